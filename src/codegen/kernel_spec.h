@@ -1,0 +1,133 @@
+// KernelSpec: the contract between the compiler and the backends.
+//
+// A generated kernel is an iteration space, buffers reached through index maps, and a list of instructions in
+// SSA form over them. The axes are split in two: `outer` axes first, then `inner` ones, along which instructions
+// of kind Reduce work. Every instruction is of one of two levels: Elem (a value per point of the whole space) or
+// Outer (a value per point of the outer axes: reduce results and what is computed from them). An Outer value used
+// by an Elem instruction is broadcast along the inner axes. So
+//   Map     has no inner axes and no Reduce;   every value is Elem
+//   Reduce  has Reduce instructions, and no Elem value depends on one
+//   Row     has Elem values that depend on Reduce results (softmax, norms): rounds of reduce and broadcast.
+// A Reduce kernel may store Elem values too (an activation's gradient and the bias gradient in one pass).
+//
+// The compiler has already merged axes that can be merged, dropped axes of size 1, and put the axes in the order
+// that suits memory: within outer and within inner the last axis is the fastest. Extents of 0 never get here.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/op.h"
+#include "ingot/shape.h"
+
+namespace ingot {
+
+inline constexpr int kMaxAxes = 16;
+
+/// offset + sum over axes of stride[k] * i_k, in elements.
+struct Affine {
+  int64_t offset = 0;
+  std::vector<int64_t> stride;  // one per axis of the kernel
+  bool operator==(const Affine&) const = default;
+};
+
+/// True where 0 <= at(i) < extent.
+struct Bound {
+  Affine at;
+  int64_t extent = 0;
+  bool operator==(const Bound&) const = default;
+};
+
+enum class InstrKind : uint8_t {
+  Load,      // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that instruction adds
+             // v * indirect_stride to the position: v < 0 counts from the end (v + indirect_extent), anything outside
+             // [0, indirect_extent) raises an index error (site) and loads fill
+  Const,     // imm, in dtype
+  Arg,       // args[slot], a double given at launch, converted to dtype
+  Index,     // int64 value of map
+  InBounds,  // bool: all bounds hold
+  Random,    // int32: Philox bits of generator slot `slot` at element number (map): see philox.h
+  Compute,   // op(arg0, arg1, arg2): an elementwise primitive
+  Reduce,    // op (Sum, Prod, Max, Min, ArgMax, ArgMin) of arg0 over the inner axes; Outer level
+};
+enum class Level : uint8_t { Elem, Outer };
+
+struct Instr {
+  InstrKind kind = InstrKind::Const;
+  Op op = Op::Const;           // Compute, Reduce
+  DType dtype = DType::Float32;  // of the result. 16-bit floats: computed in float32, rounded to the type
+  Level level = Level::Elem;
+  int32_t arg[3] = {-1, -1, -1};  // instruction numbers
+  int32_t buffer = -1;            // Load
+  int32_t slot = -1;              // Arg, Random
+  double imm_f = 0;               // Const (floating types), Load: fill
+  int64_t imm_i = 0;              // Const (integer types and bool), Load: fill; Random: offset added to the counter
+  Affine map;                     // Load, Index, Random
+  std::vector<Bound> bounds;      // Load, InBounds
+  int32_t indirect = -1;          // Load: instruction giving the index
+  int64_t indirect_stride = 0, indirect_extent = 0;
+  int32_t site = -1;              // Load with indirect: which source place to name in an index error
+};
+
+struct Store {
+  int32_t value = -1;  // instruction; its level decides whether it is stored per element or per outer point
+  int32_t buffer = -1;
+  Affine map;              // over all axes (inner strides are 0 for Outer values)
+  bool predicated = false;  // store nothing when the run's status word is set
+};
+
+struct BufferSpec {
+  DType dtype = DType::Float32;
+  int64_t numel = 0;  // elements reachable, for bounds checks in tests
+  bool written = false;
+  bool may_alias = false;  // the same memory is read and written, element by element at the same position
+};
+
+struct KernelSpec {
+  std::vector<int64_t> extent;  // outer axes, then inner axes
+  int n_outer = 0;
+  std::vector<BufferSpec> buffers;
+  std::vector<Instr> instrs;
+  std::vector<Store> stores;
+  std::string label;  // for people: the ops in it
+
+  int n_axes() const { return static_cast<int>(extent.size()); }
+  int n_inner() const { return n_axes() - n_outer; }
+  int64_t outer_size() const;
+  int64_t inner_size() const;
+  bool has_reduce() const;
+  /// Do Elem values depend on Reduce results?
+  bool is_row() const;
+};
+
+/// Equal but for numbers (extents, strides other than 0 and 1, offsets): one piece of code can run both.
+bool same_structure(const KernelSpec& a, const KernelSpec& b);
+std::string to_string(const KernelSpec& k);
+/// Throws Error(Internal) when an instruction refers to a later one, a level or a buffer is wrong, ...
+void verify(const KernelSpec& k);
+
+// --- Library calls --------------------------------------------------------------------------------------------
+
+struct OperandSpec {
+  DType dtype = DType::Float32;
+  Dims shape, stride;   // stride in elements; 0: broadcast
+  int64_t offset = 0;
+};
+enum class LibOp : uint8_t {
+  Matmul,      // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N])
+  ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
+  Copy,        // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
+};
+enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf };
+struct LibrarySpec {
+  LibOp op = LibOp::Matmul;
+  std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; [0] is written
+  bool bias = false;
+  bool accumulate = false;  // out += instead of out =
+  Epilogue epilogue = Epilogue::None;
+  int64_t attr[4] = {0, 0, 0, 0};
+  int32_t site = -1;
+};
+std::string to_string(const LibrarySpec& l);
+
+}  // namespace ingot

@@ -1,0 +1,68 @@
+// The primitives. Everything else is composed from these, and differentiates by composition.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "ingot/dtype.h"
+
+namespace ingot {
+
+enum class Op : uint8_t {
+  // Sources
+  Leaf,    // a value that came with its data
+  Const,   // one number (imm), any shape by Expand; 0-d
+  Arg,     // a 0-d number that may change from run to run without another plan (imm_f)
+  Iota,    // 1-d int64: 0, 1, 2, ...
+  Random,  // int32 bits; Philox of generator `gen`, at counter offset imm_i; element i takes word i%4 of counter i/4
+  // Movement: index arithmetic, no work of their own
+  Reshape,  // row-major order kept
+  Permute,  // ext0[i]: which input axis becomes axis i
+  Expand,   // same rank, axes of size 1 repeated
+  Slice,    // ext0: start, ext1: step (may be negative); out[i] = in[start + i*step]
+  Pad,      // ext0: elements added in front (sizes say how many behind); imm_f fills
+  // Elementwise beside the table
+  Cast,
+  Where,    // cond(bool), a, b
+  Uniform,  // int32 bits -> float32/float64 in [0, 1): (bits >> 8) * 2^-24 for float32, bits * 2^-32 for float64
+  // Structure
+  Alias,        // same value, another node (detach)
+  Fence,        // value of input 0, computed after input 1; no common subexpressions across (recomputation)
+  Assign,       // old, new: new, or old when the run failed (written in place when old's buffer can be taken)
+  SliceAssign,  // base, value: base with base[start + i*step] = value (ext0, ext1)
+  ToDevice,     // copy to this node's device
+  // Reductions over the axes in mask; the reduced axes stay with size 1
+  Sum,
+  Prod,
+  Max,     // NaN wins
+  Min,
+  ArgMax,  // int64; index in the flattened reduced axes; first of equals; NaN wins
+  ArgMin,
+  // Index
+  Gather,      // src, index: out[..., i, ...] = src[..., index[..., i, ...], ...] along axis imm_i; out has index's
+               // shape, src the same sizes but for the axis
+  ScatterAdd,  // index, value: zeros of this node's shape, then out[..., index, ...] += value along axis imm_i, in
+               // order of position: deterministic
+  // Contraction
+  Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
+  // Elementwise table
+#define INGOT_EW(E, name, arity, rule, expr, ga, gb) E,
+#include "graph/elementwise.def"
+#undef INGOT_EW
+  Count_
+};
+
+enum class TypeRule : uint8_t { Same, Float, Int, Num, Bool };
+
+struct OpInfo {
+  const char* name;
+  uint8_t arity;  // 255: any
+  TypeRule rule;
+  bool elementwise;  // of the table, or Cast, Where, Uniform
+};
+const OpInfo& info(Op op);
+
+inline bool is_movement(Op op) { return op >= Op::Reshape && op <= Op::Pad; }
+inline bool is_reduce(Op op) { return op >= Op::Sum && op <= Op::ArgMin; }
+inline bool is_elementwise(Op op) { return (op >= Op::Cast && op <= Op::Uniform) || op > Op::Matmul; }
+
+}  // namespace ingot

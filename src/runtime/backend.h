@@ -1,0 +1,85 @@
+// What a backend implements, and nothing else. Backends register themselves under a device type; the executor
+// (compile/) sees only this interface.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_spec.h"
+#include "ingot/device.h"
+
+namespace ingot {
+
+/// The run's status word and the record of its first error. code is 0 while all is well; kernels set it once
+/// (compare-and-swap), predicated stores look at it.
+struct RunStatus {
+  enum Code : int32_t { Ok = 0, IndexError = 1, NonFinite = 2 };
+  int32_t code = 0;
+  int32_t site = -1;
+  int64_t value = 0;   // the bad index
+  int64_t extent = 0;  // the size it was used on
+};
+
+/// Values handed to a run that are not part of the plan.
+struct RunArgs {
+  const double* args = nullptr;         // InstrKind::Arg slots
+  const uint64_t* seeds = nullptr;      // per Random slot: key
+  const uint64_t* offsets = nullptr;    // per Random slot: counter at the plan's start
+  RunStatus* status = nullptr;          // in the device's memory
+};
+
+/// Rates used to predict times (explain) and limits used to plan.
+struct DeviceRates {
+  std::string name;
+  double memory_gbs = 0;       // copy bandwidth, bytes read + written
+  double flops_f32 = 0, flops_16 = 0, flops_f64 = 0;  // matrix product, flop/s
+  double scalar_flops = 0;     // elementwise arithmetic
+  double launch_us = 0;        // cost of one more kernel
+  int threads = 1;
+};
+
+/// A compiled kernel or prepared library call; made once, launched many times, from any thread.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  size_t scratch_bytes = 0;  // the plan gives this much arena memory to each launch
+  int launches = 1;          // device launches one run takes (a two-stage reduce is 2)
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual int device_count() = 0;
+  virtual DeviceRates rates(int device) = 0;
+  virtual size_t free_memory(int device) = 0;
+
+  // Memory. allocate returns nullptr when there is none; 64-byte aligned (256 on CUDA).
+  virtual void* allocate(int device, size_t bytes) = 0;
+  virtual void deallocate(int device, void* p, size_t bytes) = 0;
+  virtual void copy_from_host(int device, void* dst, const void* src, size_t bytes) = 0;
+  virtual void copy_to_host(int device, void* dst, const void* src, size_t bytes) = 0;
+  virtual void copy_on_device(int device, void* dst, const void* src, size_t bytes) = 0;
+  /// Is memory of this device readable by the host through the same pointer?
+  virtual bool host_visible() const = 0;
+
+  // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers one
+  // after the other. supports() says no for a library call this backend has none for: the compiler then
+  // decomposes it or reports it.
+  virtual bool supports(const LibrarySpec& spec) = 0;
+  virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
+  virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
+  virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) = 0;
+
+  /// Waits for everything launched on the device.
+  virtual void synchronize(int device) = 0;
+};
+
+/// nullptr when no backend of that type is there. CUDA's is looked for (and loaded) at the first question.
+Backend* backend_for(DeviceType type);
+void register_backend(DeviceType type, std::unique_ptr<Backend> backend);
+/// Why backend_for(type) is nullptr, and what to do about it.
+std::string missing_reason(DeviceType type);
+
+}  // namespace ingot
