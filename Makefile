@@ -1,0 +1,86 @@
+# The commands of daily work. Each says in one line what it does; `make help` lists them.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+export INGOT_VENV ?= $(HOME)/.cache/ingot/venv
+
+CTEST = ctest --output-on-failure -j$(JOBS)
+CLANG_FORMAT = $(firstword $(shell command -v clang-format-14 clang-format) clang-format)
+CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy)
+# TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
+FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.PHONY: help setup configure build demo test test-all sanitize debug-test format tidy bench install clean
+.DEFAULT_GOAL := help
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+
+setup: ## install the packages that are missing
+	@tools/setup.sh
+
+configure: setup
+	@cmake --preset release -Wno-dev --log-level=WARNING >/dev/null
+
+build: configure ## build the library, tests, examples and benchmark (build/release)
+	@echo "build: compiling into build/release"
+	@cmake --build build/release -j$(JOBS)
+
+demo: configure ## train a small network on spirals and draw what it learned (out/spirals.png)
+	@echo "demo: building and running examples/spirals.cpp, which draws out/spirals.png"
+	@cmake --build build/release -j$(JOBS) --target spirals
+	@mkdir -p out
+	@build/release/bin/spirals out/spirals.png
+
+test: ## build and run the tests (a few minutes)
+	@echo "test: building into build/release and running every test that is not labelled slow"
+	@tools/setup.sh
+	@tools/setup.sh --cuda-text || echo "test: NVRTC is not there, the tests that compile CUDA text will be skipped"
+	@$(MAKE) --no-print-directory build
+	@cd build/release && $(CTEST) -LE slow
+
+test-all: ## every test: slow ones, the debug build and the sanitizers too
+	@echo "test-all: running all tests in release, the quick ones in debug, and the sanitizer subsets"
+	@tools/setup.sh
+	@tools/setup.sh --cuda-text || echo "test-all: NVRTC is not there, the tests that compile CUDA text will be skipped"
+	@tools/setup.sh --torch || echo "test-all: PyTorch is not there, the tests that compare with it will be skipped"
+	@$(MAKE) --no-print-directory build
+	@cd build/release && $(CTEST)
+	@$(MAKE) --no-print-directory debug-test sanitize
+
+debug-test: setup
+	@echo "debug-test: building into build/debug (the graph is verified between passes) and running the quick tests"
+	@cmake --preset debug -Wno-dev --log-level=WARNING >/dev/null
+	@cmake --build build/debug -j$(JOBS)
+	@cd build/debug && $(CTEST) -LE "slow|budget"
+
+sanitize: setup ## run the tests labelled asan and tsan under the sanitizers
+	@echo "sanitize: building into build/asan and build/tsan and running the tests of those labels"
+	@cmake --preset asan -Wno-dev --log-level=WARNING >/dev/null
+	@cmake --build build/asan -j$(JOBS) --target tests_asan
+	@cd build/asan && $(CTEST) -L asan
+	@cmake --preset tsan -Wno-dev --log-level=WARNING >/dev/null
+	@cmake --build build/tsan -j$(JOBS) --target tests_tsan
+	@cd build/tsan && $(FIXED_ADDRESSES) $(CTEST) -L tsan
+
+format: ## put every source file into the project's format
+	@echo "format: running $(CLANG_FORMAT) over the C++ files"
+	@git ls-files '*.h' '*.cpp' | xargs $(CLANG_FORMAT) -i
+
+tidy: configure ## run clang-tidy over the library
+	@echo "tidy: running $(CLANG_TIDY) over src/"
+	@git ls-files 'src/*.cpp' | xargs -P$(JOBS) -n1 $(CLANG_TIDY) --quiet -p build/release
+
+bench: configure ## compare with PyTorch on this CPU (needs: tools/setup.sh --torch)
+	@echo "bench: running ingot-bench and PyTorch in turns and printing the ratio for each case"
+	@cmake --build build/release -j$(JOBS) --target ingot-bench
+	@bench/compare_cpu $(BENCH_FLAGS)
+
+install: configure ## install the library and headers under PREFIX (default /usr/local)
+	@echo "install: building the library and installing it under $(PREFIX)"
+	@cmake --build build/release -j$(JOBS)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/ and out/
+	@echo "clean: removing build/ and out/"
+	@rm -rf build out
