@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Checks which room includes which (docs/architecture.md, "Who may see whom"), and a few rules of the house:
+
+- a room includes its own headers and those of the rooms it may see, always by full name ("graph/node.h");
+- nothing outside src/backend/cuda includes a CUDA header;
+- python/, src/cli, examples/ and bench/ see only the public headers, <ingot/...>;
+- every source file under src/ is listed in its room's sources.cmake, and every room has a README.md.
+
+usage: include_scan.py SOURCE_DIR | include_scan.py --self-test
+"""
+import pathlib
+import re
+import sys
+
+# Room -> the rooms it may see besides itself.
+SEES = {
+    "base": [],
+    "graph": ["base"],
+    "codegen": ["base", "graph"],
+    "runtime": ["base", "graph", "codegen"],
+    "ops": ["base", "graph"],
+    "autograd": ["base", "graph", "ops"],
+    "compile": ["base", "graph", "codegen", "runtime"],
+    "backend/null": ["base", "graph", "codegen", "runtime"],
+    "backend/cpu": ["base", "graph", "codegen", "runtime"],
+    "backend/cuda": ["base", "graph", "codegen", "runtime"],
+    "nn": ["base", "graph", "ops", "autograd"],
+    "optim": ["base", "graph", "ops", "autograd"],
+    "data": ["base", "graph", "ops"],
+    "io": ["base", "graph", "ops", "nn", "optim"],
+    "distributed": ["base", "graph", "ops", "autograd", "nn", "optim", "runtime"],
+    "cli": [],
+}
+# Single headers a room may see although it may not see their room: the narrow doors between rooms.
+DOORS = {}
+# The public headers without tensors in them: any room may include them. The others are the front end's.
+BASE_HEADERS = {"device.h", "dtype.h", "error.h", "shape.h", "source.h", "version.h"}
+FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "distributed", "cli"}
+CUDA_HEADER = re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|nvml|curand|cufft|cusolver|cusparse|nvJitLink|cupti)\w*(\.h|/)")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+
+
+def room_of(path):
+    """'backend/cpu' for 'backend/cpu/matmul.h', 'graph' for 'graph/node.h', None where there is no room."""
+    parts = path.split("/")
+    two = "/".join(parts[:2])
+    return two if two in SEES else parts[0] if parts[0] in SEES else None
+
+
+def problem(path, quote, header):
+    """What is wrong with this include in the file at this path (relative to the project), or None."""
+    if CUDA_HEADER.match(header) and not path.startswith("src/backend/cuda/"):
+        return "only src/backend/cuda may include a CUDA header"
+    if path.startswith(("python/", "src/cli/", "examples/", "bench/")) and quote == '"':
+        return None if header.startswith("ingot/") or "/" not in header else "only public headers, <ingot/...>, are seen here"
+    if path.startswith("tests/"):
+        return None
+    if header.startswith("ingot/"):
+        name = header[len("ingot/"):]
+        room = room_of(path[len("src/"):]) if path.startswith("src/") else None
+        if room is None or room in FRONT_END or name in BASE_HEADERS or header in DOORS.get(room, ()):
+            return None
+        return f"{room} may include the base headers of ingot/ only ({', '.join(sorted(BASE_HEADERS))})"
+    if quote == "<":
+        return None
+    if path.startswith("include/"):
+        return "a public header includes public headers only"
+    if header == "hwy/foreach_target.h" or header.startswith(("hwy/", "oneapi/", "dnnl")):
+        return None
+    room, target = room_of(path[len("src/"):]), room_of(header)
+    if target is None:
+        return 'write the room too, as in "graph/node.h"'
+    if target == room or target in SEES[room] or header in DOORS.get(room, ()):
+        return None
+    return f"{room} may not see {target} (it may see: {', '.join(SEES[room]) or 'nothing'})"
+
+
+def scan(root):
+    problems, files = [], 0
+    for folder in ("include", "src", "tests", "examples", "bench", "python"):
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in {".h", ".cpp", ".def", ".cu", ".inc", ".cc"}:
+                continue
+            files += 1
+            path, text = file.relative_to(root).as_posix(), file.read_text()
+            for match in INCLUDE.finditer(text):
+                wrong = problem(path, match[1], match[2])
+                if wrong:
+                    line = text.count("\n", 0, match.start(2)) + 1
+                    problems.append(f"{path}:{line}: includes {match[2]}: {wrong}")
+    for room in SEES:
+        folder = root / "src" / room
+        if not folder.is_dir():
+            continue
+        if not (folder / "README.md").exists():
+            problems.append(f"src/{room}: has no README.md")
+        listed = folder / "sources.cmake"
+        if not listed.exists():
+            listed = folder / "CMakeLists.txt"
+        names = (root / "src/CMakeLists.txt").read_text() + (listed.read_text() if listed.exists() else "")
+        for file in sorted(folder.rglob("*.cpp")):
+            if not re.search(rf"[/\s]{re.escape(file.relative_to(folder).as_posix())}\b", names):
+                problems.append(f"{file.relative_to(root).as_posix()}: is not listed in src/{room}/sources.cmake")
+    return files, problems
+
+
+def self_test():
+    good = [
+        ("src/graph/node.h", '"', "ingot/shape.h"),
+        ("src/compile/fuse.cpp", '"', "runtime/backend.h"),
+        ("src/ops/reduce.cpp", '"', "ingot/tensor.h"),
+        ("src/backend/cuda/stream.cpp", "<", "cuda.h"),
+        ("src/backend/cpu/kernels.cpp", '"', "hwy/foreach_target.h"),
+        ("examples/a.cpp", "<", "ingot/ingot.h"),
+    ]
+    bad = [
+        ("src/base/shape.cpp", '"', "graph/node.h"),
+        ("src/backend/cpu/map.cpp", '"', "backend/null/null.h"),
+        ("src/backend/cpu/map.cpp", '"', "ops/reduce.h"),
+        ("src/backend/cpu/map.cpp", '"', "ingot/tensor.h"),
+        ("src/compile/fuse.cpp", '"', "backend/cpu/cpu.h"),
+        ("src/runtime/device.cpp", "<", "cuda_runtime.h"),
+        ("tests/x.cpp", "<", "cublasLt.h"),
+        ("src/graph/node.cpp", '"', "node.h"),
+        ("include/ingot/tensor.h", '"', "graph/node.h"),
+        ("examples/a.cpp", '"', "graph/node.h"),
+    ]
+    for entry in good:
+        assert problem(*entry) is None, (entry, problem(*entry))
+    for entry in bad:
+        assert problem(*entry), entry
+    print(f"include scan: {len(good) + len(bad)} planted includes judged rightly")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        sys.exit(0)
+    file_count, found = scan(pathlib.Path(sys.argv[1]))
+    print("\n".join(found) if found else f"include scan: {file_count} files, all includes allowed")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,14 @@
+# Checks of the project itself: includes, installation, budgets, the code in the documents.
+set(project_tests ${CMAKE_CURRENT_LIST_DIR})
+
+add_test(NAME include_scan COMMAND Python3::Interpreter ${project_tests}/include_scan.py ${PROJECT_SOURCE_DIR})
+add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/include_scan.py --self-test)
+
+# Measured on the optimised build only.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE AND EXISTS ${PROJECT_SOURCE_DIR}/include/ingot/ingot.h)
+  foreach(check package budgets documents)
+    add_test(NAME ${check} COMMAND Python3::Interpreter ${project_tests}/${check}.py
+      --source ${PROJECT_SOURCE_DIR} --build ${PROJECT_BINARY_DIR} --compiler ${CMAKE_CXX_COMPILER})
+    set_tests_properties(${check} PROPERTIES LABELS budget RUN_SERIAL ON TIMEOUT 300)
+  endforeach()
+endif()
