@@ -1,0 +1,23 @@
+// LeafMeta: what a leaf that requires gradients carries, shared by its cell and by the node the cell names now.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "graph/cell.h"
+
+namespace ingot {
+
+class Tensor;
+
+struct LeafMeta {
+  std::atomic<uint32_t> refs{0};
+  bool requires_grad = true;
+  CellRef grad;  // accumulated gradient, or null
+  std::string name;  // parameter path
+  std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd's hook type
+};
+
+}  // namespace ingot

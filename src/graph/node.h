@@ -1,0 +1,125 @@
+// Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed (a buffer).
+// Nodes are reference-counted and slab-allocated; releasing a long chain is iterative. A node is made by record(),
+// which infers shape and type (graph/infer.cpp, the only place) and links it into its thread's Recorder.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "graph/op.h"
+#include "ingot/device.h"
+#include "ingot/error.h"
+#include "ingot/shape.h"
+
+namespace ingot {
+
+struct Node;
+struct Storage;   // runtime/storage.h: a counted device buffer
+class Recorder;   // graph/recorder.h: the pending nodes of one thread
+struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
+void retain(Node* n);
+void release(Node* n);
+void retain(Storage* s);
+void release(Storage* s);
+void retain(LeafMeta* m);
+void release(LeafMeta* m);
+using NodeRef = Ref<Node>;
+
+/// What record() needs beside op and inputs; each op reads the fields its line in op.h names.
+struct Attrs {
+  Dims d0, d1;         // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`
+  Dims shape;
+  int64_t i = 0;       // axis (Gather, ScatterAdd), integer constant, random offset, generator
+  double f = 0;        // constant, fill
+  uint32_t mask = 0;   // reduced axes
+  DType dtype = DType::Float32;  // Cast, Const, Arg, Leaf, Uniform
+  uint64_t seed = 0;   // Random
+};
+
+/// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients for.
+struct CustomBackward;
+
+/// The rarely used parts of a node.
+struct NodeExt {
+  Dims d0, d1;
+  uint64_t seed = 0;
+  std::string name;  // parameter path, shown in errors and explain
+  std::shared_ptr<CustomBackward> custom;
+  std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type
+  std::shared_ptr<const std::string> error;  // why the value is not there (a failed run)
+};
+
+struct Node {
+  std::atomic<uint32_t> refs{0};
+  std::atomic<uint32_t> handles{0};  // Tensor cells that name this node
+  std::atomic<bool> computed{false};  // value (storage) is there
+  Op op = Op::Leaf;
+  DType dtype = DType::Float32;
+  Device device{DeviceType::CPU, 0};
+  bool requires_grad = false;
+  bool freed_history = false;  // backward() went through without retain_graph
+  uint8_t n_inputs = 0;
+  uint32_t mask = 0;
+  uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
+  uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
+  int64_t imm_i = 0;
+  double imm_f = 0;
+  Node* few[3] = {nullptr, nullptr, nullptr};
+  Node** in = few;  // owned references; points to the heap when there are more than 3
+  Dims shape;
+  SourceLoc loc;
+  Ref<Storage> storage;
+  Ref<LeafMeta> leaf;  // set on leaves that require gradients
+  std::unique_ptr<NodeExt> ext;
+  Recorder* recorder = nullptr;  // owned reference; null for leaves
+  Node *prev = nullptr, *next = nullptr;
+
+  std::span<Node* const> inputs() const { return {in, n_inputs}; }
+  int rank() const { return shape.size(); }
+  int64_t numel() const { return shape.numel(); }
+  size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype); }
+  NodeExt& extra() {
+    if (!ext) ext = std::make_unique<NodeExt>();
+    return *ext;
+  }
+  bool is_source() const { return op <= Op::Random; }
+};
+
+/// Records op on inputs. Throws Error at a wrong shape, type, device or axis; loc is the user's line.
+/// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another device
+/// only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is differentiable.
+NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, const SourceLoc& loc);
+NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc);
+/// A computed leaf over a buffer.
+NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device);
+
+/// Result type and shape of op; the only place that knows. Fills dtype, shape, device; throws Error(loc).
+struct Inferred {
+  DType dtype;
+  Dims shape;
+  Device device;
+};
+Inferred infer(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc);
+/// NumPy's broadcast of two shapes; false when they do not fit.
+bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
+
+/// Gradient mode of this thread.
+bool grad_enabled();
+void set_grad_enabled(bool on);
+
+/// "float32[2, 3] on cpu (fc.weight)"
+std::string describe(const Node& n);
+/// The graph below a node, one line each, for INGOT_DEBUG=graph.
+std::string dump(std::span<Node* const> roots);
+
+/// Makes every node of the list computed: what is pending below them is compiled and run, together with all pending
+/// values of this thread that a live handle names. (compile/executor.cpp)
+void materialise(std::span<Node* const> nodes, const SourceLoc& loc);
+/// Called by record() when a thread has too much pending work; runs it.
+void flush_if_due(Recorder& r);
+
+}  // namespace ingot

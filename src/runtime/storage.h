@@ -1,0 +1,32 @@
+// Storage: a counted buffer on a device, and the allocator's statistics and limits around it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <functional>
+
+#include "base/ref.h"
+#include "ingot/device.h"
+
+namespace ingot {
+
+struct Storage {
+  std::atomic<uint32_t> refs{0};
+  void* data = nullptr;
+  size_t bytes = 0;
+  Device device{DeviceType::CPU, 0};
+  std::function<void()> on_release;  // wrapped host memory: called instead of freeing
+};
+void retain(Storage* s);
+void release(Storage* s);
+
+/// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit has no room.
+Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why = "");
+/// Memory of the caller's, not copied and not freed.
+Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release);
+
+/// The arena that all plans of a device share: grows to the largest request, never holds what survives a run.
+class Arena;
+/// Runs fn with at least `bytes` of the device's arena; one run at a time per device.
+void with_arena(Device device, size_t bytes, const std::function<void(void*)>& fn);
+
+}  // namespace ingot
