@@ -1,0 +1,290 @@
+// The oracle's walk over a graph, and every op that is not of the elementwise table. Elements are visited by their
+// index (a Dims), counted up like an odometer; an operand's element is found by row-major arithmetic.
+#include "oracle.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "codegen/philox.h"
+#include "runtime/backend.h"
+#include "runtime/storage.h"
+
+namespace ingot::oracle {
+
+Value::Value(DType t, const Dims& s) : dtype(t), shape(s) {
+  size_t n = static_cast<size_t>(s.numel());
+  if (is_float(t)) f.resize(n);
+  else i.resize(n);
+}
+
+namespace {
+
+// Next index in row-major order.
+void advance(Dims& index, const Dims& shape) {
+  for (int d = shape.size() - 1; d >= 0; --d) {
+    if (++index[d] < shape[d]) return;
+    index[d] = 0;
+  }
+}
+
+int64_t position(const Dims& index, const Dims& shape) {
+  int64_t p = 0;
+  for (int d = 0; d < shape.size(); ++d) p = p * shape[d] + index[d];
+  return p;
+}
+
+// Position of the element that an operand of `shape` contributes at `index` of a broadcast result.
+int64_t broadcast_position(const Dims& index, const Dims& shape) {
+  int64_t p = 0;
+  int skip = index.size() - shape.size();
+  for (int d = 0; d < shape.size(); ++d) p = p * shape[d] + (shape[d] == 1 ? 0 : index[d + skip]);
+  return p;
+}
+
+void copy_element(Value& to, int64_t k, const Value& from, int64_t j) {
+  if (is_float(to.dtype)) to.f[k] = from.f[j];
+  else to.i[k] = from.i[j];
+}
+
+template <class F>
+void each_index(const Dims& shape, F fn) {
+  Dims index = Dims::filled(shape.size(), 0);
+  for (int64_t k = 0, n = shape.numel(); k < n; ++k, advance(index, shape)) fn(k, index);
+}
+
+Value source(const Node& n) {
+  Value v(n.dtype, n.shape);
+  uint64_t seed = n.ext ? n.ext->seed : 0;
+  for (int64_t k = 0; k < v.numel(); ++k) {
+    if (n.op == Op::Random) {
+      uint32_t bits = philox(static_cast<uint64_t>(n.imm_i + k / 4), seed).v[k % 4];
+      v.i[k] = static_cast<int32_t>(bits);
+    } else if (n.op == Op::Iota) {
+      v.i[k] = k;
+    } else if (is_float(n.dtype)) {
+      v.f[k] = n.imm_f;
+    } else {
+      v.i[k] = n.op == Op::Arg ? static_cast<int64_t>(n.imm_f) : n.imm_i;
+    }
+  }
+  return v;
+}
+
+Value movement(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    Dims from = at;
+    switch (n.op) {
+      case Op::Reshape: return copy_element(v, k, a, k);
+      case Op::Expand: return copy_element(v, k, a, broadcast_position(at, a.shape));
+      case Op::Permute:
+        for (int d = 0; d < at.size(); ++d) from[static_cast<int>(n.ext->d0[d])] = at[d];
+        break;
+      case Op::Slice:
+        for (int d = 0; d < at.size(); ++d) from[d] = n.ext->d0[d] + at[d] * n.ext->d1[d];
+        break;
+      default:
+        for (int d = 0; d < at.size(); ++d) {
+          from[d] = at[d] - n.ext->d0[d];
+          if (from[d] < 0 || from[d] >= a.shape[d]) {
+            if (is_float(n.dtype)) v.f[k] = n.imm_f;
+            else v.i[k] = static_cast<int64_t>(n.imm_f);
+            return;
+          }
+        }
+    }
+    copy_element(v, k, a, position(from, a.shape));
+  });
+  return v;
+}
+
+Value cast(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  for (int64_t k = 0; k < v.numel(); ++k) {
+    if (is_float(n.dtype)) v.f[k] = a.at(k);
+    else if (!is_float(a.dtype)) v.i[k] = a.i[k];
+    else if (n.dtype == DType::Bool) v.i[k] = a.f[k] != 0;
+    else v.i[k] = static_cast<int64_t>(a.f[k]);
+  }
+  return v;
+}
+
+Value uniform(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  for (int64_t k = 0; k < v.numel(); ++k) {
+    uint32_t bits = static_cast<uint32_t>(a.i[k]);
+    v.f[k] = n.dtype == DType::Float64 ? std::ldexp(bits, -32) : std::ldexp(bits >> 8, -24);
+  }
+  return v;
+}
+
+Value where(const Node& n, const Value& c, const Value& a, const Value& b) {
+  Value v(n.dtype, n.shape);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    const Value& from = c.i[broadcast_position(at, c.shape)] ? a : b;
+    copy_element(v, k, from, broadcast_position(at, from.shape));
+  });
+  return v;
+}
+
+Value slice_assign(const Node& n, const Value& base, const Value& value) {
+  Value v = base;
+  each_index(value.shape, [&](int64_t k, const Dims& at) {
+    Dims to = at;
+    for (int d = 0; d < at.size(); ++d) to[d] = n.ext->d0[d] + at[d] * n.ext->d1[d];
+    copy_element(v, position(to, v.shape), value, k);
+  });
+  return v;
+}
+
+Value table_op(const Node& n, const Value& a, const Value& b) {
+  Value v(n.dtype, n.shape);
+  bool from_float = is_float(a.dtype);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    int64_t ka = broadcast_position(at, a.shape), kb = broadcast_position(at, b.shape);
+    if (is_float(n.dtype)) v.f[k] = float_element(n.op, a.f[ka], b.f[kb]);
+    else if (from_float) v.i[k] = bool_element(n.op, a.f[ka], b.f[kb]);
+    else v.i[k] = int_element(n.op, a.dtype, a.i[ka], b.i[kb]);
+  });
+  return v;
+}
+
+// Does candidate beat the best so far? NaN wins, the first of equals stays.
+bool beats(double candidate, double best, bool larger) {
+  if (std::isnan(best)) return false;
+  return std::isnan(candidate) || (larger ? candidate > best : candidate < best);
+}
+
+Value reduce(const Node& n, const Value& a) {
+  bool integer = !is_float(a.dtype), arg = n.op == Op::ArgMax || n.op == Op::ArgMin;
+  bool larger = n.op == Op::Max || n.op == Op::ArgMax;
+  Value v(n.dtype, n.shape);
+  Value best(a.dtype, n.shape);
+  std::vector<int64_t> count(static_cast<size_t>(v.numel()), 0);
+  if (n.op == Op::Prod) {
+    std::fill(best.f.begin(), best.f.end(), 1.0);
+    std::fill(best.i.begin(), best.i.end(), 1);
+  }
+  each_index(a.shape, [&](int64_t k, const Dims& at) {
+    Dims to = at;
+    for (int d = 0; d < at.size(); ++d)
+      if (n.mask >> d & 1) to[d] = 0;
+    int64_t j = position(to, n.shape);
+    bool take = count[j] == 0;
+    if (n.op == Op::Sum) integer ? void(best.i[j] += a.i[k]) : void(best.f[j] += a.f[k]);
+    else if (n.op == Op::Prod) integer ? void(best.i[j] *= a.i[k]) : void(best.f[j] *= a.f[k]);
+    else if (take || (integer ? (larger ? a.i[k] > best.i[j] : a.i[k] < best.i[j]) : beats(a.f[k], best.f[j], larger))) {
+      copy_element(best, j, a, k);
+      if (arg) v.i[j] = count[j];
+    }
+    ++count[j];
+  });
+  if (arg) return v;
+  best.dtype = n.dtype;
+  return best;
+}
+
+Value gather(const Node& n, const Value& src, const Value& index) {
+  Value v(n.dtype, n.shape);
+  int axis = static_cast<int>(n.imm_i);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    Dims from = at;
+    from[axis] = index.i[k];
+    if (from[axis] < 0 || from[axis] >= src.shape[axis]) throw std::runtime_error("oracle: gather index out of range");
+    copy_element(v, k, src, position(from, src.shape));
+  });
+  return v;
+}
+
+Value scatter_add(const Node& n, const Value& index, const Value& value) {
+  Value v(n.dtype, n.shape);
+  int axis = static_cast<int>(n.imm_i);
+  each_index(value.shape, [&](int64_t k, const Dims& at) {
+    Dims to = at;
+    to[axis] = index.i[k];
+    if (to[axis] < 0 || to[axis] >= n.shape[axis]) throw std::runtime_error("oracle: scatter index out of range");
+    int64_t j = position(to, n.shape);
+    is_float(n.dtype) ? void(v.f[j] += value.f[k]) : void(v.i[j] += value.i[k]);
+  });
+  return v;
+}
+
+Value matmul(const Node& n, const Value& a, const Value& b) {
+  Value v(n.dtype, n.shape);
+  int r = n.rank();
+  int64_t M = n.shape[r - 2], N = n.shape[r - 1], K = a.shape[r - 1];
+  int64_t batch = 1;
+  for (int d = 0; d < r - 2; ++d) batch *= n.shape[d];
+  for (int64_t s = 0; s < batch; ++s)
+    for (int64_t i = 0; i < M; ++i)
+      for (int64_t j = 0; j < N; ++j)
+        for (int64_t k = 0; k < K; ++k) {
+          int64_t o = (s * M + i) * N + j, p = (s * M + i) * K + k, q = (s * K + k) * N + j;
+          is_float(n.dtype) ? void(v.f[o] += a.f[p] * b.f[q]) : void(v.i[o] += a.i[p] * b.i[q]);
+        }
+  return v;
+}
+
+Value read_node(const Node& n) {
+  std::vector<char> host(n.bytes());
+  Backend* backend = backend_for(n.device.type());
+  if (!host.empty()) backend->copy_to_host(n.device.index(), host.data(), n.storage->data, host.size());
+  return read_memory(n.dtype, n.shape, host.data());
+}
+
+}  // namespace
+
+Value Oracle::compute(const Node& n) {
+  auto in = [&](int k) -> const Value& { return values_.at(n.inputs()[static_cast<size_t>(k)]); };
+  switch (n.op) {
+    case Op::Const:
+    case Op::Arg:
+    case Op::Iota:
+    case Op::Random: return source(n);
+    case Op::Leaf: throw std::runtime_error("oracle: a leaf without data");
+    case Op::Reshape:
+    case Op::Permute:
+    case Op::Expand:
+    case Op::Slice:
+    case Op::Pad: return movement(n, in(0));
+    case Op::Cast: return cast(n, in(0));
+    case Op::Where: return where(n, in(0), in(1), in(2));
+    case Op::Uniform: return uniform(n, in(0));
+    case Op::Alias:
+    case Op::Fence:
+    case Op::ToDevice: return in(0);
+    case Op::Assign: return in(1);
+    case Op::SliceAssign: return slice_assign(n, in(0), in(1));
+    case Op::Gather: return gather(n, in(0), in(1));
+    case Op::ScatterAdd: return scatter_add(n, in(0), in(1));
+    case Op::Matmul: return matmul(n, in(0), in(1));
+    default: break;
+  }
+  if (is_reduce(n.op)) return reduce(n, in(0));
+  return table_op(n, in(0), in(n.n_inputs > 1 ? 1 : 0));
+}
+
+const Value& Oracle::operator()(const Node* root) {
+  std::vector<const Node*> stack{root};
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    if (values_.contains(n)) {
+      stack.pop_back();
+      continue;
+    }
+    size_t before = stack.size();
+    if (!n->computed)
+      for (const Node* in : n->inputs())
+        if (!values_.contains(in)) stack.push_back(in);
+    if (stack.size() > before) continue;
+    Value v = n->computed ? read_node(*n) : compute(*n);
+    for (double& x : v.f) x = precision_ == Precision::Exact ? x : round_to(n->dtype, x);
+    for (int64_t& x : v.i) x = wrap_to(n->dtype, x);
+    values_.insert_or_assign(n, std::move(v));
+    stack.pop_back();
+  }
+  return values_.at(root);
+}
+
+}  // namespace ingot::oracle
