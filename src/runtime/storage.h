@@ -24,9 +24,21 @@ Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why = "")
 /// Memory of the caller's, not copied and not freed.
 Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release);
 
-/// The arena that all plans of a device share: grows to the largest request, never holds what survives a run.
-class Arena;
-/// Runs fn with at least `bytes` of the device's arena; one run at a time per device.
-void with_arena(Device device, size_t bytes, const std::function<void(void*)>& fn);
+/// The arena that all plans of a device share grows to the largest request and never holds what survives a run.
+/// A lease holds it for one run; runs on one device follow each other.
+class ArenaLease {
+ public:
+  ArenaLease(Device device, size_t bytes);
+  ~ArenaLease();
+  ArenaLease(const ArenaLease&) = delete;
+  ArenaLease& operator=(const ArenaLease&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  Device device_;
+  void* data_ = nullptr;
+};
+/// Gives the arena's memory back (tests, and before reporting out of memory).
+void release_arena(Device device);
 
 }  // namespace ingot

@@ -1,0 +1,18 @@
+// The one place that knows which backends exist.
+#include "backend/cpu/cpu_backend.h"
+#include "backend/null/null_backend.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+
+std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason) {
+  switch (type) {
+    case DeviceType::CPU: return make_cpu_backend();
+    case DeviceType::Null: return make_null_backend();
+    default: break;
+  }
+  reason = "this build of Ingot has no CUDA plug-in; use Device(\"cpu\")";
+  return nullptr;
+}
+
+}  // namespace ingot

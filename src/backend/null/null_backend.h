@@ -1,0 +1,19 @@
+// The null backend computes nothing and counts everything: plans, kernels, launches and bytes are asserted on it.
+#pragma once
+#include <memory>
+
+#include "runtime/backend.h"
+
+namespace ingot {
+
+struct NullCounts {
+  int64_t generated = 0;  // generated kernels run
+  int64_t library = 0;    // library calls run
+  int64_t launches = 0;   // device launches (a two-stage reduce is two)
+  int64_t compiled = 0;   // kernels compiled
+};
+NullCounts null_counts();
+void reset_null_counts();
+std::unique_ptr<Backend> make_null_backend();
+
+}  // namespace ingot

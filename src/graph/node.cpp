@@ -1,0 +1,231 @@
+// Allocation, reference counts and recording of nodes. Blocks come from a per-thread free list (slabs of 64), and
+// releasing the last reference works off an explicit stack, so that a chain of a million nodes does not recurse.
+#include "graph/node.h"
+
+#include <new>
+
+#include "graph/cell.h"
+#include "graph/leaf.h"
+#include "graph/recorder.h"
+#include "runtime/storage.h"
+
+namespace ingot {
+namespace {
+
+// A free list per thread and type. Blocks freed by another thread than the allocating one simply change lists.
+template <class T>
+class Slab {
+ public:
+  void* take() {
+    if (!free_) refill();
+    Block* b = free_;
+    free_ = b->next;
+    return b;
+  }
+  void give(void* p) {
+    Block* b = static_cast<Block*>(p);
+    b->next = free_;
+    free_ = b;
+  }
+
+ private:
+  union Block {
+    Block* next;
+    alignas(T) unsigned char bytes[sizeof(T)];
+  };
+  static constexpr int kBlocks = 64;
+  void refill() {
+    // Slabs are never returned to the system: they hold blocks that any thread may have on its list.
+    auto* blocks = static_cast<Block*>(::operator new(sizeof(Block) * kBlocks, std::align_val_t{64}));
+    for (int i = 0; i < kBlocks; ++i) give(&blocks[i]);
+  }
+  Block* free_ = nullptr;
+};
+
+// Plain pointers in thread-local storage: no destructor runs at thread exit, so late releases stay valid.
+template <class T>
+Slab<T>& slab() {
+  thread_local Slab<T> s;
+  return s;
+}
+
+std::atomic<uint64_t> next_seq{1};
+thread_local bool grad_mode = true;
+
+struct ReleaseStack {
+  std::vector<Node*> todo;
+  bool active = false;
+};
+ReleaseStack& release_stack() {
+  thread_local ReleaseStack* s = new ReleaseStack;  // leaked on purpose: used by late destructors
+  return *s;
+}
+
+void destroy(Node* n) {
+  if (n->recorder) {
+    n->recorder->unlink(n);
+    release(n->recorder);
+  }
+  for (Node* i : n->inputs())
+    if (i) release(i);
+  if (n->in != n->few) delete[] n->in;
+  n->~Node();
+  slab<Node>().give(n);
+}
+
+Node* new_node() { return new (slab<Node>().take()) Node; }
+
+bool differentiable(Op op, DType result) {
+  return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random && op != Op::Uniform;
+}
+
+}  // namespace
+
+void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(Node* n) {
+  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  ReleaseStack& s = release_stack();
+  if (s.active) {
+    s.todo.push_back(n);
+    return;
+  }
+  s.active = true;
+  destroy(n);
+  while (!s.todo.empty()) {
+    Node* next = s.todo.back();
+    s.todo.pop_back();
+    destroy(next);
+  }
+  s.active = false;
+}
+
+void retain(LeafMeta* m) { m->refs.fetch_add(1, std::memory_order_relaxed); }
+void release(LeafMeta* m) {
+  if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
+}
+
+bool grad_enabled() { return grad_mode; }
+void set_grad_enabled(bool on) { grad_mode = on; }
+
+NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, const SourceLoc& loc) {
+  return record(op, std::span<Node* const>(inputs.begin(), inputs.size()), attrs, loc);
+}
+
+NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc) {
+  Inferred r = infer(op, inputs, attrs, loc);
+  bool needs_grad = false;
+  if (grad_mode && differentiable(op, r.dtype))
+    for (Node* i : inputs) needs_grad = needs_grad || i->requires_grad;
+  Recorder& rec = Recorder::current();
+  if (!rec.running && ((needs_grad && rec.segment_open) || rec.size() >= 400000)) flush_if_due(rec);
+
+  Node* n = new_node();
+  n->op = op;
+  n->dtype = r.dtype;
+  n->shape = r.shape;
+  n->device = r.device;
+  n->loc = loc;
+  n->requires_grad = needs_grad;
+  n->mask = attrs.mask;
+  n->imm_i = attrs.i;
+  n->imm_f = attrs.f;
+  n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
+  n->n_inputs = static_cast<uint8_t>(inputs.size());
+  if (inputs.size() > 3) n->in = new Node*[inputs.size()];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    n->in[i] = inputs[i];
+    retain(inputs[i]);
+  }
+  if (!attrs.d0.empty() || op == Op::Random) {
+    NodeExt& e = n->extra();
+    e.d0 = attrs.d0;
+    e.d1 = attrs.d1;
+    e.seed = attrs.seed;
+  }
+  n->recorder = &rec;
+  retain(n->recorder);
+  rec.link(n);
+  return NodeRef(n);
+}
+
+NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device) {
+  Node* n = new_node();
+  n->op = Op::Leaf;
+  n->dtype = dtype;
+  n->shape = shape;
+  n->device = device;
+  n->storage = std::move(storage);
+  n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
+  n->computed.store(true, std::memory_order_release);
+  return NodeRef(n);
+}
+
+void drop_inputs(Node* n) {
+  if (!n->computed.load(std::memory_order_acquire)) return;
+  if (n->requires_grad && !n->freed_history) return;
+  int count = n->n_inputs;
+  n->n_inputs = 0;
+  for (int i = 0; i < count; ++i) release(n->in[i]);
+}
+
+// --- Recorder ---------------------------------------------------------------------------------------------------
+
+void retain(Recorder* r) { r->refs_.fetch_add(1, std::memory_order_relaxed); }
+void release(Recorder* r) {
+  if (r->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete r;
+}
+
+Recorder& Recorder::current() {
+  struct Holder {
+    Ref<Recorder> r{new Recorder};
+  };
+  thread_local Holder holder;
+  return *holder.r;
+}
+
+void Recorder::link(Node* n) {
+  list_lock.lock();
+  n->prev = tail;
+  n->next = nullptr;
+  (tail ? tail->next : head) = n;
+  tail = n;
+  count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  list_lock.unlock();
+}
+
+void Recorder::unlink(Node* n) {
+  list_lock.lock();
+  if (n->prev || n->next || head == n) {
+    (n->prev ? n->prev->next : head) = n->next;
+    (n->next ? n->next->prev : tail) = n->prev;
+    n->prev = n->next = nullptr;
+    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  list_lock.unlock();
+}
+
+// --- Cells ------------------------------------------------------------------------------------------------------
+
+void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
+void release(Cell* c) {
+  if (c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (c->node) c->node->handles.fetch_sub(1, std::memory_order_relaxed);
+  c->~Cell();
+  slab<Cell>().give(c);
+}
+
+void Cell::rebind(NodeRef n) {
+  n->handles.fetch_add(1, std::memory_order_relaxed);
+  if (node) node->handles.fetch_sub(1, std::memory_order_relaxed);
+  node = std::move(n);
+}
+
+CellRef make_cell(NodeRef n) {
+  CellRef c(new (slab<Cell>().take()) Cell);
+  n->handles.fetch_add(1, std::memory_order_relaxed);
+  c->node = std::move(n);
+  return c;
+}
+
+}  // namespace ingot

@@ -1,0 +1,52 @@
+// Recorder: the pending nodes of one thread, in recording order. A run holds run_mutex; the list itself is guarded
+// by a spin lock, since handles may be dropped in other threads.
+#pragma once
+#include <atomic>
+#include <mutex>
+
+#include "graph/node.h"
+
+namespace ingot {
+
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+};
+
+class Recorder {
+ public:
+  /// This thread's recorder.
+  static Recorder& current();
+
+  void link(Node* n);
+  void unlink(Node* n);
+  size_t size() const { return count_.load(std::memory_order_relaxed); }
+
+  std::recursive_mutex run_mutex;
+  SpinLock list_lock;
+  Node* head = nullptr;  // oldest
+  Node* tail = nullptr;
+  /// backward() was called and no step() followed: the next differentiable op begins a new segment.
+  bool segment_open = false;
+  bool running = false;
+
+ private:
+  friend void retain(Recorder* r);
+  friend void release(Recorder* r);
+  std::atomic<uint32_t> refs_{0};
+  std::atomic<size_t> count_{0};
+};
+void retain(Recorder* r);
+void release(Recorder* r);
+
+/// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through it.
+void drop_inputs(Node* n);
+
+}  // namespace ingot

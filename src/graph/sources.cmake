@@ -1,0 +1,2 @@
+target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/node.cpp)

@@ -1,0 +1,125 @@
+// Device names, the default device, and the registry of backends.
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <mutex>
+
+#include "ingot/device.h"
+#include "ingot/error.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+namespace {
+
+struct Registry {
+  std::array<std::atomic<Backend*>, 3> backend{};
+  std::array<std::once_flag, 3> once;
+  std::array<std::string, 3> reason;
+};
+Registry& registry() {
+  static Registry* r = new Registry;  // never destroyed: tensors may outlive main
+  return *r;
+}
+
+void start(DeviceType type) {
+  Registry& r = registry();
+  int k = static_cast<int>(type);
+  if (r.backend[k].load()) return;
+  if (auto made = make_builtin_backend(type, r.reason[k])) r.backend[k] = made.release();
+}
+
+std::atomic<uint16_t> default_packed{0};
+
+}  // namespace
+
+Backend* backend_for(DeviceType type) {
+  Registry& r = registry();
+  int k = static_cast<int>(type);
+  Backend* b = r.backend[k].load(std::memory_order_acquire);
+  if (b) return b;
+  std::call_once(r.once[k], start, type);
+  return r.backend[k].load(std::memory_order_acquire);
+}
+
+void register_backend(DeviceType type, std::unique_ptr<Backend> backend) {
+  registry().backend[static_cast<int>(type)] = backend.release();
+}
+
+std::string missing_reason(DeviceType type) {
+  backend_for(type);
+  return registry().reason[static_cast<int>(type)];
+}
+
+Device::Device() { *this = default_device(); }
+
+Device::Device(DeviceType type, int index) : type_(type), index_(static_cast<uint8_t>(index)) {}
+
+Device::Device(std::string_view name) {
+  std::string_view kind = name.substr(0, name.find(':'));
+  int index = 0;
+  bool ok = true;
+  if (kind.size() < name.size()) {
+    std::string_view digits = name.substr(kind.size() + 1);
+    auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    ok = ec == std::errc{} && end == digits.data() + digits.size() && index >= 0;
+  }
+  if (kind == "cpu")
+    type_ = DeviceType::CPU;
+  else if (kind == "cuda")
+    type_ = DeviceType::CUDA;
+  else if (kind == "null")
+    type_ = DeviceType::Null;
+  else
+    ok = false;
+  if (!ok)
+    throw Error(ErrorKind::Device, "Device", "there is no device called \"" + std::string(name) + "\"", {},
+                "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
+  Backend* b = backend_for(type_);
+  if (!b)
+    throw Error(ErrorKind::Device, "Device", "\"" + std::string(name) + "\" is not there: " + missing_reason(type_));
+  if (index >= b->device_count())
+    throw Error(ErrorKind::Device, "Device",
+                "\"" + std::string(name) + "\" is not there: this machine has " + std::to_string(b->device_count()) +
+                    " device(s) of that kind, numbered from 0");
+  index_ = static_cast<uint8_t>(index);
+}
+
+std::string Device::name() const {
+  switch (type_) {
+    case DeviceType::CPU: return index_ ? "cpu:" + std::to_string(index_) : "cpu";
+    case DeviceType::CUDA: return "cuda:" + std::to_string(index_);
+    case DeviceType::Null: return "null:" + std::to_string(index_);
+  }
+  return "?";
+}
+
+Device Device::best() {
+  if (Backend* gpu = backend_for(DeviceType::CUDA)) {
+    int best = 0;
+    for (int i = 1; i < gpu->device_count(); ++i)
+      if (gpu->free_memory(i) > gpu->free_memory(best)) best = i;
+    if (gpu->device_count() > 0) return Device(DeviceType::CUDA, best);
+  }
+  return Device(DeviceType::CPU, 0);
+}
+
+std::vector<Device> Device::all() {
+  std::vector<Device> found{Device(DeviceType::CPU, 0)};
+  if (Backend* gpu = backend_for(DeviceType::CUDA))
+    for (int i = 0; i < gpu->device_count(); ++i) found.emplace_back(DeviceType::CUDA, i);
+  return found;
+}
+
+void Device::synchronize() const {
+  if (Backend* b = backend_for(type_)) b->synchronize(index_);
+}
+
+Device default_device() {
+  uint16_t p = default_packed.load(std::memory_order_relaxed);
+  return Device(static_cast<DeviceType>(p >> 8), p & 255);
+}
+void set_default_device(Device d) {
+  default_packed = static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index());
+}
+
+}  // namespace ingot

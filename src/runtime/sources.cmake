@@ -1,0 +1,3 @@
+target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/storage.cpp)

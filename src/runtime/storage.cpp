@@ -1,0 +1,173 @@
+// Device memory: allocation with statistics, limits and a typed error; one arena per device.
+#include "runtime/storage.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+
+#include "ingot/error.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+namespace {
+
+constexpr int kMaxDevices = 64;
+
+struct DeviceMemory {
+  std::mutex mutex;
+  MemoryStats stats;
+  std::unordered_set<Storage*> large;  // live buffers of 1 MiB and more, for the out-of-memory message
+  std::recursive_mutex arena_mutex;
+  void* arena = nullptr;
+};
+
+DeviceMemory& memory_of(Device d) {
+  static DeviceMemory* all = new DeviceMemory[3 * kMaxDevices];  // never destroyed: tensors may outlive main
+  return all[static_cast<int>(d.type()) * kMaxDevices + d.index()];
+}
+
+std::string human(size_t bytes) {
+  char buf[32];
+  const char* unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double v = static_cast<double>(bytes);
+  int u = 0;
+  while (v >= 1024 && u < 4) {
+    v /= 1024;
+    ++u;
+  }
+  std::snprintf(buf, sizeof buf, u ? "%.2f %s" : "%.0f %s", v, unit[u]);
+  return buf;
+}
+
+[[noreturn]] void out_of_memory(Device d, DeviceMemory& m, size_t bytes, const char* why) {
+  std::vector<size_t> sizes;
+  for (Storage* s : m.large) sizes.push_back(s->bytes);
+  std::sort(sizes.rbegin(), sizes.rend());
+  std::string what = d.name() + " has no room for " + human(bytes) + (*why ? std::string(" (") + why + ")" : "") +
+                     ": " + human(m.stats.in_use) + " in use" +
+                     (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") + ", " + human(m.stats.arena) +
+                     " of it in the arena";
+  if (!sizes.empty()) {
+    what += "; largest live tensors:";
+    for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) what += (i ? ", " : " ") + human(sizes[i]);
+  }
+  throw OutOfMemory(what, bytes, m.stats.in_use, m.stats.limit);
+}
+
+// Counts the bytes in, or throws. The caller holds no lock.
+void* take(Device d, size_t bytes, const char* why) {
+  DeviceMemory& m = memory_of(d);
+  std::lock_guard lock(m.mutex);
+  if (m.stats.limit && m.stats.in_use + bytes > m.stats.limit) out_of_memory(d, m, bytes, why);
+  void* p = backend_for(d.type())->allocate(d.index(), std::max<size_t>(bytes, 1));
+  if (!p) out_of_memory(d, m, bytes, why);
+  m.stats.in_use += bytes;
+  m.stats.peak = std::max(m.stats.peak, m.stats.in_use);
+  ++m.stats.allocations;
+  return p;
+}
+
+void give(Device d, void* p, size_t bytes) {
+  DeviceMemory& m = memory_of(d);
+  std::lock_guard lock(m.mutex);
+  backend_for(d.type())->deallocate(d.index(), p, std::max<size_t>(bytes, 1));
+  m.stats.in_use -= bytes;
+}
+
+constexpr size_t kLarge = 1 << 20;
+
+}  // namespace
+
+void retain(Storage* s) { s->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(Storage* s) {
+  if (s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (s->on_release) {
+    s->on_release();
+  } else if (s->data) {
+    if (s->bytes >= kLarge) {
+      DeviceMemory& m = memory_of(s->device);
+      std::lock_guard lock(m.mutex);
+      m.large.erase(s);
+    }
+    give(s->device, s->data, s->bytes);
+  }
+  delete s;
+}
+
+Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why) {
+  void* p = take(device, bytes, why);
+  Ref<Storage> s(new Storage);
+  s->data = p;
+  s->bytes = bytes;
+  s->device = device;
+  if (bytes >= kLarge) {
+    DeviceMemory& m = memory_of(device);
+    std::lock_guard lock(m.mutex);
+    m.large.insert(s.get());
+  }
+  return s;
+}
+
+Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release) {
+  Ref<Storage> s(new Storage);
+  s->data = data;
+  s->bytes = bytes;
+  s->device = device;
+  s->on_release = on_release ? std::move(on_release) : [] {};
+  return s;
+}
+
+ArenaLease::ArenaLease(Device device, size_t bytes) : device_(device) {
+  DeviceMemory& m = memory_of(device);
+  m.arena_mutex.lock();
+  try {
+    if (bytes > m.stats.arena) {
+      if (m.arena) {
+        backend_for(device.type())->synchronize(device.index());
+        give(device, m.arena, m.stats.arena);
+      }
+      m.arena = nullptr;
+      m.stats.arena = 0;
+      m.arena = take(device, bytes, "the arena of temporaries");
+      m.stats.arena = bytes;
+    }
+  } catch (...) {
+    m.arena_mutex.unlock();
+    throw;
+  }
+  data_ = m.arena;
+}
+
+ArenaLease::~ArenaLease() { memory_of(device_).arena_mutex.unlock(); }
+
+void release_arena(Device device) {
+  DeviceMemory& m = memory_of(device);
+  std::lock_guard lock(m.arena_mutex);
+  if (!m.arena) return;
+  backend_for(device.type())->synchronize(device.index());
+  give(device, m.arena, m.stats.arena);
+  m.arena = nullptr;
+  m.stats.arena = 0;
+}
+
+MemoryStats Device::memory() const {
+  DeviceMemory& m = memory_of(*this);
+  std::lock_guard lock(m.mutex);
+  return m.stats;
+}
+
+void Device::reset_peak_memory() const {
+  DeviceMemory& m = memory_of(*this);
+  std::lock_guard lock(m.mutex);
+  m.stats.peak = m.stats.in_use;
+}
+
+void Device::set_memory_limit(size_t bytes) const {
+  DeviceMemory& m = memory_of(*this);
+  std::lock_guard lock(m.mutex);
+  m.stats.limit = bytes;
+}
+
+}  // namespace ingot
