@@ -46,7 +46,7 @@ install_python() {
   done
   say "installing $* in $venv"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "could not make a Python environment in $venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" || fail "pip could not install $*"
+  "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@" || fail "pip could not install $*"
 }
 
 install_packages "${packages[@]}"
