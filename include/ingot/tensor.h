@@ -1,13 +1,16 @@
-// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls rebind it.
+// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls rebind it,
+// so every copy sees the change. Functions on tensors are in ops.h; most are methods here under the same name.
+//
+// Every function takes a trailing SourceLoc that defaults to the caller's line and ends up in error messages.
+// Operators cannot have one, so one of their operands is a TensorArg or Operand, which takes the line as it is made.
 #pragma once
-#include <array>
-#include <cstring>
-#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "ingot/device.h"
@@ -18,12 +21,23 @@
 
 namespace ingot {
 
-struct Cell;
-struct Node;
+struct Cell;  // what copies of a Tensor share; the library's business
 class Tensor;
+void retain(Cell* c);
+void release(Cell* c);
 
+/// bool, the integers and the floating types of C++.
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
+
+/// The element type that holds a T: float32 for float, int64 for int64_t, ...
+template <Number T>
+constexpr DType dtype_of() {
+  if (std::is_same_v<T, bool>) return DType::Bool;
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::Float32 : DType::Float64;
+  if (sizeof(T) == 1) return std::is_signed_v<T> ? DType::Int8 : DType::UInt8;
+  return sizeof(T) == 2 ? DType::Int16 : sizeof(T) == 4 ? DType::Int32 : DType::Int64;
+}
 
 /// A number as written in the program: its kind (bool, integer, floating) takes part in promotion as in PyTorch.
 struct Scalar {
@@ -34,17 +48,419 @@ struct Scalar {
   template <Number T>
   Scalar(T v)  // NOLINT(google-explicit-constructor)
       : kind(std::is_same_v<T, bool> ? Kind::Bool : std::is_floating_point_v<T> ? Kind::Float : Kind::Int),
-        f(static_cast<double>(v)),
-        i(static_cast<int64_t>(v)) {}
+        f(static_cast<double>(v)) {
+    if constexpr (!std::is_floating_point_v<T>) i = static_cast<int64_t>(v);
+  }
+  /// The number as a T.
+  template <Number T>
+  T to() const {
+    return kind == Kind::Float ? static_cast<T>(f) : static_cast<T>(i);
+  }
 };
 
-/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything.
+/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps may be negative.
 struct Slice {
   std::optional<int64_t> start{}, stop{}, step{};
 };
 struct EllipsisType {};
+/// In an index: as many whole dims as are left.
 inline constexpr EllipsisType Ellipsis{};
 struct NewAxisType {};
+/// In an index: a new dim of size 1.
 inline constexpr NewAxisType NewAxis{};
+
 /// One entry of an index: an integer (drops the dim), a Slice, Ellipsis or NewAxis.
-using IndexItem = std::variant<int64_t, Slice, EllipsisType, NewAxisType>;
+struct IndexItem {
+  enum class Kind : uint8_t { At, Range, Dots, New };
+  Kind kind;
+  uint8_t given;  // bit 0: start, bit 1: stop, bit 2: step
+  int64_t start, stop, step;
+  IndexItem() = default;
+  template <class T>
+    requires std::is_integral_v<T>
+  IndexItem(T at)  // NOLINT(google-explicit-constructor)
+      : kind(Kind::At), given(1), start(static_cast<int64_t>(at)), stop(0), step(1) {}
+  IndexItem(const Slice& s)  // NOLINT(google-explicit-constructor)
+      : kind(Kind::Range),
+        given(static_cast<uint8_t>((s.start ? 1 : 0) | (s.stop ? 2 : 0) | (s.step ? 4 : 0))),
+        start(s.start.value_or(0)),
+        stop(s.stop.value_or(0)),
+        step(s.step.value_or(1)) {}
+  IndexItem(EllipsisType) : kind(Kind::Dots), given(0), start(0), stop(0), step(1) {}  // NOLINT
+  IndexItem(NewAxisType) : kind(Kind::New), given(0), start(0), stop(0), step(1) {}    // NOLINT
+};
+
+/// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's line.
+class Indices {
+ public:
+  static constexpr int kMax = 2 * kMaxDims;
+  Indices(std::initializer_list<IndexItem> items, SourceLoc loc = SourceLoc::current())
+      : Indices(items.begin(), items.size(), loc) {}
+  Indices(const std::vector<IndexItem>& items, SourceLoc loc = SourceLoc::current())  // NOLINT
+      : Indices(items.data(), items.size(), loc) {}
+  template <class T>
+    requires std::is_convertible_v<T, IndexItem>
+  Indices(const T& item, SourceLoc loc = SourceLoc::current()) : loc_(loc), n_(1) {  // NOLINT
+    items_[0] = IndexItem(item);
+  }
+  size_t size() const { return n_; }  ///< as written; past kMax the items are not kept and indexing throws
+  const IndexItem& operator[](size_t i) const { return items_[i]; }
+  const SourceLoc& loc() const { return loc_; }
+
+ private:
+  Indices(const IndexItem* items, size_t n, SourceLoc loc) : loc_(loc), n_(n) {
+    for (size_t i = 0; i < n && i < kMax; ++i) items_[i] = items[i];
+  }
+  SourceLoc loc_;
+  size_t n_;
+  IndexItem items_[kMax];
+};
+
+/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them. Negative ones count from
+/// the end.
+class Axes {
+ public:
+  Axes() = default;
+  template <class T>
+    requires std::is_integral_v<T>
+  Axes(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}                           // NOLINT
+  Axes(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
+  Axes(const std::vector<int64_t>& dims) : dims_(dims), all_(dims.empty()) {}              // NOLINT
+  Axes(const Dims& dims) : dims_(dims), all_(dims.empty()) {}                              // NOLINT
+  bool all() const { return all_; }
+  const Dims& dims() const { return dims_; }
+
+ private:
+  Dims dims_;
+  bool all_ = true;
+};
+
+/// Element type and device of a new tensor. What is not given: float32 (or what the function says), the default device.
+/// Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"), zeros({2, 3}, {int64, "cpu:1"}).
+struct Options {
+  std::optional<DType> dtype;
+  std::optional<Device> device;
+  Options() = default;
+  Options(DType t) : dtype(t) {}                                   // NOLINT(google-explicit-constructor)
+  Options(const Device& d) : device(d) {}                          // NOLINT(google-explicit-constructor)
+  Options(const char* d) : device(Device(d)) {}                    // NOLINT(google-explicit-constructor)
+  Options(DType t, const Device& d) : dtype(t), device(d) {}
+};
+
+/// A tensor operand together with the line it was written on.
+struct TensorArg {
+  const Tensor& tensor;
+  SourceLoc loc;
+  TensorArg(const Tensor& t, SourceLoc l = SourceLoc::current()) : tensor(t), loc(l) {}  // NOLINT
+};
+
+/// A tensor or a number together with the line it was written on.
+struct Operand {
+  const Tensor* tensor;  ///< null: the number
+  Scalar scalar;
+  SourceLoc loc;
+  Operand(const Tensor& t, SourceLoc l = SourceLoc::current()) : tensor(&t), loc(l) {}  // NOLINT
+  Operand(const Scalar& s, SourceLoc l = SourceLoc::current()) : tensor(nullptr), scalar(s), loc(l) {}  // NOLINT
+  template <Number T>
+  Operand(T v, SourceLoc l = SourceLoc::current()) : tensor(nullptr), scalar(v), loc(l) {}  // NOLINT
+};
+
+/// Values and where they were found: max(x, dim), min(x, dim).
+struct ValuesIndices;
+
+#define INGOT_LOC SourceLoc loc = SourceLoc::current()
+
+/// A multidimensional array, on any device. Tensor() is undefined: using it throws Error(State).
+class Tensor {
+ public:
+  Tensor() : cell_(nullptr) {}
+  Tensor(const Tensor& o) : cell_(o.cell_) {
+    if (cell_) retain(cell_);
+  }
+  Tensor(Tensor&& o) noexcept : cell_(::std::exchange(o.cell_, nullptr)) {}
+  ~Tensor() {
+    if (cell_) release(cell_);
+  }
+  /// Makes this handle name o's value; other copies of the old handle keep theirs.
+  Tensor& operator=(const Tensor& o) & {
+    Tensor copy(o);
+    ::std::swap(cell_, copy.cell_);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) & noexcept {
+    ::std::swap(cell_, o.cell_);
+    return *this;
+  }
+  /// x[...] = v: writes v (broadcast, cast) into x. Throws as copy_ does.
+  void operator=(const Operand& v) &&;
+
+  /// false for Tensor().
+  bool defined() const { return cell_ != nullptr; }
+  /// Sizes of the dims.
+  const Dims& shape(INGOT_LOC) const;
+  const Dims& sizes(INGOT_LOC) const { return shape(loc); }
+  /// Size of one dim; a negative one counts from the end. Throws Error(Dim) outside the tensor's dims.
+  int64_t size(int64_t dim, INGOT_LOC) const;
+  /// Number of dims.
+  int dim(INGOT_LOC) const { return shape(loc).size(); }
+  /// Number of elements.
+  int64_t numel(INGOT_LOC) const { return shape(loc).numel(); }
+  DType dtype(INGOT_LOC) const;
+  Device device(INGOT_LOC) const;
+  /// The name shown in errors and plans ("" when there is none), and how it is given.
+  ::std::string name(INGOT_LOC) const;
+  Tensor& set_name(::std::string name, INGOT_LOC);
+
+  // ---- Host data out. Each of these runs what is pending and waits for it.
+
+  /// The one element. Throws Error(Shape) when there are more or none.
+  template <Number T = double>
+  T item(INGOT_LOC) const {
+    return scalar_value(loc).to<T>();
+  }
+  Scalar scalar_value(INGOT_LOC) const;
+  /// All elements in row-major order, converted to T.
+  template <Number T>
+  ::std::vector<T> to_vector(INGOT_LOC) const {
+    ::std::vector<T> v(static_cast<size_t>(numel(loc)));
+    if constexpr (::std::is_same_v<T, bool>) {
+      ::std::vector<uint8_t> bytes = to(DType::Bool, loc).template to_vector<uint8_t>(loc);
+      for (size_t i = 0; i < bytes.size(); ++i) v[i] = bytes[i] != 0;
+    } else {
+      copy_to(v.data(), dtype_of<T>(), loc);
+    }
+    return v;
+  }
+  /// Writes all elements in row-major order to dst, which has room for numel() of them: in the tensor's own type, or
+  /// converted to `as`.
+  void copy_to(void* dst, INGOT_LOC) const;
+  void copy_to(void* dst, DType as, INGOT_LOC) const;
+  /// As operator<< prints it.
+  ::std::string to_string(INGOT_LOC) const;
+  /// Runs what is pending below this tensor (see eval() in runtime.h); returns it.
+  const Tensor& eval_(INGOT_LOC) const;
+
+  // ---- Autograd (autograd.h says more).
+
+  /// Adds d(this)/d(leaf) into grad() of every leaf that requires it. This must be a single element unless `gradient`
+  /// (same shape) is given. Throws Error(Autograd) when nothing here requires a gradient or the history is gone.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false, INGOT_LOC) const;
+  /// The accumulated gradient; undefined before the first backward(). Throws Error(Autograd) on a non-leaf that does
+  /// not retain its gradient.
+  Tensor grad(INGOT_LOC) const;
+  /// Replaces the accumulated gradient; Tensor() clears it. Throws Error(Shape) unless shapes agree.
+  void set_grad(const Tensor& gradient, INGOT_LOC) const;
+  void zero_grad(INGOT_LOC) const { set_grad({}, loc); }
+  bool requires_grad(INGOT_LOC) const;
+  /// Marks a leaf as a parameter. Throws Error(DType) unless the type is floating, Error(Autograd) on a non-leaf.
+  Tensor& requires_grad_(bool on = true, INGOT_LOC);
+  /// No history: made by the program rather than by an operation that is differentiated through.
+  bool is_leaf(INGOT_LOC) const;
+  /// Keeps the gradient of this non-leaf in grad() too.
+  void retain_grad(INGOT_LOC) const;
+  /// The same value without history.
+  Tensor detach(INGOT_LOC) const;
+
+  // ---- Indexing.
+
+  /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...] += v) writes to x.
+  /// Throws Error(Index) outside the tensor or with more items than dims.
+  Tensor operator[](const Indices& index) const;
+
+  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, while views
+  // taken earlier from that base keep the old value. v is broadcast to this shape and cast to this type. Throws
+  // Error(Shape) where that is impossible, Error(DType) for a floating result in an integer tensor, Error(Autograd)
+  // on a leaf that requires gradients (use no_grad).
+
+  Tensor& operator+=(const Operand& v) { return add_(v, v.loc); }
+  Tensor& operator-=(const Operand& v) { return sub_(v, v.loc); }
+  Tensor& operator*=(const Operand& v) { return mul_(v, v.loc); }
+  Tensor& operator/=(const Operand& v) { return div_(v, v.loc); }
+  Tensor& add_(const Operand& v, INGOT_LOC);
+  Tensor& sub_(const Operand& v, INGOT_LOC);
+  Tensor& mul_(const Operand& v, INGOT_LOC);
+  Tensor& div_(const Operand& v, INGOT_LOC);
+  Tensor& clamp_(const Scalar& lo, const Scalar& hi, INGOT_LOC);
+  Tensor& copy_(const Operand& v, INGOT_LOC);
+  Tensor& fill_(const Scalar& v, INGOT_LOC);
+  Tensor& zero_(INGOT_LOC);
+
+  // ---- Type, device and copies.
+
+  /// Converted to another type; this tensor itself when it has it.
+  Tensor to(DType dtype, INGOT_LOC) const;
+  /// On another device (differentiable); this tensor itself when it is there.
+  Tensor to(const Device& device, INGOT_LOC) const;
+  Tensor to(const char* device, INGOT_LOC) const { return to(Device(device), loc); }
+  Tensor to(const Device& device, DType dtype, INGOT_LOC) const { return to(dtype, loc).to(device, loc); }
+  Tensor cpu(INGOT_LOC) const;
+  Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
+  Tensor clone(INGOT_LOC) const;       ///< A tensor of its own with the same value and history.
+
+  // ---- Movement (ops.h).
+
+  Tensor reshape(const Dims& shape, INGOT_LOC) const;
+  Tensor view(const Dims& shape, INGOT_LOC) const { return reshape(shape, loc); }
+  template <Number T>
+  Tensor view(T n, INGOT_LOC) const {
+    return reshape(Dims{static_cast<int64_t>(n)}, loc);
+  }
+  Tensor view_as(const Tensor& other, INGOT_LOC) const { return reshape(other.shape(loc), loc); }
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC) const;
+  Tensor squeeze(INGOT_LOC) const;
+  Tensor squeeze(int64_t dim, INGOT_LOC) const;
+  Tensor unsqueeze(int64_t dim, INGOT_LOC) const;
+  Tensor permute(const Dims& dims, INGOT_LOC) const;
+  Tensor transpose(int64_t dim0, int64_t dim1, INGOT_LOC) const;
+  Tensor t(INGOT_LOC) const;
+  Tensor expand(const Dims& shape, INGOT_LOC) const;
+  Tensor expand_as(const Tensor& other, INGOT_LOC) const { return expand(other.shape(loc), loc); }
+  Tensor broadcast_to(const Dims& shape, INGOT_LOC) const { return expand(shape, loc); }
+  Tensor narrow(int64_t dim, int64_t start, int64_t length, INGOT_LOC) const;
+  Tensor select(int64_t dim, int64_t index, INGOT_LOC) const;
+  Tensor slice(int64_t dim, const Slice& range, INGOT_LOC) const;
+  Tensor flip(const Axes& dims, INGOT_LOC) const;
+  Tensor repeat(const Dims& times, INGOT_LOC) const;
+  ::std::vector<Tensor> split(int64_t size, int64_t dim = 0, INGOT_LOC) const;
+  ::std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, INGOT_LOC) const;
+  Tensor tril(int64_t diagonal = 0, INGOT_LOC) const;
+  Tensor triu(int64_t diagonal = 0, INGOT_LOC) const;
+
+  // ---- Elementwise (ops.h).
+
+  Tensor neg(INGOT_LOC) const;
+  Tensor abs(INGOT_LOC) const;
+  Tensor sign(INGOT_LOC) const;
+  Tensor exp(INGOT_LOC) const;
+  Tensor exp2(INGOT_LOC) const;
+  Tensor expm1(INGOT_LOC) const;
+  Tensor log(INGOT_LOC) const;
+  Tensor log2(INGOT_LOC) const;
+  Tensor log10(INGOT_LOC) const;
+  Tensor log1p(INGOT_LOC) const;
+  Tensor sqrt(INGOT_LOC) const;
+  Tensor rsqrt(INGOT_LOC) const;
+  Tensor reciprocal(INGOT_LOC) const;
+  Tensor square(INGOT_LOC) const;
+  Tensor sin(INGOT_LOC) const;
+  Tensor cos(INGOT_LOC) const;
+  Tensor tan(INGOT_LOC) const;
+  Tensor tanh(INGOT_LOC) const;
+  Tensor erf(INGOT_LOC) const;
+  Tensor sigmoid(INGOT_LOC) const;
+  Tensor relu(INGOT_LOC) const;
+  Tensor floor(INGOT_LOC) const;
+  Tensor ceil(INGOT_LOC) const;
+  Tensor round(INGOT_LOC) const;
+  Tensor trunc(INGOT_LOC) const;
+  Tensor isnan(INGOT_LOC) const;
+  Tensor isinf(INGOT_LOC) const;
+  Tensor isfinite(INGOT_LOC) const;
+  Tensor logical_not(INGOT_LOC) const;
+  Tensor add(const Operand& b, INGOT_LOC) const;
+  Tensor sub(const Operand& b, INGOT_LOC) const;
+  Tensor mul(const Operand& b, INGOT_LOC) const;
+  Tensor div(const Operand& b, INGOT_LOC) const;
+  Tensor pow(const Operand& b, INGOT_LOC) const;
+  Tensor maximum(const Operand& b, INGOT_LOC) const;
+  Tensor minimum(const Operand& b, INGOT_LOC) const;
+  Tensor eq(const Operand& b, INGOT_LOC) const;
+  Tensor ne(const Operand& b, INGOT_LOC) const;
+  Tensor lt(const Operand& b, INGOT_LOC) const;
+  Tensor le(const Operand& b, INGOT_LOC) const;
+  Tensor gt(const Operand& b, INGOT_LOC) const;
+  Tensor ge(const Operand& b, INGOT_LOC) const;
+  Tensor logical_and(const Operand& b, INGOT_LOC) const;
+  Tensor logical_or(const Operand& b, INGOT_LOC) const;
+  Tensor logical_xor(const Operand& b, INGOT_LOC) const;
+  Tensor clamp(const Scalar& lo, const Scalar& hi, INGOT_LOC) const;
+  Tensor clamp_min(const Scalar& lo, INGOT_LOC) const;
+  Tensor clamp_max(const Scalar& hi, INGOT_LOC) const;
+  /// this where mask is false, value where it is true.
+  Tensor masked_fill(const Tensor& mask, const Operand& value, INGOT_LOC) const;
+
+  // ---- Reductions (ops.h).
+
+  Tensor sum(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor mean(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor var(const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC) const;
+  Tensor std(const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC) const;
+  Tensor prod(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor amax(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor amin(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor max(INGOT_LOC) const;
+  Tensor min(INGOT_LOC) const;
+  ValuesIndices max(int64_t dim, bool keepdim = false, INGOT_LOC) const;
+  ValuesIndices min(int64_t dim, bool keepdim = false, INGOT_LOC) const;
+  Tensor argmax(::std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor argmin(::std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor any(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor all(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor logsumexp(const Axes& dim, bool keepdim = false, INGOT_LOC) const;
+  Tensor norm(INGOT_LOC) const;
+
+  // ---- Linear algebra, indexing, networks (ops.h).
+
+  Tensor matmul(const Tensor& other, INGOT_LOC) const;
+  Tensor mm(const Tensor& other, INGOT_LOC) const { return matmul(other, loc); }
+  Tensor gather(int64_t dim, const Tensor& index, INGOT_LOC) const;
+  Tensor index_select(int64_t dim, const Tensor& index, INGOT_LOC) const;
+  Tensor softmax(int64_t dim, INGOT_LOC) const;
+  Tensor log_softmax(int64_t dim, INGOT_LOC) const;
+
+  // ---- For the library.
+
+  Cell* cell() const { return cell_; }
+  /// Takes over one reference to the cell.
+  static Tensor adopt(Cell* c) {
+    Tensor t;
+    t.cell_ = c;
+    return t;
+  }
+
+ private:
+  Cell* cell_;
+};
+
+struct ValuesIndices {
+  Tensor values, indices;
+};
+
+// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what throws.
+// == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors.
+
+#define INGOT_OPERATOR(op)                                 \
+  Tensor operator op(const Tensor& a, const TensorArg& b); \
+  Tensor operator op(const TensorArg& a, const Scalar& b); \
+  Tensor operator op(const Scalar& a, const TensorArg& b);
+INGOT_OPERATOR(+)
+INGOT_OPERATOR(-)
+INGOT_OPERATOR(*)
+INGOT_OPERATOR(/)
+INGOT_OPERATOR(%)
+INGOT_OPERATOR(&)
+INGOT_OPERATOR(|)
+INGOT_OPERATOR(^)
+#undef INGOT_OPERATOR
+// Both operands convert, so that C++20's reversed candidates of == never win.
+#define INGOT_COMPARISON(op)                                  \
+  Tensor operator op(const TensorArg& a, const TensorArg& b); \
+  Tensor operator op(const TensorArg& a, const Scalar& b);    \
+  Tensor operator op(const Scalar& a, const TensorArg& b);
+INGOT_COMPARISON(==)
+INGOT_COMPARISON(!=)
+INGOT_COMPARISON(<)
+INGOT_COMPARISON(<=)
+INGOT_COMPARISON(>)
+INGOT_COMPARISON(>=)
+#undef INGOT_COMPARISON
+Tensor operator-(const TensorArg& a);
+/// Bitwise not; logical not of bools.
+Tensor operator~(const TensorArg& a);
+/// True where the element is zero.
+Tensor operator!(const TensorArg& a);
+
+/// Prints like NumPy, with type and device: past 1000 elements only the edges. Runs what is pending.
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
+}  // namespace ingot

@@ -1,0 +1,30 @@
+// Between Tensor, the public handle, and the cells and nodes underneath.
+#pragma once
+#include "graph/cell.h"
+#include "ingot/tensor.h"
+
+namespace ingot {
+
+/// Throws Error(State): `op` was given Tensor().
+[[noreturn]] void throw_undefined(const char* op, const SourceLoc& loc);
+
+/// The node a tensor names now; Error(State) when it is undefined.
+inline Node* node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
+  if (!t.cell()) throw_undefined(op, loc);
+  return t.cell()->node.get();
+}
+
+/// A tensor of its own over a node.
+inline Tensor tensor_of(NodeRef n) { return Tensor::adopt(make_cell(std::move(n)).leak()); }
+/// A tensor over a cell.
+inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
+
+/// A view of base: n reaches base's node by movement ops alone, and writing to the view writes to base.
+inline Tensor view_of(const Tensor& base, NodeRef n) {
+  CellRef c = make_cell(std::move(n));
+  c->base = CellRef(base.cell());
+  c->base_node = base.cell()->node;
+  return Tensor::adopt(c.leak());
+}
+
+}  // namespace ingot
