@@ -11,4 +11,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE AND EXISTS ${PROJE
       --source ${PROJECT_SOURCE_DIR} --build ${PROJECT_BINARY_DIR} --compiler ${CMAKE_CXX_COMPILER})
     set_tests_properties(${check} PROPERTIES LABELS budget RUN_SERIAL ON TIMEOUT 300)
   endforeach()
+  if(EXISTS ${PROJECT_SOURCE_DIR}/include/ingot/optim.h)
+  ingot_test(record_budget SOURCES ${project_tests}/record_budget_test.cpp LABELS budget)
+  set_tests_properties(record_budget PROPERTIES RUN_SERIAL ON)
+  endif()
 endif()
