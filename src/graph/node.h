@@ -38,6 +38,7 @@ struct Attrs {
   uint32_t mask = 0;   // reduced axes
   DType dtype = DType::Float32;  // Cast, Const, Arg, Leaf, Uniform
   uint64_t seed = 0;   // Random
+  Device device{DeviceType::CPU, 0};  // sources, ToDevice
 };
 
 /// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients for.

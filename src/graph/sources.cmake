@@ -1,2 +1,4 @@
 target_sources(ingot PRIVATE
-  ${CMAKE_CURRENT_LIST_DIR}/node.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/infer.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/node.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/print.cpp)

@@ -1,0 +1,23 @@
+// How an error reads: what went wrong, where, and the call that fixes it.
+#include "ingot/error.h"
+
+#include <utility>
+
+namespace ingot {
+
+Error::Error(ErrorKind kind, std::string op, std::string what, SourceLoc where, std::string fix)
+    : kind_(kind), op_(std::move(op)), where_(user_loc(where)) {
+  message_ = "[" + op_ + "] " + what;
+  if (where_.line) message_ += std::string("\n  at ") + where_.file + ":" + std::to_string(where_.line);
+  if (!fix.empty()) message_ += "\n  fix: " + fix;
+}
+
+OutOfMemory::OutOfMemory(std::string what, size_t asked, size_t used, size_t most, SourceLoc where)
+    : Error(ErrorKind::OutOfMemory, "memory", std::move(what), where,
+            "use a smaller batch, drop tensors that are no longer needed, or raise the limit with "
+            "Device::set_memory_limit"),
+      requested(asked),
+      in_use(used),
+      limit(most) {}
+
+}  // namespace ingot
