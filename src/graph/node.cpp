@@ -118,6 +118,10 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   if (grad_mode && differentiable(op, r.dtype))
     for (Node* i : inputs) needs_grad = needs_grad || i->requires_grad;
   Recorder& rec = Recorder::current();
+  // What another thread recorded and did not run yet is run now, under that thread's lock.
+  for (Node* i : inputs)
+    if (i->recorder && i->recorder != &rec && !i->computed.load(std::memory_order_acquire))
+      materialise(std::span<Node* const>(&i, 1), loc);
   if (!rec.running && ((needs_grad && rec.segment_open) || rec.size() >= 400000)) flush_if_due(rec);
 
   Node* n = new_node();

@@ -1,0 +1,120 @@
+#include "compile/describe.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <mutex>
+
+#include "graph/recorder.h"
+
+namespace ingot {
+namespace {
+
+std::string format(const char* f, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char* f, ...) {
+  char buf[512];
+  va_list args;
+  va_start(args, f);
+  std::vsnprintf(buf, sizeof buf, f, args);
+  va_end(args);
+  return buf;
+}
+
+std::string human(double bytes) {
+  const char* unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int u = 0;
+  while (bytes >= 1024 && u < 4) {
+    bytes /= 1024;
+    ++u;
+  }
+  return format(u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
+}
+
+double seconds(const Step& s, const DeviceRates& r) {
+  double bytes = (s.bytes_read + s.bytes_written) / (r.memory_gbs * 1e9);
+  bool half = s.kind == Step::Library && !s.library.operands.empty() && is_half(s.library.operands[0].dtype);
+  double rate = s.kind == Step::Library ? (half ? r.flops_16 : r.flops_f32) : r.scalar_flops;
+  return std::max(bytes, s.flops / rate) + r.launch_us * 1e-6 * (s.exe ? s.exe->launches : 1);
+}
+
+std::string place(const Step& s, const Plan& p) {
+  std::string out;
+  for (size_t b = 0; b < s.buffers.size() && b < 12; ++b) {
+    bool written = false;
+    if (s.kind != Step::Kernel) {
+      written = b == 0;
+    } else {
+      size_t at = b;
+      for (const KernelSpec& k : s.parts) {
+        if (at < k.buffers.size()) {
+          written = k.buffers[at].written;
+          break;
+        }
+        at -= k.buffers.size();
+      }
+    }
+    if (!written) continue;
+    const Binding& w = s.buffers[b];
+    if (!out.empty()) out += " ";
+    if (w.place == Binding::Arena) out += "arena+" + std::to_string(w.offset);
+    if (w.place == Binding::Leaf) out += "in place";
+    if (w.place == Binding::Output) out += p.outputs[w.index].donated >= 0 ? "in place" : "kept";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory) {
+  std::string out = format("plan: %zu recorded ops, %zu inputs -> %zu steps, %d launches\n", t.nodes.size(),
+                           t.leaves.size(), p.steps.size(), p.launches);
+  out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops", "time us", "place", "ops");
+  double read = 0, written = 0, flops = 0, time = 0;
+  int n = 0;
+  for (const Step& s : p.steps) {
+    DeviceRates r = backend_for(s.device.type())->rates(s.device.index());
+    double us = seconds(s, r) * 1e6;
+    const char* kind = s.kind == Step::Copy ? "copy" : s.kind == Step::Library ? "library"
+                       : s.parts[0].is_row() ? "row" : s.parts[0].has_reduce() ? "reduce" : "map";
+    out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
+                  human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(), s.label.substr(0, 200).c_str());
+    if (kernels)
+      for (const KernelSpec& k : s.parts) out += to_string(k) + "\n";
+    read += s.bytes_read;
+    written += s.bytes_written;
+    flops += s.flops;
+    time += us;
+  }
+  out += format("total: %s read, %s written, %.4g flops, predicted %.1f us", human(read).c_str(), human(written).c_str(), flops, time);
+  if (!p.steps.empty()) out += " on " + backend_for(p.steps[0].device.type())->rates(p.steps[0].device.index()).name;
+  out += "\n";
+  for (const PlanArena& a : p.arenas) out += format("arena on %s: %zu bytes at peak\n", a.device.name().c_str(), a.bytes);
+  for (size_t v = 0; v < p.graph.vals.size(); ++v)
+    if (p.graph.vals[v].copied && !p.graph.vals[v].output && p.graph.users[v] > 0)
+      out += format("copied: %s of %s has no index map\n", info(p.graph.vals[v].op).name, to_string(p.graph.vals[v].shape).c_str());
+  for (const PlanOutput& o : p.outputs) {
+    const Node* node = t.nodes[o.node];
+    out += format("kept: %s %s%s, %s (%s:%u)\n", info(node->op).name, to_string(node->shape).c_str(),
+                  o.donated >= 0 ? " in place" : "", human(static_cast<double>(o.bytes)).c_str(), node->loc.file, node->loc.line);
+  }
+  if (memory)
+    for (const Plan::Value& v : p.arena_values)
+      out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first, v.last, v.what.c_str());
+  return out;
+}
+
+std::string what_differs(const std::vector<uint64_t>& key) {
+  static std::mutex mutex;
+  static std::vector<uint64_t> last;
+  std::lock_guard lock(mutex);
+  std::string out = "the first plan";
+  if (!last.empty()) {
+    size_t i = 0;
+    while (i < std::min(key.size(), last.size()) && key[i] == last[i]) ++i;
+    out = format("differs from the last new plan at word %zu of %zu (was %zu long)", i, key.size(), last.size());
+  }
+  last = key;
+  return out;
+}
+
+}  // namespace ingot

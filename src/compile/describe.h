@@ -1,0 +1,13 @@
+// Telling people what a plan does: explain() and INGOT_DEBUG.
+#pragma once
+#include <string>
+
+#include "compile/executor.h"
+
+namespace ingot {
+
+std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory);
+/// How this key differs from the last one that missed: what made another plan necessary.
+std::string what_differs(const std::vector<uint64_t>& key);
+
+}  // namespace ingot

@@ -1,0 +1,271 @@
+// Running: everything that can fail on the host (tracing, compiling, memory) happens before the first launch; until
+// then all nodes stay pending. After the run the outputs are leaves, and what only they needed is released.
+#include "compile/executor.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "compile/describe.h"
+#include "graph/recorder.h"
+#include "ingot/runtime.h"
+#include "runtime/storage.h"
+
+namespace ingot {
+namespace {
+
+std::atomic<bool> fusion{[] {
+  const char* e = std::getenv("INGOT_FUSE");
+  return !(e && std::strcmp(e, "0") == 0);
+}()};
+std::atomic<int64_t> compiled_plans{0}, plan_runs{0};
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_multimap<uint64_t, std::shared_ptr<Plan>> plans;
+};
+Cache& cache() {
+  static Cache* c = new Cache;
+  return *c;
+}
+
+std::shared_ptr<Plan> look_up(const Trace& t) {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  auto [b, e] = c.plans.equal_range(t.hash);
+  for (auto it = b; it != e; ++it)
+    if (it->second->key == t.key) return it->second;
+  return nullptr;
+}
+
+// Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
+Node* behind(Node* n) {
+  while (!n->computed.load(std::memory_order_acquire) && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
+    n = n->in[0];
+  return n;
+}
+
+void share_storage(Node* n, Node* from) {
+  if (n == from || n->computed.load(std::memory_order_relaxed)) return;
+  n->storage = from->storage;
+  n->computed.store(true, std::memory_order_release);
+  n->recorder->unlink(n);
+  drop_inputs(n);
+}
+
+[[noreturn]] void throw_again(Node* n) {
+  throw Error(ErrorKind::State, info(n->op).name, "the value was not computed because an earlier run failed: " + *n->ext->error, n->loc);
+}
+
+// One run of a plan over a trace.
+class Run {
+ public:
+  Run(const Trace& t, const Plan& p) : t_(t), p_(p) {}
+
+  void operator()() {
+    allocate();
+    std::vector<std::unique_ptr<ArenaLease>> leases;
+    std::vector<char*> arena;
+    for (const PlanArena& a : p_.arenas) {
+      leases.push_back(std::make_unique<ArenaLease>(a.device, a.bytes));
+      arena.push_back(static_cast<char*>(leases.back()->data()));
+    }
+    RunStatus status;
+    RunArgs args{t_.args.data(), t_.seeds.data(), t_.offsets.data(), &status};
+    for (const Step& s : p_.steps) launch(s, arena, args);
+    if (!status.code) return publish();
+    publish_failure(status);
+  }
+
+ private:
+  void allocate() {
+    out_.resize(p_.outputs.size());
+    for (size_t i = 0; i < out_.size(); ++i) {
+      const PlanOutput& o = p_.outputs[i];
+      out_[i] = o.donated >= 0 ? t_.leaves[o.donated]->storage
+                               : allocate_storage(o.device, o.bytes, info(t_.nodes[o.node]->op).name);
+    }
+  }
+
+  void* address(const Binding& b, const std::vector<char*>& arena) const {
+    switch (b.place) {
+      case Binding::Arena: return arena[b.index] + b.offset;
+      case Binding::Leaf: return t_.leaves[b.index]->storage->data;
+      case Binding::Output: return out_[b.index]->data;
+    }
+    return nullptr;
+  }
+
+  void launch(const Step& s, const std::vector<char*>& arena, const RunArgs& args) {
+    void* few[32];
+    std::vector<void*> many;
+    void** at = few;
+    if (s.buffers.size() > 32) {
+      many.resize(s.buffers.size());
+      at = many.data();
+    }
+    for (size_t i = 0; i < s.buffers.size(); ++i) at[i] = address(s.buffers[i], arena);
+    if (s.kind == Step::Copy) return copy(s, at);
+    void* scratch = nullptr;
+    if (s.exe->scratch_bytes)
+      for (size_t a = 0; a < p_.arenas.size(); ++a)
+        if (p_.arenas[a].device == s.device) scratch = arena[a] + s.scratch;
+    backend_for(s.device.type())->launch(s.device.index(), *s.exe, at, scratch, args);
+  }
+
+  static void copy(const Step& s, void** at) {
+    Backend *to = backend_for(s.device.type()), *from = backend_for(s.from.type());
+    if (to == from && (s.device == s.from || to->host_visible()))
+      to->copy_on_device(s.device.index(), at[0], at[1], s.bytes);
+    else if (from->host_visible())
+      to->copy_from_host(s.device.index(), at[0], at[1], s.bytes);
+    else
+      from->copy_to_host(s.from.index(), at[0], at[1], s.bytes);
+  }
+
+  void become_leaf(Node* n, Ref<Storage> storage) {
+    n->storage = std::move(storage);
+    n->computed.store(true, std::memory_order_release);
+    n->recorder->unlink(n);
+  }
+
+  void publish() {
+    std::vector<Node*> done;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      Node* n = t_.nodes[p_.outputs[i].node];
+      become_leaf(n, out_[i]);
+      done.push_back(n);
+    }
+    for (Node* n : done) retain(n);
+    for (Node* n : done) drop_inputs(n);
+    for (Node* n : done) release(n);
+  }
+
+  // Assigned values keep what they were; everything else of this run names the error when it is used.
+  void publish_failure(const RunStatus& status) {
+    Node* site = status.site >= 0 ? t_.nodes[status.site] : nullptr;
+    std::string what = "index " + std::to_string(status.value) + " is out of range for a dimension of size " +
+                       std::to_string(status.extent);
+    auto message = std::make_shared<const std::string>(what);
+    std::vector<Node*> done;
+    for (size_t i = 0; i < out_.size(); ++i) {
+      Node* n = t_.nodes[p_.outputs[i].node];
+      if (p_.outputs[i].assign) {
+        become_leaf(n, out_[i]);
+        done.push_back(n);
+      } else {
+        n->extra().error = message;
+        n->recorder->unlink(n);
+      }
+    }
+    for (Node* n : done) drop_inputs(n);
+    SourceLoc loc = site ? site->loc : SourceLoc{};
+    std::string op = site ? info(site->op).name : "run";
+    std::string fix = "indices must lie in [-" + std::to_string(status.extent) + ", " + std::to_string(status.extent) + ")";
+    throw Error(ErrorKind::Index, op, what, loc, fix);
+  }
+
+  const Trace& t_;
+  const Plan& p_;
+  std::vector<Ref<Storage>> out_;
+};
+
+void run_asked(Recorder& rec, std::span<Node* const> asked) {
+  std::lock_guard lock(rec.run_mutex);
+  rec.running = true;
+  struct Done {
+    Recorder& r;
+    ~Done() { r.running = false; }
+  } done{rec};
+  std::vector<Node*> pending;
+  for (Node* n : asked) {
+    Node* b = behind(n);
+    if (b->ext && b->ext->error) throw_again(b);
+    if (!b->computed.load(std::memory_order_acquire)) pending.push_back(b);
+  }
+  Trace t = make_trace(rec, pending, true);
+  rec.segment_open = false;
+  if (!t.nodes.empty()) {
+    for (Node* n : t.nodes)
+      if (n->ext && n->ext->error) throw_again(n);
+    std::shared_ptr<Plan> plan = plan_for(t);
+    ++plan_runs;
+    auto begin = std::chrono::steady_clock::now();
+    Run(t, *plan)();
+    if (debug_flag("time")) {
+      double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+      std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(), plan->launches, us);
+    }
+  }
+  for (Node* n : asked) share_storage(n, behind(n));
+}
+
+}  // namespace
+
+bool fusion_enabled() { return fusion.load(std::memory_order_relaxed); }
+void set_fusion(bool on) { fusion = on; }
+
+bool debug_flag(const char* name) {
+  static const char* env = std::getenv("INGOT_DEBUG");
+  if (!env) return false;
+  size_t n = std::strlen(name);
+  for (const char* p = env; (p = std::strstr(p, name)); p += n)
+    if ((p == env || p[-1] == ',') && (p[n] == 0 || p[n] == ',')) return true;
+  return false;
+}
+
+PlanStats plan_stats() { return {compiled_plans, plan_runs}; }
+void clear_plan_cache() {
+  std::lock_guard lock(cache().mutex);
+  cache().plans.clear();
+}
+
+std::shared_ptr<Plan> plan_for(const Trace& t) {
+  if (auto found = look_up(t)) return found;
+  if (debug_flag("graph")) std::fputs(dump(std::span<Node* const>(t.nodes)).c_str(), stderr);
+  auto begin = std::chrono::steady_clock::now();
+  CompileOptions o;
+  o.fuse = fusion_enabled();
+  o.donated = t.donated;
+  std::shared_ptr<Plan> plan = compile_plan(make_graph(t), o);
+  plan->key = t.key;
+  ++compiled_plans;
+  if (debug_flag("plan")) {
+    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    std::fprintf(stderr, "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms; %s\n", t.nodes.size(),
+                 t.leaves.size(), plan->steps.size(), ms, what_differs(t.key).c_str());
+  }
+  if (debug_flag("fuse") || debug_flag("kernels") || debug_flag("memory"))
+    std::fputs(describe_plan(*plan, t, debug_flag("kernels"), debug_flag("memory")).c_str(), stderr);
+  std::lock_guard lock(cache().mutex);
+  cache().plans.emplace(t.hash, plan);
+  return plan;
+}
+
+void materialise(std::span<Node* const> nodes, const SourceLoc&) {
+  // Nodes are run by the thread that recorded them, or under its lock.
+  Recorder& mine = Recorder::current();
+  std::vector<Node*> own;
+  for (Node* n : nodes) {
+    Node* b = behind(n);
+    if (b->computed.load(std::memory_order_acquire) || !b->recorder || b->recorder == &mine)
+      own.push_back(n);
+    else
+      run_asked(*b->recorder, std::span<Node* const>(&n, 1));
+  }
+  bool todo = false;
+  for (Node* n : own) todo = todo || !n->computed.load(std::memory_order_acquire);
+  if (todo) run_asked(mine, own);
+}
+
+void flush_if_due(Recorder& r) {
+  r.segment_open = false;
+  if (r.size()) run_asked(r, {});
+}
+
+void run_pending() { run_asked(Recorder::current(), {}); }
+
+}  // namespace ingot

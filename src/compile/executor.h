@@ -1,0 +1,40 @@
+// The executor: traces what is pending, finds or compiles its plan, binds buffers and launches.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "compile/plan.h"
+#include "graph/node.h"
+
+namespace ingot {
+
+/// A pending program cut out of the recorded nodes, with what a plan needs to be bound to it.
+struct Trace {
+  std::vector<Node*> nodes;    // in recording order
+  std::vector<Node*> leaves;   // computed values it reads
+  std::vector<bool> donated;   // per leaf: nobody else holds it
+  std::vector<uint8_t> role;   // per node: bit 0 output, bit 1 asked for as a copy (a view or a source)
+  std::vector<double> args;
+  std::vector<uint64_t> seeds, offsets;
+  std::vector<uint64_t> key;
+  uint64_t hash = 0;
+};
+
+/// Everything needed for `asked` and, with `live`, all pending values that handles name. Caller holds the run mutex.
+Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live);
+Graph make_graph(const Trace& t);
+std::shared_ptr<Plan> plan_for(const Trace& t);
+
+/// Counters for tests and INGOT_DEBUG=plan.
+struct PlanStats {
+  int64_t compiled = 0, runs = 0;
+};
+PlanStats plan_stats();
+void clear_plan_cache();
+
+bool fusion_enabled();
+/// INGOT_DEBUG=graph,fuse,memory,kernels,plan,time
+bool debug_flag(const char* name);
+
+}  // namespace ingot

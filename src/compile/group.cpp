@@ -1,0 +1,509 @@
+// The grouping pass: values in recording order join the kernel of what they read, if that kernel's iteration space
+// is theirs, no cycle arises and the group stays within limits. Then every value read from outside its kernel is
+// either given a buffer or computed again by its reader, whichever moves fewer bytes.
+#include "compile/group.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ingot {
+namespace {
+
+constexpr int kMaxOps = 256;             // instructions of one kernel
+constexpr int kSearchBudget = 4000;      // values looked at before a merge is given up
+constexpr int64_t kMaxRow = 1 << 16;     // longest row kept on chip
+constexpr int kMaxRecompute = 48;        // weighted instructions worth repeating to save a buffer
+
+int weight(Op op) {
+  switch (op) {
+    case Op::Random: return 8;
+    case Op::Div: case Op::Sqrt: case Op::Rsqrt: case Op::Reciprocal: case Op::Fmod: case Op::Remainder: return 3;
+    case Op::Pow: case Op::Atan2: return 10;
+    default: break;
+  }
+  return op >= Op::Exp && op <= Op::Sigmoid ? 6 : 1;
+}
+
+std::vector<std::pair<int64_t, bool>> normalise(const Dims& shape, uint32_t mask) {
+  std::vector<std::pair<int64_t, bool>> n;
+  for (int d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    bool inner = mask >> d & 1;
+    if (!n.empty() && n.back().second == inner)
+      n.back().first *= shape[d];
+    else
+      n.emplace_back(shape[d], inner);
+  }
+  return n;
+}
+
+class Grouper {
+ public:
+  Grouper(Graph& g, Grouping& r) : g_(g), r_(r), seen_(g.vals.size(), 0) {}
+
+  void form(bool fuse) {
+    int n = static_cast<int>(g_.vals.size());
+    r_.group.assign(n, -1);
+    r_.level.assign(n, Level::Elem);
+    for (int v = 0; v < n; ++v) {
+      const Val& val = g_.vals[v];
+      if (g_.users[v] == 0) continue;
+      if (val.op == Op::SliceAssign) {
+        start(v);
+        continue;
+      }
+      if (!val.compute()) continue;
+      if (!fuse || val.alone)
+        start(v);
+      else if (is_reduce(val.op))
+        place_reduce(v);
+      else
+        place_elementwise(v);
+    }
+  }
+
+  void merge_siblings();
+
+ private:
+  struct Candidate {
+    int group;
+    int kind;  // 0 broadcast of an outer value, 1 outer level, 2 element level
+  };
+
+  int start(int v) {
+    const Val& val = g_.vals[v];
+    Group gr;
+    gr.members = {v};
+    gr.first = gr.last = v;
+    gr.ops = weight(val.op);
+    if (is_reduce(val.op)) {
+      gr.shape = g_.vals[val.in[0]].shape;
+      gr.mask = val.mask;
+      gr.reduce = true;
+      r_.level[v] = Level::Outer;
+    } else {
+      gr.shape = val.op == Op::SliceAssign ? g_.vals[val.in[1]].shape : val.shape;
+    }
+    gr.numel = gr.shape.numel();
+    gr.outer = gr.reduce ? val.numel() : gr.numel;
+    gr.norm = normalise(gr.shape, gr.mask);
+    r_.groups.push_back(std::move(gr));
+    return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
+  }
+
+  void add(int v, int gi, Level level) {
+    Group& gr = r_.groups[gi];
+    gr.members.push_back(v);
+    gr.first = std::min(gr.first, v);
+    gr.last = std::max(gr.last, v);
+    gr.ops += weight(g_.vals[v].op);
+    r_.group[v] = gi;
+    r_.level[v] = level;
+  }
+
+  // Rows that fit on chip, contiguous, and enough of them to keep the device busy.
+  static bool row_fits(const Group& gr) {
+    if (!gr.reduce || gr.norm.empty() || !gr.norm.back().second || gr.norm.size() > 2) return false;
+    int64_t row = gr.norm.back().first;
+    return row <= kMaxRow && (gr.outer >= 16 || gr.numel <= 32768);
+  }
+
+  // Is operand k of the element-level value v the outer-level value p, repeated along the inner axes of the group?
+  bool broadcasts_rows(const Group& gr, int v, int k, int p) {
+    Space s = Space::of(gr.shape, gr.mask);
+    for (int tries = 0; tries < kMaxAxes; ++tries) {
+      Index idx;
+      Fitting f = unflatten(s, s.flat(), g_.vals[v].shape, idx);
+      int u = g_.vals[v].in[k];
+      if (f.fit == Fit::Ok) {
+        idx = broadcast_index(idx, g_.vals[u].shape);
+        std::vector<Limit> limits;
+        while (f.fit == Fit::Ok && u != p) {
+          f = through(g_, u, s, idx, limits);
+          u = g_.vals[u].in[0];
+        }
+        if (!limits.empty()) return false;
+        if (f.fit == Fit::Ok) return flatten(idx, g_.vals[p].shape) == s.outer();
+      }
+      if (f.fit == Fit::Fail || s.size() >= kMaxAxes - 1) return false;
+      s.split(f.axis, f.inner);
+    }
+    return false;
+  }
+
+  // Does an edge from p to operand k of v stay inside one kernel when both are members at these levels?
+  bool inside(const Group& gr, int v, int k, const Edge& e, Level lv, Level lp) {
+    if (e.fence || g_.vals[v].copied) return false;
+    if (g_.vals[v].op == Op::Gather && k == 0) return false;
+    if (g_.vals[v].op == Op::Assign && k == 0) return false;
+    if (is_reduce(g_.vals[v].op)) return lp == Level::Elem && e.direct;
+    if (e.direct && g_.vals[v].numel() == g_.vals[e.producer].numel() && lv == lp) return true;
+    return lp == Level::Outer && lv == Level::Elem && gr.reduce && row_fits(gr) &&
+           broadcasts_rows(gr, v, k, e.producer);
+  }
+
+  // Does value x need (directly or not) a member of group gi? Gives up (true) when the search gets long.
+  bool depends(int x, int gi) {
+    ++stamp_;
+    stack_.assign(1, x);
+    int first = r_.groups[gi].first;
+    int budget = kSearchBudget;
+    while (!stack_.empty()) {
+      int u = stack_.back();
+      stack_.pop_back();
+      if (seen_[u] == stamp_) continue;
+      seen_[u] = stamp_;
+      int gu = r_.group[u];
+      if (gu == gi) return true;
+      if (--budget < 0) return true;
+      int last = gu >= 0 ? r_.groups[gu].last : u;
+      if (last < first) continue;
+      if (gu < 0) {
+        push_inputs(u);
+      } else {  // a kernel needs all that its members need
+        for (int m : r_.groups[gu].members)
+          if (seen_[m] != stamp_ || m == u) {
+            seen_[m] = stamp_;
+            push_inputs(m);
+          }
+      }
+    }
+    return false;
+  }
+  void push_inputs(int u) {
+    const Val& v = g_.vals[u];
+    for (int i = 0; i < v.n_in; ++i)
+      if (seen_[v.in[i]] != stamp_) stack_.push_back(v.in[i]);
+  }
+
+  bool can_join(int v, int gi, Level level) {
+    const Group& gr = r_.groups[gi];
+    const Val& val = g_.vals[v];
+    if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device) return false;
+    if (g_.vals[gr.members[0]].op == Op::SliceAssign) return false;
+    for (int k = 0; k < val.n_in; ++k) {
+      Edge e = edge_of(g_, v, k);
+      if (r_.group[e.producer] == gi) {
+        if (!inside(gr, v, k, e, level, r_.level[e.producer])) return false;
+      } else if (!g_.vals[val.in[k]].source() && g_.vals[val.in[k]].op != Op::Leaf && depends(val.in[k], gi)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool reaches(int from, int to) {  // does group `to` need group `from` through others?
+    for (int m : r_.groups[to].members)
+      for (int k = 0; k < g_.vals[m].n_in; ++k) {
+        int p = edge_of(g_, m, k).producer;
+        if (r_.group[p] == to || r_.group[p] == from) continue;
+        int u = g_.vals[m].in[k];
+        if (g_.vals[u].op == Op::Leaf || g_.vals[u].source()) continue;
+        if (depends(u, from)) return true;
+      }
+    return false;
+  }
+
+  // Merges group b into a; b's members are put at the outer level when `demote`.
+  bool merge(int a, int b, bool demote) {
+    Group &ga = r_.groups[a], &gb = r_.groups[b];
+    if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device) return false;
+    if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign) return false;
+    if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
+    if (!demote && !ga.reduce && gb.reduce) return merge_into_reduce(a, b);
+    for (int m : gb.members)
+      for (int k = 0; k < g_.vals[m].n_in; ++k) {
+        Edge e = edge_of(g_, m, k);
+        if (r_.group[e.producer] != a) continue;
+        Level lm = demote ? Level::Outer : r_.level[m];
+        if (!inside(ga, m, k, e, lm, r_.level[e.producer])) return false;
+      }
+    for (int m : ga.members)
+      for (int k = 0; k < g_.vals[m].n_in; ++k) {
+        Edge e = edge_of(g_, m, k);
+        if (r_.group[e.producer] != b) continue;
+        Level lp = demote ? Level::Outer : r_.level[e.producer];
+        if (!inside(ga, m, k, e, r_.level[m], lp)) return false;
+      }
+    if (reaches(a, b) || reaches(b, a)) return false;
+    absorb(a, b, demote);
+    return true;
+  }
+  bool merge_into_reduce(int a, int b) {  // a is a Map: give it b's space first
+    Group& ga = r_.groups[a];
+    Group saved = ga;
+    const Group& gb = r_.groups[b];
+    ga.reduce = true;
+    ga.norm = gb.norm;
+    ga.shape = gb.shape;
+    ga.mask = gb.mask;
+    ga.outer = gb.outer;
+    if (merge(a, b, false)) return true;
+    ga = saved;
+    return false;
+  }
+  void absorb(int a, int b, bool demote) {
+    Group &ga = r_.groups[a], &gb = r_.groups[b];
+    for (int m : gb.members) {
+      r_.group[m] = a;
+      if (demote) r_.level[m] = Level::Outer;
+    }
+    std::vector<int> all(ga.members.size() + gb.members.size());
+    std::merge(ga.members.begin(), ga.members.end(), gb.members.begin(), gb.members.end(), all.begin());
+    ga.members = std::move(all);
+    ga.first = ga.members.front();
+    ga.last = ga.members.back();
+    ga.ops += gb.ops;
+    gb = Group{};
+  }
+
+  void place_elementwise(int v);
+  void place_reduce(int v);
+
+  Graph& g_;
+  Grouping& r_;
+  std::vector<int> seen_;
+  int stamp_ = 0;
+  std::vector<int> stack_;
+};
+
+void Grouper::place_elementwise(int v) {
+  const Val& val = g_.vals[v];
+  std::vector<Candidate> found;
+  for (int k = 0; k < val.n_in && !val.copied; ++k) {
+    Edge e = edge_of(g_, v, k);
+    int gi = r_.group[e.producer];
+    if (gi < 0 || e.fence || (val.op == Op::Gather && k == 0) || (val.op == Op::Assign && k == 0)) continue;
+    const Group& gr = r_.groups[gi];
+    Level lp = r_.level[e.producer];
+    if (e.direct && g_.vals[e.producer].numel() == val.numel())
+      found.push_back({gi, lp == Level::Outer ? 1 : 2});
+    else if (lp == Level::Outer && gr.numel == val.numel() && row_fits(gr) && broadcasts_rows(gr, v, k, e.producer))
+      found.push_back({gi, 0});
+  }
+  std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.kind < b.kind; });
+  int mine = -1;
+  Level level = Level::Elem;
+  for (const Candidate& c : found) {
+    int gi = c.group;
+    if (r_.groups[gi].members.empty() || gi == mine) continue;  // merged a moment ago
+    if (mine < 0) {
+      Level l = c.kind == 1 ? Level::Outer : Level::Elem;
+      // Not both of two groups can always be joined; merging them first lets v see one group.
+      if (can_join(v, gi, l)) {
+        mine = gi;
+        level = l;
+        add(v, mine, level);
+      }
+      continue;
+    }
+    bool demote = level == Level::Outer && c.kind == 2 && !r_.groups[gi].reduce;
+    if (level == Level::Outer && c.kind == 2 && !demote) continue;
+    merge(mine, gi, demote);
+  }
+  if (mine < 0) start(v);
+}
+
+void Grouper::place_reduce(int v) {
+  const Val& val = g_.vals[v];
+  Edge e = edge_of(g_, v, 0);
+  int gi = r_.group[e.producer];
+  const Dims& shape = g_.vals[val.in[0]].shape;
+  bool joins = gi >= 0 && e.direct && !e.fence && r_.level[e.producer] == Level::Elem &&
+               g_.vals[e.producer].numel() == shape.numel() && r_.groups[gi].ops < kMaxOps &&
+               g_.vals[e.producer].op != Op::SliceAssign;
+  if (joins) {
+    Group& gr = r_.groups[gi];
+    auto norm = normalise(shape, val.mask);
+    if (!gr.reduce) {
+      gr.reduce = true;
+      gr.shape = shape;
+      gr.mask = val.mask;
+      gr.norm = std::move(norm);
+      gr.outer = val.numel();
+    } else if (gr.norm != norm) {
+      joins = false;
+    }
+  }
+  if (joins)
+    add(v, gi, Level::Outer);
+  else
+    start(v);
+}
+
+// Kernels over one space that read the same large buffer become one.
+void Grouper::merge_siblings() {
+  std::map<int, std::vector<int>> readers;  // buffer -> groups, in order
+  for (size_t gi = 0; gi < r_.groups.size(); ++gi)
+    for (int m : r_.groups[gi].members)
+      for (int k = 0; k < g_.vals[m].n_in; ++k) {
+        Edge e = edge_of(g_, m, k);
+        const Val& p = g_.vals[e.producer];
+        if (r_.group[e.producer] == static_cast<int>(gi) || p.source() || p.numel() != r_.groups[gi].numel) continue;
+        auto& list = readers[e.producer];
+        if (list.empty() || list.back() != static_cast<int>(gi)) list.push_back(static_cast<int>(gi));
+      }
+  for (auto& [buffer, list] : readers)
+    for (size_t i = 1; i < list.size(); ++i) {
+      int a = list[i - 1], b = list[i];
+      if (a == b || r_.groups[a].members.empty() || r_.groups[b].members.empty()) continue;
+      const Group &ga = r_.groups[a], &gb = r_.groups[b];
+      if (ga.numel != gb.numel || (ga.reduce != gb.reduce)) continue;
+      if (merge(a, b, false)) list[i] = a;
+    }
+}
+
+// --- Which values get a buffer -------------------------------------------------------------------------------------
+
+struct Cost {
+  int ops = 0;
+  int64_t bytes = 0;   // read to compute it again
+  bool possible = true;
+};
+
+class Materialiser {
+ public:
+  Materialiser(Graph& g, Grouping& r) : g_(g), r_(r), cost_(g.vals.size()) {}
+
+  void run(bool fuse) {
+    int n = static_cast<int>(g_.vals.size());
+    readers_.resize(n);
+    for (int v = 0; v < n; ++v) {
+      const Val& val = g_.vals[v];
+      if (g_.users[v] == 0) continue;
+      if (val.op == Op::Leaf || val.library()) g_.vals[v].material = true;
+      if (val.compute() && (val.output || !fuse || val.op == Op::Assign || val.copied)) g_.vals[v].material = true;
+      for (int k = 0; k < val.n_in; ++k) note_reader(v, k);
+      if (val.op == Op::Fence) {  // what the fence waits for must be something a kernel finishes
+        Val& p = g_.vals[edge_of(g_, v, 1).producer];
+        if (p.compute()) p.material = true;
+      }
+    }
+    for (int v = 0; v < n; ++v) decide(v);
+    for (Val& v : g_.vals)
+      if (v.material && v.stride.size() != v.shape.size()) v.stride = row_major(v.shape);
+  }
+
+ private:
+  void note_reader(int v, int k) {
+    const Val& val = g_.vals[v];
+    if (val.view()) return;
+    Edge e = edge_of(g_, v, k);
+    Val& p = g_.vals[e.producer];
+    if (!p.compute()) return;
+    bool library = val.library() && val.op != Op::SliceAssign;
+    if (library || e.fence || (val.op == Op::SliceAssign && k == 0) || (val.op == Op::Assign && k == 0)) {
+      p.material = true;
+      return;
+    }
+    if (r_.group[e.producer] == r_.group[v]) return;  // grouping made sure the edge is inside the kernel
+    readers_[e.producer].push_back(v);
+  }
+
+  // The cost of computing v again inside a reader; inputs were decided before.
+  Cost recompute(int v) {
+    const Val& val = g_.vals[v];
+    Cost c;
+    c.ops = weight(val.op);
+    if (is_reduce(val.op) || val.op == Op::Assign || val.op == Op::Gather) c.possible = false;
+    for (int k = 0; k < val.n_in; ++k) {
+      int p = edge_of(g_, v, k).producer;
+      const Val& in = g_.vals[p];
+      if (in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota) continue;
+      if (in.op == Op::Random) {
+        c.ops += weight(in.op);
+      } else if (in.material || is_reduce(in.op)) {
+        c.bytes += in.bytes();
+        // Row values must be small beside what they save.
+        if (!in.material && in.numel() * 8 > val.numel()) c.possible = false;
+      } else {
+        c.ops += cost_[p].ops;
+        c.bytes += cost_[p].bytes;
+        c.possible = c.possible && cost_[p].possible;
+      }
+    }
+    return c;
+  }
+
+  void force_rows(int v) {  // reduce results that v's expression needs get buffers
+    const Val& val = g_.vals[v];
+    for (int k = 0; k < val.n_in; ++k) {
+      int p = edge_of(g_, v, k).producer;
+      Val& in = g_.vals[p];
+      if (in.material || in.source() || !in.compute()) continue;
+      if (is_reduce(in.op))
+        in.material = true;
+      else
+        force_rows(p);
+    }
+  }
+
+  void decide(int v) {
+    Val& val = g_.vals[v];
+    if (!val.compute() || g_.users[v] == 0) return;
+    cost_[v] = recompute(v);
+    if (val.material || readers_[v].empty()) return;
+    const Cost& c = cost_[v];
+    int64_t largest = 0;
+    for (int reader : readers_[v]) largest = std::max(largest, space_of(reader));
+    bool spread = largest > val.numel();  // computed many times over
+    bool worth = c.possible && (spread ? c.ops <= (c.bytes ? 6 : 24) : c.ops <= kMaxRecompute) &&
+                 (c.bytes <= val.bytes() + val.bytes() / 2 || readers_[v].size() == 1 || c.bytes < 4096);
+    if (readers_[v].size() == 1 && !spread && c.possible && c.ops <= 4 * kMaxRecompute && alone(v)) worth = true;
+    if (worth)
+      force_rows(v);
+    else
+      val.material = true;
+  }
+  int64_t space_of(int v) const { return r_.group[v] >= 0 ? r_.groups[r_.group[v]].numel : g_.vals[v].numel(); }
+  // Is v the last member of a Map whose other values stay inside?
+  bool alone(int v) const { return !r_.groups[r_.group[v]].reduce; }
+
+  Graph& g_;
+  Grouping& r_;
+  std::vector<Cost> cost_;
+  std::vector<std::vector<int>> readers_;
+};
+
+// Members that nobody outside needs and that serve no stored member are dropped from the groups.
+void prune(Graph& g, Grouping& r) {
+  std::vector<char> needed(g.vals.size(), 0);
+  for (Group& gr : r.groups) {
+    for (auto it = gr.members.rbegin(); it != gr.members.rend(); ++it) {
+      int v = *it;
+      if (g.vals[v].material || g.vals[v].op == Op::SliceAssign) needed[v] = 1;
+      if (!needed[v]) continue;
+      for (int k = 0; k < g.vals[v].n_in; ++k) {
+        int p = edge_of(g, v, k).producer;
+        if (r.group[p] == r.group[v]) needed[p] = 1;
+      }
+    }
+    std::erase_if(gr.members, [&](int v) { return !needed[v]; });
+  }
+}
+
+}  // namespace
+
+Edge edge_of(const Graph& g, int v, int k) {
+  Edge e{g.vals[v].in[k], true, false};
+  if (g.vals[v].copied) e.direct = false;
+  while (g.vals[e.producer].view()) {
+    const Val& u = g.vals[e.producer];
+    if (u.op == Op::Fence) e.fence = true;
+    if (u.op != Op::Reshape && u.op != Op::Alias && u.op != Op::Fence) e.direct = false;
+    e.producer = u.in[0];
+  }
+  return e;
+}
+
+Grouping make_groups(Graph& g, bool fuse) {
+  Grouping r;
+  Grouper grouper(g, r);
+  grouper.form(fuse);
+  if (fuse) grouper.merge_siblings();
+  Materialiser(g, r).run(fuse);
+  prune(g, r);
+  return r;
+}
+
+}  // namespace ingot

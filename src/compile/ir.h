@@ -1,0 +1,70 @@
+// The compiler's own picture of a run: the traced nodes as an array of values in recording order, which is a
+// topological order. Passes annotate it (simplify, views, group) and finally lower it to a Plan.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace ingot {
+
+inline constexpr int kMaxInputs = 8;
+
+struct Val {
+  Op op = Op::Leaf;
+  DType dtype = DType::Float32;
+  Device device{DeviceType::CPU, 0};
+  uint8_t n_in = 0;
+  std::array<int, kMaxInputs> in{};
+  Dims shape;
+  uint32_t mask = 0;
+  int ext = -1;  // index into Graph::ext for Permute, Slice, Pad, SliceAssign
+  int64_t imm_i = 0;
+  double imm_f = 0;
+  int slot = -1;          // Leaf: which leaf; Arg, Random: which argument
+  int node = -1;          // traced node (for lines and names), -1 for leaves
+  bool output = false;    // must survive the run
+  bool history = false;   // a gradient may still be asked through this node
+  bool copied = false;    // a movement op that is carried out, not only looked through
+  bool material = false;  // has a buffer
+  bool alone = false;     // begins a kernel of its own (an index map did not fit the one it would join)
+  bool bias = false;      // Matmul: input 2 is added to every row
+  Dims stride;            // of its buffer, when material; row-major unless a library op chose otherwise
+
+  bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
+  bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
+  bool library() const {
+    return op == Op::Matmul || op == Op::ScatterAdd || op == Op::ToDevice || op == Op::SliceAssign;
+  }
+  /// Work of a generated kernel.
+  bool compute() const {
+    return is_elementwise(op) || is_reduce(op) || op == Op::Gather || op == Op::Assign || (is_movement(op) && copied);
+  }
+  int64_t numel() const { return shape.numel(); }
+  int64_t bytes() const { return numel() * static_cast<int64_t>(size_of(dtype)); }
+};
+
+struct Ext {
+  Dims d0, d1;
+};
+
+struct Graph {
+  std::vector<Val> vals;
+  std::vector<Ext> ext;
+  std::vector<int> users;  // how many inputs name each value (outputs count once more)
+
+  void count_users();
+};
+
+/// Rewrites that change no bit of a result: common subexpressions, movement ops that do nothing, chains of the
+/// same movement, dead values. Ids stay; replaced values get `replaced[id]`.
+void simplify(Graph& g);
+/// Matmul + bias -> one library call with an epilogue, where the backend can.
+void fuse_epilogues(Graph& g);
+/// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run it
+/// between passes.
+void verify(const Graph& g);
+
+}  // namespace ingot

@@ -1,0 +1,167 @@
+// Horizontal merging and ordering of lowered kernels.
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "compile/group.h"
+#include "compile/work.h"
+
+namespace ingot {
+namespace {
+
+constexpr int kMaxParts = 2048;
+constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
+
+bool written(const Work& w, size_t b) {
+  if (w.library_call) return b == 0;
+  for (const KernelSpec& k : w.parts) {
+    if (b < k.buffers.size()) return k.buffers[b].written;
+    b -= k.buffers.size();
+  }
+  return false;
+}
+
+bool writes_state(const Work& w) {
+  for (const KernelSpec& k : w.parts)
+    for (const Store& s : k.stores)
+      if (s.predicated) return true;
+  return false;
+}
+
+struct Links {
+  std::vector<std::vector<int>> next, prev;
+};
+
+// Who needs whom. Readers of a buffer that an Assign or SliceAssign may overwrite come before it, where they can.
+Links link(const Graph& g, const std::vector<Work>& works) {
+  Links l;
+  l.next.resize(works.size());
+  l.prev.resize(works.size());
+  std::unordered_map<int, int> made;
+  for (size_t i = 0; i < works.size(); ++i)
+    for (size_t b = 0; b < works[i].vals.size(); ++b)
+      if (written(works[i], b)) made[works[i].vals[b]] = static_cast<int>(i);
+  auto join = [&](int v, int to) {
+    auto it = made.find(v);
+    if (it == made.end() || it->second == to) return;
+    l.next[it->second].push_back(to);
+    l.prev[to].push_back(it->second);
+  };
+  for (size_t i = 0; i < works.size(); ++i) {
+    for (size_t b = 0; b < works[i].vals.size(); ++b) {
+      int v = works[i].vals[b];
+      if (!written(works[i], b)) join(v, static_cast<int>(i));
+      // The old value must be there before the new one is written over it (or copied).
+      if (written(works[i], b) && (g.vals[v].op == Op::Assign || g.vals[v].op == Op::SliceAssign))
+        join(edge_of(g, v, 0).producer, static_cast<int>(i));
+    }
+    for (int v : works[i].after) join(v, static_cast<int>(i));
+  }
+  return l;
+}
+
+uint64_t structure_hash(const Work& w) {
+  Hasher h;
+  const KernelSpec& k = w.parts[0];
+  h.add(k.n_axes());
+  h.add(k.n_outer);
+  h.add(static_cast<int>(w.device.type()) * 256 + w.device.index());
+  for (const Instr& i : k.instrs) {
+    h.add(static_cast<uint64_t>(i.kind) | static_cast<uint64_t>(i.op) << 8 | static_cast<uint64_t>(i.dtype) << 16);
+    h.add_bits(i.imm_f);
+    for (int a : i.arg) h.add(a);
+  }
+  h.add(static_cast<int>(k.stores.size()));
+  return h.value();
+}
+
+// Bytes that would live longer if this kernel moved to the end.
+int64_t delayed_bytes(const Graph& g, const Work& w, const std::vector<char>& long_lived) {
+  int64_t n = 0;
+  for (size_t b = 0; b < w.vals.size(); ++b) {
+    const Val& v = g.vals[w.vals[b]];
+    if (!written(w, b) && v.op != Op::Leaf && !v.output && !long_lived[w.vals[b]]) n += v.bytes();
+  }
+  return n;
+}
+
+// The latest level each kernel can run at. Kernels of one level do not depend on each other, and all of them can be
+// moved to their levels at once: so merging within a level never closes a circle.
+std::vector<int> latest_levels(const Links& l) {
+  size_t n = l.next.size();
+  std::vector<int> open(n), level(n, 0), stack;
+  for (size_t i = 0; i < n; ++i) {
+    open[i] = static_cast<int>(l.next[i].size());
+    if (!open[i]) stack.push_back(static_cast<int>(i));
+  }
+  while (!stack.empty()) {
+    int w = stack.back();
+    stack.pop_back();
+    for (int p : l.prev[w]) {
+      level[p] = std::max(level[p], level[w] + 1);  // counted from the end
+      if (--open[p] == 0) stack.push_back(p);
+    }
+  }
+  return level;
+}
+
+}  // namespace
+
+void merge_horizontally(const Graph& g, std::vector<Work>& works) {
+  std::vector<char> long_lived(g.vals.size(), 0);
+  for (const Work& w : works)
+    if (writes_state(w))
+      for (int v : w.vals) long_lived[v] = 1;
+  std::vector<int> level = latest_levels(link(g, works));
+  std::unordered_map<uint64_t, std::vector<int>> buckets;  // kernels that stand for a merged one
+  bool any = false;
+  for (size_t i = 0; i < works.size(); ++i) {
+    Work& w = works[i];
+    if (w.library_call || w.region >= 0 || delayed_bytes(g, w, long_lived) > kFreeDelay) continue;
+    Hasher h;
+    h.add(structure_hash(w));
+    h.add(level[i]);
+    auto& bucket = buckets[h.value()];
+    bool merged = false;
+    for (int b : bucket) {
+      Work& into = works[b];
+      if (level[b] != level[i] || into.device != w.device || static_cast<int>(into.parts.size()) >= kMaxParts ||
+          !same_structure(into.parts[0], w.parts[0]))
+        continue;
+      into.parts.push_back(std::move(w.parts[0]));
+      into.vals.insert(into.vals.end(), w.vals.begin(), w.vals.end());
+      into.after.insert(into.after.end(), w.after.begin(), w.after.end());
+      into.last = std::max(into.last, w.last);
+      w = Work{};
+      merged = any = true;
+      break;
+    }
+    if (!merged) bucket.push_back(static_cast<int>(i));
+  }
+  if (any) std::erase_if(works, [](const Work& w) { return w.vals.empty(); });
+}
+
+std::vector<int> order_works(const Graph& g, const std::vector<Work>& works) {
+  Links l = link(g, works);
+  std::vector<int> waiting(works.size());
+  using Item = std::pair<int64_t, int>;
+  std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
+  auto rank = [&](int w) { return static_cast<int64_t>(works[w].last) + (writes_state(works[w]) ? int64_t{1} << 40 : 0); };
+  for (size_t i = 0; i < works.size(); ++i) {
+    waiting[i] = static_cast<int>(l.prev[i].size());
+    if (!waiting[i]) ready.push({rank(static_cast<int>(i)), static_cast<int>(i)});
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    int w = ready.top().second;
+    ready.pop();
+    order.push_back(w);
+    for (int n : l.next[w])
+      if (--waiting[n] == 0) ready.push({rank(n), n});
+  }
+  if (order.size() != works.size()) throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a circle");
+  return order;
+}
+
+}  // namespace ingot

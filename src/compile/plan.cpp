@@ -1,0 +1,379 @@
+// From a graph to a plan: simplify, views, groups, lowering, horizontal merging, order, memory, executables.
+#include "compile/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "base/hash.h"
+#include "compile/group.h"
+#include "compile/lower.h"
+#include "compile/work.h"
+
+namespace ingot {
+namespace {
+
+// What the fences between operands of v and their producers wait for.
+void add_fences(const Graph& g, int v, std::vector<int>& after) {
+  for (int k = 0; k < g.vals[v].n_in; ++k)
+    for (int u = g.vals[v].in[k]; g.vals[u].view(); u = g.vals[u].in[0])
+      if (g.vals[u].op == Op::Fence) after.push_back(edge_of(g, u, 1).producer);
+}
+
+// Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
+std::vector<Work> make_works(Graph& g, bool fuse) {
+  settle_views(g);
+  for (int tries = 0;; ++tries) {
+    if (tries == 100) fuse = false;
+    Grouping r = make_groups(g, fuse);
+    std::vector<Work> works;
+    bool again = false;
+    for (size_t gi = 0; gi < r.groups.size() && !again; ++gi) {
+      if (r.groups[gi].members.empty()) continue;
+      Lowered low;
+      int user = -1, producer = -1;
+      if (!lower_group(g, r, static_cast<int>(gi), low, user, producer)) {
+        if (tries > 200)
+          throw Error(ErrorKind::Internal, "compile", "no index map fits " + std::string(info(g.vals[user].op).name));
+        if (g.vals[producer].view())
+          g.vals[producer].copied = true;
+        else if (g.vals[producer].compute())
+          g.vals[producer].material = true;
+        g.vals[user].alone = true;
+        again = true;
+        break;
+      }
+      Work w;
+      w.device = g.vals[r.groups[gi].members[0]].device;
+      w.region = g.vals[r.groups[gi].members[0]].op == Op::SliceAssign ? r.groups[gi].members[0] : -1;
+      w.last = r.groups[gi].members.back();
+      for (int m : r.groups[gi].members) add_fences(g, m, w.after);
+      w.parts.push_back(std::move(low.spec));
+      w.vals = std::move(low.buffer_vals);
+      for (Instr& i : w.parts[0].instrs)
+        if (i.site >= 0) i.site = g.vals[low.sites[i.site]].node;
+      works.push_back(std::move(w));
+    }
+    if (again) continue;
+    for (size_t v = 0; v < g.vals.size(); ++v) {
+      const Val& val = g.vals[v];
+      if (g.users[v] == 0 || !val.library() || val.op == Op::SliceAssign) continue;
+      Work w;
+      w.device = val.device;
+      w.library_call = true;
+      w.last = static_cast<int>(v);
+      w.library = lower_library(g, static_cast<int>(v), w.vals);
+      w.library.site = val.node;
+      add_fences(g, static_cast<int>(v), w.after);
+      if (val.op == Op::ToDevice) {
+        w.copy = true;
+        w.from = g.vals[val.in[0]].device;
+      }
+      works.push_back(std::move(w));
+    }
+    return works;
+  }
+}
+
+bool keepable(const Val& v) {
+  return v.material && v.op != Op::Leaf && v.node >= 0 && v.stride == row_major(v.shape);
+}
+
+// A value that a gradient may still ask for and that has a buffer anyway is kept.
+void keep_history(Graph& g) {
+  for (size_t v = 0; v < g.vals.size(); ++v) {
+    const Val& val = g.vals[v];
+    if (!val.history || g.users[v] == 0) continue;
+    for (int k = 0; k < val.n_in; ++k) {
+      Val& p = g.vals[edge_of(g, static_cast<int>(v), k).producer];
+      if (keepable(p)) p.output = true;
+    }
+    if (keepable(val)) g.vals[v].output = true;
+  }
+}
+
+class Planner {
+ public:
+  Planner(Graph g, const CompileOptions& o) : o_(o) {
+    plan_ = std::make_shared<Plan>();
+    plan_->graph = std::move(g);
+  }
+
+  std::shared_ptr<Plan> run() {
+    Graph& g = plan_->graph;
+    g.count_users();
+    simplify(g);
+    if (o_.fuse) fuse_epilogues(g);
+#ifndef NDEBUG
+    verify(g);
+#endif
+    works_ = make_works(g, o_.fuse);
+    keep_history(g);
+    if (o_.fuse) merge_horizontally(g, works_);
+    order_ = order_works(g, works_);
+    find_uses();
+    choose_places();
+    build_steps();
+    place();
+    return plan_;
+  }
+
+ private:
+  const Val& val(int v) const { return plan_->graph.vals[v]; }
+
+  void find_uses() {
+    size_t n = plan_->graph.vals.size();
+    first_.assign(n, -1);
+    last_.assign(n, -1);
+    for (size_t s = 0; s < order_.size(); ++s)
+      for (int v : works_[order_[s]].vals) {
+        if (first_[v] < 0) first_[v] = static_cast<int>(s);
+        last_[v] = static_cast<int>(s);
+      }
+    where_.resize(n);
+    same_as_.assign(n, -1);
+  }
+
+  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load of `in` must be
+  // of the element that is stored.
+  bool may_share(const Work& w, int in, int out) const {
+    if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype)) return false;
+    if (val(in).numel() != val(out).numel()) return false;
+    const KernelSpec& k = w.parts[0];
+    const Store* st = nullptr;
+    for (const Store& s : k.stores)
+      if (w.vals[s.buffer] == out) st = &s;
+    if (!st || k.instrs[st->value].level != Level::Elem) return false;
+    for (const Instr& i : k.instrs) {
+      if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
+      if (!(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0) return false;
+    }
+    return true;
+  }
+
+  // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it is safe.
+  void choose_places() {
+    Graph& g = plan_->graph;
+    std::vector<char> taken(g.vals.size(), 0);  // this value's place was handed on
+    for (size_t v = 0; v < g.vals.size(); ++v)
+      if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0) where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
+    for (size_t s = 0; s < order_.size(); ++s) {
+      Work& w = works_[order_[s]];
+      for (size_t b = 0; b < w.vals.size(); ++b) {
+        int out = w.vals[b];
+        if (!writes(w, b) || same_as_[out] >= 0 || where_[out].place == Binding::Output) continue;
+        int from = source_of_place(w, out, static_cast<int>(s), taken);
+        if (from >= 0) {
+          taken[from] = 1;
+          same_as_[out] = from;
+          share(w, from, out);
+        }
+        if (g.vals[out].output) add_output(out, from);
+      }
+    }
+  }
+
+  static bool writes(const Work& w, size_t b) {
+    if (w.library_call) return b == 0;
+    size_t at = 0;
+    for (const KernelSpec& k : w.parts) {
+      if (b < at + k.buffers.size()) return k.buffers[b - at].written;
+      at += k.buffers.size();
+    }
+    return false;
+  }
+
+  // A value that ends in this step and whose place `out` can take over, or -1.
+  int source_of_place(const Work& w, int out, int step, const std::vector<char>& taken) const {
+    const Val& o = val(out);
+    auto ends_here = [&](int v) {
+      if (last_[v] != step || taken[v] || val(v).output) return false;
+      if (val(v).op == Op::Leaf) return val(v).slot >= 0 && o_.donated[val(v).slot] && val(v).bytes() == o.bytes();
+      return !o.output;  // a temporary's place is no place for what survives
+    };
+    if (o.op == Op::Assign || o.op == Op::SliceAssign) {
+      int old = edge_of(plan_->graph, out, 0).producer;
+      bool whole = val(old).numel() == o.numel() && val(old).dtype == o.dtype && row_major(val(old).shape) == val(old).stride;
+      bool last = last_[old] <= step;
+      bool read_elsewhere = o.op == Op::Assign && reads(w, old) && !may_share(w, old, out) && w.parts.size() == 1;
+      if (o.op == Op::SliceAssign && reads(w, old)) read_elsewhere = true;
+      if (whole && last && !taken[old] && !read_elsewhere && !val(old).output) {
+        if (val(old).op == Op::Leaf && val(old).slot >= 0 && o_.donated[val(old).slot]) return old;
+        if (o.op == Op::SliceAssign && val(old).op != Op::Leaf && !o.output && val(old).material) return old;
+      }
+      return -1;
+    }
+    if (w.library_call || w.parts.size() != 1) return -1;
+    for (int v : w.vals)
+      if (v != out && ends_here(v) && may_share(w, v, out)) return v;
+    return -1;
+  }
+  static bool reads(const Work& w, int v) {
+    for (size_t b = 0; b < w.vals.size(); ++b)
+      if (w.vals[b] == v && !writes(w, b)) return true;
+    return false;
+  }
+
+  void share(Work& w, int from, int out) {
+    if (w.library_call) return;
+    size_t at = 0;
+    for (KernelSpec& k : w.parts) {
+      for (size_t b = 0; b < k.buffers.size(); ++b)
+        if (w.vals[at + b] == from || w.vals[at + b] == out) k.buffers[b].may_alias = true;
+      at += k.buffers.size();
+    }
+  }
+
+  void add_output(int v, int from) {
+    PlanOutput o;
+    o.node = val(v).node;
+    o.bytes = static_cast<size_t>(val(v).bytes());
+    o.device = val(v).device;
+    o.assign = val(v).op == Op::Assign;
+    if (from >= 0) o.donated = val(from).slot;
+    where_[v] = {Binding::Output, static_cast<int>(plan_->outputs.size()), 0};
+    plan_->outputs.push_back(o);
+  }
+
+  int root_of(int v) const {
+    while (same_as_[v] >= 0 && where_[v].place != Binding::Output) v = same_as_[v];
+    return v;
+  }
+
+  void build_steps() {
+    for (int wi : order_) {
+      Work& w = works_[wi];
+      copy_before(w);
+      Step s;
+      s.device = w.device;
+      s.from = w.from;
+      s.kind = w.copy ? Step::Copy : w.library_call ? Step::Library : Step::Kernel;
+      s.parts = std::move(w.parts);
+      s.library = w.library;
+      s.vals = w.vals;
+      Backend* b = backend_for(w.device.type());
+      if (s.kind == Step::Kernel) s.exe = b->compile(w.device.index(), s.parts);
+      if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
+      if (s.kind == Step::Copy) s.bytes = static_cast<size_t>(val(w.vals[0]).bytes());
+      plan_->launches += s.exe ? s.exe->launches : 1;
+      describe(s);
+      plan_->steps.push_back(std::move(s));
+    }
+  }
+
+  // Assign and SliceAssign that could not take the old buffer begin with a copy of it.
+  void copy_before(const Work& w) {
+    for (size_t b = 0; b < w.vals.size(); ++b) {
+      int out = w.vals[b];
+      if (!writes(w, b) || same_as_[out] >= 0) continue;
+      if (val(out).op != Op::Assign && val(out).op != Op::SliceAssign) continue;
+      int old = edge_of(plan_->graph, out, 0).producer;
+      Step s;
+      s.kind = Step::Copy;
+      s.device = s.from = w.device;
+      s.vals = {out, old};
+      s.bytes = static_cast<size_t>(val(out).bytes());
+      s.label = "copy";
+      s.bytes_read = s.bytes_written = static_cast<double>(s.bytes);
+      plan_->launches += 1;
+      plan_->steps.push_back(std::move(s));
+    }
+  }
+
+  void describe(Step& s) const;
+
+  void place();
+
+  CompileOptions o_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<Work> works_;
+  std::vector<int> order_;
+  std::vector<int> first_, last_;  // steps (of order_) that touch a value
+  std::vector<Binding> where_;
+  std::vector<int> same_as_;
+};
+
+void Planner::describe(Step& s) const {
+  if (s.kind == Step::Kernel) {
+    s.label = s.parts[0].label + (s.parts.size() > 1 ? " x" + std::to_string(s.parts.size()) : "");
+    for (const KernelSpec& k : s.parts) {
+      double points = 1;
+      for (int64_t e : k.extent) points *= static_cast<double>(e);
+      std::vector<double> read(k.buffers.size(), 0);
+      for (const Instr& i : k.instrs) {
+        double n = i.level == Level::Elem ? points : static_cast<double>(k.outer_size());
+        if (i.kind == InstrKind::Compute || i.kind == InstrKind::Reduce) s.flops += n;
+        if (i.kind != InstrKind::Load) continue;
+        double elements = 1;
+        for (int a = 0; a < k.n_axes(); ++a)
+          if (i.map.stride[a]) elements *= static_cast<double>(k.extent[a]);
+        if (i.indirect >= 0) elements = n;
+        elements = std::min(elements, static_cast<double>(k.buffers[i.buffer].numel));
+        read[i.buffer] = std::max(read[i.buffer], elements * static_cast<double>(size_of(i.dtype)));
+      }
+      for (double r : read) s.bytes_read += r;
+      for (const Store& st : k.stores) {
+        double n = k.instrs[st.value].level == Level::Elem ? points : static_cast<double>(k.outer_size());
+        s.bytes_written += n * static_cast<double>(size_of(k.buffers[st.buffer].dtype));
+      }
+    }
+    return;
+  }
+  s.label = s.kind == Step::Copy ? "copy" : s.library.op == LibOp::Matmul ? "matmul" : "scatter_add";
+  if (s.library.bias) s.label += "+bias";
+  for (size_t b = 0; b < s.vals.size(); ++b) (b ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
+  if (s.library.op == LibOp::Matmul && s.kind == Step::Library) {
+    const Dims& a = s.library.operands[1].shape;
+    s.flops = 2.0 * static_cast<double>(s.library.operands[0].shape.numel()) * static_cast<double>(a.back());
+  }
+}
+
+// Temporaries and scratch into the arenas, then every buffer's place is known.
+void Planner::place() {
+  std::map<std::pair<int, int>, int> arena_of;
+  auto arena = [&](Device d) {
+    auto [it, fresh] = arena_of.try_emplace({static_cast<int>(d.type()), d.index()}, static_cast<int>(plan_->arenas.size()));
+    if (fresh) plan_->arenas.push_back({d, 0});
+    return it->second;
+  };
+  std::vector<Temporary> temps;
+  std::map<int, int> temp_of;
+  int n = static_cast<int>(plan_->steps.size());
+  for (int s = 0; s < n; ++s) {
+    Step& st = plan_->steps[s];
+    for (int v : st.vals) {
+      int root = root_of(v);
+      if (where_[root].place != Binding::Arena || val(root).op == Op::Leaf) continue;
+      auto [it, fresh] = temp_of.try_emplace(root, static_cast<int>(temps.size()));
+      if (fresh) temps.push_back({static_cast<size_t>(val(root).bytes()), s, s, arena(val(root).device)});
+      temps[it->second].last = s;
+    }
+  }
+  std::vector<int> scratch(n, -1);
+  for (int s = 0; s < n; ++s)
+    if (plan_->steps[s].exe && plan_->steps[s].exe->scratch_bytes) {
+      scratch[s] = static_cast<int>(temps.size());
+      temps.push_back({plan_->steps[s].exe->scratch_bytes, s, s, arena(plan_->steps[s].device)});
+    }
+  std::vector<size_t> sizes = place_temporaries(temps, static_cast<int>(plan_->arenas.size()));
+  for (size_t a = 0; a < sizes.size(); ++a) plan_->arenas[a].bytes = sizes[a];
+  for (int s = 0; s < n; ++s) {
+    Step& st = plan_->steps[s];
+    if (scratch[s] >= 0) st.scratch = temps[scratch[s]].offset;
+    for (int v : st.vals) {
+      int root = root_of(v);
+      Binding b = where_[root];
+      if (auto it = temp_of.find(root); it != temp_of.end()) b = {Binding::Arena, arena(val(root).device), temps[it->second].offset};
+      st.buffers.push_back(b);
+    }
+  }
+  for (auto [v, t] : temp_of)
+    plan_->arena_values.push_back({v, std::string(info(val(v).op).name) + to_string(val(v).shape), temps[t].bytes,
+                                   temps[t].offset, temps[t].first, temps[t].last});
+}
+
+}  // namespace
+
+std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) { return Planner(std::move(g), options).run(); }
+
+}  // namespace ingot

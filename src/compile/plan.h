@@ -1,0 +1,85 @@
+// Plan: what one run does, ready to be bound to buffers and launched. Made once per structure, replayed after.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compile/ir.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+
+/// Where a buffer of a step lies.
+struct Binding {
+  enum Place : uint8_t { Arena, Leaf, Output } place = Arena;
+  int index = 0;       // leaf or output number
+  size_t offset = 0;   // Arena: bytes from its start
+};
+
+struct Step {
+  enum Kind : uint8_t { Kernel, Library, Copy } kind = Kernel;  // Copy: buffers[0] := buffers[1], `bytes` of them
+  Device device{DeviceType::CPU, 0};
+  Device from{DeviceType::CPU, 0};  // Copy: device of the source
+  std::unique_ptr<Executable> exe;
+  std::vector<Binding> buffers;
+  size_t scratch = 0;  // arena offset
+  size_t bytes = 0;
+
+  // For explain.
+  std::vector<KernelSpec> parts;
+  LibrarySpec library;
+  std::vector<int> vals;  // what each buffer is
+  double bytes_read = 0, bytes_written = 0, flops = 0;
+  std::string label;
+};
+
+struct PlanOutput {
+  int node = -1;         // traced node that gets the buffer
+  size_t bytes = 0;
+  Device device{DeviceType::CPU, 0};
+  int donated = -1;      // takes the buffer of this leaf
+  bool assign = false;
+};
+
+struct PlanArena {
+  Device device{DeviceType::CPU, 0};
+  size_t bytes = 0;
+};
+
+struct Plan {
+  std::vector<uint64_t> key;
+  std::vector<Step> steps;
+  std::vector<PlanOutput> outputs;
+  std::vector<PlanArena> arenas;
+  std::vector<int> sites;  // Instr::site -> traced node
+  int launches = 0;
+  // What explain tells beside the steps.
+  struct Value {
+    int val;
+    std::string what;  // op and shape
+    size_t bytes, offset;
+    int first, last;  // steps
+  };
+  std::vector<Value> arena_values;
+  Graph graph;
+};
+
+struct CompileOptions {
+  bool fuse = true;
+  std::vector<bool> donated;  // per leaf: nobody else needs it after this run
+};
+
+/// Compiles a graph. Nothing is allocated on the device and nothing runs.
+std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options);
+
+/// Places temporaries in the arenas. Each has a size, a first and a last step.
+struct Temporary {
+  size_t bytes;
+  int first, last;
+  int arena;
+  size_t offset = 0;  // result
+};
+/// Sets the offsets; returns the size of each arena.
+std::vector<size_t> place_temporaries(std::vector<Temporary>& temps, int arenas);
+
+}  // namespace ingot

@@ -1,0 +1,189 @@
+// Rewrites that change no bit of a result. One forward pass: every value is first given its inputs' replacements,
+// then looked up among the values seen so far.
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "compile/ir.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+namespace {
+
+bool same_value(const Graph& g, const Val& a, const Val& b) {
+  if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in || a.mask != b.mask ||
+      a.imm_i != b.imm_i || a.slot != b.slot || !(a.shape == b.shape))
+    return false;
+  if (std::memcmp(&a.imm_f, &b.imm_f, sizeof a.imm_f) != 0) return false;
+  for (int i = 0; i < a.n_in; ++i)
+    if (a.in[i] != b.in[i]) return false;
+  if ((a.ext < 0) != (b.ext < 0)) return false;
+  return a.ext < 0 || (g.ext[a.ext].d0 == g.ext[b.ext].d0 && g.ext[a.ext].d1 == g.ext[b.ext].d1);
+}
+
+uint64_t hash_value(const Graph& g, const Val& v) {
+  Hasher h;
+  h.add(static_cast<uint64_t>(v.op) | static_cast<uint64_t>(v.dtype) << 8 | static_cast<uint64_t>(v.mask) << 16);
+  h.add(v.imm_i);
+  h.add_bits(v.imm_f);
+  h.add(v.slot);
+  for (int i = 0; i < v.n_in; ++i) h.add(v.in[i]);
+  for (int64_t d : v.shape) h.add(d);
+  if (v.ext >= 0)
+    for (int64_t d : g.ext[v.ext].d0) h.add(d);
+  return h.value();
+}
+
+// The value this one is equal to without any work, or -1.
+int identity_of(const Graph& g, const Val& v) {
+  if (v.n_in == 0) return -1;
+  const Val& in = g.vals[v.in[0]];
+  switch (v.op) {
+    case Op::Alias:
+      return v.in[0];
+    case Op::Reshape:
+    case Op::Expand:
+      return in.shape == v.shape ? v.in[0] : -1;
+    case Op::Cast:
+      return in.dtype == v.dtype ? v.in[0] : -1;
+    case Op::Permute: {
+      const Dims& p = g.ext[v.ext].d0;
+      for (int i = 0; i < p.size(); ++i)
+        if (p[i] != i) return -1;
+      return v.in[0];
+    }
+    case Op::Slice: {
+      if (!(in.shape == v.shape)) return -1;
+      const Ext& e = g.ext[v.ext];
+      for (int i = 0; i < v.shape.size(); ++i)
+        if (e.d0[i] != 0 || (e.d1[i] != 1 && v.shape[i] > 1)) return -1;
+      return v.in[0];
+    }
+    case Op::Pad:
+      return in.shape == v.shape ? v.in[0] : -1;
+    case Op::Sum:
+    case Op::Prod:
+    case Op::Max:
+    case Op::Min:
+      return in.shape == v.shape && in.dtype == v.dtype ? v.in[0] : -1;
+    case Op::ToDevice:
+      return in.device == v.device ? v.in[0] : -1;
+    default:
+      return -1;
+  }
+}
+
+// Reshape of a reshape, permutation of a permutation: look through the first.
+void shorten(Graph& g, Val& v) {
+  if (v.n_in == 0) return;
+  const Val& in = g.vals[v.in[0]];
+  if (v.op == Op::Reshape && in.op == Op::Reshape) v.in[0] = in.in[0];
+  if (v.op == Op::Permute && in.op == Op::Permute) {
+    Ext e;
+    const Dims &outer = g.ext[v.ext].d0, &inner = g.ext[in.ext].d0;
+    for (int i = 0; i < outer.size(); ++i) e.d0.push_back(inner[static_cast<int>(outer[i])]);
+    v.in[0] = in.in[0];
+    v.ext = static_cast<int>(g.ext.size());
+    g.ext.push_back(e);
+  }
+}
+
+}  // namespace
+
+void Graph::count_users() {
+  users.assign(vals.size(), 0);
+  for (const Val& v : vals)
+    for (int i = 0; i < v.n_in; ++i) ++users[v.in[i]];
+  for (size_t i = 0; i < vals.size(); ++i) users[i] += vals[i].output;
+}
+
+void simplify(Graph& g) {
+  int n = static_cast<int>(g.vals.size());
+  std::vector<int> same(n);
+  std::unordered_multimap<uint64_t, int> seen;
+  seen.reserve(n);
+  for (int i = 0; i < n; ++i) {
+    same[i] = i;
+    Val& v = g.vals[i];
+    for (int k = 0; k < v.n_in; ++k) v.in[k] = same[v.in[k]];
+    shorten(g, v);
+    int id = identity_of(g, v);
+    // An output keeps an entry of its own (its node gets a buffer), but its users need not know.
+    if (id >= 0) {
+      same[i] = id;
+      continue;
+    }
+    if (v.op == Op::Fence || v.op == Op::Assign || v.op == Op::SliceAssign) continue;
+    uint64_t h = hash_value(g, v);
+    auto [b, e] = seen.equal_range(h);
+    for (auto it = b; it != e; ++it)
+      if (same_value(g, g.vals[it->second], v)) {
+        same[i] = it->second;
+        break;
+      }
+    if (same[i] == i) seen.emplace(h, i);
+  }
+  // A gradient may be asked through a merged value under any of its names.
+  for (int i = 0; i < n; ++i)
+    if (same[i] != i && g.vals[i].history) g.vals[same[i]].history = true;
+  // Dead values lose their inputs, so that they keep nothing alive.
+  g.count_users();
+  for (int i = n - 1; i >= 0; --i) {
+    Val& v = g.vals[i];
+    if (g.users[i] > 0) continue;
+    for (int k = 0; k < v.n_in; ++k) --g.users[v.in[k]];
+    v.n_in = 0;
+  }
+}
+
+namespace {
+
+// Is b a value of shape [N] (leading ones allowed) that a [..., N] result adds to every row?
+bool is_bias(const Val& b, const Val& product) {
+  if (b.shape.empty() || b.dtype != product.dtype || b.device != product.device) return false;
+  int64_t n = product.shape.back();
+  return b.shape.back() == n && b.numel() == n && n > 1;
+}
+
+}  // namespace
+
+void fuse_epilogues(Graph& g) {
+  for (Val& v : g.vals) {
+    if (v.op != Op::Add || v.n_in != 2) continue;
+    for (int side = 0; side < 2; ++side) {
+      int m = v.in[side], b = v.in[1 - side];
+      // Look through a reshape between: [B*T, N] -> [B, T, N] keeps rows.
+      const Val& top = g.vals[m];
+      int product = m;
+      if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() &&
+          top.shape.back() == g.vals[top.in[0]].shape.back())
+        product = top.in[0];
+      Val& mm = g.vals[product];
+      if (mm.op != Op::Matmul || mm.bias || g.users[product] != 1 || !is_float(mm.dtype)) continue;
+      if (!is_bias(g.vals[b], v) || v.numel() != mm.numel()) continue;
+      if (mm.output || g.vals[m].output || b > product) continue;
+      mm.bias = true;
+      mm.in[2] = b;
+      mm.n_in = 3;
+      mm.history = mm.history || v.history;
+      // The sum is now the product itself, in the sum's shape.
+      v.op = Op::Reshape;
+      v.in[0] = product;
+      v.n_in = 1;
+      break;
+    }
+  }
+  g.count_users();
+}
+
+void verify(const Graph& g) {
+  for (size_t i = 0; i < g.vals.size(); ++i) {
+    const Val& v = g.vals[i];
+    for (int k = 0; k < v.n_in; ++k)
+      if (v.in[k] < 0 || v.in[k] >= static_cast<int>(i))
+        throw Error(ErrorKind::Internal, "verify", "value " + std::to_string(i) + " uses a later value");
+    if (v.op == Op::Reshape && v.n_in == 1 && g.vals[v.in[0]].numel() != v.numel())
+      throw Error(ErrorKind::Internal, "verify", "reshape changes the number of elements");
+  }
+}
+
+}  // namespace ingot

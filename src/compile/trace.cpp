@@ -1,0 +1,246 @@
+// Cutting the pending program out of the recorded nodes, and the key that finds its plan again.
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "compile/executor.h"
+#include "graph/recorder.h"
+#include "runtime/storage.h"
+
+namespace ingot {
+namespace {
+
+constexpr uint32_t kWanted = 0x80000000u;  // mark: needed; later the node's number in the trace
+constexpr uint32_t kOutput = 0x40000000u;
+constexpr uint32_t kCopy = 0x20000000u;
+constexpr uint32_t kNumber = 0x1fffffffu;
+
+bool looks_through(Op op) { return is_movement(op) || op == Op::Alias || op == Op::Fence; }
+
+// The pending value that a handle on a view really keeps; null when there is nothing to compute.
+Node* kept_by_handle(Node* n) {
+  while (looks_through(n->op) && !n->computed.load(std::memory_order_relaxed)) n = n->in[0];
+  if (n->computed.load(std::memory_order_relaxed) || n->is_source()) return nullptr;
+  return n;
+}
+
+class Tracer {
+ public:
+  Tracer(Recorder& rec, Trace& t) : rec_(rec), t_(t) {}
+
+  void run(std::span<Node* const> asked, bool live) {
+    rec_.list_lock.lock();
+    for (Node* n : asked) n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
+    for (Node* n = rec_.tail; n; n = n->prev) {
+      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->ext && n->ext->error)) {
+        Node* k = kept_by_handle(n);
+        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error)) k->mark |= kWanted | kOutput;
+      }
+      if (!(n->mark & kWanted)) continue;
+      t_.nodes.push_back(n);
+      for (Node* i : n->inputs())
+        if (!i->computed.load(std::memory_order_acquire)) i->mark |= kWanted;
+    }
+    rec_.list_lock.unlock();
+    std::reverse(t_.nodes.begin(), t_.nodes.end());
+    t_.role.resize(t_.nodes.size());
+    for (size_t i = 0; i < t_.nodes.size(); ++i) {
+      Node* n = t_.nodes[i];
+      t_.role[i] = static_cast<uint8_t>((n->mark & kOutput ? 1 : 0) | (n->mark & kCopy ? 2 : 0));
+      n->mark = static_cast<uint32_t>(i);
+    }
+    write_key();
+    for (Node* n : t_.nodes) n->mark = 0;
+    find_donated();
+  }
+
+ private:
+  void put(uint64_t w) { t_.key.push_back(w); }
+
+  int leaf(Node* n) {
+    auto [it, fresh] = leaves_.try_emplace(n, static_cast<int>(t_.leaves.size()));
+    if (fresh) {
+      t_.leaves.push_back(n);
+      uses_.push_back(0);
+    }
+    ++uses_[it->second];
+    return it->second;
+  }
+
+  uint64_t random_slot(Node* n, uint64_t& relative) {
+    uint64_t seed = n->ext->seed, offset = static_cast<uint64_t>(n->imm_i);
+    size_t s = 0;
+    while (s < t_.seeds.size() && t_.seeds[s] != seed) ++s;
+    if (s == t_.seeds.size()) {
+      t_.seeds.push_back(seed);
+      t_.offsets.push_back(offset);
+    }
+    relative = offset - t_.offsets[s];
+    return s;
+  }
+
+  // Per node: op, type, device, role; immediates; shape; inputs as distances (pending) or leaf numbers.
+  void write_key() {
+    t_.key.reserve(t_.nodes.size() * 8);
+    put(fusion_enabled());
+    for (size_t i = 0; i < t_.nodes.size(); ++i) {
+      Node* n = t_.nodes[i];
+      bool history = n->requires_grad && !n->freed_history;
+      put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 | static_cast<uint64_t>(n->device.type()) << 16 |
+          static_cast<uint64_t>(n->device.index()) << 20 | static_cast<uint64_t>(t_.role[i]) << 28 |
+          static_cast<uint64_t>(history) << 30 | static_cast<uint64_t>(n->rank()) << 32 | static_cast<uint64_t>(n->n_inputs) << 40 |
+          static_cast<uint64_t>(n->mask) << 48);
+      if (n->op == Op::Arg) {
+        put(t_.args.size());
+        t_.args.push_back(n->imm_f);
+      } else if (n->op == Op::Random) {
+        uint64_t relative, slot = random_slot(n, relative);
+        put(slot);
+        put(relative);
+      } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd) {
+        uint64_t bits;
+        std::memcpy(&bits, &n->imm_f, sizeof bits);
+        put(bits);
+        put(static_cast<uint64_t>(n->imm_i));
+      }
+      for (int64_t d : n->shape) put(static_cast<uint64_t>(d));
+      if (n->ext && n->op != Op::Random) {
+        for (int64_t d : n->ext->d0) put(static_cast<uint64_t>(d));
+        for (int64_t d : n->ext->d1) put(static_cast<uint64_t>(d));
+      }
+      for (Node* in : n->inputs()) {
+        if (!in->computed.load(std::memory_order_acquire)) {
+          put(i - in->mark);
+        } else {
+          int l = leaf(in);
+          put(kWanted | static_cast<uint64_t>(l));
+        }
+      }
+    }
+    for (Node* l : t_.leaves) {
+      put(static_cast<uint64_t>(l->dtype) | static_cast<uint64_t>(l->device.type()) << 8 |
+          static_cast<uint64_t>(l->device.index()) << 16 | static_cast<uint64_t>(l->rank()) << 32);
+      for (int64_t d : l->shape) put(static_cast<uint64_t>(d));
+    }
+  }
+
+  // A leaf may be overwritten when the traced nodes are the only ones that hold it.
+  void find_donated() {
+    t_.donated.resize(t_.leaves.size());
+    uint64_t word = 0;
+    int bit = 0;
+    for (size_t i = 0; i < t_.leaves.size(); ++i) {
+      Node* l = t_.leaves[i];
+      bool free = l->refs.load(std::memory_order_acquire) == static_cast<uint32_t>(uses_[i]) &&
+                  l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
+                  l->storage->refs.load(std::memory_order_acquire) == 1 && !l->storage->on_release &&
+                  only_dying_users(l);
+      t_.donated[i] = free;
+      word |= static_cast<uint64_t>(free) << bit;
+      if (++bit == 64) {
+        put(word);
+        word = 0;
+        bit = 0;
+      }
+    }
+    put(word);
+    Hasher h;
+    for (uint64_t w : t_.key) h.add(w);
+    t_.hash = h.value();
+  }
+
+  // A traced node that keeps its inputs for a later gradient keeps the leaf too.
+  bool only_dying_users(Node* l) {
+    if (!history_known_) {
+      for (Node* n : t_.nodes)
+        if (n->requires_grad && !n->freed_history)
+          for (Node* i : n->inputs())
+            if (auto it = leaves_.find(i); it != leaves_.end()) kept_.emplace(i, 1);
+      history_known_ = true;
+    }
+    return !kept_.contains(l);
+  }
+
+  Recorder& rec_;
+  Trace& t_;
+  std::unordered_map<Node*, int> leaves_, kept_;
+  std::vector<int> uses_;
+  bool history_known_ = false;
+};
+
+}  // namespace
+
+Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live) {
+  Trace t;
+  Tracer(rec, t).run(asked, live);
+  return t;
+}
+
+Graph make_graph(const Trace& t) {
+  Graph g;
+  std::unordered_map<const Node*, int> id;
+  g.vals.reserve(t.nodes.size() + t.leaves.size() + 8);
+  for (size_t i = 0; i < t.leaves.size(); ++i) {
+    Val v;
+    v.dtype = t.leaves[i]->dtype;
+    v.shape = t.leaves[i]->shape;
+    v.device = t.leaves[i]->device;
+    v.slot = static_cast<int>(i);
+    id[t.leaves[i]] = static_cast<int>(g.vals.size());
+    g.vals.push_back(v);
+  }
+  int arg = 0;
+  for (size_t i = 0; i < t.nodes.size(); ++i) {
+    const Node* n = t.nodes[i];
+    Val v;
+    v.op = n->op;
+    v.dtype = n->dtype;
+    v.shape = n->shape;
+    v.device = n->device;
+    v.mask = n->mask;
+    v.imm_i = n->imm_i;
+    v.imm_f = n->imm_f;
+    v.node = static_cast<int>(i);
+    v.history = n->requires_grad && !n->freed_history;
+    v.n_in = n->n_inputs;
+    for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id.at(n->in[k]);
+    if (n->op == Op::Arg) {
+      v.slot = arg++;
+      v.imm_f = 0;
+    }
+    if (n->op == Op::Random) {
+      size_t s = 0;
+      while (t.seeds[s] != n->ext->seed) ++s;
+      v.slot = static_cast<int>(s);
+      v.imm_i -= static_cast<int64_t>(t.offsets[s]);
+    } else if (n->ext && !n->ext->d0.empty()) {
+      v.ext = static_cast<int>(g.ext.size());
+      g.ext.push_back({n->ext->d0, n->ext->d1});
+    }
+    bool copy = t.role[i] & 2;
+    v.output = t.role[i] & 1;
+    if (copy && n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
+      v.output = false;
+      g.vals.push_back(v);
+      Val c;
+      c.op = Op::Reshape;
+      c.dtype = v.dtype;
+      c.shape = v.shape;
+      c.device = v.device;
+      c.n_in = 1;
+      c.in[0] = static_cast<int>(g.vals.size()) - 1;
+      c.node = static_cast<int>(i);
+      c.output = c.copied = true;
+      id[n] = c.in[0];
+      g.vals.push_back(c);
+      continue;
+    }
+    if (copy) v.copied = true;
+    id[n] = static_cast<int>(g.vals.size());
+    g.vals.push_back(v);
+  }
+  return g;
+}
+
+}  // namespace ingot
