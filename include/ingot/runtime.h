@@ -1,5 +1,9 @@
 // When things run: nothing does until a value is needed. eval() asks for it.
 #pragma once
+#include <iosfwd>
+#include <string>
+#include <vector>
+
 #include "ingot/tensor.h"
 
 namespace ingot {
@@ -14,5 +18,26 @@ void synchronize(SourceLoc loc = SourceLoc::current());
 /// Threads the CPU devices use; Error(Value) unless n >= 1. At start: as many as the machine has cores.
 void set_num_threads(int n);
 int get_num_threads();
+
+/// Fused kernels (on at start unless INGOT_FUSE=0) or one kernel per op, for comparing results.
+void set_fusion(bool on);
+
+/// What a run would do: kernels, bytes, flops, predicted times, memory. See explain().
+struct Explanation {
+  std::string text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles
+  int generated = 0, library = 0, copies = 0, launches = 0;
+  double bytes_read = 0, bytes_written = 0, flops = 0;
+  double predicted_us = 0;    ///< at the device's rates
+  size_t peak_bytes = 0;      ///< arena and outputs of this run: exact
+  std::vector<std::string> kernels;  ///< the ops of each step
+};
+std::ostream& operator<<(std::ostream& out, const Explanation& e);
+
+/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates predict the times
+/// ("" for the tensors' own, "h200"). Throws Error(Value) for rates it does not know.
+Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates = "", SourceLoc loc = SourceLoc::current());
+inline Explanation explain(const Tensor& tensor, const std::string& rates = "", SourceLoc loc = SourceLoc::current()) {
+  return explain(std::vector<Tensor>{tensor}, rates, loc);
+}
 
 }  // namespace ingot

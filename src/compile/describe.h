@@ -6,7 +6,7 @@
 
 namespace ingot {
 
-std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory);
+std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory, const DeviceRates* rates = nullptr);
 /// How this key differs from the last one that missed: what made another plan necessary.
 std::string what_differs(const std::vector<uint64_t>& key);
 

@@ -60,6 +60,38 @@ void share_storage(Node* n, Node* from) {
   throw Error(ErrorKind::State, info(n->op).name, "the value was not computed because an earlier run failed: " + *n->ext->error, n->loc);
 }
 
+// Runs that a device has not answered for yet. Their errors are raised at the next synchronisation.
+struct Watched {
+  Device device;
+  uint64_t ticket;
+  std::vector<std::pair<int, SourceLoc>> sites;  // node number -> line
+  std::vector<std::string> ops;
+};
+struct Watch {
+  std::mutex mutex;
+  std::vector<Watched> runs;
+};
+Watch& watch() {
+  static Watch* w = new Watch;
+  return *w;
+}
+
+void watch_run(Device d, uint64_t ticket, const Plan& p, const Trace& t) {
+  Watched w{d, ticket, {}, {}};
+  for (int n : p.sites) {
+    w.sites.emplace_back(n, t.nodes[n]->loc);
+    w.ops.emplace_back(info(t.nodes[n]->op).name);
+  }
+  std::lock_guard lock(watch().mutex);
+  watch().runs.push_back(std::move(w));
+}
+
+Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& loc) {
+  return Error(ErrorKind::Index, op,
+               "index " + std::to_string(s.value) + " is out of range for a dimension of size " + std::to_string(s.extent), loc,
+               "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
+}
+
 // One run of a plan over a trace.
 class Run {
  public:
@@ -74,8 +106,23 @@ class Run {
       arena.push_back(static_cast<char*>(leases.back()->data()));
     }
     RunStatus status;
-    RunArgs args{t_.args.data(), t_.seeds.data(), t_.offsets.data(), &status};
-    for (const Step& s : p_.steps) launch(s, arena, args);
+    RunArgs args{t_.args.data(), t_.seeds.data(), t_.offsets.data(), &status, static_cast<int>(t_.args.size()),
+                 static_cast<int>(t_.seeds.size())};
+    bind(arena);
+    // Steps on one device in a row are handed over together; copies between devices stand between.
+    for (size_t s = 0; s < p_.steps.size();) {
+      if (p_.steps[s].kind == Step::Copy) {
+        copy(p_.steps[s], const_cast<void**>(items_[s].buffers));
+        ++s;
+        continue;
+      }
+      size_t e = s;
+      Device d = p_.steps[s].device;
+      while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
+      uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
+      if (ticket) watch_run(d, ticket, p_, t_);
+      s = e;
+    }
     if (!status.code) return publish();
     publish_failure(status);
   }
@@ -99,21 +146,20 @@ class Run {
     return nullptr;
   }
 
-  void launch(const Step& s, const std::vector<char*>& arena, const RunArgs& args) {
-    void* few[32];
-    std::vector<void*> many;
-    void** at = few;
-    if (s.buffers.size() > 32) {
-      many.resize(s.buffers.size());
-      at = many.data();
+  void bind(const std::vector<char*>& arena) {
+    size_t n = 0;
+    for (const Step& s : p_.steps) n += s.buffers.size();
+    addresses_.resize(n);
+    items_.resize(p_.steps.size());
+    void** at = addresses_.data();
+    for (size_t i = 0; i < p_.steps.size(); ++i) {
+      const Step& s = p_.steps[i];
+      items_[i] = {s.exe.get(), at, static_cast<int>(s.buffers.size()), nullptr};
+      for (const Binding& b : s.buffers) *at++ = address(b, arena);
+      if (s.exe && s.exe->scratch_bytes)
+        for (size_t a = 0; a < p_.arenas.size(); ++a)
+          if (p_.arenas[a].device == s.device) items_[i].scratch = arena[a] + s.scratch;
     }
-    for (size_t i = 0; i < s.buffers.size(); ++i) at[i] = address(s.buffers[i], arena);
-    if (s.kind == Step::Copy) return copy(s, at);
-    void* scratch = nullptr;
-    if (s.exe->scratch_bytes)
-      for (size_t a = 0; a < p_.arenas.size(); ++a)
-        if (p_.arenas[a].device == s.device) scratch = arena[a] + s.scratch;
-    backend_for(s.device.type())->launch(s.device.index(), *s.exe, at, scratch, args);
   }
 
   static void copy(const Step& s, void** at) {
@@ -162,15 +208,14 @@ class Run {
       }
     }
     for (Node* n : done) drop_inputs(n);
-    SourceLoc loc = site ? site->loc : SourceLoc{};
-    std::string op = site ? info(site->op).name : "run";
-    std::string fix = "indices must lie in [-" + std::to_string(status.extent) + ", " + std::to_string(status.extent) + ")";
-    throw Error(ErrorKind::Index, op, what, loc, fix);
+    throw index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
   }
 
   const Trace& t_;
   const Plan& p_;
   std::vector<Ref<Storage>> out_;
+  std::vector<void*> addresses_;
+  std::vector<LaunchItem> items_;
 };
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {
@@ -232,6 +277,8 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   o.donated = t.donated;
   std::shared_ptr<Plan> plan = compile_plan(make_graph(t), o);
   plan->key = t.key;
+  static std::atomic<uint64_t> next_id{1};
+  plan->id = next_id++;
   ++compiled_plans;
   if (debug_flag("plan")) {
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
@@ -264,6 +311,25 @@ void materialise(std::span<Node* const> nodes, const SourceLoc&) {
 void flush_if_due(Recorder& r) {
   r.segment_open = false;
   if (r.size()) run_asked(r, {});
+}
+
+void check_runs(Device device, bool wait) {
+  Watch& w = watch();
+  std::lock_guard lock(w.mutex);
+  Backend* b = backend_for(device.type());
+  for (size_t i = 0; i < w.runs.size();) {
+    RunStatus status;
+    if (w.runs[i].device != device || !b->poll(device.index(), w.runs[i].ticket, wait, status)) {
+      ++i;
+      continue;
+    }
+    Watched done = std::move(w.runs[i]);
+    w.runs.erase(w.runs.begin() + static_cast<int64_t>(i));
+    if (!status.code) continue;
+    for (size_t k = 0; k < done.sites.size(); ++k)
+      if (done.sites[k].first == status.site) throw index_error(status, done.ops[k], done.sites[k].second);
+    throw index_error(status, "run", {});
+  }
 }
 
 void run_pending() { run_asked(Recorder::current(), {}); }

@@ -57,7 +57,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
     if (again) continue;
     for (size_t v = 0; v < g.vals.size(); ++v) {
       const Val& val = g.vals[v];
-      if (g.users[v] == 0 || !val.library() || val.op == Op::SliceAssign) continue;
+      if (g.users[v] == 0 || !val.library() || val.op == Op::SliceAssign || val.numel() == 0) continue;
       Work w;
       w.device = val.device;
       w.library_call = true;
@@ -171,6 +171,8 @@ class Planner {
         if (g.vals[out].output) add_output(out, from);
       }
     }
+    for (size_t v = 0; v < g.vals.size(); ++v)
+      if (g.vals[v].output && g.vals[v].numel() == 0 && g.vals[v].op != Op::Leaf) add_output(static_cast<int>(v), -1);
   }
 
   static bool writes(const Work& w, size_t b) {
@@ -256,6 +258,10 @@ class Planner {
       if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
       if (s.kind == Step::Copy) s.bytes = static_cast<size_t>(val(w.vals[0]).bytes());
       plan_->launches += s.exe ? s.exe->launches : 1;
+      for (const KernelSpec& k : s.parts)
+        for (const Instr& i : k.instrs)
+          if (i.site >= 0) plan_->sites.push_back(i.site);
+      if (s.kind == Step::Library && s.library.op == LibOp::ScatterAdd) plan_->sites.push_back(s.library.site);
       describe(s);
       plan_->steps.push_back(std::move(s));
     }

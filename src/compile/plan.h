@@ -47,11 +47,12 @@ struct PlanArena {
 };
 
 struct Plan {
+  uint64_t id = 0;
   std::vector<uint64_t> key;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;
   std::vector<PlanArena> arenas;
-  std::vector<int> sites;  // Instr::site -> traced node
+  std::vector<int> sites;  // traced nodes that may raise an index error
   int launches = 0;
   // What explain tells beside the steps.
   struct Value {

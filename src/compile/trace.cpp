@@ -1,6 +1,7 @@
 // Cutting the pending program out of the recorded nodes, and the key that finds its plan again.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -169,6 +170,33 @@ class Tracer {
   bool history_known_ = false;
 };
 
+// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a product over
+// no columns is 0, and assigning an empty slice changes nothing. v becomes a view (carried out if it is an output).
+void replace_empty(Graph& g, Val& v) {
+  if (v.numel() == 0 || v.n_in == 0) return;
+  if (v.op == Op::SliceAssign && g.vals[v.in[1]].numel() == 0) {
+    v.op = Op::Reshape;
+    v.n_in = 1;
+    v.copied = v.output;
+    return;
+  }
+  if ((!is_reduce(v.op) && v.op != Op::Matmul) || g.vals[v.in[0]].numel() != 0) return;
+  Val c;
+  c.op = Op::Const;
+  c.dtype = v.dtype;
+  c.device = v.device;
+  c.shape = Dims::filled(v.shape.size(), 1);
+  bool low = v.op == Op::Max, high = v.op == Op::Min;
+  c.imm_f = v.op == Op::Prod ? 1 : low ? -std::numeric_limits<double>::infinity() : high ? std::numeric_limits<double>::infinity() : 0;
+  c.imm_i = v.op == Op::Prod ? 1 : low ? std::numeric_limits<int64_t>::min() : high ? std::numeric_limits<int64_t>::max() : 0;
+  if (v.dtype == DType::Bool) c.imm_i = v.op == Op::Prod || high;
+  g.vals.push_back(c);
+  v.op = Op::Expand;
+  v.n_in = 1;
+  v.in[0] = static_cast<int>(g.vals.size()) - 1;
+  v.copied = v.output;
+}
+
 }  // namespace
 
 Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live) {
@@ -237,6 +265,7 @@ Graph make_graph(const Trace& t) {
       continue;
     }
     if (copy) v.copied = true;
+    replace_empty(g, v);
     id[n] = static_cast<int>(g.vals.size());
     g.vals.push_back(v);
   }

@@ -120,6 +120,10 @@ std::string dump(std::span<Node* const> roots);
 /// Makes every node of the list computed: what is pending below them is compiled and run, together with all pending
 /// values of this thread that a live handle names. (compile/executor.cpp)
 void materialise(std::span<Node* const> nodes, const SourceLoc& loc);
+/// Runs everything that is pending in this thread and named by a handle.
+void run_pending();
+/// Raises the errors of runs that a device has answered for (all of them when `wait`).
+void check_runs(Device device, bool wait);
 /// Called by record() when a thread has too much pending work; runs it.
 void flush_if_due(Recorder& r);
 

@@ -27,7 +27,17 @@ struct RunArgs {
   const double* args = nullptr;         // InstrKind::Arg slots
   const uint64_t* seeds = nullptr;      // per Random slot: key
   const uint64_t* offsets = nullptr;    // per Random slot: counter at the plan's start
-  RunStatus* status = nullptr;          // in the device's memory
+  RunStatus* status = nullptr;          // in the device's memory (launch), or the host's (run: filled when known)
+  int n_args = 0, n_seeds = 0;
+};
+
+class Executable;
+/// One launch of a run, with its addresses.
+struct LaunchItem {
+  Executable* exe;
+  void* const* buffers;
+  int n_buffers;
+  void* scratch;
 };
 
 /// Rates used to predict times (explain) and limits used to plan.
@@ -71,6 +81,20 @@ class Backend {
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
   virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) = 0;
+
+  /// A whole run on one device, in order; plan names it, the same plan comes with the same items but for addresses.
+  /// Fills run.status (host memory) when the device answers at once, as the CPU does. A device that works on its own
+  /// gives back a ticket instead (not 0) and answers poll() later.
+  virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& run) {
+    (void)plan;
+    for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
+    return 0;
+  }
+  /// The status of a run that gave this ticket; false while the device is not that far (unless `wait`).
+  virtual bool poll(int device, uint64_t ticket, bool wait, RunStatus& status) {
+    (void)device, (void)ticket, (void)wait, (void)status;
+    return true;
+  }
 
   /// Waits for everything launched on the device.
   virtual void synchronize(int device) = 0;
