@@ -461,6 +461,6 @@ Tensor operator~(const TensorArg& a);
 Tensor operator!(const TensorArg& a);
 
 /// Prints like NumPy, with type and device: past 1000 elements only the edges. Runs what is pending.
-std::ostream& operator<<(std::ostream& out, const Tensor& x);
+std::ostream& operator<<(std::ostream& out, const TensorArg& x);
 
 }  // namespace ingot

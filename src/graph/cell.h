@@ -16,7 +16,8 @@ struct Cell {
   std::atomic<uint32_t> refs{0};
   NodeRef node;        // never null
   CellRef base;        // view of this cell ...
-  NodeRef base_node;   // ... taken when its node was this one: node reaches it by movement ops alone
+  NodeRef base_node;   // ... taken when its node was this one: node reaches it by one movement op, or by two ...
+  NodeRef via;         // ... with this one between (a computed node may have dropped its inputs)
   Ref<LeafMeta> meta;  // leaves that require gradients
 
   void rebind(NodeRef n);

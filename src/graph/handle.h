@@ -19,11 +19,12 @@ inline Tensor tensor_of(NodeRef n) { return Tensor::adopt(make_cell(std::move(n)
 /// A tensor over a cell.
 inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
 
-/// A view of base: n reaches base's node by movement ops alone, and writing to the view writes to base.
+/// A view of base: n reaches base's node by one or two movement ops (or Alias), and writing to the view writes to base.
 inline Tensor view_of(const Tensor& base, NodeRef n) {
   CellRef c = make_cell(std::move(n));
   c->base = CellRef(base.cell());
   c->base_node = base.cell()->node;
+  if (c->node->in[0] != c->base_node.get()) c->via = NodeRef(c->node->in[0]);
   return Tensor::adopt(c.leak());
 }
 

@@ -110,6 +110,14 @@ Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why) {
   return s;
 }
 
+void copy_from_host(Storage& to, const void* from, size_t bytes) {
+  backend_for(to.device.type())->copy_from_host(to.device.index(), to.data, from, bytes);
+}
+
+void copy_to_host(void* to, const Storage& from, size_t bytes) {
+  backend_for(from.device.type())->copy_to_host(from.device.index(), to, from.data, bytes);
+}
+
 Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release) {
   Ref<Storage> s(new Storage);
   s->data = data;

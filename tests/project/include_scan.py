@@ -35,6 +35,7 @@ SEES = {
 # Single headers a room may see although it may not see their room: the narrow doors between rooms.
 DOORS = {
     "graph": {"runtime/storage.h"},  # a computed node holds its value
+    "ops": {"runtime/storage.h"},  # host data in and out
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's; graph, runtime and compile define functions of the others (eval, explain, memory statistics).

@@ -1,0 +1,177 @@
+// Promotion, constants, casts and dim checks shared by the families of ops.
+#include "ops/common.h"
+
+#include <bit>
+#include <cmath>
+
+namespace ingot {
+
+void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix) {
+  throw Error(kind, op, std::move(what), loc, std::move(fix));
+}
+
+void throw_undefined(const char* op, const SourceLoc& loc) {
+  throw Error(ErrorKind::State, op, "a tensor is undefined: it was made by Tensor() and never given a value", loc,
+              "assign it first, for instance with zeros(shape)");
+}
+
+std::string describe(const Tensor& x) { return x.defined() ? describe(*x.cell()->node) : "an undefined tensor"; }
+
+namespace {
+
+// Constants are converted when they are recorded; what C++ leaves undefined (NaN or 1e30 as an integer) becomes 0 or
+// the nearest end.
+int64_t to_integer(double f) {
+  if (f != f) return 0;
+  if (f >= 9.2233720368547758e18) return INT64_MAX;
+  if (f <= -9.2233720368547758e18) return INT64_MIN;
+  return static_cast<int64_t>(f);
+}
+
+int64_t wrap_integer(int64_t v, DType t) {
+  switch (t) {
+    case DType::Int32: return static_cast<int32_t>(v);
+    case DType::Int16: return static_cast<int16_t>(v);
+    case DType::Int8: return static_cast<int8_t>(v);
+    case DType::UInt8: return static_cast<uint8_t>(v);
+    default: return v;
+  }
+}
+
+}  // namespace
+
+NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc) {
+  Attrs a;
+  a.dtype = dtype;
+  a.device = device;
+  bool floating = s.kind == Scalar::Kind::Float;
+  if (is_float(dtype)) {
+    a.f = floating ? s.f : static_cast<double>(s.i);
+  } else if (dtype == DType::Bool) {
+    a.i = floating ? s.f != 0 : s.i != 0;
+    a.f = static_cast<double>(a.i);
+  } else {
+    a.i = wrap_integer(floating ? to_integer(s.f) : s.i, dtype);
+    a.f = static_cast<double>(a.i);
+  }
+  return record(Op::Const, {}, a, loc);
+}
+
+NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc) {
+  if (n->dtype == dtype) return n;
+  Attrs a;
+  a.dtype = dtype;
+  return record(Op::Cast, {n}, a, loc);
+}
+
+NodeRef move_to(Node* n, Device device, const SourceLoc& loc) {
+  if (n->device == device) return n;
+  Attrs a;
+  a.device = device;
+  return record(Op::ToDevice, {n}, a, loc);
+}
+
+NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc) {
+  if (n->shape == shape) return n;
+  Attrs a;
+  a.shape = shape;
+  return record(Op::Reshape, {n}, a, loc);
+}
+
+NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc) {
+  if (n->shape == shape) return n;
+  NodeRef x = n;
+  if (n->rank() < shape.size()) {
+    Dims d = Dims::filled(shape.size(), 1);
+    for (int i = 0; i < n->rank(); ++i) d[shape.size() - n->rank() + i] = n->shape[i];
+    x = reshape_to(n, d, loc);
+  }
+  if (x->shape == shape) return x;
+  Attrs a;
+  a.shape = shape;
+  return record(Op::Expand, {x.get()}, a, loc);
+}
+
+DType default_dtype(const Scalar& s) {
+  switch (s.kind) {
+    case Scalar::Kind::Bool: return DType::Bool;
+    case Scalar::Kind::Int: return DType::Int64;
+    default: return DType::Float32;
+  }
+}
+
+namespace {
+
+DType combine(DType higher, DType lower) {
+  if (is_float(higher)) return higher;
+  if (higher == DType::Bool || is_float(lower)) return promote(higher, lower);
+  return higher;
+}
+
+}  // namespace
+
+DType promoted(const Node* a, const Node* b) {
+  if (a->dtype == b->dtype) return a->dtype;
+  if ((a->rank() == 0) == (b->rank() == 0)) return promote(a->dtype, b->dtype);
+  return a->rank() == 0 ? combine(b->dtype, a->dtype) : combine(a->dtype, b->dtype);
+}
+
+DType promoted(const Node* a, const Scalar& b) { return combine(a->dtype, default_dtype(b)); }
+
+int wrap_dim_of(int64_t dim, int n, const Node* x, const char* op, const SourceLoc& loc) {
+  int64_t d = dim < 0 ? dim + n : dim;
+  if (d < 0 || d >= n)
+    fail(ErrorKind::Dim, op,
+         "dim " + std::to_string(dim) + " is outside " + describe(*x) + ", which takes dims from " + std::to_string(-n) +
+             " to " + std::to_string(n - 1),
+         loc, dim >= n ? "the last dim is -1" : "");
+  return static_cast<int>(d);
+}
+
+int wrap_dim(int64_t dim, const Node* x, const char* op, const SourceLoc& loc) {
+  return wrap_dim_of(dim, std::max(1, x->rank()), x, op, loc);
+}
+
+uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const SourceLoc& loc) {
+  if (axes.all()) return (1u << x->rank()) - 1;
+  uint32_t mask = 0;
+  for (int64_t d : axes.dims()) {
+    uint32_t bit = 1u << wrap_dim(d, x, op, loc);
+    if (mask & bit)
+      fail(ErrorKind::Dim, op, "dim " + std::to_string(d) + " is named twice in " + to_string(axes.dims()), loc,
+           "name each dim once");
+    mask |= bit;
+  }
+  return x->rank() ? mask : 0;
+}
+
+NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc) {
+  if (a->dtype == b->dtype && a->device == b->device) [[likely]]
+    return record(op, {a, b}, kNoAttrs, loc);
+  DType t = promoted(a, b);
+  NodeRef x = cast_to(a, t, loc), y = cast_to(b, t, loc);
+  if (a->device != b->device) {
+    if (b->rank() == 0) y = move_to(y.get(), a->device, loc);
+    else if (a->rank() == 0) x = move_to(x.get(), b->device, loc);
+  }
+  return record(op, {x.get(), y.get()}, kNoAttrs, loc);
+}
+
+NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc) {
+  if (b.tensor) return binary_node(op, a, node_of(*b.tensor, info(op).name, loc), loc);
+  DType t = promoted(a, b.scalar);
+  NodeRef x = cast_to(a, t, loc), y = constant(b.scalar, t, a->device, loc);
+  return record(op, {x.get(), y.get()}, kNoAttrs, loc);
+}
+
+NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc) {
+  Attrs a;
+  a.shape = {n};
+  a.device = device;
+  NodeRef i = record(Op::Iota, {}, a, loc);
+  Dims d = Dims::filled(rank, 1);
+  d[dim] = n;
+  return reshape_to(i.get(), d, loc);
+}
+
+}  // namespace ingot

@@ -1,0 +1,62 @@
+// What the front-end functions share: promotion, constants, casts and the checks of dims, in a node's terms. Functions
+// here take the user's line, already looked up.
+#pragma once
+#include <string>
+
+#include "graph/handle.h"
+#include "graph/node.h"
+#include "ingot/ops.h"
+
+namespace ingot {
+
+inline const Attrs kNoAttrs{};
+
+/// Throws the error of an op; short, so that checks stay readable.
+[[noreturn]] void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix = {});
+
+/// describe() of a tensor's node.
+std::string describe(const Tensor& x);
+
+/// A 0-d constant, converted to dtype here.
+NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc);
+/// n itself when it has the type.
+NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc);
+/// n itself when it is there.
+NodeRef move_to(Node* n, Device device, const SourceLoc& loc);
+/// n under another shape; n itself when it has it.
+NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc);
+/// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it fits.
+NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc);
+
+/// The type that a number alone takes: bool, int64 or float32.
+DType default_dtype(const Scalar& s);
+/// PyTorch's promotion: tensors with dims outrank 0-d ones of the same kind, which outrank numbers.
+DType promoted(const Node* a, const Node* b);
+DType promoted(const Node* a, const Scalar& b);
+
+/// dim in 0..rank-1, or Error(Dim). A 0-d tensor takes 0 and -1, as one of rank 1 would.
+int wrap_dim(int64_t dim, const Node* x, const char* op, const SourceLoc& loc);
+/// The same in 0..n-1 for a rank that is not x's (unsqueeze, stack).
+int wrap_dim_of(int64_t dim, int n, const Node* x, const char* op, const SourceLoc& loc);
+/// Bits of the dims; all of them for Axes(). Error(Dim) for a dim outside or named twice.
+uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const SourceLoc& loc);
+
+/// Records one elementwise op of two nodes that already agree in type and device.
+inline NodeRef record2(Op op, Node* a, Node* b, const SourceLoc& loc) { return record(op, {a, b}, kNoAttrs, loc); }
+inline NodeRef record1(Op op, Node* a, const SourceLoc& loc) { return record(op, {a}, kNoAttrs, loc); }
+
+/// Promotes, moves 0-d operands to the other's device and records.
+NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc);
+NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc);
+
+/// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
+NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc);
+
+/// Type and device asked for, or what stands in.
+inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
+inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
+
+/// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
+void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);
+
+}  // namespace ingot

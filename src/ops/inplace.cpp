@@ -1,0 +1,154 @@
+// In place: nothing is overwritten. The cell is rebound to a node with the new value, which every copy of the handle
+// then sees. A view's value is first pushed back through the movement ops it was taken by, down to its base: an
+// element that the view does not show keeps the base's value. Old values stay reachable by whoever recorded them, so
+// gradients never see a changed one.
+#include "graph/leaf.h"
+#include "ops/common.h"
+
+namespace ingot {
+namespace {
+
+// The movement ops from a view's base to the view, base first.
+std::vector<NodeRef> chain(const Cell* c) {
+  if (c->via) return {c->via, c->node};
+  return {c->node};
+}
+
+Attrs attrs_of(const Node* n) {
+  Attrs a;
+  a.shape = n->shape;
+  if (n->ext) {
+    a.d0 = n->ext->d0;
+    a.d1 = n->ext->d1;
+  }
+  return a;
+}
+
+// value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
+NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name, const SourceLoc& loc) {
+  switch (op->op) {
+    case Op::Reshape: return reshape_to(value.get(), parent->shape, loc);
+    case Op::Alias: return value;
+    case Op::Permute: {
+      Attrs inverse;
+      inverse.d0 = op->ext->d0;
+      for (int i = 0; i < op->rank(); ++i) inverse.d0[static_cast<int>(op->ext->d0[i])] = i;
+      return record(Op::Permute, {value.get()}, inverse, loc);
+    }
+    case Op::Slice: return record(Op::SliceAssign, {parent, value.get()}, attrs_of(op), loc);
+    default:
+      fail(ErrorKind::State, name,
+           "several elements of the view " + describe(*op) + " are one element of its base: it cannot be written to", loc,
+           "write to a copy: x = x.clone()");
+  }
+}
+
+void check_leaf(const Cell* c, const char* name, const SourceLoc& loc, bool view) {
+  if (!c->meta || !c->meta->requires_grad || !grad_enabled()) return;
+  fail(ErrorKind::Autograd, name,
+       std::string(view ? "a view of a leaf" : "a leaf") + " that requires gradients is changed in place: " +
+           describe(*c->node),
+       loc, "wrap the update in { NoGrad guard; ... }, or write to x.detach()");
+}
+
+// A failed run must leave the old value of what the program holds on to; a value that was never computed needs no care.
+void bind(Cell* c, NodeRef value, const SourceLoc& loc) {
+  Node* old = c->node.get();
+  NodeRef n = std::move(value);
+  if (old->computed.load(std::memory_order_acquire) || c->meta)
+    n = record(Op::Assign, {old, n.get()}, kNoAttrs, loc);
+  if (c->meta) {
+    n->leaf = c->meta;
+    n->requires_grad = c->meta->requires_grad;
+  }
+  c->rebind(std::move(n));
+}
+
+// Everything that can fail is recorded before the first cell is rebound.
+void write(Cell* c, NodeRef value, const char* name, const SourceLoc& loc, bool view, bool detached) {
+  if (!c->base) {
+    if (!detached) check_leaf(c, name, loc, view);
+    bind(c, std::move(value), loc);
+    return;
+  }
+  std::vector<NodeRef> ops = chain(c);
+  std::vector<NodeRef> parents{c->base->node};  // the base's value now, seen through the first i ops
+  for (size_t i = 0; i + 1 < ops.size(); ++i)
+    parents.push_back(record(ops[i]->op, {parents[i].get()}, attrs_of(ops[i].get()), loc));
+  NodeRef v = value;
+  for (size_t i = ops.size(); i-- > 0;) {
+    v = push_back(ops[i].get(), parents[i].get(), std::move(v), name, loc);
+    detached = detached || ops[i]->op == Op::Alias;
+  }
+  write(c->base.get(), std::move(v), name, loc, true, detached);
+  NodeRef n = c->base_node = c->base->node;
+  for (const NodeRef& op : ops) {
+    if (op != ops[0]) c->via = n;
+    n = record(op->op, {n.get()}, attrs_of(op.get()), loc);
+  }
+  c->rebind(std::move(n));
+}
+
+bool can_cast(DType from, DType to) {
+  if (is_float(from)) return is_float(to);
+  return to != DType::Bool || from == DType::Bool;
+}
+
+Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const SourceLoc& where) {
+  SourceLoc loc = user_loc(where);
+  Node* n = node_of(x, name, loc);
+  NodeRef r;
+  {
+    LocScope scope(loc);
+    r = node_of(op == Op::Div ? div(x, v, loc) : tensor_of(binary_node(op, n, v, loc)), name, loc);
+  }
+  if (!can_cast(r->dtype, n->dtype))
+    fail(ErrorKind::DType, name,
+         "the result is " + std::string(name_of(r->dtype)) + " and does not go into " + describe(x), loc,
+         "compute a new tensor (x = x " + std::string(op == Op::Div ? "/" : op == Op::Mul ? "*" : op == Op::Sub ? "-" : "+") +
+             " v), or convert x first");
+  write_through(x, std::move(r), name, loc);
+  return x;
+}
+
+}  // namespace
+
+void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc) {
+  Cell* c = x.cell();
+  Node* n = c->node.get();
+  Dims both;
+  if (!broadcast_shapes(n->shape, value->shape, both) || !(both == n->shape))
+    fail(ErrorKind::Shape, op, describe(*value) + " does not fit into " + describe(*n), loc,
+         "the value must broadcast to " + to_string(n->shape));
+  NodeRef v = cast_to(value.get(), n->dtype, loc);
+  v = move_to(v.get(), n->device, loc);
+  v = expand_to(v.get(), n->shape, loc);
+  write(c, std::move(v), op, loc, false, false);
+}
+
+Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }
+Tensor& Tensor::sub_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Sub, *this, v, "sub_", loc); }
+Tensor& Tensor::mul_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Mul, *this, v, "mul_", loc); }
+Tensor& Tensor::div_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Div, *this, v, "div_", loc); }
+
+Tensor& Tensor::clamp_(const Scalar& lo, const Scalar& hi, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  write_through(*this, node_of(ingot::clamp(*this, lo, hi, loc), "clamp_", loc), "clamp_", loc);
+  return *this;
+}
+
+Tensor& Tensor::copy_(const Operand& v, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  Node* n = node_of(*this, "copy_", loc);
+  write_through(*this,
+                v.tensor ? NodeRef(node_of(*v.tensor, "copy_", loc)) : constant(v.scalar, n->dtype, n->device, loc),
+                "copy_", loc);
+  return *this;
+}
+
+Tensor& Tensor::fill_(const Scalar& v, SourceLoc loc) { return copy_(Operand(v, loc), loc); }
+Tensor& Tensor::zero_(SourceLoc loc) { return copy_(Operand(0, loc), loc); }
+
+void Tensor::operator=(const Operand& v) && { copy_(v, v.loc); }
+
+}  // namespace ingot

@@ -1,0 +1,185 @@
+// Functions of networks, composed from primitives so that they fuse and differentiate by composition. 16-bit floats
+// compute in float32: one cast in, one cast back.
+#include <cmath>
+#include <limits>
+
+#include "ops/common.h"
+
+namespace ingot {
+namespace {
+
+DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
+
+Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
+  Node* n = node_of(x, op, loc);
+  if (!is_float(n->dtype))
+    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc, "convert with x.to(float32)");
+  return n;
+}
+
+}  // namespace
+
+// ---- Activations
+
+Tensor gelu(const Tensor& x, std::string_view approximate, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Node* n = floating(x, "gelu", loc);
+  if (approximate != "none" && approximate != "tanh")
+    fail(ErrorKind::Value, "gelu", "approximate is \"" + std::string(approximate) + "\"", loc,
+         "use \"none\" or \"tanh\"");
+  Tensor f = x.to(wide(n->dtype));
+  Tensor inner = approximate == "none" ? erf(f * 0.7071067811865476)
+                                       : tanh((f + f * f * f * 0.044715) * 0.7978845608028654);
+  return (f * 0.5 * (inner + 1.0)).to(n->dtype);
+}
+
+Tensor silu(const Tensor& x, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Node* n = floating(x, "silu", loc);
+  Tensor f = x.to(wide(n->dtype));
+  return (f * sigmoid(f)).to(n->dtype);
+}
+
+Tensor softplus(const Tensor& x, double beta, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  Node* n = floating(x, "softplus", loc);
+  Tensor f = x.to(wide(n->dtype)), scaled = f * beta;
+  Tensor bent = log1p(exp(minimum(scaled, 20.0))) / beta;
+  return where(scaled > 20.0, f, bent).to(n->dtype);
+}
+
+Tensor leaky_relu(const Tensor& x, double negative_slope, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  floating(x, "leaky_relu", loc);
+  return where(x > 0.0, x, x * negative_slope);
+}
+
+// ---- Softmax
+
+Tensor softmax(const Tensor& x, int64_t dim, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Node* n = floating(x, "softmax", loc);
+  int d = wrap_dim(dim, n, "softmax", loc);
+  if (n->numel() == 0) return tensor_of(NodeRef(n));
+  Tensor f = x.to(wide(n->dtype));
+  Tensor e = exp(f - f.amax(d, true).detach());
+  return (e / e.sum(d, true)).to(n->dtype);
+}
+
+Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Node* n = floating(x, "log_softmax", loc);
+  int d = wrap_dim(dim, n, "log_softmax", loc);
+  if (n->numel() == 0) return tensor_of(NodeRef(n));
+  Tensor f = x.to(wide(n->dtype));
+  Tensor shifted = f - f.amax(d, true).detach();
+  return (shifted - log(exp(shifted).sum(d, true))).to(n->dtype);
+}
+
+// ---- Norms
+
+namespace {
+
+// The last dims of x that normalized_shape names, checked against it and against the parameters.
+Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias, const char* op,
+                     const SourceLoc& loc) {
+  Node* n = floating(x, op, loc);
+  int k = shape.size();
+  bool ok = k > 0 && k <= n->rank();
+  for (int i = 0; ok && i < k; ++i) ok = shape[i] == n->shape[n->rank() - k + i];
+  if (!ok)
+    fail(ErrorKind::Shape, op, "normalized_shape " + to_string(shape) + " is not the end of " + describe(x), loc,
+         n->rank() ? "to normalise over the last dim, use {" + std::to_string(n->shape.back()) + "}" : "");
+  for (const Tensor* p : {&weight, &bias})
+    if (p->defined() && !(p->shape() == shape))
+      fail(ErrorKind::Shape, op,
+           std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) + ", not " + describe(*p),
+           loc);
+  Dims axes;
+  for (int i = n->rank() - k; i < n->rank(); ++i) axes.push_back(i);
+  return axes;
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
+                  SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Axes axes = normalized_axes(x, normalized_shape, weight, bias, "layer_norm", loc);
+  DType t = x.dtype(), w = wide(t);
+  Tensor f = x.to(w);
+  Tensor centred = f - f.mean(axes, true);
+  Tensor y = centred * rsqrt((centred * centred).mean(axes, true) + eps);
+  if (weight.defined()) y = y * weight.to(w);
+  if (bias.defined()) y = y + bias.to(w);
+  return y.to(t);
+}
+
+Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps,
+                SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Axes axes = normalized_axes(x, normalized_shape, weight, {}, "rms_norm", loc);
+  DType t = x.dtype(), w = wide(t);
+  double e = eps ? *eps
+             : w == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                   : static_cast<double>(std::numeric_limits<float>::epsilon());
+  Tensor f = x.to(w);
+  Tensor y = f * rsqrt((f * f).mean(axes, true) + e);
+  if (weight.defined()) y = y * weight.to(w);
+  return y.to(t);
+}
+
+// ---- Dropout
+
+Tensor dropout(const Tensor& x, double p, bool training, const Generator& generator, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  Node* n = floating(x, "dropout", loc);
+  if (!(p >= 0 && p <= 1))
+    fail(ErrorKind::Value, "dropout", "p is a probability, between 0 and 1, not " + std::to_string(p), loc);
+  if (!training || p == 0) return x;
+  if (p == 1) return x * 0.0;
+  Tensor u = rand(n->shape, {DType::Float32, n->device}, generator, loc);
+  return where(u >= p, x * (1.0 / (1.0 - p)), 0.0);
+}
+
+// ---- Attention
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionOptions& options, SourceLoc place) {
+  const char* op = "scaled_dot_product_attention";
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  Node *q = floating(query, op, loc), *k = floating(key, op, loc), *v = floating(value, op, loc);
+  bool ok = q->rank() >= 2 && k->rank() >= 2 && v->rank() >= 2 && q->shape.back() == k->shape.back() &&
+            k->shape[k->rank() - 2] == v->shape[v->rank() - 2];
+  if (!ok)
+    fail(ErrorKind::Shape, op,
+         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) + ", " + describe(key) +
+             " and " + describe(value),
+         loc);
+  if (options.is_causal && options.mask.defined())
+    fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc, "put the causal part into the mask");
+  double scale = options.scale ? *options.scale : 1.0 / std::sqrt(static_cast<double>(q->shape.back()));
+  double never = -std::numeric_limits<double>::infinity();
+  Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
+  if (options.is_causal) {
+    int64_t rows = q->shape[q->rank() - 2], cols = k->shape[k->rank() - 2];
+    Tensor row = arange(rows, q->device).unsqueeze(1), col = arange(cols, q->device);
+    scores = where(col <= row, scores, never);
+  } else if (options.mask.defined()) {
+    scores = options.mask.dtype() == DType::Bool ? where(options.mask, scores, never) : scores + options.mask;
+  }
+  Tensor p = dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0, default_generator(), loc);
+  return matmul(p, value, loc);
+}
+
+}  // namespace ingot
