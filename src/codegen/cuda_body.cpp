@@ -1,0 +1,273 @@
+// Loads, values and stores of one lane group: the inside of a kernel's loops.
+//
+// Tricky: a group may lie past the end (its guard is false), its last lanes may (j >= cnt), a bound may fail per lane or
+// for the whole group. Loads are guarded and give the fill value; what is computed from it is never stored or reduced.
+#include "codegen/cuda_emit.h"
+
+namespace ingot::cuda {
+namespace {
+
+std::string both(const std::string& a, const std::string& b) {
+  if (a.empty()) return b;
+  return b.empty() ? a : a + " && " + b;
+}
+
+}  // namespace
+
+std::string Emitter::extent(int axis) {
+  return number("e" + str(axis), [axis](const KernelSpec& k, const Geometry&) { return k.extent[axis]; });
+}
+
+/// Text of an affine map at this thread's coordinates. Maps that are equal in all parts share their numbers.
+Emitter::MapText Emitter::map_text(const Pick& pick) {
+  size_t id = 0;
+  auto same = [&](const Pick& other) {
+    for (const KernelSpec& p : parts_)
+      if (!(pick(p) == other(p))) return false;
+    return true;
+  };
+  while (id < maps_.size() && !same(maps_[id])) ++id;
+  if (id == maps_.size()) maps_.push_back(pick);
+  const Affine& a = pick(k_);
+  int lane = lane_axis(k_, s_.mode);
+  std::string name = str(static_cast<int64_t>(id)) + (stage_ == 1 ? "s" : "");
+  MapText t;
+  t.base = number("o" + name, [pick](const KernelSpec& k, const Geometry&) { return pick(k).offset; });
+  for (int x = 0; x < k_.n_axes(); ++x) {
+    if (a.stride[x] == 0) continue;
+    std::string stride;
+    if (a.stride[x] != 1)
+      stride = number("s" + name + "_" + str(x), [pick, x](const KernelSpec& k, const Geometry&) { return pick(k).stride[x]; });
+    t.base += " + " + (stride.empty() ? "" : stride + " * ") + "i" + str(x);
+    if (x == lane && s_.lanes > 1) t.lane = stride.empty() ? " + j" : " + (I)j * " + stride;
+  }
+  return t;
+}
+
+/// The conjunction of an instruction's bounds: those that change along the lanes, or the others. Empty: always true.
+std::string Emitter::bounds_text(int i, bool lane_dependent) {
+  std::string all;
+  int axis = lane_axis(k_, s_.mode);
+  for (size_t b = 0; b < k_.instrs[i].bounds.size(); ++b) {
+    bool along = axis >= 0 && s_.lanes > 1 && k_.instrs[i].bounds[b].at.stride[axis] != 0;
+    if (along != lane_dependent) continue;
+    MapText at = map_text([i, b](const KernelSpec& k) -> const Affine& { return k.instrs[i].bounds[b].at; });
+    std::string end = number("be" + str(i) + "_" + str(static_cast<int64_t>(b)),
+                             [i, b](const KernelSpec& k, const Geometry&) { return k.instrs[i].bounds[b].extent; });
+    all = both(all, "(UI)(" + at.base + at.lane + ") < (UI)" + end);
+  }
+  return all;
+}
+
+std::string Emitter::operand(int i) const {
+  const Instr& in = k_.instrs[i];
+  if (in.kind == InstrKind::Const) return literal(in.dtype, in.imm_f, in.imm_i);
+  return target(i);
+}
+
+void Emitter::assign(int i, const std::string& text) {
+  std::string line = target(i) + " = " + text + ";";
+  if (uniform_[i])
+    out_.plain(line);
+  else
+    out_.lane(line);
+}
+
+std::string Emitter::declaration(int i) const {
+  return std::string(register_type(k_.instrs[i].dtype)) + " " + v(i) + (uniform_[i] ? "" : "[" + str(s_.lanes) + "]") + ";";
+}
+
+std::string Emitter::raw_type(int i) const {
+  const char* m = memory_type(k_.buffers[k_.instrs[i].buffer].dtype);
+  return "IgVec<" + std::string(m) + ", " + str(uniform_[i] ? 1 : s_.lanes) + ">";
+}
+
+std::string Emitter::held_type(int i) const {
+  if (k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0) return raw_type(i);
+  return "IgVec<" + std::string(memory_type(k_.instrs[i].dtype)) + ", " + str(uniform_[i] ? 1 : s_.lanes) + ">";
+}
+
+/// 0: this kernel writes the buffer too; 1: read-only; 2: read-only, each element once, and too much to keep.
+int Emitter::load_hint(int i) const {
+  const Instr& in = k_.instrs[i];
+  const BufferSpec& b = k_.buffers[in.buffer];
+  if (b.written || b.may_alias) return 0;
+  bool once = s_.hold != Hold::None || rounds_.last == 0;
+  for (int64_t s : in.map.stride) once = once && s != 0;
+  return s_.streaming && once && in.indirect < 0 ? 2 : 1;
+}
+
+/// Brings one lane group of a load from memory, as it lies there.
+void Emitter::raw_load(int i, const std::string& into, const std::string& guard, const MapText& at) {
+  const Instr& in = k_.instrs[i];
+  DType t = k_.buffers[in.buffer].dtype;
+  std::string fill = in.bounds.empty() ? literal(t, 0, 0) : literal(t, in.imm_f, in.imm_i);
+  fill = is_half(t) && in.bounds.empty() ? "(unsigned short)0" : to_memory(t, fill);
+  std::string hint = str(load_hint(i)), from = "b" + str(in.buffer) + " + (" + at.base;
+  std::string cond = both(guard, bounds_text(i, false));
+  if (uniform_[i]) {
+    std::string get = "ig_load1<" + hint + ">(" + from + "))";
+    out_.plain(into + ".e[0] = " + (cond.empty() ? get : cond + " ? " + get + " : " + fill) + ";");
+    return;
+  }
+  int width = s_.load_width[i];
+  std::string each = both(both(cond, s_.tail ? "j < cnt" : ""), bounds_text(i, true));
+  std::string get1 = "ig_load1<" + hint + ">(" + from + at.lane + "))";
+  if (width == 1) {
+    out_.lane(into + ".e[j] = " + (each.empty() ? get1 : each + " ? " + get1 + " : " + fill) + ";");
+    return;
+  }
+  std::string get = "ig_load<" + str(width) + ", " + hint + ">(" + into + ", " + from + "));";
+  std::string whole = both(cond, s_.tail ? "full" : "");
+  out_.plain(whole.empty() ? get : "if (" + whole + ") " + get);
+  if (whole.empty()) return;
+  out_.plain("else {");
+  out_.lane(into + ".e[j] = " + (s_.tail ? each + " ? " + get1 + " : " + fill : fill) + ";");
+  out_.plain("}");
+}
+
+/// The position an indexed load adds, from the value of the index; negative when it is out of range.
+std::string Emitter::index_text(int i, const std::string& guard) {
+  auto of = [&](const char* name, auto get) {
+    return number(name + str(i), [i, get](const KernelSpec& k, const Geometry&) -> int64_t { return get(k.instrs[i]); });
+  };
+  std::string n = of("ix", [](const Instr& in) { return in.indirect_extent; });
+  std::string site = of("is", [](const Instr& in) { return static_cast<int64_t>(in.site); });
+  std::string call = "ig_index((long long)" + operand(k_.instrs[i].indirect) + ", " + n + ", " + site + ", p.status)";
+  return guard.empty() ? call : "(" + guard + ") ? " + call + " : -1ll";
+}
+
+void Emitter::indirect_value(int i, const std::string& guard) {
+  const Instr& in = k_.instrs[i];
+  DType t = k_.buffers[in.buffer].dtype;
+  MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
+  std::string stride = number("it" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].indirect_stride; });
+  std::string hint = str(load_hint(i)), index = "x" + str(i), offset = " + (I)" + index + " * " + stride;
+  std::string fill = literal(in.dtype, in.imm_f, in.imm_i);
+  std::string cond = both(guard, bounds_text(i, false));
+  if (uniform_[in.indirect]) {
+    out_.plain("const long long " + index + " = " + index_text(i, cond) + ";");
+    if (!uniform_[i] && s_.load_width[i] > 1 && bounds_text(i, true).empty()) {
+      MapText moved{at.base + offset, at.lane};
+      out_.plain(raw_type(i) + " r" + str(i) + ";");
+      raw_load(i, "r" + str(i), index + " >= 0", moved);
+      assign(i, index + " >= 0 ? " + cast(t, in.dtype, to_register(t, "r" + str(i) + ".e[j]")) + " : " + fill);
+      return;
+    }
+  }
+  std::string each = uniform_[i] ? cond : both(both(cond, s_.tail ? "j < cnt" : ""), bounds_text(i, true));
+  std::string k = index;
+  if (!uniform_[in.indirect]) {
+    out_.lane("const long long " + index + " = " + index_text(i, each) + ";");
+    each.clear();
+  }
+  std::string lane = uniform_[i] ? "" : at.lane;
+  std::string get = to_register(t, "ig_load1<" + hint + ">(b" + str(in.buffer) + " + (" + at.base + lane + offset + "))");
+  assign(i, "(" + both(each, k + " >= 0") + ") ? " + cast(t, in.dtype, get) + " : " + fill);
+}
+
+/// Element n takes word n % 4 of block n / 4. Lanes that begin at a multiple of four share their blocks.
+void Emitter::random_value(int i) {
+  MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
+  std::string name = str(i);
+  if (!uniform_[i] && s_.lanes % 4 == 0 && s_.load_width[i] >= 4) {
+    out_.plain("IG_UNROLL for (int q = 0; q < " + str(s_.lanes) + "; q += 4) ig_philox(rc" + name + " + (ig_u64)((" +
+               at.base + " + q) >> 2), rk" + name + ", " + v(i) + " + q);");
+    return;
+  }
+  std::string n = "(" + at.base + (uniform_[i] ? "" : at.lane) + ")";
+  assign(i, "ig_philox1(rc" + name + " + (ig_u64)(" + n + " >> 2), rk" + name + ", (int)(" + n + " & 3))");
+}
+
+std::string Emitter::compute_text(int i) {
+  const Instr& in = k_.instrs[i];
+  auto arg = [&](int n) { return operand(in.arg[n]); };
+  auto type = [&](int n) { return k_.instrs[in.arg[n]].dtype; };
+  if (in.op == Op::Cast) return cast(type(0), in.dtype, arg(0));
+  if (in.op == Op::Where) return arg(0) + " ? " + cast(type(1), in.dtype, arg(1)) + " : " + cast(type(2), in.dtype, arg(2));
+  if (in.op == Op::Uniform) {
+    if (in.dtype == DType::Float64) return "ig_uniform_f64(" + arg(0) + ")";
+    return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
+  }
+  DType t = type(0);
+  std::string b = in.arg[1] >= 0 ? cast(type(1), t, arg(1)) : "";
+  return rounded(in.dtype, functions_.call(in.op, t, arg(0), b));
+}
+
+/// The value of one instruction, for the current outer point or, in_group, for the current lane group u.
+void Emitter::value(int i, bool in_group) {
+  const Instr& in = k_.instrs[i];
+  auto element = [&](const std::string& array) {
+    return array + (s_.hold == Hold::Shared && kept(i) ? "[g]" : "[u]") + (uniform_[i] ? ".e[0]" : ".e[j]");
+  };
+  bool plain_load = in.kind == InstrKind::Load && in.indirect < 0;
+  if (in_group && kept(i) && !(plain_load && s_.hold == Hold::Registers)) {
+    DType t = plain_load ? k_.buffers[in.buffer].dtype : in.dtype;
+    assign(i, cast(t, in.dtype, to_register(t, element("h" + str(i)))));
+    return;
+  }
+  switch (in.kind) {
+    case InstrKind::Load: {
+      DType t = k_.buffers[in.buffer].dtype;
+      if (!plain_load) {
+        indirect_value(i, in_group ? guard() : guard().empty() ? "" : "live");
+      } else if (in_group) {
+        assign(i, cast(t, in.dtype, to_register(t, element("r" + str(i)))));
+      } else {
+        out_.plain(raw_type(i) + " r" + str(i) + ";");
+        MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
+        raw_load(i, "r" + str(i), "", at);
+        assign(i, cast(t, in.dtype, to_register(t, "r" + str(i) + (uniform_[i] ? ".e[0]" : ".e[j]"))));
+      }
+      break;
+    }
+    case InstrKind::Index: {
+      MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
+      assign(i, cast(DType::Int64, in.dtype, "(long long)(" + at.base + (uniform_[i] ? "" : at.lane) + ")"));
+      break;
+    }
+    case InstrKind::InBounds: {
+      std::string all = both(bounds_text(i, false), bounds_text(i, true));
+      assign(i, "(unsigned char)(" + (all.empty() ? "1" : all) + ")");
+      break;
+    }
+    case InstrKind::Random: random_value(i); break;
+    case InstrKind::Compute: assign(i, compute_text(i)); break;
+    default: break;  // constants and arguments are scalars of the kernel, reductions come from combine()
+  }
+}
+
+/// Stores the current lane group of a value (or the current outer point, or its lanes).
+void Emitter::store(int n, const std::string& guard) {
+  const Store& st = k_.stores[n];
+  DType t = k_.buffers[st.buffer].dtype, from = k_.instrs[st.value].dtype;
+  MapText at = map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
+  std::string cond = both(guard, st.predicated ? "run_ok" : "");
+  std::string hint = s_.streaming ? "2" : "0", to = "b" + str(st.buffer) + " + (" + at.base;
+  std::string x = to_memory(t, cast(from, t, operand(st.value)));
+  bool outer_point = s_.mode == Mode::Row && k_.instrs[st.value].level == Level::Outer;
+  if (outer_point || s_.lanes == 1) {
+    std::string j0 = uniform_[st.value] || is_scalar(st.value) ? "" : "const int j = 0; ";
+    std::string m = memory_type(t);
+    std::string put = "ig_store1<" + hint + ", " + m + ">(" + to + "), (" + m + ")(" + x + "));";
+    out_.plain("{ " + j0 + (cond.empty() ? put : "if (" + cond + ") " + put) + " }");
+    return;
+  }
+  std::string pack = "w" + str(n), m = memory_type(t);
+  out_.plain("IgVec<" + m + ", " + str(s_.lanes) + "> " + pack + ";");
+  out_.lane(pack + ".e[j] = " + x + ";");
+  int width = s_.store_width[n];
+  std::string put1 = "ig_store1<" + hint + ", " + m + ">(" + to + at.lane + "), " + pack + ".e[j]);";
+  std::string each = both(cond, s_.tail ? "j < cnt" : "");
+  if (width > 1) {
+    std::string whole = both(cond, s_.tail ? "full" : "");
+    std::string put = "ig_store<" + str(width) + ", " + hint + ">(" + to + "), " + pack + ");";
+    out_.plain(whole.empty() ? put : "if (" + whole + ") " + put);
+    if (!s_.tail) return;
+    out_.plain("else {");
+  }
+  out_.lane(each.empty() ? put1 : "if (" + each + ") " + put1);
+  if (width > 1) out_.plain("}");
+}
+
+}  // namespace ingot::cuda

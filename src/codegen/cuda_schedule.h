@@ -1,0 +1,111 @@
+// How a kernel is laid over threads: which axis the lanes of a thread run along, how many threads share a row, what
+// stays in registers between rounds. Decided from the structure and from buckets of the sizes, so that a
+// new batch size seldom means new text. The numbers themselves are collected by name in Numbers.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda_text.h"
+
+namespace ingot::cuda {
+
+enum class Mode : uint8_t {
+  Map,     // lanes along the last outer axis, no inner axes
+  Column,  // lanes along the last outer axis, the inner axes walked by a team of threads
+  Row,     // lanes along the last inner axis, a team of threads per outer point
+  Tile,    // a Map through shared memory: operands' unit-stride axes differ
+};
+enum class Hold : uint8_t { None, Registers, Shared };
+
+struct Schedule {
+  Mode mode = Mode::Map;
+  int lanes = 1;       // V: consecutive elements per thread
+  int team = 1;        // T: threads that share the inner axes of one outer point (of one lane group)
+  int side = 1;        // teams side by side in a block
+  int groups = 1;      // lane groups a thread has in flight (in registers: all it has)
+  Hold hold = Hold::None;
+  bool split = false;      // two stages: several blocks per outer point, then their partial results
+  bool wide = false;       // 64-bit indices
+  bool tail = false;       // the lane axis is not a multiple of lanes
+  bool streaming = false;  // larger than the cache
+  int tile_axis = -1;      // Tile: the other axis
+  int stage2_team = 0, stage2_side = 0;
+  std::vector<int> load_width;   // per instruction: elements per memory access (a power of two up to lanes)
+  std::vector<int> store_width;  // per store
+
+  int threads() const { return team * side; }
+  bool lanes_outer() const { return mode != Mode::Row; }
+};
+
+Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& target);
+std::string describe(const Schedule& s);
+
+/// The rounds of a kernel: what is computed before, between and after its reductions.
+struct Rounds {
+  std::vector<int> round;      // per instruction: reductions that must be done before it
+  std::vector<bool> held;      // per instruction: kept from its round to a later one
+  int last = 0;                // of any store or reduction
+  double held_words = 0;       // 32-bit words per element
+};
+Rounds find_rounds(const KernelSpec& k);
+
+/// The axis that lanes run along; -1 when there is none.
+int lane_axis(const KernelSpec& k, Mode mode);
+/// Does the value not change along the lanes? Per instruction.
+std::vector<bool> lane_uniform(const KernelSpec& k, Mode mode);
+
+/// Sizes of one part under a schedule.
+struct Geometry {
+  int64_t outer = 1;         // points of the outer axes
+  int64_t outer_groups = 1;  // lane groups of them (Row: the points)
+  int64_t lane_groups = 1;   // lane groups along the lane axis
+  int64_t inner_groups = 1;  // what a team walks
+  int64_t splits = 1, chunk = 1;
+  int64_t column_blocks = 1;  // blocks side by side
+  int64_t blocks[2] = {1, 1};
+  std::vector<int64_t> scratch;  // offset of each reduction's partial results, in bytes
+  int64_t scratch_bytes = 0;     // of this part
+};
+Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& target);
+
+/// Dynamic shared memory of a block that keeps a row of that many lane groups.
+size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups);
+
+/// Bytes of one partial result of a Reduce instruction.
+size_t partial_bytes(const KernelSpec& k, const Instr& reduce);
+
+/// The numbers a text reads, in order. A number is known by its name; its value is computed for each part.
+class Numbers {
+ public:
+  using Value = std::function<int64_t(const KernelSpec&, const Geometry&)>;
+  /// The name, after making sure that it is in the list.
+  std::string use(const std::string& name, Value value);
+  /// A divisor with its magic number: text of "x / divisor".
+  std::string divide(const std::string& x, const std::string& name, const Value& value, bool wide);
+
+  struct Entry {
+    std::string name;
+    Value value;
+    bool magic = false;
+  };
+  const std::vector<Entry>& list() const { return list_; }
+
+ private:
+  std::vector<Entry> list_;
+  std::map<std::string, int> known_;
+};
+/// For 0 <= x < 2^31: x / d == (x * low 32 bits) >> high 32 bits.
+int64_t magic_divisor(int64_t d);
+
+struct Plan {
+  Schedule schedule;
+  CudaTarget target;
+  Numbers numbers;
+  int n_buffers = 0;
+  int n_stages = 1;
+  bool table = false;  // the parts' words lie in device memory
+};
+
+}  // namespace ingot::cuda

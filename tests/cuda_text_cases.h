@@ -1,0 +1,21 @@
+// The kernels that the generated CUDA text is tested on: by hand, one for each thing the emitter does, and by chance.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_spec.h"
+
+namespace ingot::test {
+
+struct TextCase {
+  std::string name;
+  std::vector<KernelSpec> parts;
+  bool bad_index = false;  // some index is out of range: status and fill are compared
+};
+
+std::vector<TextCase> map_cases();
+std::vector<TextCase> reduce_cases();
+std::vector<TextCase> row_cases();
+std::vector<TextCase> random_cases(int count, unsigned seed);
+
+}  // namespace ingot::test
