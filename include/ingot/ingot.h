@@ -1,6 +1,10 @@
 // All of Ingot.
 #pragma once
+#include "ingot/amp.h"
+#include "ingot/autograd.h"
+#include "ingot/distributed.h"
 #include "ingot/ops.h"
+#include "ingot/optim.h"
 #include "ingot/random.h"
 #include "ingot/runtime.h"
 #include "ingot/tensor.h"

@@ -167,7 +167,7 @@ NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device d
 
 void drop_inputs(Node* n) {
   if (!n->computed.load(std::memory_order_acquire)) return;
-  if (n->requires_grad && !n->freed_history) return;
+  if (n->requires_grad && !n->freed_history && !n->leaf) return;  // a leaf ends the walk: nothing is asked through it
   int count = n->n_inputs;
   n->n_inputs = 0;
   for (int i = 0; i < count; ++i) release(n->in[i]);

@@ -1,0 +1,43 @@
+// Training in 16-bit floats: the loss is scaled up so that small gradients survive; a step whose gradients overflow is
+// skipped and the scale lowered. Scale and verdict stay on the device: no step waits for the host.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "ingot/optim.h"
+
+namespace ingot::amp {
+
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int growth_interval = 2000;  ///< good steps in a row before the scale grows
+  bool enabled = true;         ///< false: scale() and step() do nothing special
+};
+
+/// scaler.scale(loss).backward(); scaler.step(optimiser); scaler.update();
+class GradScaler {
+ public:
+  explicit GradScaler(const GradScalerOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  ~GradScaler();
+  GradScaler(const GradScaler&) = delete;
+  GradScaler& operator=(const GradScaler&) = delete;
+
+  Tensor scale(const Tensor& loss, SourceLoc loc = SourceLoc::current());
+  /// Divides the gradients by the scale, for clipping between backward and step. At most once per step:
+  /// Error(State) otherwise.
+  void unscale_(optim::Optimizer& optimizer, SourceLoc loc = SourceLoc::current());
+  /// Records the optimiser's step, to be skipped if a gradient is not finite. update() runs it.
+  void step(optim::Optimizer& optimizer, SourceLoc loc = SourceLoc::current());
+  /// Runs the recorded steps and sets the scale for the next. When the run fails everything is as it was.
+  void update(SourceLoc loc = SourceLoc::current());
+  /// The scale now (a device value; item() waits for it).
+  Tensor get_scale() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> s_;
+};
+
+}  // namespace ingot::amp

@@ -1,0 +1,204 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "autograd/hooks.h"
+#include "autograd/lift.h"
+#include "autograd/node_map.h"
+#include "autograd/rules.h"
+#include "graph/leaf.h"
+#include "graph/recorder.h"
+#include "ingot/autograd.h"
+#include "ingot/ops.h"
+
+namespace ingot::autograd {
+namespace {
+
+CustomBackward* custom_of(const Node& n) { return n.ext ? n.ext->custom.get() : nullptr; }
+
+bool is_sink(const Node& n) { return n.leaf && n.leaf->requires_grad; }
+
+// One met node: its gradient so far, and later whether it was walked through.
+struct Entry {
+  NodeRef node;
+  Tensor grad;
+  bool walked = false;
+};
+
+class Walk {
+ public:
+  Walk(const WalkOptions& o, const SourceLoc& loc) : o_(o), loc_(loc) {}
+
+  std::vector<Tensor> run(std::span<const std::pair<NodeRef, Tensor>> roots) {
+    EnableGradIf mode(o_.create_graph);
+    for (Node* w : o_.wanted) wanted_.insert(w, 1);
+    for (auto& [node, grad] : roots) find_useful(node.get());
+    for (auto& [node, grad] : roots) deliver(node.get(), grad);
+    while (!queue_.empty()) {
+      uint32_t index = queue_.top().second;
+      queue_.pop();
+      if (!entries_[index].walked) visit(index);
+    }
+    return finish();
+  }
+
+ private:
+  struct EnableGradIf {
+    bool previous = grad_enabled();
+    explicit EnableGradIf(bool on) { set_grad_enabled(on); }
+    ~EnableGradIf() { set_grad_enabled(previous); }
+  };
+
+  void deliver(Node* n, const Tensor& grad) {
+    uint32_t& index = found_.at_or_insert(n, kNone);
+    if (index == kNone) {
+      index = static_cast<uint32_t>(entries_.size());
+      entries_.push_back({NodeRef(n), grad});
+      queue_.emplace(n->seq, index);
+    } else {
+      Tensor& sum = entries_[index].grad;
+      sum = sum.defined() ? sum + grad : grad;
+    }
+  }
+
+  void visit(uint32_t index) {
+    entries_[index].walked = true;
+    Node* n = entries_[index].node.get();
+    LocScope scope(n->loc);
+    run_hooks(n, entries_[index].grad);
+    if (is_sink(*n)) return;
+    if (CustomBackward* custom = custom_of(*n)) return visit_custom(*custom, index);
+    if (n->is_source()) return;
+    check_history(*n);
+    RuleCall call{*n, entries_[index].grad, 0, grads_};
+    for (int k = 0; k < n->n_inputs && k < 3; ++k)
+      if (useful(n->in[k])) call.wanted |= 1u << k;
+    if (!call.wanted) return;
+    apply_rule(call);
+    // deliver() may move entries_: the rule's gradient is not used from here on.
+    for (int k = 0; k < n->n_inputs && k < 3; ++k)
+      if (Tensor grad = std::exchange(grads_[static_cast<size_t>(k)], Tensor()); grad.defined()) deliver(n->in[k], grad);
+    forget(index);
+  }
+
+  // All outputs of one custom node were recorded together, before anything that uses them: when the first of them
+  // is met, the gradients of all are complete.
+  void visit_custom(CustomBackward& custom, uint32_t index) {
+    check_history(*entries_[index].node);
+    std::shared_ptr<CustomBackward> keep = entries_[index].node->ext->custom;
+    std::vector<Tensor> grads(custom.outputs.size());
+    for (size_t k = 0; k < grads.size(); ++k) {
+      uint32_t* other = found_.find(custom.outputs[k]);
+      if (other && entries_[*other].node->seq == custom.output_seqs[k]) {
+        Entry& e = entries_[*other];
+        if (*other != index) {
+          e.walked = true;
+          run_hooks(e.node.get(), e.grad);
+        }
+        grads[k] = e.grad;
+        forget(*other);
+      }
+      if (!grads[k].defined())
+        grads[k] = full(custom.output_shapes[k], 0.0, {custom.output_types[k].first, custom.output_types[k].second});
+    }
+    auto next = custom.backward(grads);
+    for (auto& [node, grad] : next) find_useful(node.get());
+    for (auto& [node, grad] : next)
+      if (grad.defined() && useful(node.get())) deliver(node.get(), grad);
+  }
+
+  // A gradient nobody will ask for again need not stay alive for the rest of the walk.
+  void forget(uint32_t index) {
+    if (!wanted_.find(entries_[index].node.get())) entries_[index].grad = Tensor();
+  }
+
+  void check_history(const Node& n) const {
+    if (!n.freed_history) return;
+    throw Error(ErrorKind::Autograd, "backward",
+                "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
+                    " was freed by an earlier backward()",
+                loc_, "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the forward again");
+  }
+
+  bool useful(Node* n) { return n->requires_grad && (o_.wanted.empty() || useful_.find(n)); }
+
+  // With wanted nodes given, marks the nodes below root from which one of them can be reached.
+  void find_useful(Node* root) {
+    if (o_.wanted.empty()) return;
+    std::vector<Node*> below, stack{root}, scratch;
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      if (!n->requires_grad || seen_.find(n)) continue;
+      seen_.insert(n, 1);
+      below.push_back(n);
+      for (Node* i : next_nodes(*n, scratch)) stack.push_back(i);
+    }
+    std::sort(below.begin(), below.end(), [](Node* a, Node* b) { return a->seq < b->seq; });
+    for (Node* n : below) {
+      bool use = wanted_.find(n) != nullptr;
+      // A checkpoint's ways are known only when it is computed again; its inputs stand for them.
+      for (Node* i : next_nodes(*n, scratch)) use = use || useful_.find(i);
+      if (use) useful_.insert(n, 1);
+    }
+  }
+
+  // Nothing outside the walk has changed until here, so an error on the way leaves the leaves as they were.
+  std::vector<Tensor> finish() {
+    std::vector<Tensor> result;
+    for (Node* w : o_.wanted) {
+      uint32_t* index = found_.find(w);
+      result.push_back(index ? entries_[*index].grad : Tensor());
+    }
+    for (Entry& e : entries_)
+      if (o_.accumulate && is_sink(*e.node)) accumulate(*e.node->leaf, e.grad);
+    if (!o_.retain_graph) free_history();
+    return result;
+  }
+
+  static void accumulate(LeafMeta& leaf, const Tensor& grad) {
+    if (!leaf.grad) leaf.grad = make_cell(NodeRef(node_of(grad)));
+    else leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
+  }
+
+  // Views straight on a leaf keep nothing alive and may be walked again. Oldest first, so that a view of a view
+  // knows of its base.
+  void free_history() {
+    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.node->seq < b.node->seq; });
+    for (Entry& e : entries_) {
+      Node& n = *e.node;
+      if (is_sink(n) || n.is_source() || n.freed_history) continue;
+      bool view = is_movement(n.op) && n.n_inputs > 0 && (is_sink(*n.in[0]) || n.in[0]->is_source() || !n.in[0]->freed_history);
+      if (view) continue;
+      n.freed_history = true;
+      if (n.ext) n.ext->custom.reset();
+      drop_inputs(&n);
+    }
+  }
+
+  static constexpr uint32_t kNone = ~0u;
+  const WalkOptions& o_;
+  const SourceLoc& loc_;
+  std::vector<Entry> entries_;
+  std::priority_queue<std::pair<uint64_t, uint32_t>> queue_;
+  NodeMap found_, wanted_, useful_, seen_;
+  InputGrads grads_;
+};
+
+}  // namespace
+
+std::span<Node* const> next_nodes(const Node& n, std::vector<Node*>& scratch) {
+  CustomBackward* custom = custom_of(n);
+  if (is_sink(n)) return {};
+  if (!custom) return n.inputs();
+  scratch.clear();
+  for (const NodeRef& i : custom->inputs) scratch.push_back(i.get());
+  return scratch;
+}
+
+std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, const WalkOptions& o, const SourceLoc& loc) {
+  return Walk(o, loc).run(roots);
+}
+
+}  // namespace ingot::autograd

@@ -1,0 +1,29 @@
+#include "autograd/leaves.h"
+
+#include "graph/leaf.h"
+#include "ingot/autograd.h"
+
+namespace ingot::autograd {
+
+void rebind_leaf(Cell& cell, NodeRef value) {
+  value->leaf = cell.meta;
+  value->requires_grad = cell.meta && cell.meta->requires_grad;
+  value->freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
+  cell.rebind(std::move(value));
+}
+
+void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc) {
+  if (!on && !cell.meta) return;
+  if (!cell.meta) cell.meta = Ref<LeafMeta>(new LeafMeta);
+  cell.meta->requires_grad = on;
+  NodeRef node = cell.node;
+  if (node->leaf != cell.meta) {
+    // Another tensor or a recorded operation may name the same node: it must not become a parameter with this one.
+    bool alone = node->refs.load() == 2 && !node->leaf;  // the cell's reference and the one above
+    NoGrad guard;
+    rebind_leaf(cell, alone ? node : record(Op::Alias, {node.get()}, {}, loc));
+  }
+  cell.node->requires_grad = on;
+}
+
+}  // namespace ingot::autograd

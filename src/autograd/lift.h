@@ -1,0 +1,18 @@
+// From nodes to Tensors and back, for code that lies between graph/ and the public API.
+#pragma once
+#include "graph/handle.h"
+
+namespace ingot::autograd {
+
+/// A new handle on the node, with a cell of its own.
+inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
+inline Tensor lift(Node* n) { return tensor_of(NodeRef(n)); }
+/// The node a defined tensor names now.
+inline Node* node_of(const Tensor& t) { return t.cell()->node.get(); }
+
+/// Records a primitive at the place the innermost LocScope names.
+inline Tensor make(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs) {
+  return lift(record(op, inputs, attrs, user_loc(SourceLoc::current())));
+}
+
+}  // namespace ingot::autograd

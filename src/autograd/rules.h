@@ -1,0 +1,37 @@
+// One gradient rule per primitive. A rule is written with the functions of ops/ (or records primitives), so that a
+// gradient is a graph again: with gradients on while it is recorded, it can itself be differentiated.
+#pragma once
+#include <array>
+
+#include "graph/node.h"
+#include "ingot/tensor.h"
+
+namespace ingot::autograd {
+
+/// Gradients for a node's inputs; undefined where none is wanted or there is none.
+using InputGrads = std::array<Tensor, 3>;
+
+/// The rule's view of one node: g is the gradient of its result, bit k of `wanted` asks for input k's gradient.
+struct RuleCall {
+  Node& n;
+  const Tensor& g;
+  uint32_t wanted;
+  InputGrads& out;
+
+  bool wants(int k) const { return wanted >> k & 1; }
+  Node* input(int k) const { return n.inputs()[static_cast<size_t>(k)]; }
+};
+
+/// Fills c.out by the rule of c.n's op. Ops without a gradient leave it undefined.
+void apply_rule(const RuleCall& c);
+
+// The families, each in a file of its own. Each says whether the op was one of its.
+bool elementwise_rule(const RuleCall& c);
+bool movement_rule(const RuleCall& c);
+bool reduce_rule(const RuleCall& c);
+bool contraction_rule(const RuleCall& c);
+
+/// Sums g over the axes along which `shape` was broadcast, so that the result has that shape.
+Tensor sum_to(const Tensor& g, const Dims& shape);
+
+}  // namespace ingot::autograd

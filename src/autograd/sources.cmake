@@ -1,0 +1,10 @@
+target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/backward.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/custom.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/engine.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/gradcheck.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/hooks.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/leaves.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_elementwise.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_movement.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_reduce.cpp)
