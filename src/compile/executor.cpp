@@ -9,6 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "compile/capture.h"
 #include "compile/describe.h"
 #include "graph/recorder.h"
 #include "ingot/runtime.h"
@@ -92,13 +93,14 @@ Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& lo
                "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
 }
 
-// One run of a plan over a trace.
+// Binds a plan to buffers and hands it to the devices.
 class Run {
  public:
-  Run(const Trace& t, const Plan& p) : t_(t), p_(p) {}
+  Run(const Plan& p, std::span<Storage* const> leaves, std::span<const Ref<Storage>> outputs)
+      : p_(p), leaves_(leaves), outputs_(outputs) {}
 
-  void operator()() {
-    allocate();
+  /// Tickets of the runs that devices have not answered for are appended to `tickets`.
+  RunStatus operator()(RunArgs args, std::vector<std::pair<Device, uint64_t>>& tickets) {
     std::vector<std::unique_ptr<ArenaLease>> leases;
     std::vector<char*> arena;
     for (const PlanArena& a : p_.arenas) {
@@ -106,13 +108,12 @@ class Run {
       arena.push_back(static_cast<char*>(leases.back()->data()));
     }
     RunStatus status;
-    RunArgs args{t_.args.data(), t_.seeds.data(), t_.offsets.data(), &status, static_cast<int>(t_.args.size()),
-                 static_cast<int>(t_.seeds.size())};
+    args.status = &status;
     bind(arena);
     // Steps on one device in a row are handed over together; copies between devices stand between.
     for (size_t s = 0; s < p_.steps.size();) {
       if (p_.steps[s].kind == Step::Copy) {
-        copy(p_.steps[s], const_cast<void**>(items_[s].buffers));
+        copy(p_.steps[s], items_[s].buffers);
         ++s;
         continue;
       }
@@ -120,28 +121,18 @@ class Run {
       Device d = p_.steps[s].device;
       while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
       uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
-      if (ticket) watch_run(d, ticket, p_, t_);
+      if (ticket) tickets.emplace_back(d, ticket);
       s = e;
     }
-    if (!status.code) return publish();
-    publish_failure(status);
+    return status;
   }
 
  private:
-  void allocate() {
-    out_.resize(p_.outputs.size());
-    for (size_t i = 0; i < out_.size(); ++i) {
-      const PlanOutput& o = p_.outputs[i];
-      out_[i] = o.donated >= 0 ? t_.leaves[o.donated]->storage
-                               : allocate_storage(o.device, o.bytes, info(t_.nodes[o.node]->op).name);
-    }
-  }
-
   void* address(const Binding& b, const std::vector<char*>& arena) const {
     switch (b.place) {
       case Binding::Arena: return arena[b.index] + b.offset;
-      case Binding::Leaf: return t_.leaves[b.index]->storage->data;
-      case Binding::Output: return out_[b.index]->data;
+      case Binding::Leaf: return leaves_[b.index]->data;
+      case Binding::Output: return outputs_[b.index]->data;
     }
     return nullptr;
   }
@@ -162,7 +153,7 @@ class Run {
     }
   }
 
-  static void copy(const Step& s, void** at) {
+  static void copy(const Step& s, void* const* at) {
     Backend *to = backend_for(s.device.type()), *from = backend_for(s.from.type());
     if (to == from && (s.device == s.from || to->host_visible()))
       to->copy_on_device(s.device.index(), at[0], at[1], s.bytes);
@@ -172,51 +163,76 @@ class Run {
       from->copy_to_host(s.from.index(), at[0], at[1], s.bytes);
   }
 
-  void become_leaf(Node* n, Ref<Storage> storage) {
-    n->storage = std::move(storage);
-    n->computed.store(true, std::memory_order_release);
-    n->recorder->unlink(n);
-  }
-
-  void publish() {
-    std::vector<Node*> done;
-    for (size_t i = 0; i < out_.size(); ++i) {
-      Node* n = t_.nodes[p_.outputs[i].node];
-      become_leaf(n, out_[i]);
-      done.push_back(n);
-    }
-    for (Node* n : done) retain(n);
-    for (Node* n : done) drop_inputs(n);
-    for (Node* n : done) release(n);
-  }
-
-  // Assigned values keep what they were; everything else of this run names the error when it is used.
-  void publish_failure(const RunStatus& status) {
-    Node* site = status.site >= 0 ? t_.nodes[status.site] : nullptr;
-    std::string what = "index " + std::to_string(status.value) + " is out of range for a dimension of size " +
-                       std::to_string(status.extent);
-    auto message = std::make_shared<const std::string>(what);
-    std::vector<Node*> done;
-    for (size_t i = 0; i < out_.size(); ++i) {
-      Node* n = t_.nodes[p_.outputs[i].node];
-      if (p_.outputs[i].assign) {
-        become_leaf(n, out_[i]);
-        done.push_back(n);
-      } else {
-        n->extra().error = message;
-        n->recorder->unlink(n);
-      }
-    }
-    for (Node* n : done) drop_inputs(n);
-    throw index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
-  }
-
-  const Trace& t_;
   const Plan& p_;
-  std::vector<Ref<Storage>> out_;
+  std::span<Storage* const> leaves_;
+  std::span<const Ref<Storage>> outputs_;
   std::vector<void*> addresses_;
   std::vector<LaunchItem> items_;
 };
+
+RunArgs args_of(const Trace& t) {
+  return {t.args.data(), t.seeds.data(), t.offsets.data(), nullptr, static_cast<int>(t.args.size()),
+          static_cast<int>(t.seeds.size())};
+}
+
+void become_leaf(Node* n, const Ref<Storage>& storage) {
+  n->storage = storage;
+  n->computed.store(true, std::memory_order_release);
+  n->recorder->unlink(n);
+}
+
+void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
+  std::vector<NodeRef> done;
+  for (size_t i = 0; i < out.size(); ++i) {
+    Node* n = t.nodes[p.outputs[i].node];
+    become_leaf(n, out[i]);
+    done.emplace_back(n);
+  }
+  for (const NodeRef& n : done) drop_inputs(n.get());
+}
+
+// Assigned values keep what they were; everything else of this run names the error when it is used.
+[[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, const RunStatus& status) {
+  Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
+  Error error = index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
+  auto message = std::make_shared<const std::string>(error.what());
+  std::vector<NodeRef> done;
+  for (size_t i = 0; i < out.size(); ++i) {
+    Node* n = t.nodes[p.outputs[i].node];
+    if (p.outputs[i].assign) {
+      become_leaf(n, out[i]);
+      done.emplace_back(n);
+    } else {
+      n->extra().error = message;
+      n->recorder->unlink(n);
+    }
+  }
+  for (const NodeRef& n : done) drop_inputs(n.get());
+  throw error;
+}
+
+void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
+  std::vector<Ref<Storage>> out(plan->outputs.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const PlanOutput& o = plan->outputs[i];
+    out[i] = o.donated >= 0 ? t.leaves[o.donated]->storage
+                            : allocate_storage(o.device, o.bytes, info(t.nodes[o.node]->op).name);
+  }
+  std::vector<Storage*> leaves(t.leaves.size());
+  for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();
+  std::vector<std::pair<Device, uint64_t>> tickets;
+  RunStatus status = Run(*plan, leaves, out)(args_of(t), tickets);
+  for (auto& [d, ticket] : tickets) watch_run(d, ticket, *plan, t);
+  if (CaptureLog* log = capture_log()) {
+    CapturedRun r{plan, {}, out, t.args, {}, t.seeds, t.offsets};
+    for (Storage* l : leaves) r.leaves.emplace_back(l);
+    for (Node* n : t.nodes)
+      if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
+    log->runs.push_back(std::move(r));
+  }
+  if (status.code) publish_failure(t, *plan, out, status);
+  publish(t, *plan, out);
+}
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {
   std::lock_guard lock(rec.run_mutex);
@@ -239,7 +255,7 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
     std::shared_ptr<Plan> plan = plan_for(t);
     ++plan_runs;
     auto begin = std::chrono::steady_clock::now();
-    Run(t, *plan)();
+    run_trace(t, plan);
     if (debug_flag("time")) {
       double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
       std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(), plan->launches, us);
@@ -311,6 +327,17 @@ void materialise(std::span<Node* const> nodes, const SourceLoc&) {
 void flush_if_due(Recorder& r) {
   r.segment_open = false;
   if (r.size()) run_asked(r, {});
+}
+
+void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
+                  std::span<const double> args, std::span<const uint64_t> offsets) {
+  std::vector<Storage*> in;
+  for (const Ref<Storage>& l : leaves) in.push_back(l.get());
+  RunArgs a{args.data(), r.seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(r.seeds.size())};
+  std::vector<std::pair<Device, uint64_t>> tickets;
+  ++plan_runs;
+  RunStatus status = Run(*r.plan, in, outputs)(a, tickets);
+  if (status.code) throw index_error(status, "capture", {});
 }
 
 void check_runs(Device device, bool wait) {

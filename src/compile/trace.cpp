@@ -135,7 +135,7 @@ class Tracer {
       Node* l = t_.leaves[i];
       bool free = l->refs.load(std::memory_order_acquire) == static_cast<uint32_t>(uses_[i]) &&
                   l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
-                  l->storage->refs.load(std::memory_order_acquire) == 1 && !l->storage->on_release &&
+                  l->storage->refs.load(std::memory_order_acquire) == 1 + l->storage->captured.load(std::memory_order_relaxed) && !l->storage->on_release &&
                   only_dying_users(l);
       t_.donated[i] = free;
       word |= static_cast<uint64_t>(free) << bit;

@@ -147,6 +147,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
     e.d1 = attrs.d1;
     e.seed = attrs.seed;
   }
+  if (attrs.arg_source) n->extra().arg_source = attrs.arg_source;
   n->recorder = &rec;
   retain(n->recorder);
   rec.link(n);

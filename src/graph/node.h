@@ -38,6 +38,7 @@ struct Attrs {
   uint32_t mask = 0;   // reduced axes
   DType dtype = DType::Float32;  // Cast, Const, Arg, Leaf, Uniform
   uint64_t seed = 0;   // Random
+  std::shared_ptr<const double> arg_source;  // Arg, optional: the value lives here and may change
   Device device{DeviceType::CPU, 0};  // sources, ToDevice
 };
 
@@ -48,6 +49,7 @@ struct CustomBackward;
 struct NodeExt {
   Dims d0, d1;
   uint64_t seed = 0;
+  std::shared_ptr<const double> arg_source;  // Arg: where its value is read when a captured run is repeated
   std::string name;  // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type

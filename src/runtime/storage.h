@@ -11,6 +11,7 @@ namespace ingot {
 
 struct Storage {
   std::atomic<uint32_t> refs{0};
+  std::atomic<uint32_t> captured{0};  // references held by captured functions, which do not mind updates in place
   void* data = nullptr;
   size_t bytes = 0;
   Device device{DeviceType::CPU, 0};

@@ -1,0 +1,28 @@
+// capture(fn): the runs of one call, kept so that the next calls repeat them without recording anything.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "compile/plan.h"
+#include "runtime/storage.h"
+
+namespace ingot {
+
+struct CapturedRun {
+  std::shared_ptr<Plan> plan;
+  std::vector<Ref<Storage>> leaves, outputs;
+  std::vector<double> args;
+  std::vector<std::shared_ptr<const double>> arg_sources;
+  std::vector<uint64_t> seeds, offsets;
+};
+struct CaptureLog {
+  std::vector<CapturedRun> runs;
+};
+/// Where this thread's runs are noted, or null.
+CaptureLog*& capture_log();
+
+void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
+                  std::span<const double> args, std::span<const uint64_t> offsets);
+
+}  // namespace ingot
