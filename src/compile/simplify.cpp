@@ -35,7 +35,7 @@ uint64_t hash_value(const Graph& g, const Val& v) {
 
 // The value this one is equal to without any work, or -1.
 int identity_of(const Graph& g, const Val& v) {
-  if (v.n_in == 0) return -1;
+  if (v.n_in == 0 || v.copied) return -1;
   const Val& in = g.vals[v.in[0]];
   switch (v.op) {
     case Op::Alias:

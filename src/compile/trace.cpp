@@ -197,6 +197,26 @@ void replace_empty(Graph& g, Val& v) {
   v.copied = v.output;
 }
 
+// Operands that must lie in memory: those of library calls, and what an assignment begins from.
+bool wants_buffer(const Val& v, int k) {
+  if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
+  return v.library();
+}
+
+// A constant, index or random value as a buffer: one more value, a movement that is carried out.
+int store_source(Graph& g, int source) {
+  Val c;
+  c.op = Op::Reshape;
+  c.dtype = g.vals[source].dtype;
+  c.shape = g.vals[source].shape;
+  c.device = g.vals[source].device;
+  c.n_in = 1;
+  c.in[0] = source;
+  c.copied = true;
+  g.vals.push_back(c);
+  return static_cast<int>(g.vals.size()) - 1;
+}
+
 }  // namespace
 
 Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live) {
@@ -233,6 +253,8 @@ Graph make_graph(const Trace& t) {
     v.history = n->requires_grad && !n->freed_history;
     v.n_in = n->n_inputs;
     for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id.at(n->in[k]);
+    for (int k = 0; k < n->n_inputs; ++k)
+      if (wants_buffer(v, k) && g.vals[v.in[k]].source()) v.in[k] = store_source(g, v.in[k]);
     if (n->op == Op::Arg) {
       v.slot = arg++;
       v.imm_f = 0;
@@ -250,18 +272,11 @@ Graph make_graph(const Trace& t) {
     v.output = t.role[i] & 1;
     if (copy && n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
       v.output = false;
+      id[n] = static_cast<int>(g.vals.size());
       g.vals.push_back(v);
-      Val c;
-      c.op = Op::Reshape;
-      c.dtype = v.dtype;
-      c.shape = v.shape;
-      c.device = v.device;
-      c.n_in = 1;
-      c.in[0] = static_cast<int>(g.vals.size()) - 1;
-      c.node = static_cast<int>(i);
-      c.output = c.copied = true;
-      id[n] = c.in[0];
-      g.vals.push_back(c);
+      int stored = store_source(g, id[n]);
+      g.vals[stored].node = static_cast<int>(i);
+      g.vals[stored].output = true;
       continue;
     }
     if (copy) v.copied = true;

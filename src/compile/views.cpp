@@ -73,6 +73,7 @@ void settle_library(Graph& g, int v) {
       Dims stride;
       int64_t offset;
       bool ok = strided_view(g, u, producer, stride, offset, &at);
+      if (ok && g.vals[producer].source()) ok = false;
       if (ok && g.vals[v].op == Op::ToDevice)
         ok = offset == 0 && stride == row_major(g.vals[u].shape) && g.vals[producer].numel() == g.vals[u].numel();
       if (ok) break;
@@ -85,8 +86,15 @@ void settle_library(Graph& g, int v) {
   }
 }
 
+// What Assign and SliceAssign begin from is a whole buffer.
+void settle_base(Graph& g, int v) {
+  Edge e = edge_of(g, v, 0);
+  if (!e.direct || g.vals[e.producer].source()) g.vals[g.vals[v].in[0]].copied = true;
+}
+
 void settle_generated(Graph& g, int v) {
   const Val& val = g.vals[v];
+  if (val.op == Op::Assign || val.op == Op::SliceAssign) settle_base(g, v);
   for (int k = 0; k < val.n_in; ++k) {
     int u = val.in[k];
     if (!g.vals[u].view() && !val.copied) continue;
