@@ -13,7 +13,7 @@
 
 #include "codegen/cuda_schedule.h"
 #include "codegen/nvrtc.h"
-#include "cuda_text_cases.h"
+#include "text_cases.h"
 #include "emulator/emulator.h"
 #include "spec_interpreter.h"
 

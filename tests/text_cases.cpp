@@ -1,5 +1,5 @@
-// See cuda_text_cases.h.
-#include "cuda_text_cases.h"
+// See text_cases.h.
+#include "text_cases.h"
 
 #include <algorithm>
 #include <random>
