@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_set>
 
 #include "autograd/hooks.h"
 #include "autograd/lift.h"
@@ -162,18 +163,27 @@ class Walk {
     else leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
   }
 
-  // Views straight on a leaf keep nothing alive and may be walked again. Oldest first, so that a view of a view
-  // knows of its base.
   void free_history() {
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.node->seq < b.node->seq; });
+    keep_named_views();
     for (Entry& e : entries_) {
       Node& n = *e.node;
-      if (is_sink(n) || n.is_source() || n.freed_history) continue;
-      bool view = is_movement(n.op) && n.n_inputs > 0 && (is_sink(*n.in[0]) || n.in[0]->is_source() || !n.in[0]->freed_history);
-      if (view) continue;
+      if (is_sink(n) || n.is_source() || n.freed_history || (!kept_views_.empty() && kept_views_.contains(&n))) continue;
       n.freed_history = true;
       if (n.ext) n.ext->custom.reset();
       drop_inputs(&n);
+    }
+  }
+
+  // A view straight on a leaf that the program holds (w.t(), made once) keeps nothing alive and may be walked again.
+  // Without a handle it must go as well: its history would keep the leaf's buffer from being written over.
+  void keep_named_views() {
+    std::vector<Node*> path;
+    for (Entry& e : entries_) {
+      path.clear();
+      Node* n = e.node.get();
+      if (!is_movement(n->op) || n->handles.load(std::memory_order_relaxed) == 0) continue;
+      for (; is_movement(n->op) && !is_sink(*n) && n->n_inputs > 0; n = n->in[0]) path.push_back(n);
+      if (is_sink(*n)) kept_views_.insert(path.begin(), path.end());
     }
   }
 
@@ -184,6 +194,7 @@ class Walk {
   std::priority_queue<std::pair<uint64_t, uint32_t>> queue_;
   NodeMap found_, wanted_, useful_, seen_;
   InputGrads grads_;
+  std::unordered_set<Node*> kept_views_;
 };
 
 }  // namespace
