@@ -1,13 +1,28 @@
 // Promotion, constants, casts and dim checks shared by the families of ops.
 #include "ops/common.h"
 
-#include <bit>
-#include <cmath>
+#include <cstdio>
 
 namespace ingot {
 
 void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix) {
   throw Error(kind, op, std::move(what), loc, std::move(fix));
+}
+
+std::string text_of(double v) {
+  char buf[32];
+  std::snprintf(buf, sizeof buf, "%g", v);
+  return buf;
+}
+
+void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
+  double n = 1;
+  for (int64_t s : shape) {
+    if (s < 0)
+      fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc, "sizes are 0 or more");
+    n *= static_cast<double>(s);
+  }
+  if (n > 0x1p60) fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
 }
 
 void throw_undefined(const char* op, const SourceLoc& loc) {

@@ -14,6 +14,11 @@ inline const Attrs kNoAttrs{};
 /// Throws the error of an op; short, so that checks stay readable.
 [[noreturn]] void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix = {});
 
+/// 1.5, not 1.500000.
+std::string text_of(double v);
+/// Error(Shape) for a new tensor with a negative size or too many elements.
+void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc);
+
 /// describe() of a tensor's node.
 std::string describe(const Tensor& x);
 

@@ -7,15 +7,9 @@
 namespace ingot {
 namespace {
 
-void check_sizes(const Dims& shape, const char* op, const SourceLoc& loc) {
-  for (int64_t s : shape)
-    if (s < 0)
-      fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc, "sizes are 0 or more");
-}
-
 Tensor filled(const Dims& shape, const Scalar& value, DType dtype, Device device, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  check_sizes(shape, op, loc);
+  check_new_shape(shape, op, loc);
   NodeRef c = constant(value, dtype, device, loc);
   return tensor_of(expand_to(c.get(), shape, loc));
 }
@@ -72,7 +66,7 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const
     fail(ErrorKind::Value, "arange", s == 0 ? "the step is 0" : "start, stop and step must be finite", loc);
   if ((b - a) * s < 0)
     fail(ErrorKind::Value, "arange",
-         "a step of " + std::to_string(s) + " does not lead from " + std::to_string(a) + " to " + std::to_string(b), loc,
+         "a step of " + text_of(s) + " does not lead from " + text_of(a) + " to " + text_of(b), loc,
          "change the sign of the step");
   int64_t n = floating ? static_cast<int64_t>(std::ceil((b - a) / s))
                        : (stop.i - start.i + step.i - (step.i > 0 ? 1 : -1)) / step.i;
@@ -107,7 +101,7 @@ Tensor linspace(double start, double stop, int64_t steps, const Options& o, Sour
 
 Tensor eye(int64_t n, std::optional<int64_t> m, const Options& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  check_sizes({n, m.value_or(n)}, "eye", loc);
+  check_new_shape({n, m.value_or(n)}, "eye", loc);
   Device d = device_or_default(o);
   NodeRef row = iota_along(n, 0, 2, d, loc), col = iota_along(m.value_or(n), 1, 2, d, loc);
   NodeRef same = record2(Op::Eq, row.get(), col.get(), loc);
@@ -119,7 +113,7 @@ Tensor eye(int64_t n, std::optional<int64_t> m, const Options& o, SourceLoc wher
 namespace {
 
 size_t bytes_of(const Dims& shape, DType dtype, const char* op, const SourceLoc& loc) {
-  check_sizes(shape, op, loc);
+  check_new_shape(shape, op, loc);
   return static_cast<size_t>(shape.numel()) * size_of(dtype);
 }
 
@@ -160,7 +154,7 @@ Tensor wrap(void* data, DType dtype, const Dims& shape, const Options& o, void (
 template <Number T>
 Tensor tensor(const std::vector<T>& values, const Dims& shape, const Options& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  check_sizes(shape, "tensor", loc);
+  check_new_shape(shape, "tensor", loc);
   if (shape.numel() != static_cast<int64_t>(values.size()))
     fail(ErrorKind::Shape, "tensor",
          "a vector of " + std::to_string(values.size()) + " elements does not fill shape " + to_string(shape) +

@@ -31,7 +31,7 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
   int rank = x.cell()->node->rank();
   if (used > rank || index.size() > static_cast<size_t>(Indices::kMax))
     fail(ErrorKind::Index, "index",
-         std::to_string(used) + " indices for " + describe(x) + ", which has " + std::to_string(rank) +
+         std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) + ", which has " + std::to_string(rank) +
              (rank == 1 ? " dim" : " dims"),
          loc, rank == 0 ? "a 0-d tensor is read with x.item()" : "give at most one index for each dim");
   if (dots > 1)

@@ -137,18 +137,25 @@ Tensor& Tensor::clamp_(const Scalar& lo, const Scalar& hi, SourceLoc where) {
   return *this;
 }
 
-Tensor& Tensor::copy_(const Operand& v, SourceLoc where) {
+namespace {
+
+void copy_into(const Tensor& x, const Operand& v, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "copy_", loc);
-  write_through(*this,
-                v.tensor ? NodeRef(node_of(*v.tensor, "copy_", loc)) : constant(v.scalar, n->dtype, n->device, loc),
-                "copy_", loc);
+  Node* n = node_of(x, op, loc);
+  write_through(x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc), op,
+                loc);
+}
+
+}  // namespace
+
+Tensor& Tensor::copy_(const Operand& v, SourceLoc loc) {
+  copy_into(*this, v, "copy_", loc);
   return *this;
 }
 
 Tensor& Tensor::fill_(const Scalar& v, SourceLoc loc) { return copy_(Operand(v, loc), loc); }
 Tensor& Tensor::zero_(SourceLoc loc) { return copy_(Operand(0, loc), loc); }
 
-void Tensor::operator=(const Operand& v) && { copy_(v, v.loc); }
+void Tensor::operator=(const Operand& v) && { copy_into(*this, v, "assignment", v.loc); }
 
 }  // namespace ingot

@@ -47,7 +47,7 @@ Tensor reduce(const Tensor& loss, const Tensor& valid, Reduction how) {
 
 void check_smoothing(double s, const SourceLoc& loc) {
   if (!(s >= 0 && s <= 1))
-    fail(ErrorKind::Value, "cross_entropy", "label_smoothing must be between 0 and 1, not " + std::to_string(s), loc);
+    fail(ErrorKind::Value, "cross_entropy", "label_smoothing must be between 0 and 1, not " + text_of(s), loc);
 }
 
 }  // namespace

@@ -21,7 +21,10 @@ Dims known_shape(const Node* x, const Dims& shape, const SourceLoc& loc) {
     }
   }
   if (free < 0) return out;
-  if (rest == 0 || x->numel() % rest != 0)
+  if (rest == 0)
+    fail(ErrorKind::Shape, "reshape", "in " + to_string(shape) + " the -1 could be anything: " + describe(*x), loc,
+         "write the size in its place");
+  if (x->numel() % rest != 0)
     fail(ErrorKind::Shape, "reshape",
          describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " + to_string(shape) +
              " cannot hold: they are no multiple of " + std::to_string(rest),

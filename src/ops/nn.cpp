@@ -144,7 +144,7 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
   LocScope scope(loc);
   Node* n = floating(x, "dropout", loc);
   if (!(p >= 0 && p <= 1))
-    fail(ErrorKind::Value, "dropout", "p is a probability, between 0 and 1, not " + std::to_string(p), loc);
+    fail(ErrorKind::Value, "dropout", "p is a probability, between 0 and 1, not " + text_of(p), loc);
   if (!training || p == 0) return x;
   if (p == 1) return x * 0.0;
   Tensor u = rand(n->shape, {DType::Float32, n->device}, generator, loc);

@@ -50,8 +50,7 @@ namespace {
 
 NodeRef bits(const Dims& shape, Device device, const Generator& g, const char* op, const SourceLoc& loc) {
   Attrs a;
-  for (int64_t s : shape)
-    if (s < 0) fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc, "sizes are 0 or more");
+  check_new_shape(shape, op, loc);
   a.shape = shape;
   a.device = device;
   a.i = static_cast<int64_t>(g.take((static_cast<uint64_t>(shape.numel()) + 3) / 4, &a.seed));
@@ -119,7 +118,7 @@ Tensor bernoulli(const Dims& shape, double p, const Options& o, const Generator&
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   if (!(p >= 0 && p <= 1))
-    fail(ErrorKind::Value, "bernoulli", "p is a probability, between 0 and 1, not " + std::to_string(p), loc);
+    fail(ErrorKind::Value, "bernoulli", "p is a probability, between 0 and 1, not " + text_of(p), loc);
   Tensor u = tensor_of(uniform(shape, DType::Float32, device_or_default(o), g, "bernoulli", loc));
   return (u < p).to(dtype_or(o, DType::Float32));
 }

@@ -1,0 +1,161 @@
+// In-place calls: copies see them, views write through to their base, earlier views keep the old value.
+#include <doctest/doctest.h>
+#include <ingot/ingot.h>
+
+#include "graph/cell.h"
+#include "graph/leaf.h"
+#include "graph/node.h"
+#include "oracle.h"
+
+using namespace ingot;
+using V = std::vector<double>;
+
+namespace {
+
+V values(const Tensor& x) {
+  oracle::Oracle oracle;
+  const oracle::Value& v = oracle(x.cell()->node.get());
+  V out;
+  for (int64_t k = 0; k < v.numel(); ++k) out.push_back(v.at(k));
+  return out;
+}
+
+struct GradOff {
+  bool was = grad_enabled();
+  GradOff() { set_grad_enabled(false); }
+  ~GradOff() { set_grad_enabled(was); }
+};
+
+}  // namespace
+
+TEST_CASE("arithmetic in place") {
+  Tensor x = arange(4, float32), copy = x;
+  x += 1;
+  x *= tensor({1.0, 2.0, 3.0, 4.0});
+  x -= 0.5;
+  x /= 2;
+  CHECK(values(copy) == V{0.25, 1.75, 4.25, 7.75});
+  CHECK(values(x.fill_(3)) == V{3, 3, 3, 3});
+  CHECK(values(x.zero_()) == V{0, 0, 0, 0});
+  CHECK(values(x.copy_(tensor({1, 2, 3, 4}))) == V{1, 2, 3, 4});
+  CHECK(values(x.clamp_(2, 3)) == V{2, 2, 3, 3});
+  CHECK(x.dtype() == float32);
+  Tensor i = tensor({5, 6});
+  i += 1;
+  i.copy_(tensor({1.9, -1.9}));
+  CHECK(values(i) == V{1, -1});
+  CHECK(i.dtype() == int64);
+}
+
+TEST_CASE("assignment through an index") {
+  Tensor x = zeros({2, 3});
+  x[0] = 1;
+  x[{1, 2}] = 5;
+  CHECK(values(x) == V{1, 1, 1, 0, 0, 5});
+  x[{Slice{}, 1}] = tensor({7, 8});
+  CHECK(values(x) == V{1, 7, 1, 0, 8, 5});
+  x[{Ellipsis, Slice{{}, {}, 2}}] *= 10;
+  CHECK(values(x) == V{10, 7, 10, 0, 8, 50});
+  x[1] = x[0];
+  CHECK(values(x) == V{10, 7, 10, 10, 7, 10});
+  x[Ellipsis] = 2;
+  CHECK(values(x) == V{2, 2, 2, 2, 2, 2});
+  x[{0, Slice{{}, {}, -1}}] = tensor({1, 2, 3});
+  CHECK(values(x) == V{3, 2, 1, 2, 2, 2});
+  x[{NewAxis, 1}] += 1;
+  CHECK(values(x) == V{3, 2, 1, 3, 3, 3});
+}
+
+TEST_CASE("views of views write through") {
+  Tensor x = arange(6).reshape({2, 3}).clone();
+  x.view(-1)[0] = 100;
+  CHECK(values(x) == V{100, 1, 2, 3, 4, 5});
+  x.t()[1] = -1;
+  CHECK(values(x) == V{100, -1, 2, 3, -1, 5});
+  Tensor row = x[1];
+  row += 10;
+  CHECK(values(row) == V{13, 9, 15});
+  CHECK(values(x) == V{100, -1, 2, 13, 9, 15});
+  row[0] = 0;
+  CHECK(values(row) == V{0, 9, 15});
+  CHECK(values(x) == V{100, -1, 2, 0, 9, 15});
+  x.permute({1, 0}).reshape({2, 3}).zero_();
+  CHECK(values(x) == V{0, 0, 0, 0, 0, 0});
+  x.flip({0, 1})[{0, 0}] = 9;
+  CHECK(values(x) == V{0, 0, 0, 0, 0, 9});
+  x.unsqueeze(0).squeeze(0)[0].fill_(4);
+  CHECK(values(x) == V{4, 4, 4, 0, 0, 9});
+  x.narrow(1, 1, 2).add_(1);
+  CHECK(values(x) == V{4, 5, 5, 0, 1, 10});
+}
+
+TEST_CASE("a view taken earlier keeps the old value") {
+  Tensor x = zeros({3}), before = x[Slice{0, 2}];
+  x += 1;
+  CHECK(values(before) == V{0, 0});
+  CHECK(values(x) == V{1, 1, 1});
+  // Writing to it writes to what the base is now.
+  before[0] = 5;
+  CHECK(values(x) == V{5, 0, 1});
+  CHECK(values(before) == V{5, 0});
+}
+
+TEST_CASE("clones and results are on their own") {
+  Tensor x = zeros({2}), y = x.clone(), z = x + 0, w = pow(x, 1);
+  x += 1;
+  y += 2;
+  w += 3;
+  CHECK(values(x) == V{1, 1});
+  CHECK(values(y) == V{2, 2});
+  CHECK(values(z) == V{0, 0});
+  CHECK(values(w) == V{3, 3});
+}
+
+TEST_CASE("a detached tensor shares the value") {
+  Tensor x = zeros({2});
+  x.detach() += 1;
+  CHECK(values(x) == V{1, 1});
+}
+
+TEST_CASE("a computed value is assigned, so that a failed run leaves it") {
+  Tensor x = tensor({1.0, 2.0});
+  x += 1;
+  CHECK(x.cell()->node->op == Op::Assign);
+  Tensor y = zeros({2});
+  y += 1;
+  CHECK(y.cell()->node->op == Op::Add);
+}
+
+TEST_CASE("a leaf stays a leaf when it is updated without gradients") {
+  Tensor p = tensor({1.0, 2.0});
+  LeafMeta* meta = new LeafMeta;
+  p.cell()->meta = Ref<LeafMeta>(meta);
+  p.cell()->node->leaf = p.cell()->meta;
+  p.cell()->node->requires_grad = true;
+  CHECK_THROWS_AS(p += 1, Error);
+  CHECK_THROWS_AS(p[0] = 1, Error);
+  CHECK(values(p) == V{1, 2});
+  {
+    GradOff off;
+    p -= 1;
+    p[0] = 7;
+  }
+  CHECK(values(p) == V{7, 1});
+  CHECK(p.cell()->node->requires_grad);
+  CHECK(p.cell()->node->leaf.get() == meta);
+  CHECK(p.cell()->node->op == Op::Assign);
+  p.detach().zero_();
+  CHECK(values(p) == V{0, 0});
+  CHECK(p.cell()->node->requires_grad);
+}
+
+TEST_CASE("a mistake changes nothing") {
+  Tensor x = tensor({{1, 2}, {3, 4}});
+  Node* before = x.cell()->node.get();
+  CHECK_THROWS_AS(x += 1.5, Error);
+  CHECK_THROWS_AS(x += ones({3}, int64), Error);
+  CHECK_THROWS_AS(x[0] = ones({3}), Error);
+  CHECK_THROWS_AS(x[2] = 0, Error);
+  CHECK_THROWS_AS(x.unsqueeze(0).expand({2, 2, 2}) += 1, Error);
+  CHECK(x.cell()->node.get() == before);
+}
