@@ -1,0 +1,75 @@
+// The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their memory.
+#include "backend/cpu/cpu_backend.h"
+
+#include <array>
+#include <cstring>
+
+#include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
+#include "backend/cpu/threads.h"
+
+namespace ingot {
+
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  int device_count() override { return static_cast<int>(pools_.size()); }
+
+  /// Conservative figures of a server core; they only scale predictions.
+  DeviceRates rates(int) override {
+    DeviceRates r;
+    const int t = get_num_threads();
+    r.name = "cpu (" + std::to_string(t) + (t == 1 ? " thread)" : " threads)");
+    r.memory_gbs = 25;
+    r.flops_f32 = 95e9 * t;
+    r.flops_16 = 80e9 * t;
+    r.flops_f64 = 45e9 * t;
+    r.scalar_flops = 20e9 * t;
+    r.launch_us = 0.3;
+    r.threads = t;
+    return r;
+  }
+  size_t free_memory(int) override { return cpu::available_memory(); }
+
+  void* allocate(int device, size_t bytes) override { return pools_[static_cast<size_t>(device)].allocate(bytes); }
+  void deallocate(int device, void* p, size_t bytes) override { pools_[static_cast<size_t>(device)].deallocate(p, bytes); }
+  void copy_from_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_to_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_on_device(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  bool host_visible() const override { return true; }
+
+  bool supports(const LibrarySpec& spec) override {
+    return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
+  }
+  std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
+    return std::make_unique<cpu::Kernel>(parts);
+  }
+  std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
+    switch (spec.op) {
+      case LibOp::Matmul: return cpu::prepare_matmul(spec);
+      case LibOp::ScatterAdd: return cpu::prepare_scatter_add(spec);
+      case LibOp::Copy: return cpu::prepare_copy(spec);
+    }
+    return nullptr;
+  }
+  void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
+    static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
+  }
+  void synchronize(int) override {}  // a launch returns when it is done
+
+ private:
+  static void copy(void* dst, const void* src, size_t bytes) {
+    constexpr int64_t piece = 1 << 20;
+    cpu::parallel_for(static_cast<int64_t>(bytes), piece, [&](int64_t b, int64_t e) {
+      std::memcpy(static_cast<char*>(dst) + b, static_cast<const char*>(src) + b, static_cast<size_t>(e - b));
+    });
+  }
+  std::array<cpu::MemoryPool, 16> pools_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace ingot

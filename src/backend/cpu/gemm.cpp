@@ -1,0 +1,140 @@
+// See gemm.h. MR x NR results stay in registers while k runs; B comes from L2, A's panel from L1.
+#include "backend/cpu/gemm.h"
+
+#include <cstring>
+
+#include "backend/cpu/half.h"
+#include "backend/cpu/move.h"
+#include "backend/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/gemm.cpp"
+#include "hwy/foreach_target.h"
+// after foreach_target
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ingot::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// 32 registers: 8 x 2 vectors; 16 registers: 4 x 3.
+constexpr int kMR = HWY_TARGET == HWY_AVX2 ? 4 : 8;
+constexpr int kNV = HWY_TARGET == HWY_AVX2 ? 3 : 2;
+
+template <class T>
+using Tag = hn::CappedTag<T, 64 / sizeof(T)>;
+
+template <class T>
+constexpr int nr() {
+  return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
+}
+
+template <class T, int M>
+HWY_INLINE void tile(int64_t k, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* HWY_RESTRICT c,
+                     int64_t ldc, bool add) {
+  const Tag<T> d;
+  using V = hn::Vec<Tag<T>>;
+  constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
+  V acc[M][kNV];
+  for (int i = 0; i < M; ++i)
+    for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Zero(d);
+  for (int64_t p = 0; p < k; ++p, a += kMR, b += NR) {
+    V bv[kNV];
+#pragma GCC unroll 8
+    for (int v = 0; v < kNV; ++v) bv[v] = hn::LoadU(d, b + v * N);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const V av = hn::Set(d, a[i]);
+#pragma GCC unroll 8
+      for (int v = 0; v < kNV; ++v) acc[i][v] = hn::MulAdd(av, bv[v], acc[i][v]);
+    }
+  }
+  if (cols == NR) {
+    for (int i = 0; i < M; ++i)
+      for (int v = 0; v < kNV; ++v) {
+        T* to = c + i * ldc + v * N;
+        hn::StoreU(add ? hn::Add(acc[i][v], hn::LoadU(d, to)) : acc[i][v], d, to);
+      }
+    return;
+  }
+  HWY_ALIGN T edge[NR];
+  for (int i = 0; i < M; ++i) {
+    for (int v = 0; v < kNV; ++v) hn::Store(acc[i][v], d, edge + v * N);
+    for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + edge[j] : edge[j];
+  }
+}
+
+template <class T, int M>
+void rows_block(int64_t k, int64_t cols, const T* a, const T* b, int64_t b_step, T* c, int64_t ldc, bool add) {
+  constexpr int NR = nr<T>();
+  for (int64_t j = 0; j < cols; j += NR, b += b_step) tile<T, M>(k, cols - j < NR ? cols - j : NR, a, b, c + j, ldc, add);
+}
+
+template <class T>
+void Block(int64_t k, int64_t rows, int64_t cols, const void* pa, const void* pb, int64_t b_step, void* pc, int64_t ldc,
+           bool add) {
+  const T *a = static_cast<const T*>(pa), *b = static_cast<const T*>(pb);
+  T* c = static_cast<T*>(pc);
+  switch (rows) {
+    case 1: return rows_block<T, 1>(k, cols, a, b, b_step, c, ldc, add);
+    case 2: return rows_block<T, 2>(k, cols, a, b, b_step, c, ldc, add);
+    case 3: return rows_block<T, 3>(k, cols, a, b, b_step, c, ldc, add);
+    case 4: return rows_block<T, 4>(k, cols, a, b, b_step, c, ldc, add);
+    default: break;
+  }
+  if constexpr (kMR == 8) {
+    switch (rows) {
+      case 5: return rows_block<T, 5>(k, cols, a, b, b_step, c, ldc, add);
+      case 6: return rows_block<T, 6>(k, cols, a, b, b_step, c, ldc, add);
+      case 7: return rows_block<T, 7>(k, cols, a, b, b_step, c, ldc, add);
+      default: return rows_block<T, 8>(k, cols, a, b, b_step, c, ldc, add);
+    }
+  }
+}
+
+template <class T>
+T to_compute(const void* p, DType t, int64_t at) {
+  switch (t) {
+    case DType::Float64: return static_cast<T>(static_cast<const double*>(p)[at]);
+    case DType::Float16: return static_cast<T>(f32_from_f16(static_cast<const uint16_t*>(p)[at]));
+    case DType::BFloat16: return static_cast<T>(f32_from_bf16(static_cast<const uint16_t*>(p)[at]));
+    default: return static_cast<T>(static_cast<const float*>(p)[at]);
+  }
+}
+
+template <class T>
+void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t cs, int64_t k, int64_t cols) {
+  T* dst = static_cast<T*>(out);
+  const bool same = type == (sizeof(T) == 4 ? DType::Float32 : DType::Float64);
+  for (int64_t j = 0; j < cols; j += width, dst += k * width) {
+    const int64_t n = cols - j < width ? cols - j : width;
+    if (n < width) std::memset(dst, 0, static_cast<size_t>(k * width) * sizeof(T));
+    if (same) {
+      const int64_t e[2] = {k, n}, ds[2] = {width, 1}, ss[2] = {ks, cs};
+      copy_box(dst, ds, static_cast<const T*>(src) + j * cs, ss, e, 2, sizeof(T));
+      continue;
+    }
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t c = 0; c < n; ++c) dst[p * width + c] = to_compute<T>(src, type, p * ks + (j + c) * cs);
+  }
+}
+
+GemmOps OpsF32() { return {kMR, nr<float>(), 256, Pack<float>, Block<float>}; }
+GemmOps OpsF64() { return {kMR, nr<double>(), 256, Pack<double>, Block<double>}; }
+
+}  // namespace ingot::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ingot::cpu {
+HWY_EXPORT(OpsF32);
+HWY_EXPORT(OpsF64);
+const GemmOps& gemm_f32() {
+  static const GemmOps ops = HWY_DYNAMIC_DISPATCH(OpsF32)();
+  return ops;
+}
+const GemmOps& gemm_f64() {
+  static const GemmOps ops = HWY_DYNAMIC_DISPATCH(OpsF64)();
+  return ops;
+}
+}  // namespace ingot::cpu
+#endif

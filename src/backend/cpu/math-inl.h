@@ -1,0 +1,142 @@
+// float32 transcendental functions on Highway vectors, two units in the last place or better on the whole range,
+// with infinities and NaN as libm gives them. Included once per instruction set.
+#if defined(INGOT_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef INGOT_CPU_MATH_INL
+#undef INGOT_CPU_MATH_INL
+#else
+#define INGOT_CPU_MATH_INL
+#endif
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ingot::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using F = hn::ScalableTag<float>;
+using I = hn::RebindToSigned<F>;
+using V = hn::Vec<F>;
+
+HWY_INLINE V splat(float x) { return hn::Set(F(), x); }
+
+/// 2^n * p for integer n in [-252, 252]: in two steps, so that subnormal and infinite results come out right.
+HWY_INLINE V scale(V p, hn::Vec<I> n) {
+  const auto h = hn::ShiftRight<1>(n), bias = hn::Set(I(), 127);
+  const V lo = hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(h, bias)));
+  const V hi = hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(hn::Sub(n, h), bias)));
+  return hn::Mul(hn::Mul(p, lo), hi);
+}
+
+/// exp(r) for |r| <= ln(2)/2.
+HWY_INLINE V exp_poly(V r) {
+  V p = splat(1.9875691500e-4f);
+  p = hn::MulAdd(p, r, splat(1.3981999507e-3f));
+  p = hn::MulAdd(p, r, splat(8.3334519073e-3f));
+  p = hn::MulAdd(p, r, splat(4.1665795894e-2f));
+  p = hn::MulAdd(p, r, splat(1.6666665459e-1f));
+  p = hn::MulAdd(p, r, splat(5.0000001201e-1f));
+  return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), splat(1.0f));
+}
+
+HWY_INLINE V vexp(V x) {
+  // Max and Min return their second operand when one is NaN.
+  x = hn::Min(splat(89.0f), hn::Max(splat(-105.0f), x));
+  const V n = hn::Round(hn::Mul(x, splat(1.44269504088896341f)));
+  V r = hn::NegMulAdd(n, splat(0.693359375f), x);
+  r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);
+  return scale(exp_poly(r), hn::ConvertTo(I(), n));
+}
+
+HWY_INLINE V vsigmoid(V x) { return hn::Div(splat(1.0f), hn::Add(splat(1.0f), vexp(hn::Neg(x)))); }
+
+HWY_INLINE V vtanh(V x) {
+  const V a = hn::Abs(x), z = hn::Mul(x, x);
+  V p = splat(-5.70498872745e-3f);
+  p = hn::MulAdd(p, z, splat(2.06390887954e-2f));
+  p = hn::MulAdd(p, z, splat(-5.37397155531e-2f));
+  p = hn::MulAdd(p, z, splat(1.33314422036e-1f));
+  p = hn::MulAdd(p, z, splat(-3.33332819422e-1f));
+  const V small = hn::MulAdd(hn::Mul(p, z), x, x);
+  // Past 9.02 tanh rounds to 1: a clamp there spares the two-step scaling of exp.
+  const V t = hn::Min(splat(9.1f), a);
+  const V n = hn::Round(hn::Mul(t, splat(2.88539008177792681f)));
+  V r = hn::NegMulAdd(n, splat(0.693359375f), hn::Add(t, t));
+  r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);
+  const V e = hn::Mul(exp_poly(r), hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(I(), n), hn::Set(I(), 127)))));
+  const V big = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
+  // NaN compares false and takes the small branch, which carries it.
+  return hn::IfThenElse(hn::Gt(a, splat(0.625f)), hn::CopySign(big, x), small);
+}
+
+HWY_INLINE V verf(V x) {
+  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  V r = hn::MulAdd(splat(-1.72853470e-5f), t, splat(3.83197126e-4f));
+  const V u = hn::MulAdd(splat(-3.88396438e-3f), t, splat(2.42546219e-2f));
+  r = hn::MulAdd(r, s, u);
+  r = hn::MulAdd(r, t, splat(-1.06777877e-1f));
+  r = hn::MulAdd(r, t, splat(-6.34846687e-1f));
+  r = hn::MulAdd(r, t, splat(-1.28717512e-1f));
+  r = hn::MulAdd(r, t, hn::Neg(t));
+  const V big = hn::CopySign(hn::Sub(splat(1.0f), vexp(r)), x);
+  V q = splat(-5.96761703e-4f);
+  q = hn::MulAdd(q, s, splat(4.99119423e-3f));
+  q = hn::MulAdd(q, s, splat(-2.67681349e-2f));
+  q = hn::MulAdd(q, s, splat(1.12819925e-1f));
+  q = hn::MulAdd(q, s, splat(-3.76125336e-1f));
+  q = hn::MulAdd(q, s, splat(1.28379166e-1f));
+  const V small = hn::MulAdd(q, x, x);
+  return hn::IfThenElse(hn::Gt(t, splat(0.927734375f)), big, small);
+}
+
+HWY_INLINE V vlog(V x) {
+  const I di;
+  // Subnormals are scaled up first. m in [sqrt(1/2), sqrt(2)), x = m * 2^e.
+  const auto tiny = hn::Lt(x, splat(1.17549435e-38f));
+  const V y = hn::IfThenElse(tiny, hn::Mul(x, splat(8388608.0f)), x);
+  const auto bits = hn::Sub(hn::BitCast(di, y), hn::Set(di, 0x3f3504f3));
+  const auto e = hn::ShiftRight<23>(bits);
+  const V m = hn::BitCast(F(), hn::Sub(hn::BitCast(di, y), hn::ShiftLeft<23>(e)));
+  const V ef = hn::Sub(hn::ConvertTo(F(), e), hn::IfThenElseZero(tiny, splat(23.0f)));
+  const V f = hn::Sub(m, splat(1.0f)), z = hn::Mul(f, f);
+  V p = splat(7.0376836292e-2f);
+  p = hn::MulAdd(p, f, splat(-1.1514610310e-1f));
+  p = hn::MulAdd(p, f, splat(1.1676998740e-1f));
+  p = hn::MulAdd(p, f, splat(-1.2420140846e-1f));
+  p = hn::MulAdd(p, f, splat(1.4249322787e-1f));
+  p = hn::MulAdd(p, f, splat(-1.6668057665e-1f));
+  p = hn::MulAdd(p, f, splat(2.0000714765e-1f));
+  p = hn::MulAdd(p, f, splat(-2.4999993993e-1f));
+  p = hn::MulAdd(p, f, splat(3.3333331174e-1f));
+  V r = hn::Mul(hn::Mul(p, z), f);
+  r = hn::MulAdd(ef, splat(-2.12194440e-4f), r);
+  r = hn::NegMulAdd(z, splat(0.5f), r);
+  r = hn::MulAdd(ef, splat(0.693359375f), hn::Add(f, r));
+  const V inf = hn::Inf(F());
+  r = hn::IfThenElse(hn::Eq(x, inf), inf, r);
+  r = hn::IfThenElse(hn::Eq(x, hn::Zero(F())), hn::Neg(inf), r);
+  // Below 0 and NaN.
+  return hn::IfThenElse(hn::Ge(x, hn::Zero(F())), r, hn::NaN(F()));
+}
+
+/// sin (quarter = 0) and cos (quarter = 1) for |x| < 30000.
+template <int quarter>
+HWY_INLINE V vsincos(V x) {
+  const V n = hn::Round(hn::Mul(x, splat(0.63661977236758134f)));
+  V r = hn::NegMulAdd(n, splat(1.57079637050628662e0f), x);
+  r = hn::NegMulAdd(n, splat(-4.37113900018624283e-8f), r);
+  r = hn::NegMulAdd(n, splat(-1.71512489e-15f), r);
+  const auto q = hn::Add(hn::ConvertTo(I(), n), hn::Set(I(), quarter));
+  const V z = hn::Mul(r, r);
+  V s = hn::MulAdd(splat(-1.9515295891e-4f), z, splat(8.3321608736e-3f));
+  s = hn::MulAdd(s, z, splat(-1.6666654611e-1f));
+  s = hn::MulAdd(hn::Mul(s, z), r, r);
+  V c = hn::MulAdd(splat(2.443315711809948e-5f), z, splat(-1.388731625493765e-3f));
+  c = hn::MulAdd(c, z, splat(4.166664568298827e-2f));
+  c = hn::MulAdd(hn::Mul(c, z), z, hn::NegMulAdd(z, splat(0.5f), splat(1.0f)));
+  const auto one = hn::Set(I(), 1);
+  const auto use_cos = hn::RebindMask(F(), hn::Eq(hn::And(q, one), one));
+  const auto sign = hn::ShiftLeft<30>(hn::And(q, hn::Set(I(), 2)));
+  return hn::Xor(hn::IfThenElse(use_cos, c, s), hn::BitCast(F(), sign));
+}
+
+}  // namespace ingot::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

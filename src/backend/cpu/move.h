@@ -1,0 +1,24 @@
+// Moving elements between strided boxes of memory and dense tiles: copies, fills, transpositions, streaming stores.
+#pragma once
+#include <cstdint>
+
+#include "codegen/kernel_spec.h"
+
+namespace ingot::cpu {
+
+/// dst[sum ds*i] = src[sum ss*i] for all i in the box e[0..nd), elements of esize bytes, strides in elements.
+void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize);
+/// The same with a dense destination (or source) in row-major order.
+void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize);
+void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize);
+
+void fill_elements(void* dst, const void* value, int esize, int64_t n);
+/// Each of `count` elements `times` times in a row.
+void repeat_each(void* dst, const void* src, int esize, int64_t count, int64_t times);
+/// The `count` elements one after the other, `times` times.
+void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t times);
+/// memcpy past the caches, for results too large to be found there again.
+void stream_copy(void* dst, const void* src, int64_t bytes);
+void finish_stream();
+
+}  // namespace ingot::cpu

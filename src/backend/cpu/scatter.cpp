@@ -1,0 +1,211 @@
+// ScatterAdd and Copy. A scatter visits the positions of its index in order; threads own disjoint parts of the output
+// (rows along the axis, by index value), so every element is summed in the same order whatever the number of threads.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "backend/cpu/half.h"
+#include "backend/cpu/library.h"
+#include "backend/cpu/move.h"
+#include "backend/cpu/threads.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+/// Elements of a strided operand as accumulator type A.
+template <class A>
+A read(const void* p, DType t, int64_t i) {
+  switch (t) {
+    case DType::Float64: return static_cast<A>(static_cast<const double*>(p)[i]);
+    case DType::Float32: return static_cast<A>(static_cast<const float*>(p)[i]);
+    case DType::Float16: return static_cast<A>(f32_from_f16(static_cast<const uint16_t*>(p)[i]));
+    case DType::BFloat16: return static_cast<A>(f32_from_bf16(static_cast<const uint16_t*>(p)[i]));
+    case DType::Int64: return static_cast<A>(static_cast<const int64_t*>(p)[i]);
+    case DType::Int32: return static_cast<A>(static_cast<const int32_t*>(p)[i]);
+    case DType::Int16: return static_cast<A>(static_cast<const int16_t*>(p)[i]);
+    case DType::Int8: return static_cast<A>(static_cast<const int8_t*>(p)[i]);
+    default: return static_cast<A>(static_cast<const uint8_t*>(p)[i]);
+  }
+}
+template <class A>
+void write(void* p, DType t, int64_t i, A v) {
+  switch (t) {
+    case DType::Float64: static_cast<double*>(p)[i] = static_cast<double>(v); return;
+    case DType::Float32: static_cast<float*>(p)[i] = static_cast<float>(v); return;
+    case DType::Float16: static_cast<uint16_t*>(p)[i] = f16_from_f32(static_cast<float>(v)); return;
+    case DType::BFloat16: static_cast<uint16_t*>(p)[i] = bf16_from_f32(static_cast<float>(v)); return;
+    case DType::Int64: static_cast<int64_t*>(p)[i] = static_cast<int64_t>(v); return;
+    case DType::Int32: static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v); return;
+    case DType::Int16: static_cast<int16_t*>(p)[i] = static_cast<int16_t>(v); return;
+    case DType::Bool: static_cast<uint8_t*>(p)[i] = v != A(0); return;
+    default: static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(static_cast<int64_t>(v));
+  }
+}
+
+class ScatterAdd final : public CpuExecutable {
+ public:
+  explicit ScatterAdd(const LibrarySpec& spec)
+      : spec_(spec), out_(spec.operands[0]), index_(spec.operands[1]), value_(spec.operands[2]),
+        axis_(static_cast<int>(spec.attr[0])), rank_(index_.shape.size()) {
+    // Trailing axes along which the index does not vary and memory is dense: whole rows are added at once.
+    run_axes_ = 0;
+    run_ = 1;
+    for (int k = rank_ - 1; k > axis_; --k) {
+      const bool flat = index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ && out_.stride[k] == run_ &&
+                                                 out_.shape[k] == index_.shape[k]);
+      if (!flat) break;
+      run_ *= index_.shape[k];
+      ++run_axes_;
+    }
+    half_ = is_half(out_.dtype);
+    if (half_) scratch_bytes = static_cast<size_t>(out_.shape.numel()) * 4 + 64;
+  }
+
+  void run(void* const* buffers, void* scratch, const RunArgs& args) override {
+    if (half_) scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    const int64_t extent = out_.shape[axis_], total = index_.shape.numel();
+    const int64_t pieces = total * 2 < (16 << 10) ? 1 : std::min<int64_t>(extent, get_num_threads());
+    parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
+      for (int64_t t = b; t < e; ++t) piece(buffers, scratch, args, extent * t / pieces, extent * (t + 1) / pieces);
+    });
+  }
+
+ private:
+  static constexpr int64_t kChunk = 1024;
+
+  void piece(void* const* buffers, void* scratch, const RunArgs& args, int64_t lo, int64_t hi) const {
+    OperandSpec part = out_;  // the rows [lo, hi) of the output
+    part.shape[axis_] = hi - lo;
+    part.offset += lo * out_.stride[axis_];
+    const bool integer = !is_float(out_.dtype);
+    if (half_) {
+      zero_half(scratch, lo, hi);
+      add<float>(buffers, scratch, true, args, lo, hi);
+      finish_half(buffers[0], scratch, part, lo);
+    } else {
+      zero(buffers[0], part);
+      if (integer) add<int64_t>(buffers, buffers[0], false, args, lo, hi);
+      else if (out_.dtype == DType::Float64) add<double>(buffers, buffers[0], false, args, lo, hi);
+      else add<float>(buffers, buffers[0], false, args, lo, hi);
+    }
+  }
+
+  static void zero(void* out, const OperandSpec& o) {
+    const int64_t z = 0;
+    Dims none = Dims::filled(o.shape.size(), 0);
+    const int es = static_cast<int>(size_of(o.dtype));
+    if (o.shape.size() == 0) {
+      std::memset(static_cast<char*>(out) + o.offset * es, 0, static_cast<size_t>(es));
+      return;
+    }
+    copy_box(static_cast<char*>(out) + o.offset * es, o.stride.begin(), &z, none.begin(), o.shape.begin(), o.shape.size(), es);
+  }
+  Dims half_stride() const { return row_major(out_.shape); }
+  template <class F>
+  static void each(const Dims& shape, F f) {
+    Dims i = Dims::filled(shape.size(), 0);
+    for (;;) {
+      f(i);
+      int k = shape.size() - 1;
+      for (; k >= 0; --k) {
+        if (++i[k] < shape[k]) break;
+        i[k] = 0;
+      }
+      if (k < 0) return;
+    }
+  }
+  static int64_t at(const Dims& stride, const Dims& i) {
+    int64_t p = 0;
+    for (int k = 0; k < i.size(); ++k) p += stride[k] * i[k];
+    return p;
+  }
+  void zero_half(void* scratch, int64_t lo, int64_t hi) const {
+    OperandSpec s{DType::Float32, out_.shape, half_stride(), 0};
+    s.shape[axis_] = hi - lo;
+    s.offset = lo * s.stride[axis_];
+    zero(scratch, s);
+  }
+  void finish_half(void* out, const void* scratch, const OperandSpec& part, int64_t lo) const {
+    const Dims hs = half_stride();
+    each(part.shape, [&](const Dims& i) {
+      write<float>(out, out_.dtype, part.offset + at(part.stride, i), static_cast<const float*>(scratch)[lo * hs[axis_] + at(hs, i)]);
+    });
+  }
+
+  int64_t row_of(int64_t v, const RunArgs& args) const {
+    const int64_t extent = out_.shape[axis_], w = v < 0 ? v + extent : v;
+    if (w >= 0 && w < extent) return w;
+    int32_t ok = RunStatus::Ok;
+    if (args.status && std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) {
+      args.status->site = spec_.site;
+      args.status->value = v;
+      args.status->extent = extent;
+    }
+    return -1;
+  }
+
+  template <class A>
+  void add(void* const* buffers, void* out, bool half, const RunArgs& args, int64_t lo, int64_t hi) const {
+    Dims outer = index_.shape;
+    outer.resize(rank_ - run_axes_);
+    Dims os = half ? half_stride() : out_.stride;
+    const int64_t o0 = half ? 0 : out_.offset;
+    const DType otype = half ? DType::Float32 : out_.dtype;
+    const bool fast = otype == DType::Float32 && value_.dtype == DType::Float32 && run_ > 1;
+    each(outer, [&](const Dims& i) {
+      const int64_t w = row_of(read<int64_t>(buffers[1], index_.dtype, index_.offset + at(index_.stride, i)), args);
+      if (w < lo || w >= hi) return;
+      int64_t o = o0 + w * os[axis_];
+      for (int k = 0; k < i.size(); ++k)
+        if (k != axis_) o += i[k] * os[k];
+      const int64_t v = value_.offset + at(value_.stride, i);
+      if (fast) {
+        float* d = static_cast<float*>(out) + o;
+        const float* s = static_cast<const float*>(buffers[2]) + v;
+        for (int64_t j = 0; j < run_; ++j) d[j] += s[j];
+        return;
+      }
+      for (int64_t j = 0; j < run_; ++j)
+        write<A>(out, otype, o + j, static_cast<A>(read<A>(out, otype, o + j) + read<A>(buffers[2], value_.dtype, v + j)));
+    });
+  }
+
+  LibrarySpec spec_;
+  OperandSpec out_, index_, value_;
+  int axis_, rank_, run_axes_ = 0;
+  int64_t run_ = 1;
+  bool half_ = false;
+};
+
+class Copy final : public CpuExecutable {
+ public:
+  explicit Copy(const LibrarySpec& spec) : spec_(spec) {}
+  void run(void* const* buffers, void*, const RunArgs&) override {
+    const OperandSpec &o = spec_.operands[0], &i = spec_.operands[1];
+    const int es = static_cast<int>(size_of(o.dtype));
+    char* dst = static_cast<char*>(buffers[0]) + o.offset * es;
+    const char* src = static_cast<const char*>(buffers[1]) + i.offset * es;
+    if (o.shape.size() == 0) {
+      std::memcpy(dst, src, static_cast<size_t>(es));
+      return;
+    }
+    const int64_t rows = o.shape[0], per_row = std::max<int64_t>(1, o.shape.numel() / std::max<int64_t>(1, rows));
+    parallel_for(rows, std::max<int64_t>(1, (128 << 10) / per_row), [&](int64_t b, int64_t e) {
+      Dims shape = o.shape;
+      shape[0] = e - b;
+      copy_box(dst + b * o.stride[0] * es, o.stride.begin(), src + b * i.stride[0] * es, i.stride.begin(), shape.begin(), shape.size(), es);
+    });
+  }
+
+ private:
+  LibrarySpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<CpuExecutable> prepare_scatter_add(const LibrarySpec& spec) { return std::make_unique<ScatterAdd>(spec); }
+std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec) { return std::make_unique<Copy>(spec); }
+
+}  // namespace ingot::cpu

@@ -1,0 +1,28 @@
+target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/emit_store.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exec.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/exec_memory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/kernel.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/move.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/random.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/threads.cpp)
+
+# Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
+# loop does not change a bit.
+set_source_files_properties(
+  ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp ${CMAKE_CURRENT_LIST_DIR}/move.cpp ${CMAKE_CURRENT_LIST_DIR}/random.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  TARGET_DIRECTORY ingot
+  PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math")

@@ -1,0 +1,110 @@
+// Generated kernels on the CPU backend: thousands of random ones, and the shapes that matter by hand.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/threads.h"
+#include "random_spec.h"
+
+using namespace ingot;
+using namespace ingot::test;
+
+namespace {
+
+struct Runner {
+  std::unique_ptr<Backend> backend = make_cpu_backend();
+
+  void run(std::span<const KernelSpec> parts, std::vector<Bytes>& data, const RunArgs& args) {
+    auto exe = backend->compile(0, parts);
+    std::vector<void*> ptrs;
+    for (Bytes& b : data) ptrs.push_back(b.data());
+    void* scratch = backend->allocate(0, exe->scratch_bytes);
+    backend->launch(0, *exe, ptrs.data(), scratch, args);
+    backend->synchronize(0);
+    backend->deallocate(0, scratch, exe->scratch_bytes);
+  }
+};
+
+/// Empty when equal; else which element of which buffer differs.
+std::string difference(const KernelSpec& k, const std::vector<Bytes>& got, const std::vector<Bytes>& want, size_t first = 0) {
+  for (size_t b = 0; b < k.buffers.size(); ++b) {
+    if (got[first + b] == want[b]) continue;
+    for (int64_t i = 0; i < k.buffers[b].numel; ++i) {
+      const Number x = read_number(got[first + b], k.buffers[b].dtype, i), y = read_number(want[b], k.buffers[b].dtype, i);
+      const bool same = is_float(k.buffers[b].dtype) ? x.f == y.f || (x.f != x.f && y.f != y.f) : x.i == y.i;
+      if (!same)
+        return "buffer " + std::to_string(b) + " element " + std::to_string(i) + ": " + std::to_string(x.f) + "/" +
+               std::to_string(x.i) + ", should be " + std::to_string(y.f) + "/" + std::to_string(y.i);
+    }
+  }
+  return {};
+}
+
+const double kArgs[] = {2, 3};
+const uint64_t kSeeds[] = {0x123456789abcdefull}, kOffsets[] = {40};
+
+}  // namespace
+
+TEST_CASE("random kernels equal the interpreter") {
+  Runner r;
+  const char* env = std::getenv("INGOT_RANDOM_SPECS");
+  const int count = env ? std::atoi(env) : 3000;
+  const char* first = std::getenv("INGOT_RANDOM_SEED");
+  for (int seed = first ? std::atoi(first) : 1, end = seed + count; seed < end; ++seed) {
+    SpecMaker maker(static_cast<uint64_t>(seed));
+    std::vector<Bytes> data, want;
+    const KernelSpec k = maker.make(data);
+    REQUIRE_NOTHROW(verify(k));
+    want = data;
+    RunStatus s1, s2;
+    if (maker.chance(5)) s1.code = s2.code = RunStatus::NonFinite;
+    std::vector<Bytes*> refs;
+    for (Bytes& b : want) refs.push_back(&b);
+    interpret(k, refs, {kArgs, kSeeds, kOffsets, &s1});
+    if (seed % 16 == 0) set_num_threads(1 + seed / 16 % 3);
+    r.run({&k, 1}, data, {kArgs, kSeeds, kOffsets, &s2});
+    CHECK(s1.code == s2.code);
+    if (s1.code == RunStatus::IndexError) {
+      CHECK(s2.site == 7);
+      bool predicated = false;  // whether it is stored depends on when the error is met
+      for (const Store& s : k.stores) predicated |= s.predicated;
+      if (predicated) continue;
+    }
+    const std::string diff = difference(k, data, want);
+    if (!diff.empty()) FAIL("seed " << seed << ": " << diff << "\n" << to_string(k));
+  }
+}
+
+TEST_CASE("several parts are one launch") {
+  Runner r;
+  for (int seed = 1; seed <= 60; ++seed) {
+    std::vector<KernelSpec> parts;
+    std::vector<Bytes> data;
+    std::vector<std::vector<Bytes>> wants;
+    for (int p = 0; p < 20; ++p) {
+      SpecMaker maker(static_cast<uint64_t>(seed * 1000 + p % 7));
+      std::vector<Bytes> d;
+      parts.push_back(maker.make(d));
+      wants.push_back(d);
+      for (Bytes& b : d) data.push_back(b);
+    }
+    RunStatus s1, s2;
+    bool bad = false;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      std::vector<Bytes*> refs;
+      for (Bytes& b : wants[p]) refs.push_back(&b);
+      interpret(parts[p], refs, {kArgs, kSeeds, kOffsets, &s1});
+      bad |= s1.code != 0;
+    }
+    r.run(parts, data, {kArgs, kSeeds, kOffsets, &s2});
+    if (bad) continue;
+    size_t first = 0;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      CHECK(difference(parts[p], data, wants[p], first) == "");
+      first += parts[p].buffers.size();
+    }
+  }
+}
