@@ -6,6 +6,7 @@
 #include <ingot/ingot.h>
 
 #include "codegen/philox.h"
+#include "graph/cell.h"
 #include "oracle.h"
 
 using namespace ingot;

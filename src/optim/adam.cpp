@@ -28,8 +28,7 @@ Tensor bias_correction(double beta, const Tensor& t) {
 struct StepNumbers {
   Tensor count, step_size, root_correction, decay;
 
-  StepNumbers(const AdamOptions& o, double rate, const Tensor& before, bool decoupled) {
-    Tensor lr = argument(rate, {float64, before.device()});
+  StepNumbers(const AdamOptions& o, const Tensor& lr, const Tensor& before, bool decoupled) {
     count = before + 1.0;
     step_size = lr / bias_correction(o.betas.first, count);
     root_correction = rsqrt(bias_correction(o.betas.second, count));
@@ -83,7 +82,7 @@ void Adam::update_group(size_t index, Group& group, Update& update) {
   const AdamOptions& o = options_[index];
   for (Tensor& count : group.counts) {
     bool any = false;
-    StepNumbers numbers(o, group.lr, count, decoupled_);
+    StepNumbers numbers(o, group.lr_on(count.device()), count, decoupled_);
     for (Slot& s : group.slots) {
       if (s.param.device() != count.device()) continue;
       Tensor g = gradient_for_update(update, s.param);

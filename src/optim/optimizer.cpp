@@ -49,6 +49,15 @@ Tensor& Optimizer::Group::count_on(const Device& d) {
   return counts.emplace_back(zeros({}, {float64, d}));
 }
 
+Tensor Optimizer::Group::lr_on(const Device& d) const {
+  Attrs at;
+  at.f = *lr;
+  at.dtype = float64;
+  at.device = d;
+  at.arg_source = lr;
+  return tensor_of(ingot::record(Op::Arg, {}, at, user_loc(SourceLoc::current())));
+}
+
 void Optimizer::add_group(const std::vector<Tensor>& params, double lr, int states, bool third_state, SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
@@ -57,7 +66,7 @@ void Optimizer::add_group(const std::vector<Tensor>& params, double lr, int stat
     throw Error(ErrorKind::Value, "optimizer", "there are no parameters", loc, "pass model.parameters()");
   std::vector<Tensor> before = this->params(), fresh;
   auto group = std::make_unique<Group>();
-  group->lr = lr;
+  *group->lr = lr;
   for (const Tensor& p : params) {
     check_parameter(p, before.size(), before, loc);
     before.push_back(p);
@@ -153,20 +162,20 @@ static void check_group(size_t group, size_t count, const char* op, const Source
 
 double Optimizer::lr(size_t group, SourceLoc loc) const {
   check_group(group, groups_.size(), "lr", loc);
-  return groups_[group]->lr;
+  return *groups_[group]->lr;
 }
 
 void Optimizer::set_lr(double lr, size_t group, SourceLoc loc) {
   check_group(group, groups_.size(), "set_lr", loc);
-  groups_[group]->lr = lr;
+  *groups_[group]->lr = lr;
 }
 
 void Optimizer::set_lr(double lr, SourceLoc) {
-  for (auto& g : groups_) g->lr = lr;
+  for (auto& g : groups_) *g->lr = lr;
 }
 
 void Optimizer::scale_lr(double factor) {
-  for (auto& g : groups_) g->lr *= factor;
+  for (auto& g : groups_) *g->lr *= factor;
 }
 
 std::vector<Tensor> Optimizer::params() const {

@@ -26,7 +26,7 @@ SGD::SGD(const std::vector<Tensor>& params, const SGDOptions& options, SourceLoc
 
 void SGD::update_group(size_t index, Group& group, Update& update) {
   const SGDOptions& o = options_[index];
-  Tensor lr = argument(group.lr, {float64, group.slots[0].param.device()});
+  Tensor lr = group.lr_on(group.slots[0].param.device());
   bool any = false;
   for (Slot& s : group.slots) {
     Tensor g = gradient_for_update(update, s.param);
@@ -38,8 +38,8 @@ void SGD::update_group(size_t index, Group& group, Update& update) {
     if (o.momentum != 0) {
       Tensor part = g;
       if (o.dampening != 0) {  // the first gradient starts the average undamped
-        Tensor first = group.count_on(s.param.device()) == 0.0;
-        part = g * as_scalar_of(where(first, 1.0, 1.0 - o.dampening), s.param);
+        const Tensor& count = group.count_on(s.param.device());
+        part = g * as_scalar_of(where(count == 0.0, ones_like(count), 1.0 - o.dampening), s.param);
       }
       Tensor average = s.state[0] * o.momentum + part;
       update.assign(s.state[0], average, false);

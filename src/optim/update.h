@@ -1,6 +1,7 @@
 // What an optimiser's step is made of: groups of parameters with their state, and the list of values the step gives
 // them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "graph/handle.h"
@@ -16,12 +17,15 @@ struct Slot {
 
 struct Optimizer::Group {
   std::vector<Slot> slots;
-  double lr = 0;
+  /// Shared with the recorded steps, so that a captured step reads the rate of the day.
+  std::shared_ptr<double> lr = std::make_shared<double>(0.0);
   /// Steps done, on every device that has parameters: float64, counted by the plan itself, so that a skipped step
   /// does not count.
   std::vector<Tensor> counts;
 
   Tensor& count_on(const Device& d);
+  /// The rate as an argument of the plan: 0-d float64.
+  Tensor lr_on(const Device& d) const;
 };
 
 /// A recorded step. Cells already name their new values. No handle on an old value or a gradient is held while it runs
