@@ -106,7 +106,7 @@ void guarded(const Case& c, F check) {
   try {
     check();
   } catch (const std::exception& e) {
-    FAIL_CHECK(c.name, ": threw ", e.what());
+    FAIL_CHECK(c.name, ": threw ", std::string(e.what()));
   }
 }
 
