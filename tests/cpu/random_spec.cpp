@@ -197,7 +197,7 @@ int SpecMaker::cast(int v, DType t, Level level) {
 int SpecMaker::value_of(Level level, DType t) {
   std::vector<int> have;
   for (size_t v = 0; v < k_.instrs.size(); ++v)
-    if (level == Level::Elem || k_.instrs[v].level == Level::Outer) have.push_back(static_cast<int>(v));
+    if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) && k_.instrs[v].kind != InstrKind::Random) have.push_back(static_cast<int>(v));
   int v = have.empty() || chance(20) ? source(level) : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
   const DType from = k_.instrs[static_cast<size_t>(v)].dtype;
   // Casting a negative float to an unsigned type is not defined the same everywhere.

@@ -74,7 +74,8 @@ Number convert(Number v, DType from, DType to) {
   Number r;
   if (to == DType::Bool) r.i = is_float(from) ? v.f != 0 : v.i != 0;
   else if (is_float(to)) r.f = is_float(from) ? v.f : static_cast<double>(v.i);
-  else r.i = is_float(from) ? static_cast<int64_t>(v.f) : v.i;
+  else if (!is_float(from)) r.i = v.i;
+  else r.i = to == DType::Int64 ? ig_cast<int64_t>(v.f) : ig_cast<int32_t>(v.f);
   return to_type(r, to);
 }
 

@@ -22,8 +22,12 @@ bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st
   if (!spec_.buffers[st.buffer].may_alias) return true;
   // Memory that is read too: nothing may read it any more once it is written.
   auto aliased = [&](int x) { return x >= 0 && values_[x].aliased; };
-  for (size_t t = first + 1; t < out.size(); ++t)
-    if (aliased(out[t].a) || aliased(out[t].b) || aliased(out[t].c)) return false;
+  for (size_t t = first + 1; t < out.size(); ++t) {
+    const Step& s = out[t];
+    if (aliased(s.a) || aliased(s.b) || aliased(s.c)) return false;
+    const bool reads = s.kind == StepKind::Gather || s.kind == StepKind::Bounded || s.kind == StepKind::Indirect;
+    if (reads && spec_.buffers[plan_.refs[s.ref].buffer].may_alias) return false;
+  }
   return true;
 }
 
