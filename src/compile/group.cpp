@@ -45,8 +45,11 @@ class Grouper {
     int n = static_cast<int>(g_.vals.size());
     r_.group.assign(n, -1);
     r_.level.assign(n, Level::Elem);
+    find_readers();
     for (int v = 0; v < n; ++v) {
       const Val& val = g_.vals[v];
+      reach_[v] = v;
+      for (int k = 0; k < val.n_in; ++k) reach_[v] = std::max(reach_[v], reach(val.in[k]));
       if (g_.users[v] == 0 || val.numel() == 0) continue;
       if (val.op == Op::SliceAssign) {
         start(v);
@@ -87,8 +90,49 @@ class Grouper {
     gr.numel = gr.shape.numel();
     gr.outer = gr.reduce ? val.numel() : gr.numel;
     gr.norm = normalise(gr.shape, gr.mask);
+    gr.reach = reach_[v];
     r_.groups.push_back(std::move(gr));
     return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
+  }
+
+  // The largest value that u, or anything its kernel needs, is computed together with. What lies before a group's
+  // first member cannot depend on it, so searches stop there.
+  int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
+
+  void find_readers() {
+    size_t n = g_.vals.size();
+    reach_.assign(n, 0);
+    reader_begin_.assign(n + 1, 0);
+    for (const Val& v : g_.vals)
+      for (int k = 0; k < v.n_in; ++k) ++reader_begin_[v.in[k] + 1];
+    for (size_t i = 0; i < n; ++i) reader_begin_[i + 1] += reader_begin_[i];
+    readers_.resize(reader_begin_[n]);
+    std::vector<int> at(reader_begin_.begin(), reader_begin_.end() - 1);
+    for (size_t v = 0; v < n; ++v)
+      for (int k = 0; k < g_.vals[v].n_in; ++k) readers_[at[g_.vals[v].in[k]]++] = static_cast<int>(v);
+  }
+
+  // A group that grew reaches further, and so does everything that reads it.
+  void extend(int gi, int to) {
+    if (r_.groups[gi].reach >= to) return;
+    r_.groups[gi].reach = to;
+    std::vector<int> todo = r_.groups[gi].members;
+    while (!todo.empty()) {
+      int u = todo.back();
+      todo.pop_back();
+      for (int i = reader_begin_[u]; i < reader_begin_[u + 1]; ++i) {
+        int w = readers_[i], gw = r_.group[w];
+        if (w > to) continue;  // not placed yet
+        if (gw >= 0 ? r_.groups[gw].reach >= to : reach_[w] >= to) continue;
+        if (gw >= 0) {
+          r_.groups[gw].reach = to;
+          todo.insert(todo.end(), r_.groups[gw].members.begin(), r_.groups[gw].members.end());
+        } else {
+          reach_[w] = to;
+          todo.push_back(w);
+        }
+      }
+    }
   }
 
   void add(int v, int gi, Level level) {
@@ -99,6 +143,7 @@ class Grouper {
     gr.ops += weight(g_.vals[v].op);
     r_.group[v] = gi;
     r_.level[v] = level;
+    extend(gi, reach_[v]);
   }
 
   // Rows that fit on chip, contiguous, and enough of them to keep the device busy.
@@ -156,8 +201,7 @@ class Grouper {
       int gu = r_.group[u];
       if (gu == gi) return true;
       if (--budget < 0) return true;
-      int last = gu >= 0 ? r_.groups[gu].last : u;
-      if (last < first) continue;
+      if (reach(u) < first) continue;
       if (gu < 0) {
         push_inputs(u);
       } else {  // a kernel needs all that its members need
@@ -254,7 +298,10 @@ class Grouper {
     ga.first = ga.members.front();
     ga.last = ga.members.back();
     ga.ops += gb.ops;
+    int to = std::max(ga.reach, gb.reach);
     gb = Group{};
+    ga.reach = -1;  // both halves' readers learn of the other
+    extend(a, to);
   }
 
   void place_elementwise(int v);
@@ -265,6 +312,7 @@ class Grouper {
   std::vector<int> seen_;
   int stamp_ = 0;
   std::vector<int> stack_;
+  std::vector<int> reach_, reader_begin_, readers_;
 };
 
 void Grouper::place_elementwise(int v) {

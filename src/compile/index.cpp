@@ -60,6 +60,7 @@ namespace {
 // l = q * n + r with 0 <= r < n for every point of the space; or says which axis stands across the boundary.
 Fitting divide(const Space& s, const Lin& l, int64_t n, Lin& q, Lin& r) {
   q = r = Lin{};
+  if (n <= 0) return {};  // an empty value: never read
   q.off = l.off >= 0 ? l.off / n : -((-l.off + n - 1) / n);
   r.off = l.off - q.off * n;
   for (int k = 0; k <= kMaxAxes; ++k) {

@@ -165,7 +165,10 @@ void fuse_epilogues(Graph& g) {
       mm.in[2] = b;
       mm.n_in = 3;
       mm.history = mm.history || v.history;
-      // The sum is now the product itself, in the sum's shape.
+      // The sum is now the product itself, in the sum's shape; as an output it is the sum's node that gets the buffer.
+      mm.node = v.node;
+      mm.output = v.output;
+      v.output = false;
       v.op = Op::Reshape;
       v.in[0] = product;
       v.n_in = 1;

@@ -15,7 +15,7 @@ Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Li
       int p = u;
       while (g.vals[p].view() && (g.vals[p].op == Op::Reshape || g.vals[p].op == Op::Alias)) p = g.vals[p].in[0];
       const Val& base = g.vals[p];
-      if (!base.view() && base.stride.empty()) {
+      if (!base.view() && (base.stride.empty() || base.stride == row_major(base.shape))) {
         at = flatten(idx, g.vals[u].shape);
         producer = p;
         padded = !limits.empty();
@@ -65,7 +65,8 @@ bool choose_layout(Graph& g, int r) {
   return true;
 }
 
-void settle_library(Graph& g, int v) {
+bool settle_library(Graph& g, int v) {
+  bool laid_out = false;
   for (int k = 0; k < g.vals[v].n_in; ++k) {
     int u = g.vals[v].in[k];
     for (int tries = 0; tries < 8; ++tries) {
@@ -77,13 +78,17 @@ void settle_library(Graph& g, int v) {
       if (ok && g.vals[v].op == Op::ToDevice)
         ok = offset == 0 && stride == row_major(g.vals[u].shape) && g.vals[producer].numel() == g.vals[u].numel();
       if (ok) break;
-      if (at >= 0 && choose_layout(g, at)) continue;
+      if (at >= 0 && choose_layout(g, at)) {
+        laid_out = true;
+        continue;
+      }
       if (at >= 0 && g.vals[at].op == Op::Reshape && g.vals[g.vals[at].in[0]].view() && at != u)
         give_buffer(g, at);
       else
         g.vals[u].copied = true;
     }
   }
+  return laid_out;
 }
 
 // What Assign and SliceAssign begin from is a whole buffer.
@@ -141,12 +146,16 @@ bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& o
 
 void settle_views(Graph& g) {
   int n = static_cast<int>(g.vals.size());
-  for (int v = 0; v < n; ++v) {
-    if (g.users[v] == 0 || g.vals[v].view()) continue;
-    if (g.vals[v].library() && g.vals[v].op != Op::SliceAssign)
-      settle_library(g, v);
-    else if (g.vals[v].n_in)
-      settle_generated(g, v);
+  bool again = true;
+  while (again) {  // a layout chosen late changes what earlier readers see
+    again = false;
+    for (int v = 0; v < n; ++v) {
+      if (g.users[v] == 0 || g.vals[v].view() || g.vals[v].numel() == 0) continue;
+      if (g.vals[v].library() && g.vals[v].op != Op::SliceAssign)
+        again = settle_library(g, v) || again;
+      else if (g.vals[v].n_in)
+        settle_generated(g, v);
+    }
   }
 }
 
