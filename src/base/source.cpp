@@ -1,4 +1,5 @@
-// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so).
+// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so), or, where a compiler
+// cache made the path relative to a folder of the build, with ingot/../src/.
 #include "ingot/source.h"
 
 #include <cstring>
@@ -11,8 +12,10 @@ thread_local SourceLoc scope_loc;
 }  // namespace
 
 bool is_internal(const SourceLoc& loc) {
-  return loc.file[0] == 'i' &&
-         (std::strncmp(loc.file, "ingot/src/", 10) == 0 || std::strncmp(loc.file, "ingot/include/", 14) == 0);
+  if (std::strncmp(loc.file, "ingot/", 6) != 0) return false;
+  const char* rest = loc.file + 6;
+  while (std::strncmp(rest, "../", 3) == 0) rest += 3;
+  return std::strncmp(rest, "src/", 4) == 0 || std::strncmp(rest, "include/", 8) == 0;
 }
 
 SourceLoc user_loc(const SourceLoc& loc) {

@@ -27,13 +27,14 @@ bool close(double got, double want, DType t) {
   return std::fabs(got - want) <= rel * (std::fabs(want) + 0.1);
 }
 
-void check(const char* what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
-  CAPTURE(what);
+void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
+  INFO(what);
   CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
   REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));
   oracle::Oracle oracle;
   const oracle::Value& value = oracle(x.cell()->node.get());
-  V run = x.to_vector<double>();
+  V run(want.size(), NAN);
+  CHECK_NOTHROW(run = x.to_vector<double>());
   for (size_t k = 0; k < want.size(); ++k) {
     double seen = value.at(static_cast<int64_t>(k));
     CHECK_MESSAGE(close(seen, want[k], dtype), "oracle, element " << k << ": " << seen << ", PyTorch: " << want[k]);
