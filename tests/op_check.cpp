@@ -23,23 +23,49 @@ int64_t Numbers::integer(int64_t lo, int64_t hi) { return lo + static_cast<int64
 
 static Node* node(const Tensor& t) { return t.cell()->node.get(); }
 
+static uint16_t half_bits(double x) {  // normal numbers, zero and subnormals; no infinities
+  double r = std::fabs(oracle::round_to(DType::Float16, x));
+  int e;
+  std::frexp(r, &e);
+  uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+  if (r < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::ldexp(r, 24)));
+  return static_cast<uint16_t>(sign | ((e - 1 + 15) << 10) | (static_cast<uint16_t>(std::ldexp(r, 11 - e)) & 1023));
+}
+
+static uint16_t bfloat_bits(double x) {
+  float f = static_cast<float>(oracle::round_to(DType::BFloat16, x));
+  uint32_t u;
+  std::memcpy(&u, &f, 4);
+  return static_cast<uint16_t>(u >> 16);
+}
+
+// Host data of any type, without running anything.
+static Tensor from_numbers(const std::vector<double>& v, DType dtype, const Dims& shape, const Device& device) {
+  std::vector<char> bytes(v.size() * size_of(dtype) + 1);
+  auto write = [&](size_t k, auto x) { std::memcpy(bytes.data() + k * sizeof x, &x, sizeof x); };
+  for (size_t k = 0; k < v.size(); ++k) switch (dtype) {
+      case DType::Float64: write(k, v[k]); break;
+      case DType::Float32: write(k, static_cast<float>(v[k])); break;
+      case DType::Float16: write(k, half_bits(v[k])); break;
+      case DType::BFloat16: write(k, bfloat_bits(v[k])); break;
+      case DType::Int64: write(k, static_cast<int64_t>(v[k])); break;
+      case DType::Int32: write(k, static_cast<int32_t>(v[k])); break;
+      case DType::Int16: write(k, static_cast<int16_t>(v[k])); break;
+      case DType::Int8: write(k, static_cast<int8_t>(v[k])); break;
+      case DType::UInt8: write(k, static_cast<uint8_t>(v[k])); break;
+      case DType::Bool: write(k, static_cast<uint8_t>(v[k] != 0)); break;
+    }
+  return from_data(bytes.data(), dtype, shape, device);
+}
+
 Tensor random_tensor(const Dims& shape, DType dtype, double lo, double hi, Numbers& numbers, const Device& device) {
-  size_t n = static_cast<size_t>(shape.numel());
-  if (dtype == DType::Bool) {
-    std::vector<uint8_t> v(n);
-    for (uint8_t& x : v) x = numbers.bits() & 1;
-    return from_data(v.data(), DType::Bool, shape, device);
+  std::vector<double> v(static_cast<size_t>(shape.numel()));
+  for (double& x : v) {
+    if (is_float(dtype)) x = numbers.between(lo, hi);
+    else if (dtype == DType::Bool) x = static_cast<double>(numbers.integer(0, 2));
+    else x = static_cast<double>(numbers.integer(static_cast<int64_t>(lo), static_cast<int64_t>(hi)));
   }
-  if (!is_float(dtype)) {
-    std::vector<int64_t> v(n);
-    for (int64_t& x : v) x = numbers.integer(static_cast<int64_t>(lo), static_cast<int64_t>(hi));
-    Tensor t = from_data(v.data(), DType::Int64, shape, device);
-    return dtype == DType::Int64 ? t : t.to(dtype).eval_();
-  }
-  std::vector<double> v(n);
-  for (double& x : v) x = numbers.between(lo, hi);
-  Tensor t = from_data(v.data(), DType::Float64, shape, device);
-  return dtype == DType::Float64 ? t : t.to(dtype).eval_();
+  return from_numbers(v, dtype, shape, device);
 }
 
 Value expected(const Tensor& t, oracle::Precision p) {
