@@ -16,7 +16,7 @@ class Program {
 
   ProgramResult run() {
     for (int64_t i = 0, n = choose_.integer(1, 4); i < n; ++i) add_leaf(random_shape());
-    for (int64_t i = 0, n = choose_.integer(4, 26); i < n; ++i) step();
+    for (int64_t i = 0, n = std::min(choose_.integer(4, 26), o_.max_steps); i < n; ++i) step();
     outputs();
     result_.text = text_.str();
     return std::move(result_);

@@ -15,6 +15,8 @@ struct ProgramOptions {
   /// false: nothing is computed by the library; values come from the oracle.
   bool run = true;
   Device device{"cpu"};
+  /// At most this many steps: the beginning of the same program, for finding a small one that fails.
+  int64_t max_steps = 1000;
 };
 
 struct ProgramResult {
