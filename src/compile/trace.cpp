@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/hash.h"
 #include "compile/executor.h"
@@ -52,8 +53,8 @@ class Tracer {
       n->mark = static_cast<uint32_t>(i);
     }
     write_key();
-    for (Node* n : t_.nodes) n->mark = 0;
     find_donated();
+    for (Node* n : t_.nodes) n->mark = 0;
   }
 
  private:
@@ -151,23 +152,41 @@ class Tracer {
     t_.hash = h.value();
   }
 
-  // A traced node that keeps its inputs for a later gradient keeps the leaf too.
+  // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through, and one
+  // that stays pending because something that lives on (or a view's handle, or autograd) still refers to it.
   bool only_dying_users(Node* l) {
-    if (!history_known_) {
-      for (Node* n : t_.nodes)
-        if (n->requires_grad && !n->freed_history)
-          for (Node* i : n->inputs())
-            if (auto it = leaves_.find(i); it != leaves_.end()) kept_.emplace(i, 1);
-      history_known_ = true;
+    if (!survivors_known_) {
+      find_survivors();
+      survivors_known_ = true;
     }
     return !kept_.contains(l);
   }
 
+  void find_survivors() {
+    auto pending = [](Node* n) { return !n->computed.load(std::memory_order_acquire); };
+    std::vector<uint32_t> uses(t_.nodes.size(), 0);  // references from traced nodes
+    std::vector<bool> held(t_.nodes.size(), false);  // some of them from nodes that live on
+    for (Node* n : t_.nodes)
+      for (Node* i : n->inputs())
+        if (pending(i)) ++uses[i->mark];
+    for (size_t k = t_.nodes.size(); k-- > 0;) {
+      Node* n = t_.nodes[k];
+      bool history = n->requires_grad && !n->freed_history, output = t_.role[k] & 1;
+      bool elsewhere = n->refs.load(std::memory_order_acquire) > uses[k];
+      if (!history && (output || (!elsewhere && !held[k]))) continue;
+      for (Node* i : n->inputs()) {
+        if (pending(i)) held[i->mark] = true;
+        else kept_.insert(i);
+      }
+    }
+  }
+
   Recorder& rec_;
   Trace& t_;
-  std::unordered_map<Node*, int> leaves_, kept_;
+  std::unordered_map<Node*, int> leaves_;
+  std::unordered_set<Node*> kept_;
   std::vector<int> uses_;
-  bool history_known_ = false;
+  bool survivors_known_ = false;
 };
 
 // What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a product over
