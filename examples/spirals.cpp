@@ -37,14 +37,10 @@ Points make_spirals(int per_spiral) {
 }
 
 struct Network : ingot::nn::Module {
-  ingot::nn::Linear in{2, 64}, middle{64, 64}, out{64, 2};
-
-  Network() {
-    register_module("in", in);
-    register_module("middle", middle);
-    register_module("out", out);
-  }
-  Tensor forward(const Tensor& x) { return out(tanh(middle(tanh(in(x))))); }
+  ingot::nn::Linear in = add("in", ingot::nn::Linear(2, 64));
+  ingot::nn::Linear middle = add("middle", ingot::nn::Linear(64, 64));
+  ingot::nn::Linear out = add("out", ingot::nn::Linear(64, 2));
+  Tensor forward(Tensor x) override { return out(tanh(middle(tanh(in(x))))); }
 };
 
 // Probability of spiral 1 for every pixel of a size x size picture of the square [-1, 1] x [-1, 1].
@@ -58,7 +54,7 @@ std::vector<float> ask_everywhere(Network& network, int size) {
     }
   }
   Tensor pixels = ingot::tensor(xy, {size * size, 2});
-  return ingot::softmax(network.forward(pixels), -1)[{ingot::Slice{}, 1}].to_vector<float>();
+  return ingot::softmax(network(pixels), -1)[{ingot::Slice{}, 1}].to_vector<float>();
 }
 
 class Picture {
@@ -109,7 +105,7 @@ bool draw(Network& network, const Points& points, const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "spirals.png";
-  constexpr int steps = 1500;
+  constexpr int steps = 800;
   ingot::manual_seed(1);
 
   const Points points = make_spirals(400);
@@ -121,7 +117,7 @@ int main(int argc, char** argv) {
   ingot::optim::AdamW optimiser(network.parameters(), {.lr = 1e-2, .weight_decay = 1e-4});
   const auto start = std::chrono::steady_clock::now();
   for (int step = 1; step <= steps; ++step) {
-    Tensor logits = network.forward(x);
+    Tensor logits = network(x);
     Tensor loss = ingot::cross_entropy(logits, target);
     loss.backward();
     optimiser.step();

@@ -40,7 +40,7 @@ DOORS = {
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's; graph, runtime and compile define functions of the others (eval, explain, memory statistics).
 BASE_HEADERS = {"device.h", "dtype.h", "error.h", "shape.h", "source.h", "version.h"}
-FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "optim.h", "data.h", "io.h"}
+FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "optim.h", "data.h", "io.h"}
 MIDDLE = {"graph", "runtime", "compile"}
 FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "distributed", "cli"}
 CUDA_HEADER = re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|nvml|curand|cufft|cusolver|cusparse|nvJitLink|cupti)\w*(\.h|/)")
@@ -103,10 +103,8 @@ def scan(root):
             continue
         if not (folder / "README.md").exists():
             problems.append(f"src/{room}: has no README.md")
-        listed = folder / "sources.cmake"
-        if not listed.exists():
-            listed = folder / "CMakeLists.txt"
-        names = (root / "src/CMakeLists.txt").read_text() + (listed.read_text() if listed.exists() else "")
+        lists = [root / "src/CMakeLists.txt", *folder.glob("*sources.cmake"), *folder.glob("CMakeLists.txt")]
+        names = "".join(file.read_text() for file in lists)
         for file in sorted(folder.glob("*.cpp") if room == "backend" else folder.rglob("*.cpp")):
             if not re.search(rf"[/\s]{re.escape(file.relative_to(folder).as_posix())}\b", names):
                 problems.append(f"{file.relative_to(root).as_posix()}: is not listed in src/{room}/sources.cmake")

@@ -5,14 +5,12 @@ add_test(NAME include_scan COMMAND Python3::Interpreter ${project_tests}/include
 add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/include_scan.py --self-test)
 
 # Measured on the optimised build only.
-if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE AND EXISTS ${PROJECT_SOURCE_DIR}/include/ingot/ingot.h)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE)
   foreach(check package budgets documents)
     add_test(NAME ${check} COMMAND Python3::Interpreter ${project_tests}/${check}.py
       --source ${PROJECT_SOURCE_DIR} --build ${PROJECT_BINARY_DIR} --compiler ${CMAKE_CXX_COMPILER})
     set_tests_properties(${check} PROPERTIES LABELS budget RUN_SERIAL ON TIMEOUT 300)
   endforeach()
-  if(EXISTS ${PROJECT_SOURCE_DIR}/include/ingot/optim.h)
   ingot_test(record_budget SOURCES ${project_tests}/record_budget_test.cpp LABELS budget)
   set_tests_properties(record_budget PROPERTIES RUN_SERIAL ON)
-  endif()
 endif()
