@@ -87,6 +87,20 @@ void shorten(Graph& g, Val& v) {
   }
 }
 
+// The operand k of v, found to be the same as value `to`. A library call, and what an assignment begins from, needs a
+// buffer: views that came down to a constant, index or random value are then carried out instead of looked through.
+int stored_if_needed(Graph& g, const Val& v, int k, int to) {
+  int from = v.in[k];
+  bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : v.library();
+  if (to == from || !wants_buffer || !g.vals[to].source()) return to;
+  Val& stored = g.vals[from];
+  stored.op = Op::Reshape;
+  stored.n_in = 1;
+  stored.in[0] = to;
+  stored.copied = true;
+  return from;
+}
+
 }  // namespace
 
 void Graph::count_users() {
@@ -104,7 +118,7 @@ void simplify(Graph& g) {
   for (int i = 0; i < n; ++i) {
     same[i] = i;
     Val& v = g.vals[i];
-    for (int k = 0; k < v.n_in; ++k) v.in[k] = same[v.in[k]];
+    for (int k = 0; k < v.n_in; ++k) v.in[k] = stored_if_needed(g, v, k, same[v.in[k]]);
     shorten(g, v);
     int id = identity_of(g, v);
     // An output keeps an entry of its own (its node gets a buffer), but its users need not know.
