@@ -1,7 +1,7 @@
 // The one place that knows which backends exist.
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
-#include "runtime/backend.h"
+#include "runtime/plugin.h"
 
 namespace ingot {
 
@@ -9,9 +9,8 @@ std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reas
   switch (type) {
     case DeviceType::CPU: return make_cpu_backend();
     case DeviceType::Null: return make_null_backend();
-    default: break;
+    case DeviceType::CUDA: return load_cuda_plugin(reason);
   }
-  reason = "this build of Ingot has no CUDA plug-in; use Device(\"cpu\")";
   return nullptr;
 }
 

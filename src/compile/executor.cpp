@@ -67,6 +67,13 @@ struct Watched {
   uint64_t ticket;
   std::vector<std::pair<int, SourceLoc>> sites;  // node number -> line
   std::vector<std::string> ops;
+  RunStatus status;
+  bool answered = false;
+
+  bool ask(bool wait) {
+    if (!answered) answered = backend_for(device.type())->poll(device.index(), ticket, wait, status);
+    return answered;
+  }
 };
 struct Watch {
   std::mutex mutex;
@@ -78,12 +85,14 @@ Watch& watch() {
 }
 
 void watch_run(Device d, uint64_t ticket, const Plan& p, const Trace& t) {
-  Watched w{d, ticket, {}, {}};
+  Watched w{d, ticket, {}, {}, {}, false};
   for (int n : p.sites) {
     w.sites.emplace_back(n, t.nodes[n]->loc);
     w.ops.emplace_back(info(t.nodes[n]->op).name);
   }
   std::lock_guard lock(watch().mutex);
+  // A loop that never asks for a value must not pile them up.
+  if (watch().runs.size() >= 32) std::erase_if(watch().runs, [](Watched& r) { return r.ask(false) && !r.status.code; });
   watch().runs.push_back(std::move(w));
 }
 
@@ -191,39 +200,21 @@ void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
   for (const NodeRef& n : done) drop_inputs(n.get());
 }
 
-// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or read an
-// assignment that did not happen. The assigned values are the old ones, and good.
-std::vector<bool> doubtful(const Trace& t) {
-  std::unordered_map<const Node*, size_t> number;
-  std::vector<bool> bad(t.nodes.size());
-  for (size_t i = 0; i < t.nodes.size(); ++i) {
-    const Node* n = t.nodes[i];
-    number[n] = i;
-    if (n->op == Op::Assign) continue;
-    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd;
-    for (Node* in : n->inputs()) {
-      auto it = number.find(in);
-      bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));
-    }
-  }
-  return bad;
-}
-
-// Assigned values keep what they were, values that had no part in the failure are there, and the others name the error
-// when they are used.
+// Assigned values keep what they were; everything else of this run names the error when it is used.
 [[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, const RunStatus& status) {
   Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
   Error error = index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
   auto message = std::make_shared<const std::string>(error.what());
-  std::vector<bool> bad = doubtful(t);
-  for (size_t i = 0; i < bad.size(); ++i)
-    if (bad[i]) t.nodes[i]->extra().error = message;
   std::vector<NodeRef> done;
   for (size_t i = 0; i < out.size(); ++i) {
     Node* n = t.nodes[p.outputs[i].node];
-    if (bad[p.outputs[i].node]) continue;
-    become_leaf(n, out[i]);
-    done.emplace_back(n);
+    if (p.outputs[i].assign) {
+      become_leaf(n, out[i]);
+      done.emplace_back(n);
+    } else {
+      n->extra().error = message;
+      n->recorder->unlink(n);
+    }
   }
   for (const NodeRef& n : done) drop_inputs(n.get());
   throw error;
@@ -361,15 +352,14 @@ void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, st
 void check_runs(Device device, bool wait) {
   Watch& w = watch();
   std::lock_guard lock(w.mutex);
-  Backend* b = backend_for(device.type());
   for (size_t i = 0; i < w.runs.size();) {
-    RunStatus status;
-    if (w.runs[i].device != device || !b->poll(device.index(), w.runs[i].ticket, wait, status)) {
+    if (w.runs[i].device != device || !w.runs[i].ask(wait)) {
       ++i;
       continue;
     }
     Watched done = std::move(w.runs[i]);
     w.runs.erase(w.runs.begin() + static_cast<int64_t>(i));
+    const RunStatus& status = done.status;
     if (!status.code) continue;
     for (size_t k = 0; k < done.sites.size(); ++k)
       if (done.sites[k].first == status.site) throw index_error(status, done.ops[k], done.sites[k].second);

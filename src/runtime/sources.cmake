@@ -1,3 +1,4 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/device.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plugin.cpp
   ${CMAKE_CURRENT_LIST_DIR}/storage.cpp)

@@ -1,0 +1,219 @@
+// See attention.h. What cuDNN wants (seen with 9.14 and 9.19): K given as transposed strides, 16-bit probabilities, row sums and the dQ
+// accumulator as real float32 tensors, the accumulator cleared by the caller.
+#include "backend/cuda/attention.h"
+
+#include <limits>
+#include <map>
+
+#include "backend/cuda/dnn.h"
+#include "backend/cuda/dnn_api.h"
+#include "backend/cuda/gpu.h"
+
+namespace ingot::cuda {
+namespace {
+
+using namespace dnn;
+using Operand = OperandSpec;
+enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum };
+
+cudnnDataType_t type_of(DType t) { return t == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16; }
+Dims dims_of(const Operand& o) { return o.shape.vec(); }
+Dims strides_of(const Operand& o) { return o.stride.vec(); }
+Dims swapped(Dims d) {
+  std::swap(d[2], d[3]);
+  return d;
+}
+
+Tensor causal(Graph& g, const Tensor& s, const Tensor& neg_inf) {
+  Tensor row = g.like(s, CUDNN_DATA_INT32), col = g.like(s, CUDNN_DATA_INT32), keep = g.like(s, CUDNN_DATA_BOOLEAN), out = g.like(s);
+  g.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, row, 2);
+  g.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, col, 3);
+  g.pointwise(CUDNN_POINTWISE_CMP_GE, row, &col, nullptr, keep, -1, CUDNN_DATA_BOOLEAN);
+  g.pointwise(CUDNN_POINTWISE_BINARY_SELECT, s, &neg_inf, &keep, out);
+  return out;
+}
+
+struct Sizes {
+  int64_t b, h, t, s, d;
+  explicit Sizes(const AttentionProblem& p) {
+    const Operand &q = p.operands[p.backward ? 3 : 2], &k = p.operands[p.backward ? 4 : 3];
+    b = q.shape[0], h = q.shape[1], t = q.shape[2], d = q.shape[3], s = k.shape[2];
+  }
+  Dims rows() const { return {b, h, t, 1}; }
+  Dims row_strides() const { return {h * t, t, 1, 1}; }
+  Dims square() const { return {b, h, t, s}; }
+  Dims square_strides() const { return {h * t * s, t * s, s, 1}; }
+};
+
+void build_forward(Graph& g, const AttentionProblem& p) {
+  Sizes z(p);
+  const Operand &o = p.operands[0], &qo = p.operands[2], &ko = p.operands[3], &vo = p.operands[4];
+  cudnnDataType_t t = type_of(qo.dtype);
+  Tensor q = g.tensor(Q, dims_of(qo), strides_of(qo), t), kt = g.tensor(K, swapped(dims_of(ko)), swapped(strides_of(ko)), t);
+  Tensor v = g.tensor(V, dims_of(vo), strides_of(vo), t), out = g.tensor(O, dims_of(o), strides_of(o), t);
+  Tensor product = g.temp(z.square(), z.square_strides());
+  g.matmul(q, kt, product);
+  Tensor s = g.binary(CUDNN_POINTWISE_MUL, product, g.scalar(Scale));
+  if (p.causal) s = causal(g, s, g.scalar(NegInf));
+  Tensor most = g.temp(z.rows(), z.row_strides()), sum = g.temp(z.rows(), z.row_strides());
+  g.reduce(CUDNN_REDUCE_TENSOR_MAX, s, most);
+  Tensor e = g.unary(CUDNN_POINTWISE_EXP, g.binary(CUDNN_POINTWISE_SUB, s, most));
+  g.reduce(CUDNN_REDUCE_TENSOR_ADD, e, sum);
+  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), log = g.unary(CUDNN_POINTWISE_LOG, sum);
+  g.pointwise(CUDNN_POINTWISE_ADD, most, &log, nullptr, stats);
+  Tensor probability = g.like(e, t);
+  g.pointwise(CUDNN_POINTWISE_DIV, e, &sum, nullptr, probability);
+  g.matmul(probability, v, out);
+}
+
+void build_backward(Graph& g, const AttentionProblem& p) {
+  Sizes z(p);
+  const auto& x = p.operands;
+  cudnnDataType_t t = type_of(x[3].dtype);
+  Tensor q = g.tensor(Q, dims_of(x[3]), strides_of(x[3]), t), kt = g.tensor(K, swapped(dims_of(x[4])), swapped(strides_of(x[4])), t);
+  Tensor vt = g.tensor(V, swapped(dims_of(x[5])), swapped(strides_of(x[5])), t), o = g.tensor(O, dims_of(x[6]), strides_of(x[6]), t);
+  Tensor dout = g.tensor(DO, dims_of(x[7]), strides_of(x[7]), t);
+  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), scale = g.scalar(Scale), one = g.scalar(One);
+  Tensor product = g.temp(dims_of(x[6]), {z.h * z.t * z.d, z.t * z.d, z.h * z.d, 1}), sums = g.temp(z.rows(), z.row_strides());
+  Tensor row_sum = g.tensor(RowSum, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT);
+  g.pointwise(CUDNN_POINTWISE_MUL, dout, &o, nullptr, product);
+  g.reduce(CUDNN_REDUCE_TENSOR_ADD, product, sums);
+  g.pointwise(CUDNN_POINTWISE_MUL, sums, &one, nullptr, row_sum);
+  Tensor s = g.temp(z.square(), z.square_strides()), dp = g.temp(z.square(), z.square_strides());
+  g.matmul(q, kt, s);
+  Tensor shifted = g.binary(CUDNN_POINTWISE_SUB, g.binary(CUDNN_POINTWISE_MUL, s, scale), stats);
+  if (p.causal) shifted = causal(g, shifted, g.scalar(NegInf));
+  Tensor e = g.unary(CUDNN_POINTWISE_EXP, shifted);
+  g.matmul(g.transposed(e, t), dout, g.tensor(DV, dims_of(x[2]), strides_of(x[2]), t));
+  g.matmul(dout, vt, dp);
+  Tensor ds = g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_SUB, dp, row_sum), e), scale);
+  g.matmul(g.transposed(ds, t), q, g.tensor(DK, dims_of(x[1]), strides_of(x[1]), t));
+  Tensor acc = g.tensor(DQAcc, dims_of(x[0]), {z.h * z.t * z.d, z.t * z.d, z.d, 1}, CUDNN_DATA_FLOAT);
+  g.matmul(ds, g.transposed(kt, t), acc);
+  g.pointwise(CUDNN_POINTWISE_IDENTITY, acc, nullptr, nullptr, g.tensor(DQ, dims_of(x[0]), strides_of(x[0]), t));
+}
+
+/// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a second).
+std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<Graph>> plans;
+  std::string key = std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n");
+  for (const Operand& o : p.operands) key += "|" + std::string(name_of(o.dtype)) + to_string(o.shape) + to_string(o.stride);
+  std::lock_guard lock(mutex);
+  auto at = plans.find(key);
+  if (at != plans.end()) return at->second;
+  auto g = std::make_shared<Graph>();
+  std::string why;
+  try {
+    p.backward ? build_backward(*g, p) : build_forward(*g, p);
+    if (!g->plan(static_cast<cudnnHandle_t>(d.handle), nullptr, why)) g = nullptr;
+  } catch (const std::exception&) {
+    g = nullptr;
+  }
+  return plans[key] = g;
+}
+
+class Attention : public CudaExecutable {
+ public:
+  Attention(Dnn& d, AttentionProblem p, std::shared_ptr<Graph> g) : dnn_(d), p_(std::move(p)), graph_(std::move(g)) {
+    if (p_.backward) {
+      Sizes z(p_);
+      rows_ = rounded(static_cast<size_t>(z.b * z.h * z.t) * 4);
+      sums_ = rounded(static_cast<size_t>(z.b * z.h * z.t * z.d) * 4);
+    }
+    scratch_bytes = rows_ + sums_ + rounded(static_cast<size_t>(graph_->workspace));
+  }
+
+  void enqueue(const LaunchSite& site) override {
+    auto place = [&](int i) {
+      const Operand& o = p_.operands[static_cast<size_t>(i)];
+      return static_cast<void*>(static_cast<char*>(site.address(i)) + o.offset * static_cast<int64_t>(size_of(o.dtype)));
+    };
+    auto* scratch = static_cast<char*>(site.header.scratch);
+    float scale = static_cast<float>(p_.scale), neg_inf = std::numeric_limits<float>::lowest(), one = 1;
+    std::vector<int64_t> uids;
+    std::vector<void*> pointers;
+    auto add = [&](int64_t uid, void* p) {
+      uids.push_back(uid);
+      pointers.push_back(p);
+    };
+    add(Scale, &scale);
+    if (p_.causal) add(NegInf, &neg_inf);
+    if (!p_.backward) {
+      const Uid order[] = {O, Stats, Q, K, V};
+      for (int i = 0; i < 5; ++i) add(order[i], place(i));
+    } else {
+      const Uid order[] = {DQ, DK, DV, Q, K, V, O, DO, Stats};
+      for (int i = 0; i < 9; ++i) add(order[i], place(i));
+      add(One, &one);
+      add(RowSum, scratch);
+      add(DQAcc, scratch + rows_);
+      ingot::cuda::check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0, sums_, site.stream), "clearing memory");
+    }
+    dnn_.use(site.stream);
+    graph_->run(static_cast<cudnnHandle_t>(dnn_.handle), uids, pointers, scratch + rows_ + sums_);
+  }
+
+ private:
+  static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+  Dnn& dnn_;
+  AttentionProblem p_;
+  std::shared_ptr<Graph> graph_;
+  size_t rows_ = 0, sums_ = 0;
+};
+
+}  // namespace
+
+bool attention_fits(const AttentionProblem& p, std::string* why) {
+  auto no = [&](const char* text) {
+    if (why) *why = text;
+    return false;
+  };
+  if (p.operands.size() != (p.backward ? 9u : 5u)) return no("wrong number of operands");
+  size_t lse = p.backward ? 8 : 1;
+  for (size_t i = 0; i < p.operands.size(); ++i) {
+    const Operand& o = p.operands[i];
+    if (i == lse) {
+      if (o.dtype != DType::Float32 || o.shape.size() != 3 || !(o.stride == row_major(o.shape))) return no("lse is not a dense float32 [B,H,T]");
+      continue;
+    }
+    if (!is_half(o.dtype) || o.shape.size() != 4) return no("not float16 or bfloat16 [B,H,T,D]");
+    if (o.stride[3] != 1) return no("the last stride is not 1");
+    for (int d = 0; d < 3; ++d)
+      if (o.stride[d] % 8 != 0 || o.stride[d] == 0) return no("a stride is not a multiple of 16 bytes");
+    if (o.offset % 8 != 0) return no("an operand is not aligned to 16 bytes");
+  }
+  Sizes z(p);
+  const Operand& k = p.operands[p.backward ? 4 : 3];
+  if (z.d % 8 != 0 || z.d > 128) return no("the head size is not a multiple of 8 up to 128");
+  if (k.shape[1] != z.h) return no("grouped heads");
+  if (p.causal && z.t != z.s) return no("causal with queries and keys of different lengths");
+  return true;
+}
+
+std::unique_ptr<Executable> prepare_attention(Gpu& gpu, const AttentionProblem& p) {
+  gpu.make_current();
+  Dnn* d = gpu.dnn();
+  if (!d || !attention_fits(p)) return nullptr;
+  std::shared_ptr<Graph> g = planned(gpu, *d, p);
+  if (!g) return nullptr;
+  return std::make_unique<Attention>(*d, p, std::move(g));
+}
+
+std::string plan_attention_for(const std::string& device_json, const AttentionProblem& p) {
+  std::string why;
+  if (!functions(&why)) return why;
+  if (!attention_fits(p, &why)) return why;
+  try {
+    Desc device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    device.put(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<int64_t>(device_json.size()), device_json.data()).done();
+    Graph g;
+    p.backward ? build_backward(g, p) : build_forward(g, p);
+    if (g.plan(nullptr, &device, why)) return {};
+    return "no engine (" + std::to_string(g.candidates) + " candidates):" + why;
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace ingot::cuda

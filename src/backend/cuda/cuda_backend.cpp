@@ -1,0 +1,165 @@
+// The Backend of CUDA devices, and the plug-in's door: ingot_cuda_backend().
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "backend/cuda/blaslt.h"
+#include "backend/cuda/gpu.h"
+#include "backend/cuda/kernel_text.h"
+#include "backend/cuda/matmul.h"
+#include "codegen/nvrtc.h"
+#include "ingot/error.h"
+#include "ingot/version.h"
+#include "runtime/backend.h"
+#ifdef INGOT_HAVE_CUDNN
+#include "backend/cuda/attention.h"
+#endif
+
+namespace ingot::cuda {
+namespace {
+
+/// What products reach of the arithmetic that the clock and the number of units promise (measured on an H200).
+constexpr double kReached = 0.735, kCopyReached = 0.871;
+
+DeviceRates rates_of(const Gpu& g) {
+  DeviceRates r;
+  r.name = g.name;
+  r.memory_gbs = 2.0 * g.memory_clock_khz * 1e3 * g.bus_bits / 8 * kCopyReached / 1e9;
+  double cycles = g.clock_khz * 1e3 * g.multiprocessors;
+  bool ampere = g.major == 8;
+  r.flops_16 = cycles * (ampere ? (g.minor == 0 ? 2048 : 1024) : 4096) * kReached;
+  r.flops_f32 = cycles * 256 * kReached;
+  r.flops_f64 = cycles * (g.major == 9 ? 256 : g.major == 8 && g.minor == 0 ? 128 : 4) * kReached;
+  r.scalar_flops = cycles * 256 * 0.5;
+  r.launch_us = 2.0;
+  r.threads = g.multiprocessors * 2048;
+  return r;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int count) : gpus_(static_cast<size_t>(count)), once_(new std::once_flag[static_cast<size_t>(count)]) {}
+
+  int device_count() override { return static_cast<int>(gpus_.size()); }
+  DeviceRates rates(int device) override { return rates_of(gpu(device)); }
+  size_t free_memory(int device) override {
+    gpu(device).make_current();
+    size_t free = 0, total = 0;
+    check(driver().mem_get_info(&free, &total), "asking for free memory");
+    return free;
+  }
+
+  void* allocate(int device, size_t bytes) override { return gpu(device).allocate(bytes); }
+  void deallocate(int device, void* p, size_t bytes) override { gpu(device).deallocate(p, bytes); }
+  void copy_from_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_from_host(dst, src, bytes); }
+  void copy_to_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_to_host(dst, src, bytes); }
+  void copy_on_device(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_on_device(dst, src, bytes); }
+  bool host_visible() const override { return false; }
+
+  bool supports(const LibrarySpec& spec) override {
+    switch (spec.op) {
+      // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
+      case LibOp::Matmul: return spec.epilogue != Epilogue::GeluErf;
+      case LibOp::ScatterAdd: return true;
+      default: return false;
+    }
+  }
+
+  std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) override {
+    Gpu& g = gpu(device);
+    CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
+    CudaText text = emit_cuda(parts, target);
+    return std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
+                                              static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+  }
+
+  std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) override {
+    Gpu& g = gpu(device);
+    switch (spec.op) {
+      case LibOp::Matmul: return prepare_matmul(g, spec);
+      case LibOp::ScatterAdd: {
+        HandKernel k = scatter_add(spec, g.multiprocessors);
+        auto module = g.modules->get(k.text);
+        return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 3, std::move(module));
+      }
+      default: throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
+    }
+  }
+
+  void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& args) override {
+    auto& e = static_cast<CudaExecutable&>(exe);
+    LaunchItem item{&e, buffers, 0, scratch};
+    uint64_t ticket = run(device, 0, {&item, 1}, args);
+    RunStatus status;
+    if (poll(device, ticket, true, status) && status.code && args.status) *args.status = status;
+  }
+
+  uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args) override {
+    Gpu& g = gpu(device);
+    g.make_current();
+    std::lock_guard lock(g.mutex);
+    return g.runner->run(plan, items, args);
+  }
+
+  bool poll(int device, uint64_t ticket, bool wait, RunStatus& status) override {
+    Gpu& g = gpu(device);
+    g.make_current();
+    std::lock_guard lock(g.mutex);
+    return g.runner->poll(ticket, wait, status);
+  }
+
+  void synchronize(int device) override { gpu(device).synchronize(); }
+
+ private:
+  /// A context is made on a GPU that is used, not on every one there is.
+  Gpu& gpu(int device) {
+    auto i = static_cast<size_t>(device);
+    std::call_once(once_[i], [&] { gpus_[i] = std::make_unique<Gpu>(device); });
+    return *gpus_[i];
+  }
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::unique_ptr<std::once_flag[]> once_;
+};
+
+/// Empty, or what is missing.
+std::string load_all(int& count) {
+  if (std::string why = driver().load(); !why.empty()) return why;
+  if (CUresult r = driver().device_get_count(&count)) return "the NVIDIA driver does not count its GPUs: " + describe(r);
+  if (count == 0)
+    return "the NVIDIA driver is there but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may hide them";
+  for (int i = 0; i < count; ++i) {
+    CUdevice d;
+    int major = 0;
+    if (driver().device_get(&d, i) == CUDA_SUCCESS) driver().device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
+    if (major < 8) return "GPU " + std::to_string(i) + " is too old: compute capability 8.0 (A100, RTX 30) or newer is needed; hide it with CUDA_VISIBLE_DEVICES";
+  }
+  const Nvrtc* nvrtc = Nvrtc::get();
+  if (!nvrtc) return Nvrtc::missing();
+  if (nvrtc->major() * 1000 > driver().version)
+    return "NVRTC " + std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor()) + " (" + nvrtc->path() +
+           ") is newer than the driver, which supports CUDA " + std::to_string(driver().version / 1000) + "." +
+           std::to_string(driver().version % 1000 / 10) + ". `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
+  return blaslt().load();
+}
+
+}  // namespace
+}  // namespace ingot::cuda
+
+extern "C" {
+
+/// Which Ingot this plug-in belongs to.
+const char* ingot_cuda_version() { return INGOT_VERSION_STRING; }
+
+/// The backend, owned by the caller, or nullptr and the reason.
+ingot::Backend* ingot_cuda_backend(std::string* reason) {
+  try {
+    int count = 0;
+    *reason = ingot::cuda::load_all(count);
+    if (!reason->empty()) return nullptr;
+    return new ingot::cuda::CudaBackend(count);
+  } catch (const std::exception& e) {
+    *reason = e.what();
+    return nullptr;
+  }
+}
+}

@@ -1,0 +1,48 @@
+// See executable.h.
+#include "backend/cuda/executable.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ingot::cuda {
+
+KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part,
+                                   std::shared_ptr<Module> module)
+    : launch_(std::move(launch)), parts_(parts), buffers_(buffers_per_part), module_(std::move(module)) {
+  for (const CudaStage& s : text.stages) threads_.push_back(s.threads);
+  scratch_bytes = launch_.scratch_bytes;
+  launches = static_cast<int>(launch_.stages.size());
+}
+
+void KernelExecutable::ready() {
+  if (!functions_.empty()) return;
+  std::vector<CUfunction> f;
+  for (size_t s = 0; s < launch_.stages.size(); ++s) f.push_back(module_->function(s, launch_.stages[s].shared_bytes));
+  functions_ = std::move(f);
+}
+
+void KernelExecutable::write_table(int64_t* table, const int64_t* pointers) const {
+  if (launch_.table.empty()) return;
+  std::copy(launch_.table.begin(), launch_.table.end(), table);
+  for (int p = 0; p < parts_; ++p)
+    std::copy_n(pointers + static_cast<ptrdiff_t>(p) * buffers_, buffers_,
+                table + launch_.first_part + static_cast<ptrdiff_t>(p) * launch_.part_words);
+}
+
+void KernelExecutable::enqueue(const LaunchSite& site) {
+  alignas(16) int64_t argument[512];  // a kernel's arguments are at most 4 KB
+  static_assert(sizeof(CudaHeader) == 6 * sizeof(int64_t));
+  std::memcpy(argument, &site.header, sizeof site.header);
+  std::copy(launch_.words.begin(), launch_.words.end(), argument + 6);
+  if (launch_.table.empty()) std::copy_n(site.pointers, buffers_, argument + 6 + launch_.first_part);
+  void* arguments[] = {argument};
+  for (size_t s = 0; s < functions_.size(); ++s) {
+    const CudaLaunch::Stage& stage = launch_.stages[s];
+    if (stage.grid == 0) continue;
+    check(driver().launch_kernel(functions_[s], stage.grid, 1, 1, threads_[s], 1, 1, stage.shared_bytes, site.stream, arguments,
+                                 nullptr),
+          "launching a kernel");
+  }
+}
+
+}  // namespace ingot::cuda

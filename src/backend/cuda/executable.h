@@ -1,0 +1,51 @@
+// What a run launches: a generated or hand-written kernel, or a library call.
+#pragma once
+#include <memory>
+
+#include "backend/cuda/modules.h"
+#include "runtime/backend.h"
+
+namespace ingot::cuda {
+
+/// Everything one launch needs. `pointers` holds a word per buffer: its address or, for kernels that follow
+/// pointers, kIndirectPointer and the place in device memory where the address stands.
+struct LaunchSite {
+  CUstream stream = nullptr;
+  CudaHeader header;  // scratch and table of this launch included
+  const int64_t* pointers = nullptr;
+  bool capturing = false;
+
+  void* address(int buffer) const { return reinterpret_cast<void*>(pointers[buffer]); }
+};
+
+class CudaExecutable : public Executable {
+ public:
+  /// Must every address be the buffer's own (library calls), so that a captured graph holds for these alone?
+  virtual bool fixed_addresses() const { return true; }
+  /// Words of device memory that say what each block works on, and how they follow from the pointers.
+  virtual size_t table_words() const { return 0; }
+  virtual void write_table(int64_t* table, const int64_t* pointers) const { (void)table, (void)pointers; }
+  /// Waits for compilation, and throws what can fail, before the first launch of a run.
+  virtual void ready() {}
+  virtual void enqueue(const LaunchSite& site) = 0;
+};
+
+/// Text compiled by NVRTC: the compiler's kernels and our own.
+class KernelExecutable : public CudaExecutable {
+ public:
+  KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part, std::shared_ptr<Module> module);
+  bool fixed_addresses() const override { return false; }
+  size_t table_words() const override { return launch_.table.size(); }
+  void write_table(int64_t* table, const int64_t* pointers) const override;
+  void ready() override;
+  void enqueue(const LaunchSite& site) override;
+
+ private:
+  CudaLaunch launch_;
+  std::vector<unsigned> threads_;
+  int parts_, buffers_;
+  std::shared_ptr<Module> module_;
+  std::vector<CUfunction> functions_;
+};
+
+}  // namespace ingot::cuda

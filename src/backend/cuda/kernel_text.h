@@ -1,0 +1,33 @@
+// The kernels written by hand, as text like the generated ones: compiled by NVRTC behind the same prelude, launched with
+// the same argument (codegen/cuda_text.h), run by the same emulator in tests.
+#pragma once
+#include "codegen/cuda_text.h"
+#include "codegen/kernel_spec.h"
+
+namespace ingot::cuda {
+
+struct HandKernel {
+  CudaText text;
+  CudaLaunch launch;
+};
+
+/// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots, device block, counter of
+/// slots used, counter of runs, records, number of records.
+inline constexpr int kEdgeWords = 8;
+CudaText run_edges();
+
+/// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias, epilogue, accumulation.
+HandKernel simple_matmul(const LibrarySpec& spec);
+/// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
+/// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
+HandKernel scatter_add(const LibrarySpec& spec, int multiprocessors);
+
+/// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
+CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);
+/// "float", "unsigned short", ... and the names of the functions that convert to and from the type computed in.
+struct TextType {
+  std::string memory, compute, up, down;
+};
+TextType text_type(DType t);
+
+}  // namespace ingot::cuda

@@ -1,0 +1,190 @@
+// See modules.h.
+#include "backend/cuda/modules.h"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "codegen/nvrtc.h"
+#include "ingot/error.h"
+
+namespace ingot::cuda {
+namespace fs = std::filesystem;
+namespace {
+
+/// A few threads that compile. They end with the process, before NVRTC does.
+class Workers {
+ public:
+  static Workers& get() {
+    static Workers w;
+    return w;
+  }
+  void add(std::function<void()> job) {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (idle_ == 0 && threads_.size() < most_) threads_.emplace_back([this] { work(); });
+    wake_.notify_one();
+  }
+  ~Workers() {
+    {
+      std::lock_guard lock(mutex_);
+      ending_ = true;
+      jobs_.clear();
+    }
+    wake_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  Workers() : most_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16)) {}
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      wake_.wait(lock, [&] { return ending_ || !jobs_.empty(); });
+      --idle_;
+      if (ending_) return;
+      std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  }
+  size_t most_, idle_ = 0;
+  bool ending_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;
+  std::vector<std::thread> threads_;
+};
+
+uint64_t mix(std::string_view s, uint64_t h) {
+  for (unsigned char c : s) h = (h ^ c) * 0x100000001b3ull;
+  return h ^ (h >> 29);
+}
+
+std::string hash_name(const std::string& s) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(mix(s, 0xcbf29ce484222325ull)),
+                static_cast<unsigned long long>(mix(s, 0x9e3779b97f4a7c15ull)));
+  return text;
+}
+
+/// The file's content without its checksum; empty when it is not there or damaged.
+std::string read_checked(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return {};
+  std::stringstream s;
+  s << in.rdbuf();
+  std::string all = s.str();
+  if (all.size() <= 8) return {};
+  uint64_t sum;
+  std::memcpy(&sum, all.data() + all.size() - 8, 8);
+  all.resize(all.size() - 8);
+  return sum == mix(all, 1) ? all : std::string();
+}
+
+}  // namespace
+
+std::string cache_folder() {
+  if (const char* off = std::getenv("INGOT_CACHE"); off && std::strcmp(off, "0") == 0) return {};
+  const char *named = std::getenv("INGOT_CACHE_DIR"), *home = std::getenv("HOME");
+  if (!named && !home) return {};
+  std::string folder = named ? std::string(named) : std::string(home) + "/.cache/ingot";
+  std::error_code failed;
+  fs::create_directories(folder + "/cubin", failed);
+  return failed ? std::string() : folder;
+}
+
+bool write_atomically(const std::string& path, const std::string& text) {
+  std::string part = path + "." + std::to_string(getpid()) + "." +
+                     std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id()));
+  {
+    std::ofstream out(part, std::ios::binary);
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    out.flush();
+    if (!out) {
+      std::remove(part.c_str());
+      return false;
+    }
+  }
+  return std::rename(part.c_str(), path.c_str()) == 0;
+}
+
+std::string compiled_code(const std::string& source, const std::string& architecture, const std::string& label) {
+  const Nvrtc* nvrtc = Nvrtc::get();
+  if (!nvrtc) throw Error(ErrorKind::Device, "cuda", Nvrtc::missing());
+  std::string folder = cache_folder(), file;
+  if (!folder.empty()) {
+    std::string version = std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor());
+    file = folder + "/cubin/" + hash_name(source + "|" + architecture + "|" + version);
+    if (std::string code = read_checked(file); !code.empty()) return code;
+  }
+  NvrtcResult r = nvrtc->compile(source, architecture);
+  if (!r.ok)
+    throw Error(ErrorKind::Internal, "cuda", "NVRTC refuses the kernel " + label + ":\n" + r.log.substr(0, 4000), {},
+                "please report this with the text that INGOT_DEBUG=kernels prints");
+  if (!file.empty()) {
+    uint64_t sum = mix(r.code, 1);
+    write_atomically(file, r.code + std::string(reinterpret_cast<const char*>(&sum), 8));
+  }
+  return r.code;
+}
+
+Module::Module(const CudaText& text, std::shared_future<std::string> code)
+    : code_(std::move(code)), label_(text.schedule) {
+  for (const CudaStage& s : text.stages) entries_.push_back(s.entry);
+}
+
+void Module::load() {
+  if (module_) return;
+  const std::string& code = code_.get();
+  check(driver().module_load_data(&module_, code.data()), "loading a kernel");
+  functions_.assign(entries_.size(), nullptr);
+  shared_.assign(entries_.size(), 0);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    check(driver().module_get_function(&functions_[i], module_, entries_[i].c_str()), entries_[i].c_str());
+    int fixed = 0;  // up to 48 KB, static and dynamic together, need no permission
+    driver().func_get_attribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, functions_[i]);
+    shared_[i] = static_cast<unsigned>(std::max(0, 48 * 1024 - fixed));
+  }
+}
+
+CUfunction Module::function(size_t stage, unsigned shared_bytes) {
+  std::lock_guard lock(mutex_);
+  load();
+  if (shared_bytes > shared_[stage]) {
+    check(driver().func_set_attribute(functions_[stage], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      static_cast<int>(shared_bytes)),
+          "asking for shared memory");
+    shared_[stage] = shared_bytes;
+  }
+  return functions_[stage];
+}
+
+std::shared_ptr<Module> ModuleCache::get(const CudaText& text) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Module>& m = modules_[text.key];
+  if (!m) {
+    auto promise = std::make_shared<std::promise<std::string>>();
+    m = std::make_shared<Module>(text, promise->get_future().share());
+    Workers::get().add([promise, source = text.source(), architecture = architecture_, label = text.schedule] {
+      try {
+        promise->set_value(compiled_code(source, architecture, label));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    });
+  }
+  return m;
+}
+
+}  // namespace ingot::cuda

@@ -1,0 +1,85 @@
+// The kernels in front of and behind every run, and what hand-written texts share.
+#include <cstdio>
+
+#include "backend/cuda/kernel_text.h"
+
+namespace ingot::cuda {
+namespace {
+
+const char* const kEdges = R"cuda(
+#ifdef IG_EMULATED
+#define IG_SYSTEM_FENCE
+#else
+#define IG_SYSTEM_FENCE __threadfence_system()
+#endif
+// n: 0 host slots, 1 words per slot, 2 slots, 3 device block, 4 counter of slots used, 5 counter of runs, 6 records, 7 their number
+extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<8> p) {
+  volatile ig_u64* counter = (volatile ig_u64*)p.n[4];
+  const ig_u64 used = *counter;
+  const volatile long long* from = (const volatile long long*)p.n[0] + (used % (ig_u64)p.n[2]) * (ig_u64)p.n[1];
+  long long* to = (long long*)p.n[3];
+  for (long long i = threadIdx.x; i < p.n[1]; i += 512) to[i] = from[i];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    *counter = used + 1;
+    IgStatus* s = p.status;
+    s->code = 0; s->site = -1; s->value = 0; s->extent = 0;
+  }
+}
+extern "C" __global__ void __launch_bounds__(32) ENTRY1(const IgParams<8> p) {
+  if (threadIdx.x != 0) return;
+  volatile ig_u64* runs = (volatile ig_u64*)p.n[5];
+  const ig_u64 run = *runs;
+  volatile long long* record = (volatile long long*)p.n[6] + (run % (ig_u64)p.n[7]) * 4;
+  const volatile IgStatus* s = p.status;
+  record[1] = (long long)(((ig_u64)(unsigned)s->site << 32) | (unsigned)s->code);
+  record[2] = s->value;
+  record[3] = s->extent;
+  IG_SYSTEM_FENCE;
+  record[0] = (long long)(run + 1);
+  *runs = run + 1;
+}
+)cuda";
+
+std::string hash_text(const std::string& s) {
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (unsigned char c : s) h = (h ^ c) * 0x100000001b3ull;
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(h));
+  return text;
+}
+
+}  // namespace
+
+CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages) {
+  CudaText t;
+  t.key = name + "_" + hash_text(body);
+  t.schedule = name;
+  std::string entry = "ig_" + t.key + "_";
+  for (size_t at = body.find("ENTRY"); at != std::string::npos; at = body.find("ENTRY", at + entry.size()))
+    body.replace(at, 5, entry);
+  for (size_t s = 0; s < stages.size(); ++s) stages[s].entry = entry + std::to_string(s);
+  t.body = std::move(body);
+  t.stages = std::move(stages);
+  return t;
+}
+
+CudaText run_edges() { return hand_text("edges", kEdges, {{"", 512, true}, {"", 32, false}}); }
+
+TextType text_type(DType t) {
+  switch (t) {
+    case DType::Float64: return {"double", "double", "", ""};
+    case DType::Float32: return {"float", "float", "", ""};
+    case DType::Float16: return {"unsigned short", "float", "ig_up_f16", "ig_down_f16"};
+    case DType::BFloat16: return {"unsigned short", "float", "ig_up_bf16", "ig_down_bf16"};
+    case DType::Int64: return {"long long", "long long", "", ""};
+    case DType::Int32: return {"int", "int", "", ""};
+    case DType::Int16: return {"short", "short", "", ""};
+    case DType::Int8: return {"signed char", "signed char", "", ""};
+    case DType::UInt8: return {"unsigned char", "unsigned char", "", ""};
+    case DType::Bool: return {"unsigned char", "unsigned char", "", ""};
+  }
+  return {};
+}
+
+}  // namespace ingot::cuda

@@ -1,0 +1,124 @@
+// A matrix product for what the library does not take: integers, mixed types, odd strides. Correct first, not fast.
+#include "backend/cuda/kernel_text.h"
+#include "ingot/error.h"
+
+namespace ingot::cuda {
+namespace {
+
+constexpr int kNumbers = 60;  // words of the argument, pointers included
+constexpr int kBatchDims = kMaxDims - 2;
+
+// n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out strides; 15, 16 a;
+// 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a batch dim: size, strides of out, a, b
+const char* const kText = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
+  TYPES
+  __shared__ ACC tile_a[16][17];
+  __shared__ ACC tile_b[16][17];
+  TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
+  const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
+  const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12];
+  const long long M = p.n[4], N = p.n[5], K = p.n[6];
+  long long t = blockIdx.x;
+  const int x = threadIdx.x & 15, y = threadIdx.x >> 4;
+  const long long col0 = (t % p.n[8]) * 16; t /= p.n[8];
+  const long long row0 = (t % p.n[7]) * 16; t /= p.n[7];
+  for (int d = (int)p.n[9] - 1; d >= 0; --d) {
+    const long long* q = p.n + 21 + 4 * d;
+    const long long i = t % q[0]; t /= q[0];
+    out += i * q[1]; a += i * q[2]; b += i * q[3];
+  }
+  const long long row = row0 + y, col = col0 + x;
+  ACC sum = ACC(0);
+  for (long long k0 = 0; k0 < K; k0 += 16) {
+    tile_a[y][x] = row < M && k0 + x < K ? ACC(UPA(a[row * p.n[15] + (k0 + x) * p.n[16]])) : ACC(0);
+    tile_b[y][x] = k0 + y < K && col < N ? ACC(UPB(b[(k0 + y) * p.n[17] + col * p.n[18]])) : ACC(0);
+    __syncthreads();
+    IG_UNROLL for (int k = 0; k < 16; ++k) sum += tile_a[y][k] * tile_b[k][x];
+    __syncthreads();
+  }
+  if (row >= M || col >= N) return;
+  TO* at = out + row * p.n[13] + col * p.n[14];
+  FINISH
+  *at = DOWN(TC(sum));
+}
+)cuda";
+
+void replace_all(std::string& s, const std::string& from, const std::string& to) {
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+}
+
+std::string accumulator(const LibrarySpec& spec) {
+  DType t = spec.operands[1].dtype;
+  if (is_half(t)) return spec.operands[0].dtype == DType::Float64 ? "double" : "float";
+  return is_float(t) ? (t == DType::Float64 ? "double" : "float") : "long long";
+}
+
+std::string finish(const LibrarySpec& spec) {
+  std::string s;
+  if (spec.accumulate) s += "sum += ACC(UPO(*at));";
+  if (spec.bias) s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
+  switch (spec.epilogue) {
+    case Epilogue::None: break;
+    case Epilogue::Relu: s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));"; break;
+    case Epilogue::GeluTanh:
+      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + ACC(0.044715) * sum * sum * sum)));";
+      break;
+    case Epilogue::GeluErf: s += " sum = ACC(0.5) * sum * (ACC(1) + ig_erf(sum * ACC(0.7071067811865476)));"; break;
+  }
+  return s;
+}
+
+CudaText matmul_text(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  TextType out = text_type(o[0].dtype), a = text_type(o[1].dtype), b = text_type(o[2].dtype);
+  std::string body = kText;
+  replace_all(body, "FINISH", finish(spec));
+  std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " + a.memory + " TA; typedef " +
+                      b.memory + " TB; typedef " + out.compute + " TC;";
+  if (spec.bias) {
+    TextType bias = text_type(o[3].dtype);
+    types += " typedef " + bias.memory + " TBIAS;";
+    replace_all(body, "UPBIAS", bias.up);
+  }
+  replace_all(body, "TYPES", types);
+  replace_all(body, "UPA", a.up);
+  replace_all(body, "UPB", b.up);
+  replace_all(body, "UPO", out.up);
+  replace_all(body, "DOWN", out.down);
+  return hand_text("matmul", body, {{"", 256, true}});
+}
+
+}  // namespace
+
+HandKernel simple_matmul(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  int rank = o[0].shape.size(), dims = rank - 2;
+  if (dims > kBatchDims) throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
+  HandKernel k;
+  k.text = matmul_text(spec);
+  std::vector<int64_t>& n = k.launch.words;
+  n.assign(kNumbers, 0);
+  int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
+  int64_t tiles_m = (M + 15) / 16, tiles_n = (N + 15) / 16;
+  n[4] = M, n[5] = N, n[6] = K, n[7] = tiles_m, n[8] = tiles_n, n[9] = dims;
+  for (int i = 0; i < 3; ++i) {
+    n[10 + i] = o[i].offset;
+    n[13 + 2 * i] = o[i].stride[rank - 2];
+    n[14 + 2 * i] = o[i].stride[rank - 1];
+  }
+  if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
+  for (int d = 0; d < dims; ++d) {
+    int64_t* q = &n[21 + 4 * static_cast<size_t>(d)];
+    q[0] = o[0].shape[d];
+    for (int i = 0; i < 3; ++i) q[1 + i] = o[i].shape[d] == 1 && q[0] > 1 ? 0 : o[i].stride[d];
+    batch *= q[0];
+  }
+  int64_t blocks = tiles_m * tiles_n * batch;
+  if (blocks > 0x7fffffff) throw Error(ErrorKind::Unsupported, "matmul", "more than 2^31 tiles");
+  k.launch.stages = {{static_cast<unsigned>(blocks), 0}};
+  k.launch.part_words = kNumbers;
+  return k;
+}
+
+}  // namespace ingot::cuda

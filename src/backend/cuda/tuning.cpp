@@ -1,0 +1,57 @@
+// See tuning.h.
+#include "backend/cuda/tuning.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "backend/cuda/modules.h"
+
+namespace ingot::cuda {
+namespace {
+
+void read_choices(const std::string& path, std::map<std::string, std::string>& into) {
+  std::ifstream in(path);
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string key, choice;
+    if (words >> key >> choice) into.emplace(key, choice);
+  }
+}
+
+}  // namespace
+
+bool Tuning::wanted() {
+  const char* e = std::getenv("INGOT_TUNE");
+  return !(e && std::strcmp(e, "0") == 0);
+}
+
+void Tuning::open(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  const char* named = std::getenv("INGOT_TUNING_FILE");
+  std::string folder = cache_folder();
+  path_ = named ? named : folder.empty() ? "" : folder + "/tuning-" + name + ".txt";
+  if (!path_.empty()) read_choices(path_, choices_);
+}
+
+std::string Tuning::find(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  auto at = choices_.find(key);
+  return at == choices_.end() ? std::string() : at->second;
+}
+
+void Tuning::keep(const std::string& key, const std::string& choice) {
+  std::lock_guard lock(mutex_);
+  if (!choices_.emplace(key, choice).second || path_.empty()) return;
+  // Another process may have added its own choices since the file was read.
+  std::map<std::string, std::string> all;
+  read_choices(path_, all);
+  for (auto& [k, c] : choices_) all.emplace(k, c);
+  std::string text;
+  for (auto& [k, c] : all) text += k + " " + c + "\n";
+  write_atomically(path_, text);
+}
+
+}  // namespace ingot::cuda

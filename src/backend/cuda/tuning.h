@@ -1,0 +1,27 @@
+// The tuning file: which algorithm was fastest for a matrix product on this kind of GPU, so that every process makes the
+// same choice, and gets the same bits. <cache>/tuning-<architecture>-<library version>.txt, one line per product:
+// its key, then the algorithm in hexadecimal. INGOT_TUNE=0 takes the library's first suggestion instead of
+// measuring; INGOT_TUNING_FILE names another file.
+#pragma once
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace ingot::cuda {
+
+class Tuning {
+ public:
+  void open(const std::string& name);
+  /// The kept choice, or empty.
+  std::string find(const std::string& key);
+  /// Keeps a choice, in this process and in the file. The first choice for a key stays.
+  void keep(const std::string& key, const std::string& choice);
+  static bool wanted();
+
+ private:
+  std::mutex mutex_;
+  std::string path_;
+  std::map<std::string, std::string> choices_;
+};
+
+}  // namespace ingot::cuda

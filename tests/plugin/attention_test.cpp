@@ -1,0 +1,79 @@
+// cuDNN's attention graphs, planned for an H200 from its description, without a GPU. Engines are found and their code is
+// generated; only loading it needs the device, so an error about that, and no other, is expected here.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "backend/cuda/attention.h"
+#include "backend/cuda/dnn.h"
+#include "codegen/nvrtc.h"
+
+using namespace ingot;
+
+namespace {
+
+OperandSpec operand(const Dims& shape, const Dims& stride, DType t = bfloat16) {
+  OperandSpec o;
+  o.dtype = t;
+  o.shape = shape;
+  o.stride = stride;
+  return o;
+}
+
+/// q, k, v as the thirds of one [B, T, 3, H, D] projection, o as [B, T, H, D].
+cuda::AttentionProblem problem(bool backward, bool causal, int64_t B, int64_t H, int64_t T, int64_t D, DType t = bfloat16) {
+  cuda::AttentionProblem p;
+  p.backward = backward;
+  p.causal = causal;
+  p.scale = 0.125;
+  Dims shape{B, H, T, D}, packed{T * 3 * H * D, D, 3 * H * D, 1}, plain{T * H * D, D, H * D, 1};
+  OperandSpec q = operand(shape, packed, t), o = operand(shape, plain, t), lse = operand({B, H, T}, {H * T, T, 1}, float32);
+  if (backward)
+    p.operands = {q, q, q, q, q, q, o, o, lse};
+  else
+    p.operands = {o, lse, q, q, q};
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("attention graphs find an engine on an H200") {
+  if (std::string why = cuda::Dnn::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  // cuDNN opens the driver and NVRTC by name: both are in the process before it looks.
+  REQUIRE(dlopen(STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr);
+  if (!Nvrtc::get()) {
+    MESSAGE("skipped: " << Nvrtc::missing());
+    return;
+  }
+  std::ifstream in(H200_JSON);
+  std::stringstream text;
+  text << in.rdbuf();
+  REQUIRE(!text.str().empty());
+  for (bool backward : {false, true})
+    for (bool causal : {true, false})
+      for (auto [T, D] : {std::pair<int64_t, int64_t>{1024, 64}, {500, 128}}) {
+        CAPTURE(backward);
+        CAPTURE(causal);
+        CAPTURE(D);
+        std::string wrong = cuda::plan_attention_for(text.str(), problem(backward, causal, 4, 12, T, D));
+        MESSAGE(wrong);
+        bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos || wrong.find("cuLibraryLoad") != std::string::npos;
+        CHECK(planned);
+      }
+}
+
+TEST_CASE("what cuDNN does not take is said") {
+  std::string why;
+  CHECK(cuda::attention_fits(problem(false, true, 2, 2, 64, 64)));
+  CHECK_FALSE(cuda::attention_fits(problem(false, true, 2, 2, 64, 63), &why));
+  CHECK_FALSE(cuda::attention_fits(problem(false, true, 2, 2, 64, 64, float32), &why));
+  auto p = problem(false, true, 2, 2, 64, 64);
+  p.operands[3].shape[2] = 32;
+  CHECK_FALSE(cuda::attention_fits(p, &why));
+  CHECK(why.find("different lengths") != std::string::npos);
+}

@@ -1,0 +1,267 @@
+// A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that the plug-in calls, in one library.
+// Device memory is host memory; "compiling" keeps the text, "loading" builds it with the C++ compiler behind the emulator's
+// built-ins, launching runs the threads of each block as fibers. Work is done at once, except while a stream is captured: then
+// it is kept with its arguments, and done at each launch of the graph. Signatures are those of cuda.h and cublasLt.h, written
+// out, so that no CUDA header is needed.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/cuda_text.h"
+#include "emulator/cuda_state.h"
+#include "emulator/fibers.h"
+
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kOk = 0, kInvalid = 1, kNoMemory = 2;
+constexpr size_t kMemory = size_t{2} << 30;
+
+struct Graph {
+  std::vector<std::function<int()>> work;
+};
+struct Stream {
+  Graph* capturing = nullptr;
+};
+struct Function {
+  void (*run)(const void*) = nullptr;
+  void** state = nullptr;
+  size_t argument_bytes = 0;
+  bool fibers = false;
+};
+struct Program {
+  std::string source;
+};
+
+size_t used = 0;
+std::unordered_map<uint64_t, size_t> blocks;
+int launches = 0, graph_launches = 0, failures_left = -1;
+std::mutex mutex;  // kernels run one at a time
+
+int put(Stream* s, std::function<int()> work) {
+  if (!s || !s->capturing) return work();
+  s->capturing->work.push_back(std::move(work));
+  return kOk;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream s;
+  s << in.rdbuf();
+  return s.str();
+}
+
+int run_kernel(const Function& f, unsigned grid, unsigned threads, unsigned shared_bytes, const void* argument) {
+  std::lock_guard lock(mutex);
+  ++launches;
+  std::vector<uint64_t> shared(shared_bytes / 8 + 4, 0x7ff7ff7f7ff7ff7full);
+  IgEmuState state{};
+  state.dynamic_shared = reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(shared.data()) + 15) / 16 * 16);
+  state.block_dim = {threads, 1, 1};
+  state.grid_dim = {grid, 1, 1};
+  *f.state = &state;
+  try {
+    for (unsigned b = 0; b < grid; ++b) {
+      state.block = {b, 0, 0};
+      if (f.fibers)
+        ingot::test::run_fibers(threads, state, [&] { f.run(argument); });
+      else
+        for (unsigned t = 0; t < threads; ++t) {
+          state.thread.x = t;
+          f.run(argument);
+        }
+    }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "fake CUDA: %s\n", e.what());
+    return 700;
+  }
+  return kOk;
+}
+
+/// Builds the text of a module; the file is kept in the emulator's cache.
+void* build(const std::string& source) {
+  const char* named = std::getenv("INGOT_EMULATOR_CACHE");
+  std::string folder = named ? named : (fs::current_path() / "emulator_cache").string();
+  fs::create_directories(folder);
+  std::string all = "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
+  all += "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const IgParams<K>*)a); }\n"
+         "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return sizeof(IgParams<K>); }\n";
+  static const std::regex entry(R"re(extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\()re");
+  for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {
+    std::string name = (*i)[1];
+    all += "extern \"C\" void run_" + name + "(const void* a) { ig_emu_call(" + name + ", a); }\n";
+    all += "extern \"C\" unsigned long size_" + name + "() { return ig_emu_size(" + name + "); }\n";
+  }
+  std::string path = folder + "/fake" + std::to_string(std::hash<std::string>{}(all)) + ".so";
+  if (!fs::exists(path)) {
+    std::string part = path + "." + std::to_string(getpid());
+    std::ofstream(part + ".cpp") << all;
+    std::string command = "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " + part + ".cpp -o " + part;
+    if (std::system(command.c_str()) != 0) return nullptr;
+    fs::rename(part, path);
+    fs::remove(part + ".cpp");
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) std::fprintf(stderr, "fake CUDA: %s\n", dlerror());
+  return library;
+}
+
+struct Module {
+  void* library;
+  bool fibers;
+};
+
+}  // namespace
+
+int fake_cuda_put(void* stream, std::function<int()> work) { return put(static_cast<Stream*>(stream), std::move(work)); }
+
+extern "C" {
+
+// --- What tests ask ---
+int fake_cuda_launches() { return launches; }
+int fake_cuda_graph_launches() { return graph_launches; }
+size_t fake_cuda_used() { return used; }
+void fake_cuda_fail_after(int allocations) { failures_left = allocations; }
+
+// --- Driver ---
+int cuInit(unsigned) { return kOk; }
+int cuDriverGetVersion(int* v) { return *v = 13000, kOk; }
+int cuGetErrorName(int, const char** s) { return *s = "FAKE_ERROR", kOk; }
+int cuGetErrorString(int, const char** s) { return *s = "an error of the fake driver", kOk; }
+int cuDeviceGetCount(int* n) { return *n = 1, kOk; }
+int cuDeviceGet(int* d, int n) { return *d = n, kOk; }
+int cuDeviceGetName(char* text, int n, int) { return std::strncpy(text, "Fake GPU", static_cast<size_t>(n)), kOk; }
+int cuDeviceGetAttribute(int* v, int a, int) {
+  switch (a) {
+    case 75: *v = 9; break;         // compute capability
+    case 76: *v = 0; break;
+    case 16: *v = 4; break;         // multiprocessors: few, so that tests see grids that loop
+    case 13: *v = 1980000; break;   // clock
+    case 36: *v = 3201000; break;   // memory clock
+    case 37: *v = 6144; break;      // bus width
+    case 38: *v = 1 << 20; break;   // L2
+    case 97: *v = 232448; break;    // shared memory per block, opt-in
+    default: *v = 0;
+  }
+  return kOk;
+}
+int cuDeviceTotalMem_v2(size_t* n, int) { return *n = kMemory, kOk; }
+int cuDevicePrimaryCtxRetain(void** c, int) { return *c = reinterpret_cast<void*>(uintptr_t{16}), kOk; }
+static thread_local void* current = nullptr;
+int cuCtxSetCurrent(void* c) { return current = c, kOk; }
+int cuCtxGetCurrent(void** c) { return *c = current, kOk; }
+int cuMemGetInfo_v2(size_t* free, size_t* total) { return *free = kMemory - used, *total = kMemory, kOk; }
+int cuMemAlloc_v2(uint64_t* p, size_t n) {
+  if (!current) return 201;
+  if (failures_left == 0 || used + n > kMemory) return kNoMemory;
+  if (failures_left > 0) --failures_left;
+  void* m = std::aligned_alloc(512, (n + 511) / 512 * 512);
+  std::memset(m, 0x7f, n);
+  *p = reinterpret_cast<uint64_t>(m);
+  std::lock_guard lock(mutex);
+  blocks[*p] = n;
+  used += n;
+  return kOk;
+}
+int cuMemFree_v2(uint64_t p) {
+  std::lock_guard lock(mutex);
+  auto at = blocks.find(p);
+  if (at == blocks.end()) return kInvalid;
+  used -= at->second;
+  blocks.erase(at);
+  std::free(reinterpret_cast<void*>(p));
+  return kOk;
+}
+int cuMemHostAlloc(void** p, size_t n, unsigned) { return *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096), kOk; }
+int cuMemFreeHost(void* p) { return std::free(p), kOk; }
+static int copy(uint64_t to, uint64_t from, size_t n, Stream* s) {
+  return put(s, [=] { return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n), kOk; });
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) { return copy(to, reinterpret_cast<uint64_t>(from), n, s); }
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) { return copy(reinterpret_cast<uint64_t>(to), from, n, s); }
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, Stream* s) { return copy(to, from, n, s); }
+int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, Stream* s) {
+  return put(s, [=] { return std::memset(reinterpret_cast<void*>(p), v, n), kOk; });
+}
+int cuStreamCreate(Stream** s, unsigned) { return *s = new Stream, kOk; }
+int cuStreamSynchronize(Stream* s) { return s->capturing ? 900 : kOk; }
+int cuStreamQuery(Stream* s) { return s->capturing ? 900 : kOk; }
+int cuStreamWaitEvent(Stream*, void*, unsigned) { return kOk; }
+int cuStreamBeginCapture_v2(Stream* s, int) { return s->capturing = new Graph, kOk; }
+int cuStreamEndCapture(Stream* s, Graph** g) { return *g = s->capturing, s->capturing = nullptr, kOk; }
+int cuEventCreate(void** e, unsigned) { return *e = new int, kOk; }
+int cuEventDestroy_v2(void* e) { return delete static_cast<int*>(e), kOk; }
+int cuEventRecord(void*, Stream*) { return kOk; }
+int cuEventQuery(void*) { return kOk; }
+int cuEventSynchronize(void*) { return kOk; }
+int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.1f, kOk; }
+int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.1f, kOk; }
+int cuModuleLoadData(Module** m, const void* image) {
+  std::string source = static_cast<const char*>(image);
+  std::string own = source.substr(std::min(source.size(), ingot::cuda_prelude().size()));
+  bool fibers = own.find("__syncthreads") != std::string::npos || own.find("ig_shuffle") != std::string::npos ||
+                own.find("ig_from_lane0") != std::string::npos;
+  void* library = build(source);
+  if (!library) return 300;
+  *m = new Module{library, fibers};
+  return kOk;
+}
+int cuModuleGetFunction(Function** f, Module* m, const char* name) {
+  auto* made = new Function;
+  made->run = reinterpret_cast<void (*)(const void*)>(dlsym(m->library, ("run_" + std::string(name)).c_str()));
+  auto size = reinterpret_cast<unsigned long (*)()>(dlsym(m->library, ("size_" + std::string(name)).c_str()));
+  made->state = static_cast<void**>(dlsym(m->library, "ig_emu"));
+  if (!made->run || !size || !made->state) return 500;
+  made->argument_bytes = size();
+  made->fibers = m->fibers;
+  return *f = made, kOk;
+}
+int cuFuncSetAttribute(Function*, int, int v) { return v > 232448 ? kInvalid : kOk; }
+int cuFuncGetAttribute(int* v, int, Function*) { return *v = 0, kOk; }
+int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream* s,
+                   void** arguments, void**) {
+  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared > 232448) return kInvalid;
+  std::vector<char> argument(f->argument_bytes);
+  std::memcpy(argument.data(), arguments[0], argument.size());
+  return put(s, [=] { return run_kernel(*f, gx, bx, shared, argument.data()); });
+}
+int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) { return *e = new Graph(*g), kOk; }
+int cuGraphLaunch(Graph* g, Stream*) {
+  ++graph_launches;
+  for (auto& w : g->work)
+    if (int rc = w()) return rc;
+  return kOk;
+}
+int cuGraphUpload(Graph*, Stream*) { return kOk; }
+int cuGraphDestroy(Graph* g) { return delete g, kOk; }
+int cuGraphExecDestroy(Graph* g) { return delete g, kOk; }
+
+// --- NVRTC ---
+int nvrtcVersion(int* a, int* b) { return *a = 13, *b = 0, kOk; }
+int nvrtcCreateProgram(Program** p, const char* source, const char*, int, const char* const*, const char* const*) {
+  return *p = new Program{source}, kOk;
+}
+int nvrtcDestroyProgram(Program** p) { return delete *p, kOk; }
+int nvrtcCompileProgram(Program*, int, const char* const*) { return kOk; }
+int nvrtcGetCUBINSize(Program* p, size_t* n) { return *n = p->source.size() + 1, kOk; }
+int nvrtcGetCUBIN(Program* p, char* out) { return std::memcpy(out, p->source.c_str(), p->source.size() + 1), kOk; }
+int nvrtcGetPTXSize(Program* p, size_t* n) { return nvrtcGetCUBINSize(p, n); }
+int nvrtcGetPTX(Program* p, char* out) { return nvrtcGetCUBIN(p, out); }
+int nvrtcGetProgramLogSize(Program*, size_t* n) { return *n = 1, kOk; }
+int nvrtcGetProgramLog(Program*, char* out) { return *out = 0, kOk; }
+const char* nvrtcGetErrorString(int) { return "an error of the fake compiler"; }
+}

@@ -1,0 +1,134 @@
+// The kernels written by hand: compiled by NVRTC for sm_80 and sm_90 where there is one, run by the emulator, compared with
+// naive loops. The product's own strides reach the library's form by describe_matmul(), tested on the fake machine.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "backend/cuda/kernel_text.h"
+#include "codegen/nvrtc.h"
+#include "plugin/library_cases.h"
+#include "emulator/emulator.h"
+#include "runtime/backend.h"
+
+using namespace ingot;
+using namespace ingot::test;
+
+namespace {
+
+RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
+  CudaLaunch launch = k.launch;
+  for (size_t i = 0; i < m.blocks.size(); ++i) launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
+  std::vector<uint64_t> scratch(launch.scratch_bytes / 8 + 1, 0x7ff7ff7f7ff7ff7full);
+  RunStatus status;
+  Emulator::get().run(k.text, launch, {nullptr, nullptr, nullptr, &status, scratch.data(), nullptr});
+  return status;
+}
+
+struct Call {
+  LibrarySpec spec;
+  cuda::HandKernel kernel;
+};
+
+std::vector<Call> calls() {
+  std::vector<Call> all;
+  std::mt19937 gen(1);
+  auto add = [&](const LibrarySpec& s) {
+    all.push_back({s, s.op == LibOp::Matmul ? cuda::simple_matmul(s) : cuda::scatter_add(s, 2)});
+  };
+  for (int i = 0; i < 60; ++i) add(random_matmul(gen, false));
+  for (int i = 0; i < 40; ++i) add(random_scatter(gen, false));
+  for (int i = 0; i < 40; ++i) add(random_scatter(gen, true));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("products and scatters by hand-written kernels") {
+  std::vector<Call> all = calls();
+  for (const Call& c : all) Emulator::get().add(c.kernel.text);
+  Emulator::get().build();
+  for (size_t n = 0; n < all.size(); ++n) {
+    const LibrarySpec& s = all[n].spec;
+    CAPTURE(n);
+    CAPTURE(to_string(s));
+    CAPTURE(all[n].kernel.text.key);
+    int64_t extent = s.op == LibOp::ScatterAdd ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+    CallMemory got(s, 3, extent), want = got;
+    reference(s, want);
+    CHECK(run(all[n].kernel, got).code == 0);
+    CHECK(difference(s, got, want) == "");
+  }
+}
+
+TEST_CASE("an index out of range is reported and nothing is added for it") {
+  std::mt19937 gen(5);
+  for (bool rows : {false, true}) {
+    LibrarySpec s = random_scatter(gen, rows);
+    cuda::HandKernel k = cuda::scatter_add(s, 2);
+    int64_t extent = s.operands[0].shape[static_cast<int>(s.attr[0])];
+    CallMemory m(s, 3, extent);
+    const OperandSpec& index = s.operands[1];
+    if (index.dtype == DType::Int64)
+      static_cast<int64_t*>(m.at(1))[index.offset] = extent;
+    else
+      static_cast<int32_t*>(m.at(1))[index.offset] = static_cast<int32_t>(extent);
+    RunStatus status = run(k, m);
+    CHECK(status.code == RunStatus::IndexError);
+    CHECK(status.site == 7);
+    CHECK(status.value == extent);
+    CHECK(status.extent == extent);
+  }
+}
+
+TEST_CASE("the kernels around a run pass parameters and status") {
+  CudaText text = cuda::run_edges();
+  Emulator::get().add(text);
+  Emulator::get().build();
+  int64_t host[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}, block[12] = {}, runs = 0;
+  int64_t records[4][4] = {};
+  RunStatus status{2, 3, 4, 5};
+  for (int n = 0; n < 5; ++n) {
+    CudaLaunch launch;
+    launch.stages = {{1, 0}, {1, 0}};
+    auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
+    launch.words = {word(host), 4, 3, word(block + 8), word(block), word(&runs), word(records), 4};
+    CudaText begin = text, end = text;
+    status = {2, 3, 4, 5};
+    begin.stages.resize(1);
+    end.stages.erase(end.stages.begin());
+    CudaHeader header;
+    header.status = &status;
+    Emulator::get().run(begin, launch, header);
+    CHECK(block[0] == n + 1);
+    for (int i = 0; i < 4; ++i) CHECK(block[8 + i] == host[n % 3][i]);
+    CHECK(status.code == 0);
+    status = {1, n, 40, 50};
+    launch.stages.resize(1);
+    Emulator::get().run(end, launch, header);
+    CHECK(runs == n + 1);
+    CHECK(records[n % 4][0] == n + 1);
+    CHECK(records[n % 4][1] == (int64_t{n} << 32 | 1));
+    CHECK(records[n % 4][2] == 40);
+    CHECK(records[n % 4][3] == 50);
+  }
+}
+
+TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
+  const Nvrtc* nvrtc = Nvrtc::get();
+  if (!nvrtc) {
+    MESSAGE("skipped: " << Nvrtc::missing());
+    return;
+  }
+  std::map<std::string, CudaText> texts;
+  CudaText edges = cuda::run_edges();
+  texts.emplace(edges.key, edges);
+  for (const Call& c : calls()) texts.emplace(c.kernel.text.key, c.kernel.text);
+  std::string program = cuda_prelude();
+  int n = 0;
+  for (auto& [key, t] : texts) program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";
+  for (const char* arch : {"sm_80", "sm_90"}) {
+    NvrtcResult r = nvrtc->compile(program, arch);
+    INFO(r.log.substr(0, 3000));
+    CHECK(r.ok);
+  }
+}

@@ -1,0 +1,186 @@
+// See library_cases.h.
+#include "plugin/library_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "spec_interpreter.h"
+
+namespace ingot::test {
+namespace {
+
+int64_t pick(std::mt19937& gen, int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(gen() % static_cast<uint64_t>(hi - lo + 1)); }
+
+/// Strides of a tensor whose axes lie in this order in memory, the last fastest, with gaps.
+Dims strides_in_order(const Dims& shape, const std::vector<int>& order, std::mt19937& gen) {
+  Dims s = Dims::filled(shape.size(), 0);
+  int64_t step = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    s[order[k]] = step;
+    step = step * shape[order[k]] + (gen() % 4 == 0 ? pick(gen, 1, 5) : 0);
+  }
+  return s;
+}
+
+OperandSpec operand(DType t, const Dims& shape, std::mt19937& gen, bool shuffle) {
+  OperandSpec o;
+  o.dtype = t;
+  o.shape = shape;
+  std::vector<int> order(static_cast<size_t>(shape.size()));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  if (shuffle) std::shuffle(order.begin(), order.end(), gen);
+  o.stride = strides_in_order(shape, order, gen);
+  o.offset = gen() % 3 == 0 ? pick(gen, 0, 9) : 0;
+  return o;
+}
+
+int64_t span(const OperandSpec& o) {
+  int64_t last = o.offset;
+  for (int d = 0; d < o.shape.size(); ++d) last += (o.shape[d] - 1) * o.stride[d];
+  return last + 1;
+}
+
+void for_each(const Dims& shape, const std::function<void(const Dims&)>& f) {
+  Dims at = Dims::filled(shape.size(), 0);
+  for (int64_t n = shape.numel(); n > 0; --n) {
+    f(at);
+    for (int d = shape.size() - 1; d >= 0; --d) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+int64_t place(const OperandSpec& o, const Dims& at) {
+  int64_t p = o.offset;
+  for (int d = 0; d < at.size(); ++d) p += at[d] * o.stride[d];
+  return p;
+}
+
+double value(const OperandSpec& o, void* p, int64_t i) {
+  Element e = read_element(o.dtype, p, i);
+  return is_float(o.dtype) ? e.f : static_cast<double>(e.i);
+}
+
+void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  int r = o[0].shape.size();
+  for_each(o[0].shape, [&](const Dims& at) {
+    double sum = 0;
+    Dims a = at, b = at;
+    for (int64_t k = 0; k < o[1].shape[r - 1]; ++k) {
+      a[r - 1] = k;
+      b[r - 2] = k;
+      sum += value(o[1], m.at(1), place(o[1], a)) * value(o[2], m.at(2), place(o[2], b));
+    }
+    int64_t p = place(o[0], at);
+    if (spec.accumulate) sum += value(o[0], m.at(0), p);
+    if (spec.bias) sum += value(o[3], m.at(3), o[3].offset + at[r - 1] * o[3].stride[0]);
+    if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
+    if (spec.epilogue == Epilogue::GeluTanh) sum = 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    write_element(o[0].dtype, m.at(0), p, {sum, static_cast<int64_t>(sum)});
+  });
+}
+
+void scatter_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  auto axis = static_cast<int>(spec.attr[0]);
+  std::vector<double> sums(static_cast<size_t>(span(o[0])), 0.0);
+  for_each(o[2].shape, [&](const Dims& at) {
+    int64_t i = read_element(o[1].dtype, m.at(1), place(o[1], at)).i;
+    if (i < 0) i += o[0].shape[axis];
+    Dims to = at;
+    to[axis] = i;
+    sums[static_cast<size_t>(place(o[0], to))] += value(o[2], m.at(2), place(o[2], at));
+  });
+  for (size_t i = 0; i < sums.size(); ++i)
+    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {sums[i], static_cast<int64_t>(sums[i])});
+}
+
+}  // namespace
+
+CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
+  std::mt19937 gen(seed);
+  for (size_t i = 0; i < spec.operands.size(); ++i) {
+    const OperandSpec& o = spec.operands[i];
+    int64_t n = span(o);
+    bytes.push_back(static_cast<size_t>(n) * size_of(o.dtype));
+    blocks.emplace_back(bytes.back() / 8 + 2, 0);
+    for (int64_t k = 0; k < n; ++k) {
+      auto whole = static_cast<int64_t>(gen() % 7) - (o.dtype == DType::UInt8 ? 0 : 3);
+      if (extent && i == 1) whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
+      write_element(o.dtype, at(i), k, {static_cast<double>(gen() % 2001) / 1000 - 1, whole});
+    }
+  }
+}
+
+LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
+  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  LibrarySpec s;
+  s.op = LibOp::Matmul;
+  DType t = all[gen() % (library_types ? 4 : 9)], out = is_half(t) && gen() % 4 == 0 ? float32 : t;
+  int64_t M = pick(gen, 1, 33), N = pick(gen, 1, 33), K = pick(gen, 1, 33);
+  Dims a, b, o;
+  for (int64_t d = pick(gen, 0, 3); d > 0; --d) {
+    int64_t n = pick(gen, 1, 3);
+    a.push_back(n), b.push_back(n), o.push_back(n);
+  }
+  a.push_back(M), a.push_back(K), b.push_back(K), b.push_back(N), o.push_back(M), o.push_back(N);
+  bool shuffle = gen() % 2;
+  s.operands = {operand(out, o, gen, gen() % 8 == 0), operand(t, a, gen, shuffle), operand(t, b, gen, shuffle)};
+  if (gen() % 3 == 0)  // one b for the whole batch
+    for (int d = 0; d < b.size() - 2; ++d) s.operands[2].stride[d] = 0;
+  s.accumulate = gen() % 5 == 0;
+  if (is_float(t) && gen() % 3 == 0) {
+    s.bias = true;
+    s.operands.push_back(operand(out, Dims{N}, gen, false));
+    s.operands[3].stride = Dims{1};
+  }
+  if (is_float(t)) s.epilogue = static_cast<Epilogue>(gen() % 3);
+  return s;
+}
+
+LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
+  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  LibrarySpec s;
+  s.op = LibOp::ScatterAdd;
+  s.site = 7;
+  DType t = all[gen() % 9];
+  int rank = static_cast<int>(pick(gen, 1, 4)), axis = static_cast<int>(pick(gen, 0, rank - 1));
+  Dims shape, out;
+  for (int d = 0; d < rank; ++d) {
+    int64_t n = pick(gen, 1, 6), v = n;
+    if (d == axis) n = rows ? pick(gen, 33, 900) : pick(gen, 1, 40), v = gen() % 3 ? pick(gen, 1, 20) : pick(gen, 200, 1000);
+    shape.push_back(n);
+    out.push_back(v);
+  }
+  s.attr[0] = axis;
+  s.operands = {operand(t, out, gen, false), operand(gen() % 2 ? int64 : int32, shape, gen, false), operand(t, shape, gen, gen() % 2)};
+  s.operands[0].stride = row_major(out);
+  s.operands[0].offset = 0;
+  if (rows) {
+    s.operands[1].stride = Dims::filled(rank, 0);
+    s.operands[1].stride[axis] = pick(gen, 1, 2);
+  }
+  return s;
+}
+
+void reference(const LibrarySpec& spec, CallMemory& m) {
+  spec.op == LibOp::Matmul ? matmul_reference(spec, m) : scatter_reference(spec, m);
+}
+
+std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want) {
+  const OperandSpec& o = spec.operands[0];
+  double eps = o.dtype == bfloat16 ? 1.6e-2 : o.dtype == float16 ? 2e-3 : o.dtype == float32 ? 1e-5 : 1e-12;
+  for (int64_t i = 0, n = span(o); i < n; ++i) {
+    Element g = read_element(o.dtype, got.at(0), i), w = read_element(o.dtype, want.at(0), i);
+    bool same = is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
+    if (!same)
+      return "element " + std::to_string(i) + " of " + std::to_string(n) + ": got " + std::to_string(is_float(o.dtype) ? g.f : static_cast<double>(g.i)) +
+             ", want " + std::to_string(is_float(o.dtype) ? w.f : static_cast<double>(w.i));
+  }
+  return {};
+}
+
+}  // namespace ingot::test

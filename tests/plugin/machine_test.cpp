@@ -1,0 +1,147 @@
+// The whole plug-in on a fake CUDA machine: memory, copies, products through the library's interface, runs, capture and replay,
+// device errors. What only a GPU shows (speed, real asynchrony, the libraries themselves) is tested there.
+#include <doctest/doctest.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "plugin/library_cases.h"
+#include "ingot/ingot.h"
+#include "ingot/optim.h"
+#include "runtime/backend.h"
+
+using namespace ingot;
+using namespace ingot::test;
+
+namespace {
+
+struct Machine {
+  Machine() {
+    setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
+    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"}) setenv(name, FAKE_CUDA, 1);
+    cache = std::filesystem::current_path() / "fake_cache";
+    std::filesystem::remove_all(cache);
+    setenv("INGOT_CACHE_DIR", cache.c_str(), 1);
+    void* fake = dlopen(FAKE_CUDA, RTLD_NOW);
+    launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_launches"));
+    graph_launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_graph_launches"));
+    matmuls = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_matmuls"));
+    used = reinterpret_cast<size_t (*)()>(dlsym(fake, "fake_cuda_used"));
+  }
+  std::filesystem::path cache;
+  int (*launches)();
+  int (*graph_launches)();
+  int (*matmuls)();
+  size_t (*used)();
+};
+Machine machine;
+
+Backend& gpu() {
+  Backend* b = backend_for(DeviceType::CUDA);
+  REQUIRE_MESSAGE(b, missing_reason(DeviceType::CUDA));
+  return *b;
+}
+
+}  // namespace
+
+TEST_CASE("memory comes back and copies arrive") {
+  Backend& b = gpu();
+  CHECK(b.device_count() == 1);
+  CHECK(b.rates(0).memory_gbs > 4000);
+  CHECK(b.free_memory(0) > (size_t{1} << 30));
+  for (size_t n : {size_t{1}, size_t{1000}, size_t{1} << 20, (size_t{3} << 20) + 5, size_t{40} << 20}) {
+    std::vector<char> in(n), out(n, 0);
+    for (size_t i = 0; i < n; ++i) in[i] = static_cast<char>(i * 7 + n);
+    void *p = b.allocate(0, n), *q = b.allocate(0, n);
+    CHECK(reinterpret_cast<uintptr_t>(p) % 256 == 0);
+    b.copy_from_host(0, p, in.data(), n);
+    b.copy_on_device(0, q, p, n);
+    b.copy_to_host(0, out.data(), q, n);
+    CHECK(in == out);
+    b.deallocate(0, p, n);
+    CHECK(b.allocate(0, n) == p);
+    b.deallocate(0, p, n);
+    b.deallocate(0, q, n);
+  }
+  CHECK(b.allocate(0, size_t{1} << 40) == nullptr);
+  b.synchronize(0);
+}
+
+TEST_CASE("products and scatters through the backend") {
+  Backend& b = gpu();
+  std::mt19937 gen(2);
+  int before = machine.matmuls(), library = 0;
+  for (int n = 0; n < 150; ++n) {
+    LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
+    CAPTURE(n);
+    CAPTURE(to_string(s));
+    REQUIRE(b.supports(s));
+    int64_t extent = s.op == LibOp::ScatterAdd ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+    CallMemory got(s, 3, extent), want = got;
+    reference(s, want);
+    auto exe = b.prepare(0, s);
+    std::vector<void*> buffers;
+    for (size_t i = 0; i < s.operands.size(); ++i) {
+      buffers.push_back(b.allocate(0, got.bytes[i]));
+      b.copy_from_host(0, buffers[i], got.at(i), got.bytes[i]);
+    }
+    void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
+    RunArgs args;
+    RunStatus status;
+    args.status = &status;
+    b.launch(0, *exe, buffers.data(), scratch, args);
+    b.copy_to_host(0, got.at(0), buffers[0], got.bytes[0]);
+    CHECK(status.code == 0);
+    CHECK(difference(s, got, want) == "");
+    for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], got.bytes[i]);
+    if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
+    library += machine.matmuls() > before;
+    before = machine.matmuls();
+  }
+  CHECK(library > 80);
+  CHECK(!std::filesystem::is_empty(machine.cache));
+}
+
+namespace {
+
+std::vector<double> train(const Device& device, int steps) {
+  manual_seed(3);
+  Tensor w = (arange(0, 12).to(float32) / 10.0).reshape({4, 3}).to(device).requires_grad_();
+  Tensor b = zeros({3}, device).requires_grad_();
+  optim::Adam opt({w, b}, {.lr = 0.05});
+  std::vector<double> losses;
+  for (int i = 0; i < steps; ++i) {
+    Tensor x = (arange(0, 20).to(float32).reshape({5, 4}) * (0.01 * (1 + i % 3))).to(device);
+    Tensor y = (x.matmul(w) + b).tanh();
+    Tensor loss = ((y - 0.3) * (y - 0.3)).mean();
+    opt.zero_grad();
+    loss.backward();
+    opt.set_lr(0.05 / (1 + i));
+    opt.step();
+    losses.push_back(loss.item());
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("a training loop: captured, replayed, the CPU's numbers") {
+  int graphs = machine.graph_launches();
+  std::vector<double> cpu = train(Device("cpu"), 12), cuda = train(Device("cuda"), 12);
+  for (size_t i = 0; i < cpu.size(); ++i) CHECK(cuda[i] == doctest::Approx(cpu[i]).epsilon(1e-4));
+  CHECK(machine.graph_launches() - graphs >= 9);
+}
+
+TEST_CASE("an index error is raised at the next synchronisation, and the next run is well") {
+  Device d("cuda");
+  Tensor table = arange(0, 12).to(float32).reshape({6, 2}).to(d);
+  auto pick = [&](std::vector<int64_t> at) {
+    Tensor index = from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d);
+    return table.index_select(0, index).sum();
+  };
+  CHECK(pick({1, 2, 5}).item() == 2 + 3 + 4 + 5 + 10 + 11);
+  CHECK_THROWS_AS(pick({1, 2, 6}).item(), Error);
+  CHECK(pick({0, 0, 1}).item() == 1 + 1 + 5);
+}

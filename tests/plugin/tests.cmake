@@ -1,0 +1,26 @@
+# The CUDA plug-in without a GPU: its kernels on the emulator, and the whole of it on a fake CUDA machine.
+if(TARGET ingot_cuda)
+  set(cuda_tests ${CMAKE_CURRENT_LIST_DIR})
+  set(cuda_emulator ${CMAKE_CURRENT_LIST_DIR}/../emulator)
+  add_library(fake_cuda MODULE ${cuda_tests}/fake_cuda.cpp ${cuda_tests}/fake_blaslt.cpp ${cuda_emulator}/fibers.cpp)
+  target_include_directories(fake_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_compile_definitions(fake_cuda PRIVATE INGOT_EMULATOR_DIR="${cuda_emulator}")
+  target_link_libraries(fake_cuda PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})
+
+  ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp
+    LIBS ingot_test_emulator ingot_cuda_objects)
+  foreach(name IN ITEMS plugin machine)
+    ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp LIBS ingot_test_emulator)
+    target_compile_definitions(test_cuda_${name} PRIVATE
+      FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")
+    add_dependencies(test_cuda_${name} fake_cuda ingot_cuda)
+  endforeach()
+  if(INGOT_CUDNN_INCLUDE)
+    ingot_test(cuda_attention SOURCES ${cuda_tests}/attention_test.cpp LIBS ingot_cuda_objects)
+    add_library(stub_driver MODULE ${cuda_tests}/stub_driver.cpp)
+    target_link_options(stub_driver PRIVATE -Wl,-soname,libcuda.so.1)
+    target_compile_definitions(test_cuda_attention PRIVATE
+      H200_JSON="${cuda_tests}/../data/h200.json" STUB_DRIVER="$<TARGET_FILE:stub_driver>")
+    add_dependencies(test_cuda_attention stub_driver)
+  endif()
+endif()
