@@ -8,10 +8,11 @@
 namespace bench {
 
 struct Work {
-  std::function<void()> run;  // one iteration; its results must be computed when it returns
+  std::function<void()> run = {};  // one iteration; its results must be computed when it returns
   double flops = 0;           // floating-point operations of one iteration
   double bytes = 0;           // the least traffic a perfectly fused kernel would need
   std::string note = {};
+  int nodes = 0;              // of the graph, where the time per node is of interest
 };
 
 struct Case {

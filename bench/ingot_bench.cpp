@@ -96,12 +96,14 @@ void print(const Case& c, const Work& work, const Result& r, const Options& o) {
     std::printf("%-36s %11.4f ms", c.name.c_str(), r.median * 1e3);
     if (work.flops > 0) std::printf("  %8.1f GFLOP/s", work.flops / r.median / 1e9);
     if (work.bytes > 0) std::printf("  %8.1f GB/s", work.bytes / r.median / 1e9);
+    if (work.nodes > 0) std::printf("  %8.0f ns a node", r.median / work.nodes * 1e9);
     std::printf("\n");
   } else {
     std::printf(R"({"peer": "ingot", "threads": %d, "case": "%s", "ms": %.5f, "min_ms": %.5f, "iters": %ld, "other_cpu": %.2f)",
                 o.threads, c.name.c_str(), r.median * 1e3, r.least * 1e3, r.iterations, r.others);
     if (work.flops > 0) std::printf(R"(, "gflops": %.2f)", work.flops / r.median / 1e9);
     if (work.bytes > 0) std::printf(R"(, "gbs": %.2f)", work.bytes / r.median / 1e9);
+    if (work.nodes > 0) std::printf(R"(, "ns_per_node": %.1f)", r.median / work.nodes * 1e9);
     if (!work.note.empty()) std::printf(R"(, "note": "%s")", work.note.c_str());
     std::printf("}\n");
   }

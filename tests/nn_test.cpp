@@ -292,3 +292,36 @@ TEST_CASE("GPT: names, count, a causal forward, and it learns") {
   CHECK(contains(message([&] { gpt(ones({1, 9}, int64)); }, ErrorKind::Shape), "at most 8"));
   CHECK(contains(message([&] { models::GPT({.heads = 5}); }, ErrorKind::Value), "multiple"));
 }
+
+TEST_CASE("Autocast: products in 16 bits, softmax, norms and losses in float32, parameters untouched") {
+  manual_seed(2);
+  Net net;
+  Tensor x = randn({6, 4}), target = randint(0, 3, {6});
+  Tensor exact = net(x).detach();
+  Tensor loss;
+  {
+    amp::Autocast scope(bfloat16);
+    CHECK(amp::is_autocast_enabled());
+    Tensor y = net(x);
+    CHECK(y.dtype() == bfloat16);
+    CHECK(matmul(x, x.t()).dtype() == bfloat16);
+    CHECK(softmax(y, -1).dtype() == float32);
+    CHECK(layer_norm(y, {3}).dtype() == float32);
+    CHECK(scaled_dot_product_attention(x, x, x).dtype() == bfloat16);
+    CHECK((x * x).dtype() == float32);
+    CHECK(matmul(x.to(float64), x.t().to(float64)).dtype() == float64);
+    {
+      amp::Autocast off(bfloat16, false);
+      CHECK(net(x).dtype() == float32);
+    }
+    loss = cross_entropy(y, target);
+    CHECK(loss.dtype() == float32);
+    CHECK(largest(y.to(float32).detach() - exact) < 0.02);
+  }
+  CHECK_FALSE(amp::is_autocast_enabled());
+  CHECK(net(x).dtype() == float32);
+  loss.backward();
+  CHECK(net.fc1.weight().grad().dtype() == float32);
+  CHECK(largest(net.fc1.weight().grad()) > 0);
+  CHECK(contains(message([&] { amp::Autocast scope(float32); }, ErrorKind::DType), "bfloat16"));
+}

@@ -1,4 +1,5 @@
-// Training in 16-bit floats: the loss is scaled up so that small gradients survive; a step whose gradients overflow is
+// Training in 16-bit floats. Autocast has matrix products computed in a 16-bit type while parameters stay float32; with float16,
+// GradScaler keeps small gradients alive: the loss is scaled up so that small gradients survive; a step whose gradients overflow is
 // skipped and the scale lowered. Scale and verdict stay on the device: no step waits for the host.
 #pragma once
 #include <memory>
@@ -7,6 +8,25 @@
 #include "ingot/optim.h"
 
 namespace ingot::amp {
+
+/// While one lives, on this thread: matmul, linear and attention cast float32 operands to `dtype` and answer in it; softmax,
+/// norms and losses compute and answer in float32; everything else takes what it is given. Parameters are not changed.
+///   { amp::Autocast scope(bfloat16); loss = cross_entropy(model(x), target); }
+///   loss.backward();
+/// With enabled = false it lifts an outer one. Throws Error(DType) unless the type is bfloat16 or float16.
+class Autocast {
+ public:
+  explicit Autocast(DType dtype = bfloat16, bool enabled = true, SourceLoc loc = SourceLoc::current());
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  DType previous_type_;
+  bool previous_on_;
+};
+/// Is one open on this thread?
+bool is_autocast_enabled();
 
 struct GradScalerOptions {
   double init_scale = 65536;

@@ -107,7 +107,10 @@ Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
 
 Tensor Tensor::grad(SourceLoc loc) const {
   Node* n = ingot::node_of(*this, "grad", loc);
-  if (cell_->meta) return cell_->meta->grad ? Tensor::adopt(CellRef(cell_->meta->grad).leak()) : Tensor();
+  if (cell_->meta) {
+    std::lock_guard lock(autograd::grad_mutex(*cell_->meta));
+    return cell_->meta->grad ? Tensor::adopt(CellRef(cell_->meta->grad).leak()) : Tensor();
+  }
   if (autograd::HookEntry* kept = autograd::retained_entry(n))
     return kept->retained ? Tensor::adopt(CellRef(kept->retained).leak()) : Tensor();
   if (n->requires_grad)
@@ -130,6 +133,7 @@ void Tensor::set_grad(const Tensor& gradient, SourceLoc loc) const {
                   "the gradient is " + describe(*g) + ", but the tensor is " + describe(*n), user_loc(loc),
                   "pass a gradient of the same shape, type and device");
   }
+  std::lock_guard lock(autograd::grad_mutex(*cell_->meta));
   cell_->meta->grad = gradient.defined() ? CellRef(gradient.cell()) : CellRef();
 }
 

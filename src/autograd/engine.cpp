@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "autograd/hooks.h"
+#include "autograd/leaves.h"
 #include "autograd/lift.h"
 #include "autograd/node_map.h"
 #include "autograd/rules.h"
@@ -159,6 +160,7 @@ class Walk {
   }
 
   static void accumulate(LeafMeta& leaf, const Tensor& grad) {
+    std::lock_guard lock(grad_mutex(leaf));
     if (!leaf.grad) leaf.grad = make_cell(NodeRef(node_of(grad)));
     else leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
   }

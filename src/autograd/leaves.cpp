@@ -12,6 +12,12 @@ void rebind_leaf(Cell& cell, NodeRef value) {
   cell.rebind(std::move(value));
 }
 
+// A few mutexes for all leaves: one per leaf would cost more than the rare wait.
+std::mutex& grad_mutex(const LeafMeta& leaf) {
+  static std::mutex mutexes[16];
+  return mutexes[reinterpret_cast<uintptr_t>(&leaf) / 64 % 16];
+}
+
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc) {
   if (!on && !cell.meta) return;
   if (!cell.meta) cell.meta = Ref<LeafMeta>(new LeafMeta);

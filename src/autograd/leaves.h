@@ -1,6 +1,8 @@
 // Leaves: tensors whose gradient is kept. The LeafMeta belongs to the cell; the node the cell names carries it too, so
 // that a walk finds it.
 #pragma once
+#include <mutex>
+
 #include "graph/cell.h"
 #include "ingot/source.h"
 
@@ -11,5 +13,8 @@ namespace ingot::autograd {
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc);
 /// Gives a leaf another value (an update): the new node carries the leaf's meta, and no history.
 void rebind_leaf(Cell& cell, NodeRef value);
+
+/// Guards the gradient of a leaf, to which several threads may add. Never held while anything is run.
+std::mutex& grad_mutex(const LeafMeta& leaf);
 
 }  // namespace ingot::autograd

@@ -200,21 +200,39 @@ void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
   for (const NodeRef& n : done) drop_inputs(n.get());
 }
 
-// Assigned values keep what they were; everything else of this run names the error when it is used.
+// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or read an
+// assignment that did not happen. The assigned values are the old ones, and good.
+std::vector<bool> doubtful(const Trace& t) {
+  std::unordered_map<const Node*, size_t> number;
+  std::vector<bool> bad(t.nodes.size());
+  for (size_t i = 0; i < t.nodes.size(); ++i) {
+    const Node* n = t.nodes[i];
+    number[n] = i;
+    if (n->op == Op::Assign) continue;
+    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd;
+    for (Node* in : n->inputs()) {
+      auto it = number.find(in);
+      bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));
+    }
+  }
+  return bad;
+}
+
+// Assigned values keep what they were, values that had no part in the failure are there, and the others name the error
+// when they are used.
 [[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, const RunStatus& status) {
   Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
   Error error = index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
   auto message = std::make_shared<const std::string>(error.what());
+  std::vector<bool> bad = doubtful(t);
+  for (size_t i = 0; i < bad.size(); ++i)
+    if (bad[i]) t.nodes[i]->extra().error = message;
   std::vector<NodeRef> done;
   for (size_t i = 0; i < out.size(); ++i) {
     Node* n = t.nodes[p.outputs[i].node];
-    if (p.outputs[i].assign) {
-      become_leaf(n, out[i]);
-      done.emplace_back(n);
-    } else {
-      n->extra().error = message;
-      n->recorder->unlink(n);
-    }
+    if (bad[p.outputs[i].node]) continue;
+    become_leaf(n, out[i]);
+    done.emplace_back(n);
   }
   for (const NodeRef& n : done) drop_inputs(n.get());
   throw error;

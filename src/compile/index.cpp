@@ -184,7 +184,9 @@ Fitting through(const Graph& g, int v, const Space& s, Index& idx, std::vector<L
         idx[d].off -= e.d0[d];
         int64_t lo, hi;
         range_of(s, idx[d], lo, hi);
-        if (lo < 0 || hi >= from[d]) limits.push_back({idx[d], from[d]});
+        if (lo >= 0 && hi < from[d]) continue;
+        if (idx[d].c[kIndirect]) return {Fit::Fail, -1, 0, v};  // a bound is over axes, not over gathered indices
+        limits.push_back({idx[d], from[d]});
       }
       return {};
     }

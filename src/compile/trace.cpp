@@ -163,7 +163,7 @@ class Tracer {
   }
 
   void find_survivors() {
-    auto pending = [](Node* n) { return !n->computed.load(std::memory_order_acquire); };
+    auto pending = [&](Node* n) { return n->mark < t_.nodes.size() && t_.nodes[n->mark] == n; };
     std::vector<uint32_t> uses(t_.nodes.size(), 0);  // references from traced nodes
     std::vector<bool> held(t_.nodes.size(), false);  // some of them from nodes that live on
     for (Node* n : t_.nodes)

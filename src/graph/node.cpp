@@ -75,6 +75,11 @@ void destroy(Node* n) {
 
 Node* new_node() { return new (slab<Node>().take()) Node; }
 
+[[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
+  throw Error(ErrorKind::State, info(op).name,
+              "its operand " + describe(n) + " was not computed because an earlier run failed: " + *n.ext->error, loc);
+}
+
 bool differentiable(Op op, DType result) {
   return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random && op != Op::Uniform;
 }
@@ -113,6 +118,8 @@ NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, c
 }
 
 NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc) {
+  for (Node* i : inputs)
+    if (i->ext && i->ext->error) throw_failed(op, *i, loc);
   Inferred r = infer(op, inputs, attrs, loc);
   bool needs_grad = false;
   if (grad_mode && differentiable(op, r.dtype))

@@ -1,4 +1,5 @@
 // Losses. Cross entropy is logsumexp minus the logit of the label, so that no [N, C] value is kept but the input.
+#include "ops/autocast.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -68,7 +69,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   Tensor loss = lse - picked;
   if (o.label_smoothing > 0)
     loss = loss * (1.0 - o.label_smoothing) + (lse - x.mean(d)) * o.label_smoothing;
-  return reduce(where(valid, loss, 0.0), valid, how).to(t);
+  return reduce(where(valid, loss, 0.0), valid, how).to(raised(t));
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o, SourceLoc place) {
@@ -82,7 +83,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOpt
   Tensor valid = target != o.ignore_index;
   Tensor label = where(valid, target, 0);
   Tensor picked = gather(input.to(wide(t)), d, label.unsqueeze(d)).squeeze(d);
-  return reduce(where(valid, -picked, 0.0), valid, how).to(t);
+  return reduce(where(valid, -picked, 0.0), valid, how).to(raised(t));
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction, SourceLoc place) {
@@ -100,7 +101,7 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view redu
          "convert with .to(float32)");
   Tensor diff = input.to(wide(t)) - target.to(wide(t));
   Tensor sq = diff * diff;
-  return (how == Reduction::None ? sq : how == Reduction::Sum ? sq.sum() : sq.mean()).to(t);
+  return (how == Reduction::None ? sq : how == Reduction::Sum ? sq.sum() : sq.mean()).to(raised(t));
 }
 
 }  // namespace ingot

@@ -1,5 +1,6 @@
 // matmul: PyTorch's cases brought to the one primitive, [batch..., M, K] x [batch..., K, N] with equal batches. A
 // batch of matrices times one matrix is one product of M * batch rows.
+#include "ops/autocast.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -39,6 +40,10 @@ void check(const Node* a, const Node* b, const SourceLoc& loc) {
 
 Tensor matmul(const Tensor& ta, const Tensor& tb, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  if (autocasting()) {
+    const Tensor la = lowered(ta), lb = lowered(tb);
+    if (la.cell() != ta.cell() || lb.cell() != tb.cell()) return matmul(la, lb, loc);
+  }
   NodeRef a = node_of(ta, "matmul", loc), b = node_of(tb, "matmul", loc);
   check(a.get(), b.get(), loc);
   bool a_vector = a->rank() == 1, b_vector = b->rank() == 1;
@@ -86,7 +91,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
              describe(bias),
          loc);
   Tensor y = matmul(x, weight.t(), loc);
-  return bias.defined() ? y + bias : y;
+  return bias.defined() ? y + lowered(bias) : y;
 }
 
 }  // namespace ingot

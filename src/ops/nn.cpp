@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ingot/amp.h"
+#include "ops/autocast.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -48,7 +50,7 @@ Tensor softplus(const Tensor& x, double beta, SourceLoc place) {
   Node* n = floating(x, "softplus", loc);
   Tensor f = x.to(wide(n->dtype)), scaled = f * beta;
   Tensor bent = log1p(exp(minimum(scaled, 20.0))) / beta;
-  return where(scaled > 20.0, f, bent).to(n->dtype);
+  return where(scaled > 20.0, f, bent).to(raised(n->dtype));
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope, SourceLoc place) {
@@ -68,7 +70,7 @@ Tensor softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   if (n->numel() == 0) return tensor_of(NodeRef(n));
   Tensor f = x.to(wide(n->dtype));
   Tensor e = exp(f - f.amax(d, true).detach());
-  return (e / e.sum(d, true)).to(n->dtype);
+  return (e / e.sum(d, true)).to(raised(n->dtype));
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
@@ -79,7 +81,7 @@ Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   if (n->numel() == 0) return tensor_of(NodeRef(n));
   Tensor f = x.to(wide(n->dtype));
   Tensor shifted = f - f.amax(d, true).detach();
-  return (shifted - log(exp(shifted).sum(d, true))).to(n->dtype);
+  return (shifted - log(exp(shifted).sum(d, true))).to(raised(n->dtype));
 }
 
 // ---- Norms
@@ -119,7 +121,7 @@ Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& w
   Tensor y = centred * rsqrt((centred * centred).mean(axes, true) + eps);
   if (weight.defined()) y = y * weight.to(w);
   if (bias.defined()) y = y + bias.to(w);
-  return y.to(t);
+  return y.to(raised(t));
 }
 
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps,
@@ -134,7 +136,7 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
   Tensor f = x.to(w);
   Tensor y = f * rsqrt((f * f).mean(axes, true) + e);
   if (weight.defined()) y = y * weight.to(w);
-  return y.to(t);
+  return y.to(raised(t));
 }
 
 // ---- Dropout
@@ -169,6 +171,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (options.is_causal && options.mask.defined())
     fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc, "put the causal part into the mask");
   double scale = options.scale ? *options.scale : 1.0 / std::sqrt(static_cast<double>(q->shape.back()));
+  if (autocasting()) {
+    const Tensor lower[3] = {lowered(query), lowered(key), lowered(value)};
+    amp::Autocast off(bfloat16, false);
+    return scaled_dot_product_attention(lower[0], lower[1], lower[2], options, loc);
+  }
   double never = -std::numeric_limits<double>::infinity();
   Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
   if (options.is_causal) {

@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/autocast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/common.cpp
   ${CMAKE_CURRENT_LIST_DIR}/creation.cpp
   ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp

@@ -1,6 +1,7 @@
 // Tensor's own: what it is, how its value gets to the host, and its methods, each the function of ops.h of that name.
 #include "ingot/tensor.h"
 
+#include "base/convert.h"
 #include "graph/leaf.h"
 #include "ingot/runtime.h"
 #include "ops/common.h"
@@ -63,7 +64,17 @@ void Tensor::copy_to(void* dst, SourceLoc where) const {
   copy_to_host(dst, *n->storage, n->bytes());
   check_runs(n->device, true);
 }
-void Tensor::copy_to(void* dst, DType as, SourceLoc loc) const { to(as, loc).copy_to(dst, loc); }
+// Converted here rather than by a cast: reading a value must not cost a plan.
+void Tensor::copy_to(void* dst, DType as, SourceLoc where) const {
+  SourceLoc loc = user_loc(where);
+  Node* n = node_of(*this, "copy_to", loc);
+  if (n->dtype == as || n->bytes() == 0) return copy_to(dst, loc);
+  if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
+  std::vector<char> own(n->bytes());
+  DType from = n->dtype;
+  copy_to(own.data(), loc);
+  convert_elements(dst, as, own.data(), from, own.size() / size_of(from));
+}
 
 Scalar Tensor::scalar_value(SourceLoc where) const {
   SourceLoc loc = user_loc(where);

@@ -287,3 +287,25 @@ TEST_CASE("an error inside a composed function names the caller's line") {
       "[where] cannot broadcast bool[4] on cpu with float32[2, 3] on cpu: dim -1 is 4 in the first and 3 in the second",
       "sizes must be equal or 1, counted from the last dim");
 }
+
+TEST_CASE("a bad index found while running") {
+  Tensor table = rand({5, 3}), p = tensor({1.0, 2.0}), bad;
+  Tensor kept = table * 2;
+  bad = embedding(table, tensor({1, 7})); int line = __LINE__;
+  p += bad[{0, 0}];
+  std::string first;
+  try {
+    bad.eval_();
+  } catch (const Error& e) {
+    first = e.what();
+    CHECK(e.kind() == ErrorKind::Index);
+  }
+  CHECK(first == "[gather] index 7 is out of range for a dimension of size 5\n  at " + std::string(__FILE__) + ":" +
+                     std::to_string(line) + "\n  fix: indices must lie in [-5, 5)");
+  // What had no part in it is there; what was assigned is what it was; the bad value says why it is missing.
+  CHECK(kept.sum().item() == doctest::Approx(2 * table.sum().item()));
+  CHECK(p.to_vector<float>() == std::vector<float>{1, 2});
+  CHECK_THROWS_AS(bad.eval_(), Error);
+  CHECK_THROWS_AS(bad + 1, Error);
+  CHECK(embedding(table, tensor({1, 4})).sum().item() > 0);
+}
