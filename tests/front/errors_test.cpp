@@ -288,6 +288,41 @@ TEST_CASE("an error inside a composed function names the caller's line") {
       "sizes must be equal or 1, counted from the last dim");
 }
 
+constexpr uint32_t kLineInForward = __LINE__ + 6;
+struct Net : nn::Module {
+  nn::Linear fc1 = add("fc1", nn::Linear(4, 8));
+  nn::Linear fc2 = add("fc2", nn::Linear(9, 2));
+  Tensor forward(Tensor x) override {
+    Tensor hidden = relu(fc1(x));
+    return fc2(hidden);  // 8 features, not 9
+  }
+};
+
+TEST_CASE("layers") {
+  nn::Linear fc(4, 5);
+  fc.weight().set_name("head.weight");
+  Net net;
+  nn::Sequential seq(nn::Linear(3, 8), nn::ReLU(), nn::Linear(7, 2));
+  Tensor x = zeros({2, 3});
+  MISTAKE(fc(x)).says(ErrorKind::Shape,
+                      "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu against weight "
+                      "float32[5, 4] on cpu (head.weight)",
+                      "the layer wants inputs of 4 features");
+  MISTAKE(seq(x)).says(ErrorKind::Shape,
+                       "[linear] the input's last size must be the weight's second: float32[2, 8] on cpu against weight "
+                       "float32[2, 7] on cpu (2.weight)",
+                       "the layer wants inputs of 7 features");
+  // In a module of the user's own the mistake is at the line in its forward().
+  try {
+    net(zeros({2, 4}));
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(std::string(e.what()).find("(fc2.weight)") != std::string::npos);
+    CHECK(std::string(e.where().file).find("errors_test.cpp") != std::string::npos);
+    CHECK(e.where().line == kLineInForward);
+  }
+}
+
 TEST_CASE("a bad index found while running") {
   Tensor table = rand({5, 3}), p = tensor({1.0, 2.0}), bad;
   Tensor kept = table * 2;
