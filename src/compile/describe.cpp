@@ -96,6 +96,15 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
                        : s.parts[0].is_row() ? "row" : s.parts[0].has_reduce() ? "reduce" : "map";
     out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
                   human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(), s.label.substr(0, 200).c_str());
+    if (memory) {
+      out += "       buffers:";
+      for (size_t b = 0; b < s.buffers.size() && b < 24; ++b) {
+        const Binding& w = s.buffers[b];
+        const char* where = w.place == Binding::Arena ? "arena+" : w.place == Binding::Leaf ? "input " : "output ";
+        out += format(" v%d@%s%zu", s.vals[b], where, w.place == Binding::Arena ? w.offset : static_cast<size_t>(w.index));
+      }
+      out += "\n";
+    }
     if (kernels)
       for (const KernelSpec& k : s.parts) out += to_string(k) + "\n";
     read += s.bytes_read;

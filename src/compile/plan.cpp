@@ -189,7 +189,9 @@ class Planner {
   int source_of_place(const Work& w, int out, int step, const std::vector<char>& taken) const {
     const Val& o = val(out);
     auto ends_here = [&](int v) {
-      if (last_[v] != step || taken[v] || val(v).output) return false;
+      if (last_[v] != step || first_[v] == step || taken[v] || val(v).output) {
+        if (!(val(v).op == Op::Leaf && last_[v] == step && !taken[v])) return false;
+      }
       if (val(v).op == Op::Leaf) return val(v).slot >= 0 && o_.donated[val(v).slot] && val(v).bytes() == o.bytes();
       return !o.output;  // a temporary's place is no place for what survives
     };
