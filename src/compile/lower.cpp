@@ -183,6 +183,8 @@ class Lowerer {
       }
       std::vector<Limit> own;
       check(through(g_, u, s_, idx, own), user, u);
+      for (const Limit& l : own)
+        if (l.at.c[kIndirect]) throw NoFit{user, u};  // whether it is padding would depend on an index value
       if (val.op == Op::Pad && !own.empty()) {
         limits.insert(limits.end(), own.begin(), own.end());
         pads.push_back({own, val.imm_f, val.dtype});
