@@ -36,6 +36,19 @@ Tensor extreme_back(const RuleCall& c) {
   return hit * (c.g / reduced(Op::Sum, hit, c.n.mask));
 }
 
+// One element picked along the axis (a label's logit): the gradient is g where the position is the index, and fuses
+// with what surrounds it.
+Tensor picked_back(const RuleCall& c) {
+  const Dims& shape = c.input(0)->shape;
+  int axis = static_cast<int>(c.n.imm_i);
+  Dims along = Dims::filled(shape.size(), 1);
+  along[axis] = shape[axis];
+  Tensor place = arange(shape[axis], {int64, c.input(0)->device}).reshape(along);
+  Tensor index = lift(c.input(1)).to(int64);
+  Tensor wrapped = where(index < 0, index + shape[axis], index);
+  return where(place == wrapped, c.g, 0.0);
+}
+
 Tensor transposed(Node* x) {
   Attrs at;
   for (int d = 0; d < x->rank(); ++d) at.d0.push_back(d);
@@ -73,8 +86,10 @@ bool contraction_rule(const RuleCall& c) {
   at.i = c.n.imm_i;
   switch (c.n.op) {
     case Op::Gather:
+      if (!c.wants(0)) return true;
+      if (c.input(1)->shape[static_cast<int>(at.i)] == 1) return c.out[0] = picked_back(c), true;
       at.shape = c.input(0)->shape;
-      if (c.wants(0)) c.out[0] = make(Op::ScatterAdd, {c.input(1), node_of(c.g)}, at);
+      c.out[0] = make(Op::ScatterAdd, {c.input(1), node_of(c.g)}, at);
       return true;
     case Op::ScatterAdd:
       if (c.wants(1)) c.out[1] = make(Op::Gather, {node_of(c.g), c.input(0)}, at);

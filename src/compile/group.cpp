@@ -12,6 +12,7 @@ namespace {
 constexpr int kMaxOps = 256;             // instructions of one kernel
 constexpr int kSearchBudget = 4000;      // values looked at before a merge is given up
 constexpr int64_t kMaxRow = 1 << 16;     // longest row kept on chip
+constexpr int64_t kSmall = 1 << 20;      // bytes that are read again without a thought
 constexpr int kMaxRecompute = 48;        // weighted instructions worth repeating to save a buffer
 
 int weight(Op op) {
@@ -56,6 +57,7 @@ class Grouper {
         continue;
       }
       if (!val.compute()) continue;
+      if (fuse && is_free(v)) continue;
       if (!fuse || val.alone)
         start(v);
       else if (is_reduce(val.op))
@@ -95,6 +97,45 @@ class Grouper {
     return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
   }
 
+  // A few cheap operations on what is in memory anyway, of no more bytes than the result: every reader computes it on
+  // the spot, so that no kernel waits for another because of it.
+  bool is_free(int v) {
+    const Val& val = g_.vals[v];
+    if (!is_elementwise(val.op) || val.output || val.material || val.alone) return false;
+    int ops = weight(val.op);
+    int64_t bytes = 0;
+    if (ops > 1) return false;
+    for (int k = 0; k < val.n_in; ++k) {
+      Edge e = edge_of(g_, v, k);
+      const Val& p = g_.vals[e.producer];
+      if (e.fence) return false;
+      if (p.source()) {
+        if (p.op == Op::Random) return false;
+      } else if (p.op == Op::Leaf) {
+        bytes += p.bytes();
+      } else if (free_ops_[e.producer]) {
+        ops += free_ops_[e.producer];
+        bytes += free_bytes_[e.producer];
+      } else {
+        return false;
+      }
+    }
+    if (ops > 12 || bytes > std::max(val.bytes(), kSmall)) return false;
+    for (int i = reader_begin_[v]; i < reader_begin_[v + 1]; ++i)
+      if (!readable_inline(readers_[i])) return false;
+    free_ops_[v] = ops;
+    free_bytes_[v] = bytes;
+    return true;
+  }
+  // Does this reader (or, behind views, do its readers) compute its operand on the spot?
+  bool readable_inline(int w) {
+    const Val& val = g_.vals[w];
+    if (!val.view()) return val.compute() && val.op != Op::Assign;
+    for (int i = reader_begin_[w]; i < reader_begin_[w + 1]; ++i)
+      if (!readable_inline(readers_[i])) return false;
+    return val.op != Op::Fence;
+  }
+
   // The largest value that u, or anything its kernel needs, is computed together with. What lies before a group's
   // first member cannot depend on it, so searches stop there.
   int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
@@ -102,6 +143,8 @@ class Grouper {
   void find_readers() {
     size_t n = g_.vals.size();
     reach_.assign(n, 0);
+    free_ops_.assign(n, 0);
+    free_bytes_.assign(n, 0);
     reader_begin_.assign(n + 1, 0);
     for (const Val& v : g_.vals)
       for (int k = 0; k < v.n_in; ++k) ++reader_begin_[v.in[k] + 1];
@@ -112,6 +155,17 @@ class Grouper {
       for (int k = 0; k < g_.vals[v].n_in; ++k) readers_[at[g_.vals[v].in[k]]++] = static_cast<int>(v);
   }
 
+ public:
+  // Values that left their groups are looked through from now on.
+  void after_prune() {
+    for (size_t v = 0; v < g_.vals.size(); ++v) {
+      if (r_.group[v] >= 0) continue;
+      reach_[v] = static_cast<int>(v);
+      for (int k = 0; k < g_.vals[v].n_in; ++k) reach_[v] = std::max(reach_[v], reach(g_.vals[v].in[k]));
+    }
+  }
+
+ private:
   // A group that grew reaches further, and so does everything that reads it.
   void extend(int gi, int to) {
     if (r_.groups[gi].reach >= to) return;
@@ -236,6 +290,19 @@ class Grouper {
     return true;
   }
 
+  // Joining at the outer level saves little; it must not make a reduction wait for kernels that it could run beside.
+  bool waits_for_others(int v, int gi) {
+    const Group& gr = r_.groups[gi];
+    for (int k = 0; k < g_.vals[v].n_in; ++k) {
+      int p = edge_of(g_, v, k).producer, gp = r_.group[p];
+      if (gp == gi || g_.vals[p].source()) continue;
+      if (gr.outer == 1 && gp >= 0 && r_.groups[gp].reduce) return true;
+      if (reach(p) < gr.first || (gp >= 0 && r_.groups[gp].numel * 8 <= gr.numel)) continue;
+      if (gp < 0 || (r_.groups[gp].reduce && r_.groups[gp].norm != gr.norm)) return true;
+    }
+    return false;
+  }
+
   bool reaches(int from, int to) {  // does group `to` need group `from` through others?
     for (int m : r_.groups[to].members)
       for (int k = 0; k < g_.vals[m].n_in; ++k) {
@@ -313,6 +380,8 @@ class Grouper {
   int stamp_ = 0;
   std::vector<int> stack_;
   std::vector<int> reach_, reader_begin_, readers_;
+  std::vector<int> free_ops_;  // values that readers compute on the spot: their instructions and bytes
+  std::vector<int64_t> free_bytes_;
 };
 
 void Grouper::place_elementwise(int v) {
@@ -329,7 +398,11 @@ void Grouper::place_elementwise(int v) {
     else if (lp == Level::Outer && gr.numel == val.numel() && row_fits(gr) && broadcasts_rows(gr, v, k, e.producer))
       found.push_back({gi, 0});
   }
-  std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.kind < b.kind; });
+  // The largest kernel first: there is most to save. Then broadcasts, outer and element level.
+  std::stable_sort(found.begin(), found.end(), [&](auto& a, auto& b) {
+    int64_t na = r_.groups[a.group].numel, nb = r_.groups[b.group].numel;
+    return na != nb ? na > nb : a.kind < b.kind;
+  });
   int mine = -1;
   Level level = Level::Elem;
   for (const Candidate& c : found) {
@@ -337,6 +410,7 @@ void Grouper::place_elementwise(int v) {
     if (r_.groups[gi].members.empty() || gi == mine) continue;  // merged a moment ago
     if (mine < 0) {
       Level l = c.kind == 1 ? Level::Outer : Level::Elem;
+      if (l == Level::Outer && waits_for_others(v, gi)) continue;
       // Not both of two groups can always be joined; merging them first lets v see one group.
       if (can_join(v, gi, l)) {
         mine = gi;
@@ -382,15 +456,24 @@ void Grouper::place_reduce(int v) {
 // Kernels over one space that read the same large buffer become one.
 void Grouper::merge_siblings() {
   std::map<int, std::vector<int>> readers;  // buffer -> groups, in order
-  for (size_t gi = 0; gi < r_.groups.size(); ++gi)
-    for (int m : r_.groups[gi].members)
+  for (size_t gi = 0; gi < r_.groups.size(); ++gi) {
+    ++stamp_;
+    stack_ = r_.groups[gi].members;
+    while (!stack_.empty()) {
+      int m = stack_.back();
+      stack_.pop_back();
       for (int k = 0; k < g_.vals[m].n_in; ++k) {
-        Edge e = edge_of(g_, m, k);
-        const Val& p = g_.vals[e.producer];
-        if (r_.group[e.producer] == static_cast<int>(gi) || p.source() || p.numel() != r_.groups[gi].numel) continue;
-        auto& list = readers[e.producer];
-        if (list.empty() || list.back() != static_cast<int>(gi)) list.push_back(static_cast<int>(gi));
+        int p = edge_of(g_, m, k).producer;
+        const Val& val = g_.vals[p];
+        if (seen_[p] == stamp_ || r_.group[p] == static_cast<int>(gi) || val.source()) continue;
+        seen_[p] = stamp_;
+        if (val.compute() && !val.material)
+          stack_.push_back(p);  // inlined: what it reads is read here
+        else if (val.numel() == r_.groups[gi].numel)
+          readers[p].push_back(static_cast<int>(gi));
       }
+    }
+  }
   for (auto& [buffer, list] : readers)
     for (size_t i = 1; i < list.size(); ++i) {
       int a = list[i - 1], b = list[i];
@@ -444,8 +527,14 @@ class Materialiser {
       p.material = true;
       return;
     }
+    if (r_.group[e.producer] < 0) return;  // free
     if (r_.group[e.producer] == r_.group[v]) return;  // grouping made sure the edge is inside the kernel
     readers_[e.producer].push_back(v);
+  }
+
+  // Is p a value per row that element-level v uses? It gets a buffer rather than being computed again.
+  bool is_row_value(int v, int p) const {
+    return is_reduce(g_.vals[p].op) || (r_.level[p] == Level::Outer && r_.level[v] == Level::Elem);
   }
 
   // The cost of computing v again inside a reader; inputs were decided before.
@@ -460,7 +549,7 @@ class Materialiser {
       if (in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota) continue;
       if (in.op == Op::Random) {
         c.ops += weight(in.op);
-      } else if (in.material || is_reduce(in.op)) {
+      } else if (in.material || is_row_value(v, p)) {
         c.bytes += in.bytes();
         // Row values must be small beside what they save.
         if (!in.material && in.numel() * 8 > val.numel()) c.possible = false;
@@ -479,7 +568,7 @@ class Materialiser {
       int p = edge_of(g_, v, k).producer;
       Val& in = g_.vals[p];
       if (in.material || in.source() || !in.compute()) continue;
-      if (is_reduce(in.op))
+      if (is_row_value(v, p))
         in.material = true;
       else
         force_rows(p);
@@ -490,7 +579,7 @@ class Materialiser {
     Val& val = g_.vals[v];
     if (!val.compute() || g_.users[v] == 0) return;
     cost_[v] = recompute(v);
-    if (val.material || readers_[v].empty()) return;
+    if (val.material || readers_[v].empty() || r_.group[v] < 0) return;
     const Cost& c = cost_[v];
     int64_t largest = 0;
     for (int reader : readers_[v]) largest = std::max(largest, space_of(reader));
@@ -526,6 +615,8 @@ void prune(Graph& g, Grouping& r) {
         if (r.group[p] == r.group[v]) needed[p] = 1;
       }
     }
+    for (int v : gr.members)
+      if (!needed[v]) r.group[v] = -1;  // computed on the spot by its readers
     std::erase_if(gr.members, [&](int v) { return !needed[v]; });
   }
 }
@@ -548,9 +639,12 @@ Grouping make_groups(Graph& g, bool fuse) {
   Grouping r;
   Grouper grouper(g, r);
   grouper.form(fuse);
-  if (fuse) grouper.merge_siblings();
   Materialiser(g, r).run(fuse);
   prune(g, r);
+  if (fuse) {
+    grouper.after_prune();
+    grouper.merge_siblings();
+  }
   return r;
 }
 

@@ -32,15 +32,6 @@ Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Li
   return {};
 }
 
-Index identity(const Space& s, const Dims& shape) {
-  Index idx(shape.size());
-  int k = 0;
-  for (int d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1) idx[d].c[k++] = 1;
-  (void)s;
-  return idx;
-}
-
 // A buffer in front of reshape r: its input is copied, or given a buffer.
 void give_buffer(Graph& g, int r) {
   int u = g.vals[r].op == Op::Reshape ? g.vals[r].in[0] : r;
@@ -131,15 +122,29 @@ bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& o
   Space s = Space::of(shape, 0);
   Lin at;
   bool padded = false;
-  Fitting f = walk(g, u, s, identity(s, shape), producer, at, padded);
-  if (f.fit != Fit::Ok || padded) {
-    if (failed_at) *failed_at = f.fit != Fit::Ok ? f.val : -1;
-    return false;
+  Fitting f;
+  if (failed_at) *failed_at = -1;
+  for (;;) {
+    Index idx;
+    f = unflatten(s, s.flat(), shape, idx);
+    if (f.fit == Fit::Ok) f = walk(g, u, s, std::move(idx), producer, at, padded);
+    if (failed_at && f.val >= 0) *failed_at = f.val;  // the last reshape that asked for a division
+    if (f.fit != Fit::Split || s.size() >= kMaxAxes - 1) break;
+    s.split(f.axis, f.inner);
   }
+  if (f.fit != Fit::Ok || padded) return false;
+  // Axes that were split must step through memory as one again.
   stride = Dims::filled(shape.size(), 0);
   int k = 0;
-  for (int d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1) stride[d] = at.c[k++];
+  for (int d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    int64_t covered = s.axes[k].extent;
+    while (covered < shape[d]) {
+      if (at.c[k] != at.c[k + 1] * s.axes[k + 1].extent) return false;
+      covered *= s.axes[++k].extent;
+    }
+    stride[d] = at.c[k++];
+  }
   offset = at.off;
   return true;
 }

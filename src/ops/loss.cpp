@@ -41,9 +41,9 @@ int class_dim(const Tensor& input, const Tensor& target, const char* op, const S
 
 Tensor reduce(const Tensor& loss, const Tensor& valid, Reduction how) {
   if (how == Reduction::None) return loss;
-  Tensor total = loss.sum();
-  if (how == Reduction::Sum) return total;
-  return total / valid.to(loss.dtype()).sum();
+  if (how == Reduction::Sum) return loss.sum();
+  // Divided before the sum: the rows then depend on the count alone, and their gradient can be computed with them.
+  return (loss / valid.to(loss.dtype()).sum()).sum();
 }
 
 void check_smoothing(double s, const SourceLoc& loc) {
