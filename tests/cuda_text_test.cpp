@@ -2,6 +2,7 @@
 // with the naive interpreter. INGOT_DEBUG=registers prints what ptxas says about each kernel.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -16,6 +17,7 @@
 #include "text_cases.h"
 #include "emulator/emulator.h"
 #include "spec_interpreter.h"
+#include "text_check.h"
 
 using namespace ingot;
 using namespace ingot::test;
@@ -28,56 +30,6 @@ std::vector<TextCase> all_cases() {
   return all;
 }
 
-/// Memory of a launch: all parts' buffers one after the other, 64-byte aligned, with margins that must stay as they are.
-class Memory {
- public:
-  static constexpr size_t kMargin = 64;
-  explicit Memory(const std::vector<KernelSpec>& parts) {
-    std::mt19937 gen(5);
-    for (const KernelSpec& k : parts)
-      for (const BufferSpec& b : k.buffers) {
-        add(static_cast<size_t>(b.numel) * size_of(b.dtype) + 2 * kMargin);
-        for (int64_t i = 0; i < b.numel; ++i) write_element(b.dtype, pointers_.back(), i, sample(gen, b.dtype));
-      }
-  }
-  Memory(const Memory& other) {
-    for (size_t b = 0; b < other.sizes_.size(); ++b) {
-      add(other.sizes_[b]);
-      std::memcpy(blocks_[b].get(), other.blocks_[b].get(), sizes_[b]);
-    }
-  }
-  void* const* pointers() const { return pointers_.data(); }
-  void* operator[](size_t b) const { return pointers_[b]; }
-
- private:
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
-  void add(size_t bytes) {
-    blocks_.emplace_back(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-    std::memset(blocks_.back().get(), 0x7f, bytes);
-    sizes_.push_back(bytes);
-    pointers_.push_back(blocks_.back().get() + kMargin);
-  }
-  /// Numbers that keep every op well conditioned: floats in (-1, 1), small integers, now and then a zero.
-  static Element sample(std::mt19937& gen, DType t) {
-    double u = static_cast<double>(gen() % 20001) / 10000.0 - 1;
-    if (is_float(t)) return {u, 0};
-    if (t == bool_) return {0, static_cast<int64_t>(gen() % 2)};
-    return {0, static_cast<int64_t>(gen() % 14) - (t == uint8 ? 0 : 5)};
-  }
-  std::vector<std::unique_ptr<char, Free>> blocks_;
-  std::vector<size_t> sizes_;
-  std::vector<void*> pointers_;
-};
-
-struct Inputs {
-  double args[3] = {0.25, -1.5, 3};
-  uint64_t seeds[2] = {42, 0x123456789abcdefull}, offsets[2] = {0, 77};
-  RunStatus status;
-  RunArgs run() { return {args, seeds, offsets, &status}; }
-};
-
 void run_emulated(const TextCase& c, const CudaText& text, const Memory& memory, Inputs& in) {
   CudaLaunch launch = text.launch(c.parts);
   size_t b = 0;
@@ -89,45 +41,6 @@ void run_emulated(const TextCase& c, const CudaText& text, const Memory& memory,
     }
   std::vector<double> scratch(launch.scratch_bytes / 8 + 1, std::nan(""));
   Emulator::get().run(text, launch, {in.args, in.seeds, in.offsets, &in.status, scratch.data(), launch.table.data()});
-}
-
-/// The widest type of loads and instructions that a kernel goes through decides how near results must be.
-double tolerance(const KernelSpec& k, DType stored) {
-  auto eps = [](DType t) { return t == bfloat16 ? 1.6e-2 : t == float16 ? 2e-3 : t == float32 ? 4e-6 : 1e-12; };
-  double e = eps(stored);
-  for (const Instr& in : k.instrs)
-    if (is_float(in.dtype) && in.kind != InstrKind::Load && in.kind != InstrKind::Const) e = std::max(e, eps(in.dtype));
-  return e * (k.n_inner() > 0 ? 4 : 1);
-}
-
-void compare(const TextCase& c, const Memory& got, const Memory& want) {
-  size_t b = 0;
-  for (const KernelSpec& k : c.parts)
-    for (size_t n = 0; n < k.buffers.size(); ++n, ++b) {
-      const BufferSpec& spec = k.buffers[n];
-      double tol = tolerance(k, spec.dtype);
-      int wrong = 0;
-      for (int64_t i = -8; i < spec.numel + 8 && wrong < 3; ++i) {
-        Element g = read_element(spec.dtype, got[b], i), w = read_element(spec.dtype, want[b], i);
-        bool same = is_float(spec.dtype) ? g.f == w.f || (std::isnan(g.f) && std::isnan(w.f)) ||
-                                               std::fabs(g.f - w.f) <= tol * std::max(1.0, std::fabs(w.f))
-                                         : g.i == w.i;
-        wrong += !same;
-        INFO("buffer " << n << " element " << i << " of " << spec.numel << ": got " << g.f << " / " << g.i << ", want " << w.f
-                       << " / " << w.i);
-        CHECK(same);
-      }
-    }
-}
-
-bool same_bits(const TextCase& c, const Memory& x, const Memory& y) {
-  size_t b = 0;
-  for (const KernelSpec& k : c.parts)
-    for (const BufferSpec& s : k.buffers) {
-      if (std::memcmp(x[b], y[b], static_cast<size_t>(s.numel) * size_of(s.dtype)) != 0) return false;
-      ++b;
-    }
-  return true;
 }
 
 }  // namespace
@@ -195,6 +108,36 @@ TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
     CHECK(r.ok);
     CHECK(r.code.size() > 1000);
     if (verbose) MESSAGE(r.log);
+  }
+}
+
+TEST_CASE("the common kernels need no stack and spill no register") {
+  const Nvrtc* nvrtc = Nvrtc::get();
+  if (nvrtc == nullptr) {
+    MESSAGE("skipped: " << Nvrtc::missing());
+    return;
+  }
+  const char* debug = std::getenv("INGOT_DEBUG");
+  bool verbose = debug != nullptr && std::string(debug).find("registers") != std::string::npos;
+  std::vector<TextCase> cases = bench_cases();
+  std::vector<CudaText> texts;
+  for (const TextCase& c : cases) texts.push_back(emit_cuda(c.parts));
+  std::vector<NvrtcResult> results(cases.size());
+  auto work = [&](size_t part) {
+    for (size_t i = part; i < results.size(); i += 2) results[i] = nvrtc->compile(texts[i].source(), "sm_90", true);
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+  for (size_t i = 0; i < results.size(); ++i) {
+    INFO(cases[i].name << ": " << texts[i].schedule << "\n" << results[i].log);
+    CHECK(results[i].ok);
+    std::string log = results[i].log, used;
+    for (size_t at = log.find(" stack frame"); at != std::string::npos; at = log.find(" stack frame", at + 1))
+      CHECK(log.compare(at - 8, 8, " 0 bytes") == 0);
+    for (size_t at = log.find("Used "); at != std::string::npos; at = log.find("Used ", at + 1))
+      used += log.substr(at, log.find(" registers", at) - at) + " ";
+    if (verbose) std::printf("%-42s %s %s\n", cases[i].name.c_str(), used.c_str(), texts[i].schedule.c_str());
   }
 }
 

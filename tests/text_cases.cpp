@@ -302,6 +302,52 @@ std::vector<TextCase> row_cases() {
   return cases;
 }
 
+std::vector<TextCase> bench_cases() {
+  std::vector<TextCase> cases;
+  constexpr int64_t M = 1 << 20;
+  for (DType t : {float32, bfloat16}) {
+    std::string tag = " " + name(t);
+    cases.push_back({"gelu 64M" + tag, {gelu(t, {64 * M})}});
+    cases.push_back({"gelu 64M+1" + tag, {gelu(t, {64 * M + 1})}});
+    cases.push_back({"softmax 8192x8192" + tag, {softmax(t, 8192, 8192)}});
+    cases.push_back({"softmax 8192x8191" + tag, {softmax(t, 8192, 8191)}});
+    cases.push_back({"softmax 400Kx128" + tag, {softmax(t, 400000, 128)}});
+    cases.push_back({"softmax of columns 4096x16384" + tag, {softmax(t, 16384, 4096, true)}});
+    cases.push_back({"layer norm 8192x8192" + tag, {layer_norm(t, 8192, 8192)}});
+    cases.push_back({"layer norm 65536x768" + tag, {layer_norm(t, 65536, 768)}});
+    cases.push_back({"cross entropy 8192x50304" + tag, {cross_entropy(t, 8192, 50304, 14)}});
+    cases.push_back({"cross entropy 8192x50257" + tag, {cross_entropy(t, 8192, 50257, 14)}});
+    cases.push_back({"sum of rows 8192x8192" + tag, {sum_rows(t, float32, 8192, 8192)}});
+    cases.push_back({"sum of rows 1Mx64" + tag, {sum_rows(t, float32, M, 64)}});
+    cases.push_back({"sum of columns 32768x3072" + tag, {sum_columns(t, float32, 32768, 3072)}});
+    cases.push_back({"sum of columns 32768x768" + tag, {sum_columns(t, float32, 32768, 768)}});
+    cases.push_back({"full sum 64M" + tag, {sum_rows(t, float32, 1, 64 * M)}});
+    SpecBuilder s({8192, 8192}, 2);
+    s.store(s.load(t, s.affine({1, 8192})));
+    cases.push_back({"transpose 8192x8192" + tag, {s.k}});
+    SpecBuilder h({32, 1024, 12, 64}, 4);  // heads to the front
+    h.store(h.load(t), h.affine({786432, 64, 65536, 1}));
+    cases.push_back({"permute of heads" + tag, {h.k}});
+    SpecBuilder e({65536, 768}, 2);
+    int row = e.load(t, e.affine({0, 1}));
+    e.store(e.compute(Op::Relu, e.compute(Op::Add, e.load(t), row)));
+    cases.push_back({"bias and relu 65536x768" + tag, {e.k}});
+  }
+  cases.push_back({"softmax gradient 8192x8192", {softmax_gradient(8192, 8192)}});
+  cases.push_back({"batch norm 64x256x3136", {batch_norm(64, 256, 3136)}});
+  std::vector<KernelSpec> parts;
+  for (int layer = 0; layer < 12; ++layer)
+    for (int64_t n : {768, 768, 2304 * 768, 2304, 768 * 768, 768, 768, 768, 3072 * 768, 3072, 3072 * 768, 768}) parts.push_back(adamw(n, bfloat16));
+  parts.push_back(adamw(50257 * 768, bfloat16));
+  parts.push_back(adamw(1024 * 768, bfloat16));
+  cases.push_back({"adamw of GPT-2 124M", parts});
+  cases.push_back({"adamw of one, 64M", {adamw(64 * M, bfloat16)}});
+  cases.push_back({"gelu 4K (latency)", {gelu(float32, {4096})}});
+  cases.push_back({"softmax 64x1000 (latency)", {softmax(float32, 64, 1000)}});
+  cases.push_back({"full sum 64K (latency)", {sum_rows(float32, float32, 1, 65536)}});
+  return cases;
+}
+
 std::vector<TextCase> random_cases(int count, unsigned seed) {
   std::mt19937 gen(seed);
   auto pick = [&](int n) { return static_cast<int>(gen() % static_cast<unsigned>(n)); };

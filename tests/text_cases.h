@@ -16,6 +16,8 @@ struct TextCase {
 std::vector<TextCase> map_cases();
 std::vector<TextCase> reduce_cases();
 std::vector<TextCase> row_cases();
+/// At the sizes of real models, to be timed on a GPU.
+std::vector<TextCase> bench_cases();
 std::vector<TextCase> random_cases(int count, unsigned seed);
 
 }  // namespace ingot::test

@@ -198,7 +198,7 @@ std::string Emitter::compute_text(int i) {
 void Emitter::value(int i, bool in_group) {
   const Instr& in = k_.instrs[i];
   auto element = [&](const std::string& array) {
-    return array + (s_.hold == Hold::Shared && kept(i) ? "[g]" : "[u]") + (uniform_[i] ? ".e[0]" : ".e[j]");
+    return array + (s_.hold == Hold::Shared && kept(i) ? "[gh]" : "[u]") + (uniform_[i] ? ".e[0]" : ".e[j]");
   };
   bool plain_load = in.kind == InstrKind::Load && in.indirect < 0;
   if (in_group && kept(i) && !(plain_load && s_.hold == Hold::Registers)) {

@@ -11,7 +11,7 @@ namespace ingot::cuda {
 Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
                  ElementwiseFunctions& functions)
     : parts_(parts), k_(parts[0]), s_(schedule), stage_(stage), numbers_(numbers), functions_(functions),
-      rounds_(find_rounds(parts[0])), created_(parts[0].instrs.size()), out_(schedule.lanes) {
+      rounds_(find_rounds(parts[0], schedule.keep_sources)), created_(parts[0].instrs.size()), out_(schedule.lanes) {
   uniform_ = lane_uniform(k_, s_.mode);
 }
 
@@ -105,10 +105,7 @@ void Emitter::declare_held() {
     if (s_.hold == Hold::Registers) {
       out_.plain(type + " " + name + "[" + str(s_.groups) + "];");
     } else {
-      int step = s_.groups * s_.team;
-      std::string room = number("hg", [step](const KernelSpec&, const Geometry& g) {
-        return (g.inner_groups + step - 1) / step * step;
-      });
+      std::string room = number("hg", [](const KernelSpec&, const Geometry& g) { return (g.inner_groups + 15) / 16 * 16; });
       out_.plain(type + "* " + name + " = (" + type + "*)(dynamic + " + room + " * " + str(bytes) + ");");
       bytes += static_cast<int64_t>(size_of(k_.instrs[i].dtype)) * (uniform_[i] ? 1 : s_.lanes);
     }
@@ -183,6 +180,7 @@ void Emitter::group_place(bool swapped) {
   if (s_.mode == Mode::Map) return;
   out_.plain("const I g = g0 + u * " + str(s_.team) + " + t;");
   out_.plain("const bool ok = live && g < gend;");
+  if (s_.hold == Hold::Shared) out_.plain("const I gh = ok ? g : 0;");
   bool row = s_.mode == Mode::Row;
   decode("g", k_.n_outer, k_.n_axes(), row ? s_.lanes : 1);
   if (row) count_lanes(k_.n_axes() - 1);
@@ -227,6 +225,20 @@ void Emitter::load_groups(const std::vector<int>& need) {
   out_.plain("}");
 }
 
+/// Leaves a value of the current group where later rounds find it.
+void Emitter::keep(int i, bool load) {
+  bool shared = s_.hold == Hold::Shared;
+  std::string h = "h" + str(i) + (shared ? "[gh]" : "[u]");
+  if (shared) out_.plain("if (ok) {");
+  if (load)
+    out_.plain(h + " = r" + str(i) + "[u];");
+  else if (uniform_[i])
+    out_.plain(h + ".e[0] = " + to_memory(k_.instrs[i].dtype, v(i)) + ";");
+  else
+    out_.lane(h + ".e[j] = " + to_memory(k_.instrs[i].dtype, v(i) + "[j]") + ";");
+  if (shared) out_.plain("}");
+}
+
 /// One pass over the inner axes: load, compute, keep, reduce, store.
 void Emitter::round(int r) {
   std::vector<int> reduces = reduces_of(r), stores = stores_of(r), need = needed(r);
@@ -244,13 +256,7 @@ void Emitter::round(int r) {
   for (int i : need) {
     bool load = k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
     if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (load && s_.hold == Hold::Registers)) continue;
-    std::string at = s_.hold == Hold::Shared ? "[g]" : "[u]", h = "h" + str(i) + at;
-    if (load)
-      out_.plain(h + " = r" + str(i) + "[u];");
-    else if (uniform_[i])
-      out_.plain(h + ".e[0] = " + to_memory(k_.instrs[i].dtype, v(i)) + ";");
-    else
-      out_.lane(h + ".e[j] = " + to_memory(k_.instrs[i].dtype, v(i) + "[j]") + ";");
+    keep(i, load);
   }
   accumulate(reduces);
   for (int n : stores) {

@@ -67,6 +67,7 @@ class Emitter {
   void declare_held();
   void outer_values(int round);
   void round(int r);
+  void keep(int i, bool load);
   void rounds();
   void store_partials();
   void load_partials();

@@ -36,8 +36,8 @@ void for_each_operand(const Instr& in, F f) {
   if (in.indirect >= 0) f(in.indirect);
 }
 
-/// Elem values that are needed in round r, given its roots.
-void mark(const KernelSpec& k, int root, std::vector<bool>& need) {
+/// Elem values that a round needs, down to its loads or to values kept from earlier rounds.
+void mark(const KernelSpec& k, int root, const std::vector<bool>& kept, std::vector<bool>& need) {
   std::vector<int> stack{root};
   while (!stack.empty()) {
     int i = stack.back();
@@ -45,8 +45,25 @@ void mark(const KernelSpec& k, int root, std::vector<bool>& need) {
     const Instr& in = k.instrs[i];
     if (need[i] || is_scalar(in) || in.level == Level::Outer) continue;
     need[i] = true;
+    if (kept[i]) continue;
     for_each_operand(in, [&](int a) { stack.push_back(a); });
   }
+}
+
+/// What each round needs when the values in `held` are kept from the round they first appear in.
+std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const std::vector<bool>& held,
+                                     const std::vector<int>& first) {
+  size_t n = k.instrs.size();
+  std::vector<std::vector<bool>> need(r.last + 1, std::vector<bool>(n));
+  for (int b = 0; b <= r.last; ++b) {
+    std::vector<bool> kept(n);
+    for (size_t i = 0; i < n; ++i) kept[i] = held[i] && first[i] < b;
+    for (size_t i = 0; i < n; ++i)
+      if (k.instrs[i].kind == InstrKind::Reduce && r.round[i] == b + 1) mark(k, k.instrs[i].arg[0], kept, need[b]);
+    for (const Store& s : k.stores)
+      if (k.instrs[s.value].level == Level::Elem && r.round[s.value] == b) mark(k, s.value, kept, need[b]);
+  }
+  return need;
 }
 
 double words_of(DType t) { return static_cast<double>(std::max<size_t>(size_of(t), 2)) / 4; }
@@ -89,15 +106,15 @@ void shrink(const KernelSpec& k, std::vector<bool>& held) {
 }
 
 /// The most that is kept at any boundary between rounds.
-double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first,
-                  const std::vector<std::vector<bool>>& need) {
+double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first) {
+  auto need = needs(k, r, r.held, first);
   double peak = 0;
   for (int b = 0; b < r.last; ++b) {
     double words = 0;
     for (size_t i = 0; i < k.instrs.size(); ++i) {
       if (!r.held[i] || first[i] > b) continue;
       bool later = false;
-      for (int n = b + 1; n <= r.last; ++n) later |= need[n][i];
+      for (int n = b + 1; n <= r.last; ++n) later = later || need[n][i];
       if (later) words += words_of(k.instrs[i].dtype);
     }
     peak = std::max(peak, words);
@@ -105,9 +122,22 @@ double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& 
   return peak;
 }
 
+/// Only what comes from memory (or from the random generator) and is needed again: all else is computed again.
+std::vector<bool> sources_only(const KernelSpec& k, const std::vector<std::vector<bool>>& need) {
+  std::vector<bool> held(k.instrs.size());
+  for (size_t i = 0; i < held.size(); ++i) {
+    const Instr& in = k.instrs[i];
+    bool source = (in.kind == InstrKind::Load && !is_shared_load(k, in)) || in.kind == InstrKind::Random;
+    int rounds = 0;
+    for (const auto& n : need) rounds += n[i];
+    held[i] = source && rounds > 1;
+  }
+  return held;
+}
+
 }  // namespace
 
-Rounds find_rounds(const KernelSpec& k) {
+Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
   size_t n = k.instrs.size();
   Rounds r;
   r.round.assign(n, 0);
@@ -120,18 +150,18 @@ Rounds find_rounds(const KernelSpec& k) {
   for (const Store& s : k.stores)
     if (k.instrs[s.value].level == Level::Elem) r.last = std::max(r.last, r.round[s.value]);
 
-  std::vector<std::vector<bool>> need(r.last + 1, std::vector<bool>(n));
-  for (size_t i = 0; i < n; ++i)
-    if (k.instrs[i].kind == InstrKind::Reduce) mark(k, k.instrs[i].arg[0], need[r.round[i] - 1]);
-  for (const Store& s : k.stores)
-    if (k.instrs[s.value].level == Level::Elem) mark(k, s.value, need[r.round[s.value]]);
   std::vector<int> first(n, -1);
+  auto need = needs(k, r, std::vector<bool>(n), first);
   for (int b = r.last; b >= 0; --b)
     for (size_t i = 0; i < n; ++i)
       if (need[b][i]) first[i] = b;
-  r.held = crossing(k, first);
-  shrink(k, r.held);
-  r.held_words = peak_words(k, r, first, need);
+  if (keep_sources) {
+    r.held = sources_only(k, need);
+  } else {
+    r.held = crossing(k, first);
+    shrink(k, r.held);
+  }
+  r.held_words = peak_words(k, r, first);
   return r;
 }
 

@@ -227,9 +227,12 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     return;
   }
   s.groups = 4;
-  s.hold = Hold::Shared;
-  if (s.mode != Mode::Row || s.side > 1 || shared_bytes(parts[0], s, z.inner) + 2048 > target.shared_per_block)
-    s.hold = Hold::None;
+  for (bool keep_sources : {false, true}) {
+    s.keep_sources = keep_sources;
+    s.hold = Hold::Shared;
+    if (s.mode == Mode::Row && s.side == 1 && shared_bytes(parts[0], s, z.inner) + 2048 <= target.shared_per_block) return;
+  }
+  s.hold = Hold::None;
 }
 
 /// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no such axis.
@@ -253,13 +256,12 @@ int other_unit_axis(const KernelSpec& k) {
 
 size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups) {
   if (s.hold != Hold::Shared) return 0;
-  Rounds rounds = find_rounds(k);
+  Rounds rounds = find_rounds(k, s.keep_sources);
   auto uniform = lane_uniform(k, s.mode);
   size_t per_group = 0;
   for (size_t i = 0; i < rounds.held.size(); ++i)
     if (rounds.held[i]) per_group += memory_bytes(k.instrs[i].dtype) * static_cast<size_t>(uniform[i] ? 1 : s.lanes);
-  int64_t step = int64_t{s.groups} * s.team;
-  return per_group * static_cast<size_t>(ceil_div(inner_groups, step) * step);
+  return per_group * static_cast<size_t>(ceil_div(inner_groups, 16) * 16);
 }
 
 size_t partial_bytes(const KernelSpec& k, const Instr& reduce) {

@@ -26,6 +26,7 @@ struct Schedule {
   int side = 1;        // teams side by side in a block
   int groups = 1;      // lane groups a thread has in flight (in registers: all it has)
   Hold hold = Hold::None;
+  bool keep_sources = false;  // what is held: see find_rounds
   bool split = false;      // two stages: several blocks per outer point, then their partial results
   bool wide = false;       // 64-bit indices
   bool tail = false;       // the lane axis is not a multiple of lanes
@@ -49,7 +50,8 @@ struct Rounds {
   int last = 0;                // of any store or reduction
   double held_words = 0;       // 32-bit words per element
 };
-Rounds find_rounds(const KernelSpec& k);
+/// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.
+Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);
 
 /// The axis that lanes run along; -1 when there is none.
 int lane_axis(const KernelSpec& k, Mode mode);

@@ -1,8 +1,9 @@
 # Generated CUDA text: compiled by NVRTC where there is one, and executed on the CPU.
 set(emulator ${CMAKE_CURRENT_LIST_DIR})
 add_library(ingot_test_emulator STATIC
-  ${emulator}/emulated_backend.cpp ${emulator}/emulator.cpp ${emulator}/fibers.cpp ${emulator}/spec_builder.cpp ${emulator}/../spec_interpreter.cpp)
+  ${emulator}/driver.cpp ${emulator}/emulated_backend.cpp ${emulator}/emulator.cpp ${emulator}/fibers.cpp ${emulator}/spec_builder.cpp ${emulator}/../spec_interpreter.cpp)
 target_compile_definitions(ingot_test_emulator PRIVATE INGOT_EMULATOR_DIR="${emulator}")
 target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Threads ${CMAKE_DL_LIBS})
 
 ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator)
+ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator LABELS gpu)
