@@ -245,7 +245,7 @@ std::vector<TextCase> reduce_cases() {
     Affine column{0, {1, 20}};
     cases.push_back({"reductions of columns " + name(t), {all_reductions(t, {20, 33}, 1, &column)}});
   }
-  for (int64_t inner : {2, 3, 8, 31, 100, 1024, 5000})
+  for (int64_t inner : {2, 3, 8, 31, 100, 1021, 1024, 5000})
     for (DType t : {float32, bfloat16}) {
       cases.push_back({"sum of rows " + name(t) + " " + std::to_string(inner), {sum_rows(t, float32, 40, inner)}});
       cases.push_back({"sum of columns " + name(t) + " " + std::to_string(inner), {sum_columns(t, float32, inner, 72)}});
@@ -281,13 +281,13 @@ std::vector<TextCase> reduce_cases() {
 
 std::vector<TextCase> row_cases() {
   std::vector<TextCase> cases;
-  for (int64_t inner : {2, 5, 16, 100, 768, 1000, 4096, 9000})
+  for (int64_t inner : {2, 5, 16, 100, 768, 1000, 1001, 4096, 4099, 9000})
     for (DType t : {float32, bfloat16}) {
       std::string tag = " " + name(t) + " " + std::to_string(inner);
       cases.push_back({"softmax" + tag, {softmax(t, 5, inner)}});
       cases.push_back({"layer norm" + tag, {layer_norm(t, 5, inner)}});
     }
-  for (int64_t inner : {40, 700, 3000}) {
+  for (int64_t inner : {40, 700, 3000, 3001}) {
     cases.push_back({"softmax of columns " + std::to_string(inner), {softmax(float32, 37, inner, true)}});
     cases.push_back({"softmax gradient " + std::to_string(inner), {softmax_gradient(6, inner)}});
     cases.push_back({"cross entropy", {cross_entropy(bfloat16, 6, inner, 40)}});

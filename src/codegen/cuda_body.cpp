@@ -111,7 +111,7 @@ void Emitter::raw_load(int i, const std::string& into, const std::string& guard,
     return;
   }
   int width = s_.load_width[i];
-  std::string each = both(both(cond, s_.tail ? "j < cnt" : ""), bounds_text(i, true));
+  std::string each = both(both(cond, inside_lanes()), bounds_text(i, true));
   std::string get1 = "ig_load1<" + hint + ">(" + from + at.lane + "))";
   if (width == 1) {
     out_.lane(into + ".e[j] = " + (each.empty() ? get1 : each + " ? " + get1 + " : " + fill) + ";");
@@ -155,7 +155,7 @@ void Emitter::indirect_value(int i, const std::string& guard) {
       return;
     }
   }
-  std::string each = uniform_[i] ? cond : both(both(cond, s_.tail ? "j < cnt" : ""), bounds_text(i, true));
+  std::string each = uniform_[i] ? cond : both(both(cond, inside_lanes()), bounds_text(i, true));
   std::string k = index;
   if (!uniform_[in.indirect]) {
     out_.lane("const long long " + index + " = " + index_text(i, each) + ";");
@@ -190,6 +190,10 @@ std::string Emitter::compute_text(int i) {
     return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
   }
   DType t = type(0);
+  // A divisor that many elements share: its reciprocal is computed once.
+  bool single = in.op == Op::Div && type(1) == t && (t == DType::Float32 || is_half(t));
+  if (single && uniform_[in.arg[1]] && !uniform_[in.arg[0]])
+    return rounded(in.dtype, "ig_quotient(" + arg(0) + ", " + arg(1) + ", ig_reciprocal(" + arg(1) + "))");
   std::string b = in.arg[1] >= 0 ? cast(type(1), t, arg(1)) : "";
   return rounded(in.dtype, functions_.call(in.op, t, arg(0), b));
 }
@@ -211,12 +215,12 @@ void Emitter::value(int i, bool in_group) {
       DType t = k_.buffers[in.buffer].dtype;
       if (!plain_load) {
         indirect_value(i, in_group ? guard() : guard().empty() ? "" : "live");
-      } else if (in_group) {
+      } else if (in_group && !late(i)) {
         assign(i, cast(t, in.dtype, to_register(t, element("r" + str(i)))));
       } else {
         out_.plain(raw_type(i) + " r" + str(i) + ";");
         MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
-        raw_load(i, "r" + str(i), "", at);
+        raw_load(i, "r" + str(i), in_group ? guard() : "", at);
         assign(i, cast(t, in.dtype, to_register(t, "r" + str(i) + (uniform_[i] ? ".e[0]" : ".e[j]"))));
       }
       break;
@@ -258,7 +262,7 @@ void Emitter::store(int n, const std::string& guard) {
   out_.lane(pack + ".e[j] = " + x + ";");
   int width = s_.store_width[n];
   std::string put1 = "ig_store1<" + hint + ", " + m + ">(" + to + at.lane + "), " + pack + ".e[j]);";
-  std::string each = both(cond, s_.tail ? "j < cnt" : "");
+  std::string each = both(cond, inside_lanes());
   if (width > 1) {
     std::string whole = both(cond, s_.tail ? "full" : "");
     std::string put = "ig_store<" + str(width) + ", " + hint + ">(" + to + "), " + pack + ");";

@@ -28,8 +28,9 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
                (grouped ? " * " + str(lanes_on) : "") + ";");
     rest = q;
   }
-  if (end > begin)
-    out_.plain("const I i" + str(begin) + " = " + rest + (end - begin == 1 && lanes_on > 1 ? " * " + str(lanes_on) : "") + ";");
+  if (end == begin) return;
+  std::string at = rest + (end - begin == 1 && lanes_on > 1 ? " * " + str(lanes_on) : "");
+  out_.plain("const I i" + str(begin) + " = " + at + (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
 }
 
 /// How many lanes of the group lie inside the axis.
@@ -37,7 +38,8 @@ void Emitter::count_lanes(int axis) {
   if (!s_.tail || axis < 0) return;
   std::string left = extent(axis) + " - i" + str(axis), v = str(s_.lanes);
   out_.plain("const int cnt = " + left + " < " + v + " ? (int)(" + left + ") : " + v + ";");
-  out_.plain("const bool full = cnt == " + v + ";");
+  if (s_.shifted) out_.plain("const int low = i" + str(axis) + " < 0 ? -(int)i" + str(axis) + " : 0;");
+  out_.plain("const bool full = cnt == " + v + (s_.shifted ? " && low == 0" : "") + ";");
 }
 
 void Emitter::place_thread() {
@@ -72,6 +74,15 @@ void Emitter::place_thread() {
   }
   decode("o", 0, k_.n_outer, row ? 1 : s_.lanes);
   if (!row) count_lanes(k_.n_outer - 1);
+  if (s_.shifted) shift_lanes();
+}
+
+/// Rows that begin anywhere: groups begin where memory is aligned, up to lanes - 1 elements before the row.
+void Emitter::shift_lanes() {
+  int i = s_.shift_load, n = s_.shift_store;
+  MapText at = i >= 0 ? map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; })
+                      : map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
+  out_.plain("I shift; { const I i" + str(k_.n_outer) + " = 0; shift = (" + at.base + ") & " + str(s_.lanes - 1) + "; }");
 }
 
 void Emitter::declare_scalars() {
@@ -173,7 +184,8 @@ void Emitter::outer_values(int round) {
 void Emitter::group_place(bool swapped) {
   if (s_.mode == Mode::Tile) {
     std::string a = "i" + str(k_.n_outer - 1), b = "i" + str(s_.tile_axis), step = "t + u * " + str(s_.team);
-    out_.plain("const I " + a + " = ta + " + (swapped ? step : "x") + ", " + b + " = tb + " + (swapped ? "x" : step) + ";");
+    std::string along = "x * " + str(s_.lanes);
+    out_.plain("const I " + a + " = ta + " + (swapped ? step : along) + ", " + b + " = tb + " + (swapped ? along : step) + ";");
     out_.plain("const bool ok = " + a + " < " + extent(k_.n_outer - 1) + " && " + b + " < " + extent(s_.tile_axis) + ";");
     return;
   }
@@ -204,7 +216,7 @@ void Emitter::load_groups(const std::vector<int>& need) {
   std::string loop = "IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) {";
   for (int i : need) {
     const Instr& in = k_.instrs[i];
-    if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i)) continue;
+    if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i) || late(i)) continue;
     if (!(s_.hold == Hold::Registers && rounds_.held[i])) out_.plain(raw_type(i) + " r" + str(i) + "[" + str(s_.groups) + "];");
     any = true;
   }
@@ -213,10 +225,10 @@ void Emitter::load_groups(const std::vector<int>& need) {
   group_place(false);
   for (int i : need) {
     const Instr& in = k_.instrs[i];
-    if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i)) continue;
+    if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i) || late(i)) continue;
     std::string into = "r" + str(i) + "[u]";
     if (s_.mode == Mode::Tile && staged_load(i)) {
-      out_.plain(into + ".e[0] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x];");
+      out_.lane(into + ".e[j] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) + " + j];");
       continue;
     }
     MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
@@ -264,7 +276,7 @@ void Emitter::round(int r) {
       const Store& st = k_.stores[n];
       DType t = k_.buffers[st.buffer].dtype;
       std::string x = to_memory(t, cast(k_.instrs[st.value].dtype, t, operand(st.value)));
-      out_.plain("{ const int j = 0; (void)j; out" + str(n) + "[t + u * " + str(s_.team) + "][x] = " + x + "; }");
+      out_.lane("out" + str(n) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) + " + j] = " + x + ";");
       continue;
     }
     store(n, guard());

@@ -90,6 +90,7 @@ class Emitter {
   std::string bounds_text(int i, bool lane_dependent);
   std::string index_text(int i, const std::string& guard);
   void group_place(bool swapped);
+  void shift_lanes();
   void raw_load(int i, const std::string& into, const std::string& guard, const MapText& at);
   void load_groups(const std::vector<int>& need);
   void value(int i, bool in_group);
@@ -108,12 +109,19 @@ class Emitter {
   // cuda_tile.cpp: through shared memory
   bool staged_load(int i) const;
   bool staged_store(int s) const;
+  std::string tile_declaration(DType t, const std::string& name) const;
   void tile_loads(const std::vector<int>& need);
   void tile_stores();
 
   std::string number(const std::string& name, Numbers::Value value) { return numbers_.use(name, std::move(value)); }
   std::string extent(int axis);
-  std::string guard() const { return s_.mode == Mode::Map ? "" : "ok"; }
+  /// What must hold for the current group to be loaded or stored; empty: it always does.
+  std::string guard() const {
+    if (s_.mode == Mode::Map) return "";
+    return !s_.exact ? "ok" : s_.side > 1 ? "live" : "";
+  }
+  /// What must hold for lane j to lie inside the lane axis.
+  std::string inside_lanes() const { return !s_.tail ? "" : s_.shifted ? "j >= low && j < cnt" : "j < cnt"; }
   static std::string v(int i) { return "v" + std::to_string(i); }
   bool is_elem(int i) const { return k_.instrs[i].level == Level::Elem && !is_scalar(i); }
   bool is_scalar(int i) const {
@@ -121,6 +129,14 @@ class Emitter {
   }
   /// Is the value read from where an earlier round left it?
   bool kept(int i) const { return s_.hold != Hold::None && rounds_.held[i] && created_[i]; }
+
+  /// A load that all rows share comes from a cache: it is loaded where it is used, to save registers.
+  bool late(int i) const {
+    if (s_.hold != Hold::Registers || rounds_.held[i]) return false;
+    for (int x = 0; x < k_.n_outer; ++x)
+      if (k_.instrs[i].map.stride[x] != 0) return false;
+    return true;
+  }
 
   std::span<const KernelSpec> parts_;
   const KernelSpec& k_;

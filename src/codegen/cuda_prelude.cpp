@@ -131,6 +131,16 @@ template <class T> IG_FN T ig_pow(T a, T b) {
   for (; b > T(0); b = T(b >> 1)) { if (b & 1) r = T(r * a); a = T(a * a); }
   return r;
 }
+// a / b for many a: r is b's reciprocal, and one step of Newton's method makes the quotient correctly rounded. Where
+// that could fail (b or the quotient very large or very small, infinities) r or the quotient fails the test.
+IG_FN float ig_reciprocal(float b) {
+  float m = fabsf(b);
+  return m > 1e-30f && m < 1e30f ? 1.0f / b : ig_bits_f32(0x7fc00000u);
+}
+IG_FN float ig_quotient(float a, float b, float r) {
+  float q = a * r, s = fmaf(fmaf(-b, q, a), r, q);
+  return fabsf(q) < 1e30f ? s : a / b;
+}
 // Division: integers by zero give 0, and the smallest integer by -1 wraps.
 IG_FN float ig_fmod(float a, float b) { return fmodf(a, b); }
 IG_FN double ig_fmod(double a, double b) { return fmod(a, b); }

@@ -41,8 +41,9 @@ void Emitter::accumulate(const std::vector<int>& reduces) {
     x = position ? accumulator_type(i) + "{" + x + ", (long long)(lin" + lane + ")}"
                  : cast(arg.dtype, is_half(in.dtype) ? DType::Float32 : in.dtype, x);
     std::string line = a + " = " + reduce_function(in.op) + "(" + a + ", " + x + ");";
-    bool tail = s_.mode == Mode::Row && s_.tail;
-    line = "if (ok" + std::string(tail ? " && j < cnt" : "") + ") " + line;
+    std::string in_row = s_.exact ? "" : "ok", in_lanes = s_.mode == Mode::Row ? inside_lanes() : "";
+    std::string both = in_row + (in_row.empty() || in_lanes.empty() ? "" : " && ") + in_lanes;
+    if (!both.empty()) line = "if (" + both + ") " + line;
     if (s_.mode == Mode::Row || lane_accumulator(i))
       out_.lane(line);
     else
@@ -83,7 +84,6 @@ void Emitter::combine_column(int i) {
   if (s_.team == 1) return;
   std::string a = "a" + str(i), f = reduce_function(k_.instrs[i].op), type = accumulator_type(i);
   bool lanes = lane_accumulator(i);
-  int n = lanes ? s_.lanes : 1;
   std::string at = "[" + std::string(lanes ? "j * " + str(s_.threads()) + " + " : "");
   out_.plain("{ " + type + "* c = (" + type + "*)columns;");
   auto each = [&](const std::string& line) { lanes ? out_.lane(line) : out_.plain(line); };
@@ -96,7 +96,6 @@ void Emitter::combine_column(int i) {
   out_.plain("__syncthreads(); }");
   each(a + (lanes ? "[j]" : "") + " = c" + at + "x];");
   out_.plain("__syncthreads(); }");
-  (void)n;
 }
 
 void Emitter::combine(const std::vector<int>& reduces) {

@@ -111,6 +111,54 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   return 1;
 }
 
+/// Where the rows of an access begin, modulo the lanes: equal signatures are aligned together.
+std::vector<int64_t> row_signature(const KernelSpec& k, const Affine& a, int lanes) {
+  std::vector<int64_t> sig{a.offset & (lanes - 1)};
+  for (int x = 0; x < k.n_outer; ++x) sig.push_back(a.stride[x] & (lanes - 1));
+  return sig;
+}
+
+/// Rows of odd length: lanes are possible when the large accesses begin at the same place modulo the lanes.
+bool try_shifted_lanes(std::span<const KernelSpec> parts, Schedule& s) {
+  if (parts.size() != 1 || parts[0].n_inner() != 1) return false;
+  const KernelSpec& k = parts[0];
+  int axis = k.n_axes() - 1;
+  auto all = accesses(k);
+  double most = 0;
+  size_t narrowest = 16;
+  for (const Access& a : all) most = std::max(most, a.positions);
+  auto heavy = [&](const Affine& m, double positions) { return m.stride[axis] == 1 && positions * 2 >= most; };
+  for (const Access& a : all)
+    if (heavy(*a.map, a.positions)) narrowest = std::min(narrowest, size_of(a.dtype));
+  int lanes = static_cast<int>(std::clamp<size_t>(16 / narrowest, 1, 8));
+  if (lanes == 1 || k.extent[axis] < 16 * lanes) return false;
+  const Affine* first = nullptr;
+  for (const Access& a : all) {
+    if (!heavy(*a.map, a.positions)) continue;
+    bool plain = a.load == nullptr || (a.load->indirect < 0 && a.load->bounds.empty());
+    if (first == nullptr) first = a.map;
+    if (!plain || row_signature(k, *a.map, lanes) != row_signature(k, *first, lanes)) return false;
+  }
+  if (first == nullptr) return false;
+  s.lanes = lanes;
+  s.shifted = s.tail = true;
+  auto sig = row_signature(k, *first, lanes);
+  auto width = [&](const Affine& m) { return m.stride[axis] == 1 && row_signature(k, m, lanes) == sig ? lanes : 1; };
+  s.load_width.assign(k.instrs.size(), 1);
+  s.store_width.assign(k.stores.size(), 1);
+  for (size_t i = 0; i < k.instrs.size(); ++i) {
+    const Instr& in = k.instrs[i];
+    if (in.kind != InstrKind::Load || in.indirect >= 0 || !in.bounds.empty()) continue;
+    s.load_width[i] = width(in.map);
+    if (&in.map == first) s.shift_load = static_cast<int>(i);
+  }
+  for (size_t i = 0; i < k.stores.size(); ++i) {
+    s.store_width[i] = width(k.stores[i].map);
+    if (&k.stores[i].map == first) s.shift_store = static_cast<int>(i);
+  }
+  return true;
+}
+
 void fill_widths(std::span<const KernelSpec> parts, Schedule& s) {
   const KernelSpec& first = parts[0];
   s.load_width.assign(first.instrs.size(), s.lanes);
@@ -155,7 +203,7 @@ bool needs_wide(const KernelSpec& k) {
 
 /// The bucket at or above x.
 int bucket(int64_t x) {
-  for (int b : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64})
+  for (int b : {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64})
     if (x <= b) return b;
   return 1 << 30;
 }
@@ -200,6 +248,18 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   s.stage2_side = s.mode == Mode::Row ? 256 / s.stage2_team : 256 / s.stage2_team;
 }
 
+/// How many blocks a multiprocessor should hold: what the held words and a guess for the rest leave room for.
+int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
+  double registers = held + 24;
+  for (const Instr& in : k.instrs) {
+    bool elem_load = in.kind == InstrKind::Load && in.level == Level::Elem;
+    if (elem_load && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
+      registers += 1.5 * s.lanes;  // shared by all rows: loaded beside what is held
+  }
+  auto rounded = static_cast<int>(ceil_div(static_cast<int64_t>(registers), 8) * 8);
+  return std::clamp(65536 / (rounded * s.threads()), 1, 2048 / s.threads());
+}
+
 /// Rounds of reduce and broadcast: the row stays in registers if it fits, else in shared memory, else is read again.
 void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
   Rounds rounds = find_rounds(parts[0]);
@@ -211,7 +271,7 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
   if (s.mode == Mode::Row) {
     team = std::min<int64_t>(pow2_ceil(z.inner), 32);
     if (static_cast<double>(ceil_div(z.inner, 32)) * words > budget)
-      while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget / 2) team *= 2;
+      while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget * 0.65) team *= 2;
     s.team = static_cast<int>(team);
     s.side = std::max(1, 128 / s.team);
   } else {
@@ -224,15 +284,31 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
   if (groups * words <= budget && groups <= 32) {
     s.hold = Hold::Registers;
     s.groups = groups;
+    s.min_blocks = blocks_for_registers(parts[0], s, groups * words);
     return;
   }
   s.groups = 4;
+  s.team = std::min(s.team, 512);
   for (bool keep_sources : {false, true}) {
     s.keep_sources = keep_sources;
     s.hold = Hold::Shared;
-    if (s.mode == Mode::Row && s.side == 1 && shared_bytes(parts[0], s, z.inner) + 2048 <= target.shared_per_block) return;
+    size_t bytes = shared_bytes(parts[0], s, z.inner) + 2048;
+    if (s.mode != Mode::Row || s.side > 1 || bytes > target.shared_per_block) continue;
+    if (2 * bytes > target.shared_per_block) s.team = 1024;  // one block alone on its multiprocessor
+    return;
   }
   s.hold = Hold::None;
+  s.team = s.mode == Mode::Row ? 1024 : s.team;
+}
+
+/// Do the groups that a thread walks never pass the end? Rows of model dimensions usually fit.
+bool is_exact(std::span<const KernelSpec> parts, const CudaTarget& target, const Schedule& s) {
+  int64_t step = int64_t{s.team} * s.groups;
+  for (const KernelSpec& k : parts) {
+    int64_t n = geometry(s, k, target).inner_groups;
+    if (s.hold == Hold::Registers ? n != step : n % step != 0) return false;
+  }
+  return true;
 }
 
 /// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no such axis.
@@ -252,7 +328,29 @@ int other_unit_axis(const KernelSpec& k) {
   return axis;
 }
 
+/// Two lanes when all that is staged has elements of at most two bytes and pairs of them are aligned along either axis.
+int tile_lanes(std::span<const KernelSpec> parts, int tile) {
+  for (const KernelSpec& k : parts) {
+    int last = k.n_outer - 1;
+    auto uniform = lane_uniform(k, Mode::Tile);
+    if (k.extent[last] % 2 != 0 || k.extent[tile] % 2 != 0) return 1;
+    for (const Access& a : accesses(k)) {
+      if (a.map->stride[last] == 0) continue;
+      bool staged = is_staged(k, *a.map, a.load, tile);
+      if (a.load != nullptr && (!a.load->bounds.empty() || a.load->indirect >= 0)) return 1;
+      if (size_of(a.dtype) > 2 || width_of(k, *a.map, a.load, staged ? tile : last, 2, uniform) < 2) return 1;
+    }
+  }
+  return 2;
+}
+
 }  // namespace
+
+bool is_staged(const KernelSpec& k, const Affine& map, const Instr* load, int tile_axis) {
+  if (load != nullptr && load->indirect >= 0) return false;
+  int64_t last = map.stride[k.n_outer - 1];
+  return last != 1 && (last != 0 || load == nullptr) && map.stride[tile_axis] == 1;
+}
 
 size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups) {
   if (s.hold != Hold::Shared) return 0;
@@ -287,7 +385,8 @@ Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& ta
     s.tile_axis = tile;
     s.team = 8;
     s.side = 32;
-    s.groups = 4;
+    s.lanes = tile_lanes(parts, tile);
+    s.groups = 4 * s.lanes;
     fill_widths(parts, s);
     return s;
   }
@@ -302,11 +401,13 @@ Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& ta
   s.mode = column > row ? Mode::Column : Mode::Row;
   s.lanes = choose_lanes(parts, s.mode);
   fill_widths(parts, s);
+  if (s.mode == Mode::Row && s.lanes == 1) try_shifted_lanes(parts, s);
   if (find_rounds(k).last > 0) {
     choose_row_team(parts, target, s);
   } else {
     choose_reduce_team(parts, target, s);
   }
+  s.exact = is_exact(parts, target, s);
   return s;
 }
 
@@ -316,12 +417,13 @@ Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& targ
   int64_t inner = k.inner_size();
   int axis = lane_axis(k, s.mode);
   int64_t along = axis >= 0 ? k.extent[axis] : 1;
-  g.lane_groups = ceil_div(along, s.lanes);
+  g.lane_groups = ceil_div(along + (s.shifted ? s.lanes - 1 : 0), s.lanes);
   g.outer_groups = s.lanes_outer() ? g.outer / along * g.lane_groups : g.outer;
   g.inner_groups = s.lanes_outer() ? inner : inner / along * g.lane_groups;
   if (s.mode == Mode::Tile) {
     int64_t a = k.extent[k.n_outer - 1], b = k.extent[s.tile_axis];
-    g.column_blocks = ceil_div(a, 32) * ceil_div(b, 32);
+    int64_t edge = int64_t{32} * s.lanes;
+    g.column_blocks = ceil_div(a, edge) * ceil_div(b, edge);
     g.blocks[0] = g.column_blocks * (g.outer / a / b);
     return g;
   }
@@ -331,7 +433,8 @@ Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& targ
     int64_t wanted = ceil_div(int64_t{4} * target.multiprocessors, g.column_blocks);
     int64_t most = std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4), 1);  // at least four groups a thread
     g.chunk = ceil_div(g.inner_groups, std::min(wanted, most));
-    g.chunk = ceil_div(g.chunk, s.team) * s.team;
+    int64_t step = int64_t{s.team} * s.groups;
+    g.chunk = ceil_div(g.chunk, step) * step;
     g.splits = ceil_div(g.inner_groups, g.chunk);
     g.blocks[1] = ceil_div(g.outer, s.stage2_side);
     for (const Instr& in : k.instrs) {
@@ -355,6 +458,8 @@ std::string describe(const Schedule& s) {
   if (s.hold == Hold::Registers) d += " in registers";
   if (s.hold == Hold::Shared) d += ", row in shared memory";
   if (s.split) d += ", two stages";
+  if (s.exact) d += ", exact";
+  if (s.shifted) d += ", shifted";
   if (s.tail) d += ", tail";
   if (s.wide) d += ", 64-bit";
   if (s.streaming) d += ", streaming";

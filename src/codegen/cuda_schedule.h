@@ -28,6 +28,9 @@ struct Schedule {
   Hold hold = Hold::None;
   bool keep_sources = false;  // what is held: see find_rounds
   bool split = false;      // two stages: several blocks per outer point, then their partial results
+  bool exact = false;      // every group of every thread lies inside the row
+  bool shifted = false;    // Row: rows are not aligned; groups begin at aligned places, some before the row
+  int shift_load = -1, shift_store = -1;  // shifted: the access that says where
   bool wide = false;       // 64-bit indices
   bool tail = false;       // the lane axis is not a multiple of lanes
   bool streaming = false;  // larger than the cache
@@ -35,6 +38,8 @@ struct Schedule {
   int stage2_team = 0, stage2_side = 0;
   std::vector<int> load_width;   // per instruction: elements per memory access (a power of two up to lanes)
   std::vector<int> store_width;  // per store
+
+  int min_blocks = 0;      // per multiprocessor: a bound on registers; 0: none
 
   int threads() const { return team * side; }
   bool lanes_outer() const { return mode != Mode::Row; }
@@ -71,6 +76,9 @@ struct Geometry {
   int64_t scratch_bytes = 0;     // of this part
 };
 Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& target);
+
+/// Tile: does the access go through shared memory? load is nullptr for a store.
+bool is_staged(const KernelSpec& k, const Affine& map, const Instr* load, int tile_axis);
 
 /// Dynamic shared memory of a block that keeps a row of that many lane groups.
 size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups);

@@ -26,9 +26,10 @@ std::string hash_text(const std::string& s) {
 }
 
 /// Everything of a kernel in front of its statements.
-std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int stage, unsigned threads) {
+std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int stage, const cuda::Schedule& schedule) {
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());
-  std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(threads) + ") ENTRY" + str(stage) + "(const IgParams<" +
+  std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(schedule.threads()) +
+                  (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) + "(const IgParams<" +
                   str(many ? 1 : words) + "> p) {\n";
   s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n" : "typedef int I; typedef unsigned UI;\n";
   if (many) {
@@ -59,7 +60,8 @@ cuda::Schedule second_stage(const cuda::Schedule& first) {
   s.team = first.stage2_team;
   s.side = first.stage2_side;
   s.groups = 1;
-  s.tail = false;
+  s.tail = s.exact = s.shifted = false;
+  s.min_blocks = 0;
   std::fill(s.load_width.begin(), s.load_width.end(), 1);
   std::fill(s.store_width.begin(), s.store_width.end(), 1);
   return s;
@@ -95,8 +97,8 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   CudaText text;
   text.body = functions.definitions();
   for (int n = 0; n < plan->n_stages; ++n) {
-    unsigned threads = static_cast<unsigned>(schedules[n].threads());
-    text.body += head(parts[0], *plan, many, n, threads) + bodies[n] + "}\n";
+    auto threads = static_cast<unsigned>(schedules[n].threads());
+    text.body += head(parts[0], *plan, many, n, schedules[n]) + bodies[n] + "}\n";
     text.stages.push_back({"ENTRY" + str(n), threads, has_barriers(bodies[n])});
   }
   text.key = hash_text(text.body);

@@ -134,7 +134,8 @@ NvrtcResult Nvrtc::compile(const std::string& source, const std::string& arch, b
     return r;
   }
   std::string target = "--gpu-architecture=" + arch;
-  std::vector<const char*> options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space"};
+  std::vector<const char*> options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space",
+                                   "--disable-warnings"};
   if (verbose) options.push_back("--ptxas-options=-v");
   rc = f_->compile(program, static_cast<int>(options.size()), options.data());
   r.ok = rc == 0;

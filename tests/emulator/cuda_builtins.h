@@ -22,7 +22,7 @@ extern "C" { IgEmuState* ig_emu; }
 #define __forceinline__ inline
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define IG_FN static inline
 #define IG_UNROLL
 #define IG_DYNAMIC_SHARED(name) unsigned char* const name = ig_emu->dynamic_shared
@@ -85,6 +85,7 @@ IG_EMU_DECLARE1(tan) IG_EMU_DECLARE1(asin) IG_EMU_DECLARE1(acos) IG_EMU_DECLARE1
 IG_EMU_DECLARE1(cosh) IG_EMU_DECLARE1(tanh) IG_EMU_DECLARE1(asinh) IG_EMU_DECLARE1(acosh) IG_EMU_DECLARE1(atanh)
 IG_EMU_DECLARE1(erf) IG_EMU_DECLARE1(erfc) IG_EMU_DECLARE1(floor) IG_EMU_DECLARE1(ceil) IG_EMU_DECLARE1(rint)
 IG_EMU_DECLARE1(trunc) IG_EMU_DECLARE1(fabs)
+extern "C" float fmaf(float, float, float);
 extern "C" float powf(float, float); extern "C" double pow(double, double);
 extern "C" float fmodf(float, float); extern "C" double fmod(double, double);
 extern "C" float atan2f(float, float); extern "C" double atan2(double, double);
