@@ -21,7 +21,7 @@ struct EmulatedLibrary : Executable {
 class EmulatedBackend : public Backend {
  public:
   explicit EmulatedBackend(bool collect) : collect_(collect) {}
-  int device_count() override { return 2; }
+  int device_count() override { return 1; }
   DeviceRates rates(int) override {
     return {.name = "emulated", .memory_gbs = 4284, .flops_f32 = 50e12, .flops_16 = 786e12, .flops_f64 = 50e12,
             .scalar_flops = 40e12, .launch_us = 1, .threads = 132 * 2048};

@@ -7,3 +7,9 @@ target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Thre
 
 ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator)
 ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator LABELS gpu)
+
+# The op tests once more, with the emulator as the device "cuda".
+function(ingot_emulated_test name)
+  ingot_test(${name}_emulated SOURCES ${ARGN} ${emulator}/use_emulator.cpp LIBS ingot_test_check ingot_test_emulator TIMEOUT 900)
+endfunction()
+ingot_emulated_test(op ${emulator}/../op_test.cpp ${emulator}/../op_cases.cpp)
