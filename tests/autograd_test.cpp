@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "graph/handle.h"
+#include "graph/recorder.h"
 #include "op_check.h"
 
 using namespace ingot;
@@ -204,6 +205,23 @@ TEST_CASE("a non-leaf can keep its gradient") {
   CHECK(!y.grad().defined());
   (y * y).sum().backward();
   CHECK(values(y.grad()) == std::vector<double>{4, 8});
+}
+
+TEST_CASE("a parameter that goes away takes its pending gradient with it") {
+  synchronize();
+  size_t before = Recorder::current().size();
+  {
+    Tensor x = leaf({1, 2});
+    (x * x).sum().backward();
+    CHECK(Recorder::current().size() > before);
+  }
+  CHECK(Recorder::current().size() == before);
+  Tensor y;
+  {
+    Tensor x = leaf({1, 2});
+    y = (x * x).sum();
+  }
+  y.backward();  // nobody can ask for the gradient, but that is no error
 }
 
 TEST_CASE("in-place calls and gradients") {

@@ -72,7 +72,7 @@ bool check_seed(uint64_t seed) {
 }  // namespace
 
 TEST_CASE("random programs agree with the oracle") {
-  int64_t only = from_env("INGOT_RANDOM_SEED", -1), count = from_env("INGOT_RANDOM_PROGRAMS", 2000), failures = 0;
+  int64_t only = from_env("INGOT_RANDOM_SEED", -1), count = from_env("INGOT_RANDOM_PROGRAMS", 5000), failures = 0;
   if (only >= 0) {
     CHECK(check_seed(static_cast<uint64_t>(only)));
     return;

@@ -160,6 +160,7 @@ class Walk {
   }
 
   static void accumulate(LeafMeta& leaf, const Tensor& grad) {
+    if (!leaf.named) return;
     std::lock_guard lock(grad_mutex(leaf));
     if (!leaf.grad) leaf.grad = make_cell(NodeRef(node_of(grad)));
     else leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));

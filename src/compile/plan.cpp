@@ -129,6 +129,9 @@ class Planner {
       for (int v : works_[order_[s]].vals) {
         if (first_[v] < 0) first_[v] = static_cast<int>(s);
         last_[v] = static_cast<int>(s);
+        // What an assignment begins from is read (copied) here, though the kernel itself does not load it.
+        if (val(v).op != Op::Assign && val(v).op != Op::SliceAssign) continue;
+        if (first_[v] == static_cast<int>(s)) last_[edge_of(plan_->graph, v, 0).producer] = static_cast<int>(s);
       }
     where_.resize(n);
     same_as_.assign(n, -1);

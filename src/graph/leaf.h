@@ -16,6 +16,7 @@ struct LeafMeta {
   std::atomic<uint32_t> refs{0};
   bool requires_grad = true;
   CellRef grad;  // accumulated gradient, or null
+  std::atomic<bool> named{true};  // false once the leaf's cell is gone: nobody can ask for the gradient any more
   std::string name;  // parameter path
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd's hook type
 };

@@ -223,6 +223,10 @@ void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
 void release(Cell* c) {
   if (c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (c->node) c->node->handles.fetch_sub(1, std::memory_order_relaxed);
+  if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
+    c->meta->named = false;
+    c->meta->grad = CellRef();
+  }
   c->~Cell();
   slab<Cell>().give(c);
 }
