@@ -94,6 +94,37 @@ void Emitter::run() {
   while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty())
     plan_.rounds.pop_back();
   place_values();
+  plan_ahead();
+}
+
+/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory from work that does not.
+static double loop_cost(const Instr& i) {
+  if (i.kind == InstrKind::Reduce) return 0.04;
+  if (i.kind != InstrKind::Compute) return 0;
+  switch (i.op) {
+    case Op::Div: case Op::Sqrt: case Op::Reciprocal: return 0.18;
+    case Op::Exp: case Op::Log: case Op::Sigmoid: case Op::Rsqrt: return 0.35;
+    case Op::Tanh: case Op::Erf: case Op::Sin: case Op::Cos: return 0.45;
+    default: return i.op > Op::Sqrt && i.op < Op::Relu ? 3.0 : 0.045;
+  }
+}
+
+/// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not arithmetic, sets the pace.
+void Emitter::plan_ahead() {
+  double bytes = 0, cost = 0;
+  for (const MemoryRef& m : plan_.refs)
+    if (m.ahead) bytes += m.esize;
+  for (size_t k = 0; k < spec_.instrs.size(); ++k)
+    if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce) cost += loop_cost(spec_.instrs[k]);
+  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > 0.2 * cost;
+  int64_t lines = 0, loops = 1;
+  for (MemoryRef& m : plan_.refs) {
+    m.ahead &= pays;
+    if (m.ahead) lines += count(Span::Full) * m.esize / 64 + 1;
+  }
+  for (const Round& r : plan_.rounds)
+    for (const Step& s : r.elem) loops += s.kind == StepKind::Call || s.kind == StepKind::Reduce;
+  plan_.ahead_lines = static_cast<int>((lines + loops - 1) / loops);
 }
 
 void Emitter::uniform(int k) {
@@ -153,7 +184,7 @@ void Emitter::elem_round(int r) {
     if (spec_.instrs[k].kind == InstrKind::Reduce) {
       if (an_.round[k] == r) reduce(round.elem, k);
     } else if (an_.span[k] == Span::Full || an_.span[k] == Span::Inv) {
-      if (!absorbed_[k]) instr(round.elem, k);
+      if (!absorbed_[k] && !reduced_in_place(k)) instr(round.elem, k);
     }
   }
   // Memory that is also read is written last.
@@ -278,6 +309,7 @@ void Emitter::load(std::vector<Step>& out, int k) {
     s.kind = StepKind::Bounded;
   } else if (an_.dense(m.at, span) && !moved_in_place(k)) {
     s.kind = StepKind::Bind;
+    m.ahead = span == Span::Full && an_.sequential(m.at);
     values_[dst].bound = true;
     values_[dst].aliased = spec_.buffers[i.buffer].may_alias;
   }
@@ -406,6 +438,14 @@ void Emitter::compute(std::vector<Step>& out, int k) {
   if (is_half(i.dtype) && !exact_on_half(i.op)) round_half(out, k);
 }
 
+/// A load that only column reductions use, of rows they can read where they lie.
+bool Emitter::reduced_in_place(int k) const {
+  if (!an_.pitch(k) || spec_.buffers[spec_.instrs[k].buffer].may_alias) return false;
+  int reduces = 0;
+  for (const Instr& i : spec_.instrs) reduces += i.kind == InstrKind::Reduce && i.arg[0] == k;
+  return reduces == an_.uses[k];
+}
+
 void Emitter::reduce(std::vector<Step>& out, int k) {
   const Instr& i = spec_.instrs[k];
   const Reducer& red = find_reducer(i.op, tile_type(spec_.instrs[i.arg[0]].dtype));
@@ -417,7 +457,19 @@ void Emitter::reduce(std::vector<Step>& out, int k) {
   plan_.rounds[round_now_].init.push_back(s);
   plan_.rounds[round_now_].reduces = true;
   s.kind = StepKind::Reduce;
-  s.a = operand(out, i.arg[0], Span::Full, false);
+  if (reduced_in_place(i.arg[0])) {
+    s.pitch = an_.pitch(i.arg[0]);
+    s.a = new_value(Span::Full, values_[i.arg[0]].esize);
+    values_[s.a].bound = true;
+    Step b{StepKind::Bind};
+    b.dst = s.a;
+    b.ref = ref(&spec_.instrs[i.arg[0]].map, Span::Full);
+    plan_.refs[b.ref].buffer = spec_.instrs[i.arg[0]].buffer;
+    plan_.refs[b.ref].esize = values_[s.a].esize;
+    out.push_back(b);
+  } else {
+    s.a = operand(out, i.arg[0], Span::Full, false);
+  }
   out.push_back(s);
 }
 

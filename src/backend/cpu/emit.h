@@ -39,12 +39,14 @@ class Emitter {
   int operand(std::vector<Step>& out, int v, Span want, bool scalar_ok);
   int constant(int k, int64_t n);
   void reduce(std::vector<Step>& out, int k);
+  bool reduced_in_place(int k) const;
   void store(std::vector<Step>& out, size_t s);
   int ref(const Affine* m, Span s);
   bool can_be_direct(const std::vector<Step>& out, int v, const Store& st) const;
   bool moved_in_place(int k) const;
   void keep_rows(int r);
 
+  void plan_ahead();
   void place_values();
   int64_t frame_slot(int64_t bytes);
 

@@ -157,6 +157,17 @@ void Exec::between(int64_t box, size_t round, char* box_area, char* acc) {
   steps(p_.rounds[round].outer);
 }
 
+/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the hardware's prefetchers do
+/// not bridge; asking for all of it at once would only move the wait.
+void Exec::prefetch() {
+  for (int lines = p_.ahead_lines; lines > 0 && n_ahead_ > 0; --lines) {
+    Ahead& a = ahead_[n_ahead_ - 1];
+    __builtin_prefetch(a.next, 0, 2);
+    a.next += 64;
+    if (a.next >= a.end) --n_ahead_;
+  }
+}
+
 // --- Steps -----------------------------------------------------------------------------------------------------
 
 void Exec::steps(const std::vector<Step>& list) {
@@ -164,18 +175,26 @@ void Exec::steps(const std::vector<Step>& list) {
   for (const Step& s : list) {
     switch (s.kind) {
       case StepKind::Call:
+        if (n_ahead_) prefetch();
         s.fn(v[s.dst], v[s.a], s.b >= 0 ? v[s.b] : nullptr, s.c >= 0 ? v[s.c] : nullptr, n_[static_cast<int>(s.span)]);
         break;
       case StepKind::Bind: {
         const MemoryRef& m = p_.refs[static_cast<size_t>(s.ref)];
-        v[s.dst] = static_cast<char*>(buffers_[m.buffer]) + position(m.at) * m.esize;
+        char* at = static_cast<char*>(buffers_[m.buffer]) + position(m.at) * m.esize;
+        v[s.dst] = at;
+        if (m.ahead && n_ahead_ < 8) {
+          const int64_t bytes = n_[static_cast<int>(Span::Full)] * m.esize;
+          ahead_[n_ahead_++] = {at + bytes, at + 2 * bytes};
+        }
         break;
       }
       case StepKind::Expand: expand(s); break;
       case StepKind::InitAcc: s.reducer->init(acc_ + s.acc, n_[static_cast<int>(Span::Outer)]); break;
       case StepKind::Reduce: {
+        if (n_ahead_) prefetch();
         const int64_t R = n_[static_cast<int>(Span::Outer)], C = n_[static_cast<int>(Span::Full)] / R;
-        (p_.by_columns ? s.reducer->cols : s.reducer->rows)(acc_ + s.acc, v[s.a], R, C, inner_index0_);
+        if (p_.by_columns) s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
+        else s.reducer->rows(acc_ + s.acc, v[s.a], R, C, inner_index0_);
         break;
       }
       case StepKind::Finish:

@@ -55,6 +55,13 @@ class Exec {
   char** vals_;
   int64_t start_[kMaxAxes] = {}, e_[kMaxAxes] = {};
   int64_t n_[4] = {1, 1, 1, 1};  // elements by Span
+  /// Memory of the next tile, asked for little by little while this one is computed.
+  struct Ahead {
+    const char *next, *end;
+  };
+  void prefetch();
+  Ahead ahead_[8];
+  int n_ahead_ = 0;
   int64_t inner_tile_ = 0, inner_index0_ = 0;
 };
 

@@ -165,9 +165,11 @@ void Analysis::choose_tiles() {
     }
   } else if (p.by_columns) {
     int64_t r = kTile;
+    const bool direct = !rowish && only_sums_of_memory();
+    if (direct) r = 2 * kTile;
     if (rowish) r = std::max<int64_t>(16, std::min<int64_t>(256, kPanel / p.inner_size));
     const int64_t R = take(p, p.outer_lo, p.outer_hi, r);
-    take(p, p.inner_lo, p.inner_hi, std::max<int64_t>(1, kTile / R));
+    take(p, p.inner_lo, p.inner_hi, direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
   } else {
     const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile : kTile;
     const int64_t C = take(p, p.inner_lo, p.inner_hi, c);
@@ -181,6 +183,34 @@ void Analysis::choose_tiles() {
     (outer ? p.R : p.C) *= p.tile[k];
     (outer ? p.boxes : p.inner_tiles) *= p.tiles[k];
   }
+}
+
+bool Analysis::plain_load(int k) const {
+  const Instr& i = spec.instrs[k];
+  return i.kind == InstrKind::Load && i.bounds.empty() && i.indirect < 0 && !is_half(i.dtype) && span[k] == Span::Full;
+}
+
+/// A Reduce kernel that reads memory and reduces it, with nothing between and nothing stored per element.
+bool Analysis::only_sums_of_memory() const {
+  for (size_t k = 0; k < spec.instrs.size(); ++k) {
+    if (spec.instrs[k].kind == InstrKind::Reduce && !plain_load(spec.instrs[k].arg[0])) return false;
+    if (span[k] == Span::Full && !plain_load(static_cast<int>(k))) return false;
+  }
+  for (const Store& s : spec.stores)
+    if (spec.instrs[s.value].level == Level::Elem) return false;
+  return true;
+}
+
+int64_t Analysis::pitch(int k) const {
+  if (!plan.by_columns || !plain_load(k)) return 0;
+  const Access at = access(spec.instrs[k].map);
+  int64_t pitch = 0;
+  for (int q = plan.inner_lo; q < plan.inner_hi; ++q)
+    if (plan.tile[q] > 1) {
+      if (pitch) return 0;  // several axes
+      pitch = at.stride[q];
+    }
+  return pitch > 0 && dense(at, Span::Outer) ? pitch : 0;
 }
 
 void Analysis::choose_split() {
@@ -214,6 +244,16 @@ bool Analysis::dense(const Access& at, Span s) const {
     if (cut || at.stride[k] != product) return false;
     product *= plan.tile[k];
     cut = plan.tile[k] < plan.extent[k];
+  }
+  return true;
+}
+
+bool Analysis::sequential(const Access& at) const {
+  if (plan.by_columns || plan.boxes * plan.inner_tiles == 1) return false;
+  int64_t product = 1;
+  for (int k = plan.n_axes - 1; k >= 0; --k) {
+    if (at.stride[k] != product) return false;
+    product *= plan.extent[k];
   }
   return true;
 }

@@ -25,15 +25,21 @@ struct Analysis {
   void positions(Span s, int& lo, int& hi) const;
   /// Do the points of a span lie one after the other in memory, in every tile?
   bool dense(const Access& at, Span s) const;
+  /// Do tiles follow one another in memory, in the order they are visited?
+  bool sequential(const Access& at) const;
   bool is_scalar(Span s) const;  // one element in every tile
   /// A load that is only an address, so cheaper to do again than to keep.
   bool rebind(int instr) const;
   /// A cast that leaves the tile as it is.
   bool alias_cast(int instr) const;
+  /// By columns: rows of the tile as they lie in memory can be reduced without a copy; their distance, or 0.
+  int64_t pitch(int instr) const;
   /// Rounds in which inner tiles are visited.
   int elem_rounds() const;
 
  private:
+  bool plain_load(int instr) const;
+  bool only_sums_of_memory() const;
   void choose_order();
   void choose_tiles();
   void choose_split();

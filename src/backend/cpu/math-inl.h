@@ -17,13 +17,19 @@ using V = hn::Vec<F>;
 
 HWY_INLINE V splat(float x) { return hn::Set(F(), x); }
 
-/// 2^n * p for integer n in [-252, 252]: in two steps, so that subnormal and infinite results come out right.
-HWY_INLINE V scale(V p, hn::Vec<I> n) {
+/// 2^n * p for whole n in [-252, 252].
+#if HWY_TARGET == HWY_AVX3
+HWY_INLINE V scale(V p, V n) { return V{_mm512_scalef_ps(p.raw, n.raw)}; }
+#else
+// In two steps, so that subnormal and infinite results come out right.
+HWY_INLINE V scale(V p, V whole) {
+  const auto n = hn::ConvertTo(I(), whole);
   const auto h = hn::ShiftRight<1>(n), bias = hn::Set(I(), 127);
   const V lo = hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(h, bias)));
   const V hi = hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(hn::Sub(n, h), bias)));
   return hn::Mul(hn::Mul(p, lo), hi);
 }
+#endif
 
 /// exp(r) for |r| <= ln(2)/2.
 HWY_INLINE V exp_poly(V r) {
@@ -42,7 +48,7 @@ HWY_INLINE V vexp(V x) {
   const V n = hn::Round(hn::Mul(x, splat(1.44269504088896341f)));
   V r = hn::NegMulAdd(n, splat(0.693359375f), x);
   r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);
-  return scale(exp_poly(r), hn::ConvertTo(I(), n));
+  return scale(exp_poly(r), n);
 }
 
 HWY_INLINE V vsigmoid(V x) { return hn::Div(splat(1.0f), hn::Add(splat(1.0f), vexp(hn::Neg(x)))); }
@@ -55,12 +61,12 @@ HWY_INLINE V vtanh(V x) {
   p = hn::MulAdd(p, z, splat(1.33314422036e-1f));
   p = hn::MulAdd(p, z, splat(-3.33332819422e-1f));
   const V small = hn::MulAdd(hn::Mul(p, z), x, x);
-  // Past 9.02 tanh rounds to 1: a clamp there spares the two-step scaling of exp.
+  // Past 9.02 tanh rounds to 1.
   const V t = hn::Min(splat(9.1f), a);
   const V n = hn::Round(hn::Mul(t, splat(2.88539008177792681f)));
   V r = hn::NegMulAdd(n, splat(0.693359375f), hn::Add(t, t));
   r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);
-  const V e = hn::Mul(exp_poly(r), hn::BitCast(F(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(I(), n), hn::Set(I(), 127)))));
+  const V e = scale(exp_poly(r), n);
   const V big = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
   // NaN compares false and takes the small branch, which carries it.
   return hn::IfThenElse(hn::Gt(a, splat(0.625f)), hn::CopySign(big, x), small);

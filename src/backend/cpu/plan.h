@@ -52,6 +52,7 @@ struct MemoryRef {
   int slot = -1;
   int64_t counter = 0;
   bool dense = false;  // Index, Random: one run per tile
+  bool ahead = false;  // Bind: the next tile follows in memory and is worth prefetching
   bool predicated = false;
   bool stream = false;  // Scatter: rows past the caches
 };
@@ -85,6 +86,7 @@ struct Step {
   TileFn fn = nullptr;
   const Reducer* reducer = nullptr;
   int32_t ref = -1;  // MemoryRef
+  int64_t pitch = 0;  // Reduce by columns: elements between rows, when they are read where they lie; 0: a dense tile
   int32_t acc = -1;  // offset of the accumulator in the box's area, per outer point
 };
 
@@ -121,6 +123,7 @@ struct Plan {
   int n_buffers = 0;
   bool all_predicated = false;
   bool streams = false;
+  int ahead_lines = 0;  // cache lines of the next tile to ask for at each loop over this one
 
   // Split: rounds are passes of their own over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;

@@ -88,19 +88,20 @@ void rows_loop(void* acc, const void* x, int64_t R, int64_t C, int64_t) {
 }
 
 template <class Op, class T>
-void cols_loop(void* acc, const void* x, int64_t R, int64_t C, int64_t) {
+void cols_loop(void* acc, const void* x, int64_t R, int64_t C, int64_t, int64_t pitch) {
   using L = typename Op::L;
   using A = typename Op::Acc;
   auto* HWY_RESTRICT a = static_cast<A*>(acc);
   const T* HWY_RESTRICT p = static_cast<const T*>(x);
+  auto two = [](const T* q, int64_t step) HWY_ATTR { return Op::step(static_cast<L>(q[0]), static_cast<L>(q[step])); };
   int64_t c = 0;
-  for (; c + 4 <= C; c += 4, p += 4 * R)
+  for (; c + 8 <= C; c += 8, p += 8 * pitch)
     for (int64_t r = 0; r < R; ++r) {
-      const L s = Op::step(static_cast<L>(p[r]), static_cast<L>(p[R + r]));
-      const L t = Op::step(static_cast<L>(p[2 * R + r]), static_cast<L>(p[3 * R + r]));
+      const T* q = p + r;
+      const L s = Op::step(two(q, pitch), two(q + 2 * pitch, pitch)), t = Op::step(two(q + 4 * pitch, pitch), two(q + 6 * pitch, pitch));
       a[r] = Op::join(a[r], static_cast<A>(Op::step(s, t)));
     }
-  for (; c < C; ++c, p += R)
+  for (; c < C; ++c, p += pitch)
     for (int64_t r = 0; r < R; ++r) a[r] = Op::join(a[r], static_cast<A>(static_cast<L>(p[r])));
 }
 
@@ -158,11 +159,11 @@ struct Arg {
       offer(index(acc)[r], value(acc, R)[r], index0 + first(p, C, v), v);
     }
   }
-  static void cols(void* acc, const void* x, int64_t R, int64_t C, int64_t index0) {
+  static void cols(void* acc, const void* x, int64_t R, int64_t C, int64_t index0, int64_t pitch) {
     const T* HWY_RESTRICT p = static_cast<const T*>(x);
     int64_t* HWY_RESTRICT id = index(acc);
     T* HWY_RESTRICT val = value(acc, R);
-    for (int64_t c = 0; c < C; ++c, p += R)
+    for (int64_t c = 0; c < C; ++c, p += pitch)
       for (int64_t r = 0; r < R; ++r) {
         const bool take = id[r] < 0 || better(p[r], val[r]);
         id[r] = take ? index0 + c : id[r];

@@ -14,7 +14,8 @@ struct Reducer {
   void (*init)(void* acc, int64_t R);
   /// index0: position, in the reduced axes, of the first of the C elements.
   void (*rows)(void* acc, const void* x, int64_t R, int64_t C, int64_t index0);
-  void (*cols)(void* acc, const void* x, int64_t R, int64_t C, int64_t index0);
+  /// pitch: elements between the rows of x (R in a dense tile).
+  void (*cols)(void* acc, const void* x, int64_t R, int64_t C, int64_t index0, int64_t pitch);
   /// acc = acc combined with `later`, which covers later positions.
   void (*merge)(void* acc, const void* later, int64_t R);
 };
