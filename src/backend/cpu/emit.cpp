@@ -116,7 +116,8 @@ void Emitter::plan_ahead() {
     if (m.ahead) bytes += m.esize;
   for (size_t k = 0; k < spec_.instrs.size(); ++k)
     if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce) cost += loop_cost(spec_.instrs[k]);
-  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > 0.2 * cost;
+  // A single pass over memory is what the hardware foresees best.
+  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > 0.2 * cost && cost > 0.1;
   int64_t lines = 0, loops = 1;
   for (MemoryRef& m : plan_.refs) {
     m.ahead &= pays;
@@ -366,11 +367,17 @@ void Emitter::mark_pairs() {
            (i.op == Op::Add || i.op == Op::Sub || i.op == Op::Mul);
   };
   std::vector<char> head(spec_.instrs.size(), 0);
+  // A product that is only summed is formed inside the sum.
+  for (const Instr& i : spec_.instrs) {
+    if (i.kind != InstrKind::Reduce || i.op != Op::Sum) continue;
+    const int a = i.arg[0];
+    if (arith(a) && spec_.instrs[a].op == Op::Mul && an_.uses[a] == 1 && an_.computed[a]) absorbed_[a] = 1;
+  }
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     if (!arith(k) || !an_.computed[k]) continue;
     for (int side = 0; side < 2; ++side) {
       const int a = spec_.instrs[k].arg[side];
-      if (arith(a) && !head[a] && !absorbed_[a] && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k]) {
+      if (!absorbed_[k] && arith(a) && !head[a] && !absorbed_[a] && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k]) {
         absorbed_[a] = 1;
         head[k] = 1;
         break;
@@ -467,6 +474,9 @@ void Emitter::reduce(std::vector<Step>& out, int k) {
     plan_.refs[b.ref].buffer = spec_.instrs[i.arg[0]].buffer;
     plan_.refs[b.ref].esize = values_[s.a].esize;
     out.push_back(b);
+  } else if (absorbed_[i.arg[0]]) {
+    s.a = operand(out, spec_.instrs[i.arg[0]].arg[0], Span::Full, false);
+    s.b = operand(out, spec_.instrs[i.arg[0]].arg[1], Span::Full, false);
   } else {
     s.a = operand(out, i.arg[0], Span::Full, false);
   }

@@ -6,7 +6,7 @@
 namespace ingot::cpu {
 
 namespace {
-constexpr int64_t kStreamBytes = int64_t{24} << 20;  // results larger than this do not stay in cache
+constexpr int64_t kStreamBytes = int64_t{32} << 20;  // results larger than this do not stay in cache
 }
 
 /// May the step that makes v write to the memory of the store instead of a buffer?

@@ -193,7 +193,8 @@ void Exec::steps(const std::vector<Step>& list) {
       case StepKind::Reduce: {
         if (n_ahead_) prefetch();
         const int64_t R = n_[static_cast<int>(Span::Outer)], C = n_[static_cast<int>(Span::Full)] / R;
-        if (p_.by_columns) s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
+        if (s.b >= 0) (p_.by_columns ? s.reducer->dot_cols : s.reducer->dot_rows)(acc_ + s.acc, v[s.a], v[s.b], R, C);
+        else if (p_.by_columns) s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
         else s.reducer->rows(acc_ + s.acc, v[s.a], R, C, inner_index0_);
         break;
       }

@@ -119,6 +119,7 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
   const T* index = reinterpret_cast<const T*>(vals_[s.a]);
   const bool per_point = m.index_span == s.span && s.span != Span::Uniform;
   const bool per_row = !per_point && m.index_span == Span::Inv;
+  const int64_t n_rows = n_[static_cast<int>(Span::Inv)];
   // The element that index v selects, or -1.
   auto select = [&](T v0) -> int64_t {
     const int64_t v = static_cast<int64_t>(v0), w = v < 0 ? v + m.index_extent : v;
@@ -143,6 +144,13 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
         }
       }
       return;
+    }
+    if (per_row && row + 1 < n_rows) {
+      // Near enough, and in unsigned numbers: a bad index makes a bad guess, which does no harm.
+      const uint64_t next = static_cast<uint64_t>(index[row + 1]) * static_cast<uint64_t>(m.index_stride);
+      const uintptr_t from = reinterpret_cast<uintptr_t>(base) + (static_cast<uint64_t>(p) + next) * static_cast<uint64_t>(m.esize);
+      for (int64_t b = 0; b < count * m.esize && b < 1024; b += 64)
+        __builtin_prefetch(reinterpret_cast<const void*>(from + static_cast<uint64_t>(b)), 0, 2);
     }
     const int64_t w = hi > lo ? select(index[per_row ? row : 0]) : -1;
     if (w < 0) hi = lo = count;
@@ -218,6 +226,17 @@ void Exec::store(const Step& s, const MemoryRef& m) {
     range(s.span, lo, hi);
     const int last = hi - 1;
     if (m.stream && m.at.stride[last] == 1 && e_[last] * m.esize >= 128) {
+      // Rows along the last axis; those of one other axis are handed on together.
+      int with = -1, others = 0;
+      for (int k = lo; k < last; ++k)
+        if (e_[k] > 1) {
+          with = k;
+          ++others;
+        }
+      if (others == 1) {
+        stream_rows(dst + position(m.at) * m.esize, m.at.stride[with] * m.esize, src, e_[with], e_[last] * m.esize);
+        return;
+      }
       rows(s.span, [&](const int64_t* i, int64_t row, int, int64_t count) {
         stream_copy(dst + at(m.at, i, p_.n_axes) * m.esize, src + row * count * m.esize, count * m.esize);
       });

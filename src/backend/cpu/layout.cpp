@@ -157,11 +157,13 @@ void Analysis::choose_tiles() {
       if (p.tile[across] < 32) p.tile[last] = std::min<int64_t>(p.extent[last], 2048 / p.tile[across]);
     } else {
       int lo = 0;
-      if (n > 0 && p.extent[last] >= kWideRow) {
+      bool gathers = false;  // several rows per tile, so that the next can be prefetched
+      for (const Instr& i : spec.instrs) gathers |= i.indirect >= 0;
+      if (n > 0 && p.extent[last] >= kWideRow && !gathers) {
         lo = last;  // broadcast operands of whole rows then need no copies
         for (int k = 0; k < last; ++k) p.tile[k] = 1;
       }
-      take(p, lo, n, kTile);
+      take(p, lo, n, gathers ? 4 * kTile : kTile);
     }
   } else if (p.by_columns) {
     int64_t r = kTile;

@@ -56,7 +56,11 @@ HWY_INLINE void transpose8x8(uint32_t* dst, int64_t dp, const uint32_t* src, int
 void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q) {
   const int64_t p8 = p & ~int64_t{7}, q8 = q & ~int64_t{7};
   for (int64_t j = 0; j < q8; j += 8)  // whole cache lines of the source, one after the other
-    for (int64_t i = 0; i < p8; i += 8) transpose8x8(dst + i * dp + j, dp, src + j * sq + i, sq);
+    for (int64_t i = 0; i < p8; i += 8) {
+      if (i % 16 == 0 && j + 8 < q8)  // far rows: the hardware does not foresee them
+        for (int64_t n = 8; n < 16; ++n) __builtin_prefetch(src + (j + n) * sq + i, 0, 2);
+      transpose8x8(dst + i * dp + j, dp, src + j * sq + i, sq);
+    }
   if (q8 < q && p8) transpose_scalar(dst + q8, dp, src + q8 * sq, sq, p8, q - q8);
   if (p8 < p) transpose_scalar(dst + p8 * dp, dp, src + p8, sq, p - p8, q);
 }
@@ -176,20 +180,25 @@ void RepeatEach(void* dst, const void* src, int esize, int64_t count, int64_t ti
   }
 }
 
-void StreamCopy(void* out, const void* in, int64_t bytes) {
+HWY_INLINE void stream(void* out, const void* in, int64_t bytes) {
   const hn::ScalableTag<uint8_t> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   uint8_t* dst = static_cast<uint8_t*>(out);
   const uint8_t* src = static_cast<const uint8_t*>(in);
   const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) & 63);
-  if (bytes < head + 256) {
+  if (bytes < head + 128) {
     std::memcpy(dst, src, static_cast<size_t>(bytes));
     return;
   }
-  std::memcpy(dst, src, static_cast<size_t>(head));
+  if (head) std::memcpy(dst, src, static_cast<size_t>(head));
   int64_t i = head;
   for (; i + N <= bytes; i += N) hn::Stream(hn::LoadU(d, src + i), d, dst + i);
-  std::memcpy(dst + i, src + i, static_cast<size_t>(bytes - i));
+  if (i < bytes) std::memcpy(dst + i, src + i, static_cast<size_t>(bytes - i));
+}
+
+void StreamCopy(void* out, const void* in, int64_t bytes) { stream(out, in, bytes); }
+void StreamRows(void* out, int64_t pitch, const void* in, int64_t rows, int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r) stream(static_cast<char*>(out) + r * pitch, static_cast<const char*>(in) + r * bytes, bytes);
 }
 
 }  // namespace ingot::cpu::HWY_NAMESPACE
@@ -201,6 +210,7 @@ namespace ingot::cpu {
 HWY_EXPORT(CopyBox);
 HWY_EXPORT(RepeatEach);
 HWY_EXPORT(StreamCopy);
+HWY_EXPORT(StreamRows);
 
 void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize) {
   HWY_DYNAMIC_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize);
@@ -231,6 +241,9 @@ void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t ti
   for (int64_t t = 0; t < times; ++t) std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(t) * bytes, src, bytes);
 }
 void stream_copy(void* dst, const void* src, int64_t bytes) { HWY_DYNAMIC_DISPATCH(StreamCopy)(dst, src, bytes); }
+void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes) {
+  HWY_DYNAMIC_DISPATCH(StreamRows)(dst, pitch, src, rows, bytes);
+}
 void finish_stream() { hwy::FlushStream(); }
 
 }  // namespace ingot::cpu

@@ -19,6 +19,8 @@ void repeat_each(void* dst, const void* src, int esize, int64_t count, int64_t t
 void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t times);
 /// memcpy past the caches, for results too large to be found there again.
 void stream_copy(void* dst, const void* src, int64_t bytes);
+/// `rows` rows of `bytes` each, their starts `pitch` bytes apart in dst and `bytes` in src.
+void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes);
 void finish_stream();
 
 }  // namespace ingot::cpu
