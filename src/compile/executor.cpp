@@ -346,7 +346,7 @@ void materialise(std::span<Node* const> nodes, const SourceLoc&) {
     else
       run_asked(*b->recorder, std::span<Node* const>(&n, 1));
   }
-  bool todo = false;
+  bool todo = nodes.empty();  // nothing by name: whatever is pending
   for (Node* n : own) todo = todo || !n->computed.load(std::memory_order_acquire);
   if (todo) run_asked(mine, own);
 }

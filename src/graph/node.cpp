@@ -220,9 +220,16 @@ void Recorder::unlink(Node* n) {
 // --- Cells ------------------------------------------------------------------------------------------------------
 
 void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
+// One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody can ask for
+// it, and the circle is cut.
+static void unname(Node* n) {
+  if (n->handles.fetch_sub(1, std::memory_order_acq_rel) != 1 || !n->ext || n->ext->hooks.empty()) return;
+  std::erase_if(n->ext->hooks, [](const auto& hook) { return hook.first == 0; });
+}
+
 void release(Cell* c) {
   if (c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (c->node) c->node->handles.fetch_sub(1, std::memory_order_relaxed);
+  if (c->node) unname(c->node.get());
   if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
     c->meta->named = false;
     c->meta->grad = CellRef();
@@ -233,7 +240,7 @@ void release(Cell* c) {
 
 void Cell::rebind(NodeRef n) {
   n->handles.fetch_add(1, std::memory_order_relaxed);
-  if (node) node->handles.fetch_sub(1, std::memory_order_relaxed);
+  if (node) unname(node.get());
   node = std::move(n);
 }
 
