@@ -295,7 +295,7 @@ class Grouper {
     const Group& gr = r_.groups[gi];
     for (int k = 0; k < g_.vals[v].n_in; ++k) {
       int p = edge_of(g_, v, k).producer, gp = r_.group[p];
-      if (gp == gi || g_.vals[p].source()) continue;
+      if (gp == gi || g_.vals[p].source() || free_ops_[p]) continue;
       if (gr.outer == 1 && gp >= 0 && r_.groups[gp].reduce) return true;
       if (reach(p) < gr.first || (gp >= 0 && r_.groups[gp].numel * 8 <= gr.numel)) continue;
       if (gp < 0 || (r_.groups[gp].reduce && r_.groups[gp].norm != gr.norm)) return true;
