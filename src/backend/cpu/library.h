@@ -6,6 +6,8 @@ namespace ingot::cpu {
 
 bool supports_matmul(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec);
+/// A float32 matmul with few rows or columns; nullptr when it is not one.
+std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scatter_add(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec);
 

@@ -11,6 +11,8 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/matmul_few.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/move.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
@@ -24,5 +26,6 @@ set_source_files_properties(
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp ${CMAKE_CURRENT_LIST_DIR}/move.cpp ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp
   TARGET_DIRECTORY ingot
   PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math")
