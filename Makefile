@@ -10,7 +10,7 @@ CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy
 # TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help setup configure build demo test test-all sanitize debug-test format tidy bench install clean
+.PHONY: help setup configure build demo test test-all sanitize debug-test format tidy bench gpu-bundle install clean
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -75,6 +75,12 @@ bench: configure ## compare with PyTorch on this CPU (needs: tools/setup.sh --to
 	@echo "bench: running ingot-bench and PyTorch in turns and printing the ratio for each case"
 	@cmake --build build/release -j$(JOBS) --target ingot-bench
 	@bench/compare_cpu $(BENCH_FLAGS)
+
+gpu-bundle: ## put everything a machine with a GPU needs to test Ingot into build/gpu (run tools/gpu_check.sh there)
+	@echo "gpu-bundle: building into build/release and filling build/gpu"
+	@cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_CUDA=ON >/dev/null
+	@cmake --build build/release -j$(JOBS)
+	@tools/gpu_bundle.sh build/release build/gpu
 
 install: configure ## install the library and headers under PREFIX (default /usr/local)
 	@echo "install: building the library and installing it under $(PREFIX)"

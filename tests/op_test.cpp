@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "op_cases.h"
 
@@ -110,7 +112,19 @@ void guarded(const Case& c, F check) {
   }
 }
 
+/// All cases, or with INGOT_TEST_SHARD=2/8 the third of every eight: several processes share the work.
+std::vector<Case> my_cases() {
+  unsigned shard = 0, shards = 1;
+  if (const char* e = std::getenv("INGOT_TEST_SHARD")) std::sscanf(e, "%u/%u", &shard, &shards);
+  std::vector<Case> mine;
+  size_t n = 0;
+  for (const Case& c : cases())
+    if (n++ % std::max(shards, 1u) == shard) mine.push_back(c);
+  return mine;
+}
+
 std::vector<Device> devices() {
+  if (const char* only = std::getenv("INGOT_TEST_DEVICE")) return {only};
   std::vector<Device> list = {"cpu"};
   for (const Device& d : Device::all())
     if (d.is_cuda()) list.push_back(d);
@@ -120,7 +134,7 @@ std::vector<Device> devices() {
 }  // namespace
 
 TEST_CASE("gradient rules agree with finite differences") {
-  for (const Case& c : cases())
+  for (const Case& c : my_cases())
     if (c.grad) guarded(c, [&] { check_rules(c); });
 }
 
@@ -129,7 +143,7 @@ TEST_CASE("forward agrees with the oracle, fused and not") {
     CAPTURE(fused);
     set_fusion(fused);
     for (const Device& d : devices())
-      for (const Case& c : cases())
+      for (const Case& c : my_cases())
         for (DType t : types_of(c)) guarded(c, [&] { check_forward(c, t, d); });
   }
   set_fusion(true);
@@ -140,7 +154,7 @@ TEST_CASE("computed gradients agree with the oracle, fused and not") {
     CAPTURE(fused);
     set_fusion(fused);
     for (const Device& d : devices())
-      for (const Case& c : cases())
+      for (const Case& c : my_cases())
         if (c.grad) guarded(c, [&] { check_gradients(c, d); });
   }
   set_fusion(true);

@@ -1,6 +1,7 @@
 // cuBLASLt for the fake CUDA machine: column-major products done naively, in float64.
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -77,6 +78,8 @@ int matmuls = 0;
 
 int multiply(const Desc* d, const void* a, const Layout* la, const void* b, const Layout* lb, const void* c, void* out, const Layout* lo,
              double al, double be) {
+  static const char* mode = std::getenv("FAKE_CUDA");
+  if (mode && std::strcmp(mode, "null") == 0) return 0;
   auto m = static_cast<int64_t>(lo->rows), n = static_cast<int64_t>(lo->cols);
   auto k = static_cast<int64_t>(d->trans_a ? la->rows : la->cols);
   for (int64_t z = 0; z < lo->batch; ++z)

@@ -1,0 +1,205 @@
+// What only a GPU shows. Skipped where there is none. Each case prints a line; the order is from simple to whole.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "ingot/ingot.h"
+#include "plugin/library_cases.h"
+#include "runtime/backend.h"
+
+using namespace ingot;
+using namespace ingot::test;
+
+namespace {
+
+bool no_gpu() {
+  if (backend_for(DeviceType::CUDA)) return false;
+  std::printf("skipped, no GPU: %s\n", missing_reason(DeviceType::CUDA).c_str());
+  return true;
+}
+Backend& gpu() { return *backend_for(DeviceType::CUDA); }
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double d = 0, n = 0;
+  for (size_t i = 0; i < a.size(); ++i) d += std::pow(double(a[i]) - b[i], 2), n += std::pow(double(b[i]), 2);
+  return std::sqrt(d / std::max(n, 1e-30));
+}
+
+}  // namespace
+
+TEST_CASE("a: device, memory, copies") {
+  if (no_gpu()) return;
+  Backend& b = gpu();
+  DeviceRates r = b.rates(0);
+  std::printf("a: %d device(s); %s, predicted %.0f GB/s, %.0f TFLOP/s in 16 bits, %.1f GiB free\n", b.device_count(), r.name.c_str(), r.memory_gbs,
+              r.flops_16 / 1e12, double(b.free_memory(0)) / (1 << 30));
+  size_t n = size_t{256} << 20;
+  std::vector<char> in(n), out(n);
+  for (size_t i = 0; i < n; ++i) in[i] = static_cast<char>(i * 2654435761u >> 7);
+  void *p = b.allocate(0, n), *q = b.allocate(0, n);
+  double t0 = now();
+  b.copy_from_host(0, p, in.data(), n);
+  b.synchronize(0);
+  double t1 = now();
+  for (int i = 0; i < 20; ++i) b.copy_on_device(0, q, p, n);
+  b.synchronize(0);
+  double t2 = now();
+  b.copy_to_host(0, out.data(), q, n);
+  double t3 = now();
+  CHECK(in == out);
+  std::printf("a: host to device %.1f GB/s, device to host %.1f GB/s, on the device %.0f GB/s\n", double(n) / (t1 - t0) / 1e9,
+              double(n) / (t3 - t2) / 1e9, 40.0 * double(n) / (t2 - t1) / 1e9);
+  b.deallocate(0, p, n);
+  b.deallocate(0, q, n);
+  CHECK(b.allocate(0, size_t{1} << 42) == nullptr);
+}
+
+TEST_CASE("b: library calls with random strides") {
+  if (no_gpu()) return;
+  Backend& b = gpu();
+  std::mt19937 gen(2);
+  int bad = 0, count = 300;
+  for (int n = 0; n < count; ++n) {
+    LibrarySpec s = n % 6 == 5 ? random_scatter(gen, n % 12 == 5) : random_matmul(gen, n % 6 < 4);
+    CAPTURE(n);
+    CAPTURE(to_string(s));
+    int64_t extent = s.op == LibOp::ScatterAdd ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+    CallMemory got(s, 3, extent), want = got;
+    reference(s, want);
+    auto exe = b.prepare(0, s);
+    std::vector<void*> buffers;
+    for (size_t i = 0; i < s.operands.size(); ++i) {
+      buffers.push_back(b.allocate(0, got.bytes[i]));
+      b.copy_from_host(0, buffers[i], got.at(i), got.bytes[i]);
+    }
+    void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
+    RunArgs args;
+    RunStatus status;
+    args.status = &status;
+    b.launch(0, *exe, buffers.data(), scratch, args);
+    b.copy_to_host(0, got.at(0), buffers[0], got.bytes[0]);
+    std::string wrong = difference(s, got, want);
+    CHECK(wrong == "");
+    bad += !wrong.empty();
+    for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], got.bytes[i]);
+    if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
+  }
+  std::printf("b: %d of %d library calls right\n", count - bad, count);
+}
+
+TEST_CASE("c: products of every shape family against float64") {
+  if (no_gpu()) return;
+  Device d("cuda");
+  struct Shape {
+    int64_t b, m, k, n;
+    bool ta, tb;
+  };
+  for (DType t : {float64, float32, float16, bfloat16})
+    for (Shape s : {Shape{1, 256, 512, 384, false, false}, {1, 256, 512, 384, true, false}, {1, 256, 512, 384, false, true}, {6, 64, 128, 96, false, true},
+                    {1, 1, 300, 70, false, false}, {1, 333, 77, 1, false, false}, {3, 65, 33, 129, true, true}}) {
+      auto make = [&](int64_t r, int64_t c, bool transposed) {
+        Tensor x = s.b > 1 ? randn(transposed ? Dims{s.b, c, r} : Dims{s.b, r, c}) : randn(transposed ? Dims{c, r} : Dims{r, c});
+        x = x.to(t);
+        eval(x);
+        return std::pair<Tensor, bool>(x, transposed);
+      };
+      auto a = make(s.m, s.k, s.ta), b = make(s.k, s.n, s.tb);
+      auto product = [&](const Device& where, DType as) {
+        Tensor x = a.first.to(as).to(where), y = b.first.to(as).to(where);
+        if (s.ta) x = x.transpose(-1, -2);
+        if (s.tb) y = y.transpose(-1, -2);
+        return x.matmul(y).to(float32).to("cpu").to_vector<float>();
+      };
+      double e = distance(product(d, t), product("cpu", float64));
+      double most = t == bfloat16 ? 5e-3 : t == float16 ? 1e-3 : 1e-6;
+      CHECK_MESSAGE(e < most, name_of(t), " ", s.b, "x", s.m, "x", s.k, "x", s.n, ": ", e);
+    }
+  std::printf("c: products compared\n");
+}
+
+namespace {
+
+std::vector<float> losses(const Device& device, int steps) {
+  manual_seed(3);
+  set_default_device("cpu");
+  nn::Linear a(32, 64), b(64, 8);
+  Tensor x = randn({48, 32}), y = randint(0, 8, {48});
+  eval({x, y});
+  a.to(device);
+  b.to(device);
+  x = x.to(device);
+  y = y.to(device);
+  std::vector<Tensor> p = a.parameters();
+  for (const Tensor& t : b.parameters()) p.push_back(t);
+  optim::AdamW opt(p, {.lr = 0.01});
+  std::vector<float> out;
+  for (int i = 0; i < steps; ++i) {
+    opt.zero_grad();
+    Tensor loss = cross_entropy(b(gelu(a(x))), y);
+    loss.backward();
+    opt.set_lr(0.01 / (1 + 0.1 * i));
+    opt.step();
+    out.push_back(static_cast<float>(loss.item()));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("d: a training loop gives the CPU's curve, and the same bits twice") {
+  if (no_gpu()) return;
+  std::vector<float> cpu = losses("cpu", 50), one = losses("cuda", 50), two = losses("cuda", 50);
+  double e = distance(one, cpu);
+  CHECK(e < 1e-4);
+  CHECK(one == two);
+  std::printf("d: 50 steps: distance to the CPU %.2e, %s twice\n", e, one == two ? "same bits" : "DIFFERENT BITS");
+}
+
+TEST_CASE("e: an index error is raised and the context lives on") {
+  if (no_gpu()) return;
+  Device d("cuda");
+  Tensor table = arange(0, 12).to(float32).reshape({6, 2}).to(d);
+  auto pick = [&](std::vector<int64_t> at) { return table.index_select(0, from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d)).sum().item(); };
+  CHECK(pick({1, 2, 5}) == 35);
+  CHECK_THROWS_AS(pick({1, 2, 6}), Error);
+  CHECK(pick({0, 0, 1}) == 7);
+  std::printf("e: index error raised, next run well\n");
+}
+
+TEST_CASE("f: two threads, and 2000 steps with flat memory") {
+  if (no_gpu()) return;
+  auto work = [](double* out) {
+    set_default_device("cuda");
+    Tensor x = ones({1000});
+    for (int i = 0; i < 200; ++i) {
+      x = x * 1.01;
+      if (i % 10 == 0) eval(x);
+    }
+    *out = x.sum().item();
+  };
+  double a = 0, b = 0;
+  std::thread t1(work, &a), t2(work, &b);
+  t1.join();
+  t2.join();
+  CHECK(a == b);
+  set_default_device("cuda");
+  Tensor w = randn({256, 256}), x = randn({256, 256});
+  eval({w, x});
+  size_t early = 0;
+  double begin = now();
+  for (int i = 0; i < 2000; ++i) {
+    w = (w * 0.999 + tanh(x) * 0.001);
+    eval(w);
+    if (i == 100) early = gpu().free_memory(0);
+  }
+  w.sum().item();
+  std::printf("f: threads agree; 2000 steps at %.1f us, free memory moved by %lld KiB\n", (now() - begin) / 2000 * 1e6,
+              (static_cast<long long>(early) - static_cast<long long>(gpu().free_memory(0))) / 1024);
+  CHECK(early <= gpu().free_memory(0) + (4 << 20));
+  set_default_device("cpu");
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Puts what a machine with a GPU needs to test and measure Ingot into one folder: the libraries, the test programs, the
+# benchmark and a cache of kernels compiled here. Nothing has to be built or installed there; tools/gpu_check.sh runs it.
+#
+#   tools/gpu_bundle.sh [BUILD_FOLDER] [TARGET_FOLDER]     (build/release, build/gpu)
+#   NO_KERNELS=1 leaves the cache of kernels out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build="${1:-build/release}" target="${2:-build/gpu}"
+programs=(bin/ingot-bench-gpu tests/test_gpu tests/test_op tests/test_random_programs tests/test_optim tests/test_nn tests/test_training)
+
+rm -rf "$target"
+mkdir -p "$target/lib" "$target/bin"
+for program in "${programs[@]}"; do
+  if [ -x "$build/$program" ]; then cp "$build/$program" "$target/bin/"; else echo "gpu-bundle: no $program in $build, left out"; fi
+done
+cp -L "$build"/lib/libingot.so.*.*.* "$target/lib/"
+name=$(basename "$target"/lib/libingot.so.*)
+ln -sf "$name" "$target/lib/libingot.so"
+ln -sf "$name" "$target/lib/${name%.*}"
+cp "$build/lib/libingot_cuda.so" "$target/lib/"
+# Libraries of this machine that another may not have, by the names the programs ask for.
+for library in $(ldd "$target"/lib/*.so "$target"/bin/* | awk '/libhwy|libdnnl/ {print $3}' | sort -u); do
+  cp -L "$library" "$target/lib/$(basename "$library")"
+done
+strip "$target"/bin/* "$target"/lib/*.so* 2>/dev/null || true
+cp tools/gpu_check.sh "$target/"
+
+# Kernels of the benchmarks and of the op tests, compiled for the H200 by the NVRTC of this machine (no GPU is needed): a
+# machine with the same NVRTC finds them in the cache.
+fake="$PWD/$build/lib/libfake_cuda.so"
+if [ -z "${NO_KERNELS:-}" ] && [ -f "$fake" ]; then
+  export FAKE_CUDA=null INGOT_CUDA_DRIVER="$fake" INGOT_CUBLASLT="$fake" INGOT_CACHE_DIR="$PWD/$build/kernel_cache" LD_LIBRARY_PATH="$PWD/$target/lib"
+  echo "gpu-bundle: compiling kernels for sm_90 (results of these runs mean nothing)"
+  timeout 900 "$target/bin/ingot-bench-gpu" --quick --only "${BENCH_ONLY:-.}" >/dev/null || true
+  for i in 0 1; do
+    INGOT_TEST_SHARD=$i/2 INGOT_TEST_DEVICE=cuda timeout "${OP_SECONDS:-300}" "$target/bin/test_op" -tc='*forward*,*computed*' >/dev/null 2>&1 &
+  done
+  wait
+  tar -C "$INGOT_CACHE_DIR" -cJf "$target/kernels.tar.xz" cubin
+fi
+du -sh "$target" | sed 's/^/gpu-bundle: /'

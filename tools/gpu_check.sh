@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Runs on the machine with the GPU, on what tools/gpu_bundle.sh put together: tests first, then benchmarks, a table last.
+#
+#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models bench   (all of them, in this order)
+#   BENCH='REGEX' picks benchmark cases; SECONDS_EACH bounds each stage (240). Logs go to $OUT, or to ./gpu_logs.
+set -u
+here="$(cd "${1:-build/gpu}" && pwd)"
+shift || true
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=(info gpu ops random models bench)
+logs="${OUT:-$PWD/gpu_logs}"
+limit="${SECONDS_EACH:-240}"
+mkdir -p "$logs"
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export INGOT_CUDA_PLUGIN="$here/lib/libingot_cuda.so"
+export INGOT_CACHE_DIR="${INGOT_CACHE_DIR:-/tmp/ingot_cache}"
+mkdir -p "$INGOT_CACHE_DIR"
+[ -f "$here/kernels.tar.xz" ] && [ ! -d "$INGOT_CACHE_DIR/cubin" ] && tar -C "$INGOT_CACHE_DIR" -xJf "$here/kernels.tar.xz"
+# A Python environment's libraries, where the system has none.
+if [ -z "${INGOT_VENV:-}" ] && command -v python3 >/dev/null; then
+  INGOT_VENV="$(python3 -c 'import sys; print(sys.prefix)')" && export INGOT_VENV
+fi
+table=""
+
+# stage NAME COMMAND...: runs it with a limit, keeps the log, notes pass or fail.
+stage() {
+  local name="$1" begin end rc what
+  shift
+  begin=$(date +%s.%N)
+  timeout -k 5 "$limit" "$@" >"$logs/$name.log" 2>&1
+  rc=$?
+  end=$(date +%s.%N)
+  case $rc in 0) what=pass ;; 124 | 137) what="TIMEOUT" ;; *) what="FAIL ($rc)" ;; esac
+  table+=$(printf '%-18s %-12s %6.1f s  %s' "$name" "$what" "$(echo "$end - $begin" | bc)" "$(grep -aE 'assertions:' "$logs/$name.log" | tail -1)")$'\n'
+  echo "=== $name: $what"
+  tail -n "${LINES_EACH:-12}" "$logs/$name.log" | cut -c1-220
+}
+
+for s in "${stages[@]}"; do
+  case "$s" in
+    info)
+      { nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm --format=csv; ldconfig -p | grep -E 'libcuda\.so|libnvrtc\.so|cublasLt|libcudnn\.so'; ls "$INGOT_CACHE_DIR"/cubin 2>/dev/null | wc -l; } >"$logs/info.log" 2>&1
+      cat "$logs/info.log"
+      ;;
+    gpu) stage gpu "$here/bin/test_gpu" ;;
+    ops)
+      # Compiling is most of the work, and done by one thread per process: several processes share the cases.
+      stage ops bash -c 'fails=0; for i in 0 1 2 3 4 5 6 7; do INGOT_TEST_DEVICE=cuda INGOT_TEST_SHARD=$i/8 "$0/bin/test_op" -tc="*forward*,*computed*" >"$1/ops$i.log" 2>&1 & pids[$i]=$!; done
+        for i in 0 1 2 3 4 5 6 7; do wait "${pids[$i]}" || fails=1; grep -a "assertions:" "$1/ops$i.log"; done
+        grep -ahE "ERROR:|threw" "$1"/ops?.log | cut -c1-200 | sort | uniq -c | sort -rn | head -${FAILURES:-25}; exit $fails' "$here" "$logs"
+      ;;
+    random) stage random env INGOT_TEST_DEVICE=cuda INGOT_RANDOM_PROGRAMS="${PROGRAMS:-60}" "$here/bin/test_random_programs" ;;
+    models)
+      stage optim env INGOT_TEST_DEVICE=cuda "$here/bin/test_optim"
+      stage nn env INGOT_TEST_DEVICE=cuda "$here/bin/test_nn"
+      ;;
+    bench)
+      stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
+      ;;
+    time) stage time env INGOT_DEBUG=time "$here/bin/ingot-bench-gpu" --quick --only "${BENCH:-gpt2-124M}" ;;
+    sanitize)
+      stage memcheck compute-sanitizer --tool memcheck "$here/bin/test_gpu" -tc='b:*,d:*,e:*'
+      stage racecheck compute-sanitizer --tool racecheck "$here/bin/test_gpu" -tc='d:*'
+      ;;
+  esac
+done
+cp "$INGOT_CACHE_DIR"/tuning-*.txt "$logs/" 2>/dev/null
+echo
+echo "--- benchmarks"
+cat "$logs/bench.log" 2>/dev/null | cut -c1-200
+echo "--- stages"
+printf '%s' "$table"
