@@ -66,7 +66,8 @@ class Program {
     static const Step kinds[] = {&Program::unary,    &Program::unary,     &Program::binary, &Program::binary, &Program::binary,
                                  &Program::movement, &Program::movement,  &Program::slice,  &Program::slice,  &Program::reduction,
                                  &Program::reduction, &Program::row,      &Program::product, &Program::in_place, &Program::index,
-                                 &Program::choice,   &Program::joined,    &Program::cast,   &Program::read,   &Program::leaf};
+                                 &Program::choice,   &Program::joined,    &Program::cast,   &Program::read,   &Program::leaf,
+                                 &Program::random,   &Program::elsewhere, &Program::recomputed, &Program::found};
     (this->*kinds[choose_.integer(0, std::ssize(kinds))])();
   }
 
@@ -322,6 +323,38 @@ class Program {
     std::string n = name();
     if (exact()) put(x.to(float32).to(float64), n + ".to(float32).to(float64)");
     else put((x.to(float64) * 1.5).to(float32), "(" + n + ".to(float64) * 1.5).to(float32)");
+  }
+
+  void random() {
+    const Tensor x = pick();
+    std::string n = name();
+    Generator g(static_cast<uint64_t>(choose_.integer(0, 1000)));
+    if (chance(50)) return put(dropout(x, 0.3, true, g), "dropout(" + n + ", 0.3)");
+    put(x + rand(x.shape(), {x.dtype(), x.device()}, g) * 0.1, n + " + 0.1 * rand");
+  }
+
+  // Through another device's memory.
+  void elsewhere() {
+    const Tensor x = pick();
+    std::string n = name();
+    put(tanh(x.to("cpu:1") * 1.5).to(o_.device), "tanh(" + n + ".to(cpu:1) * 1.5).to(back)");
+  }
+
+  void recomputed() {
+    const Tensor x = pick();
+    std::string n = name();
+    if (chance(30)) return put(x.detach() * 0.5 + x * 0.25, n + ".detach() * 0.5 + " + n + " * 0.25");
+    auto block = [](const std::vector<Tensor>& in) { return sin(tanh(in[0]) * in[0]) + in[0]; };
+    put(checkpoint(block, {x}), "checkpoint(sin(tanh(x) * x) + x, " + n + ")");
+  }
+
+  // An index that is computed, not given.
+  void found() {
+    const Tensor x = pick();
+    std::string n = name();
+    if (x.dim() == 0 || x.numel() == 0 || !exact()) return;
+    int64_t d = choose_.integer(0, x.dim());
+    put(gather(x * 0.5, d, argmax(x, d, true)), "gather(" + n + " * 0.5, argmax(" + n + "), " + std::to_string(d) + ")");
   }
 
   // Something is wanted before the end: later steps go on from a computed value.
