@@ -56,6 +56,14 @@ bool choose_layout(Graph& g, int r) {
   return true;
 }
 
+// Strides of dims of size 1 do not matter.
+bool is_row_major(const Dims& stride, const Dims& shape) {
+  Dims packed = row_major(shape);
+  for (int d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1 && stride[d] != packed[d]) return false;
+  return true;
+}
+
 bool settle_library(Graph& g, int v) {
   bool laid_out = false;
   for (int k = 0; k < g.vals[v].n_in; ++k) {
@@ -67,7 +75,7 @@ bool settle_library(Graph& g, int v) {
       bool ok = strided_view(g, u, producer, stride, offset, &at);
       if (ok && g.vals[producer].source()) ok = false;
       if (ok && g.vals[v].op == Op::ToDevice)
-        ok = offset == 0 && stride == row_major(g.vals[u].shape) && g.vals[producer].numel() == g.vals[u].numel();
+        ok = offset == 0 && is_row_major(stride, g.vals[u].shape) && g.vals[producer].numel() == g.vals[u].numel();
       if (ok) break;
       if (at >= 0 && choose_layout(g, at)) {
         laid_out = true;
