@@ -14,8 +14,17 @@ inline Node* node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
   return t.cell()->node.get();
 }
 
+/// INGOT_EAGER=1: every operation runs at its line, so that a debugger and an error find it there.
+extern const bool kEager;
+
 /// A tensor of its own over a node.
-inline Tensor tensor_of(NodeRef n) { return Tensor::adopt(make_cell(std::move(n)).leak()); }
+inline Tensor tensor_of(NodeRef n) {
+  Node* now = n.get();
+  Tensor t = Tensor::adopt(make_cell(std::move(n)).leak());
+  if (kEager && !now->computed.load(std::memory_order_acquire)) [[unlikely]]
+    materialise({&now, 1}, now->loc);
+  return t;
+}
 /// A tensor over a cell.
 inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
 

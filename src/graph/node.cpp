@@ -2,9 +2,12 @@
 // releasing the last reference works off an explicit stack, so that a chain of a million nodes does not recurse.
 #include "graph/node.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "graph/cell.h"
+#include "graph/handle.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"
 #include "runtime/storage.h"
@@ -109,6 +112,11 @@ void retain(LeafMeta* m) { m->refs.fetch_add(1, std::memory_order_relaxed); }
 void release(LeafMeta* m) {
   if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
 }
+
+const bool kEager = [] {
+  const char* e = std::getenv("INGOT_EAGER");
+  return e && *e && std::strcmp(e, "0") != 0;
+}();
 
 bool grad_enabled() { return grad_mode; }
 void set_grad_enabled(bool on) { grad_mode = on; }

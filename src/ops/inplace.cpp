@@ -124,6 +124,7 @@ void write_through(const Tensor& x, NodeRef value, const char* op, const SourceL
   v = move_to(v.get(), n->device, loc);
   v = expand_to(v.get(), n->shape, loc);
   write(c, std::move(v), op, loc, false, false);
+  if (kEager) x.eval_(loc);
 }
 
 Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }
