@@ -14,7 +14,7 @@ struct ProgramOptions {
   uint64_t data_seed = 0;
   /// false: nothing is computed by the library; values come from the oracle.
   bool run = true;
-  Device device{"cpu"};
+  Device device;  // the default one
   /// At most this many steps: the beginning of the same program, for finding a small one that fails.
   int64_t max_steps = 1000;
 };

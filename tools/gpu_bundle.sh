@@ -14,16 +14,15 @@ mkdir -p "$target/lib" "$target/bin"
 for program in "${programs[@]}"; do
   if [ -x "$build/$program" ]; then cp "$build/$program" "$target/bin/"; else echo "gpu-bundle: no $program in $build, left out"; fi
 done
-cp -L "$build"/lib/libingot.so.*.*.* "$target/lib/"
-name=$(basename "$target"/lib/libingot.so.*)
-ln -sf "$name" "$target/lib/libingot.so"
-ln -sf "$name" "$target/lib/${name%.*}"
+# Under the name that programs ask for; no links, which do not travel everywhere.
+soname=$(readelf -d "$build/lib/libingot.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+cp -L "$build/lib/libingot.so" "$target/lib/$soname"
 cp "$build/lib/libingot_cuda.so" "$target/lib/"
 # Libraries of this machine that another may not have, by the names the programs ask for.
-for library in $(ldd "$target"/lib/*.so "$target"/bin/* | awk '/libhwy|libdnnl/ {print $3}' | sort -u); do
+for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy|libdnnl/ {print $3}' | sort -u); do
   cp -L "$library" "$target/lib/$(basename "$library")"
 done
-strip "$target"/bin/* "$target"/lib/*.so* 2>/dev/null || true
+strip "$target"/bin/* "$target"/lib/* 2>/dev/null || true
 cp tools/gpu_check.sh "$target/"
 
 # Kernels of the benchmarks and of the op tests, compiled for the H200 by the NVRTC of this machine (no GPU is needed): a
@@ -37,6 +36,6 @@ if [ -z "${NO_KERNELS:-}" ] && [ -f "$fake" ]; then
     INGOT_TEST_SHARD=$i/2 INGOT_TEST_DEVICE=cuda timeout "${OP_SECONDS:-300}" "$target/bin/test_op" -tc='*forward*,*computed*' >/dev/null 2>&1 &
   done
   wait
-  tar -C "$INGOT_CACHE_DIR" -cJf "$target/kernels.tar.xz" cubin
+  tar -C "$INGOT_CACHE_DIR" -czf "$target/kernels.tar.gz" cubin
 fi
 du -sh "$target" | sed 's/^/gpu-bundle: /'

@@ -15,7 +15,7 @@ export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export INGOT_CUDA_PLUGIN="$here/lib/libingot_cuda.so"
 export INGOT_CACHE_DIR="${INGOT_CACHE_DIR:-/tmp/ingot_cache}"
 mkdir -p "$INGOT_CACHE_DIR"
-[ -f "$here/kernels.tar.xz" ] && [ ! -d "$INGOT_CACHE_DIR/cubin" ] && tar -C "$INGOT_CACHE_DIR" -xJf "$here/kernels.tar.xz"
+[ -f "$here/kernels.tar.gz" ] && [ ! -d "$INGOT_CACHE_DIR/cubin" ] && tar -C "$INGOT_CACHE_DIR" -xzf "$here/kernels.tar.gz"
 # A Python environment's libraries, where the system has none.
 if [ -z "${INGOT_VENV:-}" ] && command -v python3 >/dev/null; then
   INGOT_VENV="$(python3 -c 'import sys; print(sys.prefix)')" && export INGOT_VENV
@@ -24,14 +24,13 @@ table=""
 
 # stage NAME COMMAND...: runs it with a limit, keeps the log, notes pass or fail.
 stage() {
-  local name="$1" begin end rc what
+  local name="$1" begin rc what
   shift
-  begin=$(date +%s.%N)
+  begin=$SECONDS
   timeout -k 5 "$limit" "$@" >"$logs/$name.log" 2>&1
   rc=$?
-  end=$(date +%s.%N)
   case $rc in 0) what=pass ;; 124 | 137) what="TIMEOUT" ;; *) what="FAIL ($rc)" ;; esac
-  table+=$(printf '%-18s %-12s %6.1f s  %s' "$name" "$what" "$(echo "$end - $begin" | bc)" "$(grep -aE 'assertions:' "$logs/$name.log" | tail -1)")$'\n'
+  table+=$(printf '%-18s %-12s %4d s  %s' "$name" "$what" "$((SECONDS - begin))" "$(grep -aE 'assertions:' "$logs/$name.log" | tail -1)")$'\n'
   echo "=== $name: $what"
   tail -n "${LINES_EACH:-12}" "$logs/$name.log" | cut -c1-220
 }
