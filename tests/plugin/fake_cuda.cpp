@@ -109,7 +109,7 @@ void* build(const std::string& source) {
   std::string all = "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
   all += "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const IgParams<K>*)a); }\n"
          "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return sizeof(IgParams<K>); }\n";
-  static const std::regex entry(R"re(extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\()re");
+  static const std::regex entry(R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {
     std::string name = (*i)[1];
     all += "extern \"C\" void run_" + name + "(const void* a) { ig_emu_call(" + name + ", a); }\n";
