@@ -145,3 +145,34 @@ TEST_CASE("threads add gradients to one parameter") {
   for (std::thread& t : threads) t.join();
   CHECK(w.grad().to_vector<double>() == std::vector<double>{200, 200});
 }
+
+TEST_CASE("checkpoints lower the peak and change nothing else") {
+  Numbers numbers(2);
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 12; ++i) weights.push_back(random_tensor({16, 16}, float32, -0.3, 0.3, numbers, "cpu").requires_grad_());
+  Tensor x = random_tensor({512, 16}, float32, -1, 1, numbers, "cpu");
+  size_t peak[2];
+  std::vector<double> gradient[2];
+  for (bool recompute : {false, true}) {
+    Tensor h = x;
+    for (size_t b = 0; b < 4; ++b) {
+      auto block = [&weights, b](const std::vector<Tensor>& in) {
+        Tensor y = in[0];
+        for (size_t k = 0; k < 3; ++k) y = tanh(matmul(y, weights[3 * b + k]));
+        return y;
+      };
+      h = recompute ? checkpoint(block, {h}) : block({h});
+    }
+    Tensor loss = (h * h).sum();
+    h = Tensor();
+    loss.backward();
+    std::vector<Tensor> grads;
+    for (const Tensor& w : weights) grads.push_back(w.grad());
+    peak[recompute] = explain(grads).peak_bytes;
+    for (const Tensor& g : grads)
+      for (double v : g.to_vector<double>()) gradient[recompute].push_back(v);
+    for (const Tensor& w : weights) w.zero_grad();
+  }
+  CHECK(peak[1] < peak[0] * 7 / 10);
+  for (size_t i = 0; i < gradient[0].size(); ++i) CHECK(gradient[1][i] == doctest::Approx(gradient[0][i]).epsilon(1e-4));
+}
