@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/backward.cpp
   ${CMAKE_CURRENT_LIST_DIR}/custom.cpp
   ${CMAKE_CURRENT_LIST_DIR}/engine.cpp

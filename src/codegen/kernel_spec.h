@@ -116,16 +116,20 @@ struct OperandSpec {
 enum class LibOp : uint8_t {
   Matmul,      // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N])
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
+  Attention,      // operands: o, q, k, v, or with attr[1]: o, lse, q, k, v. attr[0]: causal; scale
+  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse
   Copy,        // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf };
 struct LibrarySpec {
   LibOp op = LibOp::Matmul;
-  std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; [0] is written
+  std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written
+  int written = 1;
   bool bias = false;
   bool accumulate = false;  // out += instead of out =
   Epilogue epilogue = Epilogue::None;
   int64_t attr[4] = {0, 0, 0, 0};
+  double scale = 1;  // Attention
   int32_t site = -1;
 };
 std::string to_string(const LibrarySpec& l);

@@ -335,6 +335,23 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   return plan;
 }
 
+bool has_attention(const Node& q, const Node& k, const Node& v, bool causal, double scale) {
+  Backend* b = backend_for(q.device.type());
+  if (!b || b->host_visible()) return false;
+  LibrarySpec s;
+  s.op = LibOp::Attention;
+  s.attr[0] = causal;
+  s.attr[1] = 1;
+  s.scale = scale;
+  s.written = 2;
+  Dims o = q.shape;
+  o[3] = v.shape[3];
+  Dims lse{o[0], o[1], o[2]};
+  s.operands = {{q.dtype, o, row_major(o), 0}, {DType::Float32, lse, row_major(lse), 0}};
+  for (const Node* n : {&q, &k, &v}) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
+  return b->supports(s);
+}
+
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {
   // Nodes are run by the thread that recorded them, or under its lock.
   Recorder& mine = Recorder::current();

@@ -502,7 +502,7 @@ class Materialiser {
     for (int v = 0; v < n; ++v) {
       const Val& val = g_.vals[v];
       if (g_.users[v] == 0) continue;
-      if (val.op == Op::Leaf || val.library() || (val.compute() && val.numel() == 0)) g_.vals[v].material = true;
+      if (val.op == Op::Leaf || val.library() || val.side_result() || (val.compute() && val.numel() == 0)) g_.vals[v].material = true;
       if (val.compute() && (val.output || !fuse || val.op == Op::Assign || val.copied)) g_.vals[v].material = true;
       for (int k = 0; k < val.n_in; ++k) note_reader(v, k);
       if (val.op == Op::Fence) {  // what the fence waits for must be something a kernel finishes

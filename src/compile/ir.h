@@ -36,8 +36,10 @@ struct Val {
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
   bool library() const {
-    return op == Op::Matmul || op == Op::ScatterAdd || op == Op::ToDevice || op == Op::SliceAssign;
+    return op == Op::Matmul || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd || op == Op::ToDevice || op == Op::SliceAssign;
   }
+  /// One more result of a library call: it has a buffer, but no work of its own.
+  bool side_result() const { return op == Op::Pick; }
   /// Work of a generated kernel.
   bool compute() const {
     return is_elementwise(op) || is_reduce(op) || op == Op::Gather || op == Op::Assign || (is_movement(op) && copied);

@@ -504,14 +504,25 @@ bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& b
   }
 }
 
-LibrarySpec lower_library(const Graph& g, int v, std::vector<int>& buffer_vals) {
+LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std::vector<int>& buffer_vals) {
   const Val& val = g.vals[v];
   LibrarySpec l;
-  l.op = val.op == Op::Matmul ? LibOp::Matmul : val.op == Op::ScatterAdd ? LibOp::ScatterAdd : LibOp::Copy;
+  l.op = val.op == Op::Matmul          ? LibOp::Matmul
+         : val.op == Op::ScatterAdd    ? LibOp::ScatterAdd
+         : val.op == Op::Attention     ? LibOp::Attention
+         : val.op == Op::AttentionGrad ? LibOp::AttentionGrad
+                                       : LibOp::Copy;
   l.bias = val.bias;
   l.attr[0] = val.imm_i;
+  l.scale = val.imm_f;
   l.operands.push_back({val.dtype, val.shape, val.stride, 0});
   buffer_vals = {v};
+  for (int s : sides) {
+    l.operands.push_back({g.vals[s].dtype, g.vals[s].shape, g.vals[s].stride, 0});
+    buffer_vals.push_back(s);
+    l.attr[1] = 1;
+  }
+  l.written = static_cast<int>(buffer_vals.size());
   for (int k = 0; k < val.n_in; ++k) {
     OperandSpec o;
     int producer = -1, u = val.in[k];

@@ -14,7 +14,7 @@ constexpr int kMaxParts = 2048;
 constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
 
 bool written(const Work& w, size_t b) {
-  if (w.library_call) return b == 0;
+  if (w.library_call) return b < static_cast<size_t>(w.library.written);
   for (const KernelSpec& k : w.parts) {
     if (b < k.buffers.size()) return k.buffers[b].written;
     b -= k.buffers.size();

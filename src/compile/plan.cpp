@@ -20,6 +20,19 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
       if (g.vals[u].op == Op::Fence) after.push_back(edge_of(g, u, 1).producer);
 }
 
+// Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
+std::vector<int> side_results(const Graph& g, int v) {
+  std::vector<int> sides;
+  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad) return sides;
+  for (int number = 1; number < 4; ++number)
+    for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
+      if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v && g.vals[u].imm_i == number) {
+        sides.push_back(static_cast<int>(u));
+        break;
+      }
+  return sides;
+}
+
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
 std::vector<Work> make_works(Graph& g, bool fuse) {
   settle_views(g);
@@ -62,7 +75,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       w.device = val.device;
       w.library_call = true;
       w.last = static_cast<int>(v);
-      w.library = lower_library(g, static_cast<int>(v), w.vals);
+      w.library = lower_library(g, static_cast<int>(v), side_results(g, static_cast<int>(v)), w.vals);
       w.library.site = val.node;
       add_fences(g, static_cast<int>(v), w.after);
       if (val.op == Op::ToDevice) {
@@ -179,7 +192,7 @@ class Planner {
   }
 
   static bool writes(const Work& w, size_t b) {
-    if (w.library_call) return b == 0;
+    if (w.library_call) return b < static_cast<size_t>(w.library.written);
     size_t at = 0;
     for (const KernelSpec& k : w.parts) {
       if (b < at + k.buffers.size()) return k.buffers[b - at].written;
@@ -330,12 +343,19 @@ void Planner::describe(Step& s) const {
     }
     return;
   }
-  s.label = s.kind == Step::Copy ? "copy" : s.library.op == LibOp::Matmul ? "matmul" : "scatter_add";
+  const char* names[] = {"matmul", "scatter_add", "attention", "attention_grad", "copy"};
+  s.label = s.kind == Step::Copy ? "copy" : names[static_cast<int>(s.library.op)];
   if (s.library.bias) s.label += "+bias";
-  for (size_t b = 0; b < s.vals.size(); ++b) (b ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
-  if (s.library.op == LibOp::Matmul && s.kind == Step::Library) {
-    const Dims& a = s.library.operands[1].shape;
-    s.flops = 2.0 * static_cast<double>(s.library.operands[0].shape.numel()) * static_cast<double>(a.back());
+  for (size_t b = 0; b < s.vals.size(); ++b)
+    (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
+  if (s.kind != Step::Library) return;
+  const Dims& first = s.library.operands[0].shape;
+  if (s.library.op == LibOp::Matmul)
+    s.flops = 2.0 * static_cast<double>(first.numel()) * static_cast<double>(s.library.operands[1].shape.back());
+  if (s.library.op == LibOp::Attention || s.library.op == LibOp::AttentionGrad) {
+    const Dims& k = s.library.operands[s.library.written + 1].shape;
+    double products = s.library.op == LibOp::Attention ? 4 : 10;
+    s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) * (s.library.attr[0] ? 0.5 : 1);
   }
 }
 

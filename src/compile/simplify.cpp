@@ -143,6 +143,7 @@ void simplify(Graph& g) {
   g.count_users();
   for (int i = n - 1; i >= 0; --i) {
     Val& v = g.vals[i];
+    if (v.op == Op::Pick && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1) g.users[i] = 1;  // its call writes it anyway
     if (g.users[i] > 0) continue;
     for (int k = 0; k < v.n_in; ++k) --g.users[v.in[k]];
     v.n_in = 0;

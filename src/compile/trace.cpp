@@ -100,7 +100,8 @@ class Tracer {
         uint64_t relative, slot = random_slot(n, relative);
         put(slot);
         put(relative);
-      } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd) {
+      } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd ||
+                 n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick) {
         uint64_t bits;
         std::memcpy(&bits, &n->imm_f, sizeof bits);
         put(bits);

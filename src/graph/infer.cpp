@@ -232,6 +232,22 @@ void check_indexed(Op op, const Dims& src, const Node& index, int64_t axis, cons
          "index and data must agree in all other dims");
 }
 
+// The front end checked the operands before it chose the fused op.
+Inferred attention(Inputs in, const SourceLoc& loc) {
+  check_device(Op::Attention, in, loc);
+  Dims out = in[0]->shape;
+  out[3] = in[2]->shape[3];
+  return {in[0]->dtype, out, in[0]->device};
+}
+
+Inferred picked(const Node& x, const Attrs& a, const SourceLoc& loc) {
+  if (x.op == Op::Attention && a.i == 1)
+    return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
+  if (x.op == Op::AttentionGrad && (a.i == 1 || a.i == 2) && x.n_inputs == 6)
+    return {x.in[a.i]->dtype, x.in[a.i]->shape, x.device};
+  fail(ErrorKind::Internal, Op::Pick, "has no such result", loc);
+}
+
 Inferred gather(Inputs in, const Attrs& a, const SourceLoc& loc) {
   check_device(Op::Gather, in, loc);
   check_indexed(Op::Gather, in[0]->shape, *in[1], a.i, loc);
@@ -335,6 +351,9 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
     case Op::Gather: return gather(in, a, loc);
     case Op::ScatterAdd: return scatter_add(in, a, loc);
     case Op::Matmul: return matmul(in, loc);
+    case Op::Attention: return attention(in, loc);
+    case Op::AttentionGrad: return {x.dtype, x.shape, x.device};
+    case Op::Pick: return picked(x, a, loc);
     default: break;
   }
   if (is_reduce(op)) return reduce(op, x, a, loc);

@@ -43,6 +43,10 @@ enum class Op : uint8_t {
   ScatterAdd,  // index, value: zeros of this node's shape, then out[..., index, ...] += value along axis imm_i, in
                // order of position: deterministic
   // Contraction
+  Attention,      // q [B, H, T, D], k, v [B, H, S, D]: softmax(q k^T * imm_f) v; causal when imm_i; Pick 1: the rows'
+                  // log-sum-exp, float32 [B, H, T]. Recorded only where a backend has it
+  AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp: gradient of q; Pick 1 and 2: of k and v
+  Pick,           // result number imm_i of an op that has several (0 is the op's own value)
   Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
   // Elementwise table
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) E,

@@ -35,6 +35,9 @@ const OpInfo& info(Op op) {
       {"argmin", 1, TypeRule::Same, false},
       {"gather", 2, TypeRule::Same, false},
       {"scatter_add", 2, TypeRule::Same, false},
+      {"attention", 3, TypeRule::Same, false},
+      {"attention_grad", 6, TypeRule::Same, false},
+      {"pick", 1, TypeRule::Same, false},
       {"matmul", 2, TypeRule::Same, false},
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) {#name, arity, TypeRule::rule, true},
 #include "graph/elementwise.def"

@@ -61,6 +61,9 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
 inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
 inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
 
+/// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that there is one.
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, double scale, const SourceLoc& loc);
+
 /// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);
 

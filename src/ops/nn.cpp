@@ -176,6 +176,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     amp::Autocast off(bfloat16, false);
     return scaled_dot_product_attention(lower[0], lower[1], lower[2], options, loc);
   }
+  bool plain = !options.mask.defined() && options.dropout_p == 0 && is_half(q->dtype) && q->rank() == 4 && k->rank() == 4 && v->rank() == 4;
+  if (plain && has_attention(*q, *k, *v, options.is_causal, scale))
+    return fused_attention(query, key, value, options.is_causal, scale, loc);
   double never = -std::numeric_limits<double>::infinity();
   Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
   if (options.is_causal) {

@@ -164,6 +164,10 @@ class Attention : public CudaExecutable {
 
 }  // namespace
 
+AttentionProblem attention_problem(const LibrarySpec& spec) {
+  return {spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
+}
+
 bool attention_fits(const AttentionProblem& p, std::string* why) {
   auto no = [&](const char* text) {
     if (why) *why = text;

@@ -19,6 +19,8 @@ struct AttentionProblem {
   std::vector<OperandSpec> operands;
 };
 
+/// The problem of a library call.
+AttentionProblem attention_problem(const LibrarySpec& spec);
 /// Does cuDNN have a graph for this? (`why` when not.) Asks no device.
 bool attention_fits(const AttentionProblem& p, std::string* why = nullptr);
 /// nullptr when there is no cuDNN or it finds no engine: the caller decomposes.

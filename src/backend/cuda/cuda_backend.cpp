@@ -13,6 +13,7 @@
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
 #include "backend/cuda/attention.h"
+#include "backend/cuda/dnn.h"
 #endif
 
 namespace ingot::cuda {
@@ -61,6 +62,10 @@ class CudaBackend final : public Backend {
       // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
       case LibOp::Matmul: return spec.epilogue != Epilogue::GeluErf;
       case LibOp::ScatterAdd: return true;
+#ifdef INGOT_HAVE_CUDNN
+      case LibOp::Attention:
+      case LibOp::AttentionGrad: return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
+#endif
       default: return false;
     }
   }
@@ -82,6 +87,12 @@ class CudaBackend final : public Backend {
         auto module = g.modules->get(k.text);
         return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 3, std::move(module));
       }
+#ifdef INGOT_HAVE_CUDNN
+      case LibOp::Attention:
+      case LibOp::AttentionGrad:
+        if (auto made = prepare_attention(g, attention_problem(spec))) return made;
+        [[fallthrough]];
+#endif
       default: throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
     }
   }
