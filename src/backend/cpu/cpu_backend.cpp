@@ -1,4 +1,5 @@
 // The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their memory.
+#include "ingot/error.h"
 #include "backend/cpu/cpu_backend.h"
 
 #include <array>
@@ -40,6 +41,7 @@ class CpuBackend final : public Backend {
   bool host_visible() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
+    if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return false;  // decomposed
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
@@ -50,8 +52,10 @@ class CpuBackend final : public Backend {
       case LibOp::Matmul: return cpu::prepare_matmul(spec);
       case LibOp::ScatterAdd: return cpu::prepare_scatter_add(spec);
       case LibOp::Copy: return cpu::prepare_copy(spec);
+      case LibOp::Attention:
+      case LibOp::AttentionGrad: break;
     }
-    return nullptr;
+    throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }
   void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
     static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
