@@ -63,7 +63,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   Tensor x = input.to(wide(t));
   Tensor valid = target != o.ignore_index;
   Tensor label = where(valid, target, 0);
-  Tensor top = x.amax(d, true).detach();
+  Tensor top = x.detach().amax(d, true);
   Tensor lse = (log(exp(x - top).sum(d, true)) + top).squeeze(d);
   Tensor picked = gather(x, d, label.unsqueeze(d)).squeeze(d);
   Tensor loss = lse - picked;

@@ -69,7 +69,7 @@ Tensor softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   int d = wrap_dim(dim, n, "softmax", loc);
   if (n->numel() == 0) return tensor_of(NodeRef(n));
   Tensor f = x.to(wide(n->dtype));
-  Tensor e = exp(f - f.amax(d, true).detach());
+  Tensor e = exp(f - f.detach().amax(d, true));
   return (e / e.sum(d, true)).to(raised(n->dtype));
 }
 
@@ -80,7 +80,7 @@ Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   int d = wrap_dim(dim, n, "log_softmax", loc);
   if (n->numel() == 0) return tensor_of(NodeRef(n));
   Tensor f = x.to(wide(n->dtype));
-  Tensor shifted = f - f.amax(d, true).detach();
+  Tensor shifted = f - f.detach().amax(d, true);
   return (shifted - log(exp(shifted).sum(d, true))).to(raised(n->dtype));
 }
 
