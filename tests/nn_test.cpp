@@ -325,3 +325,24 @@ TEST_CASE("Autocast: products in 16 bits, softmax, norms and losses in float32, 
   CHECK(largest(net.fc1.weight().grad()) > 0);
   CHECK(contains(message([&] { amp::Autocast scope(float32); }, ErrorKind::DType), "bfloat16"));
 }
+
+TEST_CASE("a training step writes parameters in place: it needs no memory beyond the arena") {
+  Net net;
+  Tensor x = randn({6, 4}), target = randint(0, 3, {6});
+  optim::AdamW optimiser(net.parameters(), {.lr = 1e-3});
+  const auto step = [&] {
+    cross_entropy(softmax(net(x), -1), target).backward();
+    optim::clip_grad_norm_(net.parameters(), 1.0);
+    optimiser.step();
+  };
+  step();
+  step();
+  const Device cpu("cpu");
+  cpu.synchronize();
+  const size_t before = cpu.memory().in_use, made = cpu.memory().allocations;
+  cpu.reset_peak_memory();
+  for (int i = 0; i < 3; ++i) step();
+  cpu.synchronize();
+  CHECK(cpu.memory().peak == before);
+  CHECK(cpu.memory().allocations == made);
+}

@@ -173,7 +173,7 @@ class Tracer {
     for (size_t k = t_.nodes.size(); k-- > 0;) {
       Node* n = t_.nodes[k];
       bool history = n->requires_grad && !n->freed_history, output = t_.role[k] & 1;
-      bool elsewhere = n->refs.load(std::memory_order_acquire) > uses[k];
+      bool elsewhere = n->refs.load(std::memory_order_acquire) > uses[k] + n->passing;
       if (!history && (output || (!elsewhere && !held[k]))) continue;
       for (Node* i : n->inputs()) {
         if (pending(i)) held[i->mark] = true;

@@ -135,9 +135,19 @@ void Optimizer::run(const std::vector<Update*>& updates, bool keep_gradients, So
     if (!keep_gradients) u->consume_gradients();
   }
   Recorder::current().segment_open = false;
+  // The updates hold the gradients in case the run fails. Unless it does nobody reads them again, so they must not keep
+  // the parameters' old values, which are written over.
+  const auto hold = [&](uint32_t by) {
+    if (keep_gradients) return;
+    for (Update* u : updates)
+      for (Update::Gradient& g : u->gradients) g.grad->passing += by;
+  };
+  hold(1);
   try {
     materialise(nodes, user_loc(loc));
+    hold(-1u);
   } catch (...) {
+    hold(-1u);
     for (Update* u : updates) u->take_back();
     throw;
   }
