@@ -53,11 +53,15 @@ Access Analysis::access(const Affine& m) const {
 
 void Analysis::choose_order() {
   const int n = spec.n_axes(), no = spec.n_outer;
-  int along_outer = 0, along_inner = 0;
+  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk through a matrix.
+  double along_outer = 0, along_inner = 0;
   auto vote = [&](const Affine& m) {
+    double elements = 1;
+    for (int a = 0; a < n; ++a)
+      if (m.stride[a] != 0) elements *= static_cast<double>(spec.extent[a]);
     for (int a = n - 1; a >= 0; --a)
       if (m.stride[a] == 1) {
-        ++(a < no ? along_outer : along_inner);
+        (a < no ? along_outer : along_inner) += elements;
         return;
       }
   };
