@@ -177,7 +177,8 @@ void Analysis::choose_tiles() {
     const int64_t R = take(p, p.outer_lo, p.outer_hi, r);
     take(p, p.inner_lo, p.inner_hi, direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
   } else {
-    const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile : kTile;
+    // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers follow.
+    const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile : !rowish && only_sums_of_memory() ? 16 * kTile : kTile;
     const int64_t C = take(p, p.inner_lo, p.inner_hi, c);
     const int64_t r = C == p.inner_size && C < kWideRow ? kTile / C : 1;
     take(p, p.outer_lo, p.outer_hi, r);
