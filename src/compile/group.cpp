@@ -111,7 +111,7 @@ class Grouper {
       if (e.fence) return false;
       if (p.source()) {
         if (p.op == Op::Random) return false;
-      } else if (p.op == Op::Leaf) {
+      } else if (p.op == Op::Leaf || (p.library() && p.op != Op::SliceAssign) || p.side_result()) {
         bytes += p.bytes();
       } else if (free_ops_[e.producer]) {
         ops += free_ops_[e.producer];
@@ -494,7 +494,7 @@ struct Cost {
 
 class Materialiser {
  public:
-  Materialiser(Graph& g, Grouping& r) : g_(g), r_(r), cost_(g.vals.size()) {}
+  Materialiser(Graph& g, Grouping& r) : g_(g), r_(r), seen_(g.vals.size(), 0) {}
 
   void run(bool fuse) {
     int n = static_cast<int>(g_.vals.size());
@@ -537,26 +537,33 @@ class Materialiser {
     return is_reduce(g_.vals[p].op) || (r_.level[p] == Level::Outer && r_.level[v] == Level::Elem);
   }
 
-  // The cost of computing v again inside a reader; inputs were decided before.
+  // The cost of computing v again inside a reader: every value it is made of counts once.
   Cost recompute(int v) {
-    const Val& val = g_.vals[v];
     Cost c;
-    c.ops = weight(val.op);
-    if (is_reduce(val.op) || val.op == Op::Assign || val.op == Op::Gather) c.possible = false;
-    for (int k = 0; k < val.n_in; ++k) {
-      int p = edge_of(g_, v, k).producer;
-      const Val& in = g_.vals[p];
-      if (in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota) continue;
-      if (in.op == Op::Random) {
-        c.ops += weight(in.op);
-      } else if (in.material || is_row_value(v, p)) {
-        c.bytes += in.bytes();
-        // Row values must be small beside what they save.
-        if (!in.material && in.numel() * 8 > val.numel()) c.possible = false;
-      } else {
-        c.ops += cost_[p].ops;
-        c.bytes += cost_[p].bytes;
-        c.possible = c.possible && cost_[p].possible;
+    ++stamp_;
+    stack_.assign(1, v);
+    int budget = 256;
+    while (!stack_.empty()) {
+      int u = stack_.back();
+      stack_.pop_back();
+      const Val& val = g_.vals[u];
+      c.ops += weight(val.op);
+      if (is_reduce(val.op) || val.op == Op::Assign || val.op == Op::Gather || --budget < 0) c.possible = false;
+      if (!c.possible) return c;
+      for (int k = 0; k < val.n_in; ++k) {
+        int p = edge_of(g_, u, k).producer;
+        const Val& in = g_.vals[p];
+        if (seen_[p] == stamp_ || in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota) continue;
+        seen_[p] = stamp_;
+        if (in.op == Op::Random) {
+          c.ops += weight(in.op);
+        } else if (in.material || is_row_value(u, p)) {
+          c.bytes += in.bytes();
+          // Row values must be small beside what they save.
+          if (!in.material && in.numel() * 8 > g_.vals[u].numel()) c.possible = false;
+        } else {
+          stack_.push_back(p);
+        }
       }
     }
     return c;
@@ -578,19 +585,25 @@ class Materialiser {
   void decide(int v) {
     Val& val = g_.vals[v];
     if (!val.compute() || g_.users[v] == 0) return;
-    cost_[v] = recompute(v);
     if (val.material || readers_[v].empty() || r_.group[v] < 0) return;
-    const Cost& c = cost_[v];
+    Cost c = recompute(v);
     int64_t largest = 0;
     for (int reader : readers_[v]) largest = std::max(largest, space_of(reader));
     bool spread = largest > val.numel();  // computed many times over
-    bool worth = c.possible && (spread ? c.ops <= (c.bytes ? 6 : 24) : c.ops <= kMaxRecompute) &&
-                 (c.bytes <= val.bytes() + val.bytes() / 2 || readers_[v].size() == 1 || c.bytes < 4096);
-    if (readers_[v].size() == 1 && !spread && c.possible && c.ops <= 4 * kMaxRecompute && alone(v)) worth = true;
+    // With a buffer it is written once and read by each; without, each reads what it is made of.
+    int64_t k = kernels_reading(v);
+    bool saves = k * c.bytes <= (k + 1) * val.bytes() + val.bytes() / 16 || c.bytes < 4096;
+    bool worth = c.possible && saves && c.ops <= (spread ? (c.bytes ? 6 : 24) : k == 1 && alone(v) ? 4 * kMaxRecompute : kMaxRecompute);
     if (worth)
       force_rows(v);
     else
       val.material = true;
+  }
+  int64_t kernels_reading(int v) const {
+    std::vector<int> groups;
+    for (int reader : readers_[v]) groups.push_back(r_.group[reader]);
+    std::sort(groups.begin(), groups.end());
+    return std::unique(groups.begin(), groups.end()) - groups.begin();
   }
   int64_t space_of(int v) const { return r_.group[v] >= 0 ? r_.groups[r_.group[v]].numel : g_.vals[v].numel(); }
   // Is v the last member of a Map whose other values stay inside?
@@ -598,8 +611,9 @@ class Materialiser {
 
   Graph& g_;
   Grouping& r_;
-  std::vector<Cost> cost_;
   std::vector<std::vector<int>> readers_;
+  std::vector<int> seen_, stack_;
+  int stamp_ = 0;
 };
 
 // Members that nobody outside needs and that serve no stored member are dropped from the groups.

@@ -159,10 +159,11 @@ class Planner {
     const Store* st = nullptr;
     for (const Store& s : k.stores)
       if (w.vals[s.buffer] == out) st = &s;
-    if (!st || k.instrs[st->value].level != Level::Elem) return false;
+    if (!st || (k.instrs[st->value].level == Level::Outer && k.is_row())) return false;
     for (const Instr& i : k.instrs) {
       if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
-      if (!(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0) return false;
+      // A value per outer point is read and written by whoever has that point.
+      if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0) return false;
     }
     return true;
   }

@@ -90,8 +90,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
          "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) + ", not " +
              describe(bias),
          loc);
+  // The bias is there before the product, so that the two can be one call.
+  Tensor b = bias.defined() ? lowered(bias) : bias;
   Tensor y = matmul(x, weight.t(), loc);
-  return bias.defined() ? y + lowered(bias) : y;
+  return b.defined() ? y + b : y;
 }
 
 }  // namespace ingot

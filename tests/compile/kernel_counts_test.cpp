@@ -22,7 +22,6 @@ struct Counts {
 };
 template <class F>
 Counts count(F&& fn) {
-  synchronize();
   reset_null_counts();
   fn();
   NullCounts c = null_counts();
