@@ -37,12 +37,13 @@ void add_casts(std::vector<TextCase>& cases) {
   }
 }
 
-KernelSpec gelu(DType t, std::vector<int64_t> extent) {
+KernelSpec gelu(DType stored, std::vector<int64_t> extent, bool single = false) {
   SpecBuilder s(std::move(extent), 1);
-  int x = s.load(t);
+  DType t = single ? float32 : stored;
+  int x = s.cast(t, s.load(stored));
   int y = s.compute(Op::Mul, s.compute(Op::Mul, x, s.constant(t, 0.5)),
                     s.compute(Op::Add, s.compute(Op::Erf, s.compute(Op::Mul, x, s.constant(t, 0.7071067811865475))), s.constant(t, 1)));
-  s.store(y);
+  s.store(s.cast(stored, y));
   return s.k;
 }
 
@@ -200,11 +201,11 @@ KernelSpec cross_entropy(DType t, int64_t outer, int64_t inner, int64_t classes)
   return s.k;
 }
 
-KernelSpec softmax_gradient(int64_t outer, int64_t inner) {
+KernelSpec softmax_gradient(int64_t outer, int64_t inner, DType t = float32) {
   SpecBuilder s({outer, inner}, 1);
-  int y = s.load(float32), g = s.load(float32);
+  int y = s.cast(float32, s.load(t)), g = s.cast(float32, s.load(t));
   int dot = s.reduce(Op::Sum, s.compute(Op::Mul, y, g));
-  s.store(s.compute(Op::Mul, y, s.compute(Op::Sub, g, dot)));
+  s.store(s.cast(t, s.compute(Op::Mul, y, s.compute(Op::Sub, g, dot))));
   return s.k;
 }
 
@@ -293,6 +294,7 @@ std::vector<TextCase> row_cases() {
     cases.push_back({"cross entropy", {cross_entropy(bfloat16, 6, inner, 40)}});
   }
   cases.push_back({"cross entropy, bad label", {cross_entropy(float32, 6, 48, 3)}, true});
+  cases.push_back({"softmax gradient in bfloat16, held in pairs", {softmax_gradient(2, 30000, bfloat16)}});
   cases.push_back({"softmax, row in shared memory", {softmax(float32, 2, 40000)}});
   cases.push_back({"softmax, row read again", {softmax(float32, 2, 70001)}});
   cases.push_back({"cross entropy, row read again", {cross_entropy(float32, 2, 66000, 40)}});
@@ -315,6 +317,9 @@ std::vector<TextCase> bench_cases() {
     cases.push_back({"softmax of columns 4096x16384" + tag, {softmax(t, 16384, 4096, true)}});
     cases.push_back({"layer norm 8192x8192" + tag, {layer_norm(t, 8192, 8192)}});
     cases.push_back({"layer norm 65536x768" + tag, {layer_norm(t, 65536, 768)}});
+    cases.push_back({"softmax gradient 8192x8192" + tag, {softmax_gradient(8192, 8192, t)}});
+    cases.push_back({"softmax gradient 8192x32768" + tag, {softmax_gradient(8192, 32768, t)}});
+    cases.push_back({"gelu in float32, 64M" + tag, {gelu(t, {64 * M}, true)}});
     cases.push_back({"cross entropy 8192x50304" + tag, {cross_entropy(t, 8192, 50304, 14)}});
     cases.push_back({"cross entropy 8192x50257" + tag, {cross_entropy(t, 8192, 50257, 14)}});
     cases.push_back({"sum of rows 8192x8192" + tag, {sum_rows(t, float32, 8192, 8192)}});
@@ -333,7 +338,6 @@ std::vector<TextCase> bench_cases() {
     e.store(e.compute(Op::Relu, e.compute(Op::Add, e.load(t), row)));
     cases.push_back({"bias and relu 65536x768" + tag, {e.k}});
   }
-  cases.push_back({"softmax gradient 8192x8192", {softmax_gradient(8192, 8192)}});
   cases.push_back({"batch norm 64x256x3136", {batch_norm(64, 256, 3136)}});
   std::vector<KernelSpec> parts;
   for (int layer = 0; layer < 12; ++layer)

@@ -183,6 +183,7 @@ std::string Emitter::compute_text(int i) {
   const Instr& in = k_.instrs[i];
   auto arg = [&](int n) { return operand(in.arg[n]); };
   auto type = [&](int n) { return k_.instrs[in.arg[n]].dtype; };
+  if (in.op == Op::Cast && only_stored_[i]) return "(float)(" + arg(0) + ")";
   if (in.op == Op::Cast) return cast(type(0), in.dtype, arg(0));
   if (in.op == Op::Where) return arg(0) + " ? " + cast(type(1), in.dtype, arg(1)) + " : " + cast(type(2), in.dtype, arg(2));
   if (in.op == Op::Uniform) {
@@ -190,12 +191,28 @@ std::string Emitter::compute_text(int i) {
     return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
   }
   DType t = type(0);
-  // A divisor that many elements share: its reciprocal is computed once.
-  bool single = in.op == Op::Div && type(1) == t && (t == DType::Float32 || is_half(t));
-  if (single && uniform_[in.arg[1]] && !uniform_[in.arg[0]])
-    return rounded(in.dtype, "ig_quotient(" + arg(0) + ", " + arg(1) + ", ig_reciprocal(" + arg(1) + "))");
   std::string b = in.arg[1] >= 0 ? cast(type(1), t, arg(1)) : "";
-  return rounded(in.dtype, functions_.call(in.op, t, arg(0), b));
+  return round_result(i, functions_.call(in.op, t, arg(0), b));
+}
+
+/// Rounds to a 16-bit type, unless nothing but stores sees the value: they round.
+std::string Emitter::round_result(int i, const std::string& text) const {
+  return only_stored_[i] ? text : rounded(k_.instrs[i].dtype, text);
+}
+
+/// Many elements divided by one value: its reciprocal is computed once, and what may go wrong is looked at once.
+bool Emitter::shared_division(int i) {
+  const Instr& in = k_.instrs[i];
+  if (in.kind != InstrKind::Compute || in.op != Op::Div || uniform_[in.arg[0]] || !uniform_[in.arg[1]]) return false;
+  DType t = k_.instrs[in.arg[0]].dtype;
+  if (k_.instrs[in.arg[1]].dtype != t || !(t == DType::Float32 || is_half(t))) return false;
+  std::string a = operand(in.arg[0]), b = operand(in.arg[1]), fine = "f" + str(i), r = "d" + str(i);
+  out_.plain("bool " + fine + " = true; const float " + r + " = ig_reciprocal(" + b + ");");
+  out_.lane(v(i) + "[j] = " + round_result(i, "ig_quotient(" + a + ", " + b + ", " + r + ", " + fine + ")") + ";");
+  out_.plain("if (!" + fine + ") {");
+  out_.lane(v(i) + "[j] = " + round_result(i, a + " / " + b) + ";");
+  out_.plain("}");
+  return true;
 }
 
 /// The value of one instruction, for the current outer point or, in_group, for the current lane group u.
@@ -236,7 +253,9 @@ void Emitter::value(int i, bool in_group) {
       break;
     }
     case InstrKind::Random: random_value(i); break;
-    case InstrKind::Compute: assign(i, compute_text(i)); break;
+    case InstrKind::Compute:
+      if (!shared_division(i)) assign(i, compute_text(i));
+      break;
     default: break;  // constants and arguments are scalars of the kernel, reductions come from combine()
   }
 }
@@ -259,7 +278,10 @@ void Emitter::store(int n, const std::string& guard) {
   }
   std::string pack = "w" + str(n), m = memory_type(t);
   out_.plain("IgVec<" + m + ", " + str(s_.lanes) + "> " + pack + ";");
-  out_.lane(pack + ".e[j] = " + x + ";");
+  if (is_half(t) && from == t && !uniform_[st.value])
+    out_.plain(std::string(t == DType::BFloat16 ? "ig_round_bf16(" : "ig_round_f16(") + pack + ", " + v(st.value) + ");");
+  else
+    out_.lane(pack + ".e[j] = " + x + ";");
   int width = s_.store_width[n];
   std::string put1 = "ig_store1<" + hint + ", " + m + ">(" + to + at.lane + "), " + pack + ".e[j]);";
   std::string each = both(cond, inside_lanes());

@@ -13,6 +13,13 @@ Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, in
     : parts_(parts), k_(parts[0]), s_(schedule), stage_(stage), numbers_(numbers), functions_(functions),
       rounds_(find_rounds(parts[0], schedule.keep_sources)), created_(parts[0].instrs.size()), out_(schedule.lanes) {
   uniform_ = lane_uniform(k_, s_.mode);
+  only_stored_.resize(k_.instrs.size());
+  for (size_t i = 0; i < k_.instrs.size(); ++i) only_stored_[i] = is_half(k_.instrs[i].dtype) && k_.instrs[i].kind == InstrKind::Compute;
+  for (const Instr& in : k_.instrs)
+    for (int a : {in.arg[0], in.arg[1], in.arg[2], in.indirect})
+      if (a >= 0) only_stored_[a] = false;
+  for (const Store& s : k_.stores)
+    if (k_.buffers[s.buffer].dtype != k_.instrs[s.value].dtype) only_stored_[s.value] = false;
 }
 
 /// Coordinates i[begin..end) from a linear number; the last of them counts groups of `lanes_on` elements.
@@ -261,6 +268,11 @@ void Emitter::round(int r) {
   if (s_.mode == Mode::Tile) tile_loads(need);
   out_.plain(looped ? "for (I g0 = gbeg; g0 < gend; g0 += " + step + ") {" : s_.mode == Mode::Row || s_.mode == Mode::Column ? "{ const I g0 = gbeg;" : "{");
   load_groups(need);
+  for (int i : need)
+    if (s_.packed && kept(i) && is_half(k_.instrs[i].dtype)) {  // else the compiler would keep it unpacked
+      bool load = k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
+      out_.plain("IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) ig_opaque(" + (load ? "r" : "h") + str(i) + "[u]);");
+    }
   out_.plain("IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) {");
   group_place(false);
   for (int i : need) out_.plain(declaration(i));

@@ -97,6 +97,8 @@ class Emitter {
   void random_value(int i);
   void indirect_value(int i, const std::string& guard);
   std::string compute_text(int i);
+  std::string round_result(int i, const std::string& text) const;
+  bool shared_division(int i);
   void store(int s, const std::string& guard);
   std::string operand(int i) const;
   std::string target(int i) const { return uniform_[i] ? v(i) : v(i) + "[j]"; }
@@ -146,6 +148,7 @@ class Emitter {
   ElementwiseFunctions& functions_;
   Rounds rounds_;
   std::vector<bool> uniform_, created_;
+  std::vector<bool> only_stored_;  // 16-bit values that no instruction uses: stores round them
   std::vector<Pick> maps_;  // those that have names already
   Lines out_;
 };

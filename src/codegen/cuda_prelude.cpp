@@ -19,7 +19,13 @@ IG_FN float ig_up_f16(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "
 IG_FN unsigned short ig_down_f16(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 IG_FN float ig_bits_f32(unsigned u) { return __uint_as_float(u); }
 IG_FN double ig_bits_f64(unsigned long long u) { return __longlong_as_double((long long)u); }
-IG_FN void ig_opaque(unsigned& u) { asm volatile("" : "+r"(u)); }
+template <class X> IG_FN void ig_opaque(X& x) {
+  IG_UNROLL for (int k = 0; k < (int)(sizeof(X) / 4); ++k) asm volatile("" : "+r"(((unsigned*)&x)[k]));
+}
+IG_FN unsigned ig_pair_bf16(float lo, float hi) { unsigned u; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(hi), "f"(lo)); return u; }
+IG_FN unsigned ig_pair_f16(float lo, float hi) { unsigned u; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(hi), "f"(lo)); return u; }
+IG_FN float ig_larger(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
+IG_FN float ig_smaller(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 #endif
 )cuda";
 
@@ -77,6 +83,12 @@ template <int H, class M> IG_FN void ig_store1(M* p, M m) {
   typedef typename IgRaw<(int)sizeof(M)>::T R;
   union { M m; R r; } x; x.m = m; if (H == 2) __stcs((R*)p, x.r); else *p = m;
 }
+template <class M, int V> IG_FN void ig_round_bf16(IgVec<M, V>& w, const float* v) {
+  IG_UNROLL for (int k = 0; k < V; k += 2) *(unsigned*)(w.e + k) = ig_pair_bf16(v[k], v[k + 1]);
+}
+template <class M, int V> IG_FN void ig_round_f16(IgVec<M, V>& w, const float* v) {
+  IG_UNROLL for (int k = 0; k < V; k += 2) *(unsigned*)(w.e + k) = ig_pair_f16(v[k], v[k + 1]);
+}
 // A position along an indexed axis; -1 and an error record when there is no such place.
 IG_FN long long ig_index(long long v, long long n, long long site, IgStatus* s) {
   long long k = v < 0 ? v + n : v;
@@ -116,6 +128,11 @@ IG_MATH1(ig_floor, floorf, floor)
 IG_MATH1(ig_ceil, ceilf, ceil)
 IG_MATH1(ig_round, rintf, rint)
 IG_MATH1(ig_trunc, truncf, trunc)
+// NaN wins.
+template <class T> IG_FN T ig_max(T a, T b) { return (a > b || a != a) ? a : b; }
+template <class T> IG_FN T ig_min(T a, T b) { return (a < b || a != a) ? a : b; }
+IG_FN float ig_max(float a, float b) { return ig_larger(a, b); }
+IG_FN float ig_min(float a, float b) { return ig_smaller(a, b); }
 IG_FN float ig_abs(float a) { return fabsf(a); }
 IG_FN double ig_abs(double a) { return fabs(a); }
 template <class T> IG_FN T ig_abs(T a) { return a < T(0) ? T(-a) : a; }
@@ -132,14 +149,15 @@ template <class T> IG_FN T ig_pow(T a, T b) {
   return r;
 }
 // a / b for many a: r is b's reciprocal, and one step of Newton's method makes the quotient correctly rounded. Where
-// that could fail (b or the quotient very large or very small, infinities) r or the quotient fails the test.
+// that could fail (b or the quotient very large or very small, infinities) the quotients are not fine: divide.
 IG_FN float ig_reciprocal(float b) {
   float m = fabsf(b);
   return m > 1e-30f && m < 1e30f ? 1.0f / b : ig_bits_f32(0x7fc00000u);
 }
-IG_FN float ig_quotient(float a, float b, float r) {
-  float q = a * r, s = fmaf(fmaf(-b, q, a), r, q);
-  return fabsf(q) < 1e30f ? s : a / b;
+IG_FN float ig_quotient(float a, float b, float r, bool& fine) {
+  float q = a * r;
+  fine = fine && fabsf(q) < 1e30f;
+  return fmaf(fmaf(-b, q, a), r, q);
 }
 // Division: integers by zero give 0, and the smallest integer by -1 wraps.
 IG_FN float ig_fmod(float a, float b) { return fmodf(a, b); }
@@ -186,8 +204,6 @@ const char* const kReduce = R"cuda(
 template <class T> struct IgArg { T v; long long i; };
 template <class T> IG_FN T ig_sum(T a, T b) { return T(a + b); }
 template <class T> IG_FN T ig_prod(T a, T b) { return T(a * b); }
-template <class T> IG_FN T ig_max(T a, T b) { return (a > b || a != a) ? a : b; }
-template <class T> IG_FN T ig_min(T a, T b) { return (a < b || a != a) ? a : b; }
 // The better of two candidates: NaN before all, then the value, then the first position. i < 0: none yet.
 template <class T> IG_FN IgArg<T> ig_first(IgArg<T> a, IgArg<T> b, bool better) {
   if (a.i < 0) return b;

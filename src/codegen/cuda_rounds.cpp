@@ -66,7 +66,7 @@ std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const
   return need;
 }
 
-double words_of(DType t) { return static_cast<double>(std::max<size_t>(size_of(t), 2)) / 4; }
+double words_of(DType t, bool packed) { return static_cast<double>(std::max<size_t>(size_of(t), packed ? 2 : 4)) / 4; }
 
 /// The values whose consumers first appear in a later round than they do.
 std::vector<bool> crossing(const KernelSpec& k, const std::vector<int>& first) {
@@ -106,7 +106,7 @@ void shrink(const KernelSpec& k, std::vector<bool>& held) {
 }
 
 /// The most that is kept at any boundary between rounds.
-double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first) {
+double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first, bool packed) {
   auto need = needs(k, r, r.held, first);
   double peak = 0;
   for (int b = 0; b < r.last; ++b) {
@@ -115,7 +115,7 @@ double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& 
       if (!r.held[i] || first[i] > b) continue;
       bool later = false;
       for (int n = b + 1; n <= r.last; ++n) later = later || need[n][i];
-      if (later) words += words_of(k.instrs[i].dtype);
+      if (later) words += words_of(k.instrs[i].dtype, packed);
     }
     peak = std::max(peak, words);
   }
@@ -161,7 +161,8 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
     r.held = crossing(k, first);
     shrink(k, r.held);
   }
-  r.held_words = peak_words(k, r, first);
+  r.held_words = peak_words(k, r, first, false);
+  r.packed_words = peak_words(k, r, first, true);
   return r;
 }
 

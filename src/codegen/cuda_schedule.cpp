@@ -254,7 +254,7 @@ int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
   for (const Instr& in : k.instrs) {
     bool elem_load = in.kind == InstrKind::Load && in.level == Level::Elem;
     if (elem_load && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
-      registers += 1.5 * s.lanes;  // shared by all rows: loaded beside what is held
+      registers += 2.0 * s.lanes;  // shared by all rows: loaded beside what is held
   }
   auto rounded = static_cast<int>(ceil_div(static_cast<int64_t>(registers), 8) * 8);
   return std::clamp(65536 / (rounded * s.threads()), 1, 2048 / s.threads());
@@ -281,8 +281,11 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     if (s.team * s.side < 128) s.side = std::min<int>(128 / s.team, static_cast<int>(pow2_ceil(z.outer)));
   }
   int groups = bucket(ceil_div(z.inner, s.team));
-  if (groups * words <= budget && groups <= 32) {
+  double packed = std::max(rounds.packed_words, 0.5) * s.lanes;
+  if (groups * packed <= budget && groups <= 32) {
     s.hold = Hold::Registers;
+    s.packed = groups * words > budget;
+    if (s.packed) words = packed;
     s.groups = groups;
     s.min_blocks = blocks_for_registers(parts[0], s, groups * words);
     return;
@@ -458,6 +461,7 @@ std::string describe(const Schedule& s) {
   if (s.hold == Hold::Registers) d += " in registers";
   if (s.hold == Hold::Shared) d += ", row in shared memory";
   if (s.split) d += ", two stages";
+  if (s.packed) d += ", packed";
   if (s.exact) d += ", exact";
   if (s.shifted) d += ", shifted";
   if (s.tail) d += ", tail";

@@ -28,6 +28,7 @@ struct Schedule {
   Hold hold = Hold::None;
   bool keep_sources = false;  // what is held: see find_rounds
   bool split = false;      // two stages: several blocks per outer point, then their partial results
+  bool packed = false;     // 16-bit values are held two to a register
   bool exact = false;      // every group of every thread lies inside the row
   bool shifted = false;    // Row: rows are not aligned; groups begin at aligned places, some before the row
   int shift_load = -1, shift_store = -1;  // shifted: the access that says where
@@ -53,7 +54,8 @@ struct Rounds {
   std::vector<int> round;      // per instruction: reductions that must be done before it
   std::vector<bool> held;      // per instruction: kept from its round to a later one
   int last = 0;                // of any store or reduction
-  double held_words = 0;       // 32-bit words per element
+  double held_words = 0;       // registers per element, 16-bit values unpacked
+  double packed_words = 0;     // the same with two 16-bit values to a register
 };
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.
 Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);

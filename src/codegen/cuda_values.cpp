@@ -134,6 +134,11 @@ std::string ElementwiseFunctions::call(Op op, DType t, const std::string& a, con
   std::string name = std::string("ew_") + e->name + "_" + suffix(t);
   std::string type = register_type(t), result = e->rule == TypeRule::Bool ? "unsigned char" : type;
   std::string value = e->text;
+  if (is_float(t) && t != DType::Float64) {  // the same values in one instruction
+    if (op == Op::Maximum) value = "ig_max(a, b)";
+    if (op == Op::Minimum) value = "ig_min(a, b)";
+    if (op == Op::Relu) value = "ig_max(a, T(0))";
+  }
   if (t == DType::Bool && op == Op::BitNot) value = "a == T(0)";
   if (t == DType::Bool && e->rule != TypeRule::Bool) value = "(" + value + ") != 0";  // true + true is true
   std::string text = "IG_FN " + result + " " + name + "(" + type + " a" + (e->arity == 2 ? ", " + type + " b" : "") +

@@ -76,7 +76,11 @@ static inline unsigned short ig_down_f16(float x) {
   a += 0xfff + ((a >> 13) & 1);
   return (unsigned short)(sign | ((a - 0x38000000) >> 13));
 }
-static inline void ig_opaque(unsigned&) {}
+template <class X> static inline void ig_opaque(X&) {}
+static inline unsigned ig_pair_bf16(float lo, float hi) { return ig_down_bf16(lo) | (unsigned)ig_down_bf16(hi) << 16; }
+static inline unsigned ig_pair_f16(float lo, float hi) { return ig_down_f16(lo) | (unsigned)ig_down_f16(hi) << 16; }
+static inline float ig_larger(float a, float b) { return (a > b || a != a) ? a : b; }
+static inline float ig_smaller(float a, float b) { return (a < b || a != a) ? a : b; }
 
 #define IG_EMU_DECLARE1(name) extern "C" float name##f(float); extern "C" double name(double);
 IG_EMU_DECLARE1(exp) IG_EMU_DECLARE1(exp2) IG_EMU_DECLARE1(expm1) IG_EMU_DECLARE1(log) IG_EMU_DECLARE1(log2)
