@@ -143,7 +143,7 @@ std::vector<int> Emitter::stores_of(int round) const {
   for (size_t n = 0; n < k_.stores.size(); ++n) {
     int i = k_.stores[n].value;
     if (k_.instrs[i].level != Level::Elem) continue;
-    int at = s_.hold == Hold::None ? rounds_.last : rounds_.round[i];
+    int at = s_.hold == Hold::None || rounds_.stores_last ? rounds_.last : rounds_.round[i];
     if (at == round) list.push_back(static_cast<int>(n));
   }
   return list;

@@ -134,7 +134,7 @@ class Emitter {
 
   /// A load that all rows share comes from a cache: it is loaded where it is used, to save registers.
   bool late(int i) const {
-    if (s_.hold != Hold::Registers || rounds_.held[i]) return false;
+    if (s_.hold != Hold::Registers || rounds_.held[i] || k_.n_outer == 0) return false;
     for (int x = 0; x < k_.n_outer; ++x)
       if (k_.instrs[i].map.stride[x] != 0) return false;
     return true;

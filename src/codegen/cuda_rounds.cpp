@@ -25,7 +25,7 @@ bool is_cheap(const Instr& in) {
 
 /// A load that every outer point shares: it comes from a cache the second time.
 bool is_shared_load(const KernelSpec& k, const Instr& in) {
-  if (in.kind != InstrKind::Load || in.indirect >= 0) return false;
+  if (in.kind != InstrKind::Load || in.indirect >= 0 || k.n_outer == 0) return false;
   return std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t s) { return s == 0; });
 }
 
@@ -61,7 +61,8 @@ std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const
     for (size_t i = 0; i < n; ++i)
       if (k.instrs[i].kind == InstrKind::Reduce && r.round[i] == b + 1) mark(k, k.instrs[i].arg[0], kept, need[b]);
     for (const Store& s : k.stores)
-      if (k.instrs[s.value].level == Level::Elem && r.round[s.value] == b) mark(k, s.value, kept, need[b]);
+      if (k.instrs[s.value].level == Level::Elem && (r.stores_last ? r.last : r.round[s.value]) == b)
+        mark(k, s.value, kept, need[b]);
   }
   return need;
 }
@@ -150,6 +151,7 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
   for (const Store& s : k.stores)
     if (k.instrs[s.value].level == Level::Elem) r.last = std::max(r.last, r.round[s.value]);
 
+  r.stores_last = std::any_of(k.buffers.begin(), k.buffers.end(), [](const BufferSpec& b) { return b.may_alias; });
   std::vector<int> first(n, -1);
   auto need = needs(k, r, std::vector<bool>(n), first);
   for (int b = r.last; b >= 0; --b)

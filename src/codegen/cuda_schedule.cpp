@@ -102,10 +102,13 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   const KernelSpec& k = parts[0];
   int axis = lane_axis(k, mode);
   if (axis < 0) return 1;
-  size_t narrowest = 16;
+  // Sixteen bytes of the widest large operand: more per thread would leave gaps between the threads of a warp.
+  double largest = 0;
+  size_t widest = 1;
+  for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
   for (const Access& a : accesses(k))
-    if (a.map->stride[axis] == 1) narrowest = std::min(narrowest, size_of(a.dtype));
-  int most = static_cast<int>(std::clamp<size_t>(16 / narrowest, 1, k.instrs.size() > 80 ? 4 : 8));
+    if (a.map->stride[axis] == 1 && a.positions * 2 >= largest) widest = std::max(widest, size_of(a.dtype));
+  int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 ? 4 : 8));
   for (int v = most; v > 1; v /= 2)
     if (lanes_fit(parts, mode, v)) return v;
   return 1;
@@ -253,7 +256,7 @@ int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
   double registers = held + 24;
   for (const Instr& in : k.instrs) {
     bool elem_load = in.kind == InstrKind::Load && in.level == Level::Elem;
-    if (elem_load && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
+    if (elem_load && k.n_outer > 0 && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
       registers += 2.0 * s.lanes;  // shared by all rows: loaded beside what is held
   }
   auto rounded = static_cast<int>(ceil_div(static_cast<int64_t>(registers), 8) * 8);

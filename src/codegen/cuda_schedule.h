@@ -54,6 +54,7 @@ struct Rounds {
   std::vector<int> round;      // per instruction: reductions that must be done before it
   std::vector<bool> held;      // per instruction: kept from its round to a later one
   int last = 0;                // of any store or reduction
+  bool stores_last = false;    // elements are stored in the last round: what is read there may be the same memory
   double held_words = 0;       // registers per element, 16-bit values unpacked
   double packed_words = 0;     // the same with two 16-bit values to a register
 };

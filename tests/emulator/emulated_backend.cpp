@@ -1,10 +1,14 @@
 // See emulated_backend.h.
 #include "emulator/emulated_backend.h"
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "emulator/emulator.h"
+#include "spec_interpreter.h"
 
 namespace ingot::test {
 namespace {
@@ -13,9 +17,54 @@ struct EmulatedKernel : Executable {
   CudaText text;
   CudaLaunch launch;
   std::vector<size_t> buffers;  // per part
+  std::vector<KernelSpec> parts;
 };
 struct EmulatedLibrary : Executable {
   std::unique_ptr<Executable> cpu;
+};
+
+/// INGOT_EMULATOR_CHECK=1: every kernel is also interpreted, and the first that differs is printed.
+class Check {
+ public:
+  Check(const EmulatedKernel& kernel, void* const* buffers) : kernel_(kernel), buffers_(buffers) {
+    size_t b = 0;
+    for (const KernelSpec& k : kernel.parts)
+      for (const BufferSpec& spec : k.buffers) {
+        auto* p = static_cast<const char*>(buffers[b++]);
+        copies_.emplace_back(p, p + static_cast<size_t>(spec.numel) * size_of(spec.dtype));
+      }
+  }
+  void compare(const RunArgs& run) {
+    RunStatus status;
+    RunArgs mine = run;
+    mine.status = &status;
+    size_t b = 0;
+    for (const KernelSpec& k : kernel_.parts) {
+      std::vector<void*> pointers;
+      for (size_t n = 0; n < k.buffers.size(); ++n) pointers.push_back(copies_[b + n].data());
+      interpret(k, pointers.data(), mine);
+      for (size_t n = 0; n < k.buffers.size(); ++n)
+        if (k.buffers[n].written) compare_buffer(k, n, b + n);
+      b += k.buffers.size();
+    }
+  }
+
+ private:
+  void compare_buffer(const KernelSpec& k, size_t n, size_t b) {
+    DType t = k.buffers[n].dtype;
+    for (int64_t i = 0; i < k.buffers[n].numel; ++i) {
+      Element got = read_element(t, buffers_[b], i), want = read_element(t, copies_[b].data(), i);
+      double near = (is_half(t) ? 2e-2 : t == DType::Float32 ? 1e-3 : 1e-9) * std::max(1.0, std::fabs(want.f));
+      if (got.i == want.i && (std::fabs(got.f - want.f) <= near || std::isnan(want.f) || got.f == want.f)) continue;
+      std::fprintf(stderr, "emulator: b%zu[%lld] is %g / %lld, want %g / %lld\n%s%s\n%s\n", n, static_cast<long long>(i), got.f,
+                   static_cast<long long>(got.i), want.f, static_cast<long long>(want.i), to_string(k).c_str(),
+                   kernel_.text.schedule.c_str(), kernel_.text.body.c_str());
+      std::abort();
+    }
+  }
+  const EmulatedKernel& kernel_;
+  void* const* buffers_;
+  std::vector<std::vector<char>> copies_;
 };
 
 class EmulatedBackend : public Backend {
@@ -45,6 +94,7 @@ class EmulatedBackend : public Backend {
     e->text = emit_cuda(parts);
     e->launch = e->text.launch(parts);
     for (const KernelSpec& k : parts) e->buffers.push_back(k.buffers.size());
+    e->parts.assign(parts.begin(), parts.end());
     e->scratch_bytes = e->launch.scratch_bytes;
     e->launches = static_cast<int>(e->text.stages.size());
     Emulator::get().add(e->text);
@@ -69,7 +119,10 @@ class EmulatedBackend : public Backend {
         auto direct = reinterpret_cast<uint64_t>(buffers[b]), table = reinterpret_cast<uint64_t>(&buffers[b]) | kIndirectPointer;
         l.pointer(static_cast<int>(p), static_cast<int>(n)) = static_cast<int64_t>(b % 2 == 0 ? direct : table);
       }
+    std::optional<Check> check;
+    if (std::getenv("INGOT_EMULATOR_CHECK") != nullptr) check.emplace(kernel, buffers);
     Emulator::get().run(kernel.text, l, {run.args, run.seeds, run.offsets, run.status, scratch, l.table.data()});
+    if (check && run.status->code == 0) check->compare(run);
   }
   void synchronize(int) override {}
 
