@@ -294,6 +294,13 @@ std::vector<TextCase> row_cases() {
     cases.push_back({"cross entropy", {cross_entropy(bfloat16, 6, inner, 40)}});
   }
   cases.push_back({"cross entropy, bad label", {cross_entropy(float32, 6, 48, 3)}, true});
+  for (int64_t n : {700, 40000}) {  // written in place in the first round, read again in a later one
+    SpecBuilder s({n}, 0);
+    int x = s.load(float32), m = s.reduce(Op::Max, x);
+    s.store_into(0, s.compute(Op::Relu, x));
+    s.store(s.compute(Op::Sub, s.load_from(0, s.dense()), m));
+    cases.push_back({"in place before it is read again", {s.k}});
+  }
   cases.push_back({"softmax gradient in bfloat16, held in pairs", {softmax_gradient(2, 30000, bfloat16)}});
   cases.push_back({"softmax, row in shared memory", {softmax(float32, 2, 40000)}});
   cases.push_back({"softmax, row read again", {softmax(float32, 2, 70001)}});

@@ -92,17 +92,16 @@ void shrink(const KernelSpec& k, std::vector<bool>& held) {
     held[i] = false;
     held[in.arg[0]] = true;
   }
+  std::vector<bool> at_hand(k.instrs.size());  // kept, or cheap to have again
   for (size_t i = 0; i < k.instrs.size(); ++i) {
     const Instr& in = k.instrs[i];
-    if (!held[i]) continue;
-    if (is_shared_load(k, in)) held[i] = false;
-    if (!is_cheap(in)) continue;
-    bool free = true;
-    for_each_operand(in, [&](int a) {
-      const Instr& arg = k.instrs[a];
-      free &= held[a] || arg.level == Level::Outer || is_scalar(arg) || is_shared_load(k, arg);
-    });
+    bool free = is_scalar(in) || in.level == Level::Outer || is_shared_load(k, in);
+    if (is_cheap(in)) {
+      free = true;
+      for_each_operand(in, [&](int a) { free = free && at_hand[a]; });
+    }
     if (free) held[i] = false;
+    at_hand[i] = free || held[i];
   }
 }
 

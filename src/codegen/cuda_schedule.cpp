@@ -108,7 +108,7 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
   for (const Access& a : accesses(k))
     if (a.map->stride[axis] == 1 && a.positions * 2 >= largest) widest = std::max(widest, size_of(a.dtype));
-  int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 ? 4 : 8));
+  int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 || mode == Mode::Column ? 4 : 8));
   for (int v = most; v > 1; v /= 2)
     if (lanes_fit(parts, mode, v)) return v;
   return 1;
@@ -253,11 +253,11 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
 
 /// How many blocks a multiprocessor should hold: what the held words and a guess for the rest leave room for.
 int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
-  double registers = held + 24;
+  double registers = held + 32;
   for (const Instr& in : k.instrs) {
     bool elem_load = in.kind == InstrKind::Load && in.level == Level::Elem;
     if (elem_load && k.n_outer > 0 && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
-      registers += 2.0 * s.lanes;  // shared by all rows: loaded beside what is held
+      registers += s.lanes;  // shared by all rows: loaded beside what is held
   }
   auto rounded = static_cast<int>(ceil_div(static_cast<int64_t>(registers), 8) * 8);
   return std::clamp(65536 / (rounded * s.threads()), 1, 2048 / s.threads());
@@ -273,8 +273,7 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
   int64_t team = 1;
   if (s.mode == Mode::Row) {
     team = std::min<int64_t>(pow2_ceil(z.inner), 32);
-    if (static_cast<double>(ceil_div(z.inner, 32)) * words > budget)
-      while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget * 0.65) team *= 2;
+    while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget) team *= 2;
     s.team = static_cast<int>(team);
     s.side = std::max(1, 128 / s.team);
   } else {
@@ -288,9 +287,8 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
   if (groups * packed <= budget && groups <= 32) {
     s.hold = Hold::Registers;
     s.packed = groups * words > budget;
-    if (s.packed) words = packed;
     s.groups = groups;
-    s.min_blocks = blocks_for_registers(parts[0], s, groups * words);
+    s.min_blocks = blocks_for_registers(parts[0], s, groups * packed);
     return;
   }
   s.groups = 4;
