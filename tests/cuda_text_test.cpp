@@ -96,9 +96,15 @@ TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
     if (n % 30 == 0) programs.push_back(cuda_prelude());
     programs.back() += "namespace k" + std::to_string(n++) + " {\n// " + t.schedule + "\n" + t.body + "}\n";
   }
-  std::vector<NvrtcResult> results(programs.size() * 2);
+  // The older chip for a third of them: it differs in the last step only.
+  std::vector<std::pair<size_t, const char*>> jobs;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    jobs.emplace_back(i, "sm_90");
+    if (i % 3 == 0) jobs.emplace_back(i, "sm_80");
+  }
+  std::vector<NvrtcResult> results(jobs.size());
   auto work = [&](size_t part) {
-    for (size_t i = part; i < results.size(); i += 2) results[i] = nvrtc->compile(programs[i / 2], i % 2 ? "sm_90" : "sm_80", verbose);
+    for (size_t i = part; i < results.size(); i += 2) results[i] = nvrtc->compile(programs[jobs[i].first], jobs[i].second, verbose);
   };
   std::thread other(work, 1);
   work(0);

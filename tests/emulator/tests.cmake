@@ -5,7 +5,7 @@ add_library(ingot_test_emulator STATIC
 target_compile_definitions(ingot_test_emulator PRIVATE INGOT_EMULATOR_DIR="${emulator}")
 target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Threads ${CMAKE_DL_LIBS})
 
-ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator)
+ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator TIMEOUT 900)
 ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator LABELS gpu)
 
 # The op tests once more, with the emulator as the device "cuda".
