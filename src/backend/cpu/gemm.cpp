@@ -125,15 +125,15 @@ GemmOps OpsF64() { return {kMR, nr<double>(), 256, Pack<double>, Block<double>};
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(OpsF32);
-HWY_EXPORT(OpsF64);
 const GemmOps& gemm_f32() {
-  static const GemmOps ops = HWY_DYNAMIC_DISPATCH(OpsF32)();
+  static const GemmOps ops = INGOT_DISPATCH(OpsF32)();
   return ops;
 }
 const GemmOps& gemm_f64() {
-  static const GemmOps ops = HWY_DYNAMIC_DISPATCH(OpsF64)();
+  static const GemmOps ops = INGOT_DISPATCH(OpsF64)();
   return ops;
 }
 }  // namespace ingot::cpu

@@ -35,10 +35,11 @@ void FillFloat(OpTable& t) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
 
-HWY_EXPORT(FillFloat);
-void fill_float_loops(OpTable& t) { HWY_DYNAMIC_DISPATCH(FillFloat)(t); }
+void fill_float_loops(OpTable& t) { INGOT_DISPATCH(FillFloat)(t); }
 
 const OpTable& op_table() {
   static const OpTable* table = [] {

@@ -29,8 +29,9 @@ void FillInt(OpTable& t) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(FillInt);
-void fill_int_loops(OpTable& t) { HWY_DYNAMIC_DISPATCH(FillInt)(t); }
+void fill_int_loops(OpTable& t) { INGOT_DISPATCH(FillInt)(t); }
 }  // namespace ingot::cpu
 #endif

@@ -62,7 +62,8 @@ template <int quarter>
 struct SinCosV {
   static HWY_INLINE V call(V x) {
     const F d;
-    if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(x), splat(30000.0f))))) return vsincos<quarter>(x);
+    constexpr bool fused = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;  // the reduction needs it
+    if (fused && HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(x), splat(30000.0f))))) return vsincos<quarter>(x);
     HWY_ALIGN float t[HWY_MAX_BYTES / 4];
     hn::Store(x, d, t);
     for (size_t i = 0; i < hn::Lanes(d); ++i) t[i] = quarter ? std::cos(t[i]) : std::sin(t[i]);
@@ -227,8 +228,9 @@ void FillSimd(OpTable& t) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(FillSimd);
-void fill_simd_loops(OpTable& t) { HWY_DYNAMIC_DISPATCH(FillSimd)(t); }
+void fill_simd_loops(OpTable& t) { INGOT_DISPATCH(FillSimd)(t); }
 }  // namespace ingot::cpu
 #endif

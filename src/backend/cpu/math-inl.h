@@ -42,9 +42,16 @@ HWY_INLINE V exp_poly(V r) {
   return hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), splat(1.0f));
 }
 
+/// x between lo and hi; NaN stays.
+HWY_INLINE V clamp(V x, float lo, float hi) {
+  const V r = hn::Min(splat(hi), hn::Max(splat(lo), x));
+  // On x86 Max and Min return their second operand when one is NaN.
+  if constexpr (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2) return r;
+  else return hn::IfThenElse(hn::IsNaN(x), x, r);
+}
+
 HWY_INLINE V vexp(V x) {
-  // Max and Min return their second operand when one is NaN.
-  x = hn::Min(splat(89.0f), hn::Max(splat(-105.0f), x));
+  x = clamp(x, -105.0f, 89.0f);
   const V n = hn::Round(hn::Mul(x, splat(1.44269504088896341f)));
   V r = hn::NegMulAdd(n, splat(0.693359375f), x);
   r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);

@@ -112,11 +112,12 @@ void FewRows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const fl
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(FewRows);
 void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m, int64_t a_k,
               const float* b, int64_t b_k, int64_t b_n) {
-  HWY_DYNAMIC_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n);
+  INGOT_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n);
 }
 }  // namespace ingot::cpu
 #endif

@@ -205,15 +205,13 @@ void StreamRows(void* out, int64_t pitch, const void* in, int64_t rows, int64_t 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
 
-HWY_EXPORT(CopyBox);
-HWY_EXPORT(RepeatEach);
-HWY_EXPORT(StreamCopy);
-HWY_EXPORT(StreamRows);
 
 void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize) {
-  HWY_DYNAMIC_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize);
+  INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize);
 }
 static void dense_strides(int64_t* d, const int64_t* e, int nd) {
   int64_t s = 1;
@@ -234,15 +232,15 @@ void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e
 }
 void fill_elements(void* dst, const void* value, int esize, int64_t n) { repeat_each(dst, value, esize, 1, n); }
 void repeat_each(void* dst, const void* src, int esize, int64_t count, int64_t times) {
-  HWY_DYNAMIC_DISPATCH(RepeatEach)(dst, src, esize, count, times);
+  INGOT_DISPATCH(RepeatEach)(dst, src, esize, count, times);
 }
 void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t times) {
   const size_t bytes = static_cast<size_t>(count * esize);
   for (int64_t t = 0; t < times; ++t) std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(t) * bytes, src, bytes);
 }
-void stream_copy(void* dst, const void* src, int64_t bytes) { HWY_DYNAMIC_DISPATCH(StreamCopy)(dst, src, bytes); }
+void stream_copy(void* dst, const void* src, int64_t bytes) { INGOT_DISPATCH(StreamCopy)(dst, src, bytes); }
 void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes) {
-  HWY_DYNAMIC_DISPATCH(StreamRows)(dst, pitch, src, rows, bytes);
+  INGOT_DISPATCH(StreamRows)(dst, pitch, src, rows, bytes);
 }
 void finish_stream() { hwy::FlushStream(); }
 

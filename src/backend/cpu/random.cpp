@@ -47,8 +47,9 @@ void PhiloxBlocks(uint32_t* HWY_RESTRICT out, uint64_t counter, uint64_t key) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(PhiloxBlocks);
 
 static uint32_t word(int64_t n, uint64_t base, uint64_t key) {
   return philox(base + static_cast<uint64_t>(n / 4), key).v[n % 4];
@@ -62,7 +63,7 @@ void random_run(uint32_t* out, int64_t count, int64_t first, int64_t step, uint6
   }
   for (; i < count && (first + i) % 4; ++i) out[i] = word(first + i, base, key);
   for (; i + 4 * 16 <= count; i += 4 * 16)
-    HWY_DYNAMIC_DISPATCH(PhiloxBlocks)(out + i, base + static_cast<uint64_t>((first + i) / 4), key);
+    INGOT_DISPATCH(PhiloxBlocks)(out + i, base + static_cast<uint64_t>((first + i) / 4), key);
   for (; i < count; ++i) out[i] = word(first + i, base, key);
 }
 

@@ -266,12 +266,13 @@ void FillReduce(ReduceTable& t) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dispatch.h"
+
 namespace ingot::cpu {
-HWY_EXPORT(FillReduce);
 const Reducer& find_reducer(Op op, TileType in) {
   static const ReduceTable* table = [] {
     auto* t = new ReduceTable;
-    HWY_DYNAMIC_DISPATCH(FillReduce)(*t);
+    INGOT_DISPATCH(FillReduce)(*t);
     return t;
   }();
   return table->r[static_cast<int>(op) - static_cast<int>(Op::Sum)][static_cast<int>(in)];

@@ -1,5 +1,6 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit_store.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exec.cpp
