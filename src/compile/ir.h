@@ -63,6 +63,8 @@ struct Graph {
 /// Rewrites that change no bit of a result: common subexpressions, movement ops that do nothing, chains of the
 /// same movement, dead values. Ids stay; replaced values get `replaced[id]`.
 void simplify(Graph& g);
+/// The transpose of a product of a transposed value -> the product the other way round, so that its rows lie as they are read.
+void turn_products(Graph& g);
 /// Matmul + bias -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run it

@@ -116,7 +116,10 @@ class Planner {
     Graph& g = plan_->graph;
     g.count_users();
     simplify(g);
-    if (o_.fuse) fuse_epilogues(g);
+    if (o_.fuse) {
+      turn_products(g);
+      fuse_epilogues(g);
+    }
 #ifndef NDEBUG
     verify(g);
 #endif

@@ -161,6 +161,47 @@ bool is_bias(const Val& b, const Val& product) {
 
 }  // namespace
 
+namespace {
+
+// Does v exchange the last two dims of its input, and nothing else?
+bool is_transpose(const Graph& g, const Val& v) {
+  if (v.op != Op::Permute || v.copied || v.n_in != 1) return false;
+  const Dims& order = g.ext[v.ext].d0;
+  const int r = order.size();
+  if (r < 2 || order[r - 1] != r - 2 || order[r - 2] != r - 1) return false;
+  for (int i = 0; i < r - 2; ++i)
+    if (order[i] != i) return false;
+  return true;
+}
+
+}  // namespace
+
+// The gradient of a weight that was used transposed is (X^T G)^T: it is computed as G^T X, so that what reads it (an
+// optimiser, a norm) finds its rows where they lie. The sums over the inner dim stay the same, term by term.
+void turn_products(Graph& g) {
+  for (Val& v : g.vals) {
+    if (!is_transpose(g, v)) continue;
+    const int m = v.in[0];
+    Val& product = g.vals[m];
+    if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1) continue;
+    const Val& left = g.vals[product.in[0]];
+    if (!is_transpose(g, left) || g.vals[left.in[0]].source()) continue;
+    const int x = left.in[0], right = product.in[1];
+    product.op = Op::Permute;
+    product.ext = v.ext;
+    product.n_in = 1;
+    product.in[0] = right;
+    product.shape = g.vals[right].shape;
+    std::swap(product.shape[product.shape.size() - 1], product.shape[product.shape.size() - 2]);
+    v.op = Op::Matmul;
+    v.ext = -1;
+    v.n_in = 2;
+    v.in[0] = m;
+    v.in[1] = x;
+  }
+  g.count_users();
+}
+
 void fuse_epilogues(Graph& g) {
   for (Val& v : g.vals) {
     if (v.op != Op::Add || v.n_in != 2) continue;
