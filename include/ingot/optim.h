@@ -52,7 +52,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient and takes the gradients away, unless keep_gradients. When the run
-  /// fails (out of memory, say) it throws, and parameters, gradients and state are as they were.
+  /// fails it throws, and parameters and state are as they were; the gradients too, unless it was a bad index that
+  /// made them worthless.
   void step(bool keep_gradients = false, SourceLoc loc = SourceLoc::current());
   /// Takes all gradients away.
   void zero_grad(SourceLoc loc = SourceLoc::current());

@@ -21,6 +21,9 @@ int get_num_threads();
 
 /// Fused kernels (on at start unless INGOT_FUSE=0) or one kernel per op, for comparing results.
 void set_fusion(bool on);
+/// Each op runs at its own line (at start only with INGOT_EAGER=1), so that an error shows there and a debugger sees the value.
+/// Slow, and a step that fails half-way has changed what came before. Captured functions are recorded all the same.
+void set_eager(bool on);
 
 /// What a run would do: kernels, bytes, flops, predicted times, memory. See explain().
 struct Explanation {

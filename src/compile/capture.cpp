@@ -23,6 +23,11 @@ Node* node_of(const Tensor& t, const SourceLoc& loc) {
   return t.cell()->node.get();
 }
 
+void let_go(Ref<Storage>& s) {
+  if (s) --s->captured;
+  s = {};
+}
+
 }  // namespace
 
 CaptureLog*& capture_log() {
@@ -46,8 +51,7 @@ struct Captured::Variant {
   ~Variant() {
     for (CapturedRun& r : log.runs)
       for (auto* list : {&r.leaves, &r.outputs})
-        for (Ref<Storage>& s : *list)
-          if (s) --s->captured;
+        for (Ref<Storage>& s : *list) let_go(s);
   }
 
   bool fits(const std::vector<Tensor>& in, const SourceLoc& loc) const {
@@ -120,14 +124,11 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
       outputs.push_back(r.plan->outputs[i].donated >= 0 ? Origin{} : origin(r.outputs[i], false));
     // Only what stays the same is held on to; a held buffer may still be updated in place by others.
     for (size_t i = 0; i < leaves.size(); ++i)
-      if (leaves[i].kind != Origin::Fixed) r.leaves[i] = {};
+      if (leaves[i].kind != Origin::Fixed) let_go(r.leaves[i]);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].kind == Origin::Result) written[outputs[i].index] = true;
-      if (outputs[i].kind != Origin::Fixed) r.outputs[i] = {};
+      if (outputs[i].kind != Origin::Fixed) let_go(r.outputs[i]);
     }
-    for (auto* list : {&r.leaves, &r.outputs})
-      for (Ref<Storage>& s : *list)
-        if (s) ++s->captured;
     v->leaf_origin.push_back(std::move(leaves));
     v->output_origin.push_back(std::move(outputs));
   }

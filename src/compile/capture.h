@@ -9,6 +9,7 @@
 
 namespace ingot {
 
+/// Buffers held here are counted in Storage::captured.
 struct CapturedRun {
   std::shared_ptr<Plan> plan;
   std::vector<Ref<Storage>> leaves, outputs;

@@ -110,6 +110,7 @@ class Run {
 
   /// Tickets of the runs that devices have not answered for are appended to `tickets`.
   RunStatus operator()(RunArgs args, std::vector<std::pair<Device, uint64_t>>& tickets) {
+    // Every plan takes the arenas in one order (PlanArena's), so that two runs never wait for each other.
     std::vector<std::unique_ptr<ArenaLease>> leases;
     std::vector<char*> arena;
     for (const PlanArena& a : p_.arenas) {
@@ -255,6 +256,8 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
     for (Storage* l : leaves) r.leaves.emplace_back(l);
     for (Node* n : t.nodes)
       if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
+    for (auto* list : {&r.leaves, &r.outputs})
+      for (Ref<Storage>& s : *list) ++s->captured;
     log->runs.push_back(std::move(r));
   }
   if (status.code) publish_failure(t, *plan, out, status);

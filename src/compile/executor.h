@@ -14,7 +14,7 @@ struct Trace {
   std::vector<Node*> nodes;    // in recording order
   std::vector<Node*> leaves;   // computed values it reads
   std::vector<bool> donated;   // per leaf: nobody else holds it
-  std::vector<uint8_t> role;   // per node: bit 0 output, bit 1 asked for as a copy (a view or a source)
+  std::vector<uint8_t> role;   // per node: bit 0 output, bit 1 asked for as a copy (a view or a source), bit 2 a gradient may be asked through it later
   std::vector<double> args;
   std::vector<uint64_t> seeds, offsets;
   std::vector<uint64_t> key;

@@ -40,7 +40,7 @@ std::vector<std::pair<int64_t, bool>> normalise(const Dims& shape, uint32_t mask
 
 class Grouper {
  public:
-  Grouper(Graph& g, Grouping& r) : g_(g), r_(r), seen_(g.vals.size(), 0) {}
+  Grouper(Graph& g, Grouping& r) : g_(g), r_(r), seen_(g.vals.size(), 0), phase_(find_phases(g)) {}
 
   void form(bool fuse) {
     int n = static_cast<int>(g_.vals.size());
@@ -93,6 +93,7 @@ class Grouper {
     gr.outer = gr.reduce ? val.numel() : gr.numel;
     gr.norm = normalise(gr.shape, gr.mask);
     gr.reach = reach_[v];
+    note_phase(gr, v);
     r_.groups.push_back(std::move(gr));
     return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
   }
@@ -197,7 +198,15 @@ class Grouper {
     gr.ops += weight(g_.vals[v].op);
     r_.group[v] = gi;
     r_.level[v] = level;
+    note_phase(gr, v);
     extend(gi, reach_[v]);
+  }
+  void note_phase(Group& gr, int v) const {
+    gr.early = gr.early || phase_[v] == Phase::Early;
+    gr.late = gr.late || phase_[v] == Phase::Late;
+  }
+  bool phase_fits(const Group& gr, int v) const {
+    return !(gr.early && phase_[v] == Phase::Late) && !(gr.late && phase_[v] == Phase::Early);
   }
 
   // Rows that fit on chip, contiguous, and enough of them to keep the device busy.
@@ -278,7 +287,7 @@ class Grouper {
     const Group& gr = r_.groups[gi];
     const Val& val = g_.vals[v];
     if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device) return false;
-    if (g_.vals[gr.members[0]].op == Op::SliceAssign) return false;
+    if (g_.vals[gr.members[0]].op == Op::SliceAssign || !phase_fits(gr, v)) return false;
     for (int k = 0; k < val.n_in; ++k) {
       Edge e = edge_of(g_, v, k);
       if (r_.group[e.producer] == gi) {
@@ -320,6 +329,7 @@ class Grouper {
     Group &ga = r_.groups[a], &gb = r_.groups[b];
     if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device) return false;
     if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign) return false;
+    if ((ga.early && gb.late) || (ga.late && gb.early)) return false;
     if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
     if (!demote && !ga.reduce && gb.reduce) return merge_into_reduce(a, b);
     for (int m : gb.members)
@@ -365,6 +375,8 @@ class Grouper {
     ga.first = ga.members.front();
     ga.last = ga.members.back();
     ga.ops += gb.ops;
+    ga.early = ga.early || gb.early;
+    ga.late = ga.late || gb.late;
     int to = std::max(ga.reach, gb.reach);
     gb = Group{};
     ga.reach = -1;  // both halves' readers learn of the other
@@ -377,6 +389,7 @@ class Grouper {
   Graph& g_;
   Grouping& r_;
   std::vector<int> seen_;
+  std::vector<Phase> phase_;
   int stamp_ = 0;
   std::vector<int> stack_;
   std::vector<int> reach_, reader_begin_, readers_;
@@ -433,7 +446,7 @@ void Grouper::place_reduce(int v) {
   const Dims& shape = g_.vals[val.in[0]].shape;
   bool joins = gi >= 0 && e.direct && !e.fence && r_.level[e.producer] == Level::Elem &&
                g_.vals[e.producer].numel() == shape.numel() && r_.groups[gi].ops < kMaxOps &&
-               g_.vals[e.producer].op != Op::SliceAssign;
+               g_.vals[e.producer].op != Op::SliceAssign && phase_fits(r_.groups[gi], v);
   if (joins) {
     Group& gr = r_.groups[gi];
     auto norm = normalise(shape, val.mask);

@@ -18,6 +18,7 @@ struct Group {
   int first = 0, last = 0;   // smallest and largest member
   int ops = 0;
   int reach = 0;             // see Grouper::reach
+  bool early = false, late = false;  // has members of that phase
 };
 
 struct Grouping {
@@ -38,6 +39,12 @@ Edge edge_of(const Graph& g, int v, int k);
 void settle_views(Graph& g);
 /// Can view u be given to a library as strides? Fills shape, stride, offset of the buffer of `producer`.
 bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset, int* failed_at = nullptr);
+
+/// Before or after the last index check: see phase.cpp.
+enum class Phase : uint8_t { Any, Early, Late };
+std::vector<Phase> find_phases(const Graph& g);
+/// What a check waits for reads assigned values, not the assignments.
+void separate_assigns(Graph& g);
 
 /// Forms groups and sets Val::material. With fuse off, every op is a kernel of its own.
 Grouping make_groups(Graph& g, bool fuse);

@@ -114,6 +114,7 @@ class Planner {
 
   std::shared_ptr<Plan> run() {
     Graph& g = plan_->graph;
+    separate_assigns(g);
     g.count_users();
     simplify(g);
     if (o_.fuse) {
@@ -374,6 +375,11 @@ void Planner::place() {
   std::vector<Temporary> temps;
   std::map<int, int> temp_of;
   int n = static_cast<int>(plan_->steps.size());
+  // Runs lock the arenas in this order: the same in every plan.
+  std::map<std::pair<int, int>, Device> devices;
+  for (const Step& st : plan_->steps)
+    for (int v : st.vals) devices.emplace(std::pair(static_cast<int>(val(v).device.type()), val(v).device.index()), val(v).device);
+  for (auto& [key, d] : devices) arena(d);
   for (int s = 0; s < n; ++s) {
     Step& st = plan_->steps[s];
     for (int v : st.vals) {

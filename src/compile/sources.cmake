@@ -7,6 +7,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/phase.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simplify.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp

@@ -16,6 +16,7 @@ namespace {
 constexpr uint32_t kWanted = 0x80000000u;  // mark: needed; later the node's number in the trace
 constexpr uint32_t kOutput = 0x40000000u;
 constexpr uint32_t kCopy = 0x20000000u;
+constexpr uint8_t kAsked = 4;  // role
 constexpr uint32_t kNumber = 0x1fffffffu;
 
 bool looks_through(Op op) { return is_movement(op) || op == Op::Alias || op == Op::Fence; }
@@ -52,6 +53,7 @@ class Tracer {
       t_.role[i] = static_cast<uint8_t>((n->mark & kOutput ? 1 : 0) | (n->mark & kCopy ? 2 : 0));
       n->mark = static_cast<uint32_t>(i);
     }
+    find_survivors();
     write_key();
     find_donated();
     for (Node* n : t_.nodes) n->mark = 0;
@@ -88,10 +90,9 @@ class Tracer {
     put(fusion_enabled());
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
       Node* n = t_.nodes[i];
-      bool history = n->requires_grad && !n->freed_history;
       put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 | static_cast<uint64_t>(n->device.type()) << 16 |
           static_cast<uint64_t>(n->device.index()) << 20 | static_cast<uint64_t>(t_.role[i]) << 28 |
-          static_cast<uint64_t>(history) << 30 | static_cast<uint64_t>(n->rank()) << 32 | static_cast<uint64_t>(n->n_inputs) << 40 |
+           static_cast<uint64_t>(n->rank()) << 32 | static_cast<uint64_t>(n->n_inputs) << 40 |
           static_cast<uint64_t>(n->mask) << 48);
       if (n->op == Op::Arg) {
         put(t_.args.size());
@@ -138,7 +139,7 @@ class Tracer {
       bool free = l->refs.load(std::memory_order_acquire) == static_cast<uint32_t>(uses_[i]) &&
                   l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
                   l->storage->refs.load(std::memory_order_acquire) == 1 + l->storage->captured.load(std::memory_order_relaxed) && !l->storage->on_release &&
-                  only_dying_users(l);
+                  !kept_.contains(l);
       t_.donated[i] = free;
       word |= static_cast<uint64_t>(free) << bit;
       if (++bit == 64) {
@@ -155,14 +156,6 @@ class Tracer {
 
   // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through, and one
   // that stays pending because something that lives on (or a view's handle, or autograd) still refers to it.
-  bool only_dying_users(Node* l) {
-    if (!survivors_known_) {
-      find_survivors();
-      survivors_known_ = true;
-    }
-    return !kept_.contains(l);
-  }
-
   void find_survivors() {
     auto pending = [&](Node* n) { return n->mark < t_.nodes.size() && t_.nodes[n->mark] == n; };
     std::vector<uint32_t> uses(t_.nodes.size(), 0);  // references from traced nodes
@@ -172,9 +165,10 @@ class Tracer {
         if (pending(i)) ++uses[i->mark];
     for (size_t k = t_.nodes.size(); k-- > 0;) {
       Node* n = t_.nodes[k];
-      bool history = n->requires_grad && !n->freed_history, output = t_.role[k] & 1;
-      bool elsewhere = n->refs.load(std::memory_order_acquire) > uses[k] + n->passing;
-      if (!history && (output || (!elsewhere && !held[k]))) continue;
+      if (!held[k] && n->refs.load(std::memory_order_acquire) <= uses[k]) continue;
+      bool history = n->requires_grad && !n->freed_history;
+      if (history) t_.role[k] |= kAsked;
+      if ((t_.role[k] & 1) && !history) continue;
       for (Node* i : n->inputs()) {
         if (pending(i)) held[i->mark] = true;
         else kept_.insert(i);
@@ -187,7 +181,6 @@ class Tracer {
   std::unordered_map<Node*, int> leaves_;
   std::unordered_set<Node*> kept_;
   std::vector<int> uses_;
-  bool survivors_known_ = false;
 };
 
 // What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a product over
@@ -270,7 +263,7 @@ Graph make_graph(const Trace& t) {
     v.imm_i = n->imm_i;
     v.imm_f = n->imm_f;
     v.node = static_cast<int>(i);
-    v.history = n->requires_grad && !n->freed_history;
+    v.history = t.role[i] & kAsked;
     v.n_in = n->n_inputs;
     for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id.at(n->in[k]);
     for (int k = 0; k < n->n_inputs; ++k)

@@ -1,6 +1,7 @@
 // Between Tensor, the public handle, and the cells and nodes underneath.
 #pragma once
 #include "graph/cell.h"
+#include "ingot/capture.h"
 #include "ingot/tensor.h"
 
 namespace ingot {
@@ -14,14 +15,14 @@ inline Node* node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
   return t.cell()->node.get();
 }
 
-/// INGOT_EAGER=1: every operation runs at its line, so that a debugger and an error find it there.
-extern const bool kEager;
+/// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an error find it there.
+bool is_eager();
 
 /// A tensor of its own over a node.
 inline Tensor tensor_of(NodeRef n) {
   Node* now = n.get();
   Tensor t = Tensor::adopt(make_cell(std::move(n)).leak());
-  if (kEager && !now->computed.load(std::memory_order_acquire)) [[unlikely]]
+  if (is_eager() && !now->computed.load(std::memory_order_acquire) && !is_capturing()) [[unlikely]]
     materialise({&now, 1}, now->loc);
   return t;
 }

@@ -10,6 +10,7 @@
 #include "graph/handle.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"
+#include "ingot/runtime.h"
 #include "runtime/storage.h"
 
 namespace ingot {
@@ -113,10 +114,12 @@ void release(LeafMeta* m) {
   if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
 }
 
-const bool kEager = [] {
+static std::atomic<bool> eager{[] {
   const char* e = std::getenv("INGOT_EAGER");
   return e && *e && std::strcmp(e, "0") != 0;
-}();
+}()};
+bool is_eager() { return eager.load(std::memory_order_relaxed); }
+void set_eager(bool on) { eager = on; }
 
 bool grad_enabled() { return grad_mode; }
 void set_grad_enabled(bool on) { grad_mode = on; }

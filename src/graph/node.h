@@ -67,7 +67,6 @@ struct Node {
   bool freed_history = false;  // backward() went through without retain_graph
   uint8_t n_inputs = 0;
   uint32_t mask = 0;
-  uint32_t passing = 0;  // references that end with the run under way (an optimiser's hold on the gradients it uses up)
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
   int64_t imm_i = 0;

@@ -60,6 +60,7 @@ void bind(Cell* c, NodeRef value, const SourceLoc& loc) {
   if (c->meta) {
     n->leaf = c->meta;
     n->requires_grad = c->meta->requires_grad;
+    n->freed_history = true;  // nothing is asked through a leaf: the old value's buffer may be written over
   }
   c->rebind(std::move(n));
 }
@@ -124,7 +125,7 @@ void write_through(const Tensor& x, NodeRef value, const char* op, const SourceL
   v = move_to(v.get(), n->device, loc);
   v = expand_to(v.get(), n->shape, loc);
   write(c, std::move(v), op, loc, false, false);
-  if (kEager) x.eval_(loc);
+  if (is_eager() && !is_capturing()) x.eval_(loc);
 }
 
 Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }

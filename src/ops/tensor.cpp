@@ -3,6 +3,7 @@
 
 #include "base/convert.h"
 #include "graph/leaf.h"
+#include "ingot/capture.h"
 #include "ingot/runtime.h"
 #include "ops/common.h"
 #include "runtime/storage.h"
@@ -59,6 +60,9 @@ void Tensor::copy_to(void* dst, SourceLoc where) const {
   Node* n = node_of(*this, "copy_to", loc);
   if (n->bytes() == 0) return;
   if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
+  if (is_capturing())
+    fail(ErrorKind::State, "copy_to", "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
+         "return the tensor and read it outside");
   NodeRef keep(n);
   eval_(loc);
   copy_to_host(dst, *n->storage, n->bytes());

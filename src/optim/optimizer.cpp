@@ -99,16 +99,20 @@ void Optimizer::Update::consume_gradients() {
 }
 
 void Optimizer::Update::take_back() {
-  for (const Change& c : changes)
-    if (!c.after->computed && c.after->n_inputs > 0) bind(c, NodeRef(c.after->in[0]));
+  // After a launch the new nodes have their values, which are the old ones, and what they were computed from is gone.
+  bool launched = false;
+  for (const Change& c : changes) launched = launched || c.after->computed;
+  if (launched) return;
   for (const Gradient& g : gradients)
-    if (!g.param.cell()->meta->grad) g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(g.grad));
+    if (!g.param.cell()->meta->grad) g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
+  for (const Change& c : changes)
+    if (c.after->n_inputs > 0) bind(c, NodeRef(c.after->in[0]));
 }
 
 Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p) {
   Tensor g = p.grad();
   if (!g.defined()) return {};
-  update.gradients.push_back({p, NodeRef(node_of(g)), {}});
+  update.gradients.push_back({p, node_of(g), {}});
   if (g.dtype() != compute_type(p)) g = g.to(compute_type(p));
   return update.factor.defined() ? g * as_scalar_of(update.factor, p) : g;
 }
@@ -135,19 +139,9 @@ void Optimizer::run(const std::vector<Update*>& updates, bool keep_gradients, So
     if (!keep_gradients) u->consume_gradients();
   }
   Recorder::current().segment_open = false;
-  // The updates hold the gradients in case the run fails. Unless it does nobody reads them again, so they must not keep
-  // the parameters' old values, which are written over.
-  const auto hold = [&](uint32_t by) {
-    if (keep_gradients) return;
-    for (Update* u : updates)
-      for (Update::Gradient& g : u->gradients) g.grad->passing += by;
-  };
-  hold(1);
   try {
     materialise(nodes, user_loc(loc));
-    hold(-1u);
   } catch (...) {
-    hold(-1u);
     for (Update* u : updates) u->take_back();
     throw;
   }

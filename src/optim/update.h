@@ -38,7 +38,7 @@ struct Optimizer::Update {
   };
   struct Gradient {
     Tensor param;
-    NodeRef grad;
+    Node* grad;    // alive while its parameter's Change is pending; a reference would keep the parameter from being written over
     CellRef cell;  // set when the program holds the gradient too
   };
   std::vector<Change> changes;

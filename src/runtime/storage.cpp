@@ -55,6 +55,8 @@ std::string human(size_t bytes) {
   throw OutOfMemory(what, bytes, m.stats.in_use, m.stats.limit);
 }
 
+thread_local int leases_held = 0;
+
 // Counts the bytes in, or throws. The caller holds no lock.
 void* take(Device d, size_t bytes, const char* why) {
   DeviceMemory& m = memory_of(d);
@@ -96,8 +98,19 @@ void release(Storage* s) {
   delete s;
 }
 
+// An arena that an earlier plan needed is given back before memory is said to be out; the next run takes what it needs.
+static void* take_or_shrink(Device device, size_t bytes, const char* why) {
+  try {
+    return take(device, bytes, why);
+  } catch (const OutOfMemory&) {
+    if (leases_held || !device.memory().arena) throw;
+  }
+  release_arena(device);
+  return take(device, bytes, why);
+}
+
 Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why) {
-  void* p = take(device, bytes, why);
+  void* p = take_or_shrink(device, bytes, why);
   Ref<Storage> s(new Storage);
   s->data = p;
   s->bytes = bytes;
@@ -127,37 +140,46 @@ Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function
   return s;
 }
 
+static void set_arena_size(DeviceMemory& m, size_t bytes) {
+  std::lock_guard lock(m.mutex);
+  m.stats.arena = bytes;
+}
+
+// The caller holds the arena's mutex.
+static void drop_arena(Device device, DeviceMemory& m) {
+  if (!m.arena) return;
+  backend_for(device.type())->synchronize(device.index());
+  give(device, m.arena, m.stats.arena);
+  m.arena = nullptr;
+  set_arena_size(m, 0);
+}
+
 ArenaLease::ArenaLease(Device device, size_t bytes) : device_(device) {
   DeviceMemory& m = memory_of(device);
   m.arena_mutex.lock();
   try {
     if (bytes > m.stats.arena) {
-      if (m.arena) {
-        backend_for(device.type())->synchronize(device.index());
-        give(device, m.arena, m.stats.arena);
-      }
-      m.arena = nullptr;
-      m.stats.arena = 0;
+      drop_arena(device, m);
       m.arena = take(device, bytes, "the arena of temporaries");
-      m.stats.arena = bytes;
+      set_arena_size(m, bytes);
     }
   } catch (...) {
     m.arena_mutex.unlock();
     throw;
   }
   data_ = m.arena;
+  ++leases_held;
 }
 
-ArenaLease::~ArenaLease() { memory_of(device_).arena_mutex.unlock(); }
+ArenaLease::~ArenaLease() {
+  --leases_held;
+  memory_of(device_).arena_mutex.unlock();
+}
 
 void release_arena(Device device) {
   DeviceMemory& m = memory_of(device);
   std::lock_guard lock(m.arena_mutex);
-  if (!m.arena) return;
-  backend_for(device.type())->synchronize(device.index());
-  give(device, m.arena, m.stats.arena);
-  m.arena = nullptr;
-  m.stats.arena = 0;
+  drop_arena(device, m);
 }
 
 MemoryStats Device::memory() const {

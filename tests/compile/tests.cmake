@@ -1,1 +1,6 @@
+set(compile_tests ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(kernel_counts SOURCES ${CMAKE_CURRENT_LIST_DIR}/kernel_counts_test.cpp)
+# What section after section of the semantics promises, as tiny programs.
+ingot_test(semantics 
+  SOURCES ${compile_tests}/semantics_test.cpp ${compile_tests}/semantics_training_test.cpp ${compile_tests}/semantics_devices_test.cpp
+  LABELS asan)

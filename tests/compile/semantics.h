@@ -1,0 +1,89 @@
+// Shared by the semantics tests: values, counters and switches.
+#pragma once
+#include <doctest/doctest.h>
+#include <ingot/ingot.h>
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/null/null_backend.h"
+#include "compile/executor.h"
+#include "graph/cell.h"
+#include "runtime/storage.h"
+
+namespace semantics {
+
+using namespace ingot;
+using V = std::vector<double>;
+
+/// A computed float32 tensor.
+inline Tensor here(const V& values, const Device& d = "cpu") {
+  Tensor t = tensor(values).to(float32).to(d);
+  eval(t);
+  return t;
+}
+/// A computed leaf that requires gradients.
+inline Tensor parameter(const V& values, const Device& d = "cpu") {
+  Tensor t = here(values, d);
+  t.requires_grad_();
+  return t;
+}
+inline V numbers(const Tensor& t) { return t.to_vector<double>(); }
+inline bool is_computed(const Tensor& t) { return t.cell()->node->computed; }
+inline bool close(const V& a, const V& b, double tolerance = 1e-5) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (std::abs(a[i] - b[i]) > tolerance * (1 + std::abs(b[i]))) return false;
+  return true;
+}
+
+/// What fn throws: the kind of ingot::Error, or nothing.
+template <class F>
+std::optional<ErrorKind> kind_of(F&& fn) {
+  try {
+    fn();
+  } catch (const Error& e) {
+    return e.kind();
+  }
+  return {};
+}
+
+/// Runs since it was made, or since the last take().
+struct Runs {
+  int64_t start = plan_stats().runs;
+  int64_t count() const { return plan_stats().runs - start; }
+  int64_t take() {
+    int64_t n = count();
+    start += n;
+    return n;
+  }
+};
+/// Plans compiled since it was made.
+struct Plans {
+  int64_t start = plan_stats().compiled;
+  int64_t count() const { return plan_stats().compiled - start; }
+};
+/// Launches on the null device.
+struct NullLaunches {
+  int64_t start = null_counts().launches;
+  int64_t take() {
+    int64_t n = null_counts().launches - start;
+    start += n;
+    return n;
+  }
+};
+
+struct Switch {
+  void (*set)(bool);
+  bool back;
+  Switch(void (*set_)(bool), bool on, bool back_) : set(set_), back(back_) { set(on); }
+  ~Switch() { set(back); }
+};
+
+/// Gives back the memory that a device keeps for the next run.
+inline void release_memory(const Device& d) { release_arena(d); }
+
+}  // namespace semantics
