@@ -51,7 +51,20 @@ class Device {
   uint8_t index_;
 };
 
+/// For the whole program.
 void set_default_device(Device d);
 Device default_device();
+
+/// While one lives, this thread's default device is another.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device d);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int previous_;
+};
 
 }  // namespace ingot

@@ -356,19 +356,17 @@ bool has_attention(const Node& q, const Node& k, const Node& v, bool causal, dou
 }
 
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {
-  // Nodes are run by the thread that recorded them, or under its lock.
+  // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is its thread's too, or computed.
   Recorder& mine = Recorder::current();
   std::vector<Node*> own;
   for (Node* n : nodes) {
-    Node* b = behind(n);
-    if (b->computed.load(std::memory_order_acquire) || !b->recorder || b->recorder == &mine)
+    if (n->computed.load(std::memory_order_acquire)) continue;
+    if (!n->recorder || n->recorder == &mine)
       own.push_back(n);
     else
-      run_asked(*b->recorder, std::span<Node* const>(&n, 1));
+      run_asked(*n->recorder, std::span<Node* const>(&n, 1));
   }
-  bool todo = nodes.empty();  // nothing by name: whatever is pending
-  for (Node* n : own) todo = todo || !n->computed.load(std::memory_order_acquire);
-  if (todo) run_asked(mine, own);
+  if (nodes.empty() || !own.empty()) run_asked(mine, own);  // nothing by name: whatever is pending
 }
 
 void flush_if_due(Recorder& r) {

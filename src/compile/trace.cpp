@@ -34,11 +34,18 @@ class Tracer {
 
   void run(std::span<Node* const> asked, bool live) {
     rec_.list_lock.lock();
-    for (Node* n : asked) n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
+    for (Node* n : asked) {
+      if (n->mark & kOutput) continue;  // named twice
+      t_.roots.emplace_back(n);
+      n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
+    }
     for (Node* n = rec_.tail; n; n = n->prev) {
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->ext && n->ext->error)) {
         Node* k = kept_by_handle(n);
-        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error)) k->mark |= kWanted | kOutput;
+        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) && try_retain(k)) {
+          k->mark |= kWanted | kOutput;
+          t_.roots.push_back(NodeRef::adopt(k));
+        }
       }
       if (!(n->mark & kWanted)) continue;
       t_.nodes.push_back(n);
@@ -165,7 +172,8 @@ class Tracer {
         if (pending(i)) ++uses[i->mark];
     for (size_t k = t_.nodes.size(); k-- > 0;) {
       Node* n = t_.nodes[k];
-      if (!held[k] && n->refs.load(std::memory_order_acquire) <= uses[k]) continue;
+      uint32_t traced = uses[k] + (t_.role[k] & 1);  // and one from the trace's roots
+      if (!held[k] && n->refs.load(std::memory_order_acquire) <= traced) continue;
       bool history = n->requires_grad && !n->freed_history;
       if (history) t_.role[k] |= kAsked;
       if ((t_.role[k] & 1) && !history) continue;

@@ -9,7 +9,7 @@ namespace {
 // While one lives, the parameters' cells name copies on a device. The copies have the parameters as history.
 class Replica {
  public:
-  Replica(const std::vector<Tensor>& params, const Device& device) : default_(default_device()) {
+  Replica(const std::vector<Tensor>& params, const Device& device) : default_(device) {
     std::vector<Tensor> copies;
     for (const Tensor& p : params) copies.push_back(p.to(device));
     for (size_t i = 0; i < params.size(); ++i) {
@@ -18,17 +18,15 @@ class Replica {
       kept_.emplace_back(CellRef(cell), cell->node);
       cell->rebind(copies[i].cell()->node);
     }
-    set_default_device(device);
   }
   ~Replica() {
     for (auto& [cell, node] : kept_) cell->rebind(node);
-    set_default_device(default_);
   }
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
  private:
-  Device default_;
+  DeviceScope default_;
   std::vector<std::pair<CellRef, NodeRef>> kept_;
 };
 

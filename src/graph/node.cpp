@@ -92,6 +92,13 @@ bool differentiable(Op op, DType result) {
 
 void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
 
+bool try_retain(Node* n) {
+  uint32_t refs = n->refs.load(std::memory_order_relaxed);
+  while (refs && !n->refs.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
+  return refs != 0;
+}
+
 void release(Node* n) {
   if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   ReleaseStack& s = release_stack();
@@ -140,7 +147,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   for (Node* i : inputs)
     if (i->recorder && i->recorder != &rec && !i->computed.load(std::memory_order_acquire))
       materialise(std::span<Node* const>(&i, 1), loc);
-  if (!rec.running && ((needs_grad && rec.segment_open) || rec.size() >= 400000)) flush_if_due(rec);
+  if (!rec.running.load(std::memory_order_relaxed) && ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.size() >= 400000)) flush_if_due(rec);
 
   Node* n = new_node();
   n->op = op;
@@ -153,7 +160,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   n->imm_i = attrs.i;
   n->imm_f = attrs.f;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
-  n->n_inputs = static_cast<uint8_t>(inputs.size());
+  n->n_inputs.store(static_cast<uint8_t>(inputs.size()), std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
   for (size_t i = 0; i < inputs.size(); ++i) {
     n->in[i] = inputs[i];
@@ -187,8 +194,8 @@ NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device d
 void drop_inputs(Node* n) {
   if (!n->computed.load(std::memory_order_acquire)) return;
   if (n->requires_grad && !n->freed_history && !n->leaf) return;  // a leaf ends the walk: nothing is asked through it
-  int count = n->n_inputs;
-  n->n_inputs = 0;
+  // The thread that ran the node and the one that freed its history may both come here: one of them does it.
+  int count = n->n_inputs.exchange(0);
   for (int i = 0; i < count; ++i) release(n->in[i]);
 }
 

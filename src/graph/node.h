@@ -23,6 +23,8 @@ class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
 void retain(Node* n);
 void release(Node* n);
+/// Takes a reference unless the last one is gone: for nodes found in a recorder's list.
+bool try_retain(Node* n);
 void retain(Storage* s);
 void release(Storage* s);
 void retain(LeafMeta* m);
@@ -64,8 +66,8 @@ struct Node {
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
   bool requires_grad = false;
-  bool freed_history = false;  // backward() went through without retain_graph
-  uint8_t n_inputs = 0;
+  std::atomic<bool> freed_history{false};  // backward() went through without retain_graph
+  std::atomic<uint8_t> n_inputs{0};
   uint32_t mask = 0;
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
@@ -81,7 +83,7 @@ struct Node {
   Recorder* recorder = nullptr;  // owned reference; null for leaves
   Node *prev = nullptr, *next = nullptr;
 
-  std::span<Node* const> inputs() const { return {in, n_inputs}; }
+  std::span<Node* const> inputs() const { return {in, n_inputs.load(std::memory_order_relaxed)}; }
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
   size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype); }

@@ -34,8 +34,8 @@ class Recorder {
   Node* head = nullptr;  // oldest
   Node* tail = nullptr;
   /// backward() was called and no step() followed: the next differentiable op begins a new segment.
-  bool segment_open = false;
-  bool running = false;
+  std::atomic<bool> segment_open{false};
+  std::atomic<bool> running{false};
 
  private:
   friend void retain(Recorder* r);

@@ -114,12 +114,15 @@ void Device::synchronize() const {
   if (Backend* b = backend_for(type_)) b->synchronize(index_);
 }
 
+static thread_local int scoped = -1;  // what a DeviceScope says, packed as default_packed
+static uint16_t pack(Device d) { return static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index()); }
+
 Device default_device() {
-  uint16_t p = default_packed.load(std::memory_order_relaxed);
+  int p = scoped >= 0 ? scoped : default_packed.load(std::memory_order_relaxed);
   return Device(static_cast<DeviceType>(p >> 8), p & 255);
 }
-void set_default_device(Device d) {
-  default_packed = static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index());
-}
+void set_default_device(Device d) { default_packed = pack(d); }
+DeviceScope::DeviceScope(Device d) : previous_(scoped) { scoped = pack(d); }
+DeviceScope::~DeviceScope() { scoped = previous_; }
 
 }  // namespace ingot
