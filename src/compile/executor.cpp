@@ -198,6 +198,9 @@ void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
     become_leaf(n, out[i]);
     done.emplace_back(n);
   }
+  // A later run meets the same leaf whether a handle names the value or a view of all of it.
+  for (auto& [n, from] : t.names)
+    if (from->computed.load(std::memory_order_relaxed)) share_storage(n.get(), from);
   for (const NodeRef& n : done) drop_inputs(n.get());
 }
 

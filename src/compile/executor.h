@@ -12,6 +12,7 @@ namespace ingot {
 /// A pending program cut out of the recorded nodes, with what a plan needs to be bound to it.
 struct Trace {
   std::vector<NodeRef> roots;  // holds what the others are reached from: handles may be dropped by other threads meanwhile
+  std::vector<std::pair<NodeRef, Node*>> names;  // a pending node that a handle names, and the node whose whole buffer it reads
   std::vector<Node*> nodes;    // in recording order
   std::vector<Node*> leaves;   // computed values it reads
   std::vector<bool> donated;   // per leaf: nobody else holds it

@@ -206,7 +206,8 @@ class Grouper {
     gr.late = gr.late || phase_[v] == Phase::Late;
   }
   bool phase_fits(const Group& gr, int v) const {
-    return !(gr.early && phase_[v] == Phase::Late) && !(gr.late && phase_[v] == Phase::Early);
+    if (phase_[v] == Phase::Late) return !gr.early && !gr.reduce;
+    return !(gr.late && (phase_[v] == Phase::Early || is_reduce(g_.vals[v].op)));
   }
 
   // Rows that fit on chip, contiguous, and enough of them to keep the device busy.
@@ -329,7 +330,7 @@ class Grouper {
     Group &ga = r_.groups[a], &gb = r_.groups[b];
     if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device) return false;
     if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign) return false;
-    if ((ga.early && gb.late) || (ga.late && gb.early)) return false;
+    if ((ga.late && (gb.early || gb.reduce)) || (gb.late && (ga.early || ga.reduce))) return false;
     if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
     if (!demote && !ga.reduce && gb.reduce) return merge_into_reduce(a, b);
     for (int m : gb.members)

@@ -1,6 +1,7 @@
 // A failed run changes nothing: whatever may meet a bad index comes before the first assignment. Values fall into three
-// parts: those that are checked or that a check waits for, those that only lead into assignments, and the rest. No kernel
-// has members of both of the first two, and kernels that assign are ordered last.
+// parts: those that are checked or that a check waits for (early), those that only lead into assignments (late), and the
+// rest. No kernel has members of both of the first two, and kernels that assign are ordered last. Nor does a late value
+// join a reduction: updates of many parameters are one launch then, and each is in place.
 #include "compile/group.h"
 
 namespace ingot {
@@ -41,9 +42,6 @@ std::vector<Phase> find_phases(const Graph& g) {
   size_t n = g.vals.size();
   std::vector<char> early = find_early(g), late(n, 1);
   std::vector<Phase> phase(n, Phase::Any);
-  bool any = false;
-  for (const Val& v : g.vals) any = any || checks(v);
-  if (!any) return phase;
   for (size_t v = n; v-- > 0;) {
     const Val& val = g.vals[v];
     // late[v]: every reader so far is; a value nobody reads leads nowhere.

@@ -28,6 +28,12 @@ Node* kept_by_handle(Node* n) {
   return n;
 }
 
+// Does pending n read all of k's buffer as it lies?
+bool whole_buffer(const Node* n, const Node* k) {
+  while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
+  return n == k;
+}
+
 class Tracer {
  public:
   Tracer(Recorder& rec, Trace& t) : rec_(rec), t_(t) {}
@@ -42,6 +48,7 @@ class Tracer {
     for (Node* n = rec_.tail; n; n = n->prev) {
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->ext && n->ext->error)) {
         Node* k = kept_by_handle(n);
+        if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
         if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) && try_retain(k)) {
           k->mark |= kWanted | kOutput;
           t_.roots.push_back(NodeRef::adopt(k));
