@@ -209,6 +209,20 @@ KernelSpec softmax_gradient(int64_t outer, int64_t inner, DType t = float32) {
   return s.k;
 }
 
+/// Its forward half.
+KernelSpec cross_entropy_loss(DType t, int64_t outer, int64_t inner, int64_t classes) {
+  SpecBuilder s({outer, inner}, 1);
+  int x = s.cast(float32, s.load(t));
+  int label = s.load(int64, s.affine({1, 0}), Level::Outer);
+  int m = s.reduce(Op::Max, x);
+  int z = s.reduce(Op::Sum, s.compute(Op::Exp, s.compute(Op::Sub, x, m)));
+  int picked = s.load_indirect(t, s.affine({inner, 0}), label, 1, classes, Level::Outer);
+  s.store(s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked)));
+  s.store(z);
+  s.store(m);
+  return s.k;
+}
+
 /// Batch norm over (N, HW) of [N, C, HW].
 KernelSpec batch_norm(int64_t n, int64_t c, int64_t hw) {
   SpecBuilder s({c, n, hw}, 1);
@@ -231,6 +245,27 @@ std::vector<TextCase> map_cases() {
   add_random(cases);
   for (DType t : {float32, bfloat16, float16, float64})
     for (int64_t n : {4096, 4099}) cases.push_back({"gelu " + name(t), {gelu(t, {n})}});
+  {  // more numbers than a kernel's argument holds: they go to the table
+    SpecBuilder s({3, 5, 7}, 3);
+    int sum = s.load(float32);
+    for (int64_t n = 2; n < 150; ++n) sum = s.compute(Op::Add, sum, s.load(float32, s.affine({35 * n, 7 * n, n}, n)));
+    s.store(sum);
+    cases.push_back({"many operands", {s.k}});
+  }
+  {  // an index beyond 32 bits
+    SpecBuilder s({6, 40}, 2);
+    int far = s.index(s.affine({int64_t{1} << 33, 3}, 5));
+    s.store(far);
+    s.store(s.compute(Op::Add, s.load(int64), s.compute(Op::Remainder, far, s.constant(int64, 1000))));
+    cases.push_back({"64-bit map", {s.k}});
+  }
+  for (int count : {4, 8}) {  // as many tiles as shared memory holds, and more
+    SpecBuilder s({40, 48}, 2);
+    int sum = s.load(float64);
+    for (int n = 0; n < count; ++n) sum = s.compute(Op::Add, sum, s.load(float64, s.affine({1, 40})));
+    s.store(sum);
+    cases.push_back({"transposing many", {s.k}});
+  }
   SpecBuilder scalar({}, 0);
   scalar.store(scalar.compute(Op::Add, scalar.load(float32), scalar.arg(float32, 1)));
   cases.push_back({"0-d", {scalar.k}});
@@ -257,6 +292,18 @@ std::vector<TextCase> reduce_cases() {
   full.store(full.compute(Op::Sqrt, full.reduce(Op::Sum, full.compute(Op::Mul, x, x))));
   full.store(full.reduce(Op::ArgMax, x));
   cases.push_back({"norm and argmax of all", {full.k}});
+  {
+    SpecBuilder s({3, 2000}, 1);
+    int far = s.index(s.affine({int64_t{1} << 33, 1}));
+    int v = s.compute(Op::Mul, s.cast(float64, far), s.load(float64));
+    s.store(s.reduce(Op::Sum, v));
+    s.store(s.reduce(Op::ArgMax, v));
+    cases.push_back({"64-bit rows", {s.k}});
+    SpecBuilder c({64, 3000}, 1);
+    c.store(c.reduce(Op::Sum, c.compute(Op::Mul, c.cast(float64, c.index(c.affine({1, int64_t{1} << 33}))),
+                                        c.load(float64, c.affine({1, 64})))));
+    cases.push_back({"64-bit columns", {c.k}});
+  }
   cases.push_back({"columns in two stages", {sum_columns(bfloat16, float32, 3000, 24)}});
   cases.push_back({"columns in two stages, odd", {sum_columns(float32, float32, 3000, 21)}});
   cases.push_back({"sums of several", {sum_rows(float32, float32, 1, 50000), sum_rows(float32, float32, 1, 7), sum_rows(float32, float32, 1, 9000)}});
@@ -292,6 +339,7 @@ std::vector<TextCase> row_cases() {
     cases.push_back({"softmax of columns " + std::to_string(inner), {softmax(float32, 37, inner, true)}});
     cases.push_back({"softmax gradient " + std::to_string(inner), {softmax_gradient(6, inner)}});
     cases.push_back({"cross entropy", {cross_entropy(bfloat16, 6, inner, 40)}});
+    cases.push_back({"cross entropy loss", {cross_entropy_loss(bfloat16, 6, inner, 40)}});
   }
   cases.push_back({"cross entropy, bad label", {cross_entropy(float32, 6, 48, 3)}, true});
   for (int64_t n : {700, 40000}) {  // written in place in the first round, read again in a later one
@@ -305,6 +353,13 @@ std::vector<TextCase> row_cases() {
   cases.push_back({"softmax, row in shared memory", {softmax(float32, 2, 40000)}});
   cases.push_back({"softmax, row read again", {softmax(float32, 2, 70001)}});
   cases.push_back({"cross entropy, row read again", {cross_entropy(float32, 2, 66000, 40)}});
+  {  // the position of a column's maximum, used again: the widest partial results
+    SpecBuilder s({128, 900}, 1);
+    Affine map = s.affine({1, 128});
+    int x = s.load(float32, map), at = s.reduce(Op::ArgMax, x);
+    s.store(s.where(s.compute(Op::Eq, s.index(s.affine({0, 1})), at), x, s.constant(float32, 0)), map);
+    cases.push_back({"argmax of columns as a mask", {s.k}});
+  }
   cases.push_back({"batch norm", {batch_norm(4, 6, 49)}});
   cases.push_back({"batch norm, vectors", {batch_norm(4, 6, 64)}});
   cases.push_back({"softmax of several", {softmax(float32, 5, 100), softmax(float32, 3, 64), softmax(float32, 9, 300)}});
@@ -327,6 +382,8 @@ std::vector<TextCase> bench_cases() {
     cases.push_back({"softmax gradient 8192x8192" + tag, {softmax_gradient(8192, 8192, t)}});
     cases.push_back({"softmax gradient 8192x32768" + tag, {softmax_gradient(8192, 32768, t)}});
     cases.push_back({"gelu in float32, 64M" + tag, {gelu(t, {64 * M}, true)}});
+    cases.push_back({"cross entropy loss 8192x50304" + tag, {cross_entropy_loss(t, 8192, 50304, 14)}});
+    cases.push_back({"cross entropy loss 8192x50257" + tag, {cross_entropy_loss(t, 8192, 50257, 14)}});
     cases.push_back({"cross entropy 8192x50304" + tag, {cross_entropy(t, 8192, 50304, 14)}});
     cases.push_back({"cross entropy 8192x50257" + tag, {cross_entropy(t, 8192, 50257, 14)}});
     cases.push_back({"sum of rows 8192x8192" + tag, {sum_rows(t, float32, 8192, 8192)}});

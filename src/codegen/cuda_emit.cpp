@@ -258,42 +258,53 @@ void Emitter::keep(int i, bool load) {
   if (shared) out_.plain("}");
 }
 
-/// One pass over the inner axes: load, compute, keep, reduce, store.
-void Emitter::round(int r) {
-  std::vector<int> reduces = reduces_of(r), stores = stores_of(r), need = needed(r);
-  declare_accumulators(reduces);
-  if (reduces.empty() && stores.empty()) return;
-  bool looped = s_.hold != Hold::Registers && s_.mode != Mode::Map && s_.mode != Mode::Tile;
-  std::string step = str(s_.groups * s_.team);
-  if (s_.mode == Mode::Tile) tile_loads(need);
-  out_.plain(looped ? "for (I g0 = gbeg; g0 < gend; g0 += " + step + ") {" : s_.mode == Mode::Row || s_.mode == Mode::Column ? "{ const I g0 = gbeg;" : "{");
+/// What a thread does with the groups it has in flight: load, compute, keep, reduce, store.
+void Emitter::groups(const std::vector<int>& need, const std::vector<int>& reduces, const std::vector<int>& stores) {
+  auto plain_load = [&](int i) { return k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0; };
+  std::string loop = "IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) ";
   load_groups(need);
   for (int i : need)
-    if (s_.packed && kept(i) && is_half(k_.instrs[i].dtype)) {  // else the compiler would keep it unpacked
-      bool load = k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
-      out_.plain("IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) ig_opaque(" + (load ? "r" : "h") + str(i) + "[u]);");
-    }
-  out_.plain("IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) {");
+    if (s_.packed && kept(i) && is_half(k_.instrs[i].dtype))  // else the compiler would keep it unpacked
+      out_.plain(loop + "ig_opaque(" + (plain_load(i) ? "r" : "h") + str(i) + "[u]);");
+  out_.plain(loop + "{");
   group_place(false);
   for (int i : need) out_.plain(declaration(i));
   for (int i : need) value(i, true);
   for (int i : need) {
-    bool load = k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
-    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (load && s_.hold == Hold::Registers)) continue;
-    keep(i, load);
+    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (plain_load(i) && s_.hold == Hold::Registers)) continue;
+    keep(i, plain_load(i));
   }
   accumulate(reduces);
-  for (int n : stores) {
-    if (s_.mode == Mode::Tile && staged_store(n)) {
-      const Store& st = k_.stores[n];
-      DType t = k_.buffers[st.buffer].dtype;
-      std::string x = to_memory(t, cast(k_.instrs[st.value].dtype, t, operand(st.value)));
-      out_.lane("out" + str(n) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) + " + j] = " + x + ";");
-      continue;
-    }
-    store(n, guard());
+  for (int n : stores)
+    if (s_.mode == Mode::Tile && staged_store(n))
+      stage_store(n);
+    else
+      store(n, guard());
+  out_.plain("}");
+}
+
+/// One pass over the inner axes.
+void Emitter::round(int r) {
+  std::vector<int> reduces = reduces_of(r), stores = stores_of(r), need = needed(r);
+  declare_accumulators(reduces);
+  if (reduces.empty() && stores.empty()) return;
+  bool walks = s_.mode == Mode::Row || s_.mode == Mode::Column, looped = walks && s_.hold != Hold::Registers;
+  std::string step = str(s_.groups * s_.team);
+  if (s_.mode == Mode::Tile) tile_loads(need);
+  if (looped && s_.hold == Hold::Shared && !s_.exact) {
+    // Long rows wait for arithmetic: all but the last step without a look at the end.
+    out_.plain("{ I g0 = gbeg;\nfor (; g0 + " + step + " <= gend; g0 += " + step + ") {");
+    s_.exact = true;
+    groups(need, reduces, stores);
+    s_.exact = false;
+    out_.plain("}\nif (g0 < gend) {");
+    groups(need, reduces, stores);
+    out_.plain("} }");
+  } else {
+    out_.plain(looped ? "for (I g0 = gbeg; g0 < gend; g0 += " + step + ") {" : walks ? "{ const I g0 = gbeg;" : "{");
+    groups(need, reduces, stores);
+    out_.plain("}");
   }
-  out_.plain("} }");
   if (s_.mode == Mode::Tile) tile_stores();
   for (int i : need) created_[i] = true;
   combine(reduces);

@@ -67,6 +67,7 @@ class Emitter {
   void declare_held();
   void outer_values(int round);
   void round(int r);
+  void groups(const std::vector<int>& need, const std::vector<int>& reduces, const std::vector<int>& stores);
   void keep(int i, bool load);
   void rounds();
   void store_partials();
@@ -113,6 +114,7 @@ class Emitter {
   bool staged_store(int s) const;
   std::string tile_declaration(DType t, const std::string& name) const;
   void tile_loads(const std::vector<int>& need);
+  void stage_store(int n);
   void tile_stores();
 
   std::string number(const std::string& name, Numbers::Value value) { return numbers_.use(name, std::move(value)); }

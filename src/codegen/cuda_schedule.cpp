@@ -13,6 +13,7 @@
 namespace ingot::cuda {
 namespace {
 
+constexpr size_t kStaticShared = 48 * 1024;  // what a kernel may declare
 constexpr int64_t kNarrowLimit = (int64_t{1} << 31) - (int64_t{1} << 22);
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -204,6 +205,14 @@ bool needs_wide(const KernelSpec& k) {
   return false;
 }
 
+/// Static shared memory of a block whose columns are combined.
+size_t column_bytes(const KernelSpec& k, const Schedule& s) {
+  size_t widest = 0;
+  for (const Instr& in : k.instrs)
+    if (in.kind == InstrKind::Reduce) widest = std::max(widest, partial_bytes(k, in));
+  return widest * static_cast<size_t>(s.lanes * s.threads());
+}
+
 /// The bucket at or above x.
 int bucket(int64_t x) {
   for (int b : {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64})
@@ -281,9 +290,11 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget / 4) team *= 2;
     s.team = static_cast<int>(team);
     if (s.team * s.side < 128) s.side = std::min<int>(128 / s.team, static_cast<int>(pow2_ceil(z.outer)));
+    while (s.team > 1 && column_bytes(parts[0], s) > kStaticShared) s.team /= 2;
   }
   int groups = bucket(ceil_div(z.inner, s.team));
   double packed = std::max(rounds.packed_words, 0.5) * s.lanes;
+  if (s.team == 1024) budget = 24;  // of 64 registers
   if (groups * packed <= budget && groups <= 32) {
     s.hold = Hold::Registers;
     s.packed = groups * words > budget;
@@ -329,7 +340,10 @@ int other_unit_axis(const KernelSpec& k) {
   auto best = std::max_element(bytes.begin(), bytes.end());
   int axis = static_cast<int>(best - bytes.begin());
   if (*best == 0 || k.extent[axis] < 16 || k.extent[last] < 16) return -1;
-  return axis;
+  size_t shared = 0;
+  for (const Access& a : accesses(k))
+    if (is_staged(k, *a.map, a.load, axis)) shared += size_of(a.dtype) <= 2 ? 64 * 65 * size_of(a.dtype) : 32 * 33 * size_of(a.dtype);
+  return shared <= kStaticShared ? axis : -1;
 }
 
 /// Two lanes when all that is staged has elements of at most two bytes and pairs of them are aligned along either axis.

@@ -80,6 +80,8 @@ void replace_all(std::string& s, const std::string& from, const std::string& to)
 
 CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) {
   if (parts.empty()) throw Error(ErrorKind::Internal, "emit_cuda", "a kernel without parts");
+  for (const KernelSpec& k : parts)
+    if (!same_structure(parts[0], k)) throw Error(ErrorKind::Internal, "emit_cuda", "parts of different structure");
   auto plan = std::make_shared<cuda::Plan>();
   plan->schedule = cuda::choose_schedule(parts, target);
   plan->target = target;

@@ -70,6 +70,14 @@ void Emitter::tile_loads(const std::vector<int>& need) {
   out_.plain("} }\n__syncthreads();");
 }
 
+/// Puts the current group of a value into the tile that will be written along axis b.
+void Emitter::stage_store(int n) {
+  const Store& st = k_.stores[n];
+  DType t = k_.buffers[st.buffer].dtype;
+  std::string x = to_memory(t, cast(k_.instrs[st.value].dtype, t, operand(st.value)));
+  out_.lane("out" + str(n) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) + " + j] = " + x + ";");
+}
+
 /// Writes along axis b what was computed along axis a.
 void Emitter::tile_stores() {
   std::vector<int> staged;
