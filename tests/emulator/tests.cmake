@@ -8,9 +8,15 @@ target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Thre
 ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator TIMEOUT 900)
 ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator LABELS gpu)
 
-# The op tests once more, with the emulator as the device "cuda".
+# Tests of other folders once more, with the emulator as the device "cuda" and that as the default device.
+set(tests ${emulator}/..)
 function(ingot_emulated_test name)
   ingot_test(${name}_emulated SOURCES ${ARGN} ${emulator}/use_emulator.cpp LIBS ingot_test_check ingot_test_emulator TIMEOUT 900)
+  set_property(TEST ${name}_emulated APPEND PROPERTY ENVIRONMENT "INGOT_TEST_DEVICE=cuda")
 endfunction()
-ingot_emulated_test(op ${emulator}/../op_test.cpp ${emulator}/../op_cases.cpp)
-ingot_emulated_test(random_programs ${emulator}/programs_emulated_test.cpp ${emulator}/../random_program.cpp)
+ingot_emulated_test(op ${tests}/op_test.cpp ${tests}/op_cases.cpp)
+ingot_emulated_test(random_programs ${emulator}/programs_emulated_test.cpp ${tests}/random_program.cpp)
+ingot_emulated_test(golden ${tests}/front/golden_test.cpp)
+ingot_emulated_test(optim ${tests}/optim_test.cpp)
+ingot_emulated_test(training ${tests}/training_test.cpp)
+ingot_emulated_test(nn ${tests}/nn_test.cpp)
