@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <random>
 #include <string>
+#include <thread>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/threads.h"
@@ -107,4 +109,84 @@ TEST_CASE("several parts are one launch") {
       first += parts[p].buffers.size();
     }
   }
+}
+
+namespace {
+
+/// sum over the inner axis of exp(x - max) and of x, stored with exp(x - max): all paths of a split Row kernel.
+KernelSpec row_kernel(int64_t outer, int64_t inner, bool columns) {
+  KernelSpec k;
+  k.extent = {outer, inner};
+  k.n_outer = 1;
+  const Affine whole{0, columns ? std::vector<int64_t>{1, outer} : std::vector<int64_t>{inner, 1}}, kept{0, {1, 0}};
+  k.buffers = {{float32, outer * inner, false, false}, {float32, outer * inner, true, false}, {float32, outer, true, false}, {float32, outer, true, false}};
+  auto add = [&](InstrKind kind, Op op, Level level, int a, int b) {
+    Instr i;
+    i.kind = kind;
+    i.op = op;
+    i.level = level;
+    i.arg[0] = a;
+    i.arg[1] = b;
+    i.map = kind == InstrKind::Load ? whole : Affine{0, {0, 0}};
+    i.buffer = kind == InstrKind::Load ? 0 : -1;
+    k.instrs.push_back(i);
+    return static_cast<int>(k.instrs.size()) - 1;
+  };
+  const int x = add(InstrKind::Load, Op::Leaf, Level::Elem, -1, -1), m = add(InstrKind::Reduce, Op::Max, Level::Outer, x, -1);
+  const int e = add(InstrKind::Compute, Op::Exp, Level::Elem, add(InstrKind::Compute, Op::Sub, Level::Elem, x, m), -1);
+  const int s = add(InstrKind::Reduce, Op::Sum, Level::Outer, e, -1), t = add(InstrKind::Reduce, Op::Sum, Level::Outer, x, -1);
+  k.stores = {{e, 1, whole, false}, {s, 2, kept, false}, {t, 3, kept, false}};
+  return k;
+}
+
+void fill_noise(Bytes& b, uint64_t seed) {
+  std::mt19937_64 rng(seed);
+  for (size_t i = 0; i + 4 <= b.size(); i += 4) {
+    const float v = std::normal_distribution<float>(0, 2)(rng);
+    std::memcpy(b.data() + i, &v, 4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bits do not depend on the number of threads") {
+  Runner r;
+  for (bool columns : {false, true})
+    for (auto [outer, inner] : {std::pair<int64_t, int64_t>{1, 300000}, {3, 90000}, {700, 500}, {2000, 40}, {30000, 7}}) {
+      const KernelSpec k = row_kernel(outer, inner, columns);
+      std::vector<Bytes> first;
+      for (int threads : {1, 2, 5}) {
+        std::vector<Bytes> data;
+        for (const BufferSpec& b : k.buffers) data.emplace_back(static_cast<size_t>(b.numel) * 4);
+        fill_noise(data[0], 3);
+        set_num_threads(threads);
+        r.run({&k, 1}, data, {});
+        if (first.empty()) first = data;
+        CHECK(data == first);
+      }
+    }
+}
+
+TEST_CASE("several threads launch at once") {
+  Runner r;
+  set_num_threads(3);
+  std::vector<std::string> wrong(4);
+  std::vector<std::thread> users;
+  for (size_t u = 0; u < wrong.size(); ++u)
+    users.emplace_back([&, u] {
+      for (int seed = 1; seed <= 60 && wrong[u].empty(); ++seed) {
+        SpecMaker maker(static_cast<uint64_t>(seed) + 1000 * u);
+        std::vector<Bytes> data, want;
+        const KernelSpec k = maker.make(data);
+        want = data;
+        RunStatus s1, s2;
+        std::vector<Bytes*> refs;
+        for (Bytes& b : want) refs.push_back(&b);
+        interpret(k, refs, {kArgs, kSeeds, kOffsets, &s1});
+        r.run({&k, 1}, data, {kArgs, kSeeds, kOffsets, &s2});
+        if (s1.code == 0) wrong[u] = difference(k, data, want);
+      }
+    });
+  for (std::thread& t : users) t.join();
+  for (const std::string& w : wrong) CHECK(w == "");
 }

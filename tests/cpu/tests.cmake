@@ -5,3 +5,8 @@ ingot_test(cpu_backend
           ${cpu_tests}/random_spec.cpp ${cpu_tests}/spec_interpreter.cpp
   LABELS asan tsan)
 target_include_directories(test_cpu_backend PRIVATE ${cpu_tests})
+
+# The CPU backend's workshop: hand-built kernels timed alone. Not a test.
+add_executable(bench_cpu_backend EXCLUDE_FROM_ALL ${cpu_tests}/workshop.cpp)
+target_include_directories(bench_cpu_backend PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(bench_cpu_backend PRIVATE ingot ingot_options)

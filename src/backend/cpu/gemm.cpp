@@ -101,6 +101,12 @@ T to_compute(const void* p, DType t, int64_t at) {
   }
 }
 
+/// Panels whose columns are neighbours in memory: k copies of a fixed size.
+template <class T, int W>
+HWY_INLINE void copy_panel(T* HWY_RESTRICT dst, const T* HWY_RESTRICT src, int64_t ks, int64_t k) {
+  for (int64_t p = 0; p < k; ++p) std::memcpy(dst + p * W, src + p * ks, W * sizeof(T));
+}
+
 template <class T>
 void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t cs, int64_t k, int64_t cols) {
   T* dst = static_cast<T*>(out);
@@ -108,13 +114,16 @@ void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t
   for (int64_t j = 0; j < cols; j += width, dst += k * width) {
     const int64_t n = cols - j < width ? cols - j : width;
     if (n < width) std::memset(dst, 0, static_cast<size_t>(k * width) * sizeof(T));
-    if (same) {
+    if (same && cs == 1 && n == width) {
+      if (width == kMR) copy_panel<T, kMR>(dst, static_cast<const T*>(src) + j, ks, k);
+      else copy_panel<T, nr<T>()>(dst, static_cast<const T*>(src) + j, ks, k);
+    } else if (same) {
       const int64_t e[2] = {k, n}, ds[2] = {width, 1}, ss[2] = {ks, cs};
       copy_box(dst, ds, static_cast<const T*>(src) + j * cs, ss, e, 2, sizeof(T));
-      continue;
+    } else {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t c = 0; c < n; ++c) dst[p * width + c] = to_compute<T>(src, type, p * ks + (j + c) * cs);
     }
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t c = 0; c < n; ++c) dst[p * width + c] = to_compute<T>(src, type, p * ks + (j + c) * cs);
   }
 }
 
