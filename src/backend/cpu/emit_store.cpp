@@ -6,8 +6,15 @@
 namespace ingot::cpu {
 
 namespace {
-constexpr int64_t kStreamBytes = int64_t{32} << 20;  // results larger than this do not stay in cache
+// A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past it.
+constexpr int64_t kStreamTraffic = int64_t{40} << 20, kStreamBytes = int64_t{4} << 20;
+
+int64_t traffic(const KernelSpec& spec) {
+  int64_t bytes = 0;
+  for (const BufferSpec& b : spec.buffers) bytes += b.numel * static_cast<int64_t>(size_of(b.dtype));
+  return bytes;
 }
+}  // namespace
 
 /// May the step that makes v write to the memory of the store instead of a buffer?
 bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st) const {
@@ -42,7 +49,7 @@ void Emitter::store(std::vector<Step>& out, size_t index) {
   m.esize = static_cast<int>(size_of(i.dtype));
   m.predicated = st.predicated && !plan_.all_predicated;
   const bool dense = an_.dense(m.at, span);
-  const bool stream = span == Span::Full && plan_.work * m.esize >= kStreamBytes;
+  const bool stream = span == Span::Full && plan_.work * m.esize >= kStreamBytes && traffic(spec_) >= kStreamTraffic;
   plan_.streams |= stream;
   m.stream = stream;
   if (is_half(i.dtype)) {
