@@ -34,12 +34,16 @@ std::string human(double bytes) {
   return format(u ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
 }
 
-double seconds(const Step& s, const DeviceRates& r) {
+}  // namespace
+
+double predicted_seconds(const Step& s, const DeviceRates& r) {
   double bytes = (s.bytes_read + s.bytes_written) / (r.memory_gbs * 1e9);
   bool half = s.kind == Step::Library && !s.library.operands.empty() && is_half(s.library.operands[0].dtype);
   double rate = s.kind == Step::Library ? (half ? r.flops_16 : r.flops_f32) : r.scalar_flops;
   return std::max(bytes, s.flops / rate) + r.launch_us * 1e-6 * (s.exe ? s.exe->launches : 1);
 }
+
+namespace {
 
 std::string place(const Step& s, const Plan& p) {
   std::string out;
@@ -91,7 +95,7 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
   int n = 0;
   for (const Step& s : p.steps) {
     DeviceRates r = rates ? *rates : backend_for(s.device.type())->rates(s.device.index());
-    double us = seconds(s, r) * 1e6;
+    double us = predicted_seconds(s, r) * 1e6;
     const char* kind = s.kind == Step::Copy ? "copy" : s.kind == Step::Library ? "library"
                        : s.parts[0].is_row() ? "row" : s.parts[0].has_reduce() ? "reduce" : "map";
     out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
@@ -156,7 +160,7 @@ Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates
     e.bytes_read += s.bytes_read;
     e.bytes_written += s.bytes_written;
     e.flops += s.flops;
-    e.predicted_us += seconds(s, r) * 1e6;
+    e.predicted_us += predicted_seconds(s, r) * 1e6;
     e.kernels.push_back(s.label);
   }
   e.launches = p->launches;

@@ -130,6 +130,10 @@ class Run {
       size_t e = s;
       Device d = p_.steps[s].device;
       while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
+      if (debug_flag("time")) {
+        for (; s < e; ++s) timed_step(s, args);
+        continue;
+      }
       uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
       if (ticket) tickets.emplace_back(d, ticket);
       s = e;
@@ -138,6 +142,19 @@ class Run {
   }
 
  private:
+  // INGOT_DEBUG=time: one step after the other, each waited for, beside what its bytes and flops should take.
+  void timed_step(size_t s, const RunArgs& args) {
+    const Step& step = p_.steps[s];
+    Backend* b = backend_for(step.device.type());
+    b->synchronize(step.device.index());
+    auto begin = std::chrono::steady_clock::now();
+    b->launch(step.device.index(), *step.exe, items_[s].buffers, items_[s].scratch, args);
+    b->synchronize(step.device.index());
+    double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+    double floor = predicted_seconds(step, b->rates(step.device.index())) * 1e6;
+    std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us, floor, step.label.substr(0, 120).c_str());
+  }
+
   void* address(const Binding& b, const std::vector<char*>& arena) const {
     switch (b.place) {
       case Binding::Arena: return arena[b.index] + b.offset;
