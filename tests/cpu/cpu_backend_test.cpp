@@ -1,6 +1,7 @@
 // Generated kernels on the CPU backend: thousands of random ones, and the shapes that matter by hand.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -9,6 +10,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/tile_types.h"
 #include "random_spec.h"
 
 using namespace ingot;
@@ -189,4 +191,23 @@ TEST_CASE("several threads launch at once") {
     });
   for (std::thread& t : users) t.join();
   for (const std::string& w : wrong) CHECK(w == "");
+}
+
+TEST_CASE("exp of a difference in one loop has the bits of two") {
+  Runner r;
+  const int64_t outer = 37, inner = 523;
+  const KernelSpec k = row_kernel(outer, inner, false);
+  std::vector<Bytes> data;
+  for (const BufferSpec& b : k.buffers) data.emplace_back(static_cast<size_t>(b.numel) * 4);
+  fill_noise(data[0], 5);
+  r.run({&k, 1}, data, {});
+  const float* x = reinterpret_cast<const float*>(data[0].data());
+  const float* e = reinterpret_cast<const float*>(data[1].data());
+  for (int64_t o = 0; o < outer; ++o) {
+    const float m = *std::max_element(x + o * inner, x + (o + 1) * inner);
+    std::vector<float> want(static_cast<size_t>(inner));
+    for (int64_t i = 0; i < inner; ++i) want[static_cast<size_t>(i)] = x[o * inner + i] - m;
+    cpu::find_op(Op::Exp, cpu::TileType::F32, 0)(want.data(), want.data(), nullptr, nullptr, inner);
+    CHECK(std::memcmp(want.data(), e + o * inner, static_cast<size_t>(inner) * 4) == 0);
+  }
 }

@@ -373,6 +373,13 @@ void Emitter::mark_pairs() {
     const int a = i.arg[0];
     if (arith(a) && spec_.instrs[a].op == Op::Mul && an_.uses[a] == 1 && an_.computed[a]) absorbed_[a] = 1;
   }
+  // exp of a difference is one loop.
+  for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
+    const Instr& i = spec_.instrs[k];
+    if (i.kind != InstrKind::Compute || i.op != Op::Exp || i.dtype != DType::Float32 || !an_.computed[k]) continue;
+    const int a = i.arg[0];
+    if (arith(a) && spec_.instrs[a].op == Op::Sub && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k]) absorbed_[a] = 1;
+  }
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     if (!arith(k) || !an_.computed[k]) continue;
     for (int side = 0; side < 2; ++side) {
@@ -392,6 +399,13 @@ bool Emitter::pair(std::vector<Step>& out, int k) {
     const int in = o.arg[side];
     if (in < 0 || !absorbed_[in]) continue;
     const Instr& i = spec_.instrs[in];
+    if (o.op == Op::Exp) {
+      const Span sb = values_[resolve(i.arg[1])].span;
+      const bool scalar = sb != Span::Full && an_.is_scalar(sb);
+      const int a = operand(out, i.arg[0], Span::Full, false), b = operand(out, i.arg[1], Span::Full, scalar);
+      call(out, find_exp_of_difference(scalar ? kScalarB : 0), Span::Full, k, a, b);
+      return true;
+    }
     const int operands[3] = {i.arg[0], i.arg[1], o.arg[1 - side]};
     int scalars = 0;
     for (int q = 0; q < 3; ++q)

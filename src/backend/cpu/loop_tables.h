@@ -12,6 +12,7 @@ struct OpTable {
   TileFn cast[kTileTypes][kTileTypes] = {};
   TileFn uniform[2] = {};                             // float64, float32
   TileFn round[2] = {}, widen[2] = {}, narrow[2] = {};  // float16, bfloat16
+  TileFn exp_sub[kScalarVariants] = {};
   TileFn pair[3][3][2][kScalarVariants] = {};         // inner, outer in Add, Sub, Mul; swapped; scalars
 };
 

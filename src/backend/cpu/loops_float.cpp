@@ -62,6 +62,8 @@ TileFn find_round(DType to) { return op_table().round[half(to)]; }
 TileFn find_widen(DType from) { return op_table().widen[half(from)]; }
 TileFn find_narrow(DType to) { return op_table().narrow[half(to)]; }
 
+TileFn find_exp_of_difference(int scalars) { return op_table().exp_sub[scalars]; }
+
 TileFn find_pair(Op inner, Op outer, bool swapped, int scalars) {
   auto number = [](Op op) { return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1; };
   const int i = number(inner), o = number(outer);

@@ -110,6 +110,25 @@ void pair_loop(void* out, const void* pa, const void* pb, const void* pc, int64_
   }
 }
 
+/// The heart of softmax: exp(a - b).
+template <bool scalar>
+void exp_sub_loop(void* out, const void* pa, const void* pb, const void*, int64_t count) {
+  const F d;
+  const size_t N = hn::Lanes(d), n = static_cast<size_t>(count);
+  float* r = static_cast<float*>(out);
+  const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
+  const V b0 = splat(*b);
+  auto at = [&](size_t i) HWY_ATTR { return vexp(hn::Sub(hn::LoadU(d, a + i), scalar ? b0 : hn::LoadU(d, b + i))); };
+  size_t i = 0;
+  for (; i + 2 * N <= n; i += 2 * N) {
+    const V p = at(i), q = at(i + N);
+    hn::StoreU(p, d, r + i);
+    hn::StoreU(q, d, r + i + N);
+  }
+  for (; i + N <= n; i += N) hn::StoreU(at(i), d, r + i);
+  if (i < n) store_n(vexp(hn::Sub(load_n(a + i, n - i), scalar ? b0 : load_n(b + i, n - i))), r + i, n - i);
+}
+
 template <int inner, int outer, bool swapped>
 void add_pair(OpTable& t) {
   TileFn* slot = t.pair[inner][outer][swapped];
@@ -216,6 +235,8 @@ void FillSimd(OpTable& t) {
   add_pairs<0>(t);
   add_pairs<1>(t);
   add_pairs<2>(t);
+  t.exp_sub[0] = exp_sub_loop<false>;
+  t.exp_sub[kScalarB] = exp_sub_loop<true>;
   t.round[0] = round_f16;
   t.round[1] = unary<RoundBf16>;
   t.widen[0] = widen_f16;

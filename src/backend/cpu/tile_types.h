@@ -33,6 +33,8 @@ TileFn find_op(Op op, TileType in, int scalars);
 /// out = f(f2(a, b), c), the two rounded separately: Add, Sub, Mul after Mul, Add, Sub on float32; nullptr for others.
 /// `swapped`: the inner result is the second operand of the outer op.
 TileFn find_pair(Op inner, Op outer, bool swapped, int scalars);
+/// out = exp(a - b) on float32, b a tile or one number.
+TileFn find_exp_of_difference(int scalars);
 TileFn find_cast(TileType from, TileType to);
 /// int32 bits to [0, 1).
 TileFn find_uniform(TileType to);
