@@ -3,10 +3,12 @@
 // updates in place (parameters, moments) is updated in place again.
 #include "compile/capture.h"
 
+#include <unordered_set>
+
 #include "graph/cell.h"
+#include "graph/random_uses.h"
 #include "graph/recorder.h"
 #include "ingot/capture.h"
-#include "ingot/random.h"
 #include "ingot/runtime.h"
 
 namespace ingot {
@@ -43,16 +45,18 @@ struct Captured::Variant {
   std::vector<std::vector<Origin>> leaf_origin, output_origin;  // per run
   std::vector<std::pair<DType, Dims>> results;
   std::vector<Device> result_devices;
-  std::vector<Origin> given;         // results that are inputs
-  std::vector<Ref<Storage>> fixed;   // results that no run writes
-  uint64_t rng_start = 0, rng_used = 0;
-  uint64_t rng_seed = 0;
+  std::vector<Origin> given;         // of each result: a buffer that a run writes, an input, or something that was there before
+  std::vector<Ref<Storage>> fixed;   // ... the latter
+  std::vector<RandomUse> random;
 
   ~Variant() {
     for (CapturedRun& r : log.runs)
       for (auto* list : {&r.leaves, &r.outputs})
         for (Ref<Storage>& s : *list) let_go(s);
+    for (Ref<Storage>& s : fixed) let_go(s);
   }
+
+  void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes, const SourceLoc& loc);
 
   bool fits(const std::vector<Tensor>& in, const SourceLoc& loc) const {
     if (in.size() != inputs.size()) return false;
@@ -83,69 +87,102 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   if (capture_log()) throw Error(ErrorKind::State, "capture", "a captured function calls another one", loc);
   run_pending();  // what came before is not part of it
   auto v = std::make_unique<Variant>();
-  v->rng_start = default_generator().offset();
-  v->rng_seed = default_generator().seed();
   capture_log() = &v->log;
+  random_uses() = &v->random;
   struct Off {
-    ~Off() { capture_log() = nullptr; }
+    ~Off() {
+      capture_log() = nullptr;
+      random_uses() = nullptr;
+    }
   } off;
-  std::vector<Tensor> results = fn_(inputs);
+  // fn gets handles of its own, so that an input is told from the same tensor given twice or used beside, and what fn does to it
+  // in place stays inside, the first time as every other.
+  std::vector<Tensor> own;
+  std::vector<NodeRef> given;
+  for (const Tensor& t : inputs) {
+    Node* n = node_of(t, loc);
+    own.push_back(n->requires_grad ? t : Tensor::adopt(make_cell(make_leaf(n->storage, n->dtype, n->shape, n->device)).leak()));
+    given.emplace_back(node_of(own.back(), loc));
+    v->inputs.emplace_back(n->dtype, n->shape);
+    v->devices.push_back(n->device);
+  }
+  std::vector<Tensor> results = fn_(own);
   std::vector<Node*> nodes;
   for (const Tensor& t : results) nodes.push_back(node_of(t, loc));
   materialise(nodes, loc);
   run_pending();
-  v->rng_used = default_generator().offset() - v->rng_start;
-  for (const Tensor& t : inputs) {
-    Node* n = node_of(t, loc);
-    v->inputs.emplace_back(n->dtype, n->shape);
-    v->devices.push_back(n->device);
-  }
   for (Node* n : nodes) {
     v->results.emplace_back(n->dtype, n->shape);
     v->result_devices.push_back(n->device);
   }
-  auto origin = [&](const Ref<Storage>& s, bool leaf) {
-    if (leaf)
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (node_of(inputs[i], loc)->storage == s) return Origin{Origin::Input, static_cast<int>(i)};
-    for (size_t i = 0; i < nodes.size(); ++i)
-      if (nodes[i]->storage == s) return Origin{Origin::Result, static_cast<int>(i)};
-    return Origin{};
-  };
-  std::vector<bool> written(nodes.size(), false);
-  for (CapturedRun& r : v->log.runs) {
-    for (const PlanOutput& o : r.plan->outputs)
-      if (o.assign && o.donated < 0)
-        throw Error(ErrorKind::State, "capture", "a parameter or state tensor is held by another handle, so it cannot be updated in place", loc,
-                    "drop copies made by detach() before the captured call");
-    std::vector<Origin> leaves, outputs;
-    for (const Ref<Storage>& s : r.leaves) leaves.push_back(origin(s, true));
-    for (size_t i = 0; i < r.outputs.size(); ++i)
-      outputs.push_back(r.plan->outputs[i].donated >= 0 ? Origin{} : origin(r.outputs[i], false));
-    // Only what stays the same is held on to; a held buffer may still be updated in place by others.
-    for (size_t i = 0; i < leaves.size(); ++i)
-      if (leaves[i].kind != Origin::Fixed) let_go(r.leaves[i]);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].kind == Origin::Result) written[outputs[i].index] = true;
-      if (outputs[i].kind != Origin::Fixed) let_go(r.outputs[i]);
-    }
-    v->leaf_origin.push_back(std::move(leaves));
-    v->output_origin.push_back(std::move(outputs));
-  }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    v->given.push_back(written[i] ? Origin{} : origin(nodes[i]->storage, true));
-    v->fixed.push_back(written[i] || v->given[i].kind == Origin::Input ? Ref<Storage>{} : nodes[i]->storage);
-  }
+  v->find_origins(given, nodes, loc);
   variants_.push_back(std::move(v));
   return results;
 }
 
+void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes, const SourceLoc& loc) {
+  // Results that are one buffer are written once: at the first of them.
+  auto result = [&](const Ref<Storage>& s) {
+    size_t i = 0;
+    while (i < nodes.size() && nodes[i]->storage != s) ++i;
+    return static_cast<int>(i);
+  };
+  std::vector<bool> written(nodes.size() + 1, false);
+  std::unordered_set<const Storage*> made;  // by earlier runs of this call
+  for (CapturedRun& r : log.runs) {
+    std::vector<Origin> leaves(r.leaves.size()), outputs(r.outputs.size());
+    // Only what stays the same is held on to; a held buffer may still be updated in place by others.
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      for (size_t k = 0; k < given_nodes.size(); ++k)
+        if (given_nodes[k].get() == r.leaf_nodes[i]) leaves[i] = {Origin::Input, static_cast<int>(k)};
+      if (leaves[i].kind == Origin::Fixed && written[result(r.leaves[i])]) leaves[i] = {Origin::Result, result(r.leaves[i])};
+      if (leaves[i].kind != Origin::Fixed) let_go(r.leaves[i]);
+    }
+    for (int i : r.copied)
+      if (leaves[i].kind == Origin::Fixed && !made.contains(r.leaves[i].get()))
+        throw Error(ErrorKind::State, "capture", "a parameter or state tensor is held by another handle, so it cannot be updated in place", loc,
+                    "drop copies made by detach() before the captured call");
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (r.plan->outputs[i].donated < 0) made.insert(r.outputs[i].get());
+      int k = result(r.outputs[i]);
+      if (r.plan->outputs[i].donated >= 0 || k == static_cast<int>(nodes.size())) continue;
+      outputs[i] = {Origin::Result, k};
+      written[k] = true;
+      let_go(r.outputs[i]);
+    }
+    r.leaf_nodes.clear();
+    leaf_origin.push_back(std::move(leaves));
+    output_origin.push_back(std::move(outputs));
+  }
+  for (Node* n : nodes) {
+    int first = result(n->storage);
+    Origin o{Origin::Result, first};
+    for (size_t k = 0; !written[first] && k < given_nodes.size(); ++k)
+      if (given_nodes[k]->storage == n->storage) o = {Origin::Input, static_cast<int>(k)};
+    if (!written[first] && o.kind != Origin::Input) o = {};
+    given.push_back(o);
+    fixed.push_back(o.kind == Origin::Fixed ? n->storage : Ref<Storage>{});
+    if (fixed.back()) ++fixed.back()->captured;
+  }
+}
+
 std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inputs) {
   std::vector<Ref<Storage>> results(v.results.size());
-  for (size_t i = 0; i < results.size(); ++i)
-    results[i] = allocate_storage(v.result_devices[i], static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first), "capture");
-  uint64_t seed = 0, start = v.rng_used ? default_generator().take(v.rng_used, &seed) : v.rng_start;
-  std::vector<bool> written(results.size(), false);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Origin& o = v.given[i];
+    if (o.kind == Origin::Input)
+      results[i] = inputs[o.index].cell()->node->storage;
+    else if (o.kind == Origin::Result && o.index < static_cast<int>(i))
+      results[i] = results[o.index];
+    else
+      results[i] = allocate_storage(v.result_devices[i], static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first), "capture");
+  }
+  std::vector<RandomUse> random;  // the same stretches, as far on as the generators are now
+  for (const RandomUse& u : v.random) {
+    RandomUse now{u.generator, 0, 0, 0};
+    now.start = u.generator.take(u.end - u.start, &now.seed);
+    random.push_back(std::move(now));
+  }
   for (size_t k = 0; k < v.log.runs.size(); ++k) {
     const CapturedRun& r = v.log.runs[k];
     std::vector<Ref<Storage>> leaves, outputs;
@@ -154,22 +191,27 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
     };
     for (size_t i = 0; i < r.leaves.size(); ++i) leaves.push_back(pick(v.leaf_origin[k][i], r.leaves[i]));
     for (size_t i = 0; i < r.outputs.size(); ++i) {
-      outputs.push_back(pick(v.output_origin[k][i], r.outputs[i]));
-      if (v.output_origin[k][i].kind == Origin::Result) written[v.output_origin[k][i].index] = true;
+      int donated = r.plan->outputs[i].donated;
+      outputs.push_back(donated >= 0 ? leaves[static_cast<size_t>(donated)] : pick(v.output_origin[k][i], r.outputs[i]));
     }
     std::vector<double> args = r.args;
     for (size_t i = 0; i < args.size(); ++i)
       if (r.arg_sources[i]) args[i] = *r.arg_sources[i];
-    std::vector<uint64_t> offsets = r.offsets;
+    std::vector<uint64_t> seeds = r.seeds, offsets = r.offsets;
     for (size_t i = 0; i < offsets.size(); ++i)
-      if (r.seeds[i] == v.rng_seed) offsets[i] += start - v.rng_start;
-    run_captured(r, leaves, outputs, args, offsets);
+      for (size_t u = 0; u < random.size(); ++u)
+        if (r.seeds[i] == v.random[u].seed) {
+          seeds[i] = random[u].seed;
+          offsets[i] += random[u].start - v.random[u].start;
+          break;
+        }
+    run_captured(r, leaves, outputs, args, seeds, offsets);
   }
   std::vector<Tensor> out;
   for (size_t i = 0; i < results.size(); ++i) {
-    // A result that no run wrote is an input, or something that was there before the first call.
-    Ref<Storage> s = written[i] ? results[i] : v.given[i].kind == Origin::Input ? inputs[v.given[i].index].cell()->node->storage : v.fixed[i];
-    out.push_back(Tensor::adopt(make_cell(make_leaf(s, v.results[i].first, v.results[i].second, v.result_devices[i])).leak()));
+    // What was there before the first call (a parameter, say) may change with the next one: the caller gets a copy.
+    if (v.fixed[i]) backend_for(v.result_devices[i].type())->copy_on_device(v.result_devices[i].index(), results[i]->data, v.fixed[i]->data, results[i]->bytes);
+    out.push_back(Tensor::adopt(make_cell(make_leaf(results[i], v.results[i].first, v.results[i].second, v.result_devices[i])).leak()));
   }
   return out;
 }

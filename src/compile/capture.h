@@ -9,13 +9,23 @@
 
 namespace ingot {
 
+/// An op that may meet a bad index.
+struct CheckSite {
+  int node;  // its number in the trace
+  SourceLoc loc;
+  const char* op;
+};
+
 /// Buffers held here are counted in Storage::captured.
 struct CapturedRun {
   std::shared_ptr<Plan> plan;
   std::vector<Ref<Storage>> leaves, outputs;
+  std::vector<const Node*> leaf_nodes;  // to know the call's inputs by; not held
+  std::vector<int> copied;              // leaves that are assigned to, but not in place
   std::vector<double> args;
   std::vector<std::shared_ptr<const double>> arg_sources;
   std::vector<uint64_t> seeds, offsets;
+  std::vector<CheckSite> sites;
 };
 struct CaptureLog {
   std::vector<CapturedRun> runs;
@@ -24,6 +34,6 @@ struct CaptureLog {
 CaptureLog*& capture_log();
 
 void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
-                  std::span<const double> args, std::span<const uint64_t> offsets);
+                  std::span<const double> args, std::span<const uint64_t> seeds, std::span<const uint64_t> offsets);
 
 }  // namespace ingot

@@ -65,8 +65,7 @@ void share_storage(Node* n, Node* from) {
 struct Watched {
   Device device;
   uint64_t ticket;
-  std::vector<std::pair<int, SourceLoc>> sites;  // node number -> line
-  std::vector<std::string> ops;
+  std::vector<CheckSite> sites;
   RunStatus status;
   bool answered = false;
 
@@ -84,12 +83,14 @@ Watch& watch() {
   return *w;
 }
 
-void watch_run(Device d, uint64_t ticket, const Plan& p, const Trace& t) {
-  Watched w{d, ticket, {}, {}, {}, false};
-  for (int n : p.sites) {
-    w.sites.emplace_back(n, t.nodes[n]->loc);
-    w.ops.emplace_back(info(t.nodes[n]->op).name);
-  }
+std::vector<CheckSite> sites_of(const Plan& p, const Trace& t) {
+  std::vector<CheckSite> sites;
+  for (int n : p.sites) sites.push_back({n, t.nodes[n]->loc, info(t.nodes[n]->op).name});
+  return sites;
+}
+
+void watch_run(Device d, uint64_t ticket, std::vector<CheckSite> sites) {
+  Watched w{d, ticket, std::move(sites), {}, false};
   std::lock_guard lock(watch().mutex);
   // A loop that never asks for a value must not pile them up.
   if (watch().runs.size() >= 32) std::erase_if(watch().runs, [](Watched& r) { return r.ask(false) && !r.status.code; });
@@ -100,6 +101,12 @@ Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& lo
   return Error(ErrorKind::Index, op,
                "index " + std::to_string(s.value) + " is out of range for a dimension of size " + std::to_string(s.extent), loc,
                "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
+}
+
+Error index_error(const RunStatus& s, const std::vector<CheckSite>& sites) {
+  for (const CheckSite& c : sites)
+    if (c.node == s.site) return index_error(s, c.op, c.loc);
+  return index_error(s, "run", {});
 }
 
 // Binds a plan to buffers and hands it to the devices.
@@ -270,10 +277,13 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();
   std::vector<std::pair<Device, uint64_t>> tickets;
   RunStatus status = Run(*plan, leaves, out)(args_of(t), tickets);
-  for (auto& [d, ticket] : tickets) watch_run(d, ticket, *plan, t);
+  for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
   if (CaptureLog* log = capture_log()) {
-    CapturedRun r{plan, {}, out, t.args, {}, t.seeds, t.offsets};
+    CapturedRun r{plan, {}, out, {t.leaves.begin(), t.leaves.end()}, {}, t.args, {}, t.seeds, t.offsets, sites_of(*plan, t)};
     for (Storage* l : leaves) r.leaves.emplace_back(l);
+    for (const PlanOutput& o : plan->outputs)
+      for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
+        if (t.nodes[o.node]->in[0] == t.leaves[i]) r.copied.push_back(static_cast<int>(i));
     for (Node* n : t.nodes)
       if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
     for (auto* list : {&r.leaves, &r.outputs})
@@ -395,14 +405,15 @@ void flush_if_due(Recorder& r) {
 }
 
 void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
-                  std::span<const double> args, std::span<const uint64_t> offsets) {
+                  std::span<const double> args, std::span<const uint64_t> seeds, std::span<const uint64_t> offsets) {
   std::vector<Storage*> in;
   for (const Ref<Storage>& l : leaves) in.push_back(l.get());
-  RunArgs a{args.data(), r.seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(r.seeds.size())};
+  RunArgs a{args.data(), seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(seeds.size())};
   std::vector<std::pair<Device, uint64_t>> tickets;
   ++plan_runs;
   RunStatus status = Run(*r.plan, in, outputs)(a, tickets);
-  if (status.code) throw index_error(status, "capture", {});
+  for (auto& [d, ticket] : tickets) watch_run(d, ticket, r.sites);
+  if (status.code) throw index_error(status, r.sites);
 }
 
 void check_runs(Device device, bool wait) {
@@ -417,9 +428,7 @@ void check_runs(Device device, bool wait) {
     w.runs.erase(w.runs.begin() + static_cast<int64_t>(i));
     const RunStatus& status = done.status;
     if (!status.code) continue;
-    for (size_t k = 0; k < done.sites.size(); ++k)
-      if (done.sites[k].first == status.site) throw index_error(status, done.ops[k], done.sites[k].second);
-    throw index_error(status, "run", {});
+    throw index_error(status, done.sites);
   }
 }
 

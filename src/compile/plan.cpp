@@ -176,6 +176,9 @@ class Planner {
   void choose_places() {
     Graph& g = plan_->graph;
     std::vector<char> taken(g.vals.size(), 0);  // this value's place was handed on
+    assigned_.assign(g.vals.size(), 0);
+    for (size_t v = 0; v < g.vals.size(); ++v)
+      if (g.vals[v].op == Op::Assign && g.users[v] > 0) assigned_[edge_of(g, static_cast<int>(v), 0).producer] = 1;
     for (size_t v = 0; v < g.vals.size(); ++v)
       if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0) where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
     for (size_t s = 0; s < order_.size(); ++s) {
@@ -210,6 +213,7 @@ class Planner {
   int source_of_place(const Work& w, int out, int step, const std::vector<char>& taken) const {
     const Val& o = val(out);
     auto ends_here = [&](int v) {
+      if (assigned_[v]) return false;  // its place is the assignment's
       if (last_[v] != step || first_[v] == step || taken[v] || val(v).output) {
         if (!(val(v).op == Op::Leaf && last_[v] == step && !taken[v])) return false;
       }
@@ -320,6 +324,7 @@ class Planner {
   std::vector<int> first_, last_;  // steps (of order_) that touch a value
   std::vector<Binding> where_;
   std::vector<int> same_as_;
+  std::vector<char> assigned_;  // an assignment begins from this value
 };
 
 void Planner::describe(Step& s) const {

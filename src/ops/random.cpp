@@ -2,9 +2,11 @@
 // depend on when, where or how it is computed.
 #include "ingot/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
+#include "graph/random_uses.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -33,11 +35,28 @@ void Generator::set_offset(uint64_t offset) const {
   state_->offset = offset;
 }
 uint64_t Generator::take(uint64_t n, uint64_t* seed) const {
-  std::lock_guard lock(state_->mutex);
-  *seed = state_->seed;
-  uint64_t first = state_->offset;
-  state_->offset += n;
+  uint64_t first;
+  {
+    std::lock_guard lock(state_->mutex);
+    *seed = state_->seed;
+    first = state_->offset;
+    state_->offset += n;
+  }
+  std::vector<RandomUse>* uses = random_uses();
+  if (!uses) return first;
+  for (RandomUse& u : *uses)
+    if (u.generator.state_ == state_ && u.seed == *seed) {
+      u.start = std::min(u.start, first);
+      u.end = std::max(u.end, first + n);
+      return first;
+    }
+  uses->push_back({*this, *seed, first, first + n});
   return first;
+}
+
+std::vector<RandomUse>*& random_uses() {
+  thread_local std::vector<RandomUse>* uses = nullptr;
+  return uses;
 }
 
 const Generator& default_generator() {
