@@ -117,7 +117,7 @@ void Emitter::plan_ahead() {
   for (size_t k = 0; k < spec_.instrs.size(); ++k)
     if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce) cost += loop_cost(spec_.instrs[k]);
   // A single pass over memory is what the hardware foresees best.
-  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > 0.23 * cost && cost > 0.1;
+  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > (plan_.streams ? 0.19 : 0.23) * cost && cost > 0.1;
   int64_t lines = 0, loops = 1;
   for (MemoryRef& m : plan_.refs) {
     m.ahead &= pays;
