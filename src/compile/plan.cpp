@@ -264,9 +264,13 @@ class Planner {
     plan_->outputs.push_back(o);
   }
 
-  int root_of(int v) const {
-    while (same_as_[v] >= 0 && where_[v].place != Binding::Output) v = same_as_[v];
-    return v;
+  // Chains of places handed on are shortened on the way: they may be as long as the plan.
+  int root_of(int v) {
+    auto handed_on = [&](int u) { return same_as_[u] >= 0 && where_[u].place != Binding::Output; };
+    int root = v;
+    while (handed_on(root)) root = same_as_[root];
+    while (handed_on(v)) v = std::exchange(same_as_[v], root);
+    return root;
   }
 
   void build_steps() {

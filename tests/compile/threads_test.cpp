@@ -186,6 +186,31 @@ TEST_CASE("handles are dropped by another thread while a third runs the owner's 
   }
 }
 
+TEST_CASE("another thread reads losses while their owner goes on with backward and step") {
+  Queue<Tensor> losses;
+  V seen;
+  std::thread logger([&] {
+    for (Tensor t = losses.take(); t.defined(); t = losses.take()) seen.push_back(t.item());
+  });
+  auto train = [](const std::function<void(const Tensor&)>& log) {
+    Tensor w = parameter({1, 2}), x = here({0.5, 0.25});
+    optim::AdamW opt({w}, {.lr = 0.01});
+    for (int i = 0; i < 100; ++i) {
+      Tensor loss = (w * x).exp().sum();
+      log(loss.detach());
+      loss.backward();
+      if (i % 3) opt.step();
+      else opt.zero_grad();
+    }
+  };
+  train([&](const Tensor& t) { losses.put(t); });
+  losses.put({});
+  logger.join();
+  V want;
+  train([&](const Tensor& t) { want.push_back(t.item()); });
+  CHECK(close(seen, want, 1e-6));
+}
+
 TEST_CASE("what a thread left pending is there after it has ended") {
   Tensor a = here({1, 2, 3}), left, trained = parameter({1, 2});
   std::thread([&] {
