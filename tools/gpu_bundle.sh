@@ -19,7 +19,7 @@ soname=$(readelf -d "$build/lib/libingot.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1
 cp -L "$build/lib/libingot.so" "$target/lib/$soname"
 cp "$build/lib/libingot_cuda.so" "$target/lib/"
 # Libraries of this machine that another may not have, by the names the programs ask for.
-for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy|libdnnl/ {print $3}' | sort -u); do
+for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy/ {print $3}' | sort -u); do
   cp -L "$library" "$target/lib/$(basename "$library")"
 done
 strip "$target"/bin/* "$target"/lib/* 2>/dev/null || true

@@ -17,7 +17,6 @@ constexpr uint32_t kWanted = 0x80000000u;  // mark: needed; later the node's num
 constexpr uint32_t kOutput = 0x40000000u;
 constexpr uint32_t kCopy = 0x20000000u;
 constexpr uint8_t kAsked = 4;  // role
-constexpr uint32_t kNumber = 0x1fffffffu;
 
 bool looks_through(Op op) { return is_movement(op) || op == Op::Alias || op == Op::Fence; }
 

@@ -28,7 +28,7 @@ nn::Linear projection(int64_t in, int64_t out, const GPTConfig& c, bool residual
   return layer;
 }
 
-nn::LayerNorm norm(const GPTConfig& c, const SourceLoc& loc) { return nn::LayerNorm({c.width}, {.bias = c.bias}, loc); }
+nn::LayerNorm norm(const GPTConfig& c, const SourceLoc& loc) { return nn::LayerNorm(Dims{c.width}, {.bias = c.bias}, loc); }
 
 }  // namespace
 

@@ -44,7 +44,7 @@ void loop(void* out, const void* a, const void* b, const void*, int64_t n) {
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   const T x0 = sa ? *x : T(0), y0 = sb ? *y : T(0);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (F::arity == 1) r[i] = static_cast<R>(F::template call<T>(x[i], T(0)));
     else r[i] = static_cast<R>(F::template call<T>(sa ? x0 : x[i], sb ? y0 : y[i]));
@@ -77,7 +77,7 @@ template <class From, class To>
 void cast_loop(void* out, const void* a, const void*, const void*, int64_t n) {
   To* r = static_cast<To*>(out);
   const From* x = static_cast<const From*>(a);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = ig_cast<To, From>(x[i]);
 }
 
@@ -101,7 +101,7 @@ void where_loop(void* out, const void* a, const void* b, const void* c, int64_t 
   const T* x = static_cast<const T*>(b);
   const T* y = static_cast<const T*>(c);
   const T x0 = sb ? *x : T(0), y0 = sc ? *y : T(0);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     const T p = sb ? x0 : x[i], q = sc ? y0 : y[i];
     r[i] = m[i] ? p : q;

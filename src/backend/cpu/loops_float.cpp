@@ -13,7 +13,7 @@ template <class T>
 void uniform_loop(void* out, const void* a, const void*, const void*, int64_t n) {
   T* r = static_cast<T*>(out);
   const uint32_t* x = static_cast<const uint32_t*>(a);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (sizeof(T) == 4) r[i] = static_cast<float>(static_cast<int32_t>(x[i] >> 8)) * 0x1p-24f;
     else r[i] = static_cast<double>(x[i]) * 0x1p-32;

@@ -170,13 +170,13 @@ struct RoundBf16 {
 void widen_bf16(void* out, const void* a, const void*, const void*, int64_t n) {
   uint32_t* r = static_cast<uint32_t*>(out);
   const uint16_t* x = static_cast<const uint16_t*>(a);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = static_cast<uint32_t>(x[i]) << 16;
 }
 void narrow_bf16(void* out, const void* a, const void*, const void*, int64_t n) {
   uint16_t* r = static_cast<uint16_t*>(out);
   const float* x = static_cast<const float*>(a);
-#pragma GCC ivdep
+INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = bf16_from_f32(x[i]);
 }
 

@@ -83,7 +83,7 @@ HWY_INLINE void run(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
     if (n * sizeof(T) > 256) {
       std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
     } else {
-#pragma GCC ivdep
+INGOT_IVDEP
       for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
     }
   } else if (ds == 1 && ss == 0) {

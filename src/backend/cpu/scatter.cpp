@@ -73,8 +73,6 @@ class ScatterAdd final : public CpuExecutable {
   }
 
  private:
-  static constexpr int64_t kChunk = 1024;
-
   void piece(void* const* buffers, void* scratch, const RunArgs& args, int64_t lo, int64_t hi) const {
     OperandSpec part = out_;  // the rows [lo, hi) of the output
     part.shape[axis_] = hi - lo;
