@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #include "graph/cell.h"
 #include "graph/handle.h"
@@ -31,14 +33,42 @@ class Slab {
     b->next = free_;
     free_ = b;
   }
+  /// A thread that ends leaves its free blocks to the others.
+  void leave() {
+    if (!free_) return;
+    Block* last = free_;
+    while (last->next) last = last->next;
+    Left& l = left();
+    std::lock_guard lock(l.mutex);
+    last->next = l.free;
+    l.free = std::exchange(free_, nullptr);
+  }
 
  private:
   union Block {
     Block* next;
     alignas(T) unsigned char bytes[sizeof(T)];
   };
+  struct Left {
+    std::mutex mutex;
+    Block* free = nullptr;
+  };
+  static Left& left() {
+    static Left* l = new Left;  // never destroyed: threads may end late
+    return *l;
+  }
   static constexpr int kBlocks = 64;
   void refill() {
+    thread_local struct AtExit {
+      Slab* slab = nullptr;
+      ~AtExit() { slab->leave(); }
+    } at_exit;
+    at_exit.slab = this;
+    {
+      std::lock_guard lock(left().mutex);
+      free_ = std::exchange(left().free, nullptr);
+    }
+    if (free_) return;
     // Slabs are never returned to the system: they hold blocks that any thread may have on its list.
     auto* blocks = static_cast<Block*>(::operator new(sizeof(Block) * kBlocks, std::align_val_t{64}));
     for (int i = 0; i < kBlocks; ++i) give(&blocks[i]);
@@ -46,7 +76,7 @@ class Slab {
   Block* free_ = nullptr;
 };
 
-// Plain pointers in thread-local storage: no destructor runs at thread exit, so late releases stay valid.
+// Plain pointers in thread-local storage: nothing is destroyed at thread exit, so late releases stay valid.
 template <class T>
 Slab<T>& slab() {
   thread_local Slab<T> s;
@@ -61,7 +91,16 @@ struct ReleaseStack {
   bool active = false;
 };
 ReleaseStack& release_stack() {
-  thread_local ReleaseStack* s = new ReleaseStack;  // leaked on purpose: used by late destructors
+  // Made again by what is released late, after the thread's own destructors.
+  thread_local ReleaseStack* s = nullptr;
+  thread_local struct AtExit {
+    bool here = false;
+    ~AtExit() { delete std::exchange(s, nullptr); }
+  } at_exit;
+  if (!s) {
+    s = new ReleaseStack;
+    at_exit.here = true;
+  }
   return *s;
 }
 
