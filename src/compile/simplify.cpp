@@ -210,7 +210,7 @@ void fuse_epilogues(Graph& g) {
       // Look through a reshape between: [B*T, N] -> [B, T, N] keeps rows.
       const Val& top = g.vals[m];
       int product = m;
-      if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() &&
+      if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() && !g.vals[top.in[0]].shape.empty() &&
           top.shape.back() == g.vals[top.in[0]].shape.back())
         product = top.in[0];
       Val& mm = g.vals[product];
