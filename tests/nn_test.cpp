@@ -274,7 +274,7 @@ TEST_CASE("GPT: names, count, a causal forward, and it learns") {
   Tensor other = tokens.clone();
   other[{Slice{}, 7}] = (tokens[{Slice{}, 7}] + 1) % 11;
   const Tensor difference = (gpt(other) - logits).detach();
-  // What comes later is not seen; a GPU's products may be rounded differently from call to call of another plan.
+  // What comes later is not seen. On an H200 one rounding (6e-8) was seen between the two forwards; why is not known yet.
   CHECK(largest(difference[{Slice{}, Slice{0, 7}}]) <= (default_device().is_cuda() ? 1e-6 : 0.0));
   CHECK(largest(difference[{Slice{}, 7}]) > 0);
   optim::AdamW optimiser(gpt.parameters(), {.lr = 1e-2});

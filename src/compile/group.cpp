@@ -81,8 +81,6 @@ class Grouper {
     gr.members = {v};
     gr.first = gr.last = v;
     gr.ops = weight(val.op);
-    gr.gathers = val.op == Op::Gather;
-    gr.assigns = val.op == Op::Assign;
     if (is_reduce(val.op)) {
       gr.shape = g_.vals[val.in[0]].shape;
       gr.mask = val.mask;
@@ -198,8 +196,6 @@ class Grouper {
     gr.first = std::min(gr.first, v);
     gr.last = std::max(gr.last, v);
     gr.ops += weight(g_.vals[v].op);
-    gr.gathers = gr.gathers || g_.vals[v].op == Op::Gather;
-    gr.assigns = gr.assigns || g_.vals[v].op == Op::Assign;
     r_.group[v] = gi;
     r_.level[v] = level;
     note_phase(gr, v);
@@ -336,7 +332,6 @@ class Grouper {
     if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign) return false;
     if ((ga.late && (gb.early || gb.reduce)) || (gb.late && (ga.early || ga.reduce))) return false;
     if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
-    if ((ga.gathers && gb.assigns) || (ga.assigns && gb.gathers)) return false;
     if (!demote && !ga.reduce && gb.reduce) return merge_into_reduce(a, b);
     for (int m : gb.members)
       for (int k = 0; k < g_.vals[m].n_in; ++k) {

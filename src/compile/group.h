@@ -17,7 +17,6 @@ struct Group {
   std::vector<std::pair<int64_t, bool>> norm;  // the space with neighbours of one kind merged
   int first = 0, last = 0;   // smallest and largest member
   int ops = 0;
-  bool gathers = false, assigns = false;  // never both: a bad index must be known before anything is assigned
   int reach = 0;             // see Grouper::reach
   bool early = false, late = false;  // has members of that phase
 };
