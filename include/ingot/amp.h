@@ -54,6 +54,9 @@ class GradScaler {
   void update(SourceLoc loc = SourceLoc::current());
   /// The scale now (a device value; item() waits for it).
   Tensor get_scale() const;
+  /// The scale and the good steps since it last changed. Throws Error(State) between step() and update().
+  StateDict state_dict(SourceLoc loc = SourceLoc::current()) const;
+  void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
 
  private:
   struct State;

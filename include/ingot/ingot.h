@@ -10,5 +10,6 @@
 #include "ingot/optim.h"
 #include "ingot/random.h"
 #include "ingot/runtime.h"
+#include "ingot/state.h"
 #include "ingot/tensor.h"
 #include "ingot/version.h"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ingot/state.h"
 #include "ingot/tensor.h"
 
 namespace ingot::optim {
@@ -71,6 +72,10 @@ class Optimizer {
   /// Everything but parameters and rates that must be saved to resume: moments and step counts, in a fixed order. The
   /// tensors are the optimiser's own: copy_() into them (under NoGrad) restores it.
   std::vector<Tensor> state() const;
+  /// The same under names, with the groups' rates. load_state_dict() throws Error(State) when the state is of another number of
+  /// tensors or groups, Error(Shape) when one differs; then nothing has changed.
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
 
   struct Group;
   struct Update;

@@ -113,4 +113,17 @@ void GradScaler::update(SourceLoc loc) {
 
 Tensor GradScaler::get_scale() const { return tensor_of(s_->scale.cell()->node); }
 
+StateDict GradScaler::state_dict(SourceLoc loc) const {
+  if (!s_->recorded.empty())
+    throw Error(ErrorKind::State, "state_dict", "a step is recorded but has not run", user_loc(loc), "call update() first");
+  StateDict d;
+  d.tensors = {{"scale", s_->scale}, {"streak", s_->streak}};
+  return d;
+}
+
+void GradScaler::load_state_dict(const StateDict& d, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  assign_all({{s_->scale, d.tensor("scale", loc)}, {s_->streak, d.tensor("streak", loc)}}, loc);
+}
+
 }  // namespace ingot::amp

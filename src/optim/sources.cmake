@@ -3,4 +3,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/clip.cpp
   ${CMAKE_CURRENT_LIST_DIR}/grad_scaler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/optimizer.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/sgd.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/sgd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/state.cpp)

@@ -1,0 +1,42 @@
+// StateDict: what an object must remember to go on where it was. Everything a Checkpoint saves has state_dict() and
+// load_state_dict(); a class of your own takes part by having them too.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ingot/tensor.h"
+
+namespace ingot {
+
+/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits.
+struct StateDict {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  std::map<std::string, std::string> values;
+
+  void set(const std::string& name, std::string_view text) { values[name] = text; }
+  void set(const std::string& name, const char* text) { values[name] = text; }
+  void set(const std::string& name, double number);
+  template <class T>
+    requires std::is_integral_v<T>
+  void set(const std::string& name, T number) {
+    values[name] = std::to_string(number);
+  }
+
+  bool has(const std::string& name) const { return values.count(name) != 0; }
+  /// The value of that name; Error(State) when there is none, or when it is not a number.
+  const std::string& text(const std::string& name, SourceLoc loc = SourceLoc::current()) const;
+  double number(const std::string& name, SourceLoc loc = SourceLoc::current()) const;
+  int64_t integer(const std::string& name, SourceLoc loc = SourceLoc::current()) const;
+  uint64_t unsigned_integer(const std::string& name, SourceLoc loc = SourceLoc::current()) const;
+  /// The tensor of that name; Error(State) when there is none.
+  const Tensor& tensor(std::string_view name, SourceLoc loc = SourceLoc::current()) const;
+};
+
+/// Writes each value into its target, in one run and without gradients; types and devices are converted. Throws
+/// Error(Shape), naming the tensor, before anything changes when a shape differs.
+void assign_all(const std::vector<std::pair<Tensor, Tensor>>& targets_and_values, SourceLoc loc = SourceLoc::current());
+
+}  // namespace ingot
