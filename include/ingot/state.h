@@ -11,9 +11,12 @@
 
 namespace ingot {
 
-/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits. The tensors are handles on the
+/// owner's own, not copies. A loop over it goes over the tensors.
 struct StateDict {
-  std::vector<std::pair<std::string, Tensor>> tensors;
+  NamedTensors tensors;
   std::map<std::string, std::string> values;
 
   void set(const std::string& name, std::string_view text) { values[name] = text; }
@@ -25,6 +28,9 @@ struct StateDict {
     values[name] = std::to_string(number);
   }
 
+  auto begin() const { return tensors.begin(); }
+  auto end() const { return tensors.end(); }
+  size_t size() const { return tensors.size(); }
   bool has(const std::string& name) const { return values.count(name) != 0; }
   /// The value of that name; Error(State) when there is none, or when it is not a number.
   const std::string& text(const std::string& name, SourceLoc loc = SourceLoc::current()) const;

@@ -10,6 +10,7 @@
 
 #include "graph/cell.h"
 #include "graph/handle.h"
+#include "graph/layer_log.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"
 #include "ingot/runtime.h"
@@ -217,6 +218,8 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   rec.link(n);
   return NodeRef(n);
 }
+
+uint64_t next_node_number() { return next_seq.load(std::memory_order_relaxed); }
 
 NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device) {
   Node* n = new_node();

@@ -1,97 +1,149 @@
-// Module: a handle on named tensors and named parts. What a copy shares lies in State; moving a module to another device
-// or type rebinds the cells of its tensors, so that every handle on them, tied or not, sees the new value.
-#include <algorithm>
-#include <unordered_set>
+// Module: a handle on named tensors and named parts. What a copy shares lies in State. Calls form a stack per
+// thread, so that an error can say which layer it happened in.
+#include "ingot/nn/module.h"
 
-#include "graph/leaf.h"
-#include "ingot/autograd.h"
-#include "ingot/nn.h"
-#include "ingot/runtime.h"
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <typeinfo>
+
+#include "base/context.h"
+#include "graph/layer_log.h"
+#include "nn/module_state.h"
 #include "ops/common.h"
 
 namespace ingot::nn {
 
-struct Module::State {
-  struct Entry {
-    std::string name;
-    Tensor tensor;
-    bool trained;  // a parameter, not a buffer
-  };
-  std::vector<Entry> tensors;
-  std::vector<std::pair<std::string, Module>> parts;
-  std::weak_ptr<State> parent;  // the module this one was put into last
-  bool training = true;
+// ---- State
 
-  bool has(std::string_view name) const {
-    return std::any_of(tensors.begin(), tensors.end(), [&](const Entry& e) { return e.name == name; }) ||
-           std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return p.first == name; });
-  }
+bool Module::State::has(std::string_view name) const {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const Entry& e) { return e.name == name; }) ||
+         std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.name == name; });
+}
 
-  // Calls f(path, entry) for every tensor below, f(state) for every module.
-  template <class F>
-  static void each_tensor(State& s, const std::string& prefix, F&& f) {
-    for (Entry& e : s.tensors) f(prefix + e.name, e);
-    for (auto& [name, part] : s.parts) each_tensor(*part.state_, prefix + name + ".", f);
-  }
-  template <class F>
-  static void each_module(State& s, F&& f) {
-    f(s);
-    for (auto& [name, part] : s.parts) each_module(*part.state_, f);
-  }
+void Module::State::check_name(std::string_view name, const char* op, const SourceLoc& loc) const {
+  if (name.empty() || name.find('.') != std::string_view::npos)
+    fail(ErrorKind::Value, op, "\"" + std::string(name) + "\" cannot be a name", loc,
+         "give a name without dots; the path of a parameter joins the names with dots");
+  if (has(name))
+    fail(ErrorKind::Value, op, "the name \"" + std::string(name) + "\" is taken", loc,
+         "give each part a name of its own");
+}
 
-  NamedTensors named(bool trained) {
-    NamedTensors all;
-    std::unordered_set<const Cell*> seen;
-    each_tensor(*this, "", [&](const std::string& path, const Entry& e) {
-      if (e.trained == trained && seen.insert(e.tensor.cell()).second) all.emplace_back(path, e.tensor);
-    });
-    return all;
-  }
+Module::State::Entry& Module::State::find(std::string_view path, const char* op, const SourceLoc& loc) {
+  Entry* found = nullptr;
+  std::string known;
+  each_tensor(*this, "", [&](const std::string& p, Entry& e) {
+    if (p == path) found = &e;
+    known += (known.empty() ? "" : ", ") + p;
+  });
+  if (!found)
+    fail(ErrorKind::Value, op, "there is no parameter or buffer \"" + std::string(path) + "\"", loc,
+         known.empty() ? "this module has none" : "there are: " + known);
+  return *found;
+}
 
-  Entry& find(std::string_view path, const char* op, const SourceLoc& loc) {
-    Entry* found = nullptr;
-    std::string known;
-    each_tensor(*this, "", [&](const std::string& p, Entry& e) {
-      if (p == path) found = &e;
-      known += (known.empty() ? "" : ", ") + p;
-    });
-    if (!found)
-      fail(ErrorKind::Value, op, "there is no parameter or buffer \"" + std::string(path) + "\"", loc,
-           known.empty() ? "this module has none" : "there are: " + known);
-    return *found;
-  }
+NamedTensors Module::State::named(bool trained) {
+  NamedTensors all;
+  std::unordered_set<const Cell*> seen;
+  each_tensor(*this, "", [&](const std::string& path, const Entry& e) {
+    if (e.trained == trained && seen.insert(e.tensor.cell()).second) all.emplace_back(path, e.tensor);
+  });
+  return all;
+}
 
-  void check_name(std::string_view name, const char* op, const SourceLoc& loc) const {
-    if (name.empty() || name.find('.') != std::string_view::npos)
-      fail(ErrorKind::Value, op, "\"" + std::string(name) + "\" cannot be a name", loc,
-           "give a name without dots; the path of a parameter joins the names with dots");
-    if (has(name))
-      fail(ErrorKind::Value, op, "the name \"" + std::string(name) + "\" is taken", loc, "give each part a name of its own");
+// ---- Calls
+
+namespace detail {
+struct Frames {
+  static const Call*& top() {
+    thread_local const Call* call = nullptr;
+    return call;
   }
+  static const Module& module(const Call& c) { return c.module_; }
+  static const Call* outer(const Call& c) { return c.outer_; }
 };
+}  // namespace detail
+
+namespace {
+
+std::string layer_in_errors() {
+  const detail::Call* call = detail::Frames::top();
+  if (!call) return "";
+  const Module& m = detail::Frames::module(*call);
+  while (detail::Frames::outer(*call)) call = detail::Frames::outer(*call);
+  const std::string path = m.path(), outermost = class_name(detail::Frames::module(*call));
+  if (path.empty()) return class_name(m);
+  return path + " (" + class_name(m) + ")" + (&m == &detail::Frames::module(*call) ? "" : " of " + outermost);
+}
+
+bool trains(const Module& m) {
+  for (const Tensor& p : m.parameters())
+    if (p.requires_grad()) return true;
+  return false;
+}
+
+}  // namespace
+
+detail::Call::Call(const Module& module, SourceLoc loc)
+    : module_(module),
+      scope_(loc),
+      outer_(Frames::top()),
+      first_(layer_log().wanted ? next_node_number() : 0) {
+  static const bool set = (current_layer = layer_in_errors, true);
+  (void)set;
+  if (outer_ && !module.state_->parent.lock() && trains(module)) {
+    // The library's own blocks may call a part before it has a parent only by mistake too.
+    fail(ErrorKind::State, class_name(module).c_str(),
+         "this " + class_name(module) + " is used in " + class_name(outer_->module_) +
+             "::forward() but was never added to a module: its parameters would neither be trained nor saved",
+         user_loc(loc),
+         "declare it as `" + class_name(module) + " name = add(\"name\", " + class_name(module) + "(...));`");
+  }
+  Frames::top() = this;
+}
+
+detail::Call::~Call() {
+  Frames::top() = outer_;
+  if (LayerLog& log = layer_log(); log.wanted && first_)
+    log.calls.push_back({first_, next_node_number(), module_.path() + " (" + class_name(module_) + ")"});
+}
+
+Tensor detail::Call::enter(Tensor x) const {
+  const auto& to = module_.state_->placed;
+  return to && x.defined() && x.device() != *to ? x.to(*to) : x;
+}
+
+Tensor detail::Call::leave(Tensor y) const {
+  const auto& to = module_.state_->returns;
+  return to && y.defined() && y.device() != *to ? y.to(*to) : y;
+}
 
 Module::Module() : state_(std::make_shared<State>()) {}
 Module::~Module() = default;
 
 Tensor Module::forward(Tensor) {
-  fail(ErrorKind::State, "forward", "this module does not define forward(Tensor)", user_loc(SourceLoc::current()),
+  fail(ErrorKind::State, "forward", "this module does not define forward(Tensor)",
+       user_loc(SourceLoc::current()),
        "write `Tensor forward(Tensor x) override` in your module, or call the function it has");
 }
 
 Tensor Module::operator()(Tensor x, SourceLoc loc) {
-  LocScope scope(loc);
-  return forward(std::move(x));
+  detail::Call call(*this, loc);
+  return call.leave(forward(call.enter(std::move(x))));
 }
 
 // ---- Registration
 
-void Module::register_module(std::string name, const Module& layer, SourceLoc where) {
+void Module::add_part(std::string name, const Module& layer, detail::CopyModule copy,
+                      const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   state_->check_name(name, "register_module", loc);
   bool inside = false;
-  State::each_module(*layer.state_, [&](const State& s) { inside |= &s == state_.get(); });
+  State::each_state(*layer.state_, "",
+                    [&](const std::string&, const State& s) { inside |= &s == state_.get(); });
   if (inside) fail(ErrorKind::Value, "register_module", "\"" + name + "\" contains this module", loc);
-  state_->parts.emplace_back(std::move(name), Module(layer));
+  state_->parts.push_back({std::move(name), copy(layer), copy});
   layer.state_->parent = state_;
   name_parameters();
 }
@@ -108,26 +160,27 @@ Tensor as_parameter(const Tensor& t, const char* op, const SourceLoc& loc) {
   p.eval_(loc);
   if (!p.requires_grad()) p.requires_grad_(true, loc);
   if (!p.is_leaf())
-    fail(ErrorKind::Autograd, op, "a result with history cannot be a parameter: " + describe(t), loc, "give t.detach()");
+    fail(ErrorKind::Autograd, op, "a result with history cannot be a parameter: " + describe(t), loc,
+         "give t.detach()");
   return p;
 }
 
 }  // namespace
 
-Tensor Module::register_parameter(std::string name, const Tensor& t, SourceLoc where) {
+Parameter Module::register_parameter(std::string name, const Tensor& t, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   state_->check_name(name, "register_parameter", loc);
   Tensor p = as_parameter(t, "register_parameter", loc);
-  state_->tensors.push_back({std::move(name), p, true});
+  state_->tensors.push_back({std::move(name), p, true, true});
   name_parameters();
   return p;
 }
 
-Tensor Module::register_buffer(std::string name, const Tensor& t, SourceLoc where) {
+Parameter Module::register_buffer(std::string name, const Tensor& t, bool persistent, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   state_->check_name(name, "register_buffer", loc);
   t.eval_(loc);
-  state_->tensors.push_back({std::move(name), t, false});
+  state_->tensors.push_back({std::move(name), t, false, persistent});
   return t;
 }
 
@@ -146,6 +199,18 @@ NamedTensors Module::named_buffers() const { return state_->named(false); }
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> all;
   for (auto& [path, tensor] : state_->named(true)) all.push_back(std::move(tensor));
+  return all;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<Module>>> Module::named_modules() const {
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> all{{"", std::make_shared<Module>(*this)}};
+  const std::function<void(State&, const std::string&)> walk = [&](State& s, const std::string& prefix) {
+    for (State::Part& p : s.parts) {
+      all.emplace_back(prefix + p.name, p.module);
+      walk(*p.module->state_, prefix + p.name + ".");
+    }
+  };
+  walk(*state_, "");
   return all;
 }
 
@@ -170,70 +235,39 @@ void Module::set_parameter(std::string_view path, const Tensor& t, SourceLoc whe
 }
 
 const Tensor& Module::own(size_t index) const { return state_->tensors[index].tensor; }
+size_t Module::own_count() const { return state_->tensors.size(); }
 
-// ---- All tensors at once
-
-namespace {
-
-// The cell's value replaced by `value`, a computed tensor of another device or type; the leaf stays the same leaf.
-void replace_value(const Tensor& t, const Tensor& value) {
-  Cell* cell = t.cell();
-  NodeRef n = value.cell()->node;
-  if (n == cell->node) return;
-  std::string name = t.name();
-  if (cell->meta) {
-    n->leaf = cell->meta;
-    n->requires_grad = cell->meta->requires_grad;
+std::string Module::path() const {
+  std::string path;
+  std::shared_ptr<State> s = state_;
+  while (std::shared_ptr<State> parent = s->parent.lock()) {
+    for (const State::Part& p : parent->parts)
+      if (p.module->state_ == s) {
+        path = path.empty() ? p.name : p.name + "." + path;
+        break;
+      }
+    s = std::move(parent);
   }
-  cell->rebind(std::move(n));
-  if (!name.empty()) Tensor(t).set_name(std::move(name));
+  return path;
 }
 
-// Converts every tensor by `convert`; everything is computed before the first one changes.
-template <class F>
-void convert_all(const NamedTensors& tensors, F&& convert, const SourceLoc& loc) {
-  LocScope scope(loc);
-  NoGrad guard;
-  std::vector<std::pair<Tensor, Tensor>> changes, gradients;
-  std::vector<Tensor> values;
-  for (const auto& [path, t] : tensors) {
-    Tensor value = convert(t.detach());
-    changes.emplace_back(t, value);
-    values.push_back(std::move(value));
-    Tensor g = t.cell()->meta ? t.grad() : Tensor();
-    if (!g.defined()) continue;
-    gradients.emplace_back(t, convert(g.detach()));
-    values.push_back(gradients.back().second);
-  }
-  ingot::eval(values, loc);
-  for (const auto& [t, value] : changes) replace_value(t, value);
-  for (const auto& [t, value] : gradients) t.set_grad(value);
+std::string class_name(const Module& m) {
+  const char* mangled = typeid(m).name();
+  int status = 0;
+  char* plain = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  std::string name = status == 0 ? plain : mangled;
+  std::free(plain);
+  name = name.substr(0, name.find('<'));
+  const size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
 }
 
-}  // namespace
+std::string Module::description() const { return class_name(*this); }
 
-Module& Module::to(const Device& device, SourceLoc where) {
-  SourceLoc loc = user_loc(where);
-  NamedTensors all = named_parameters(), buffers = named_buffers();
-  all.insert(all.end(), buffers.begin(), buffers.end());
-  std::erase_if(all, [&](const auto& t) { return t.second.device() == device; });
-  convert_all(all, [&](const Tensor& t) { return t.to(device); }, loc);
-  return *this;
-}
-
-Module& Module::to(DType dtype, SourceLoc where) {
-  SourceLoc loc = user_loc(where);
-  if (!is_float(dtype))
-    fail(ErrorKind::DType, "to", "parameters cannot be " + std::string(name_of(dtype)), loc, "give a floating type");
-  NamedTensors all = named_parameters(), buffers = named_buffers();
-  all.insert(all.end(), buffers.begin(), buffers.end());
-  std::erase_if(all, [&](const auto& t) { return t.second.dtype() == dtype || !is_float(t.second.dtype()); });
-  convert_all(all, [&](const Tensor& t) { return t.to(dtype); }, loc);
-  return *this;
-}
+// ---- Modes
 
 Module& Module::train(bool on) {
-  State::each_module(*state_, [&](State& s) { s.training = on; });
+  State::each_state(*state_, "", [&](const std::string&, State& s) { s.training = on; });
   return *this;
 }
 
@@ -245,6 +279,12 @@ void Module::zero_grad() {
 
 Module& Module::requires_grad_(bool on) {
   for (Tensor& p : parameters()) p.requires_grad_(on);
+  return *this;
+}
+
+Module& Module::apply(const std::function<void(Module&)>& fn) {
+  for (State::Part& p : state_->parts) p.module->apply(fn);
+  fn(*this);
   return *this;
 }
 
