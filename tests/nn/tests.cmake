@@ -1,3 +1,4 @@
-#Modules, layers, models, training.
-set(nn ${CMAKE_CURRENT_LIST_DIR}) ingot_test(module SOURCES ${nn} / module_test.cpp LABELS asan)
-    ingot_test(layers SOURCES ${nn} / layers_test.cpp LABELS asan)
+# Modules, layers, models, training.
+set(nn ${CMAKE_CURRENT_LIST_DIR})
+ingot_test(module SOURCES ${nn}/module_test.cpp LABELS asan)
+ingot_test(layers SOURCES ${nn}/layers_test.cpp LABELS asan)
