@@ -13,6 +13,11 @@ endif()
 add_library(ingot_hwy INTERFACE)
 target_include_directories(ingot_hwy SYSTEM INTERFACE ${INGOT_HWY_INCLUDE})
 
+# For libingot_codecs; without them gzip and pictures cannot be read.
+find_package(ZLIB QUIET)
+find_package(PNG QUIET)
+find_package(JPEG QUIET)
+
 if(INGOT_TESTS)
   find_path(INGOT_DOCTEST_INCLUDE doctest/doctest.h)
   if(NOT INGOT_DOCTEST_INCLUDE)

@@ -18,8 +18,9 @@ done
 soname=$(readelf -d "$build/lib/libingot.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 cp -L "$build/lib/libingot.so" "$target/lib/$soname"
 cp "$build/lib/libingot_cuda.so" "$target/lib/"
+[ ! -f "$build/lib/libingot_codecs.so" ] || cp "$build/lib/libingot_codecs.so" "$target/lib/"
 # Libraries of this machine that another may not have, by the names the programs ask for.
-for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy/ {print $3}' | sort -u); do
+for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy|libpng|libjpeg|libz\./ {print $3}' | sort -u); do
   cp -L "$library" "$target/lib/$(basename "$library")"
 done
 strip "$target"/bin/* "$target"/lib/* 2>/dev/null || true

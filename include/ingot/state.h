@@ -1,5 +1,5 @@
-// StateDict: what an object must remember to go on where it was. Everything a Checkpoint saves has state_dict() and
-// load_state_dict(); a class of your own takes part by having them too.
+// StateDict: what an object must remember to go on where it was. Everything a Checkpoint saves has
+// state_dict() and load_state_dict(); a class of your own takes part by having them too.
 #pragma once
 #include <map>
 #include <string>
@@ -23,10 +23,8 @@ struct StateDict {
   void set(const std::string& name, const char* text) { values[name] = text; }
   void set(const std::string& name, double number);
   template <class T>
-    requires std::is_integral_v<T>
-  void set(const std::string& name, T number) {
-    values[name] = std::to_string(number);
-  }
+  requires std::is_integral_v<T>
+  void set(const std::string& name, T number) { values[name] = std::to_string(number); }
 
   auto begin() const { return tensors.begin(); }
   auto end() const { return tensors.end(); }
@@ -41,8 +39,9 @@ struct StateDict {
   const Tensor& tensor(std::string_view name, SourceLoc loc = SourceLoc::current()) const;
 };
 
-/// Writes each value into its target, in one run and without gradients; types and devices are converted. Throws
-/// Error(Shape), naming the tensor, before anything changes when a shape differs.
-void assign_all(const std::vector<std::pair<Tensor, Tensor>>& targets_and_values, SourceLoc loc = SourceLoc::current());
+/// Writes each value into its target, in one run and without gradients; types and devices are converted.
+/// Throws Error(Shape), naming the tensor, before anything changes when a shape differs.
+void assign_all(const std::vector<std::pair<Tensor, Tensor>>& targets_and_values,
+                SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot

@@ -1,0 +1,129 @@
+// Tensors in files: safetensors, NumPy's npy and npz, PyTorch's .pt, and weights loaded into a module by
+// name.
+//
+// Readers map the file, check every length against its size before they allocate anything, and execute
+// nothing. A file that cannot be opened, is damaged or cut short, or is of another format throws Error(Io)
+// naming the file and what is wrong; an element type Ingot does not have throws Error(Unsupported). Writers
+// put the new file in place in one go: a temporary file, fsync, rename.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ingot/tensor.h"
+
+namespace ingot::nn {
+class Module;
+}
+
+namespace ingot::io {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using Metadata = std::map<std::string, std::string>;
+
+// ---- safetensors
+
+/// A safetensors file, open: the header is read, tensors are read when asked for.
+class SafeTensors {
+ public:
+  explicit SafeTensors(const std::string& path, SourceLoc loc = SourceLoc::current());
+  ~SafeTensors();
+  SafeTensors(SafeTensors&&) noexcept;
+  SafeTensors(const SafeTensors&) = delete;
+  SafeTensors& operator=(const SafeTensors&) = delete;
+
+  struct Entry {
+    std::string name;
+    std::string dtype;  ///< as the file says it: "F32", "BF16", ...
+    Dims shape;
+    size_t begin, end;  ///< bytes, from the start of the data
+  };
+  /// In the order of the data.
+  const std::vector<Entry>& entries() const;
+  const Metadata& metadata() const;
+  bool has(std::string_view name) const;
+  /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name that is not
+  /// there.
+  Tensor get(std::string_view name, const Options& options = {}, SourceLoc loc = SourceLoc::current()) const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> s_;
+};
+
+/// All tensors of the file, in the order of their data. On the CPU unless options say otherwise.
+NamedTensors load_safetensors(const std::string& path, const Options& options = {},
+                              SourceLoc loc = SourceLoc::current());
+/// Every type is written. Throws Error(Value) for a name that comes twice or is "__metadata__".
+void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {},
+                      SourceLoc loc = SourceLoc::current());
+
+// ---- NumPy
+
+/// Both byte orders and both memory orders are read. NumPy's uint16 and uint32 are read as int32 and int64.
+Tensor load_npy(const std::string& path, const Options& options = {}, SourceLoc loc = SourceLoc::current());
+/// Throws Error(DType) for bfloat16, which NumPy does not have; so does save_npz.
+void save_npy(const std::string& path, const Tensor& t, SourceLoc loc = SourceLoc::current());
+/// What numpy.savez and savez_compressed write, in the order of the file.
+NamedTensors load_npz(const std::string& path, const Options& options = {},
+                      SourceLoc loc = SourceLoc::current());
+void save_npz(const std::string& path, const NamedTensors& tensors, SourceLoc loc = SourceLoc::current());
+
+// ---- PyTorch
+
+/// The tensors of a file made by torch.save (1.6 and newer): dicts and lists of tensors, nested ones with
+/// their names joined by dots; numbers and texts among them are passed over. The pickle inside is read by a
+/// machine that knows tensors, dicts, lists and plain values and refuses every other class: nothing in the
+/// file is executed.
+NamedTensors load_pt(const std::string& path, const Options& options = {},
+                     SourceLoc loc = SourceLoc::current());
+
+/// A file of any of these formats (told by its content), or the index of a model split over several
+/// safetensors files (model.safetensors.index.json).
+NamedTensors load_tensors(const std::string& path, const Options& options = {},
+                          SourceLoc loc = SourceLoc::current());
+
+// ---- Weights by name
+
+struct LoadWeightsOptions {
+  /// Names in the file -> names in the module, the first rule that fits; "*" stands for any text and is
+  /// carried over in order:
+  /// {{"transformer.h.*.ln_1.*", "blocks.*.norm1.*"}}. A name that no rule fits stays as it is.
+  std::vector<std::pair<std::string, std::string>> mapping{};
+  /// Names in the file (with "*") whose matrices are stored the other way round, as GPT-2's are: turned when
+  /// loaded.
+  std::vector<std::string> transpose{};
+  /// Names in the file (with "*") to pass over.
+  std::vector<std::string> ignore{};
+  /// A missing, unexpected or misshapen name throws Error(Value) listing all of them, and nothing is loaded.
+  /// Otherwise what fits is loaded and the report says the rest.
+  bool strict = true;
+};
+
+struct LoadReport {
+  std::vector<std::string> loaded;      ///< the module's names
+  std::vector<std::string> missing;     ///< in the module, not in the file
+  std::vector<std::string> unexpected;  ///< in the file, not in the module
+  std::vector<std::string> misshapen;   ///< "name: [3, 4] in the file, [4, 3] in the module"
+  bool ok() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+  std::string to_string() const;
+};
+
+/// Loads the parameters and buffers of a module from a file that load_tensors reads; types and devices are
+/// the module's.
+LoadReport load_weights(const nn::Module& module, const std::string& path,
+                        const LoadWeightsOptions& options = {}, SourceLoc loc = SourceLoc::current());
+/// The same from tensors at hand.
+LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors,
+                        const LoadWeightsOptions& options = {}, SourceLoc loc = SourceLoc::current());
+/// Writes the module's parameters and buffers as safetensors.
+void save_weights(const nn::Module& module, const std::string& path, const Metadata& metadata = {},
+                  SourceLoc loc = SourceLoc::current());
+
+}  // namespace ingot::io

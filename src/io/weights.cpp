@@ -1,0 +1,168 @@
+// Weights by name: any format, names mapped, and an account of what did not fit.
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "ingot/io.h"
+#include "ingot/nn.h"
+#include "ingot/ops.h"
+#include "ingot/state.h"
+#include "io/json.h"
+#include "io/npy.h"
+#include "io/pt.h"
+#include "io/safetensors.h"
+#include "io/zip.h"
+
+namespace ingot::io {
+namespace {
+
+// Does `name` fit `pattern`, and which texts do its stars stand for? The shortest fit from the left.
+bool fits(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
+  size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  std::string_view rest = pattern.substr(star + 1);
+  for (size_t n = 0; star + n <= name.size(); ++n) {
+    stars.emplace_back(name.substr(star, n));
+    if (fits(rest, name.substr(star + n), stars)) return true;
+    stars.pop_back();
+  }
+  return false;
+}
+
+bool any_fits(const std::vector<std::string>& patterns, const std::string& name) {
+  std::vector<std::string> stars;
+  for (const std::string& p : patterns)
+    if (stars.clear(); fits(p, name, stars)) return true;
+  return false;
+}
+
+std::string mapped(const LoadWeightsOptions& o, const std::string& name, const SourceLoc& loc) {
+  for (const auto& [from, to] : o.mapping) {
+    std::vector<std::string> stars;
+    if (!fits(from, name, stars)) continue;
+    std::string result;
+    size_t next = 0;
+    for (char c : to) {
+      if (c != '*')
+        result += c;
+      else if (next < stars.size())
+        result += stars[next++];
+      else
+        throw Error(ErrorKind::Value, "load_weights",
+                    "the rule \"" + from + "\" -> \"" + to + "\" has more stars on its right side", loc);
+    }
+    return result;
+  }
+  return name;
+}
+
+NamedTensors tensors_of(const nn::Module& module) {
+  NamedTensors all = module.named_parameters(), buffers = module.named_buffers();
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  return all;
+}
+
+void append(std::string& text, const char* title, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  text += (text.empty() ? "" : "; ") + std::string(title) + ":";
+  for (size_t i = 0; i < names.size(); ++i) text += (i ? ", " : " ") + names[i];
+}
+
+}  // namespace
+
+std::string LoadReport::to_string() const {
+  std::string text;
+  append(text, "missing from the file", missing);
+  append(text, "in the file but not in the module", unexpected);
+  append(text, "of another shape", misshapen);
+  return text.empty() ? std::to_string(loaded.size()) + " tensors loaded" : text;
+}
+
+NamedTensors load_tensors(const std::string& path, const Options& options, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  const char* op = "load_tensors";
+  constexpr std::string_view kIndex = ".index.json";
+  if (path.size() > kIndex.size() && path.compare(path.size() - kIndex.size(), kIndex.size(), kIndex) == 0) {
+    Json index = parse_json(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
+    const Json* map = index.find("weight_map");
+    if (!map || map->kind != Json::Kind::Object) fail_io(op, path, "has no weight_map", loc);
+    std::set<std::string> files;
+    for (const auto& [name, file] : map->object) {
+      if (file.kind != Json::Kind::Text || file.text.find('/') != std::string::npos)
+        fail_io(op, path, "names a file outside its folder", loc);
+      files.insert(file.text);
+    }
+    NamedTensors all;
+    for (const std::string& f : files) {
+      NamedTensors part = load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+  MappedFile file(path, op, loc);
+  Bytes b = file.bytes();
+  if (b.size() >= 4 && std::memcmp(b.data(), "PK\x03\x04", 4) == 0) {
+    ZipReader zip(b, op, path, loc);
+    for (const ZipReader::Member& m : zip.members())
+      if (m.name.size() >= 8 && m.name.compare(m.name.size() - 8, 8, "data.pkl") == 0)
+        return parse_pt(b, options, op, path, loc);
+    return parse_npz(b, options, op, path, loc);
+  }
+  if (b.size() >= 6 && std::memcmp(b.data(), "\x93NUMPY", 6) == 0)
+    return {{"", parse_npy(b, options, op, path, loc)}};
+  SafeTensorsHeader header = parse_safetensors(b, op, path, loc);
+  NamedTensors all;
+  for (const SafeTensors::Entry& e : header.entries)
+    all.emplace_back(e.name, read_entry(b, header, e, options, op, path, loc));
+  return all;
+}
+
+LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, const LoadWeightsOptions& o,
+                        SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  std::unordered_map<std::string, Tensor> wanted;
+  NamedTensors own = tensors_of(module);
+  for (const auto& [name, t] : own) wanted.emplace(name, t);
+  LoadReport report;
+  std::set<std::string> seen;
+  std::vector<std::pair<Tensor, Tensor>> pairs;
+  for (const auto& [name, value] : tensors) {
+    if (any_fits(o.ignore, name)) continue;
+    std::string target = mapped(o, name, loc);
+    auto at = wanted.find(target);
+    if (at == wanted.end() || !seen.insert(target).second) {
+      report.unexpected.push_back(name);
+      continue;
+    }
+    Tensor v = any_fits(o.transpose, name) && value.dim() == 2 ? value.t() : value;
+    if (!(v.shape() == at->second.shape())) {
+      report.misshapen.push_back(target + ": " + ingot::to_string(v.shape()) + " in the file, " +
+                                 ingot::to_string(at->second.shape()) + " in the module");
+      continue;
+    }
+    pairs.emplace_back(at->second, v);
+    report.loaded.push_back(target);
+  }
+  for (const auto& [name, t] : own)
+    if (!seen.count(name)) report.missing.push_back(name);
+  if (o.strict && !report.ok())
+    throw Error(ErrorKind::Value, "load_weights", "the weights do not fit: " + report.to_string(), loc,
+                "give a mapping of names, or strict = false to load what fits");
+  assign_all(pairs, loc);
+  return report;
+}
+
+LoadReport load_weights(const nn::Module& module, const std::string& path, const LoadWeightsOptions& options,
+                        SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  return load_weights(module, load_tensors(path, {}, loc), options, loc);
+}
+
+void save_weights(const nn::Module& module, const std::string& path, const Metadata& metadata,
+                  SourceLoc where) {
+  save_safetensors(path, tensors_of(module), metadata, user_loc(where));
+}
+
+}  // namespace ingot::io
