@@ -3,6 +3,7 @@
 #include "oracle.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -226,6 +227,73 @@ Value matmul(const Node& n, const Value& a, const Value& b) {
   return v;
 }
 
+// Every product that a convolution of x with w adds into y, as positions (y, x, w).
+void each_product(const Node& n, const Dims& x, const Dims& w, const Dims& y,
+                  const std::function<void(int64_t, int64_t, int64_t)>& fn) {
+  const Dims &d0 = n.ext->d0, &d1 = n.ext->d1;
+  const int r = x.size() - 2;
+  const int64_t per_group = w[0] / n.imm_i;
+  each_index(y, [&](int64_t ky, const Dims& at) {
+    each_index(w, [&](int64_t kw, const Dims& k) {
+      if (k[0] != at[1]) return;
+      Dims from = at;
+      from[1] = at[1] / per_group * w[1] + k[1];
+      for (int d = 0; d < r; ++d) {
+        from[2 + d] = at[2 + d] * d0[d] + k[2 + d] * d0[r + d] - d1[d];
+        if (from[2 + d] < 0 || from[2 + d] >= x[2 + d]) return;
+      }
+      fn(ky, position(from, x), kw);
+    });
+  });
+}
+
+Value conv(const Node& n, const Value& a, const Value& b) {
+  Value v(n.dtype, n.shape);
+  const bool fl = is_float(n.dtype);
+  auto add = [&](int64_t o, int64_t p, int64_t q) { fl ? void(v.f[o] += a.f[p] * b.f[q]) : void(v.i[o] += a.i[p] * b.i[q]); };
+  if (n.op == Op::Conv)
+    each_product(n, a.shape, b.shape, n.shape, [&](int64_t y, int64_t x, int64_t w) { add(y, x, w); });
+  else if (n.op == Op::ConvGradInput)
+    each_product(n, n.shape, b.shape, a.shape, [&](int64_t y, int64_t x, int64_t w) { add(x, y, w); });
+  else
+    each_product(n, a.shape, n.shape, b.shape, [&](int64_t y, int64_t x, int64_t w) { add(w, x, y); });
+  return v;
+}
+
+Value window(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  const int r = n.ext->d0.size(), lead = a.shape.size() - r;
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    Dims from(at.begin(), a.shape.size());
+    for (int d = 0; d < r; ++d) from[lead + d] = at[lead + d] * n.ext->d0[d] + at[lead + r + d] * n.ext->d1[d];
+    copy_element(v, k, a, position(from, a.shape));
+  });
+  return v;
+}
+
+Value fold(const Node& n, const Value& a, const Value* place) {
+  Value v(n.dtype, n.shape);
+  const Dims &step = n.ext->d0, &kernel = n.ext->d1;
+  const int r = kernel.size(), lead = n.shape.size() - r;
+  each_index(a.shape, [&](int64_t k, const Dims& at) {
+    Dims in_window = Dims::filled(r, 0);
+    if (!place) {
+      for (int d = 0; d < r; ++d) in_window[d] = at[lead + r + d];
+    } else {
+      int64_t rest = place->i[k];
+      for (int d = r - 1; d >= 0; --d) {
+        in_window[d] = rest % kernel[d];
+        rest /= kernel[d];
+      }
+    }
+    Dims to(at.begin(), n.shape.size());
+    for (int d = 0; d < r; ++d) to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d];
+    int64_t j = position(to, n.shape);
+    is_float(n.dtype) ? void(v.f[j] += a.f[k]) : void(v.i[j] += a.i[k]);
+  });
+  return v;
+}
+
 Value read_node(const Node& n) {
   std::vector<char> host(n.bytes());
   Backend* backend = backend_for(n.device.type());
@@ -259,6 +327,11 @@ Value Oracle::compute(const Node& n) {
     case Op::Gather: return gather(n, in(0), in(1));
     case Op::ScatterAdd: return scatter_add(n, in(0), in(1));
     case Op::Matmul: return matmul(n, in(0), in(1));
+    case Op::Conv:
+    case Op::ConvGradInput:
+    case Op::ConvGradWeight: return conv(n, in(0), in(1));
+    case Op::Window: return window(n, in(0));
+    case Op::Fold: return fold(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
     default: break;
   }
   if (is_reduce(n.op)) return reduce(n, in(0));

@@ -6,6 +6,7 @@
 #include "ingot/distributed.h"
 #include "ingot/io.h"
 #include "ingot/models.h"
+#include "ingot/neural.h"
 #include "ingot/nn.h"
 #include "ingot/ops.h"
 #include "ingot/optim.h"

@@ -6,6 +6,9 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gradcheck.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hooks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/leaves.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/norm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pool.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_elementwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_reduce.cpp)

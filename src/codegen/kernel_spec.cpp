@@ -142,13 +142,20 @@ std::string to_string(const KernelSpec& k) {
   return s;
 }
 
+const char* name_of(LibOp op) {
+  static const char* const names[] = {"matmul",          "scatter_add",      "attention", "attention_grad", "conv",
+                                      "conv_grad_input", "conv_grad_weight", "fold",      "copy"};
+  static_assert(sizeof names / sizeof *names == static_cast<size_t>(LibOp::Copy) + 1, "one name for each");
+  return names[static_cast<int>(op)];
+}
+
 std::string to_string(const LibrarySpec& l) {
-  static const char* const names[] = {"matmul", "scatter_add", "copy"};
   static const char* const ends[] = {"", " relu", " gelu_tanh", " gelu_erf"};
-  std::string s = std::string("library ") + names[static_cast<int>(l.op)];
+  std::string s = std::string("library ") + name_of(l.op);
   for (const OperandSpec& o : l.operands)
     s += " " + std::string(name_of(o.dtype)) + to_string(o.shape) + "/" + to_string(o.stride) +
          (o.offset ? "+" + std::to_string(o.offset) : "");
+  if (!l.d0.empty()) s += " " + to_string(l.d0) + " " + to_string(l.d1);
   if (l.bias) s += " bias";
   s += ends[static_cast<int>(l.epilogue)];
   if (l.accumulate) s += " accumulate";

@@ -118,6 +118,10 @@ enum class LibOp : uint8_t {
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
   Attention,      // operands: o, q, k, v, or with attr[1]: o, lse, q, k, v. attr[0]: causal; scale
   AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse
+  Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
+  ConvGradInput,   // operands: gx, gy, w, (bias [C])
+  ConvGradWeight,  // operands: gw, x, gy
+  Fold,            // operands: out, value, (position); d0: strides, dilations; d1: window
   Copy,        // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf };
@@ -129,9 +133,11 @@ struct LibrarySpec {
   bool accumulate = false;  // out += instead of out =
   Epilogue epilogue = Epilogue::None;
   int64_t attr[4] = {0, 0, 0, 0};
+  Dims d0, d1;  // Conv and its gradients, Fold
   double scale = 1;  // Attention
   int32_t site = -1;
 };
+const char* name_of(LibOp op);
 std::string to_string(const LibrarySpec& l);
 
 }  // namespace ingot

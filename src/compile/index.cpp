@@ -178,6 +178,20 @@ Fitting through(const Graph& g, int v, const Space& s, Index& idx, std::vector<L
       }
       return {};
     }
+    case Op::Window: {
+      const Ext& e = g.ext[val.ext];
+      const int n = e.d0.size(), lead = from.size() - n;
+      Index res(from.size());
+      for (int d = 0; d < lead; ++d) res[d] = idx[d];
+      for (int d = 0; d < n; ++d) {
+        const Lin &o = idx[lead + d], &k = idx[lead + n + d];
+        Lin& at = res[lead + d];
+        at.off = o.off * e.d0[d] + k.off * e.d1[d];
+        for (int c = 0; c <= kMaxAxes; ++c) at.c[c] = o.c[c] * e.d0[d] + k.c[c] * e.d1[d];
+      }
+      idx = std::move(res);
+      return {};
+    }
     case Op::Pad: {
       const Ext& e = g.ext[val.ext];
       for (int d = 0; d < from.size(); ++d) {

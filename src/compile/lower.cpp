@@ -511,10 +511,18 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
          : val.op == Op::ScatterAdd    ? LibOp::ScatterAdd
          : val.op == Op::Attention     ? LibOp::Attention
          : val.op == Op::AttentionGrad ? LibOp::AttentionGrad
+         : val.op == Op::Conv          ? LibOp::Conv
+         : val.op == Op::ConvGradInput ? LibOp::ConvGradInput
+         : val.op == Op::ConvGradWeight ? LibOp::ConvGradWeight
+         : val.op == Op::Fold          ? LibOp::Fold
                                        : LibOp::Copy;
   l.bias = val.bias;
   l.attr[0] = val.imm_i;
   l.scale = val.imm_f;
+  if (val.ext >= 0) {
+    l.d0 = g.ext[val.ext].d0;
+    l.d1 = g.ext[val.ext].d1;
+  }
   l.operands.push_back({val.dtype, val.shape, val.stride, 0});
   buffer_vals = {v};
   for (int s : sides) {

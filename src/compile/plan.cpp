@@ -357,8 +357,7 @@ void Planner::describe(Step& s) const {
     }
     return;
   }
-  const char* names[] = {"matmul", "scatter_add", "attention", "attention_grad", "copy"};
-  s.label = s.kind == Step::Copy ? "copy" : names[static_cast<int>(s.library.op)];
+  s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
   for (size_t b = 0; b < s.vals.size(); ++b)
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
@@ -366,6 +365,12 @@ void Planner::describe(Step& s) const {
   const Dims& first = s.library.operands[0].shape;
   if (s.library.op == LibOp::Matmul)
     s.flops = 2.0 * static_cast<double>(first.numel()) * static_cast<double>(s.library.operands[1].shape.back());
+  if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput || s.library.op == LibOp::ConvGradWeight) {
+    // Each product of an element of y's size with a weight of one output channel.
+    const Dims& y = s.library.operands[s.library.op == LibOp::Conv ? 0 : s.library.op == LibOp::ConvGradInput ? 1 : 2].shape;
+    const Dims& w = s.library.operands[s.library.op == LibOp::ConvGradWeight ? 0 : 2].shape;
+    s.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel()) / static_cast<double>(std::max<int64_t>(1, w[0]));
+  }
   if (s.library.op == LibOp::Attention || s.library.op == LibOp::AttentionGrad) {
     const Dims& k = s.library.operands[s.library.written + 1].shape;
     double products = s.library.op == LibOp::Attention ? 4 : 10;

@@ -115,6 +115,7 @@ class Tracer {
         put(slot);
         put(relative);
       } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd ||
+                 n->op == Op::Conv || n->op == Op::ConvGradInput || n->op == Op::ConvGradWeight ||
                  n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick) {
         uint64_t bits;
         std::memcpy(&bits, &n->imm_f, sizeof bits);
@@ -207,7 +208,10 @@ void replace_empty(Graph& g, Val& v) {
     v.copied = v.output;
     return;
   }
-  if ((!is_reduce(v.op) && v.op != Op::Matmul) || g.vals[v.in[0]].numel() != 0) return;
+  // A convolution over no channels, or a weight's gradient over no samples.
+  bool conv = v.op == Op::Conv || v.op == Op::ConvGradInput || v.op == Op::ConvGradWeight;
+  bool sums = is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::Fold || conv;
+  if (!sums || (g.vals[v.in[0]].numel() != 0 && !(conv && g.vals[v.in[1]].numel() == 0))) return;
   Val c;
   c.op = Op::Const;
   c.dtype = v.dtype;

@@ -2,6 +2,7 @@
 // made. Front-end functions check what needs the user's own words (dims, options); what is said here names operands.
 #include <cstdlib>
 
+#include "graph/infer_conv.h"
 #include "graph/node.h"
 
 namespace ingot {
@@ -351,6 +352,11 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
     case Op::Gather: return gather(in, a, loc);
     case Op::ScatterAdd: return scatter_add(in, a, loc);
     case Op::Matmul: return matmul(in, loc);
+    case Op::Window: return infer_window(x, a, loc);
+    case Op::Fold: return infer_fold(in, a, loc);
+    case Op::Conv:
+    case Op::ConvGradInput:
+    case Op::ConvGradWeight: return infer_conv(op, in, a, loc);
     case Op::Attention: return attention(in, loc);
     case Op::AttentionGrad: return {x.dtype, x.shape, x.device};
     case Op::Pick: return picked(x, a, loc);

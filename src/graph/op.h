@@ -19,6 +19,8 @@ enum class Op : uint8_t {
   Permute,  // ext0[i]: which input axis becomes axis i
   Expand,   // same rank, axes of size 1 repeated
   Slice,    // ext0: start, ext1: step (may be negative); out[i] = in[start + i*step]
+  Window,   // overlapping windows of the last n dims: [.., L..] -> [.., O.., K..]; out[.., o.., k..] = in[.., o*stride +
+            // k*dilation]; ext0: the n strides, ext1: the n dilations
   Pad,      // ext0: elements added in front (sizes say how many behind); imm_f fills
   // Elementwise beside the table
   Cast,
@@ -47,6 +49,13 @@ enum class Op : uint8_t {
                   // log-sum-exp, float32 [B, H, T]. Recorded only where a backend has it
   AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp: gradient of q; Pick 1 and 2: of k and v
   Pick,           // result number imm_i of an op that has several (0 is the op's own value)
+  // Convolution over the last n dims: x [N, C, S..], w [O, C / groups, K..], y [N, O, S'..]. ext0: the n strides, then the
+  // n dilations; ext1: zeros in front of each dim, then behind; imm_i: groups
+  Conv,            // x, w: y
+  ConvGradInput,   // y's gradient, w: x's gradient (this node's shape): the transposed convolution
+  ConvGradWeight,  // x, y's gradient: w's gradient (this node's shape)
+  Fold,    // Window backwards: value [.., O.., K..] added up into this node's shape [.., L..]. Or value [.., O..] and an
+           // integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations; ext1: K
   Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
   // Elementwise table
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) E,

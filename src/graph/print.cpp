@@ -18,6 +18,7 @@ const OpInfo& info(Op op) {
       {"permute", 1, TypeRule::Same, false},
       {"expand", 1, TypeRule::Same, false},
       {"slice", 1, TypeRule::Same, false},
+      {"window", 1, TypeRule::Same, false},
       {"pad", 1, TypeRule::Same, false},
       {"cast", 1, TypeRule::Same, true},
       {"where", 3, TypeRule::Same, true},
@@ -38,6 +39,10 @@ const OpInfo& info(Op op) {
       {"attention", 3, TypeRule::Same, false},
       {"attention_grad", 6, TypeRule::Same, false},
       {"pick", 1, TypeRule::Same, false},
+      {"conv", 2, TypeRule::Same, false},
+      {"conv_grad_input", 2, TypeRule::Same, false},
+      {"conv_grad_weight", 2, TypeRule::Same, false},
+      {"fold", 255, TypeRule::Same, false},
       {"matmul", 2, TypeRule::Same, false},
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) {#name, arity, TypeRule::rule, true},
 #include "graph/elementwise.def"
@@ -71,6 +76,14 @@ std::string attributes(const Node& n) {
       break;
     case Op::Pad:
       if (n.ext) s = "front=" + to_string(n.ext->d0) + " value=" + std::to_string(n.imm_f);
+      break;
+    case Op::Window:
+    case Op::Fold:
+    case Op::Conv:
+    case Op::ConvGradInput:
+    case Op::ConvGradWeight:
+      if (n.ext) s = to_string(n.ext->d0) + " " + to_string(n.ext->d1);
+      if (n.imm_i > 1) s += " groups=" + std::to_string(n.imm_i);
       break;
     case Op::Gather:
     case Op::ScatterAdd: s = "dim=" + std::to_string(n.imm_i); break;

@@ -52,6 +52,10 @@ class CpuBackend final : public Backend {
       case LibOp::Matmul: return cpu::prepare_matmul(spec);
       case LibOp::ScatterAdd: return cpu::prepare_scatter_add(spec);
       case LibOp::Copy: return cpu::prepare_copy(spec);
+      case LibOp::Conv:
+      case LibOp::ConvGradInput:
+      case LibOp::ConvGradWeight: return cpu::prepare_conv(spec);
+      case LibOp::Fold: return cpu::prepare_fold(spec);
       case LibOp::Attention:
       case LibOp::AttentionGrad: break;
     }

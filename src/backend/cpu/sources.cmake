@@ -1,10 +1,12 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit_store.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exec.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exec_memory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/fold.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp

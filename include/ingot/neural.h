@@ -1,0 +1,121 @@
+// Convolutions, pooling and batch normalisation as functions. Names, argument order and defaults are
+// PyTorch's; nn.h has the layers. Inputs are [N, C, ...] or, without a batch, [C, ...], with 1, 2 or 3
+// further dims by the function's name.
+//
+// What is checked everywhere, when the call is made: ranks, channels and windows that do not fit throw
+// Error(Shape); a stride, dilation or group count that cannot be Error(Value); types and devices as in ops.h.
+#pragma once
+#include <string_view>
+
+#include "ingot/ops.h"
+
+namespace ingot {
+
+/// One number for every dim, or one for each: 3, {3, 5}.
+class PerDim {
+ public:
+  PerDim() = default;  ///< not given
+  template <class T>
+  requires std::is_integral_v<T> PerDim(T v)
+      : v_{static_cast<int64_t>(v)} {}  // NOLINT(google-explicit-constructor)
+  PerDim(std::initializer_list<int64_t> v) : v_(v) {}
+  PerDim(const Dims& v) : v_(v) {}  // NOLINT(google-explicit-constructor)
+  bool given() const { return !v_.empty(); }
+  const Dims& values() const { return v_; }
+
+ private:
+  Dims v_;
+};
+
+/// Zeros added on both sides of every dim: a number, one for each dim, "valid" (none) or "same" (the result
+/// has the input's size; an odd number of zeros puts one more behind).
+class ConvPadding : public PerDim {
+ public:
+  using PerDim::PerDim;
+  ConvPadding(const PerDim& v) : PerDim(v) {}          // NOLINT(google-explicit-constructor)
+  ConvPadding(const char* word) : word_(word) {}       // NOLINT(google-explicit-constructor)
+  ConvPadding(std::string_view word) : word_(word) {}  // NOLINT(google-explicit-constructor)
+  const std::string& word() const { return word_; }
+
+ private:
+  std::string word_;
+};
+
+// ---- Convolution. weight [out, in / groups, window...]; bias [out] or undefined. Under amp::Autocast
+// operands are cast as those of matmul. "same" wants stride 1: another throws Error(Value).
+
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, const PerDim& stride = 1,
+              const ConvPadding& padding = 0, const PerDim& dilation = 1, int64_t groups = 1, INGOT_LOC);
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, const PerDim& stride = 1,
+              const ConvPadding& padding = 0, const PerDim& dilation = 1, int64_t groups = 1, INGOT_LOC);
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {}, const PerDim& stride = 1,
+              const ConvPadding& padding = 0, const PerDim& dilation = 1, int64_t groups = 1, INGOT_LOC);
+/// The gradient of a convolution with respect to its input, as a function: weight [in, out / groups,
+/// window...]. The result's size is (size - 1) * stride - 2 * padding + dilation * (window - 1) +
+/// output_padding + 1; output_padding must be smaller than stride or dilation, or Error(Value).
+Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                        const PerDim& stride = 1, const PerDim& padding = 0, const PerDim& output_padding = 0,
+                        int64_t groups = 1, const PerDim& dilation = 1, INGOT_LOC);
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                        const PerDim& stride = 1, const PerDim& padding = 0, const PerDim& output_padding = 0,
+                        int64_t groups = 1, const PerDim& dilation = 1, INGOT_LOC);
+Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
+                        const PerDim& stride = 1, const PerDim& padding = 0, const PerDim& output_padding = 0,
+                        int64_t groups = 1, const PerDim& dilation = 1, INGOT_LOC);
+
+// ---- Pooling. stride is kernel_size when not given. padding may be at most half of kernel_size. ceil_mode
+// counts a last window that begins inside but ends outside. Integers work in max pooling, floating types
+// everywhere.
+
+Tensor max_pool1d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+Tensor max_pool2d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+Tensor max_pool3d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+/// With the int64 place of each largest element (the first of equals) in the flattened dims of its channel.
+ValuesIndices max_pool1d_with_indices(const Tensor& input, const PerDim& kernel_size,
+                                      const PerDim& stride = {}, const PerDim& padding = 0,
+                                      const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+ValuesIndices max_pool2d_with_indices(const Tensor& input, const PerDim& kernel_size,
+                                      const PerDim& stride = {}, const PerDim& padding = 0,
+                                      const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+ValuesIndices max_pool3d_with_indices(const Tensor& input, const PerDim& kernel_size,
+                                      const PerDim& stride = {}, const PerDim& padding = 0,
+                                      const PerDim& dilation = 1, bool ceil_mode = false, INGOT_LOC);
+/// divisor_override divides by that number instead of the window's elements; 0 throws Error(Value).
+Tensor avg_pool1d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, bool ceil_mode = false, bool count_include_pad = true,
+                  INGOT_LOC);
+Tensor avg_pool2d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, bool ceil_mode = false, bool count_include_pad = true,
+                  std::optional<int64_t> divisor_override = {}, INGOT_LOC);
+Tensor avg_pool3d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
+                  const PerDim& padding = 0, bool ceil_mode = false, bool count_include_pad = true,
+                  std::optional<int64_t> divisor_override = {}, INGOT_LOC);
+/// (sum of x^p over the window)^(1/p); the largest for p = infinity.
+Tensor lp_pool1d(const Tensor& input, double norm_type, const PerDim& kernel_size, const PerDim& stride = {},
+                 bool ceil_mode = false, INGOT_LOC);
+Tensor lp_pool2d(const Tensor& input, double norm_type, const PerDim& kernel_size, const PerDim& stride = {},
+                 bool ceil_mode = false, INGOT_LOC);
+Tensor lp_pool3d(const Tensor& input, double norm_type, const PerDim& kernel_size, const PerDim& stride = {},
+                 bool ceil_mode = false, INGOT_LOC);
+/// Windows that cut each dim into output_size parts, as equal as they can be; -1 keeps a dim's size.
+Tensor adaptive_avg_pool1d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+Tensor adaptive_avg_pool2d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+Tensor adaptive_avg_pool3d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+Tensor adaptive_max_pool1d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+Tensor adaptive_max_pool2d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+Tensor adaptive_max_pool3d(const Tensor& input, const PerDim& output_size, INGOT_LOC);
+
+// ---- Normalisation. 16-bit floats compute in float32.
+
+/// Over all dims but dim 1: (x - mean) / sqrt(var + eps) * weight + bias. Training (or without running
+/// statistics) takes the batch's mean and variance and, where running statistics are given, moves them by
+/// momentum in place (variance with n - 1); otherwise the running ones are used. Statistics, weight and bias
+/// are [C]. Throws Error(Value) when training on one value per channel.
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
+                  double momentum = 0.1, double eps = 1e-5, INGOT_LOC);
+
+}  // namespace ingot

@@ -1,0 +1,75 @@
+#include "ops/windows.h"
+
+#include "graph/infer_conv.h"
+
+namespace ingot {
+
+Dims per_dim(const PerDim& v, int n, int64_t least, const char* what, const char* op, const SourceLoc& loc) {
+  const Dims& given = v.values();
+  if (given.size() != 1 && given.size() != n)
+    fail(ErrorKind::Value, op,
+         std::string(what) + " " + to_string(given) + " is neither one number nor one for each of the " +
+             std::to_string(n) + " dims",
+         loc, "give " + std::to_string(n) + (n == 1 ? " number" : " numbers"));
+  Dims r = given.size() == n ? given : Dims::filled(n, given[0]);
+  for (int64_t x : r)
+    if (x < least || x > (int64_t{1} << 40))
+      fail(ErrorKind::Value, op,
+           std::string(what) + " " + to_string(given) + " must be at least " + std::to_string(least), loc);
+  return r;
+}
+
+int64_t Windows::count(int d, int64_t size) const {
+  return window_count(size, kernel[d], stride[d], dilation[d], front[d], behind[d]);
+}
+
+Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double fill, const SourceLoc& loc) {
+  Node* n = node_of(x, "pad", loc);
+  Attrs a;
+  a.shape = n->shape;
+  a.d0 = Dims::filled(n->rank(), 0);
+  const int lead = n->rank() - front.size();
+  for (int d = 0; d < front.size(); ++d) {
+    a.shape[lead + d] += front[d] + behind[d];
+    a.d0[lead + d] = front[d];
+  }
+  a.f = fill;
+  return a.shape == n->shape ? x : tensor_of(record(Op::Pad, {n}, a, loc));
+}
+
+Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
+  Node* n = node_of(x, "window", loc);
+  const int lead = n->rank() - w.n();
+  Attrs a;
+  a.d0 = w.stride;
+  a.d1 = w.dilation;
+  a.shape = Dims(n->shape.begin(), lead);
+  for (int d = 0; d < w.n(); ++d) a.shape.push_back(w.count(d, n->shape[lead + d]));
+  for (int64_t k : w.kernel) a.shape.push_back(k);
+  Tensor padded = pad_last(x, w.front, w.behind, w.fill, loc);
+  return tensor_of(record(Op::Window, {node_of(padded, "window", loc)}, a, loc));
+}
+
+Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& w, const Dims& shape,
+                    const SourceLoc& loc) {
+  const int lead = shape.size() - w.n();
+  Attrs a;
+  a.d0 = w.stride;
+  for (int64_t d : w.dilation) a.d0.push_back(d);
+  a.d1 = w.kernel;
+  a.shape = shape;
+  Attrs cut;
+  cut.d0 = cut.d1 = Dims::filled(shape.size(), 0);
+  cut.shape = shape;
+  for (int d = 0; d < shape.size(); ++d) cut.d1[d] = 1;
+  for (int d = 0; d < w.n(); ++d) {
+    a.shape[lead + d] += w.front[d] + w.behind[d];
+    cut.d0[lead + d] = w.front[d];
+  }
+  Node* v = node_of(value, "fold", loc);
+  NodeRef r = position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, a, loc)
+                                 : record(Op::Fold, {v}, a, loc);
+  return tensor_of(r->shape == shape ? r : record(Op::Slice, {r.get()}, cut, loc));
+}
+
+}  // namespace ingot

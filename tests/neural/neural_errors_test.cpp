@@ -1,0 +1,77 @@
+// Planted mistakes in calls of neural.h: kind, words, the line of the mistake and the fix.
+#include <doctest/doctest.h>
+#include <ingot/ingot.h>
+
+#include <string>
+
+using namespace ingot;
+
+namespace {
+
+template <class F>
+void expect(ErrorKind kind, const std::string& words, int line, F mistake) {
+  INFO(words);
+  try {
+    mistake();
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    CHECK(e.kind() == kind);
+    CHECK_MESSAGE(what.find(words) != std::string::npos, what);
+    CHECK_MESSAGE(what.find("neural_errors_test.cpp:" + std::to_string(line)) != std::string::npos, what);
+  }
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
+#define MISTAKE(kind, words, ...) expect(ErrorKind::kind, words, __LINE__, [&] { (void)(__VA_ARGS__); })
+
+TEST_CASE("convolutions say what is wrong") {
+  Tensor x = zeros({2, 4, 5, 5}), w = zeros({6, 4, 3, 3});
+  MISTAKE(Shape, "[conv2d] wants [batch, channels, height, width] or the same without batch, not float32[5, 5]", conv2d(zeros({5, 5}), w));
+  MISTAKE(Shape, "the weight must be [out, in / groups, height, width]", conv2d(x, zeros({6, 4, 3})));
+  MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group wants 3", conv2d(x, zeros({6, 3, 3, 3})));
+  MISTAKE(Shape, "a first size that groups divides", conv2d(x, zeros({5, 2, 3, 3}), {}, 1, 0, 1, 2));
+  MISTAKE(Shape, "the bias must be [6]", conv2d(x, w, zeros({4})));
+  MISTAKE(Shape, "does not fit into", conv2d(x, zeros({6, 4, 7, 7})));
+  MISTAKE(Shape, "is empty", conv2d(x, zeros({6, 4, 0, 3})));
+  MISTAKE(Value, "stride [0] must be at least 1", conv2d(x, w, {}, 0));
+  MISTAKE(Value, "dilation [0] must be at least 1", conv2d(x, w, {}, 1, 0, 0));
+  MISTAKE(Value, "padding [-1] must be at least 0", conv2d(x, w, {}, 1, -1));
+  MISTAKE(Value, "neither one number nor one for each of the 2 dims", conv2d(x, w, {}, {1, 1, 1}));
+  MISTAKE(Value, "groups is 0", conv2d(x, w, {}, 1, 0, 1, 0));
+  MISTAKE(Value, "\"same\" wants stride 1", conv2d(x, w, {}, 2, "same"));
+  MISTAKE(Value, "padding is \"full\"", conv2d(x, w, {}, 1, "full"));
+  MISTAKE(DType, "operands differ in type", conv2d(x, w.to(float64)));
+  MISTAKE(DType, "not defined for bool", conv2d(x.to(bool_), w.to(bool_)));
+  MISTAKE(Device, "different devices", conv2d(x, w.to("cpu:1")));
+  MISTAKE(State, "undefined", conv2d(x, Tensor()));
+  MISTAKE(Value, "output_padding [2, 2] must be smaller than stride or dilation", conv_transpose2d(x, zeros({4, 2, 3, 3}), {}, 2, 0, 2));
+  MISTAKE(Shape, "would have size", conv_transpose2d(x, zeros({4, 2, 3, 3}), {}, 1, 4));
+  MISTAKE(Shape, "[in, out / groups, ", conv_transpose2d(x, zeros({4, 2, 3})));
+}
+
+TEST_CASE("poolings say what is wrong") {
+  Tensor x = zeros({2, 4, 5, 5});
+  MISTAKE(Shape, "[max_pool2d] wants [batch, channels and 2 dims]", max_pool2d(zeros({5, 5}), 2));
+  MISTAKE(Shape, "do not fit into", max_pool2d(x, 7));
+  MISTAKE(Value, "more than half of kernel_size", max_pool2d(x, 3, 1, 2));
+  MISTAKE(Value, "kernel_size [0] must be at least 1", max_pool2d(x, 0));
+  MISTAKE(DType, "needs numbers", max_pool2d(x > 0, 2));
+  MISTAKE(DType, "needs a floating type", avg_pool2d(x.to(int64), 2));
+  MISTAKE(Value, "divisor_override is 0", avg_pool2d(x, 2, 2, 0, false, true, 0));
+  MISTAKE(Value, "norm_type is 0", lp_pool2d(x, 0, 2));
+  MISTAKE(Value, "must be at least 1", adaptive_avg_pool2d(x, 0));
+  MISTAKE(Shape, "no elements", adaptive_avg_pool2d(zeros({2, 4, 0, 5}), 1));
+}
+
+TEST_CASE("batch_norm says what is wrong") {
+  Tensor x = zeros({2, 4, 5, 5}), four = ones({4}), five = ones({5});
+  MISTAKE(Shape, "[batch_norm] wants [batch, channels, ...]", batch_norm(four, four, four));
+  MISTAKE(Shape, "running_mean must be [4]", batch_norm(x, five, five));
+  MISTAKE(Shape, "weight must be [4]", batch_norm(x, four, four, five));
+  MISTAKE(Value, "takes running_mean and running_var together", batch_norm(x, four, {}));
+  MISTAKE(Value, "one value per channel", batch_norm(zeros({1, 4}), {}, {}, {}, {}, true));
+  MISTAKE(DType, "needs a floating type", batch_norm(x.to(int64), four, four));
+}
