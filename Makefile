@@ -10,7 +10,7 @@ CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy
 # TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help setup configure build demo test test-all sanitize debug-test format tidy bench gpu-bundle install clean
+.PHONY: help setup configure build demo python test test-all sanitize debug-test format tidy bench gpu-bundle install clean
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -32,10 +32,17 @@ demo: configure ## train a small network on spirals and draw what it learned (ou
 	@mkdir -p out
 	@build/release/bin/spirals out/spirals.png
 
+python: ## build the Python package into build/release/python (PYTHONPATH=build/release/python; `pip install .` makes a wheel)
+	@echo "python: building the package ingot into build/release/python"
+	@tools/setup.sh --python
+	@cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_PYTHON=ON >/dev/null
+	@cmake --build build/release -j$(JOBS) --target _ingot
+
 test: ## build and run the tests (a few minutes)
 	@echo "test: building into build/release and running every test that is not labelled slow"
 	@tools/setup.sh
 	@tools/setup.sh --cuda-text || echo "test: NVRTC is not there, the tests that compile CUDA text will be skipped"
+	@tools/setup.sh --python || echo "test: nanobind is not there, the Python package will not be built or tested"
 	@$(MAKE) --no-print-directory build
 	@cd build/release && $(CTEST) -LE slow
 
@@ -44,6 +51,7 @@ test-all: ## every test: slow ones, the debug build and the sanitizers too
 	@tools/setup.sh
 	@tools/setup.sh --cuda-text || echo "test-all: NVRTC is not there, the tests that compile CUDA text will be skipped"
 	@tools/setup.sh --torch || echo "test-all: PyTorch is not there, the tests that compare with it will be skipped"
+	@tools/setup.sh --python || echo "test-all: nanobind is not there, the Python package will not be built or tested"
 	@$(MAKE) --no-print-directory build
 	@cd build/release && $(CTEST)
 	@$(MAKE) --no-print-directory debug-test sanitize

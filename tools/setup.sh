@@ -5,6 +5,7 @@
 #   tools/setup.sh --dev         also clang, clang-format and clang-tidy
 #   tools/setup.sh --cuda-text   also NVRTC, in a Python environment, for the tests that compile CUDA text (no GPU needed)
 #   tools/setup.sh --torch       also PyTorch, in the same environment, the peer of bench/compare_cpu
+#   tools/setup.sh --python      also what builds and tests the Python package, in the same environment
 #
 # The Python environment lies outside the source tree, in $INGOT_VENV (by default ~/.cache/ingot/venv).
 # Without root the script prints the command to run, and stops.
@@ -14,6 +15,7 @@ packages=(g++ cmake ninja-build libhwy-dev doctest-dev libpng-dev zlib1g-dev lib
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
 torch="torch==2.13.0"
+nanobind="nanobind==3.1.0"
 venv="${INGOT_VENV:-$HOME/.cache/ingot/venv}"
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -55,6 +57,7 @@ for option in "$@"; do
     --dev) install_packages "${dev_packages[@]}" ;;
     --cuda-text) install_python "$nvrtc" ;;
     --torch) install_python "$torch" numpy ;;
-    *) fail "unknown option $option (there are --dev, --cuda-text and --torch)" ;;
+    --python) install_python "$nanobind" scikit-build-core numpy ;;
+    *) fail "unknown option $option (there are --dev, --cuda-text, --torch and --python)" ;;
   esac
 done

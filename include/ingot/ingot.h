@@ -4,6 +4,7 @@
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
 #include "ingot/distributed.h"
+#include "ingot/interop.h"
 #include "ingot/io.h"
 #include "ingot/models.h"
 #include "ingot/neural.h"

@@ -5,4 +5,3 @@
 #include "ingot/nn/init.h"
 #include "ingot/nn/layers.h"
 #include "ingot/nn/module.h"
-#include "ingot/nn/transformer.h"

@@ -279,6 +279,9 @@ class Lowerer {
     int axis = static_cast<int>(val.imm_i);
     from[axis] = Lin{};
     from[axis].c[kIndirect] = 1;
+    int base = val.in[0];
+    while (g_.vals[base].view()) base = g_.vals[base].in[0];
+    if (base != val.in[0] && (g_.vals[base].op == Op::Iota || g_.vals[base].op == Op::Random)) throw NoFit{p, val.in[0]};
     sites_.push_back(p);
     indirect_ = {position, g_.vals[val.in[0]].shape[axis], static_cast<int>(sites_.size()) - 1};
     s_.indirect_extent = indirect_.extent;

@@ -228,9 +228,11 @@ void replace_empty(Graph& g, Val& v) {
   v.copied = v.output;
 }
 
-// Operands that must lie in memory: those of library calls, and what an assignment begins from.
-bool wants_buffer(const Val& v, int k) {
+// Operands that must lie in memory: those of library calls, what an assignment begins from, and what is gathered from (an index
+// known only at run time reaches memory, not a formula; a constant is the same everywhere).
+bool wants_buffer(const Val& v, int k, const Val& from) {
   if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
+  if (v.op == Op::Gather) return k == 0 && (from.op == Op::Iota || from.op == Op::Random);
   return v.library();
 }
 
@@ -285,7 +287,7 @@ Graph make_graph(const Trace& t) {
     v.n_in = n->n_inputs;
     for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id.at(n->in[k]);
     for (int k = 0; k < n->n_inputs; ++k)
-      if (wants_buffer(v, k) && g.vals[v.in[k]].source()) v.in[k] = store_source(g, v.in[k]);
+      if (wants_buffer(v, k, g.vals[v.in[k]]) && g.vals[v.in[k]].source()) v.in[k] = store_source(g, v.in[k]);
     if (n->op == Op::Arg) {
       v.slot = arg++;
       v.imm_f = 0;

@@ -8,6 +8,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gather.cpp
   ${CMAKE_CURRENT_LIST_DIR}/indexing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/inplace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/interop.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp

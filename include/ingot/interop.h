@@ -1,0 +1,28 @@
+// Memory shared with other libraries: NumPy's buffers, DLPack, whoever holds a pointer.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "ingot/tensor.h"
+
+namespace ingot {
+
+/// Where a value lies: row-major, without gaps. It stays there, unchanged by Ingot, as long as `owner` (or a
+/// copy of it) lives.
+struct SharedMemory {
+  void* data = nullptr;
+  std::shared_ptr<void> owner;
+};
+
+/// The memory that holds x's value now: computed first if it was pending, and waited for. Later in-place
+/// calls give x other memory, so the holder keeps the value it saw; what the holder writes is seen by x until
+/// then. Throws Error(State) for an undefined tensor or inside a captured function, and what the run throws.
+SharedMemory share_memory(const Tensor& x, SourceLoc loc = SourceLoc::current());
+
+/// A tensor on another library's memory, not copied: shape.numel() elements in row-major order on `device`,
+/// ready to be read. on_release is called, from any thread, when no tensor needs it any more. Throws
+/// Error(Shape) for a bad shape, Error(Value) for null data that should have elements.
+Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Device& device,
+                          std::function<void()> on_release, SourceLoc loc = SourceLoc::current());
+
+}  // namespace ingot

@@ -1,0 +1,65 @@
+"""Automatic mixed precision: autocast and GradScaler."""
+import functools
+
+from . import _ingot
+from ._ingot import is_autocast_enabled
+
+__all__ = ["autocast", "GradScaler", "is_autocast_enabled"]
+
+
+class autocast:
+    """with autocast("cuda", dtype=ingot.bfloat16): products are computed in 16 bits, losses and norms in float32."""
+
+    def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
+        self._options = (dtype or _ingot.bfloat16, enabled)
+        self._open = []
+
+    def __enter__(self):
+        guard = _ingot.AutocastGuard(*self._options)
+        guard.enter()
+        self._open.append(guard)
+        return self
+
+    def __exit__(self, *exception):
+        self._open.pop().exit()
+        return False
+
+    def __call__(self, fn):
+        @functools.wraps(fn)
+        def wrapped(*args, **kwargs):
+            with self:
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+
+class GradScaler:
+    """scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update(). The recorded step runs in update()."""
+
+    def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        if not isinstance(device, (str, _ingot.device)):
+            device, init_scale = "cuda", device
+        self._scaler = _ingot.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+        self._enabled = enabled
+
+    def scale(self, outputs):
+        if isinstance(outputs, (tuple, list)):
+            return type(outputs)(self._scaler.scale(x) for x in outputs)
+        return self._scaler.scale(outputs)
+
+    def unscale_(self, optimizer):
+        optimizer._push_rates()
+        self._scaler.unscale_(optimizer._core)
+
+    def step(self, optimizer):
+        optimizer._push_rates()
+        self._scaler.step(optimizer._core)
+
+    def update(self, new_scale=None):
+        self._scaler.update()
+
+    def get_scale(self):
+        return float(self._scaler.get_scale())
+
+    def is_enabled(self):
+        return self._enabled

@@ -1,0 +1,186 @@
+"""Gradients: modes, grad(), Function with a gradient of its own, checks."""
+import functools
+
+from . import _ingot
+from ._ingot import Tensor, is_grad_enabled
+
+__all__ = ["Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "no_grad",
+           "set_grad_enabled"]
+
+
+class _Mode:
+    """A with statement, and a decorator of functions and generators."""
+
+    def __init__(self, on):
+        self._on = on
+        self._open = []
+
+    def __enter__(self):
+        guard = _ingot.EnableGradGuard() if self._on else _ingot.NoGradGuard()
+        guard.enter()
+        self._open.append(guard)
+        return self
+
+    def __exit__(self, *exception):
+        self._open.pop().exit()
+        return False
+
+    def __call__(self, fn):
+        on = self._on
+
+        @functools.wraps(fn)
+        def wrapped(*args, **kwargs):
+            with _Mode(on):
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+
+class no_grad(_Mode):
+    """with no_grad(): ... records operations without history. Also a decorator, with or without brackets."""
+
+    def __new__(cls, fn=None):
+        if fn is not None:
+            return _Mode(False)(fn)
+        return super().__new__(cls)
+
+    def __init__(self, fn=None):
+        super().__init__(False)
+
+
+class enable_grad(_Mode):
+    """The opposite, inside a no_grad."""
+
+    def __new__(cls, fn=None):
+        if fn is not None:
+            return _Mode(True)(fn)
+        return super().__new__(cls)
+
+    def __init__(self, fn=None):
+        super().__init__(True)
+
+
+class inference_mode(_Mode):
+    """no_grad by PyTorch's other name."""
+
+    def __new__(cls, mode=True):
+        if callable(mode):
+            return _Mode(False)(mode)
+        return super().__new__(cls)
+
+    def __init__(self, mode=True):
+        super().__init__(not mode)
+
+
+class set_grad_enabled(_Mode):
+    """with set_grad_enabled(train): ... (as a statement alone it has no effect here: use it with `with`)."""
+
+
+def _tuple(x):
+    return () if x is None else tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """The gradients of the outputs' sum with respect to each input, as a tuple; .grad is left alone."""
+    inputs = _tuple(inputs)
+    found = _ingot.grad(_tuple(outputs), inputs, _tuple(grad_outputs), retain_graph, create_graph,
+                        bool(allow_unused) or materialize_grads)
+    if materialize_grads:
+        found = tuple(_ingot.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+    return found
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
+    """tensor.backward() for several tensors."""
+    tensors, grads = _tuple(tensors), _tuple(grad_tensors) or (None,) * len(_tuple(tensors))
+    keep = bool(retain_graph) or create_graph
+    for i, (t, g) in enumerate(zip(tensors, grads)):
+        t.backward(g, keep or i + 1 < len(tensors), create_graph)
+
+
+class _Context:
+    """What forward and backward of a Function share."""
+
+    saved_tensors = ()
+    needs_input_grad = ()
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        pass
+
+    def mark_dirty(self, *tensors):
+        pass
+
+    def set_materialize_grads(self, value):
+        pass
+
+
+class Function:
+    """An operation with a gradient of its own:
+
+        class Clipped(ingot.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x.clamp(0, 1)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g
+
+        y = Clipped.apply(x)
+
+    backward returns one gradient per argument of forward, None for none."""
+
+    @staticmethod
+    def forward(ctx, *args):
+        raise NotImplementedError("a Function needs a static method forward(ctx, ...)")
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError("a Function needs a static method backward(ctx, ...)")
+
+    @classmethod
+    def apply(cls, *args):
+        ctx = _Context()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        single = False
+
+        def forward(*tensors):
+            nonlocal single
+            given = list(args)
+            for place, t in zip(places, tensors):
+                given[place] = t
+            out = cls.forward(ctx, *given)
+            single = not isinstance(out, (tuple, list))
+            return out
+
+        def backward(*grads):
+            out = cls.backward(ctx, *grads)
+            out = out if isinstance(out, (tuple, list)) else (out,)
+            if len(out) != len(args):
+                raise _ingot.AutogradError(f"[{cls.__name__}] backward returned {len(out)} gradients for {len(args)} arguments of forward\n"
+                                           "  fix: return one per argument, None for none")
+            return tuple(out[place] for place in places)
+
+        results = _ingot.custom_function(cls.__name__, forward, backward, [args[i] for i in places])
+        return results[0] if single else results
+
+
+def gradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True):
+    """Compares gradients with finite differences (float64 inputs)."""
+    ok, report = _ingot.gradcheck(func, _tuple(inputs), eps, atol, rtol)
+    if not ok and raise_exception:
+        raise _ingot.AutogradError("[gradcheck] " + report)
+    return ok
+
+
+def gradgradcheck(func, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True):
+    ok, report = _ingot.gradgradcheck(func, _tuple(inputs), eps, atol, rtol)
+    if not ok and raise_exception:
+        raise _ingot.AutogradError("[gradgradcheck] " + report)
+    return ok

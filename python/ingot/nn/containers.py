@@ -1,0 +1,169 @@
+"""Modules that hold modules or parameters."""
+from .module import Module, Parameter
+
+
+class Sequential(Module):
+    """Modules called one after the other; takes modules, or one dict of them."""
+
+    def __init__(self, *modules):
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            for name, m in modules[0].items():
+                self.add_module(name, m)
+        else:
+            for i, m in enumerate(modules):
+                self.add_module(str(i), m)
+
+    def forward(self, input):
+        for m in self._modules.values():
+            input = m(input)
+        return input
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        for m in modules:
+            self.append(m)
+        return self
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, i):
+        items = list(self._modules.items())
+        return type(self)(dict(items[i])) if isinstance(i, slice) else items[i][1]
+
+    def __setitem__(self, i, module):
+        self._modules[list(self._modules)[i]] = module
+
+
+class ModuleList(Module):
+    """A list of modules, named "0", "1", ..."""
+
+    def __init__(self, modules=()):
+        super().__init__()
+        self.extend(modules or ())
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        for m in modules:
+            self.append(m)
+        return self
+
+    def insert(self, index, module):
+        items = list(self)
+        items.insert(index, module)
+        self._modules.clear()
+        self.extend(items)
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __getitem__(self, i):
+        items = list(self._modules.values())
+        return type(self)(items[i]) if isinstance(i, slice) else items[i]
+
+    def __setitem__(self, i, module):
+        self._modules[list(self._modules)[i]] = module
+
+
+class ModuleDict(Module):
+    """Modules under names."""
+
+    def __init__(self, modules=None):
+        super().__init__()
+        self.update(modules or {})
+
+    def update(self, modules):
+        for name, m in modules.items() if hasattr(modules, "items") else modules:
+            self.add_module(name, m)
+
+    def __getitem__(self, name):
+        return self._modules[name]
+
+    def __setitem__(self, name, module):
+        self.add_module(name, module)
+
+    def __contains__(self, name):
+        return name in self._modules
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules)
+
+    def keys(self):
+        return self._modules.keys()
+
+    def values(self):
+        return self._modules.values()
+
+    def items(self):
+        return self._modules.items()
+
+
+class ParameterList(Module):
+    """A list of parameters."""
+
+    def __init__(self, values=()):
+        super().__init__()
+        for v in values or ():
+            self.append(v)
+
+    def append(self, value):
+        self.register_parameter(str(len(self)), value if isinstance(value, Parameter) else Parameter(value))
+        return self
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(self._parameters.values())
+
+    def __getitem__(self, i):
+        return list(self._parameters.values())[i]
+
+
+class ParameterDict(Module):
+    """Parameters under names."""
+
+    def __init__(self, parameters=None):
+        super().__init__()
+        for name, v in (parameters or {}).items():
+            self[name] = v
+
+    def __setitem__(self, name, value):
+        self.register_parameter(name, value if isinstance(value, Parameter) else Parameter(value))
+
+    def __getitem__(self, name):
+        return self._parameters[name]
+
+    def __contains__(self, name):
+        return name in self._parameters
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(self._parameters)
+
+    def keys(self):
+        return self._parameters.keys()
+
+    def values(self):
+        return self._parameters.values()
+
+    def items(self):
+        return self._parameters.items()

@@ -1,0 +1,311 @@
+"""Learning-rate schedules over an optimiser's param_groups, with PyTorch's values. A schedule compiles nothing new."""
+import math
+
+from .. import _ingot
+
+__all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LambdaLR", "LinearLR",
+           "LRScheduler", "MultiplicativeLR", "MultiStepLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"]
+
+
+class LRScheduler:
+    """rate(group, base) of a subclass says the rate at self.last_epoch; step() goes on by one."""
+
+    def __init__(self, optimizer, last_epoch=-1):
+        self.optimizer = optimizer
+        for g in optimizer.param_groups:
+            if last_epoch == -1:
+                g.setdefault("initial_lr", g["lr"])
+            elif "initial_lr" not in g:
+                raise KeyError("param_groups need 'initial_lr' to resume a schedule")
+        self.base_lrs = [g["initial_lr"] for g in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self.step()
+
+    def get_lr(self):
+        raise NotImplementedError("a schedule needs get_lr()")
+
+    def get_last_lr(self):
+        return self._last_lr
+
+    def step(self, epoch=None):
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        lrs = self._closed_form() if epoch is not None and hasattr(self, "_closed_form") else self.get_lr()
+        for g, lr in zip(self.optimizer.param_groups, lrs):
+            g["lr"] = lr
+        self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
+
+    def state_dict(self):
+        return {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas", "_schedulers")}
+
+    def load_state_dict(self, state):
+        self.__dict__.update(state)
+
+    def _now(self):
+        return [g["lr"] for g in self.optimizer.param_groups]
+
+
+_LRScheduler = LRScheduler
+
+
+class LambdaLR(LRScheduler):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        n = len(optimizer.param_groups)
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
+
+
+class MultiplicativeLR(LambdaLR):
+    def get_lr(self):
+        if self.last_epoch == 0:
+            return self._now()
+        return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, self._now())]
+
+
+class StepLR(LRScheduler):
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        factor = self.gamma if self.last_epoch and self.last_epoch % self.step_size == 0 else 1
+        return [lr * factor for lr in self._now()]
+
+    def _closed_form(self):
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        return [lr * self.gamma ** self.milestones.count(self.last_epoch) for lr in self._now()]
+
+    def _closed_form(self):
+        return [base * self.gamma ** sum(m <= self.last_epoch for m in self.milestones) for base in self.base_lrs]
+
+
+class ConstantLR(LRScheduler):
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        if not 0 <= factor <= 1:
+            raise _ingot.ValueError("[ConstantLR] factor must lie between 0 and 1")
+        self.factor, self.total_iters = factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        if self.last_epoch == 0:
+            return [lr * self.factor for lr in self._now()]
+        return [lr / self.factor if self.last_epoch == self.total_iters else lr for lr in self._now()]
+
+    def _closed_form(self):
+        return [base * (self.factor if self.last_epoch < self.total_iters else 1) for base in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
+            raise _ingot.ValueError("[LinearLR] factors must lie between 0 and 1, the first above 0")
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        t, n, a, b = self.last_epoch, self.total_iters, self.start_factor, self.end_factor
+        if t == 0:
+            return [lr * a for lr in self._now()]
+        if t > n:
+            return self._now()
+        return [lr * (1 + (b - a) / (n * a + (t - 1) * (b - a))) for lr in self._now()]
+
+    def _closed_form(self):
+        share = min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * (self.start_factor + (self.end_factor - self.start_factor) * share) for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    def __init__(self, optimizer, gamma, last_epoch=-1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        return [lr * self.gamma if self.last_epoch else lr for lr in self._now()]
+
+    def _closed_form(self):
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        t, n = self.last_epoch, self.total_iters
+        if t == 0 or t > n:
+            return self._now()
+        return [lr * ((1 - t / n) / (1 - (t - 1) / n)) ** self.power for lr in self._now()]
+
+    def _closed_form(self):
+        return [base * (1 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
+
+
+class CosineAnnealingLR(LRScheduler):
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        t, n, low = self.last_epoch, self.T_max, self.eta_min
+        if t == 0:
+            return self._now()
+        if (t - 1 - n) % (2 * n) == 0:
+            return [lr + (base - low) * (1 - math.cos(math.pi / n)) / 2 for lr, base in zip(self._now(), self.base_lrs)]
+        factor = (1 + math.cos(math.pi * t / n)) / (1 + math.cos(math.pi * (t - 1) / n))
+        return [factor * (lr - low) + low for lr in self._now()]
+
+    def _closed_form(self):
+        c = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * c for base in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        c = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * c for base in self.base_lrs]
+
+    def step(self, epoch=None):
+        if epoch is not None:
+            self.T_i, self.T_cur = self.T_0, epoch
+            while self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        else:
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        self.last_epoch = math.floor(epoch) if epoch is not None else self.last_epoch + 1
+        for g, lr in zip(self.optimizer.param_groups, self.get_lr()):
+            g["lr"] = lr
+        self._last_lr = self._now()
+
+
+class OneCycleLR(LRScheduler):
+    """Rates only; momentum is left as it is."""
+
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
+                 cycle_momentum=False, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
+                 last_epoch=-1):
+        self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
+        n = len(optimizer.param_groups)
+        peaks = list(max_lr) if isinstance(max_lr, (list, tuple)) else [max_lr] * n
+        self._peaks = peaks
+        self._starts = [p / div_factor for p in peaks]
+        self._ends = [s / final_div_factor for s in self._starts]
+        self._linear = anneal_strategy == "linear"
+        up = pct_start * self.total_steps - 1
+        self._phases = ([(up, 0, 1), (2 * up - 1 + 1, 1, 0), (self.total_steps - 1, 0, 2)] if three_phase
+                        else [(up, 0, 1), (self.total_steps - 1, 1, 2)])
+        for g, s in zip(optimizer.param_groups, self._starts):
+            if last_epoch == -1:
+                g["lr"] = s
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        t, begin = self.last_epoch, 0.0
+        if t > self.total_steps:
+            raise _ingot.ValueError(f"[OneCycleLR] step {t} of {self.total_steps}")
+        for i, (end, a, b) in enumerate(self._phases):
+            if t <= end or i == len(self._phases) - 1:
+                share = (t - begin) / (end - begin)
+                break
+            begin = end
+        values = list(zip(self._starts, self._peaks, self._ends))
+        if self._linear:
+            return [(v[b] - v[a]) * share + v[a] for v in values]
+        return [v[b] + (v[a] - v[b]) / 2 * (math.cos(math.pi * share) + 1) for v in values]
+
+
+class SequentialLR(LRScheduler):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
+        self.last_epoch = last_epoch + 1
+        for g in optimizer.param_groups:
+            g["lr"] = g["initial_lr"]
+        for s in schedulers:
+            s.last_epoch -= 1
+        schedulers[0].step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self, epoch=None):
+        self.last_epoch += 1
+        i = sum(self.last_epoch >= m for m in self._milestones)
+        s = self._schedulers[i]
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
+            s.step(0)
+        else:
+            s.step()
+        self._last_lr = s.get_last_lr()
+
+    def state_dict(self):
+        state = super().state_dict()
+        state["_schedulers"] = [s.state_dict() for s in self._schedulers]
+        return state
+
+    def load_state_dict(self, state):
+        state = dict(state)
+        for s, d in zip(self._schedulers, state.pop("_schedulers")):
+            s.load_state_dict(d)
+        self.__dict__.update(state)
+
+
+class ChainedScheduler(LRScheduler):
+    def __init__(self, schedulers, optimizer=None):
+        self.optimizer, self._schedulers = optimizer or schedulers[0].optimizer, schedulers
+        self._last_lr = self._now()
+
+    def step(self, epoch=None):
+        for s in self._schedulers:
+            s.step()
+        self._last_lr = self._now()
+
+
+class ReduceLROnPlateau(LRScheduler):
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
+        n = len(optimizer.param_groups)
+        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * n
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self._last_lr = self._now()
+
+    def _better(self, value):
+        if self.threshold_mode == "rel":
+            return value < self.best * (1 - self.threshold) if self.mode == "min" else value > self.best * (1 + self.threshold)
+        return value < self.best - self.threshold if self.mode == "min" else value > self.best + self.threshold
+
+    def step(self, metrics, epoch=None):
+        value = float(metrics)
+        self.last_epoch += 1
+        if self._better(value):
+            self.best, self.num_bad_epochs = value, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            for g, low in zip(self.optimizer.param_groups, self.min_lrs):
+                new = max(g["lr"] * self.factor, low)
+                if g["lr"] - new > self.eps:
+                    g["lr"] = new
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._last_lr = self._now()

@@ -1,0 +1,2 @@
+"""Data loading and checkpointing."""
+from . import checkpoint, data  # noqa: F401

@@ -1,0 +1,334 @@
+"""Datasets, samplers and the DataLoader, for datasets written in Python. Workers are threads: NumPy, file reading and Ingot's
+own functions release the GIL."""
+import queue
+import random as _python_random
+import threading
+
+from .. import _ingot
+from .._ingot import Tensor
+
+__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
+           "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
+           "random_split"]
+
+
+class Dataset:
+    """Anything with __getitem__ and __len__."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __getitem__(self, index):
+        raise NotImplementedError("a Dataset needs __getitem__")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """Anything with __iter__."""
+
+    def __iter__(self):
+        raise NotImplementedError("an IterableDataset needs __iter__")
+
+
+class TensorDataset(Dataset):
+    """Tensors of one first size: item i holds row i of each."""
+
+    def __init__(self, *tensors):
+        if any(t.size(0) != tensors[0].size(0) for t in tensors):
+            raise _ingot.ShapeError(f"[TensorDataset] first sizes differ: {[t.size(0) for t in tensors]}")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].size(0)
+
+
+class Subset(Dataset):
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, list(indices)
+
+    def __getitem__(self, index):
+        return self.dataset[self.indices[index]]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class ConcatDataset(Dataset):
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+
+    def __len__(self):
+        return sum(len(d) for d in self.datasets)
+
+    def __getitem__(self, index):
+        if index < 0:
+            index += len(self)
+        for d in self.datasets:
+            if index < len(d):
+                return d[index]
+            index -= len(d)
+        raise IndexError("index outside the dataset")
+
+
+class ChainDataset(IterableDataset):
+    def __init__(self, datasets):
+        self.datasets = datasets
+
+    def __iter__(self):
+        for d in self.datasets:
+            yield from d
+
+
+def _order(n, generator):
+    """A permutation of n numbers from Ingot's generator."""
+    seed = int(_ingot.randint(0, 2**31 - 1, (1,), generator=generator).item())
+    order = list(range(n))
+    _python_random.Random(seed).shuffle(order)
+    return order
+
+
+def random_split(dataset, lengths, generator=None):
+    """Subsets of these lengths (or fractions that sum to 1), drawn at random."""
+    n = len(dataset)
+    if abs(sum(lengths) - 1) < 1e-6 and all(0 <= x <= 1 for x in lengths):
+        sizes = [int(n * x) for x in lengths]
+        for i in range(n - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+        lengths = sizes
+    if sum(lengths) != n:
+        raise _ingot.ValueError(f"[random_split] the lengths sum to {sum(lengths)}, the dataset has {n} items")
+    order, out, at = _order(n, generator), [], 0
+    for length in lengths:
+        out.append(Subset(dataset, order[at:at + length]))
+        at += length
+    return out
+
+
+class Sampler:
+    def __init__(self, data_source=None):
+        self.data_source = data_source
+
+    def __iter__(self):
+        raise NotImplementedError
+
+
+class SequentialSampler(Sampler):
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+        super().__init__(data_source)
+        self.replacement, self._num_samples, self.generator = replacement, num_samples, generator
+
+    @property
+    def num_samples(self):
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self):
+        n = len(self.data_source)
+        if self.replacement:
+            return iter(_ingot.randint(0, n, (self.num_samples,), generator=self.generator).tolist())
+        order = []
+        while len(order) < self.num_samples:
+            order += _order(n, self.generator)
+        return iter(order[:self.num_samples])
+
+    def __len__(self):
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    def __init__(self, indices, generator=None):
+        self.indices, self.generator = list(indices), generator
+
+    def __iter__(self):
+        return iter([self.indices[i] for i in _order(len(self.indices), self.generator)])
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        self.weights = [float(w) for w in weights]
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def __iter__(self):
+        seed = int(_ingot.randint(0, 2**31 - 1, (1,), generator=self.generator).item())
+        r = _python_random.Random(seed)
+        if self.replacement:
+            return iter(r.choices(range(len(self.weights)), self.weights, k=self.num_samples))
+        keys = sorted(range(len(self.weights)), key=lambda i: -(r.random() ** (1 / self.weights[i])) if self.weights[i] > 0 else 1)
+        return iter(keys[:self.num_samples])
+
+    def __len__(self):
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    def __init__(self, sampler, batch_size, drop_last):
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self):
+        batch = []
+        for i in self.sampler:
+            batch.append(i)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self):
+        n = len(self.sampler)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def default_collate(batch):
+    """A batch of samples as tensors: numbers and arrays are stacked, tuples and dicts taken apart."""
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return _ingot.stack(list(batch), 0)
+    if type(first).__module__ == "numpy":
+        import numpy
+
+        return _ingot.from_numpy(numpy.stack(batch)) if getattr(first, "ndim", 0) else _ingot.tensor(numpy.asarray(batch))
+    if isinstance(first, (bool, int)):
+        return _ingot.tensor(batch)
+    if isinstance(first, float):
+        return _ingot.tensor(batch, dtype=_ingot.float64)
+    if isinstance(first, (str, bytes)):
+        return list(batch)
+    if isinstance(first, dict):
+        return {k: default_collate([b[k] for b in batch]) for k in first}
+    if hasattr(first, "_fields"):
+        return type(first)(*(default_collate(list(part)) for part in zip(*batch)))
+    if isinstance(first, (tuple, list)):
+        return [default_collate(list(part)) for part in zip(*batch)]
+    raise TypeError(f"default_collate: samples of type {type(first).__name__} need a collate_fn of your own")
+
+
+class DataLoader:
+    """Batches of a dataset, in order or shuffled, made ahead by num_workers threads."""
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
+                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None,
+                 *, prefetch_factor=None, persistent_workers=False, pin_memory_device=""):
+        self.dataset, self.batch_size, self.num_workers, self.drop_last = dataset, batch_size, num_workers, drop_last
+        self.collate_fn = collate_fn or (default_collate if batch_size is not None or batch_sampler is not None else lambda x: x)
+        self.prefetch_factor = prefetch_factor or 2
+        self.worker_init_fn = worker_init_fn
+        self.generator = generator
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            raise _ingot.ValueError("[DataLoader] an IterableDataset gives its own order: shuffle and samplers have no place")
+        if not self._iterable:
+            if sampler is not None and shuffle:
+                raise _ingot.ValueError("[DataLoader] give either shuffle or a sampler")
+            self.sampler = sampler or (RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset))
+            self.batch_sampler = batch_sampler or (None if batch_size is None else BatchSampler(self.sampler, batch_size, drop_last))
+
+    def __len__(self):
+        if self._iterable:
+            raise TypeError("a DataLoader over an IterableDataset has no length")
+        return len(self.batch_sampler) if self.batch_sampler is not None else len(self.sampler)
+
+    def _whole_batch(self, indices):
+        """Rows of a TensorDataset taken at once, where nobody asked for a collate_fn of their own."""
+        if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
+            at = _ingot.tensor(indices)
+            return [t.index_select(0, at.to(t.device)) for t in self.dataset.tensors]
+        return None
+
+    def _fetch(self, indices):
+        if self.batch_sampler is None:
+            return self.collate_fn(self.dataset[indices])
+        whole = self._whole_batch(indices)
+        if whole is not None:
+            return whole
+        if hasattr(self.dataset, "__getitems__"):
+            return self.collate_fn(self.dataset.__getitems__(indices))
+        return self.collate_fn([self.dataset[i] for i in indices])
+
+    def _iterate(self):
+        if self.batch_size is None:
+            yield from (self.collate_fn(x) for x in self.dataset)
+            return
+        batch = []
+        for x in self.dataset:
+            batch.append(x)
+            if len(batch) == self.batch_size:
+                yield self.collate_fn(batch)
+                batch = []
+        if batch and not self.drop_last:
+            yield self.collate_fn(batch)
+
+    def __iter__(self):
+        if self._iterable:
+            return self._iterate()
+        source = iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)
+        if self.num_workers == 0:
+            return (self._fetch(i) for i in source)
+        return self._threaded(source)
+
+    def _threaded(self, source):
+        jobs, done = queue.Queue(), {}
+        ready = threading.Condition()
+        stop = False
+
+        def work(number):
+            if self.worker_init_fn:
+                self.worker_init_fn(number)
+            while True:
+                job = jobs.get()
+                if job is None:
+                    return
+                n, indices = job
+                try:
+                    result = (self._fetch(indices), None)
+                    found = []
+                    from ..runtime import _flat
+
+                    _flat(result[0], found)
+                    _ingot.eval(found)  # computed here, so that the thread that takes the batch need not
+                except BaseException as e:  # handed on to the thread that asks for the batch
+                    result = (None, e)
+                with ready:
+                    done[n] = result
+                    ready.notify_all()
+
+        threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(self.num_workers)]
+        for t in threads:
+            t.start()
+        given = taken = 0
+        try:
+            while True:
+                while not stop and given - taken < self.num_workers * self.prefetch_factor:
+                    try:
+                        jobs.put((given, next(source)))
+                        given += 1
+                    except StopIteration:
+                        stop = True
+                if taken == given:
+                    return
+                with ready:
+                    while taken not in done:
+                        ready.wait(0.5)  # wakes up for Ctrl-C
+                    batch, error = done.pop(taken)
+                taken += 1
+                if error is not None:
+                    raise error
+                yield batch
+        finally:
+            for _ in threads:
+                jobs.put(None)

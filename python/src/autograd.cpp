@@ -1,0 +1,169 @@
+// Gradient modes, grad(), custom functions, checkpoints, gradcheck.
+#include <nanobind/stl/function.h>
+
+#include "bind.h"
+
+namespace ingot_python {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// A Python function that C++ may call and drop from any thread.
+std::shared_ptr<PyObject> keep(nb::handle fn) {
+  Py_INCREF(fn.ptr());
+  return {fn.ptr(), [](PyObject* o) { drop_later(o); }};
+}
+
+// One tensor, or a tuple or list of them, None for none.
+Tensors tensors_of(const nb::object& r, const char* who) {
+  auto one = [&](nb::handle h) {
+    if (h.is_none()) return Tensor();
+    if (!is_tensor(h))
+      throw nb::type_error(
+          (std::string(who) + " must return tensors, not " + Py_TYPE(h.ptr())->tp_name).c_str());
+    return as_tensor(h);
+  };
+  Tensors out;
+  if (PyTuple_Check(r.ptr()) || PyList_Check(r.ptr()))
+    for (nb::handle h : r) out.push_back(one(h));
+  else
+    out.push_back(one(r));
+  return out;
+}
+
+std::function<Tensors(const Tensors&)> call_with_tensors(nb::handle fn, const char* who) {
+  return [f = keep(fn), who](const Tensors& in) {
+    nb::gil_scoped_acquire gil;
+    return tensors_of(nb::borrow(f.get())(*tuple_of(in)), who);
+  };
+}
+
+// A context manager around a C++ scope; scopes of one thread end in the order they began, as with statements
+// do.
+template <class Scope>
+struct Guard {
+  std::unique_ptr<Scope> scope;
+};
+
+template <class Scope>
+void bind_guard(nb::module_& m, const char* name) {
+  nb::class_<Guard<Scope>>(m, name)
+      .def(nb::init<>())
+      .def("enter", [](Guard<Scope>& g) { g.scope = std::make_unique<Scope>(); })
+      .def("exit", [](Guard<Scope>& g) { g.scope.reset(); });
+}
+
+nb::tuple custom_function(const std::string& name, nb::callable forward, nb::callable backward,
+                          const Tensors& inputs) {
+  SourceLoc loc = here();
+  auto fw = call_with_tensors(forward, "forward"), bw = call_with_tensors(backward, "backward");
+  CustomFunction f([fw](FunctionContext&, const Tensors& in) { return fw(in); },
+                   [bw](FunctionContext&, const Tensors& g) { return bw(g); }, name);
+  return tuple_of(without_gil([&] { return f(inputs, loc); }));
+}
+
+}  // namespace
+
+void bind_autograd(nb::module_& m) {
+  bind_guard<NoGrad>(m, "NoGradGuard");
+  bind_guard<EnableGrad>(m, "EnableGradGuard");
+  m.def("is_grad_enabled", &is_grad_enabled);
+  m.def(
+      "grad",
+      [](const Tensors& outputs, const Tensors& inputs, const std::vector<std::optional<Tensor>>& weights,
+         std::optional<bool> retain, bool create, bool allow_unused) {
+        SourceLoc loc = here();
+        Tensors w;
+        for (const auto& t : weights) w.push_back(t ? *t : Tensor());
+        return tuple_of(
+            without_gil([&] { return grad(outputs, inputs, w, retain, create, allow_unused, loc); }));
+      },
+      "outputs"_a, "inputs"_a, "grad_outputs"_a = nb::tuple(), "retain_graph"_a.none() = nb::none(),
+      "create_graph"_a = false, "allow_unused"_a = false);
+  m.def("custom_function", &custom_function);
+  m.def("checkpoint", [](nb::callable fn, const Tensors& inputs) {
+    SourceLoc loc = here();
+    auto f = call_with_tensors(fn, "a checkpointed function");
+    return tuple_of(without_gil([&] { return checkpoint(f, inputs, loc); }));
+  });
+  auto check = [](auto which) {
+    return [which](nb::callable fn, const Tensors& inputs, double eps, double atol, double rtol) {
+      SourceLoc loc = here();
+      auto f = call_with_tensors(fn, "a checked function");
+      GradCheck c = without_gil([&] { return which(f, inputs, eps, atol, rtol, loc); });
+      return nb::make_tuple(c.ok, c.report);
+    };
+  };
+  m.def("gradcheck",
+        check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
+          return gradcheck(f, in, e, a, r, loc);
+        }),
+        "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
+  m.def("gradgradcheck",
+        check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
+          return gradgradcheck(f, in, e, a, r, loc);
+        }),
+        "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
+}
+
+// ---- capture, explain, eval and the switches
+
+namespace {
+struct PyCaptured {
+  std::unique_ptr<Captured> captured;
+};
+}  // namespace
+
+void bind_runtime(nb::module_& m) {
+  nb::class_<PyCaptured>(m, "Captured")
+      .def("__init__",
+           [](PyCaptured* c, nb::callable fn) {
+             new (c) PyCaptured{std::make_unique<Captured>(call_with_tensors(fn, "a captured function"))};
+           })
+      .def("__call__", [](PyCaptured& c, const Tensors& inputs) {
+        SourceLoc loc = here();
+        return tuple_of(without_gil([&] { return (*c.captured)(inputs, loc); }));
+      });
+  m.def("is_capturing", &is_capturing);
+  nb::class_<Explanation>(m, "Explanation",
+                          "What a run would do: kernels, bytes, flops, predicted times, memory.")
+      .def_ro("text", &Explanation::text)
+      .def_ro("generated", &Explanation::generated)
+      .def_ro("library", &Explanation::library)
+      .def_ro("copies", &Explanation::copies)
+      .def_ro("launches", &Explanation::launches)
+      .def_ro("bytes_read", &Explanation::bytes_read)
+      .def_ro("bytes_written", &Explanation::bytes_written)
+      .def_ro("flops", &Explanation::flops)
+      .def_ro("predicted_us", &Explanation::predicted_us)
+      .def_ro("peak_bytes", &Explanation::peak_bytes)
+      .def_ro("kernels", &Explanation::kernels)
+      .def("__repr__", [](const Explanation& e) { return e.text; });
+  m.def(
+      "explain",
+      [](const Tensors& tensors, const std::string& rates) {
+        SourceLoc loc = here();
+        return without_gil([&] { return explain(tensors, rates, loc); });
+      },
+      "tensors"_a, "rates"_a = "");
+  m.def(
+      "eval",
+      [](const Tensors& tensors) {
+        SourceLoc loc = here();
+        without_gil([&] { eval(tensors, loc); });
+      },
+      "tensors"_a);
+  m.def("synchronize", [] {
+    SourceLoc loc = here();
+    without_gil([&] { synchronize(loc); });
+  });
+  m.def(
+      "set_num_threads", [](int n) { without_gil([&] { set_num_threads(n); }); }, "n"_a);
+  m.def("get_num_threads", &get_num_threads);
+  m.def(
+      "set_fusion", [](bool on) { set_fusion(on); }, "on"_a);
+  m.def(
+      "set_eager", [](bool on) { set_eager(on); }, "on"_a);
+}
+
+}  // namespace ingot_python

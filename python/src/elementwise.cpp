@@ -1,0 +1,230 @@
+// Elementwise functions and the operators. One line binds a function and the method of that name.
+#include "bind.h"
+
+namespace ingot_python {
+namespace {
+
+using T = const Tensor&;
+using O = const Operand&;
+using L = SourceLoc;
+
+void bind_unary(Table& t) {
+#define UNARY(name) t.both(#name, [](T x, L loc) { return name(x, loc); })
+#define ALIAS(alias, name) t.both(#alias, [](T x, L loc) { return name(x, loc); })
+  UNARY(neg);
+  ALIAS(negative, neg);
+  UNARY(abs);
+  ALIAS(absolute, abs);
+  UNARY(sign);
+  UNARY(exp);
+  UNARY(exp2);
+  UNARY(expm1);
+  UNARY(log);
+  UNARY(log2);
+  UNARY(log10);
+  UNARY(log1p);
+  UNARY(sqrt);
+  UNARY(rsqrt);
+  UNARY(reciprocal);
+  UNARY(square);
+  UNARY(sin);
+  UNARY(cos);
+  UNARY(tan);
+  UNARY(asin);
+  ALIAS(arcsin, asin);
+  UNARY(acos);
+  ALIAS(arccos, acos);
+  UNARY(atan);
+  ALIAS(arctan, atan);
+  UNARY(sinh);
+  UNARY(cosh);
+  UNARY(tanh);
+  UNARY(erf);
+  UNARY(erfc);
+  UNARY(sigmoid);
+  UNARY(relu);
+  UNARY(floor);
+  UNARY(ceil);
+  UNARY(trunc);
+  ALIAS(fix, trunc);
+  UNARY(isnan);
+  UNARY(isinf);
+  UNARY(isfinite);
+  UNARY(logical_not);
+  UNARY(bitwise_not);
+  t.both(
+      "round",
+      [](T x, int64_t decimals, L loc) {
+        if (!decimals) return round(x, loc);
+        double scale = std::pow(10.0, static_cast<double>(decimals));
+        return div(round(mul(x, scale, loc), loc), scale, loc);
+      },
+      nb::kw_only(), "decimals"_a = 0);
+#undef UNARY
+#undef ALIAS
+}
+
+void bind_binary(Table& t) {
+#define BINARY(name) \
+  t.both(            \
+      #name, [](T a, O b, L loc) { return name(a, b, loc); }, "other"_a)
+#define ALIAS(alias, name) \
+  t.both(                  \
+      #alias, [](T a, O b, L loc) { return name(a, b, loc); }, "other"_a)
+  BINARY(maximum);
+  BINARY(minimum);
+  BINARY(atan2);
+  ALIAS(arctan2, atan2);
+  BINARY(fmod);
+  BINARY(remainder);
+  BINARY(floor_divide);
+  BINARY(eq);
+  BINARY(ne);
+  ALIAS(not_equal, ne);
+  BINARY(lt);
+  ALIAS(less, lt);
+  BINARY(le);
+  ALIAS(less_equal, le);
+  BINARY(gt);
+  ALIAS(greater, gt);
+  BINARY(ge);
+  ALIAS(greater_equal, ge);
+  BINARY(logical_and);
+  BINARY(logical_or);
+  BINARY(logical_xor);
+  BINARY(bitwise_and);
+  BINARY(bitwise_or);
+  BINARY(bitwise_xor);
+  BINARY(bitwise_left_shift);
+  BINARY(bitwise_right_shift);
+#undef BINARY
+#undef ALIAS
+  auto add_scaled = [](T a, O b, const Scalar& alpha, L loc) {
+    if (alpha.f == 1) return add(a, b, loc);
+    return b.tensor ? add(a, mul(*b.tensor, Operand(alpha, loc), loc), loc)
+                    : add(a, b.scalar.to<double>() * alpha.f, loc);
+  };
+  auto sub_scaled = [](T a, O b, const Scalar& alpha, L loc) {
+    if (alpha.f == 1) return sub(a, b, loc);
+    return b.tensor ? sub(a, mul(*b.tensor, Operand(alpha, loc), loc), loc)
+                    : sub(a, b.scalar.to<double>() * alpha.f, loc);
+  };
+  t.both("add", add_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
+  t.both("sub", sub_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
+  t.both("subtract", sub_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
+  for (const char* name : {"mul", "multiply"})
+    t.both(
+        name, [](T a, O b, L loc) { return mul(a, b, loc); }, "other"_a);
+  for (const char* name : {"div", "divide", "true_divide"})
+    t.both(
+        name,
+        [](T a, O b, const std::optional<std::string>& mode, L loc) {
+          if (!mode) return div(a, b, loc);
+          if (*mode == "floor") return floor_divide(a, b, loc);
+          if (*mode != "trunc")
+            throw Error(ErrorKind::Value, "div", "rounding_mode '" + *mode + "' is not known", loc,
+                        "use 'trunc' or 'floor'");
+          DType type = result_type(a, b, loc);
+          Tensor q = trunc(div(a, b, loc), loc);
+          return is_float(type) ? q : q.to(type, loc);
+        },
+        "other"_a, nb::kw_only(), "rounding_mode"_a.none() = nb::none());
+  t.both(
+      "pow", [](T a, O b, L loc) { return pow(a, b, loc); }, "exponent"_a);
+  t.function(
+      "pow", [](const Scalar& a, T b, L loc) { return pow(a, b, loc); }, "self"_a, "exponent"_a);
+}
+
+void bind_operators(Table& t) {
+  nb::is_operator op;
+#define OPERATOR(name, symbol) \
+  t.method(                    \
+      "__" #name "__", [](T a, O b, L loc) { return symbol(a, b, loc); }, op)
+#define REFLECTED(name, expression) \
+  t.method(                         \
+      "__r" #name "__", [](T a, const Scalar& b, L loc) { return expression; }, op)
+  OPERATOR(add, add);
+  OPERATOR(sub, sub);
+  OPERATOR(mul, mul);
+  OPERATOR(truediv, div);
+  OPERATOR(floordiv, floor_divide);
+  OPERATOR(mod, remainder);
+  OPERATOR(pow, pow);
+  OPERATOR(and, bitwise_and);
+  OPERATOR(or, bitwise_or);
+  OPERATOR(xor, bitwise_xor);
+  OPERATOR(lshift, bitwise_left_shift);
+  OPERATOR(rshift, bitwise_right_shift);
+  OPERATOR(eq, eq);
+  OPERATOR(ne, ne);
+  OPERATOR(lt, lt);
+  OPERATOR(le, le);
+  OPERATOR(gt, gt);
+  OPERATOR(ge, ge);
+  REFLECTED(add, add(a, Operand(b, loc), loc));
+  REFLECTED(mul, mul(a, Operand(b, loc), loc));
+  REFLECTED(and, bitwise_and(a, Operand(b, loc), loc));
+  REFLECTED(or, bitwise_or(a, Operand(b, loc), loc));
+  REFLECTED(xor, bitwise_xor(a, Operand(b, loc), loc));
+  REFLECTED(sub, b - TensorArg(a, loc));
+  REFLECTED(truediv, b / TensorArg(a, loc));
+  REFLECTED(mod, b % TensorArg(a, loc));
+  REFLECTED(pow, pow(b, a, loc));
+#undef OPERATOR
+#undef REFLECTED
+  // A number on the left takes the tensor's type where promotion says so.
+  auto lifted = [](const Scalar& b, T a, L loc) {
+    return scalar(b, Options(result_type(a, Operand(b, loc), loc), a.device(loc)), loc);
+  };
+  t.method(
+      "__rfloordiv__",
+      [lifted](T a, const Scalar& b, L loc) { return floor_divide(lifted(b, a, loc), a, loc); }, op);
+  t.method(
+      "__rlshift__",
+      [lifted](T a, const Scalar& b, L loc) { return bitwise_left_shift(lifted(b, a, loc), a, loc); }, op);
+  t.method(
+      "__rrshift__",
+      [lifted](T a, const Scalar& b, L loc) { return bitwise_right_shift(lifted(b, a, loc), a, loc); }, op);
+  t.method("__neg__", [](T a, L loc) { return neg(a, loc); });
+  t.method("__pos__", [](T a, L) { return a; });
+  t.method("__abs__", [](T a, L loc) { return abs(a, loc); });
+  t.method("__invert__", [](T a, L loc) { return bitwise_not(a, loc); });
+  t.method(
+      "__matmul__", [](T a, T b, L loc) { return matmul(a, b, loc); }, op);
+}
+
+void bind_choice(Table& t) {
+  t.function(
+      "where", [](T c, O a, O b, L loc) { return where(c, a, b, loc); }, "condition"_a, "input"_a, "other"_a);
+  t.method(
+      "where", [](T a, T c, O b, L loc) { return where(c, a, b, loc); }, "condition"_a, "other"_a);
+  auto clamp_any = [](T x, const std::optional<OperandIn>& lo, const std::optional<OperandIn>& hi, L loc) {
+    if (!lo && !hi)
+      throw Error(ErrorKind::Value, "clamp", "neither min nor max is given", loc,
+                  "give at least one of them");
+    if (lo && hi && !lo->tensor && !hi->tensor) return clamp(x, lo->scalar, hi->scalar, loc);
+    if (lo && hi && lo->tensor && hi->tensor) return clamp(x, *lo->tensor, *hi->tensor, loc);
+    Tensor y = lo ? clamp_min(x, lo->at(loc), loc) : x;
+    return hi ? clamp_max(y, hi->at(loc), loc) : y;
+  };
+  for (const char* name : {"clamp", "clip"})
+    t.both(name, clamp_any, "min"_a.none() = nb::none(), "max"_a.none() = nb::none());
+  t.both(
+      "clamp_min", [](T x, O lo, L loc) { return clamp_min(x, lo, loc); }, "min"_a);
+  t.both(
+      "clamp_max", [](T x, O hi, L loc) { return clamp_max(x, hi, loc); }, "max"_a);
+  t.both(
+      "masked_fill", [](T x, T mask, O v, L loc) { return masked_fill(x, mask, v, loc); }, "mask"_a,
+      "value"_a);
+}
+
+}  // namespace
+
+void bind_elementwise(Table& t) {
+  bind_unary(t);
+  bind_binary(t);
+  bind_operators(t);
+  bind_choice(t);
+}
+
+}  // namespace ingot_python

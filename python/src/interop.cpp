@@ -1,0 +1,531 @@
+// Tensors and other libraries' memory: the buffer protocol (NumPy), DLPack both ways, nested lists.
+#include <cstring>
+
+#include "bind.h"
+
+namespace ingot_python {
+namespace {
+
+// ---- The buffer protocol, out
+
+const char* format_of(DType t) {
+  switch (t) {
+    case DType::Float64:
+      return "d";
+    case DType::Float32:
+      return "f";
+    case DType::Float16:
+      return "e";
+    case DType::Int64:
+      return "q";
+    case DType::Int32:
+      return "i";
+    case DType::Int16:
+      return "h";
+    case DType::Int8:
+      return "b";
+    case DType::UInt8:
+      return "B";
+    case DType::Bool:
+      return "?";
+    default:
+      return nullptr;
+  }
+}
+
+struct Exported {
+  SharedMemory memory;
+  Dims shape, strides;
+};
+
+void refuse_export(const Tensor& x, const char* function) {
+  std::string text;
+  if (!x.device().is_cpu())
+    text = std::string(function) + ": this tensor is on " + x.device().name() +
+           "; copy it to the host first: x.cpu()." + function + "()";
+  else if (!format_of(x.dtype()))
+    text = std::string(function) + ": NumPy has no " + std::string(name_of(x.dtype())) +
+           "; convert it first: x.float()";
+  if (!text.empty()) throw nb::type_error(text.c_str());
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    const Tensor& x = as_tensor(self);
+    refuse_export(x, "numpy");
+    auto out = std::make_unique<Exported>();
+    SourceLoc loc = here();
+    out->memory = without_gil([&] { return share_memory(x, loc); });
+    out->shape = x.shape();
+    out->strides = row_major(out->shape);
+    size_t size = size_of(x.dtype());
+    for (int64_t& s : out->strides) s *= static_cast<int64_t>(size);
+    static int64_t nothing;
+    view->buf = out->memory.data ? out->memory.data : &nothing;
+    view->obj = self;
+    Py_INCREF(self);
+    view->len = out->shape.numel() * static_cast<Py_ssize_t>(size);
+    view->itemsize = static_cast<Py_ssize_t>(size);
+    view->readonly = 0;
+    view->ndim = out->shape.size();
+    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format_of(x.dtype())) : nullptr;
+    view->shape = flags & PyBUF_ND ? reinterpret_cast<Py_ssize_t*>(out->shape.begin()) : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES
+                        ? reinterpret_cast<Py_ssize_t*>(out->strides.begin())
+                        : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = out.release();
+    return 0;
+  } catch (const nb::builtin_exception& e) {
+    PyErr_SetString(PyExc_TypeError, e.what());
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_BufferError, e.what());
+  }
+  view->obj = nullptr;
+  return -1;
+}
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
+
+// ---- The buffer protocol and lists, in
+
+bool dtype_of_format(const char* format, size_t size, DType& out) {
+  if (!format) format = "B";
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  if (std::strlen(format) != 1) return false;
+  if (std::strchr("bhilqn", *format))
+    out = size == 1 ? DType::Int8 : size == 2 ? DType::Int16 : size == 4 ? DType::Int32 : DType::Int64;
+  else if (*format == 'B')
+    out = DType::UInt8;
+  else if (*format == '?')
+    out = DType::Bool;
+  else if (*format == 'e')
+    out = DType::Float16;
+  else if (*format == 'f')
+    out = DType::Float32;
+  else if (*format == 'd')
+    out = DType::Float64;
+  else
+    return false;
+  return true;
+}
+
+struct Buffer {
+  Py_buffer view{};
+  bool held = false;
+  bool open(nb::handle h, int flags) {
+    held = PyObject_GetBuffer(h.ptr(), &view, flags) == 0;
+    if (!held) PyErr_Clear();
+    return held;
+  }
+  ~Buffer() {
+    if (held) PyBuffer_Release(&view);
+  }
+};
+
+Dims shape_of(const Py_buffer& v) {
+  if (v.ndim > kMaxDims) throw nb::value_error("an Ingot tensor has at most 10 dims");
+  return Dims(reinterpret_cast<const int64_t*>(v.shape), v.ndim);
+}
+
+[[noreturn]] void unknown_format(const Py_buffer& v) {
+  throw nb::type_error((std::string("elements of type '") + (v.format ? v.format : "?") +
+                        "' have no Ingot dtype (there are float64, float32, float16, bfloat16, int64, int32, "
+                        "int16, int8, uint8, bool)")
+                           .c_str());
+}
+
+// A copy of what an object with a buffer holds.
+Tensor copy_buffer(Buffer& b, const Options& o, const SourceLoc& loc) {
+  DType t;
+  if (!dtype_of_format(b.view.format, static_cast<size_t>(b.view.itemsize), t)) unknown_format(b.view);
+  std::vector<char> bytes(static_cast<size_t>(b.view.len));
+  if (b.view.len && PyBuffer_ToContiguous(bytes.data(), &b.view, b.view.len, 'C') != 0)
+    throw nb::python_error();
+  Dims shape = shape_of(b.view);
+  return without_gil([&] { return from_data(bytes.data(), t, shape, o, loc); });
+}
+
+struct ListReader {
+  std::vector<Scalar> values;
+  Dims shape;
+  DType type = DType::Bool;  // of tensors inside the list
+  bool typed = false, ragged = false;
+  void read(nb::handle h, int level) {
+    PyObject* o = h.ptr();
+    if (PyList_Check(o) || PyTuple_Check(o)) {
+      Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+      if (level == shape.size()) {
+        if (values.empty())
+          shape.push_back(n);
+        else
+          ragged = true;
+      } else if (shape[level] != n) {
+        ragged = true;
+      }
+      for (Py_ssize_t i = 0; i < n && !ragged; ++i) read(PySequence_Fast_GET_ITEM(o, i), level + 1);
+      return;
+    }
+    if (level < shape.size() && !is_tensor(h) && !PyObject_CheckBuffer(o)) {
+      ragged = true;
+      return;
+    }
+    Scalar s;
+    if (read_scalar(h, s, true)) {
+      values.push_back(s);
+    } else if (is_tensor(h) && as_tensor(h).numel() == 1) {
+      typed = true;
+      type = promote(type, as_tensor(h).dtype());
+      values.push_back(as_tensor(h).scalar_value());
+    } else if (nb::hasattr(h, "tolist")) {
+      read(h.attr("tolist")(), level);
+    } else {
+      throw nb::type_error(
+          ("a tensor is made of numbers, not of " + std::string(Py_TYPE(o)->tp_name)).c_str());
+    }
+  }
+};
+
+Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {
+  if (is_tensor(data)) {
+    const Tensor& x = as_tensor(data);
+    return without_gil([&] {
+      Tensor y = x.detach(loc).clone(loc).detach(loc);
+      if (o.dtype) y = y.to(*o.dtype, loc);
+      return o.device ? y.to(*o.device, loc) : y;
+    });
+  }
+  Buffer b;
+  if (PyObject_CheckBuffer(data.ptr()) && b.open(data, PyBUF_FORMAT | PyBUF_STRIDES))
+    return copy_buffer(b, o, loc);
+  ListReader r;
+  r.read(data, 0);
+  if (r.ragged) throw nb::value_error("the lists of a tensor must have equal lengths at each level");
+  Options options = o;
+  if (!options.dtype && r.typed && is_float(r.type)) options.dtype = r.type;
+  return without_gil([&] { return tensor(r.values, r.shape, options, loc); });
+}
+
+Tensor from_numpy(nb::handle array) {
+  SourceLoc loc = here();
+  auto* b = new Buffer;
+  std::unique_ptr<Buffer> guard(b);
+  if (!b->open(array, PyBUF_FORMAT | PyBUF_ND | PyBUF_WRITABLE)) {
+    // Not contiguous, or not to be written to: a copy.
+    if (!b->open(array, PyBUF_FORMAT | PyBUF_STRIDES))
+      throw nb::type_error("from_numpy() takes a NumPy array, or another object with a buffer");
+    return copy_buffer(*b, Options(Device("cpu")), loc);
+  }
+  DType t;
+  if (!dtype_of_format(b->view.format, static_cast<size_t>(b->view.itemsize), t)) unknown_format(b->view);
+  if (reinterpret_cast<uintptr_t>(b->view.buf) % size_of(t))
+    return copy_buffer(*b, Options(Device("cpu")), loc);
+  Dims shape = shape_of(b->view);
+  guard.release();
+  // The array is let go of later, by a thread that holds the GIL.
+  PyObject* keep = PyCapsule_New(
+      b, nullptr, [](PyObject* c) { delete static_cast<Buffer*>(PyCapsule_GetPointer(c, nullptr)); });
+  return from_shared_memory(
+      b->view.buf, t, shape, Device("cpu"), [keep] { drop_later(keep); }, loc);
+}
+
+// ---- DLPack (dmlc/dlpack, ABI 1): the structures as the standard lays them out.
+
+struct DLDevice {
+  int32_t type, id;
+};
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+struct DLManaged {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManaged*);
+};
+struct DLManagedVersioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(DLManagedVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+constexpr int kCpu = 1, kCuda = 2;
+constexpr uint64_t kReadOnly = 1, kCopied = 2;
+
+DLDataType dl_type(DType t) {
+  uint8_t bits = static_cast<uint8_t>(8 * size_of(t));
+  if (t == DType::Bool) return {6, 8, 1};
+  if (t == DType::BFloat16) return {4, 16, 1};
+  return {static_cast<uint8_t>(is_float(t) ? 2 : t == DType::UInt8 ? 1 : 0), bits, 1};
+}
+bool from_dl_type(const DLDataType& d, DType& out) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    DLDataType mine = dl_type(static_cast<DType>(i));
+    if (mine.code == d.code && mine.bits == d.bits && d.lanes == 1) {
+      out = static_cast<DType>(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+struct Lent {
+  SharedMemory memory;
+  Dims shape, strides;
+};
+template <class Managed>
+nb::object lend(const Tensor& x, SharedMemory memory, const char* capsule_name, bool copied) {
+  auto* lent = new Lent{std::move(memory), x.shape(), row_major(x.shape())};
+  auto* m = new Managed{};
+  m->context = lent;
+  m->deleter = [](Managed* self) {
+    delete static_cast<Lent*>(self->context);
+    delete self;
+  };
+  Device d = x.device();
+  m->tensor = {lent->memory.data,
+               {d.is_cpu() ? kCpu : kCuda, d.is_cpu() ? 0 : d.index()},
+               x.dim(),
+               dl_type(x.dtype()),
+               lent->shape.begin(),
+               lent->strides.begin(),
+               0};
+  if constexpr (std::is_same_v<Managed, DLManagedVersioned>) {
+    m->major = 1;
+    m->flags = copied ? kCopied : 0;
+  }
+  return nb::steal(PyCapsule_New(m, capsule_name, [](PyObject* c) {
+    // A consumer renames the capsule; then the memory is its.
+    const char* name = PyCapsule_GetName(c);
+    if (name && std::strncmp(name, "used_", 5) != 0) {
+      auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(c, name));
+      managed->deleter(managed);
+    }
+  }));
+}
+
+nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::object dl_device,
+                     nb::object copy) {
+  SourceLoc loc = here();
+  if (x.requires_grad())
+    throw nb::buffer_error("a tensor that requires gradients is shared without them: x.detach()");
+  bool want_copy = !copy.is_none() && nb::cast<bool>(copy);
+  bool moves = false;
+  if (!dl_device.is_none()) {
+    auto [type, id] = nb::cast<std::pair<int, int>>(dl_device);
+    moves = type == kCpu && x.device().is_cuda();
+    if (type != (x.device().is_cuda() ? kCuda : kCpu) && !moves)
+      throw nb::buffer_error("the tensor is not on that device: move it with .to()");
+    (void)id;
+    if (moves && !copy.is_none() && !want_copy)
+      throw nb::buffer_error("copy=False, but the tensor is on another device");
+  }
+  Tensor y = moves ? x.cpu(loc) : x;
+  if (want_copy && !moves) {
+    std::vector<char> bytes;
+    y = without_gil([&] { return (y.clone(loc)); });
+  }
+  // The whole device is waited for, so the stream the consumer names needs nothing more.
+  SharedMemory memory = without_gil([&] { return share_memory(y, loc); });
+  if (want_copy && !moves && y.device().is_cpu()) {  // a clone may share its source's buffer
+    auto bytes = std::make_shared<std::vector<char>>(static_cast<size_t>(y.numel()) * size_of(y.dtype()));
+    if (!bytes->empty()) std::memcpy(bytes->data(), memory.data, bytes->size());
+    memory = {bytes->data(), bytes};
+  }
+  bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  return versioned ? lend<DLManagedVersioned>(y, memory, "dltensor_versioned", want_copy || moves)
+                   : lend<DLManaged>(y, memory, "dltensor", want_copy || moves);
+}
+
+bool is_row_major(const DLTensor& t) {
+  if (!t.strides) return true;
+  int64_t expected = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
+    expected *= t.shape[i];
+  }
+  return true;
+}
+
+void copy_strided(char* to, const char* from, const DLTensor& t, int dim, size_t size, int64_t& at) {
+  if (dim == t.ndim) {
+    std::memcpy(to + static_cast<size_t>(at++) * size, from, size);
+    return;
+  }
+  for (int64_t i = 0; i < t.shape[dim]; ++i)
+    copy_strided(to, from + i * t.strides[dim] * static_cast<int64_t>(size), t, dim + 1, size, at);
+}
+
+template <class Managed>
+Tensor borrow_memory(Managed* m, bool must_copy, const SourceLoc& loc) {
+  const DLTensor& t = m->tensor;
+  auto done = [m] {
+    if (m->deleter) m->deleter(m);
+  };
+  DType type;
+  if (!from_dl_type(t.dtype, type) || t.ndim > kMaxDims ||
+      (t.device.type != kCpu && t.device.type != kCuda)) {
+    std::string what = "from_dlpack: type code " + std::to_string(t.dtype.code) + " of " +
+                       std::to_string(t.dtype.bits) + " bits on device type " +
+                       std::to_string(t.device.type) + " has no Ingot tensor";
+    done();
+    throw nb::buffer_error(what.c_str());
+  }
+  Dims shape(t.shape, t.ndim);
+  char* data = static_cast<char*>(t.data) + t.byte_offset;
+  if (t.device.type == kCuda) {
+    if (!is_row_major(t)) {
+      done();
+      throw nb::buffer_error(
+          "from_dlpack: a tensor on the GPU must be contiguous: call .contiguous() on it first");
+    }
+    Device device("cuda:" + std::to_string(t.device.id));
+    Tensor shared = from_shared_memory(data, type, shape, device, done, loc);
+    return must_copy ? without_gil([&] { return shared.clone(loc); }) : shared;
+  }
+  if (is_row_major(t) && !must_copy) return from_shared_memory(data, type, shape, Device("cpu"), done, loc);
+  std::vector<char> bytes(static_cast<size_t>(shape.numel()) * size_of(type));
+  int64_t at = 0;
+  if (is_row_major(t))
+    std::memcpy(bytes.data(), data, bytes.size());
+  else
+    copy_strided(bytes.data(), data, t, 0, size_of(type), at);
+  done();
+  return from_data(bytes.data(), type, shape, Options(Device("cpu")), loc);
+}
+
+Tensor take_capsule(nb::handle capsule, bool must_copy, const SourceLoc& loc) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+    auto* m = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    if (m->major > 1) throw nb::buffer_error("from_dlpack: a DLPack version newer than 1");
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    return borrow_memory(m, must_copy || (m->flags & kReadOnly), loc);
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor"))
+    throw nb::type_error("from_dlpack() takes an object with __dlpack__, or its capsule, once");
+  auto* m = static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  return borrow_memory(m, must_copy, loc);
+}
+
+Tensor from_dlpack(nb::handle source, const std::optional<Device>& device, nb::object copy) {
+  SourceLoc loc = here();
+  bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
+  nb::object capsule;
+  if (!nb::hasattr(source, "__dlpack__")) {
+    capsule = nb::borrow(source);
+  } else {
+    nb::dict kw;
+    kw["max_version"] = nb::make_tuple(1, 0);
+    try {
+      capsule = source.attr("__dlpack__")(**kw);
+    } catch (nb::python_error& e) {
+      if (!e.matches(PyExc_TypeError)) throw;
+      capsule = source.attr("__dlpack__")();  // from before versions
+    }
+  }
+  Tensor t = take_capsule(capsule, must_copy, loc);
+  if (device && *device != t.device()) {
+    if (!copy.is_none() && !must_copy)
+      throw nb::value_error("from_dlpack: copy=False, but the data lies on another device");
+    return without_gil([&] { return t.to(*device, loc); });
+  }
+  return t;
+}
+
+}  // namespace
+
+PyType_Slot* tensor_slots() {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
+                                {0, nullptr}};
+  return slots;
+}
+
+void bind_interop(nb::module_& m, nb::object& tensor) {
+  auto c = nb::borrow<nb::class_<Tensor>>(tensor);
+  c.def(
+      "numpy",
+      [](nb::handle self, bool force) {
+        const Tensor& x = as_tensor(self);
+        nb::object source = nb::borrow(self);
+        if (x.requires_grad()) {
+          if (!force)
+            throw nb::type_error(
+                "numpy: this tensor requires gradients, which NumPy does not have: x.detach().numpy()");
+          source = nb::cast(x.detach(here()));
+        }
+        if (force) source = nb::cast(without_gil([&, loc = here()] { return as_tensor(source).cpu(loc); }));
+        refuse_export(as_tensor(source), "numpy");
+        return nb::module_::import_("numpy").attr("asarray")(source);
+      },
+      nb::kw_only(), "force"_a = false,
+      "A NumPy array on the same memory (CPU tensors). In-place calls on the tensor later do not change the "
+      "array.");
+  c.def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a.none() = nb::none(),
+        "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(), "copy"_a.none() = nb::none());
+  c.def("__dlpack_device__", [](const Tensor& x) {
+    Device d = x.device();
+    return std::make_pair(d.is_cpu() ? kCpu : kCuda, d.is_cpu() ? 0 : d.index());
+  });
+  c.def("data_ptr", [](const Tensor& x) {
+    SourceLoc loc = here();
+    return reinterpret_cast<uintptr_t>(without_gil([&] { return share_memory(x, loc); }).data);
+  });
+  m.def(
+      "tensor",
+      [](nb::handle data, const std::optional<DType>& dtype, const std::optional<Device>& device,
+         bool requires_grad, bool) {
+        SourceLoc loc = here();
+        Tensor t = make_tensor(data, options_of(dtype, device), loc);
+        if (requires_grad) t.requires_grad_(true, loc);
+        return t;
+      },
+      "data"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
+      "requires_grad"_a = false, "pin_memory"_a = false,
+      "A copy of data: numbers, nested lists, a NumPy array, a tensor, anything with a buffer.");
+  m.def("from_numpy", &from_numpy, "ndarray"_a,
+        "A tensor on the array's memory, without a copy when the array is contiguous and writable (else a "
+        "copy). Do not change the "
+        "array before what was computed from it has run.");
+  m.def(
+      "to_bytes",
+      [](const TensorIn& in) {
+        SourceLoc loc = here();
+        const Tensor& x = in;
+        size_t n = static_cast<size_t>(x.numel(loc)) * size_of(x.dtype(loc));
+        nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n)));
+        if (!bytes.is_valid()) throw nb::python_error();
+        char* to = PyBytes_AS_STRING(bytes.ptr());
+        without_gil([&] { x.copy_to(to, loc); });
+        return bytes;
+      },
+      "x"_a, "The elements in row-major order, as bytes.");
+  m.def(
+      "from_bytes",
+      [](nb::handle data, DType dtype, const Dims& shape) {
+        SourceLoc loc = here();
+        Buffer b;
+        if (!b.open(data, PyBUF_SIMPLE))
+          throw nb::type_error("from_bytes() takes bytes, or another object with a contiguous buffer");
+        if (static_cast<size_t>(b.view.len) != static_cast<size_t>(shape.numel()) * size_of(dtype))
+          throw nb::value_error("from_bytes(): the bytes do not fill the shape");
+        return without_gil([&] { return from_data(b.view.buf, dtype, shape, Options(Device("cpu")), loc); });
+      },
+      "data"_a, "dtype"_a, "shape"_a);
+  m.def("from_dlpack", &from_dlpack, "x"_a, nb::kw_only(), "device"_a.none() = nb::none(),
+        "copy"_a.none() = nb::none(),
+        "A tensor on the memory of any object with __dlpack__, without a copy where it is contiguous.");
+}
+
+}  // namespace ingot_python

@@ -1,0 +1,20 @@
+// The extension ingot._ingot: the core in Python. The package around it (python/ingot) is plain Python.
+#include "bind.h"
+
+NB_MODULE(_ingot, m) {
+  using namespace ingot_python;
+  m.doc() = "The core of Ingot; use it through the package ingot.";
+  m.attr("__version__") = INGOT_VERSION_STRING;
+  bind_types(m);
+  bind_tensor(m);
+  bind_creation(m);
+  nb::object tensor = m.attr("Tensor");
+  Table table(m, tensor);
+  bind_elementwise(table);
+  bind_movement(table);
+  bind_reductions(table);
+  bind_networks(table);
+  bind_autograd(m);
+  bind_training(m);
+  bind_runtime(m);
+}

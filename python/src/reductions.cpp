@@ -1,0 +1,104 @@
+// Reductions, products, and what gathers by index.
+#include "bind.h"
+
+namespace ingot_python {
+namespace {
+
+using T = const Tensor&;
+using L = SourceLoc;
+using OptType = std::optional<DType>;
+
+Tensor as(T x, const OptType& t, const SourceLoc& loc) { return t ? x.to(*t, loc) : x; }
+
+void bind_sums(Table& t) {
+#define REDUCE(name)                                                    \
+  t.both(                                                               \
+      #name,                                                            \
+      [](T x, const Axes& dim, bool keep, const OptType& type, L loc) { \
+        return name(as(x, type, loc), dim, keep, loc);                  \
+      },                                                                \
+      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(), "dtype"_a.none() = nb::none())
+  REDUCE(sum);
+  REDUCE(mean);
+  REDUCE(prod);
+#undef REDUCE
+#define REDUCE(name)                                                                         \
+  t.both(                                                                                    \
+      #name, [](T x, const Axes& dim, bool keep, L loc) { return name(x, dim, keep, loc); }, \
+      "dim"_a.none() = nb::none(), "keepdim"_a = false)
+  REDUCE(amax);
+  REDUCE(amin);
+  REDUCE(any);
+  REDUCE(all);
+#undef REDUCE
+  t.both(
+      "logsumexp", [](T x, const Axes& dim, bool keep, L loc) { return logsumexp(x, dim, keep, loc); },
+      "dim"_a, "keepdim"_a = false);
+#define SPREAD(name)                                                                                     \
+  t.both(                                                                                                \
+      #name,                                                                                             \
+      [](T x, const Axes& dim, double correction, bool keep, L loc) {                                    \
+        return ingot::name(x, dim, correction, keep, loc);                                               \
+      },                                                                                                 \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a = 1, "keepdim"_a = false);              \
+  t.both(                                                                                                \
+      #name,                                                                                             \
+      [](T x, const Axes& dim, bool unbiased, bool keep, L loc) {                                        \
+        return ingot::name(x, dim, unbiased ? 1 : 0, keep, loc);                                         \
+      },                                                                                                 \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                         \
+  t.both(                                                                                                \
+      #name, [](T x, bool unbiased, L loc) { return ingot::name(x, {}, unbiased ? 1 : 0, false, loc); }, \
+      "unbiased"_a)
+  SPREAD(var);
+  SPREAD(std);
+#undef SPREAD
+#define PLACE(name)                                                                                     \
+  t.both(                                                                                               \
+      #name, [](T x, std::optional<int64_t> dim, bool keep, L loc) { return name(x, dim, keep, loc); }, \
+      "dim"_a.none() = nb::none(), "keepdim"_a = false)
+  PLACE(argmax);
+  PLACE(argmin);
+#undef PLACE
+}
+
+// max(x), max(x, dim), max(x, other).
+template <class Whole, class Along, class Two>
+void bind_extreme(Table& t, const char* name, Whole whole, Along along, Two two) {
+  t.both(name, whole);
+  t.both(name, two, "other"_a);
+  auto named = [name, along](const TensorIn& x, int64_t dim, bool keep) {
+    SourceLoc loc = here();
+    return values_indices(name, without_gil([&] { return along(x, dim, keep, loc); }));
+  };
+  t.module().def(name, named, "input"_a, "dim"_a, "keepdim"_a = false);
+  nb::borrow<nb::class_<Tensor>>(t.tensor()).def(name, named, "dim"_a, "keepdim"_a = false);
+}
+
+void bind_products(Table& t) {
+  t.both(
+      "matmul", [](T a, T b, L loc) { return matmul(a, b, loc); }, "other"_a);
+  t.both(
+      "gather", [](T x, int64_t dim, T index, L loc) { return gather(x, dim, index, loc); }, "dim"_a,
+      "index"_a);
+  t.both(
+      "index_select", [](T x, int64_t dim, T index, L loc) { return index_select(x, dim, index, loc); },
+      "dim"_a, "index"_a);
+}
+
+}  // namespace
+
+void bind_reductions(Table& t) {
+  bind_sums(t);
+  bind_extreme(
+      t, "max", [](T x, L loc) { return max(x, loc); },
+      [](T x, int64_t d, bool k, L loc) { return max(x, d, k, loc); },
+      [](T a, T b, L loc) { return max(a, b, loc); });
+  bind_extreme(
+      t, "min", [](T x, L loc) { return min(x, loc); },
+      [](T x, int64_t d, bool k, L loc) { return min(x, d, k, loc); },
+      [](T a, T b, L loc) { return min(a, b, loc); });
+  bind_products(t);
+}
+
+}  // namespace ingot_python

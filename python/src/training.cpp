@@ -1,0 +1,112 @@
+// Optimisers, clipping, automatic mixed precision. python/ingot/optim holds the param_groups and calls these.
+#include "bind.h"
+
+namespace ingot_python {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// Options by keyword; what a dict does not name keeps its default.
+struct Reader {
+  nb::dict from;
+  template <class T>
+  void operator()(const char* key, T& to) const {
+    if (from.contains(key)) to = nb::cast<T>(from[key]);
+  }
+};
+void read(const Reader& r, optim::SGDOptions& o) {
+  r("lr", o.lr), r("momentum", o.momentum), r("dampening", o.dampening), r("weight_decay", o.weight_decay);
+  r("nesterov", o.nesterov), r("maximize", o.maximize);
+}
+template <class AdamKind>
+void read_adam(const Reader& r, AdamKind& o) {
+  r("lr", o.lr), r("betas", o.betas), r("eps", o.eps), r("weight_decay", o.weight_decay);
+  r("amsgrad", o.amsgrad), r("maximize", o.maximize);
+}
+void read(const Reader& r, optim::AdamOptions& o) { read_adam(r, o); }
+void read(const Reader& r, optim::AdamWOptions& o) { read_adam(r, o); }
+
+template <class O, class Options>
+void bind_optimizer(nb::module_& m, const char* name) {
+  nb::class_<O, optim::Optimizer>(m, name).def("__init__", [](O* self, const nb::list& groups) {
+    SourceLoc loc = here();
+    std::vector<optim::ParamGroup<Options>> all;
+    for (nb::handle h : groups) {
+      auto group = nb::cast<nb::dict>(h);
+      optim::ParamGroup<Options> g;
+      g.params = nb::cast<Tensors>(group["params"]);
+      read(Reader{group}, g.options);
+      all.push_back(std::move(g));
+    }
+    without_gil([&] { new (self) O(all, loc); });
+  });
+}
+
+struct AutocastGuard {
+  DType type;
+  bool enabled;
+  std::unique_ptr<amp::Autocast> open;
+};
+
+void bind_amp(nb::module_& m) {
+  nb::class_<AutocastGuard>(m, "AutocastGuard")
+      .def("__init__",
+           [](AutocastGuard* g, DType t, bool on) {
+             new (g) AutocastGuard{t, on, {}};
+           })
+      .def("enter",
+           [](AutocastGuard& g) { g.open = std::make_unique<amp::Autocast>(g.type, g.enabled, here()); })
+      .def("exit", [](AutocastGuard& g) { g.open.reset(); });
+  m.def("is_autocast_enabled", &amp::is_autocast_enabled);
+  using S = amp::GradScaler;
+  nb::class_<S>(m, "GradScaler")
+      .def(
+          "__init__",
+          [](S* s, double init, double growth, double backoff, int interval, bool enabled) {
+            new (s) S(amp::GradScalerOptions{init, growth, backoff, interval, enabled}, here());
+          },
+          "init_scale"_a = 65536.0, "growth_factor"_a = 2.0, "backoff_factor"_a = 0.5,
+          "growth_interval"_a = 2000, "enabled"_a = true)
+      .def("scale",
+           [](S& s, const TensorIn& x) { return without_gil([&, loc = here()] { return s.scale(x, loc); }); })
+      .def("unscale_",
+           [](S& s, optim::Optimizer& o) { without_gil([&, loc = here()] { s.unscale_(o, loc); }); })
+      .def("step", [](S& s, optim::Optimizer& o) { without_gil([&, loc = here()] { s.step(o, loc); }); })
+      .def("update", [](S& s) { without_gil([&, loc = here()] { s.update(loc); }); })
+      .def("get_scale", [](S& s) { return s.get_scale(); });
+}
+
+}  // namespace
+
+void bind_training(nb::module_& m) {
+  using O = optim::Optimizer;
+  nb::class_<O>(m, "Optimizer")
+      .def(
+          "step", [](O& o, bool keep) { without_gil([&, loc = here()] { o.step(keep, loc); }); },
+          "keep_gradients"_a = false)
+      .def("zero_grad", [](O& o) { o.zero_grad(here()); })
+      .def(
+          "lr", [](O& o, size_t group) { return o.lr(group, here()); }, "group"_a = 0)
+      .def(
+          "set_lr", [](O& o, double lr, size_t group) { o.set_lr(lr, group, here()); }, "lr"_a, "group"_a)
+      .def("params", &O::params)
+      .def("state", &O::state);
+  bind_optimizer<optim::SGD, optim::SGDOptions>(m, "SGD");
+  bind_optimizer<optim::Adam, optim::AdamOptions>(m, "Adam");
+  bind_optimizer<optim::AdamW, optim::AdamWOptions>(m, "AdamW");
+  m.def(
+      "clip_grad_norm_",
+      [](const Tensors& p, double limit) {
+        return without_gil([&, loc = here()] { return optim::clip_grad_norm_(p, limit, loc); });
+      },
+      "parameters"_a, "max_norm"_a);
+  m.def(
+      "clip_grad_value_",
+      [](const Tensors& p, double limit) {
+        without_gil([&, loc = here()] { optim::clip_grad_value_(p, limit, loc); });
+      },
+      "parameters"_a, "clip_value"_a);
+  bind_amp(m);
+}
+
+}  // namespace ingot_python
