@@ -5,3 +5,4 @@
 #include "ingot/nn/init.h"
 #include "ingot/nn/layers.h"
 #include "ingot/nn/module.h"
+#include "ingot/nn/transformer.h"

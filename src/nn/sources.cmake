@@ -7,4 +7,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/module.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_clone.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_print.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/module_state.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/module_state.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/transformer.cpp)

@@ -1,5 +1,6 @@
-// Adam and AdamW. What depends on the step count or the rate is worked out once per group and device, on 0-d tensors;
-// every parameter's update is then the same few elementwise ops, which merge into one kernel.
+// Adam and its kin: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate is worked
+// out once per group and device, on 0-d float64 tensors; every parameter's update is then the same few
+// elementwise ops, which merge into one kernel.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -9,89 +10,230 @@
 namespace ingot::optim {
 namespace {
 
-void check(const AdamOptions& o, const char* name, const SourceLoc& loc) {
-  auto inside = [](double b) { return b >= 0 && b < 1; };
-  const char* wrong = o.lr < 0                                              ? "lr is negative"
-                      : o.eps < 0                                           ? "eps is negative"
-                      : o.weight_decay < 0                                  ? "weight_decay is negative"
-                      : !inside(o.betas.first) || !inside(o.betas.second)   ? "betas must lie in [0, 1)"
-                                                                            : nullptr;
-  if (wrong) throw Error(ErrorKind::Value, name, wrong, user_loc(loc));
+// 1 - momentum^t, for a momentum that may be an argument.
+Tensor first_correction(const Momentum& m, const Tensor& t) {
+  return m.value.defined() ? 1.0 - m.power(t) : bias_correction(m.number, t);
 }
 
-// 1 - beta^t, exact for small t too.
-Tensor bias_correction(double beta, const Tensor& t) {
-  return beta == 0 ? ones_like(t) : -expm1(t * std::log(beta));
-}
-
-// The numbers of one step on one device: float64, 0-d.
-struct StepNumbers {
-  Tensor count, step_size, root_correction, decay;
-
-  StepNumbers(const AdamOptions& o, const Tensor& lr, const Tensor& before, bool decoupled) {
-    count = before + 1.0;
-    step_size = lr / bias_correction(o.betas.first, count);
-    root_correction = rsqrt(bias_correction(o.betas.second, count));
-    if (decoupled && o.weight_decay != 0) decay = 1.0 - lr * o.weight_decay;
-  }
+// The parameter and gradient an update begins with: weight decay of either kind is in them.
+struct Start {
+  Tensor p, g;
 };
+template <class O>
+Start start(const O& o, bool decoupled, const Tensor& decay, const Slot& s, const Tensor& gradient) {
+  Start b{weight_of(s), o.maximize ? -gradient : gradient};
+  if (o.weight_decay == 0) return b;
+  if (decoupled)
+    b.p = b.p * as_scalar_of(decay, s.param);
+  else
+    b.g = b.g + b.p * o.weight_decay;
+  return b;
+}
+template <class O>
+Tensor decay_of(const O& o, bool decoupled, const Tensor& lr) {
+  return decoupled && o.weight_decay != 0 ? 1.0 - lr * o.weight_decay : Tensor();
+}
 
-void update_slot(const AdamOptions& o, const StepNumbers& n, bool decoupled, Slot& s, const Tensor& gradient,
-                 Optimizer::Update& update) {
-  Tensor p = s.param.to(compute_type(s.param)), g = o.maximize ? -gradient : gradient;
-  if (decoupled && o.weight_decay != 0) p = p * as_scalar_of(n.decay, s.param);
-  if (!decoupled && o.weight_decay != 0) g = g + p * o.weight_decay;
-  Tensor m = s.state[0] + (g - s.state[0]) * (1 - o.betas.first);
-  Tensor v = s.state[1] * o.betas.second + g * g * (1 - o.betas.second);
-  Tensor second = o.amsgrad ? maximum(s.state[2], v) : v;
-  Tensor denominator = sqrt(second) * as_scalar_of(n.root_correction, s.param) + o.eps;
-  update.assign(s.param, p - as_scalar_of(n.step_size, s.param) * (m / denominator), true);
-  update.assign(s.state[0], m, false);
-  update.assign(s.state[1], v, false);
-  if (o.amsgrad) update.assign(s.state[2], second, false);
+Tensor moved(const Tensor& average, const Tensor& g, const Momentum& m, const Tensor& p) {
+  return average + m.rest_times(g - average, p);
+}
+Tensor squares(const Tensor& before, const Tensor& g, double beta) {
+  return before * beta + g * g * (1 - beta);
 }
 
 }  // namespace
 
-Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, bool decoupled, SourceLoc loc) : decoupled_(decoupled) {
-  for (const auto& g : groups) {
-    check(g.options, decoupled ? "AdamW" : "Adam", loc);
-    options_.push_back(g.options);
-    add_group(g.params, g.options.lr, 2, g.options.amsgrad, loc);
+Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse(name, common_mistake(o), loc);
+    options_.push_back(o);
+    add_group(params, {o.lr, o.amsgrad ? 3 : 2, &o.betas.first, o.master_weights}, loc);
   }
 }
 
-Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc) : Adam(groups, false, loc) {}
-
+Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc) : Adam(groups, "Adam", loc) {}
 Adam::Adam(const std::vector<Tensor>& params, const AdamOptions& options, SourceLoc loc)
-    : Adam(std::vector<ParamGroup<AdamOptions>>{{params, options}}, false, loc) {}
+    : Adam(std::vector<ParamGroup<AdamOptions>>{{params, options}}, "Adam", loc) {}
 
 static std::vector<ParamGroup<AdamOptions>> as_adam(const std::vector<ParamGroup<AdamWOptions>>& groups) {
   std::vector<ParamGroup<AdamOptions>> result;
   for (const auto& [params, o] : groups)
-    result.push_back({params, {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize}});
+    result.push_back(
+        {params, {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize, true, o.master_weights}});
   return result;
 }
 
-AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups, SourceLoc loc) : Adam(as_adam(groups), true, loc) {}
-
+AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups, SourceLoc loc)
+    : Adam(as_adam(groups), "AdamW", loc) {}
 AdamW::AdamW(const std::vector<Tensor>& params, const AdamWOptions& options, SourceLoc loc)
     : AdamW(std::vector<ParamGroup<AdamWOptions>>{{params, options}}, loc) {}
 
 void Adam::update_group(size_t index, Group& group, Update& update) {
   const AdamOptions& o = options_[index];
-  for (Tensor& count : group.counts) {
-    bool any = false;
-    StepNumbers numbers(o, group.lr_on(count.device()), count, decoupled_);
-    for (Slot& s : group.slots) {
-      if (s.param.device() != count.device()) continue;
-      Tensor g = gradient_for_update(update, s.param);
-      if (!g.defined()) continue;
-      any = true;
-      update_slot(o, numbers, decoupled_, s, g, update);
-    }
-    if (any) update.assign(count, numbers.count, false);
+  struct Numbers {
+    Momentum beta;
+    Tensor step_size, root_correction, decay;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t d) {
+        Momentum beta(group, group.counts[d].device());
+        return Numbers{beta, lr / first_correction(beta, count),
+                       rsqrt(bias_correction(o.betas.second, count)),
+                       decay_of(o, o.decoupled_weight_decay, lr)};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
+        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor second = o.amsgrad ? maximum(s.state[2], v) : v;
+        Tensor denominator = sqrt(second) * as_scalar_of(n.root_correction, s.param) + o.eps;
+        update.set_weight(s, p - as_scalar_of(n.step_size, s.param) * (m / denominator));
+        update.assign(s.state[0], m, false);
+        update.assign(s.state[1], v, false);
+        if (o.amsgrad) update.assign(s.state[2], second, false);
+      });
+}
+
+Adamax::Adamax(const std::vector<ParamGroup<AdamaxOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("Adamax", common_mistake(o), loc);
+    options_.push_back(o);
+    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc);
   }
+}
+
+void Adamax::update_group(size_t index, Group& group, Update& update) {
+  const AdamaxOptions& o = options_[index];
+  struct Numbers {
+    Momentum beta;
+    Tensor step_size;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t d) {
+        Momentum beta(group, group.counts[d].device());
+        return Numbers{beta, lr / first_correction(beta, count)};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        auto [p, g] = start(o, false, {}, s, gradient);
+        Tensor m = moved(s.state[0], g, n.beta, s.param),
+               u = maximum(s.state[1] * o.betas.second, abs(g) + o.eps);
+        update.set_weight(s, p - as_scalar_of(n.step_size, s.param) * (m / u));
+        update.assign(s.state[0], m, false);
+        update.assign(s.state[1], u, false);
+      });
+}
+
+NAdam::NAdam(const std::vector<ParamGroup<NAdamOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("NAdam", common_mistake(o), loc);
+    refuse("NAdam", o.momentum_decay >= 0 ? nullptr : "momentum_decay is negative", loc);
+    options_.push_back(o);
+    add_group(params,
+              {.lr = o.lr,
+               .states = 2,
+               .momentum = &o.betas.first,
+               .master_weights = o.master_weights,
+               .product = true},
+              loc);
+  }
+}
+
+void NAdam::update_group(size_t index, Group& group, Update& update) {
+  const NAdamOptions& o = options_[index];
+  struct Numbers {
+    Momentum beta;
+    Tensor of_gradient, of_average, correction, decay;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t d) {
+        Momentum beta(group, group.counts[d].device());
+        const Tensor first =
+            beta.value.defined() ? beta.value : full({}, beta.number, {float64, count.device()});
+        const auto mu = [&](const Tensor& t) {
+          return first * (1.0 - 0.5 * exp(t * (o.momentum_decay * std::log(0.96))));
+        };
+        Tensor now = mu(count), next = mu(count + 1.0), product = group.products[d] * now;
+        Numbers n{beta, lr * (1.0 - now) / (1.0 - product), lr * next / (1.0 - product * next),
+                  bias_correction(o.betas.second, count), decay_of(o, o.decoupled_weight_decay, lr)};
+        update.assign(group.products[d], product, false);
+        return n;
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
+        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor denominator = sqrt(v / as_scalar_of(n.correction, s.param)) + o.eps;
+        update.set_weight(s, p - as_scalar_of(n.of_gradient, s.param) * (g / denominator) -
+                                 as_scalar_of(n.of_average, s.param) * (m / denominator));
+        update.assign(s.state[0], m, false);
+        update.assign(s.state[1], v, false);
+      });
+}
+
+RAdam::RAdam(const std::vector<ParamGroup<RAdamOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("RAdam", common_mistake(o), loc);
+    options_.push_back(o);
+    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc);
+  }
+}
+
+void RAdam::update_group(size_t index, Group& group, Update& update) {
+  const RAdamOptions& o = options_[index];
+  struct Numbers {
+    Momentum beta;
+    Tensor step_size, rectified, adaptive,
+        decay;  // rectified: the factor in the adaptive form; adaptive: 1 or 0
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t d) {
+        Momentum beta(group, group.counts[d].device());
+        const double limit = 2 / (1 - o.betas.second) - 1;
+        Tensor correction = bias_correction(o.betas.second, count);
+        Tensor rho = limit - 2.0 * count * (1.0 - correction) / correction;
+        Tensor safe = maximum(rho, 5.0);
+        Tensor rectified =
+            sqrt((safe - 4.0) * (safe - 2.0) * limit / ((limit - 4) * (limit - 2) * safe)) * sqrt(correction);
+        return Numbers{beta, lr / first_correction(beta, count), rectified, rho > 5.0,
+                       decay_of(o, o.decoupled_weight_decay, lr)};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
+        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor factor = where(n.adaptive.to(s.param.device()),
+                              as_scalar_of(n.rectified, s.param) / (sqrt(v) + o.eps), 1.0);
+        update.set_weight(s, p - as_scalar_of(n.step_size, s.param) * (m * factor));
+        update.assign(s.state[0], m, false);
+        update.assign(s.state[1], v, false);
+      });
+}
+
+Lion::Lion(const std::vector<ParamGroup<LionOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("Lion", common_mistake(o), loc);
+    options_.push_back(o);
+    add_group(params, {o.lr, 1, &o.betas.first, o.master_weights}, loc);
+  }
+}
+
+void Lion::update_group(size_t index, Group& group, Update& update) {
+  const LionOptions& o = options_[index];
+  struct Numbers {
+    Momentum beta;
+    Tensor lr, decay;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor&, const Tensor& lr, size_t d) {
+        return Numbers{Momentum(group, group.counts[d].device()), lr, decay_of(o, true, lr)};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        auto [p, g] = start(o, true, n.decay, s, gradient);
+        update.set_weight(s, p - as_scalar_of(n.lr, s.param) * sign(moved(s.state[0], g, n.beta, s.param)));
+        update.assign(s.state[0], s.state[0] + (g - s.state[0]) * (1 - o.betas.second), false);
+      });
 }
 
 }  // namespace ingot::optim

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
@@ -15,22 +17,49 @@ static Tensor sum_of(std::vector<Tensor> terms) {
   return terms[0];
 }
 
-Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, SourceLoc loc) {
-  LocScope scope(user_loc(loc));
-  if (!(max_norm >= 0)) throw Error(ErrorKind::Value, "clip_grad_norm_", "max_norm must not be negative", user_loc(loc));
-  NoGrad guard;
-  std::vector<Tensor> squares;
+namespace {
+
+Tensor joint_norm(const std::vector<Tensor>& params, double norm_type, const SourceLoc& loc) {
+  std::vector<Tensor> parts;
+  const bool largest = std::isinf(norm_type);
   for (const Tensor& p : params) {
     Tensor g = p.grad(loc);
-    if (!g.defined()) continue;
+    if (!g.defined() || g.numel() == 0) continue;
     if (g.dtype() != compute_type(p)) g = g.to(compute_type(p));
-    Tensor square = (g * g).sum();
-    if (!squares.empty() && square.device() != squares[0].device()) square = square.to(squares[0].device());
-    if (!squares.empty() && square.dtype() != squares[0].dtype()) square = square.to(squares[0].dtype());
-    squares.push_back(square);
+    Tensor part = largest ? abs(g).amax() : norm_type == 2 ? (g * g).sum() : pow(abs(g), norm_type).sum();
+    if (!parts.empty() && part.device() != parts[0].device()) part = part.to(parts[0].device());
+    if (!parts.empty() && part.dtype() != parts[0].dtype()) part = part.to(parts[0].dtype());
+    parts.push_back(part);
   }
-  if (squares.empty()) return zeros({});
-  Tensor norm = sqrt(sum_of(std::move(squares)));
+  if (parts.empty()) return zeros({});
+  if (largest) return stack(parts).amax();
+  Tensor sum = sum_of(std::move(parts));
+  return norm_type == 2 ? sqrt(sum) : pow(sum, 1 / norm_type);
+}
+
+void check_kind(double norm_type, const char* op, const SourceLoc& loc) {
+  if (!(norm_type > 0)) throw Error(ErrorKind::Value, op, "norm_type must be positive", loc);
+}
+
+}  // namespace
+
+Tensor get_total_norm(const std::vector<Tensor>& params, double norm_type, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  check_kind(norm_type, "get_total_norm", loc);
+  NoGrad guard;
+  return joint_norm(params, norm_type, loc);
+}
+
+Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type,
+                       SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  if (!(max_norm >= 0))
+    throw Error(ErrorKind::Value, "clip_grad_norm_", "max_norm must not be negative", loc);
+  check_kind(norm_type, "clip_grad_norm_", loc);
+  NoGrad guard;
+  Tensor norm = joint_norm(params, norm_type, loc);
   Tensor factor = clamp_max(max_norm / (norm + 1e-6), 1.0);
   for (const Tensor& p : params) {
     Tensor g = p.grad();
@@ -43,7 +72,8 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, Sourc
 
 void clip_grad_value_(const std::vector<Tensor>& params, double limit, SourceLoc loc) {
   LocScope scope(user_loc(loc));
-  if (!(limit >= 0)) throw Error(ErrorKind::Value, "clip_grad_value_", "the limit must not be negative", user_loc(loc));
+  if (!(limit >= 0))
+    throw Error(ErrorKind::Value, "clip_grad_value_", "the limit must not be negative", user_loc(loc));
   NoGrad guard;
   for (const Tensor& p : params)
     if (Tensor g = p.grad(loc); g.defined()) p.set_grad(clamp(g, -limit, limit));

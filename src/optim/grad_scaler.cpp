@@ -12,7 +12,8 @@ using optim::Optimizer;
 struct GradScaler::State {
   GradScalerOptions o;
   Tensor scale, streak;  // 0-d float32: the scale, and the good steps since it last changed
-  std::vector<std::pair<Optimizer*, Tensor>> unscaled;  // optimisers whose gradients are divided already: all finite?
+  std::vector<std::pair<Optimizer*, Tensor>>
+      unscaled;  // optimisers whose gradients are divided already: all finite?
   std::vector<std::unique_ptr<Optimizer::Update>> recorded;
   Tensor good;  // of all steps since update(); undefined: none yet
 
@@ -22,9 +23,10 @@ struct GradScaler::State {
 GradScaler::GradScaler(const GradScalerOptions& options, SourceLoc loc) : s_(std::make_unique<State>()) {
   loc = user_loc(loc);
   LocScope scope(loc);
-  if (!(options.init_scale > 0) || !(options.growth_factor >= 1) || !(options.backoff_factor > 0 && options.backoff_factor <= 1) ||
-      options.growth_interval < 1)
-    throw Error(ErrorKind::Value, "GradScaler", "scale and factors must be positive, growth at least 1, backoff at most 1", loc);
+  if (!(options.init_scale > 0) || !(options.growth_factor >= 1) ||
+      !(options.backoff_factor > 0 && options.backoff_factor <= 1) || options.growth_interval < 1)
+    throw Error(ErrorKind::Value, "GradScaler",
+                "scale and factors must be positive, growth at least 1, backoff at most 1", loc);
   s_->o = options;
   s_->scale = full({}, options.init_scale, float32);
   s_->streak = zeros({}, float32);
@@ -59,7 +61,8 @@ void GradScaler::unscale_(Optimizer& optimizer, SourceLoc loc) {
   if (!s_->o.enabled) return;
   for (auto& [other, finite] : s_->unscaled)
     if (other == &optimizer)
-      throw Error(ErrorKind::State, "unscale_", "this optimiser's gradients are unscaled already", loc, "call update() after each step");
+      throw Error(ErrorKind::State, "unscale_", "this optimiser's gradients are unscaled already", loc,
+                  "call update() after each step");
   std::vector<Tensor> params = optimizer.params();
   Tensor finite = all_finite(params, s_->scale.device()), inverse = reciprocal(s_->scale);
   for (const Tensor& p : params)
@@ -92,7 +95,8 @@ void GradScaler::update(SourceLoc loc) {
   if (!s_->o.enabled || !s_->good.defined()) return;
   const GradScalerOptions& o = s_->o;
   Tensor streak = s_->streak + 1.0;
-  Tensor grown = where(streak >= static_cast<double>(o.growth_interval), s_->scale * o.growth_factor, s_->scale);
+  Tensor grown =
+      where(streak >= static_cast<double>(o.growth_interval), s_->scale * o.growth_factor, s_->scale);
   Tensor next_streak = where(s_->good & (streak < static_cast<double>(o.growth_interval)), streak, 0.0);
   auto own = std::make_unique<Optimizer::Update>();
   own->loc = loc;
@@ -115,7 +119,8 @@ Tensor GradScaler::get_scale() const { return tensor_of(s_->scale.cell()->node);
 
 StateDict GradScaler::state_dict(SourceLoc loc) const {
   if (!s_->recorded.empty())
-    throw Error(ErrorKind::State, "state_dict", "a step is recorded but has not run", user_loc(loc), "call update() first");
+    throw Error(ErrorKind::State, "state_dict", "a step is recorded but has not run", user_loc(loc),
+                "call update() first");
   StateDict d;
   d.tensors = {{"scale", s_->scale}, {"streak", s_->streak}};
   return d;

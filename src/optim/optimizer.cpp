@@ -1,5 +1,6 @@
 // The part all optimisers share: groups, recording a step, running it, taking it back.
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/leaves.h"
 #include "graph/leaf.h"
@@ -15,20 +16,26 @@ namespace {
 Node* node_of(const Tensor& t) { return t.cell()->node.get(); }
 
 void bind(const Optimizer::Update::Change& c, const NodeRef& n) {
-  if (c.parameter) autograd::rebind_leaf(*c.cell, n);
-  else c.cell->rebind(n);
+  if (c.parameter)
+    autograd::rebind_leaf(*c.cell, n);
+  else
+    c.cell->rebind(n);
 }
 
-void check_parameter(const Tensor& p, size_t number, const std::vector<Tensor>& before, const SourceLoc& loc) {
-  if (!p.defined()) throw Error(ErrorKind::State, "optimizer", "parameter " + std::to_string(number) + " is undefined", loc);
+void check_parameter(const Tensor& p, size_t number, const std::vector<Tensor>& before,
+                     const SourceLoc& loc) {
+  if (!p.defined())
+    throw Error(ErrorKind::State, "optimizer", "parameter " + std::to_string(number) + " is undefined", loc);
   Node* n = node_of(p);
   if (!p.cell()->meta || !n->leaf)
     throw Error(ErrorKind::Autograd, "optimizer",
-                "parameter " + std::to_string(number) + ", " + describe(*n) + ", is not a leaf that requires a gradient", loc,
-                "call requires_grad_() on the tensor itself, not on the result of an operation");
+                "parameter " + std::to_string(number) + ", " + describe(*n) +
+                    ", is not a leaf that requires a gradient",
+                loc, "call requires_grad_() on the tensor itself, not on the result of an operation");
   for (const Tensor& other : before)
     if (other.cell() == p.cell())
-      throw Error(ErrorKind::Autograd, "optimizer", describe(*n) + " is named twice", loc, "give each parameter once");
+      throw Error(ErrorKind::Autograd, "optimizer", describe(*n) + " is named twice", loc,
+                  "give each parameter once");
 }
 
 }  // namespace
@@ -43,22 +50,48 @@ Tensor as_scalar_of(const Tensor& value, const Tensor& p) {
   return v.device() == p.device() ? v : v.to(p.device());
 }
 
+Tensor weight_of(const Slot& s) { return s.master.defined() ? s.master : s.param.to(compute_type(s.param)); }
+
+Tensor bias_correction(double beta, const Tensor& t) {
+  return beta == 0 ? ones_like(t) : -expm1(t * std::log(beta));
+}
+
+void refuse(const char* name, const char* wrong, const SourceLoc& loc) {
+  if (wrong) throw Error(ErrorKind::Value, name, wrong, user_loc(loc));
+}
+
 Tensor& Optimizer::Group::count_on(const Device& d) {
   for (Tensor& c : counts)
     if (c.device() == d) return c;
   return counts.emplace_back(zeros({}, {float64, d}));
 }
 
-Tensor Optimizer::Group::lr_on(const Device& d) const {
+static Tensor argument_of(const std::shared_ptr<double>& source, const Device& d) {
   Attrs at;
-  at.f = *lr;
+  at.f = *source;
   at.dtype = float64;
   at.device = d;
-  at.arg_source = lr;
+  at.arg_source = source;
   return tensor_of(ingot::record(Op::Arg, {}, at, user_loc(SourceLoc::current())));
 }
 
-void Optimizer::add_group(const std::vector<Tensor>& params, double lr, int states, bool third_state, SourceLoc loc) {
+Tensor Optimizer::Group::lr_on(const Device& d) const { return argument_of(lr, d); }
+
+Momentum::Momentum(const Optimizer::Group& group, const Device& d)
+    : number(group.momentum ? *group.momentum : 0) {
+  if (group.momentum_moves) value = argument_of(group.momentum, d);
+}
+Tensor Momentum::times(const Tensor& x, const Tensor& p) const {
+  return value.defined() ? x * as_scalar_of(value, p) : x * number;
+}
+Tensor Momentum::rest_times(const Tensor& x, const Tensor& p) const {
+  return value.defined() ? x * as_scalar_of(1.0 - value, p) : x * (1 - number);
+}
+Tensor Momentum::power(const Tensor& t) const {
+  return value.defined() ? exp(t * log(value)) : exp(t * std::log(number));
+}
+
+void Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions& o, SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   NoGrad guard;
@@ -66,18 +99,22 @@ void Optimizer::add_group(const std::vector<Tensor>& params, double lr, int stat
     throw Error(ErrorKind::Value, "optimizer", "there are no parameters", loc, "pass model.parameters()");
   std::vector<Tensor> before = this->params(), fresh;
   auto group = std::make_unique<Group>();
-  *group->lr = lr;
+  *group->lr = o.lr;
+  if (o.momentum) group->momentum = std::make_shared<double>(*o.momentum);
   for (const Tensor& p : params) {
     check_parameter(p, before.size(), before, loc);
     before.push_back(p);
-    Slot slot{p, {}};
-    for (int s = 0; s < states + (third_state ? 1 : 0); ++s)
-      fresh.push_back(slot.state.emplace_back(zeros(p.shape(), {compute_type(p), p.device()})));
+    Slot slot{p, {}, {}};
+    for (int s = 0; s < o.states; ++s)
+      fresh.push_back(slot.state.emplace_back(full(p.shape(), o.first, {compute_type(p), p.device()})));
+    if (o.master_weights && is_half(p.dtype())) fresh.push_back(slot.master = p.detach().to(float32));
     group->count_on(p.device());
     fresh.push_back(p);
     group->slots.push_back(std::move(slot));
   }
   for (const Tensor& c : group->counts) fresh.push_back(c);
+  for (size_t i = 0; o.product && i < group->counts.size(); ++i)
+    fresh.push_back(group->products.emplace_back(ones({}, {float64, group->counts[i].device()})));
   eval(fresh, loc);
   groups_.push_back(std::move(group));
 }
@@ -90,6 +127,16 @@ void Optimizer::Update::assign(Tensor& target, const Tensor& value, bool paramet
   changes.push_back({CellRef(target.cell()), after, parameter});
 }
 
+void Optimizer::Update::set_weight(Slot& s, const Tensor& value) {
+  for (const std::shared_ptr<Average>& a : averages)
+    for (size_t i = 0; i < a->params.size(); ++i)
+      if (a->params[i].cell() == s.param.cell())
+        assign(a->averages[i],
+               a->averages[i] + (value.to(a->averages[i].dtype()) - a->averages[i]) * (1 - a->decay), false);
+  if (s.master.defined()) assign(s.master, value, false);
+  assign(s.param, value, true);
+}
+
 void Optimizer::Update::consume_gradients() {
   for (Gradient& g : gradients) {
     Cell* cell = g.param.cell()->meta->grad.get();
@@ -99,12 +146,14 @@ void Optimizer::Update::consume_gradients() {
 }
 
 void Optimizer::Update::take_back() {
-  // After a launch the new nodes have their values, which are the old ones, and what they were computed from is gone.
+  // After a launch the new nodes have their values, which are the old ones, and what they were computed from
+  // is gone.
   bool launched = false;
   for (const Change& c : changes) launched = launched || c.after->computed;
   if (launched) return;
   for (const Gradient& g : gradients)
-    if (!g.param.cell()->meta->grad) g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
+    if (!g.param.cell()->meta->grad)
+      g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
   for (const Change& c : changes)
     if (c.after->n_inputs > 0) bind(c, NodeRef(c.after->in[0]));
 }
@@ -117,7 +166,8 @@ Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p) {
   return update.factor.defined() ? g * as_scalar_of(update.factor, p) : g;
 }
 
-std::unique_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const Tensor& factor, SourceLoc loc) {
+std::unique_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const Tensor& factor,
+                                                     SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   NoGrad guard;
@@ -125,8 +175,16 @@ std::unique_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
   update->good = good;
   update->factor = factor;
   update->loc = loc;
+  std::erase_if(averages_, [](const auto& a) { return a.expired(); });
+  for (const auto& a : averages_) {
+    update->averages.push_back(a.lock());
+    if (!update->averages.back()->saved.empty())
+      throw Error(ErrorKind::State, "step", "the parameters are exchanged with their averages", loc,
+                  "call swap() of the EMA again first");
+  }
   for (size_t i = 0; i < groups_.size(); ++i) update_group(i, *groups_[i], *update);
-  // Only now, with everything recorded, do the cells name the new values: an error on the way changes nothing.
+  // Only now, with everything recorded, do the cells name the new values: an error on the way changes
+  // nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);
   return update;
 }
@@ -161,7 +219,9 @@ size_t Optimizer::group_count() const { return groups_.size(); }
 
 static void check_group(size_t group, size_t count, const char* op, const SourceLoc& loc) {
   if (group < count) return;
-  throw Error(ErrorKind::Index, op, "there is no group " + std::to_string(group) + ", only " + std::to_string(count), user_loc(loc));
+  throw Error(ErrorKind::Index, op,
+              "there is no group " + std::to_string(group) + ", only " + std::to_string(count),
+              user_loc(loc));
 }
 
 double Optimizer::lr(size_t group, SourceLoc loc) const {
@@ -178,6 +238,32 @@ void Optimizer::set_lr(double lr, SourceLoc) {
   for (auto& g : groups_) *g->lr = lr;
 }
 
+double Optimizer::initial_lr(size_t group) {
+  Group& g = *groups_.at(group);
+  if (!g.initial_lr) g.initial_lr = *g.lr;
+  return *g.initial_lr;
+}
+
+static void check_momentum(const Optimizer::Group& g, const char* op, const SourceLoc& loc) {
+  if (!g.momentum)
+    throw Error(ErrorKind::State, op, "this optimiser was made without momentum", user_loc(loc));
+}
+
+double Optimizer::momentum(size_t group, SourceLoc loc) const {
+  check_group(group, groups_.size(), "momentum", loc);
+  check_momentum(*groups_[group], "momentum", loc);
+  return *groups_[group]->momentum;
+}
+
+void Optimizer::set_momentum(double momentum, size_t group, SourceLoc loc) {
+  check_group(group, groups_.size(), "set_momentum", loc);
+  check_momentum(*groups_[group], "set_momentum", loc);
+  *groups_[group]->momentum = momentum;
+  groups_[group]->momentum_moves = true;
+}
+
+void Optimizer::follow(const std::shared_ptr<Average>& average) { averages_.push_back(average); }
+
 void Optimizer::scale_lr(double factor) {
   for (auto& g : groups_) *g->lr *= factor;
 }
@@ -192,7 +278,11 @@ std::vector<Tensor> Optimizer::params() const {
 std::vector<Tensor> Optimizer::state() const {
   std::vector<Tensor> result;
   for (auto& g : groups_) {
-    for (Slot& s : g->slots) result.insert(result.end(), s.state.begin(), s.state.end());
+    for (Slot& s : g->slots) {
+      result.insert(result.end(), s.state.begin(), s.state.end());
+      if (s.master.defined()) result.push_back(s.master);
+    }
+    result.insert(result.end(), g->products.begin(), g->products.end());
     result.insert(result.end(), g->counts.begin(), g->counts.end());
   }
   return result;

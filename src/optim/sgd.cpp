@@ -1,54 +1,154 @@
+// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once per group
+// and device, on 0-d tensors; every parameter's update is then the same few elementwise ops, which merge into
+// one kernel.
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
 
 namespace ingot::optim {
+namespace {
 
-static void check(const SGDOptions& o, const SourceLoc& loc) {
-  const char* wrong = o.lr < 0             ? "lr is negative"
-                      : o.momentum < 0     ? "momentum is negative"
-                      : o.weight_decay < 0 ? "weight_decay is negative"
-                      : o.nesterov && (o.momentum == 0 || o.dampening != 0) ? "nesterov needs momentum and no dampening"
-                                                                            : nullptr;
-  if (wrong) throw Error(ErrorKind::Value, "SGD", wrong, user_loc(loc));
+template <class O>
+Tensor decayed(const O& o, const Tensor& gradient, const Tensor& p) {
+  Tensor g = o.maximize ? -gradient : gradient;
+  return o.weight_decay != 0 ? g + p * o.weight_decay : g;
 }
+
+}  // namespace
 
 SGD::SGD(const std::vector<ParamGroup<SGDOptions>>& groups, SourceLoc loc) {
-  for (const auto& g : groups) {
-    check(g.options, loc);
-    options_.push_back(g.options);
-    add_group(g.params, g.options.lr, g.options.momentum != 0 ? 1 : 0, false, loc);
+  for (const auto& [params, o] : groups) {
+    refuse("SGD", common_mistake(o), loc);
+    refuse("SGD",
+           o.nesterov && (o.momentum == 0 || o.dampening != 0) ? "nesterov needs momentum and no dampening"
+                                                               : nullptr,
+           loc);
+    options_.push_back(o);
+    add_group(params,
+              {o.lr, o.momentum != 0 ? 1 : 0, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights},
+              loc);
   }
 }
-
-SGD::SGD(const std::vector<Tensor>& params, const SGDOptions& options, SourceLoc loc)
-    : SGD(std::vector<ParamGroup<SGDOptions>>{{params, options}}, loc) {}
 
 void SGD::update_group(size_t index, Group& group, Update& update) {
   const SGDOptions& o = options_[index];
-  Tensor lr = group.lr_on(group.slots[0].param.device());
-  bool any = false;
-  for (Slot& s : group.slots) {
-    Tensor g = gradient_for_update(update, s.param);
-    if (!g.defined()) continue;
-    any = true;
-    Tensor p = s.param.to(compute_type(s.param));
-    if (o.maximize) g = -g;
-    if (o.weight_decay != 0) g = g + p * o.weight_decay;
-    if (o.momentum != 0) {
-      Tensor part = g;
-      if (o.dampening != 0) {  // the first gradient starts the average undamped
-        const Tensor& count = group.count_on(s.param.device());
-        part = g * as_scalar_of(where(count == 0.0, ones_like(count), 1.0 - o.dampening), s.param);
-      }
-      Tensor average = s.state[0] * o.momentum + part;
-      update.assign(s.state[0], average, false);
-      g = o.nesterov ? g + average * o.momentum : average;
-    }
-    update.assign(s.param, p - g * as_scalar_of(lr, s.param), true);
+  struct Numbers {
+    Tensor lr, part;  // part: what of a gradient enters the average; the first gradient starts it undamped
+    Momentum momentum;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t d) {
+        Tensor part;
+        if (o.momentum != 0 && o.dampening != 0)
+          part = where(count == 1.0, ones_like(count), 1.0 - o.dampening);
+        return Numbers{lr, part, Momentum(group, group.counts[d].device())};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        Tensor p = weight_of(s), g = decayed(o, gradient, p);
+        if (o.momentum != 0) {
+          Tensor average = n.momentum.times(s.state[0], s.param) +
+                           (n.part.defined() ? g * as_scalar_of(n.part, s.param) : g);
+          update.assign(s.state[0], average, false);
+          g = o.nesterov ? g + n.momentum.times(average, s.param) : average;
+        }
+        update.set_weight(s, p - g * as_scalar_of(n.lr, s.param));
+      });
+}
+
+RMSprop::RMSprop(const std::vector<ParamGroup<RMSpropOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("RMSprop", common_mistake(o), loc);
+    refuse("RMSprop", o.alpha >= 0 ? nullptr : "alpha is negative", loc);
+    options_.push_back(o);
+    const int states = 1 + (o.momentum != 0) + o.centered;
+    add_group(params, {o.lr, states, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc);
   }
-  if (any && o.dampening != 0)
-    for (Tensor& count : group.counts) update.assign(count, count + 1.0, false);
+}
+
+void RMSprop::update_group(size_t index, Group& group, Update& update) {
+  const RMSpropOptions& o = options_[index];
+  struct Numbers {
+    Tensor lr;
+    Momentum momentum;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor&, const Tensor& lr, size_t d) {
+        return Numbers{lr, Momentum(group, group.counts[d].device())};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& gradient) {
+        Tensor p = weight_of(s), g = decayed(o, gradient, p);
+        Tensor square = s.state[0] * o.alpha + g * g * (1 - o.alpha);
+        Tensor spread = square;
+        size_t next = 1;
+        update.assign(s.state[0], square, false);
+        if (o.centered) {
+          Tensor mean = s.state[next] + (g - s.state[next]) * (1 - o.alpha);
+          update.assign(s.state[next++], mean, false);
+          spread = square - mean * mean;
+        }
+        Tensor step = g / (sqrt(spread) + o.eps);
+        if (o.momentum != 0) {
+          step = n.momentum.times(s.state[next], s.param) + step;
+          update.assign(s.state[next], step, false);
+        }
+        update.set_weight(s, p - step * as_scalar_of(n.lr, s.param));
+      });
+}
+
+Adagrad::Adagrad(const std::vector<ParamGroup<AdagradOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("Adagrad", common_mistake(o), loc);
+    refuse("Adagrad",
+           !(o.lr_decay >= 0)                    ? "lr_decay is negative"
+           : !(o.initial_accumulator_value >= 0) ? "initial_accumulator_value is negative"
+                                                 : nullptr,
+           loc);
+    options_.push_back(o);
+    add_group(
+        params,
+        {.lr = o.lr, .states = 1, .master_weights = o.master_weights, .first = o.initial_accumulator_value},
+        loc);
+  }
+}
+
+void Adagrad::update_group(size_t index, Group& group, Update& update) {
+  const AdagradOptions& o = options_[index];
+  update_on_each_device(
+      group, update,
+      [&](const Tensor& count, const Tensor& lr, size_t) {
+        return o.lr_decay != 0 ? lr / ((count - 1.0) * o.lr_decay + 1.0) : lr;
+      },
+      [&](const Tensor& lr, Slot& s, const Tensor& gradient) {
+        Tensor p = weight_of(s), g = decayed(o, gradient, p);
+        Tensor sum = s.state[0] + g * g;
+        update.assign(s.state[0], sum, false);
+        update.set_weight(s, p - as_scalar_of(lr, s.param) * (g / (sqrt(sum) + o.eps)));
+      });
+}
+
+Adadelta::Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("Adadelta", common_mistake(o), loc);
+    refuse("Adadelta", o.rho >= 0 && o.rho <= 1 ? nullptr : "rho must lie in [0, 1]", loc);
+    options_.push_back(o);
+    add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc);
+  }
+}
+
+void Adadelta::update_group(size_t index, Group& group, Update& update) {
+  const AdadeltaOptions& o = options_[index];
+  update_on_each_device(
+      group, update, [&](const Tensor&, const Tensor& lr, size_t) { return lr; },
+      [&](const Tensor& lr, Slot& s, const Tensor& gradient) {
+        Tensor p = weight_of(s), g = decayed(o, gradient, p);
+        Tensor square = s.state[0] * o.rho + g * g * (1 - o.rho);
+        Tensor delta = sqrt(s.state[1] + o.eps) / sqrt(square + o.eps) * g;
+        update.assign(s.state[0], square, false);
+        update.assign(s.state[1], s.state[1] * o.rho + delta * delta * (1 - o.rho), false);
+        update.set_weight(s, p - delta * as_scalar_of(lr, s.param));
+      });
 }
 
 }  // namespace ingot::optim

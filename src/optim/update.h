@@ -1,7 +1,8 @@
-// What an optimiser's step is made of: groups of parameters with their state, and the list of values the step gives
-// them. Nothing a step changes is lost until its run has succeeded.
+// What an optimiser's step is made of: groups of parameters with their state, and the list of values the step
+// gives them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "graph/handle.h"
@@ -13,23 +14,47 @@ namespace ingot::optim {
 struct Slot {
   Tensor param;
   std::vector<Tensor> state;
+  Tensor master;  // float32; undefined unless the parameter is in 16 bits and the group keeps masters
 };
 
 struct Optimizer::Group {
   std::vector<Slot> slots;
   /// Shared with the recorded steps, so that a captured step reads the rate of the day.
   std::shared_ptr<double> lr = std::make_shared<double>(0.0);
-  /// Steps done, on every device that has parameters: float64, counted by the plan itself, so that a skipped step
-  /// does not count.
+  std::shared_ptr<double> momentum;  // null: this optimiser has none
+  bool momentum_moves = false;       // somebody set it: an argument of the plan
+  std::optional<double> initial_lr;
+  /// Steps done, on every device that has parameters: float64, counted by the plan itself, so that a skipped
+  /// step does not count.
   std::vector<Tensor> counts;
+  std::vector<Tensor> products;  // beside each count: NAdam's product of momenta
 
   Tensor& count_on(const Device& d);
   /// The rate as an argument of the plan: 0-d float64.
   Tensor lr_on(const Device& d) const;
 };
 
-/// A recorded step. Cells already name their new values. No handle on an old value or a gradient is held while it runs
-/// (a handle would make the plan keep the value): the pending new nodes lead back to the old ones.
+/// Momentum (or the first beta): a number in the plan, or, once somebody has set it, an argument.
+struct Momentum {
+  double number;
+  Tensor value;  // 0-d float64 when it is an argument
+
+  Momentum(const Optimizer::Group& group, const Device& d);
+  Tensor times(const Tensor& x, const Tensor& p) const;       // momentum * x
+  Tensor rest_times(const Tensor& x, const Tensor& p) const;  // (1 - momentum) * x
+  Tensor power(const Tensor& t) const;                        // momentum^t, of 0-d float64
+};
+
+/// Averages that follow the parameters of one optimiser.
+struct Optimizer::Average {
+  double decay;
+  std::vector<Tensor> params, averages;
+  std::vector<Tensor> saved;  // the parameters, while their averages stand in for them
+};
+
+/// A recorded step. Cells already name their new values. No handle on an old value or a gradient is held
+/// while it runs (a handle would make the plan keep the value): the pending new nodes lead back to the old
+/// ones.
 struct Optimizer::Update {
   struct Change {
     CellRef cell;
@@ -38,28 +63,77 @@ struct Optimizer::Update {
   };
   struct Gradient {
     Tensor param;
-    Node* grad;    // alive while its parameter's Change is pending; a reference would keep the parameter from being written over
+    Node* grad;    // alive while its parameter's Change is pending; a reference would keep the parameter from
+                   // being written over
     CellRef cell;  // set when the program holds the gradient too
   };
   std::vector<Change> changes;
   std::vector<Gradient> gradients;
+  std::vector<std::shared_ptr<Average>> averages;
   Tensor good, factor;
   SourceLoc loc;
 
-  /// target := value, unless the step turns out bad. Both have the same shape; value is cast to target's type.
+  /// target := value, unless the step turns out bad. Both have the same shape; value is cast to target's
+  /// type.
   void assign(Tensor& target, const Tensor& value, bool parameter);
+  /// The parameter's new value, and its master's and averages'.
+  void set_weight(Slot& slot, const Tensor& value);
   /// Takes the gradients from the parameters.
   void consume_gradients();
   /// Undoes what has not been computed.
   void take_back();
 };
 
-/// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own; multiplied by the
-/// update's factor. Undefined when p has none.
+/// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own; multiplied
+/// by the update's factor. Undefined when p has none.
 Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p);
 /// The type an update of p computes in.
 DType compute_type(const Tensor& p);
 /// A 0-d value in the type and on the device of a parameter's update.
 Tensor as_scalar_of(const Tensor& value, const Tensor& p);
+/// The parameter in the type its update computes in: its master, if it has one.
+Tensor weight_of(const Slot& slot);
+/// 1 - beta^t, exact for small t too.
+Tensor bias_correction(double beta, const Tensor& t);
+
+/// Throws Error(Value) when `wrong` says what is.
+void refuse(const char* name, const char* wrong, const SourceLoc& loc);
+/// What is wrong with options that nearly all have, or null.
+template <class O>
+const char* common_mistake(const O& o) {
+  if (!(o.lr >= 0)) return "lr is negative";
+  if (!(o.weight_decay >= 0)) return "weight_decay is negative";
+  if constexpr (requires { o.eps; })
+    if (!(o.eps >= 0)) return "eps is negative";
+  if constexpr (requires { o.betas; })
+    for (double b : {o.betas.first, o.betas.second})
+      if (!(b >= 0 && b < 1)) return "betas must lie in [0, 1)";
+  if constexpr (requires { o.momentum; })
+    if (!(o.momentum >= 0)) return "momentum is negative";
+  return nullptr;
+}
+
+/// Calls numbers(count, lr, momentum) once per device of the group (0-d values of this step: count is the one
+/// after it) and then slot(numbers, slot, gradient) for each parameter there that has one; counts the step.
+template <class Numbers, class EachSlot>
+void update_on_each_device(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
+                           EachSlot&& each_slot) {
+  for (size_t d = 0; d < group.counts.size(); ++d) {
+    Tensor& count = group.counts[d];
+    Tensor after;  // recorded with the first gradient found
+    std::optional<decltype(numbers(count, count, d))> n;
+    for (Slot& s : group.slots) {
+      if (s.param.device() != count.device()) continue;
+      Tensor g = gradient_for_update(update, s.param);
+      if (!g.defined()) continue;
+      if (!n) {
+        after = count + 1.0;
+        n.emplace(numbers(after, group.lr_on(count.device()), d));
+      }
+      each_slot(*n, s, g);
+    }
+    if (n) update.assign(count, after, false);
+  }
+}
 
 }  // namespace ingot::optim

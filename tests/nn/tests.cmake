@@ -2,3 +2,5 @@
 set(nn ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(module SOURCES ${nn}/module_test.cpp LABELS asan)
 ingot_test(layers SOURCES ${nn}/layers_test.cpp LABELS asan)
+ingot_test(optimisers SOURCES ${nn}/optim_test.cpp LABELS asan)
+ingot_test(layers_golden SOURCES ${nn}/layers_golden_test.cpp)

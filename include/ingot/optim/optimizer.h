@@ -1,0 +1,301 @@
+// Optimisers: step() records the update of every parameter that has a gradient and runs it together with all
+// that is pending, forward and backward included, as one plan. Options have PyTorch's names, order and
+// defaults; rates and what else a schedule changes are arguments of the plan.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ingot/state.h"
+#include "ingot/tensor.h"
+
+namespace ingot::optim {
+
+// In every struct: weight_decay is added to the gradient unless the optimiser is said to decouple it (then it
+// is taken from the parameter itself); maximize climbs instead; master_weights keeps a float32 copy of every
+// 16-bit parameter, updates that and rounds it into the parameter, so that small steps are not lost.
+
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool amsgrad = false;
+  bool maximize = false;
+  bool decoupled_weight_decay = false;
+  bool master_weights = false;
+};
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 1e-2;  ///< decoupled
+  bool amsgrad = false;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct RMSpropOptions {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct AdagradOptions {
+  double lr = 1e-2;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double initial_accumulator_value = 0;
+  double eps = 1e-10;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct AdadeltaOptions {
+  double lr = 1;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct AdamaxOptions {
+  double lr = 2e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct NAdamOptions {
+  double lr = 2e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct RAdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+/// Not in PyTorch; the names are those of the paper's code.
+struct LionOptions {
+  double lr = 1e-4;
+  std::pair<double, double> betas{0.9, 0.99};
+  double weight_decay = 0;  ///< decoupled
+  bool maximize = false;
+  bool master_weights = false;
+};
+
+struct MuonOptions {
+  double lr = 1e-3;
+  double weight_decay = 0.1;  ///< decoupled
+  double momentum = 0.95;
+  bool nesterov = true;
+  std::array<double, 3> ns_coefficients{3.4445, -4.775, 2.0315};
+  double eps = 1e-7;
+  int ns_steps = 5;
+  std::string adjust_lr_fn = "original";  ///< or "match_rms_adamw"
+  bool master_weights = false;
+};
+
+/// Parameters that share options.
+template <class Options>
+struct ParamGroup {
+  std::vector<Tensor> params;
+  Options options{};
+};
+
+/// What the optimisers have in common. Parameters and state are computed when the optimiser is made, so that
+/// the first step has the plan of all others. Parameters that are frozen, or have no gradient, stay as they
+/// are.
+class Optimizer {
+ public:
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// Updates every parameter that has a gradient and takes the gradients away, unless keep_gradients. When
+  /// the run fails it throws, and parameters and state are as they were; the gradients too, unless it was a
+  /// bad index that made them worthless.
+  void step(bool keep_gradients = false, SourceLoc loc = SourceLoc::current());
+  /// Takes all gradients away.
+  void zero_grad(SourceLoc loc = SourceLoc::current());
+
+  size_t group_count() const;
+  /// Throws Error(Index) for a group that is not there, as set_lr does.
+  double lr(size_t group = 0, SourceLoc loc = SourceLoc::current()) const;
+  /// Takes effect with the next step, without another plan.
+  void set_lr(double lr, SourceLoc loc = SourceLoc::current());
+  void set_lr(double lr, size_t group, SourceLoc loc = SourceLoc::current());
+  /// Multiplies every group's rate.
+  void scale_lr(double factor);
+  /// The momentum, or the first beta, of a group; Error(State) in an optimiser without one, as set_momentum.
+  /// The first set_momentum makes it an argument of the plan: one more plan, and no more after it.
+  double momentum(size_t group = 0, SourceLoc loc = SourceLoc::current()) const;
+  void set_momentum(double momentum, size_t group = 0, SourceLoc loc = SourceLoc::current());
+  /// The parameters of all groups, in order.
+  std::vector<Tensor> params() const;
+  /// Everything but parameters and rates that must be saved to resume: moments and step counts, in a fixed
+  /// order. The tensors are the optimiser's own: copy_() into them (under NoGrad) restores it.
+  std::vector<Tensor> state() const;
+  /// The same under names, with the groups' rates. load_state_dict() throws Error(State) when the state is of
+  /// another number of tensors or groups, Error(Shape) when one differs; then nothing has changed.
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
+
+  struct Group;
+  struct Update;
+  struct Average;
+  /// For the library: records the update and returns it without running. A false element in `good` (0-d bool,
+  /// or undefined) leaves everything as it is; gradients are multiplied by `factor` (0-d, or undefined).
+  std::unique_ptr<Update> record(const Tensor& good, const Tensor& factor, SourceLoc loc);
+  /// For the library: runs recorded updates in one go, or takes them all back and throws.
+  static void run(const std::vector<Update*>& updates, bool keep_gradients, SourceLoc loc);
+  /// For the library: the rate a group had when the first schedule was made over it.
+  double initial_lr(size_t group);
+  /// For the library: moves with the parameters in every step, until nobody else holds it.
+  void follow(const std::shared_ptr<Average>& average);
+
+ protected:
+  Optimizer();
+  struct GroupOptions {
+    double lr;
+    int states;  ///< tensors like the parameter, 0 at first
+    const double* momentum = nullptr;
+    bool master_weights = false;
+    double first = 0;      ///< what the states begin with
+    bool product = false;  ///< NAdam's product of momenta
+  };
+  /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named twice.
+  void add_group(const std::vector<Tensor>& params, const GroupOptions& options, SourceLoc loc);
+  std::vector<std::unique_ptr<Group>> groups_;
+
+ private:
+  /// Records the update of one group.
+  virtual void update_group(size_t index, Group& group, Update& update) = 0;
+  struct Recording;
+  std::vector<std::weak_ptr<Average>> averages_;
+};
+
+/// An optimiser with options of one kind. Each is made over parameters and options, or over groups of both:
+///   optim::SGD opt(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+///   optim::AdamW opt({{decayed, {.lr = 1e-3}}, {norms, {.lr = 1e-3, .weight_decay = 0}}});
+/// They throw Error(Value) for options that cannot be, naming them.
+#define INGOT_OPTIMIZER(Name)                                                           \
+  class Name : public Optimizer {                                                       \
+   public:                                                                              \
+    explicit Name(const std::vector<Tensor>& params, const Name##Options& options = {}, \
+                  SourceLoc loc = SourceLoc::current())                                 \
+        : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}       \
+    explicit Name(const std::vector<ParamGroup<Name##Options>>& groups,                 \
+                  SourceLoc loc = SourceLoc::current());                                \
+                                                                                        \
+   private:                                                                             \
+    void update_group(size_t index, Group& group, Update& update) override;             \
+    std::vector<Name##Options> options_;                                                \
+  };
+
+/// Stochastic gradient descent with momentum and Nesterov's variant. nesterov needs momentum and no
+/// dampening.
+INGOT_OPTIMIZER(SGD)
+INGOT_OPTIMIZER(RMSprop)
+INGOT_OPTIMIZER(Adagrad)
+INGOT_OPTIMIZER(Adadelta)
+INGOT_OPTIMIZER(Adamax)
+INGOT_OPTIMIZER(NAdam)
+INGOT_OPTIMIZER(RAdam)
+/// The sign of an average of gradients: one state tensor per parameter.
+INGOT_OPTIMIZER(Lion)
+/// Momentum made orthogonal by Newton and Schulz's iteration, for matrices only: Error(Shape) for another
+/// rank. Computes in float32, where PyTorch takes bfloat16.
+INGOT_OPTIMIZER(Muon)
+#undef INGOT_OPTIMIZER
+
+/// Adam; for 16-bit parameters the moments are float32. Throws Error(Value) for betas outside [0, 1), or a
+/// negative lr, eps or weight_decay.
+class Adam : public Optimizer {
+ public:
+  explicit Adam(const std::vector<Tensor>& params, const AdamOptions& options = {},
+                SourceLoc loc = SourceLoc::current());
+  explicit Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc = SourceLoc::current());
+
+ protected:
+  Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc);
+
+ private:
+  void update_group(size_t index, Group& group, Update& update) override;
+  std::vector<AdamOptions> options_;
+};
+
+/// Adam with decoupled weight decay.
+class AdamW : public Adam {
+ public:
+  explicit AdamW(const std::vector<Tensor>& params, const AdamWOptions& options = {},
+                 SourceLoc loc = SourceLoc::current());
+  explicit AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups, SourceLoc loc = SourceLoc::current());
+};
+
+/// Scales all gradients so that their joint norm (of the kind norm_type; infinity: the largest element) is at
+/// most max_norm; returns the norm before, not yet computed (0 when there are no gradients). Throws
+/// Error(Value) unless max_norm >= 0 and norm_type > 0.
+Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
+                       SourceLoc loc = SourceLoc::current());
+/// The same norm without scaling.
+Tensor get_total_norm(const std::vector<Tensor>& params, double norm_type = 2,
+                      SourceLoc loc = SourceLoc::current());
+/// Clamps every element of every gradient to [-limit, limit]. Throws Error(Value) unless limit >= 0.
+void clip_grad_value_(const std::vector<Tensor>& params, double limit, SourceLoc loc = SourceLoc::current());
+
+struct EMAOptions {
+  double decay = 0.999;
+};
+/// Running averages of an optimiser's parameters, moved in the plan of every step: average += (1 - decay) *
+/// (parameter - average). A step that is skipped does not move them. Throws Error(Value) unless 0 <= decay
+/// <= 1.
+class EMA {
+ public:
+  explicit EMA(Optimizer& optimizer, const EMAOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  /// The averages, in the order of optimizer.params().
+  std::vector<Tensor> averages() const;
+  /// Puts the averages in the parameters' place, and the parameters back the next time: before an evaluation,
+  /// and again after it. Between the two, step() throws Error(State).
+  void swap(SourceLoc loc = SourceLoc::current());
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
+
+ private:
+  std::shared_ptr<Optimizer::Average> average_;
+};
+
+}  // namespace ingot::optim

@@ -1,0 +1,70 @@
+// Muon: the momentum of a matrix, made orthogonal by a few steps of an odd polynomial whose coefficients pull
+// all singular values near 1.
+#include <cmath>
+
+#include "ingot/autograd.h"
+#include "ingot/ops.h"
+#include "optim/update.h"
+
+namespace ingot::optim {
+namespace {
+
+Tensor orthogonal(const Tensor& g, const MuonOptions& o) {
+  const bool tall = g.size(0) > g.size(1);
+  Tensor x = tall ? g.t() : g;
+  x = x / clamp_min(norm(x), o.eps);
+  for (int i = 0; i < o.ns_steps; ++i) {
+    Tensor gram = matmul(x, x.t());
+    x = x * o.ns_coefficients[0] +
+        matmul(gram * o.ns_coefficients[1] + matmul(gram, gram) * o.ns_coefficients[2], x);
+  }
+  return tall ? x.t() : x;
+}
+
+double rate_factor(const MuonOptions& o, const Dims& shape) {
+  const double rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
+  return o.adjust_lr_fn == "original" ? std::sqrt(std::max(1.0, rows / columns))
+                                      : 0.2 * std::sqrt(std::max(rows, columns));
+}
+
+}  // namespace
+
+Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
+  for (const auto& [params, o] : groups) {
+    refuse("Muon", common_mistake(o), loc);
+    refuse("Muon", o.ns_steps >= 1 && o.ns_steps < 100 ? nullptr : "ns_steps must lie between 1 and 99", loc);
+    refuse("Muon",
+           o.adjust_lr_fn == "original" || o.adjust_lr_fn == "match_rms_adamw"
+               ? nullptr
+               : "adjust_lr_fn must be \"original\" or \"match_rms_adamw\"",
+           loc);
+    for (const Tensor& p : params)
+      if (p.defined() && p.dim() != 2)
+        throw Error(ErrorKind::Shape, "Muon", "takes matrices only, not " + describe(*p.cell()->node),
+                    user_loc(loc), "give the other parameters to an AdamW of their own");
+    options_.push_back(o);
+    add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc);
+  }
+}
+
+void Muon::update_group(size_t index, Group& group, Update& update) {
+  const MuonOptions& o = options_[index];
+  struct Numbers {
+    Momentum momentum;
+    Tensor lr, decay;
+  };
+  update_on_each_device(
+      group, update,
+      [&](const Tensor&, const Tensor& lr, size_t d) {
+        return Numbers{Momentum(group, group.counts[d].device()), lr, 1.0 - lr * o.weight_decay};
+      },
+      [&](const Numbers& n, Slot& s, const Tensor& g) {
+        Tensor average = s.state[0] + n.momentum.rest_times(g - s.state[0], s.param);
+        Tensor step = orthogonal(o.nesterov ? g + n.momentum.times(average - g, s.param) : average, o);
+        Tensor p = weight_of(s) * as_scalar_of(n.decay, s.param);
+        update.set_weight(s, p - step * as_scalar_of(n.lr * rate_factor(o, s.param.shape()), s.param));
+        update.assign(s.state[0], average, false);
+      });
+}
+
+}  // namespace ingot::optim

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes layers_golden.inc: what PyTorch's layers compute with the parameters and inputs that layers_golden_test.cpp makes too, and
+the gradients. Run by hand, with PyTorch installed:
+    python3 layers_golden.py > layers_golden.inc
+A case: its C++ class and how it is made and called there; the same in Python. Each case also pins the names and shapes of state_dict()."""
+import math
+import sys
+
+import torch
+from torch import nn
+
+f64 = torch.float64
+
+
+def wave(shape, seed):
+    n = math.prod(shape)
+    return torch.tensor([math.sin(1.7 * k + 0.9 * seed + 0.5) for k in range(n)], dtype=f64).reshape(shape)
+
+
+def x(shape, seed=0):
+    return wave(shape, 100 + seed)
+
+
+causal = torch.ones(4, 4, dtype=torch.bool).triu(1)
+padding = torch.tensor([[False, False, False, True], [False, False, True, True], [False, False, False, False]])
+cases = [
+    # (C++ construction, C++ call of m, Python module, Python call)
+    ("nn::Linear m(3, 2)", "m(x({4, 3}))", lambda: nn.Linear(3, 2), lambda m: m(x([4, 3]))),
+    ("nn::LayerNorm m(Dims{3, 2})", "m(x({4, 3, 2}))", lambda: nn.LayerNorm([3, 2]), lambda m: m(x([4, 3, 2]))),
+    ("nn::RMSNorm m(6, {.eps = 1e-3})", "m(x({4, 6}))", lambda: nn.RMSNorm(6, eps=1e-3), lambda m: m(x([4, 6]))),
+    ("nn::MultiheadAttention m(6, 2)", "m(x({4, 3, 6}), x({4, 3, 6}, 1), x({4, 3, 6}, 2)).output",
+     lambda: nn.MultiheadAttention(6, 2), lambda m: m(x([4, 3, 6]), x([4, 3, 6], 1), x([4, 3, 6], 2))[0]),
+    ("nn::MultiheadAttention m(6, 2)", "m(x({4, 3, 6}), x({4, 3, 6}, 1), x({4, 3, 6}, 2), {.attn_mask = causal}).weights",
+     lambda: nn.MultiheadAttention(6, 2), lambda m: m(x([4, 3, 6]), x([4, 3, 6], 1), x([4, 3, 6], 2), attn_mask=causal)[1]),
+    ("nn::MultiheadAttention m(6, 2, {.bias = false, .batch_first = true})",
+     "m(x({3, 4, 6}), x({3, 4, 6}, 1), x({3, 4, 6}, 2), {.key_padding_mask = padding, .attn_mask = causal}).output",
+     lambda: nn.MultiheadAttention(6, 2, bias=False, batch_first=True),
+     lambda m: m(x([3, 4, 6]), x([3, 4, 6], 1), x([3, 4, 6], 2), key_padding_mask=padding, attn_mask=causal)[0]),
+    ("nn::MultiheadAttention m(6, 3, {.add_bias_kv = true, .add_zero_attn = true, .kdim = 4, .vdim = 5})",
+     "m(x({2, 3, 6}), x({4, 3, 4}, 1), x({4, 3, 5}, 2), {.key_padding_mask = padding, .attn_mask = x({9, 2, 4}, 3)}).output",
+     lambda: nn.MultiheadAttention(6, 3, add_bias_kv=True, add_zero_attn=True, kdim=4, vdim=5),
+     lambda m: m(x([2, 3, 6]), x([4, 3, 4], 1), x([4, 3, 5], 2), key_padding_mask=padding, attn_mask=x([9, 2, 4], 3))[0]),
+    ("nn::MultiheadAttention m(6, 2)", "m(x({4, 6}), x({4, 6}, 1), x({4, 6}, 2), {.average_attn_weights = false}).weights",
+     lambda: nn.MultiheadAttention(6, 2), lambda m: m(x([4, 6]), x([4, 6], 1), x([4, 6], 2), average_attn_weights=False)[1]),
+    ("nn::TransformerEncoderLayer m(6, 2, {.dim_feedforward = 8, .dropout = 0})", "m(x({4, 3, 6}), {.src_key_padding_mask = padding})",
+     lambda: nn.TransformerEncoderLayer(6, 2, 8, 0.0), lambda m: m(x([4, 3, 6]), src_key_padding_mask=padding)),
+    ('nn::TransformerEncoderLayer m(6, 2, {.dim_feedforward = 8, .dropout = 0, .activation = "gelu", .batch_first = true, '
+     ".norm_first = true})", "m(x({3, 4, 6}), {.mask = causal, .is_causal = true})",
+     lambda: nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu", batch_first=True, norm_first=True),
+     lambda m: m(x([3, 4, 6]), src_mask=causal, is_causal=True)),
+    ("nn::TransformerDecoderLayer m(6, 2, {.dim_feedforward = 8, .dropout = 0})", "m(x({4, 3, 6}), x({4, 3, 6}, 1), {.tgt_mask = causal, "
+     ".memory_key_padding_mask = padding})",
+     lambda: nn.TransformerDecoderLayer(6, 2, 8, 0.0),
+     lambda m: m(x([4, 3, 6]), x([4, 3, 6], 1), tgt_mask=causal, memory_key_padding_mask=padding)),
+    ("nn::TransformerDecoderLayer m(6, 2, {.dim_feedforward = 8, .dropout = 0, .norm_first = true, .bias = false})",
+     "m(x({4, 3, 6}), x({2, 3, 6}, 1))",
+     lambda: nn.TransformerDecoderLayer(6, 2, 8, 0.0, norm_first=True, bias=False), lambda m: m(x([4, 3, 6]), x([2, 3, 6], 1))),
+    ("nn::TransformerEncoder m(nn::TransformerEncoderLayer(6, 2, {.dim_feedforward = 8, .dropout = 0}), 2, nn::LayerNorm(6))",
+     "m(x({4, 3, 6}))", lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0), 2, nn.LayerNorm(6)),
+     lambda m: m(x([4, 3, 6]))),
+    ("nn::Transformer m({.d_model = 6, .nhead = 2, .num_encoder_layers = 1, .num_decoder_layers = 2, .dim_feedforward = 8, .dropout = 0})",
+     "m(x({4, 3, 6}), x({4, 3, 6}, 1), {.tgt_mask = nn::Transformer::generate_square_subsequent_mask(4, float64)})",
+     lambda: nn.Transformer(6, 2, 1, 2, 8, 0.0),
+     lambda m: m(x([4, 3, 6]), x([4, 3, 6], 1), tgt_mask=nn.Transformer.generate_square_subsequent_mask(4).to(f64))),
+]
+
+
+def numbers(v):
+    return "(V{" + ", ".join(f"{float(a):.17g}" for a in v) + "})"
+
+
+print(f"// Written by layers_golden.py with PyTorch {torch.__version__.split('+')[0]}. Do not edit.")
+for cpp, call, make, run in cases:
+    m = make().to(f64)
+    with torch.no_grad():
+        for i, (name, t) in enumerate(m.state_dict().items()):
+            if t.is_floating_point():
+                t.copy_(wave(t.shape, i) * 0.5 + (1.5 if "running_var" in name else 0))
+    y = run(m)
+    (y * wave(y.shape, 55)).sum().backward()
+    names = "; ".join(f"{n} {list(t.shape)}" for n, t in m.state_dict().items())
+    grads = [(p.grad * wave(p.shape, 77)).sum() if p.grad is not None else 0.0 for p in m.parameters()]
+    print(f'LAYER(({cpp}), ({call}), "{names}",\n      {numbers(y.flatten())},\n      {numbers(grads)})')
+    after = [t for n, t in m.state_dict().items() if "running" in n]
+    if after:
+        print(f"AFTER({numbers(torch.cat([t.flatten() for t in after]))})")
+    sys.stdout.flush()

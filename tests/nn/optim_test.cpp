@@ -1,0 +1,286 @@
+// Optimisers and schedules against PyTorch (optim_golden.inc), Lion by its formula, master weights, averages,
+// momentum as an argument, accumulation, clipping by other norms, and how many plans a schedule costs.
+#include <cmath>
+#include <limits>
+
+#include "compile/executor.h"
+#include "nn_check.h"
+
+using namespace ingot;
+using namespace ingot::check;
+using namespace ingot::optim;
+
+namespace {
+
+using V = std::vector<double>;
+
+Tensor parameter(DType dtype) {
+  Tensor p = tensor(V{1.0, -2.0, 0.5, 0.25, 3.0, -1.5}, {2, 3}).to(dtype).eval_();
+  return p.requires_grad_();
+}
+
+void eight_steps(Optimizer& o, const Tensor& p) {
+  for (int k = 0; k < 8; ++k) {
+    o.zero_grad();
+    (p * p * 0.15 + p * (0.1 * k - 0.2) + sin(p) * 0.1).sum().backward();
+    o.step();
+    if (k == 3) o.scale_lr(0.5);
+  }
+}
+
+void compare(const V& got, const V& want, double tolerance) {
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < want.size(); ++i)
+    CHECK(std::fabs(got[i] - want[i]) <= tolerance * std::max(1e-3, std::fabs(want[i])));
+}
+
+template <class S>
+V rates(SGD& o, S& s, bool metric) {
+  V all;
+  for (int k = 0; k < 25; ++k) {
+    all.push_back(o.lr());
+    all.push_back(o.momentum());
+    if (metric)
+      s.step(std::abs(k - 6) * 0.1 + 1);
+    else
+      s.step();
+  }
+  return all;
+}
+
+SGD scheduled() {
+  static std::vector<Tensor> keep;
+  keep.push_back(parameter(float32));
+  return SGD({keep.back()}, {.lr = 0.5, .momentum = 0.9});
+}
+
+#define UNPACK(...) __VA_ARGS__
+
+}  // namespace
+
+TEST_CASE("optimisers make what PyTorch's make"){
+#define WITHIN(Name, options, want, tolerance)       \
+  SUBCASE(#Name " " #options) {                      \
+    Tensor p = parameter(float64);                   \
+    Name o({p}, UNPACK options);                     \
+    eight_steps(o, p);                               \
+    compare(p.to_vector<double>(), want, tolerance); \
+  }
+#define OPTIMISER(Name, options, want) WITHIN(Name, options, want, 1e-12)
+#define ROUNDED(Name, options, want) WITHIN(Name, options, want, 1e-7)
+#define LOOSE(Name, options, want)
+#define SCHEDULE(made, want)
+#define PLATEAU(made, want)
+#include "optim_golden.inc"
+}
+
+TEST_CASE("Muon makes what PyTorch's does, but for PyTorch's bfloat16") {
+#undef OPTIMISER
+#undef ROUNDED
+#undef LOOSE
+#define ROUNDED(Name, options, want)
+#define OPTIMISER(Name, options, want)
+#define LOOSE(Name, options, want)              \
+  SUBCASE(#Name " " #options) {                 \
+    Tensor p = parameter(float32);              \
+    Name o({p}, UNPACK options);                \
+    eight_steps(o, p);                          \
+    compare(p.to_vector<double>(), want, 0.02); \
+  }
+#include "optim_golden.inc"
+  CHECK(contains(message([] { Muon o({ones({3}).requires_grad_()}); }, ErrorKind::Shape), "matrices"));
+  CHECK(contains(message(
+                     [] {
+                       Muon o({ones({3, 3}).requires_grad_()}, {.adjust_lr_fn = "x"});
+                     },
+                     ErrorKind::Value),
+                 "match_rms_adamw"));
+}
+
+TEST_CASE("schedules set PyTorch's rates and momenta"){
+#undef LOOSE
+#undef SCHEDULE
+#undef PLATEAU
+#define LOOSE(Name, options, want)
+#define SCHEDULE(made, want)                  \
+  SUBCASE(#made) {                            \
+    SGD o = scheduled();                      \
+    UNPACK made;                              \
+    compare(rates(o, s, false), want, 1e-12); \
+  }
+#define PLATEAU(made, want)                  \
+  SUBCASE(#made) {                           \
+    SGD o = scheduled();                     \
+    UNPACK made;                             \
+    compare(rates(o, s, true), want, 1e-12); \
+  }
+#include "optim_golden.inc"
+}
+
+TEST_CASE("Lion by its formula") {
+  Tensor p = parameter(float64);
+  Lion o({p}, {.lr = 0.05, .betas = {0.9, 0.99}, .weight_decay = 0.1});
+  V x{1.0, -2.0, 0.5, 0.25, 3.0, -1.5}, m(6, 0);
+  eight_steps(o, p);
+  double lr = 0.05;
+  for (int k = 0; k < 8; ++k) {
+    for (size_t i = 0; i < 6; ++i) {
+      const double g = 0.3 * x[i] + 0.1 * k - 0.2 + 0.1 * std::cos(x[i]), c = 0.9 * m[i] + 0.1 * g;
+      x[i] = x[i] * (1 - lr * 0.1) - lr * (c > 0 ? 1 : c < 0 ? -1 : 0);
+      m[i] = 0.99 * m[i] + 0.01 * g;
+    }
+    if (k == 3) lr *= 0.5;
+  }
+  compare(p.to_vector<double>(), x, 1e-12);
+}
+
+TEST_CASE("master weights: small steps of a bfloat16 parameter add up") {
+  const auto train = [](bool master) {
+    Tensor p = tensor({256.0f, 1.0f}).to(bfloat16).eval_();
+    p.requires_grad_();
+    SGD o({p}, {.lr = 0.125, .master_weights = master});
+    CHECK(o.state().size() == (master ? 2 : 1));
+    for (int i = 0; i < 64; ++i) {
+      p.to(float32).sum().backward();
+      o.step();
+    }
+    CHECK(p.dtype() == bfloat16);
+    return p.to_vector<double>();
+  };
+  CHECK(train(true) == V{248, -7});
+  CHECK(train(false)[0] == 256);  // each step alone is rounded away
+  // float32 parameters have none, and masters are saved with the state.
+  Tensor a = parameter(bfloat16), b = parameter(bfloat16), c = parameter(float32);
+  AdamW first({a, c}, {.lr = 0.01, .master_weights = true}),
+      second({b, parameter(float32)}, {.lr = 0.01, .master_weights = true});
+  CHECK(first.state().size() == 2 + 1 + 2 + 1);
+  eight_steps(first, a);
+  second.load_state_dict(first.state_dict());
+  CHECK(difference(second.state()[2], first.state()[2]) == 0);
+}
+
+TEST_CASE("averages follow the parameters in the step's plan") {
+  Tensor p = parameter(float64), q = parameter(float64);
+  SGD o({p}, {.lr = 0.1}), plain({q}, {.lr = 0.1});
+  EMA ema(o, {.decay = 0.75});
+  V want = p.to_vector<double>();
+  const auto step = [&](Optimizer& opt, const Tensor& t) {
+    (t * t).sum().backward();
+    opt.step();
+  };
+  for (int i = 0; i < 5; ++i) {
+    const int64_t before = plan_stats().compiled, runs = plan_stats().runs;
+    step(o, p);
+    if (i > 0) CHECK(plan_stats().compiled == before);
+    CHECK(plan_stats().runs == runs + 1);
+    step(plain, q);
+    const V now = p.to_vector<double>();
+    for (size_t k = 0; k < want.size(); ++k) want[k] += 0.25 * (now[k] - want[k]);
+  }
+  CHECK(difference(p, q) == 0);
+  compare(ema.averages()[0].to_vector<double>(), want, 1e-12);
+  ema.swap();
+  compare(p.to_vector<double>(), want, 1e-12);
+  (p * p).sum().backward();
+  CHECK(contains(message([&] { o.step(); }, ErrorKind::State), "swap()"));
+  ema.swap();
+  CHECK(difference(p, q) == 0);
+  EMA other(plain);
+  other.load_state_dict(ema.state_dict());
+  CHECK(difference(other.averages()[0], ema.averages()[0]) == 0);
+  CHECK_THROWS_AS(EMA(o, {.decay = 2}), Error);
+}
+
+TEST_CASE("a schedule compiles nothing new, one that moves momentum neither") {
+  Tensor p = parameter(float32);
+  AdamW o({p}, {.lr = 1e-3});
+  OneCycleLR s(o, 0.1, {.total_steps = 40});
+  int64_t compiled = 0;
+  for (int k = 0; k < 40; ++k) {
+    (p * p).sum().backward();
+    o.step();
+    s.step();
+    if (k == 0) compiled = plan_stats().compiled;
+  }
+  CHECK(plan_stats().compiled == compiled);
+  CHECK(o.momentum() == doctest::Approx(0.95).epsilon(0.01));
+  CHECK(contains(message([&] { s.step(); }, ErrorKind::State), "40 steps"));
+  CHECK(contains(message([&] { s.step(1.0); }, ErrorKind::State), "no metric"));
+  Adagrad plain({p});
+  CHECK(
+      contains(message([&] { OneCycleLR t(plain, 0.1, {.total_steps = 4}); }, ErrorKind::State), "momentum"));
+  CHECK(contains(message([&] { OneCycleLR t(o, 0.1); }, ErrorKind::Value), "total_steps"));
+}
+
+TEST_CASE("schedules resume where they were, and refuse what cannot be") {
+  SGD a = scheduled(), b = scheduled();
+  const auto make = [](SGD& o) {
+    return SequentialLR(o, {LinearLR(o, 0.1, 1, 5), CosineAnnealingLR(o, 8)}, {5});
+  };
+  SequentialLR first = make(a), second = make(b);
+  for (int i = 0; i < 9; ++i) first.step();
+  second.load_state_dict(first.state_dict());
+  b.load_state_dict(a.state_dict());
+  for (int i = 0; i < 9; ++i) {
+    first.step();
+    second.step();
+    CHECK(first.get_last_lr() == second.get_last_lr());
+  }
+  CHECK(second.last_epoch() == 18);
+  ReduceLROnPlateau p(a, {.patience = 1});
+  CHECK(contains(message([&] { p.step(); }, ErrorKind::State), "step(metric)"));
+  CHECK(contains(message([&] { second.load_state_dict(p.state_dict()); }, ErrorKind::State),
+                 "ReduceLROnPlateau"));
+  CHECK_THROWS_AS(SequentialLR(a, {StepLR(a, 1)}, {5}), Error);
+  CHECK_THROWS_AS(SequentialLR(a, {StepLR(a, 1), StepLR(b, 1)}, {5}), Error);
+  CHECK_THROWS_AS(ChainedScheduler({p}), Error);
+  CHECK_THROWS_AS(StepLR(a, 0), Error);
+  CHECK_THROWS_AS(CosineAnnealingLR(a, 0), Error);
+  CHECK_THROWS_AS(LinearLR(a, 0), Error);
+  CHECK_THROWS_AS(ReduceLROnPlateau(a, {.factor = 1}), Error);
+}
+
+TEST_CASE("bad options are refused by name") {
+  Tensor p = parameter(float32);
+  CHECK(contains(message([&] { RMSprop o({p}, {.alpha = -1}); }, ErrorKind::Value), "alpha"));
+  CHECK(contains(message([&] { Adagrad o({p}, {.lr_decay = -1}); }, ErrorKind::Value), "lr_decay"));
+  CHECK(contains(message([&] { Adadelta o({p}, {.rho = 2}); }, ErrorKind::Value), "rho"));
+  CHECK(contains(message([&] { Adamax o({p}, {.betas = {1, 0.9}}); }, ErrorKind::Value), "betas"));
+  CHECK(contains(message([&] { NAdam o({p}, {.momentum_decay = -1}); }, ErrorKind::Value), "momentum_decay"));
+  CHECK(contains(message([&] { RAdam o({p}, {.eps = -1}); }, ErrorKind::Value), "eps"));
+  CHECK(contains(message([&] { Lion o({p}, {.lr = -1}); }, ErrorKind::Value), "lr"));
+  SGD plain({p}, {.lr = 0.1});
+  CHECK(contains(message([&] { (void)plain.momentum(); }, ErrorKind::State), "momentum"));
+}
+
+TEST_CASE("accumulated gradients are those of the whole batch") {
+  manual_seed(4);
+  nn::Linear a(5, 3), b(5, 3);
+  b.load_state_dict(a.state_dict());
+  Tensor x = randn({12, 5}), target = randint(0, 3, {12});
+  AdamW one(a.parameters(), {.lr = 0.1}), many(b.parameters(), {.lr = 0.1});
+  for (int step = 0; step < 4; ++step) {
+    cross_entropy(a(x), target).backward();
+    one.step();
+    for (int i = 0; i < 3; ++i)
+      (cross_entropy(b(x.narrow(0, 4 * i, 4)), target.narrow(0, 4 * i, 4)) / 3.0).backward();
+    many.step();
+  }
+  CHECK(difference(a.weight(), b.weight()) < 1e-5);
+}
+
+TEST_CASE("clipping by other norms") {
+  Tensor a = parameter(float64), b = parameter(float64);
+  (a * a).sum().backward();
+  (b * 4.0).sum().backward();
+  const V ga = a.grad().to_vector<double>(), gb = b.grad().to_vector<double>();
+  double ones = 0, most = 0;
+  for (const V* g : {&ga, &gb})
+    for (double v : *g) ones += std::fabs(v), most = std::max(most, std::fabs(v));
+  CHECK(get_total_norm({a, b}, 1).item() == doctest::Approx(ones));
+  CHECK(get_total_norm({a, b}, std::numeric_limits<double>::infinity()).item() == most);
+  CHECK(clip_grad_norm_({a, b}, 1, std::numeric_limits<double>::infinity()).item() == most);
+  CHECK(b.grad().to_vector<double>()[0] == doctest::Approx(4 / most).epsilon(1e-5));
+  CHECK(get_total_norm({parameter(float32)}).item() == 0);
+  CHECK_THROWS_AS(clip_grad_norm_({a}, 1, 0), Error);
+}
