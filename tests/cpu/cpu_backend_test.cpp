@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/tile_types.h"
 #include "random_spec.h"
@@ -52,13 +53,13 @@ const uint64_t kSeeds[] = {0x123456789abcdefull}, kOffsets[] = {40};
 
 }  // namespace
 
-TEST_CASE("random kernels equal the interpreter") {
+static void compare_random_kernels(bool floats) {
   Runner r;
   const char* env = std::getenv("INGOT_RANDOM_SPECS");
   const int count = env ? std::atoi(env) : 3000;
   const char* first = std::getenv("INGOT_RANDOM_SEED");
   for (int seed = first ? std::atoi(first) : 1, end = seed + count; seed < end; ++seed) {
-    SpecMaker maker(static_cast<uint64_t>(seed));
+    SpecMaker maker(static_cast<uint64_t>(seed), floats);
     std::vector<Bytes> data, want;
     const KernelSpec k = maker.make(data);
     REQUIRE_NOTHROW(verify(k));
@@ -80,6 +81,18 @@ TEST_CASE("random kernels equal the interpreter") {
     const std::string diff = difference(k, data, want);
     if (!diff.empty()) FAIL("seed " << seed << ": " << diff << "\n" << to_string(k));
   }
+}
+
+TEST_CASE("random kernels equal the interpreter") { compare_random_kernels(false); }
+
+TEST_CASE("random kernels of float32 equal the interpreter, as machine code and over tiles") {
+  cpu::set_machine_code(true, 0);
+  const int64_t before = cpu::machine_code_made();
+  compare_random_kernels(true);
+  if (cpu::use_machine_code()) CHECK(cpu::machine_code_made() - before > 500);
+  cpu::set_machine_code(false, 0);
+  compare_random_kernels(true);
+  cpu::set_machine_code(true, 1024);
 }
 
 TEST_CASE("several parts are one launch") {
@@ -210,4 +223,56 @@ TEST_CASE("exp of a difference in one loop has the bits of two") {
     cpu::find_op(Op::Exp, cpu::TileType::F32, 0)(want.data(), want.data(), nullptr, nullptr, inner);
     CHECK(std::memcmp(want.data(), e + o * inner, static_cast<size_t>(inner) * 4) == 0);
   }
+}
+
+TEST_CASE("functions in machine code have the bits of the loops") {
+  if (!cpu::use_machine_code()) return;
+  Runner r;
+  cpu::set_machine_code(true, 0);
+  std::vector<float> x;
+  std::mt19937 rng(5);
+  for (int i = 0; i < 60000; ++i) {  // any bits, then ordinary numbers
+    const uint32_t bits = static_cast<uint32_t>(rng());
+    float f;
+    std::memcpy(&f, &bits, 4);
+    x.push_back(f);
+  }
+  for (int i = 0; i < 60003; ++i) x.push_back(static_cast<float>(static_cast<int>(rng() % 400001) - 200000) * 1e-4f);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (float f : {0.0f, -0.0f, inf, -inf, std::nanf(""), 1e-45f, -1e-45f, 1.0f, 0.625f, 0.927734375f, 88.73f, -87.4f, -104.0f, 3e38f}) x.push_back(f);
+  const int64_t n = static_cast<int64_t>(x.size());
+  for (Op op : {Op::Neg, Op::Abs, Op::Sign, Op::Relu, Op::Floor, Op::Ceil, Op::Round, Op::Trunc, Op::Sqrt, Op::Rsqrt, Op::Reciprocal, Op::Exp,
+                Op::Log, Op::Tanh, Op::Erf, Op::Sigmoid}) {
+    KernelSpec k;
+    k.extent = {n};
+    k.n_outer = 1;
+    k.buffers = {{DType::Float32, n, false, false}, {DType::Float32, n, true, false}};
+    Instr load, f;
+    load.kind = InstrKind::Load;
+    load.buffer = 0;
+    load.map.stride = {1};
+    f.kind = InstrKind::Compute;
+    f.op = op;
+    f.arg[0] = 0;
+    k.instrs = {load, f};
+    k.stores = {{1, 1, load.map, false}};
+    std::vector<Bytes> data{Bytes(x.size() * 4), Bytes(x.size() * 4)};
+    std::memcpy(data[0].data(), x.data(), x.size() * 4);
+    const int64_t before = cpu::machine_code_made();
+    r.run({&k, 1}, data, {});
+    CHECK(cpu::machine_code_made() == before + 1);
+    std::vector<float> want(x.size());
+    cpu::find_op(op, cpu::TileType::F32, 0)(want.data(), x.data(), nullptr, nullptr, n);
+    const float* got = reinterpret_cast<const float*>(data[1].data());
+    int wrong = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(got[i]) && std::isnan(want[i])) continue;
+      if (std::memcmp(&got[i], &want[i], 4) != 0 && ++wrong < 3) {
+        INFO(static_cast<int>(op), " of ", x[i], ": ", got[i], ", the loop gives ", want[i]);
+        CHECK(false);
+      }
+    }
+    CHECK(wrong == 0);
+  }
+  cpu::set_machine_code(true, 1024);
 }

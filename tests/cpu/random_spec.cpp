@@ -25,7 +25,7 @@ int SpecMaker::add_buffer(DType t, int64_t numel, bool written) {
   return static_cast<int>(k_.buffers.size()) - 1;
 }
 
-DType SpecMaker::any_type() { return chance(45) ? DType::Float32 : static_cast<DType>(pick(0, kDTypeCount - 1)); }
+DType SpecMaker::any_type() { return floats_ || chance(45) ? DType::Float32 : static_cast<DType>(pick(0, kDTypeCount - 1)); }
 DType SpecMaker::num_type() {
   const DType t = any_type();
   return t == DType::Bool ? DType::Float32 : t;
@@ -38,13 +38,13 @@ Affine SpecMaker::dense(Level level, std::vector<int64_t> shape, int64_t& numel,
   m.stride.assign(static_cast<size_t>(n), 0);
   std::vector<int> order;
   for (int a = 0; a < (level == Level::Outer ? k_.n_outer : n); ++a) order.push_back(a);
-  if (chance(40)) std::shuffle(order.begin(), order.end(), rng_);
-  int64_t stride = chance(15) ? 2 : 1;
+  if (chance(floats_ ? 5 : 40)) std::shuffle(order.begin(), order.end(), rng_);
+  int64_t stride = chance(floats_ ? 2 : 15) ? 2 : 1;
   for (size_t q = order.size(); q-- > 0;) {
     const size_t a = static_cast<size_t>(order[q]);
     if (broadcast && chance(25)) continue;
     m.stride[a] = stride;
-    if (chance(10)) {  // backwards
+    if (chance(floats_ ? 1 : 10)) {  // backwards
       m.offset += stride * (shape[a] - 1);
       m.stride[a] = -stride;
     }
@@ -126,7 +126,9 @@ int SpecMaker::indirect_load(Level level, DType t) {
 }
 
 int SpecMaker::source(Level level) {
-  const int what = pick(1, 100);
+  const int what = floats_ ? pick(0, 6) * 14 + 2 : pick(1, 100);  // floats: loads, constants, arguments
+  if (floats_ && what < 60) return load(level, any_type(), chance(70));
+  if (floats_ && what < 80) return row_mask(level);
   if (what <= 55) return load(level, any_type(), chance(50));
   if (what <= 68) return bounded_load(level, any_type());
   if (what <= 78) return indirect_load(level, any_type());
@@ -182,6 +184,27 @@ int SpecMaker::source(Level level) {
   return add(i);
 }
 
+/// What a causal mask is made of: two positions compared.
+int SpecMaker::row_mask(Level level) {
+  Instr i, c;
+  for (int q = 0; q < 2; ++q) {
+    i = {};
+    i.kind = InstrKind::Index;
+    i.level = level;
+    i.dtype = DType::Int64;
+    i.map.stride.assign(k_.extent.size(), 0);
+    const int axes = level == Level::Outer ? k_.n_outer : k_.n_axes();
+    if (axes > 0) i.map.stride[static_cast<size_t>(pick(0, axes - 1))] = 1;
+    i.map.offset = pick(-2, 5);
+    c.arg[q] = add(i);
+  }
+  c.kind = InstrKind::Compute;
+  c.op = chance(50) ? Op::Le : Op::Gt;
+  c.level = level;
+  c.dtype = DType::Bool;
+  return add(c);
+}
+
 int SpecMaker::cast(int v, DType t, Level level) {
   if (k_.instrs[static_cast<size_t>(v)].dtype == t) return v;
   Instr i;
@@ -197,7 +220,9 @@ int SpecMaker::cast(int v, DType t, Level level) {
 int SpecMaker::value_of(Level level, DType t) {
   std::vector<int> have;
   for (size_t v = 0; v < k_.instrs.size(); ++v)
-    if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) && k_.instrs[v].kind != InstrKind::Random) have.push_back(static_cast<int>(v));
+    if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) && k_.instrs[v].kind != InstrKind::Random &&
+        !(floats_ && k_.instrs[v].dtype == DType::Int64))
+      have.push_back(static_cast<int>(v));
   int v = have.empty() || chance(20) ? source(level) : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
   const DType from = k_.instrs[static_cast<size_t>(v)].dtype;
   // Casting a negative float to an unsigned type is not defined the same everywhere.
@@ -213,7 +238,7 @@ int SpecMaker::compute(Level level) {
   Instr i;
   i.kind = InstrKind::Compute;
   i.level = level;
-  const int what = pick(1, 100);
+  const int what = pick(1, floats_ ? 92 : 100);
   if (what <= 55) {
     i.op = binary[pick(0, 7)];
     i.dtype = num_type();
@@ -259,7 +284,7 @@ int SpecMaker::reduce() {
   static const Op ops[] = {Op::Sum, Op::Sum, Op::Sum, Op::Max, Op::Min, Op::ArgMax, Op::ArgMin, Op::Prod};
   Instr i;
   i.kind = InstrKind::Reduce;
-  i.op = ops[pick(0, 7)];
+  i.op = ops[pick(0, floats_ ? 4 : 7)];
   i.level = Level::Outer;
   if (i.op == Op::Prod && k_.inner_size() > 8) i.op = Op::Sum;
   const DType t = any_type();
@@ -281,10 +306,14 @@ int SpecMaker::reduce() {
 }
 
 void SpecMaker::store(int v) {
+  if (floats_) {  // masks are stored as numbers, positions not at all
+    const Instr i = k_.instrs[static_cast<size_t>(v)];
+    v = i.dtype == DType::Int64 ? load(i.level, DType::Float32, false) : cast(v, DType::Float32, i.level);
+  }
   const Instr& i = k_.instrs[static_cast<size_t>(v)];
   Store s;
   s.value = v;
-  s.predicated = chance(15);
+  s.predicated = floats_ ? k_.stores.empty() ? chance(15) : k_.stores[0].predicated : chance(15);
   int64_t numel;
   s.map = dense(i.level, k_.extent, numel, false);
   const DType t = i.dtype;
@@ -316,11 +345,12 @@ KernelSpec SpecMaker::make(std::vector<Bytes>& data) {
   const int64_t most = chance(4) ? 150000 : 20000;  // large enough for several tiles, and sometimes for splits
   for (int a = 0; a < n; ++a) {
     int64_t e = chance(70) ? pick(2, 9) : chance(70) ? pick(10, 70) : pick(100, 3000);
+    if (floats_ && a + 1 == n) e = pick(16, 200);
     while (total * e > most) e = (e + 1) / 2;
     total *= e;
     k_.extent.push_back(e);
   }
-  k_.n_outer = chance(40) ? n : pick(0, n);
+  k_.n_outer = chance(40) ? n : floats_ ? std::max(0, n - 1) : pick(0, n);
   const bool reduces = k_.n_outer < n || chance(5);
   if (!reduces) k_.n_outer = n;
   for (int c = pick(1, 3); c > 0; --c) source(Level::Elem);

@@ -9,7 +9,8 @@ namespace ingot::test {
 
 class SpecMaker {
  public:
-  explicit SpecMaker(uint64_t seed) : rng_(seed) {}
+  /// floats: float32 on mostly dense rows, the kernels that become machine code.
+  explicit SpecMaker(uint64_t seed, bool floats = false) : rng_(seed), floats_(floats) {}
   /// A kernel and its buffers' contents.
   KernelSpec make(std::vector<Bytes>& data);
   /// The same kernel on other sizes: not available for all; nullopt then.
@@ -27,12 +28,14 @@ class SpecMaker {
   int indirect_load(Level level, DType t);
   int source(Level level);
   int value_of(Level level, DType t);
+  int row_mask(Level level);
   int cast(int v, DType t, Level level);
   int compute(Level level);
   int reduce();
   void store(int v);
 
   std::mt19937_64 rng_;
+  bool floats_;
   KernelSpec k_;
   std::vector<Bytes>* data_ = nullptr;
 };

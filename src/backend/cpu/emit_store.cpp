@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/cpu/emit.h"
+#include "backend/cpu/row_code.h"
 
 namespace ingot::cpu {
 
@@ -9,12 +10,13 @@ namespace {
 // A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past it.
 constexpr int64_t kStreamTraffic = int64_t{40} << 20, kStreamBytes = int64_t{4} << 20;
 
-int64_t traffic(const KernelSpec& spec) {
+}  // namespace
+
+bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes) {
   int64_t bytes = 0;
   for (const BufferSpec& b : spec.buffers) bytes += b.numel * static_cast<int64_t>(size_of(b.dtype));
-  return bytes;
+  return stored_bytes >= kStreamBytes && bytes >= kStreamTraffic;
 }
-}  // namespace
 
 /// May the step that makes v write to the memory of the store instead of a buffer?
 bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st) const {
@@ -49,7 +51,7 @@ void Emitter::store(std::vector<Step>& out, size_t index) {
   m.esize = static_cast<int>(size_of(i.dtype));
   m.predicated = st.predicated && !plan_.all_predicated;
   const bool dense = an_.dense(m.at, span);
-  const bool stream = span == Span::Full && plan_.work * m.esize >= kStreamBytes && traffic(spec_) >= kStreamTraffic;
+  const bool stream = span == Span::Full && goes_past_caches(spec_, plan_.work * m.esize);
   plan_.streams |= stream;
   m.stream = stream;
   if (is_half(i.dtype)) {
@@ -144,6 +146,8 @@ std::unique_ptr<Plan> make_plan(const KernelSpec& spec) {
   auto plan = std::make_unique<Plan>();
   Analysis analysis(spec, *plan);
   analysis.run();
+  plan->rows = RowCode::make(analysis);
+  if (plan->rows) return plan;
   Emitter(analysis, *plan).run();
   return plan;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
 
 namespace ingot::cpu {
@@ -75,6 +76,11 @@ void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t en
     const Part& part = parts_[static_cast<size_t>(pass.part[k])];
     const Plan& plan = *part.plan;
     const int64_t base = pass.first[k], stop = std::min(end, base + plan.boxes * plan.splits);
+    if (plan.rows) {
+      plan.rows->run(plan, begin - base, stop - base, buffers + part.first_buffer, args);
+      begin = stop;
+      continue;
+    }
     Exec exec(plan, buffers + part.first_buffer, args);
     if (plan.splits == 1) {
       exec.boxes(begin - base, stop - base);

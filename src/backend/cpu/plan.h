@@ -17,6 +17,11 @@
 
 namespace ingot::cpu {
 
+class RowCode;
+
+/// Is so much stored, in a kernel that touches so much, that results had better not go through the caches?
+bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes);
+
 /// How many elements of a tile a value has.
 enum class Span : uint8_t {
   Full,     // one per point of the tile
@@ -124,6 +129,8 @@ struct Plan {
   bool all_predicated = false;
   bool streams = false;
   int ahead_lines = 0;  // cache lines of the next tile to ask for at each loop over this one
+
+  std::shared_ptr<RowCode> rows;  // machine code instead of steps
 
   // Split: rounds are passes of their own over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;

@@ -1,5 +1,6 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
@@ -20,8 +21,14 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/move.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/row_code.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/row_emitter.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/row_program.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/threads.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/threads.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/vector_emitter.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/vector_math.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/x64.cpp)
 
 # Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
 # loop does not change a bit.

@@ -1,0 +1,23 @@
+// Memory for machine code made at run time. It is mapped twice, once to be written and once to be executed:
+// no page is ever both, and code is added while other code of the same piece runs.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace ingot::cpu {
+
+/// A piece of executable code; its memory is freed with the last piece that shares its mapping.
+class Code {
+ public:
+  Code() = default;
+  /// nullptr entry where the system forbids executable memory.
+  explicit Code(const std::vector<uint8_t>& bytes);
+  const void* entry() const { return entry_; }
+
+ private:
+  std::shared_ptr<void> mapping_;
+  const void* entry_ = nullptr;
+};
+
+}  // namespace ingot::cpu

@@ -1,0 +1,175 @@
+// See row_code.h: making the code and running it over boxes of rows.
+#include "backend/cpu/row_code.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "backend/cpu/dispatch.h"
+#include "backend/cpu/move.h"
+#include "backend/cpu/row_emitter.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+constexpr int64_t kBox = 8192;  // elements handed to a thread at a time
+
+bool setting(const char* value) {
+  const char* e = std::getenv("INGOT_JIT");
+  return e && !std::strcmp(e, value);
+}
+
+/// Making code costs as much as running some thousand elements, and most kernels are run often.
+std::atomic<int64_t> least_work{setting("all") ? 0 : 1024};
+std::atomic<bool> code_on{!setting("0")};
+
+std::atomic<int64_t> made{0};
+
+/// A thread's frame, kept between kernels.
+char* thread_frame(size_t bytes) {
+  struct Block {
+    char* p = nullptr;
+    size_t size = 0;
+    ~Block() { std::free(p); }
+  };
+  static thread_local Block block;
+  if (bytes > block.size) {
+    std::free(block.p);
+    block.size = (bytes + 4095) / 4096 * 4096;
+    block.p = static_cast<char*>(std::aligned_alloc(4096, block.size));
+    if (!block.p) {
+      block.size = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return block.p;
+}
+
+bool mark_streams(RowProgram& program) {
+  bool any = false;
+  const KernelSpec& spec = program.spec;
+  if (!goes_past_caches(spec, program.an.plan.work * 4)) return false;
+  for (size_t s = 0; s < spec.stores.size(); ++s) {
+    RowPointer& p = program.pointers[static_cast<size_t>(program.store_pointer[s])];
+    bool aligned = p.along && p.map.offset % 16 == 0 && (program.length < 0 || program.length % 16 == 0);
+    for (int a = 0; a < program.row_axes; ++a) aligned &= p.map.stride[static_cast<size_t>(a)] % 16 == 0;
+    p.streamed = aligned;
+    any |= aligned;
+  }
+  return any;
+}
+
+}  // namespace
+
+bool use_machine_code() {
+#if defined(__x86_64__) && defined(__linux__)
+  return code_on.load(std::memory_order_relaxed) && simd_level() == Simd::Avx512;
+#else
+  return false;
+#endif
+}
+void set_machine_code(bool on, int64_t least) {
+  code_on.store(on, std::memory_order_relaxed);
+  least_work.store(least, std::memory_order_relaxed);
+}
+int64_t machine_code_least_work() { return least_work.load(std::memory_order_relaxed); }
+
+int64_t machine_code_made() { return made.load(std::memory_order_relaxed); }
+
+std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
+  if (!use_machine_code() || an.plan.work < machine_code_least_work()) return nullptr;
+  RowProgram program(an);
+  if (!program.make()) return nullptr;
+  auto rc = std::make_shared<RowCode>();
+  rc->streams_ = mark_streams(program);
+  RowEmitter emitter(program, rc->streams_);
+  const std::vector<uint8_t> bytes = emitter.emit();
+  if (emitter.failed()) return nullptr;
+  rc->code_ = Code(bytes);
+  if (!rc->code_.entry()) return nullptr;
+  if (rc->streams_) {
+    rc->plain_ = Code(RowEmitter(program, false).emit());
+    if (!rc->plain_.entry()) return nullptr;
+  }
+  made.fetch_add(1, std::memory_order_relaxed);
+  rc->frame_bytes_ = emitter.frame_bytes();
+  rc->pointers_ = program.pointers;
+  rc->length_ = program.length;
+  for (size_t k = 0; k < an.spec.instrs.size(); ++k)
+    if (an.spec.instrs[k].kind == InstrKind::Arg)
+      rc->args_.push_back({emitter.slot(static_cast<int>(k)), an.spec.instrs[k].slot});
+  rc->extent_.assign(an.spec.extent.begin(), an.spec.extent.end() - 1);
+  Plan& plan = an.plan;
+  plan.n_buffers = static_cast<int>(an.spec.buffers.size());
+  plan.all_predicated = !an.spec.stores.empty() && an.spec.stores[0].predicated;
+  int64_t rows = 1;
+  for (int64_t e : rc->extent_) rows *= e;
+  if (rc->length_ < 0) {
+    plan.boxes = (plan.work + kBox - 1) / kBox;
+  } else {
+    rc->rows_per_box_ = std::max<int64_t>(1, kBox / rc->length_);
+    plan.boxes = (rows + rc->rows_per_box_ - 1) / rc->rows_per_box_;
+  }
+  return rc;
+}
+
+void RowCode::run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers,
+                  const RunArgs& args) const {
+  if (plan.all_predicated && args.status &&
+      std::atomic_ref<int32_t>(args.status->code).load(std::memory_order_relaxed) != 0)
+    return;
+  char* frame = thread_frame(static_cast<size_t>(frame_bytes_));
+  for (const Slot& s : args_) {
+    const float f = static_cast<float>(args.args[s.arg]);
+    std::memcpy(frame + s.at, &f, 4);
+  }
+  rows(plan, begin, end, buffers, frame);
+  if (streams_) finish_stream();
+}
+
+void RowCode::rows(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, char* frame) const {
+  bool aligned = true;
+  for (const RowPointer& p : pointers_)
+    if (p.streamed) aligned &= reinterpret_cast<uintptr_t>(buffers[p.buffer]) % 64 == 0;
+  const auto code = reinterpret_cast<void (*)(char*, int64_t)>(
+      reinterpret_cast<uintptr_t>(streams_ && !aligned ? plain_.entry() : code_.entry()));
+  const auto set = [&](size_t k, int64_t at) {
+    const RowPointer& p = pointers_[k];
+    const int64_t address =
+        p.buffer < 0 ? at : static_cast<int64_t>(reinterpret_cast<intptr_t>(buffers[p.buffer])) + at * 4;
+    std::memcpy(frame + kFramePointers + k * 8, &address, 8);
+  };
+  if (length_ < 0) {  // one axis: a box is a part of it
+    const int64_t from = begin * kBox, n = std::min(end * kBox, plan.work) - from;
+    for (size_t k = 0; k < pointers_.size(); ++k)
+      set(k, pointers_[k].map.offset + from * pointers_[k].map.stride[0]);
+    const int64_t sizes[3] = {n / 64 * 256, n / 16 * 64, (int64_t{1} << n % 16) - 1};
+    std::memcpy(frame + kFrameMain, sizes, sizeof sizes);
+    return code(frame, 1);
+  }
+  const size_t axes = extent_.size();
+  int64_t total = 1;
+  for (int64_t e : extent_) total *= e;
+  int64_t row = begin * rows_per_box_;
+  const int64_t stop = std::min(end * rows_per_box_, total);
+  while (row < stop) {
+    int64_t at[kMaxAxes], rest = row;
+    for (size_t a = axes; a-- > 0;) {
+      at[a] = rest % extent_[a];
+      rest /= extent_[a];
+    }
+    const int64_t count = axes ? std::min(stop - row, extent_[axes - 1] - at[axes - 1]) : 1;
+    for (size_t k = 0; k < pointers_.size(); ++k) {
+      int64_t p = pointers_[k].map.offset;
+      for (size_t a = 0; a < axes; ++a) p += at[a] * pointers_[k].map.stride[a];
+      set(k, p);
+    }
+    code(frame, count);
+    row += count;
+  }
+}
+
+}  // namespace ingot::cpu
