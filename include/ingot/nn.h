@@ -2,6 +2,7 @@
 #pragma once
 #include "ingot/nn/activation.h"
 #include "ingot/nn/containers.h"
+#include "ingot/nn/conv.h"
 #include "ingot/nn/init.h"
 #include "ingot/nn/layers.h"
 #include "ingot/nn/module.h"

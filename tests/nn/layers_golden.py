@@ -62,6 +62,38 @@ cases = [
      "m(x({4, 3, 6}), x({4, 3, 6}, 1), {.tgt_mask = nn::Transformer::generate_square_subsequent_mask(4, float64)})",
      lambda: nn.Transformer(6, 2, 1, 2, 8, 0.0),
      lambda m: m(x([4, 3, 6]), x([4, 3, 6], 1), tgt_mask=nn.Transformer.generate_square_subsequent_mask(4).to(f64))),
+    ("nn::Conv1d m(4, 6, {.kernel_size = 3, .stride = 2, .padding = 1, .groups = 2})", "m(x({2, 4, 7}))",
+     lambda: nn.Conv1d(4, 6, 3, 2, 1, groups=2), lambda m: m(x([2, 4, 7]))),
+    ("nn::Conv2d m(2, 3, {.kernel_size = {3, 2}, .padding = {1, 0}, .dilation = 2})", "m(x({2, 2, 6, 5}))",
+     lambda: nn.Conv2d(2, 3, (3, 2), padding=(1, 0), dilation=2), lambda m: m(x([2, 2, 6, 5]))),
+    ('nn::Conv2d m(2, 3, {.kernel_size = 3, .padding = "same", .bias = false})', "m(x({2, 4, 5}))",
+     lambda: nn.Conv2d(2, 3, 3, padding="same", bias=False), lambda m: m(x([2, 4, 5]))),
+    ("nn::Conv3d m(2, 2, {.kernel_size = 2})", "m(x({1, 2, 3, 4, 3}))", lambda: nn.Conv3d(2, 2, 2), lambda m: m(x([1, 2, 3, 4, 3]))),
+    ('nn::Conv1d m(2, 2, {.kernel_size = 3, .padding = 2, .padding_mode = "circular"})', "m(x({2, 2, 5}))",
+     lambda: nn.Conv1d(2, 2, 3, padding=2, padding_mode="circular"), lambda m: m(x([2, 2, 5]))),
+    ('nn::Conv2d m(1, 2, {.kernel_size = 3, .padding = {2, 1}, .padding_mode = "reflect"})', "m(x({2, 1, 4, 5}))",
+     lambda: nn.Conv2d(1, 2, 3, padding=(2, 1), padding_mode="reflect"), lambda m: m(x([2, 1, 4, 5]))),
+    ('nn::Conv2d m(1, 2, {.kernel_size = 3, .padding = {2, 1}, .padding_mode = "replicate"})', "m(x({2, 1, 4, 5}))",
+     lambda: nn.Conv2d(1, 2, 3, padding=(2, 1), padding_mode="replicate"), lambda m: m(x([2, 1, 4, 5]))),
+    ("nn::ConvTranspose1d m(2, 4, {.kernel_size = 3, .stride = 2, .padding = 1, .output_padding = 1, .groups = 2})", "m(x({2, 2, 4}))",
+     lambda: nn.ConvTranspose1d(2, 4, 3, 2, 1, 1, 2), lambda m: m(x([2, 2, 4]))),
+    ("nn::ConvTranspose2d m(2, 3, {.kernel_size = {2, 3}, .stride = 2, .bias = false})", "m(x({2, 2, 3, 2}))",
+     lambda: nn.ConvTranspose2d(2, 3, (2, 3), 2, bias=False), lambda m: m(x([2, 2, 3, 2]))),
+    ("nn::ConvTranspose3d m(1, 2, {.kernel_size = 2})", "m(x({1, 1, 2, 3, 2}))", lambda: nn.ConvTranspose3d(1, 2, 2),
+     lambda m: m(x([1, 1, 2, 3, 2]))),
+    ("nn::BatchNorm1d m(3)", "m(x({4, 3}))", lambda: nn.BatchNorm1d(3), lambda m: m(x([4, 3]))),
+    ("nn::BatchNorm1d m(3, {.eps = 1e-3, .momentum = 0.3, .affine = false})", "m(x({4, 3, 5}))",
+     lambda: nn.BatchNorm1d(3, 1e-3, 0.3, affine=False), lambda m: m(x([4, 3, 5]))),
+    ("nn::BatchNorm2d m(2); m.eval()", "m(x({3, 2, 2, 2}))", lambda: nn.BatchNorm2d(2).eval(), lambda m: m(x([3, 2, 2, 2]))),
+    ("nn::BatchNorm2d m(2, {.momentum = {}})", "(m(x({3, 2, 2, 2})), m(x({3, 2, 2, 2}, 1)))", lambda: nn.BatchNorm2d(2, momentum=None),
+     lambda m: (m(x([3, 2, 2, 2])), m(x([3, 2, 2, 2], 1)))[1]),
+    ("nn::BatchNorm3d m(2, {.track_running_stats = false})", "m(x({3, 2, 2, 1, 2}))",
+     lambda: nn.BatchNorm3d(2, track_running_stats=False), lambda m: m(x([3, 2, 2, 1, 2]))),
+    ("nn::Sequential m(nn::Conv2d(1, 2, {.kernel_size = 3}), nn::MaxPool2d(2), nn::AvgPool2d(2, {.stride = 1, .padding = 1}), "
+     "nn::AdaptiveAvgPool2d({2, 1}))", "m(x({2, 1, 8, 8}))",
+     lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2), nn.AvgPool2d(2, 1, 1), nn.AdaptiveAvgPool2d((2, 1))), lambda m: m(x([2, 1, 8, 8]))),
+    ("nn::Sequential m(nn::Conv1d(1, 2, {.kernel_size = 3}), nn::LPPool1d(3, 2), nn::AdaptiveMaxPool1d(2))", "m(abs(x({2, 1, 10})))",
+     lambda: nn.Sequential(nn.Conv1d(1, 2, 3), nn.LPPool1d(3, 2), nn.AdaptiveMaxPool1d(2)), lambda m: m(abs(x([2, 1, 10])))),
 ]
 
 
@@ -77,7 +109,8 @@ for cpp, call, make, run in cases:
             if t.is_floating_point():
                 t.copy_(wave(t.shape, i) * 0.5 + (1.5 if "running_var" in name else 0))
     y = run(m)
-    (y * wave(y.shape, 55)).sum().backward()
+    if y.requires_grad:
+        (y * wave(y.shape, 55)).sum().backward()
     names = "; ".join(f"{n} {list(t.shape)}" for n, t in m.state_dict().items())
     grads = [(p.grad * wave(p.shape, 77)).sum() if p.grad is not None else 0.0 for p in m.parameters()]
     print(f'LAYER(({cpp}), ({call}), "{names}",\n      {numbers(y.flatten())},\n      {numbers(grads)})')
