@@ -48,13 +48,14 @@ Emitter::MapText Emitter::map_text(const Pick& pick) {
 std::string Emitter::bounds_text(int i, bool lane_dependent) {
   std::string all;
   int axis = lane_axis(k_, s_.mode);
+  bool in_group = k_.instrs[i].kind == InstrKind::Load && s_.load_width[i] == s_.lanes;  // inside or outside as a whole
   for (size_t b = 0; b < k_.instrs[i].bounds.size(); ++b) {
-    bool along = axis >= 0 && s_.lanes > 1 && k_.instrs[i].bounds[b].at.stride[axis] != 0;
+    bool along = axis >= 0 && s_.lanes > 1 && k_.instrs[i].bounds[b].at.stride[axis] != 0 && !in_group;
     if (along != lane_dependent) continue;
     MapText at = map_text([i, b](const KernelSpec& k) -> const Affine& { return k.instrs[i].bounds[b].at; });
     std::string end = number("be" + str(i) + "_" + str(static_cast<int64_t>(b)),
                              [i, b](const KernelSpec& k, const Geometry&) { return k.instrs[i].bounds[b].extent; });
-    all = both(all, "(UI)(" + at.base + at.lane + ") < (UI)" + end);
+    all = both(all, "(UI)(" + at.base + (along ? at.lane : "") + ") < (UI)" + end);
   }
   return all;
 }
@@ -190,9 +191,24 @@ std::string Emitter::compute_text(int i) {
     if (in.dtype == DType::Float64) return "ig_uniform_f64(" + arg(0) + ")";
     return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
   }
+  if (std::string narrow = narrow_comparison(i); !narrow.empty()) return narrow;
   DType t = type(0);
   std::string b = in.arg[1] >= 0 ? cast(type(1), t, arg(1)) : "";
   return round_result(i, functions_.call(in.op, t, arg(0), b));
+}
+
+/// Whether an element's index is a given one (a label), in 32 bits; empty when it is something else.
+std::string Emitter::narrow_comparison(int i) {
+  const Instr& in = k_.instrs[i];
+  if (s_.wide || !(in.op == Op::Eq || in.op == Op::Ne)) return "";
+  for (int n = 0; n < 2; ++n) {
+    int index = in.arg[n], other = in.arg[1 - n];
+    if (k_.instrs[index].kind != InstrKind::Index || uniform_[index] || !uniform_[other]) continue;
+    if (k_.instrs[index].dtype != DType::Int64 || k_.instrs[other].dtype != DType::Int64) continue;
+    MapText at = map_text([index](const KernelSpec& k) -> const Affine& { return k.instrs[index].map; });
+    return "ig_narrow(" + operand(other) + ") " + (in.op == Op::Eq ? "==" : "!=") + " (" + at.base + at.lane + ")";
+  }
+  return "";
 }
 
 /// Rounds to a 16-bit type, unless nothing but stores sees the value: they round.
@@ -218,13 +234,15 @@ bool Emitter::shared_division(int i) {
 /// The value of one instruction, for the current outer point or, in_group, for the current lane group u.
 void Emitter::value(int i, bool in_group) {
   const Instr& in = k_.instrs[i];
-  auto element = [&](const std::string& array) {
-    return array + (s_.hold == Hold::Shared && kept(i) ? "[gh]" : "[u]") + (uniform_[i] ? ".e[0]" : ".e[j]");
+  auto element = [&](DType t, const std::string& array) {
+    std::string group = array + (s_.hold == Hold::Shared && kept(i) ? "[gh]" : "[u]");
+    if (t == DType::BFloat16 && !uniform_[i] && s_.lanes % 2 == 0) return "ig_elem_bf16(" + group + ", j)";
+    return to_register(t, group + (uniform_[i] ? ".e[0]" : ".e[j]"));
   };
   bool plain_load = in.kind == InstrKind::Load && in.indirect < 0;
   if (in_group && kept(i) && !(plain_load && s_.hold == Hold::Registers)) {
     DType t = plain_load ? k_.buffers[in.buffer].dtype : in.dtype;
-    assign(i, cast(t, in.dtype, to_register(t, element("h" + str(i)))));
+    assign(i, cast(t, in.dtype, element(t, "h" + str(i))));
     return;
   }
   switch (in.kind) {
@@ -233,7 +251,7 @@ void Emitter::value(int i, bool in_group) {
       if (!plain_load) {
         indirect_value(i, in_group ? guard() : guard().empty() ? "" : "live");
       } else if (in_group && !late(i)) {
-        assign(i, cast(t, in.dtype, to_register(t, element("r" + str(i)))));
+        assign(i, cast(t, in.dtype, element(t, "r" + str(i))));
       } else {
         out_.plain(raw_type(i) + " r" + str(i) + ";");
         MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });

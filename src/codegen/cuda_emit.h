@@ -99,6 +99,7 @@ class Emitter {
   void indirect_value(int i, const std::string& guard);
   std::string compute_text(int i);
   std::string round_result(int i, const std::string& text) const;
+  std::string narrow_comparison(int i);
   bool shared_division(int i);
   void store(int s, const std::string& guard);
   std::string operand(int i) const;

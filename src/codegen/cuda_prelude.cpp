@@ -83,12 +83,19 @@ template <int H, class M> IG_FN void ig_store1(M* p, M m) {
   typedef typename IgRaw<(int)sizeof(M)>::T R;
   union { M m; R r; } x; x.m = m; if (H == 2) __stcs((R*)p, x.r); else *p = m;
 }
+// Element j of a group of bfloat16, from the word that holds it.
+template <int V> IG_FN float ig_elem_bf16(const IgVec<unsigned short, V>& r, int j) {
+  unsigned w = ((const unsigned*)r.e)[j >> 1];
+  return ig_bits_f32(j & 1 ? w & 0xffff0000u : w << 16);
+}
 template <class M, int V> IG_FN void ig_round_bf16(IgVec<M, V>& w, const float* v) {
   IG_UNROLL for (int k = 0; k < V; k += 2) *(unsigned*)(w.e + k) = ig_pair_bf16(v[k], v[k + 1]);
 }
 template <class M, int V> IG_FN void ig_round_f16(IgVec<M, V>& w, const float* v) {
   IG_UNROLL for (int k = 0; k < V; k += 2) *(unsigned*)(w.e + k) = ig_pair_f16(v[k], v[k + 1]);
 }
+// For comparing with a 32-bit index: a number that no index is when v is too large for one.
+IG_FN int ig_narrow(long long v) { return v == (long long)(int)v ? (int)v : (int)0x80000000; }
 // A position along an indexed axis; -1 and an error record when there is no such place.
 IG_FN long long ig_index(long long v, long long n, long long site, IgStatus* s) {
   long long k = v < 0 ? v + n : v;

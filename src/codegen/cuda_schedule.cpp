@@ -69,8 +69,13 @@ int width_of(const KernelSpec& k, const Affine& map, const Instr* load, int axis
   for (int x = 0; x < k.n_axes(); ++x)
     if (x != axis) w = std::min(w, power_of_two_in(map.stride[x], lanes));
   if (load == nullptr) return static_cast<int>(w);
-  for (const Bound& b : load->bounds)
-    if (b.at.stride[axis] != 0) return 1;
+  for (const Bound& b : load->bounds) {
+    if (b.at.stride[axis] == 0) continue;
+    // A group that lies inside or outside as a whole (a piece of a concatenation) can still be one access.
+    bool whole = b.at.stride[axis] == 1 && b.at.offset % lanes == 0 && b.extent % lanes == 0;
+    for (int x = 0; x < k.n_axes(); ++x) whole = whole && (x == axis || b.at.stride[x] % lanes == 0);
+    if (!whole || w < lanes) return 1;
+  }
   if (load->indirect >= 0) {
     if (!uniform[load->indirect]) return 1;
     w = std::min(w, power_of_two_in(load->indirect_stride, lanes));
@@ -181,6 +186,10 @@ void fill_widths(std::span<const KernelSpec> parts, Schedule& s) {
     for (size_t i = 0; i < k.stores.size(); ++i)
       s.store_width[i] = std::min(s.store_width[i], width_of(k, k.stores[i].map, nullptr, axis, s.lanes, uniform));
   }
+  int axis = lane_axis(first, s.mode);
+  for (size_t i = 0; i < first.instrs.size(); ++i)
+    for (const Bound& b : first.instrs[i].bounds)
+      if (axis >= 0 && b.at.stride[axis] != 0 && s.load_width[i] < s.lanes) s.load_width[i] = 1;
 }
 
 /// Largest absolute value that an affine map takes, and what an indirect load adds to it.

@@ -61,6 +61,13 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   if (w->rank() != 2)
     fail(ErrorKind::Shape, "embedding", "the weight must be a matrix [rows, size], not " + describe(weight), loc);
   int64_t count = ix->numel(), width = w->shape[1];
+  if (ix->op == Op::Iota && count <= w->shape[0] && ix->device == w->device) {  // positions 0, 1, 2, ...: the first rows
+    Attrs cut;
+    cut.shape = {count, width};
+    cut.d0 = {0, 0};
+    cut.d1 = {1, 1};
+    return tensor_of(record(Op::Slice, {w}, cut, loc));
+  }
   NodeRef i = reshape_to(ix, {count, 1}, loc);
   i = expand_to(i.get(), {count, width}, loc);
   Attrs a;

@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -40,11 +41,21 @@ const bool nothing_runs = [] {
 const size_t kMemory = nothing_runs ? size_t{140} << 30 : size_t{2} << 30;
 
 struct Graph {
-  std::vector<std::function<int()>> work;
+  struct Step {
+    std::function<int()> work;
+    std::vector<size_t> after;
+  };
+  std::vector<Step> steps;
 };
 struct Stream {
   Graph* capturing = nullptr;
+  std::vector<size_t> after = {};  // what the next step comes after
 };
+struct Event {
+  Graph* graph = nullptr;
+  std::vector<size_t> after = {};
+};
+std::vector<Stream*> streams;
 struct Function {
   std::string name = {};
   void (*run)(const void*) = nullptr;
@@ -63,7 +74,29 @@ std::mutex mutex;  // kernels run one at a time
 
 int put(Stream* s, std::function<int()> work) {
   if (!s || !s->capturing) return work();
-  s->capturing->work.push_back(std::move(work));
+  s->capturing->steps.push_back({std::move(work), s->after});
+  s->after = {s->capturing->steps.size() - 1};
+  return kOk;
+}
+
+// The steps in an order that no rule but their own forbids, another one each time: what should wait and does not is seen.
+int run_graph(const Graph& g) {
+  static std::mt19937 gen(7);
+  std::vector<size_t> waits(g.steps.size()), ready;
+  std::vector<std::vector<size_t>> then(g.steps.size());
+  for (size_t i = 0; i < g.steps.size(); ++i) {
+    waits[i] = g.steps[i].after.size();
+    for (size_t a : g.steps[i].after) then[a].push_back(i);
+    if (waits[i] == 0) ready.push_back(i);
+  }
+  while (!ready.empty()) {
+    std::swap(ready[gen() % ready.size()], ready.back());
+    size_t i = ready.back();
+    ready.pop_back();
+    if (int rc = g.steps[i].work()) return rc;
+    for (size_t t : then[i])
+      if (--waits[t] == 0) ready.push_back(t);
+  }
   return kOk;
 }
 
@@ -225,15 +258,31 @@ int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, Stream* s) {
   if (nothing_runs && n > (1 << 20)) return kOk;
   return put(s, [=] { return std::memset(reinterpret_cast<void*>(p), v, n), kOk; });
 }
-int cuStreamCreate(Stream** s, unsigned) { return *s = new Stream, kOk; }
+int cuStreamCreate(Stream** s, unsigned) { return *s = new Stream, streams.push_back(*s), kOk; }
 int cuStreamSynchronize(Stream* s) { return s->capturing ? 900 : kOk; }
 int cuStreamQuery(Stream* s) { return s->capturing ? 900 : kOk; }
-int cuStreamWaitEvent(Stream*, void*, unsigned) { return kOk; }
-int cuStreamBeginCapture_v2(Stream* s, int) { return s->capturing = new Graph, kOk; }
-int cuStreamEndCapture(Stream* s, Graph** g) { return *g = s->capturing, s->capturing = nullptr, kOk; }
-int cuEventCreate(void** e, unsigned) { return *e = new int, kOk; }
-int cuEventDestroy_v2(void* e) { return delete static_cast<int*>(e), kOk; }
-int cuEventRecord(void*, Stream*) { return kOk; }
+int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
+  if (!e->graph) return kOk;
+  s->capturing = e->graph;
+  for (size_t a : e->after)
+    if (std::find(s->after.begin(), s->after.end(), a) == s->after.end()) s->after.push_back(a);
+  return kOk;
+}
+int cuStreamBeginCapture_v2(Stream* s, int) { return s->capturing = new Graph, s->after.clear(), kOk; }
+int cuStreamEndCapture(Stream* s, Graph** g) {
+  *g = s->capturing;
+  std::vector<size_t> joined = s->after;  // every step must lead to the end of this stream
+  for (size_t i = 0; i < joined.size(); ++i)
+    for (size_t a : (*g)->steps[joined[i]].after)
+      if (std::find(joined.begin(), joined.end(), a) == joined.end()) joined.push_back(a);
+  bool all = joined.size() == (*g)->steps.size();
+  for (Stream* other : streams)
+    if (other->capturing == *g) other->capturing = nullptr, other->after.clear();
+  return all ? kOk : 904;  // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+}
+int cuEventCreate(Event** e, unsigned) { return *e = new Event, kOk; }
+int cuEventDestroy_v2(Event* e) { return delete e, kOk; }
+int cuEventRecord(Event* e, Stream* s) { return e->graph = s ? s->capturing : nullptr, e->after = s ? s->after : std::vector<size_t>{}, kOk; }
 int cuEventQuery(void*) { return kOk; }
 int cuEventSynchronize(void*) { return kOk; }
 int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.1f, kOk; }
@@ -276,9 +325,7 @@ int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
 int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) { return *e = new Graph(*g), kOk; }
 int cuGraphLaunch(Graph* g, Stream*) {
   ++graph_launches;
-  for (auto& w : g->work)
-    if (int rc = w()) return rc;
-  return kOk;
+  return run_graph(*g);
 }
 int cuGraphUpload(Graph*, Stream*) { return kOk; }
 int cuGraphDestroy(Graph* g) { return delete g, kOk; }

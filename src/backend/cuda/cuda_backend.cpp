@@ -1,4 +1,7 @@
 // The Backend of CUDA devices, and the plug-in's door: ingot_cuda_backend().
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -74,12 +77,21 @@ class CudaBackend final : public Backend {
     Gpu& g = gpu(device);
     CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
     CudaText text = emit_cuda(parts, target);
-    return std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
-                                              static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+    if (const char* debug = std::getenv("INGOT_DEBUG"); debug && std::strstr(debug, "text"))
+      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(), text.body.c_str());
+    auto made = std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
+                                                   static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+    made->touches = touches_of(parts);
+    return made;
   }
 
   std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) override {
-    Gpu& g = gpu(device);
+    std::unique_ptr<Executable> made = prepare_call(gpu(device), spec);
+    static_cast<CudaExecutable&>(*made).touches = touches_of(spec);
+    return made;
+  }
+
+  static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
       case LibOp::Matmul: return prepare_matmul(g, spec);
       case LibOp::ScatterAdd: {

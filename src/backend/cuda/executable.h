@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backend/cuda/modules.h"
+#include "backend/cuda/overlap.h"
 #include "runtime/backend.h"
 
 namespace ingot::cuda {
@@ -20,6 +21,7 @@ struct LaunchSite {
 
 class CudaExecutable : public Executable {
  public:
+  Touches touches;  // what of its buffers a launch reads and writes
   /// Must every address be the buffer's own (library calls), so that a captured graph holds for these alone?
   virtual bool fixed_addresses() const { return true; }
   /// Words of device memory that say what each block works on, and how they follow from the pointers.

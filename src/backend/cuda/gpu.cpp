@@ -33,7 +33,7 @@ Gpu::Gpu(int n) : ordinal(n) {
   make_current();
   check(d.stream_create(&compute, CU_STREAM_NON_BLOCKING), "making a stream");
   check(d.stream_create(&copy, CU_STREAM_NON_BLOCKING), "making a stream");
-  check(d.stream_create(&captured, CU_STREAM_NON_BLOCKING), "making a stream");
+  for (CUstream& s : captured) check(d.stream_create(&s, CU_STREAM_NON_BLOCKING), "making a stream");
   check(d.event_create(&copied_, CU_EVENT_DISABLE_TIMING), "making an event");
   modules = std::make_unique<ModuleCache>(architecture);
   runner = std::make_unique<Runner>(*this);

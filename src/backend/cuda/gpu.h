@@ -45,7 +45,8 @@ class Gpu {
   std::string architecture;  // "sm_90"
 
   std::mutex mutex;  // held by whoever uses the streams
-  CUstream compute = nullptr, copy = nullptr, captured = nullptr;
+  CUstream compute = nullptr, copy = nullptr;
+  CUstream captured[3] = {};  // graphs are captured here: as many launches may run side by side
   Staging staging;
   std::unique_ptr<ModuleCache> modules;
   std::unique_ptr<Runner> runner;

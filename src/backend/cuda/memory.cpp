@@ -35,16 +35,24 @@ void* Memory::from_slab(size_t bytes) {
   return p;
 }
 
-void* Memory::allocate(size_t bytes) {
-  size_t size = rounded(bytes);
-  auto& list = free_[size];
-  if (!list.empty()) {
-    Free f = list.back();
-    list.pop_back();
+void* Memory::reuse(size_t size) {
+  size_t most = size >= kLarge ? size + size / 50 : size;
+  for (auto at = free_.lower_bound(size); at != free_.end() && at->first <= most; ++at) {
+    if (at->second.empty()) continue;
+    Free f = at->second.back();
+    at->second.pop_back();
     fresh_[f.p] = f.last_run;
+    if (at->first != size) size_[f.p] = at->first;
     return f.p;
   }
+  return nullptr;
+}
+
+void* Memory::allocate(size_t bytes) {
+  size_t size = rounded(bytes);
+  if (void* p = reuse(size)) return p;
   bool small = size <= kSmall;
+  if (size >= kLarge) release_above(kLarge);
   void* p = small ? from_slab(size) : from_driver(size);
   if (!p) {
     trim();
@@ -57,22 +65,23 @@ void* Memory::allocate(size_t bytes) {
 void Memory::deallocate(void* p, size_t bytes, uint64_t last_run) {
   size_t size = rounded(bytes);
   fresh_.erase(p);
-  if (size >= kDirect) {
-    driver().mem_free(reinterpret_cast<CUdeviceptr>(p));  // the driver waits for the device first
-    held_ -= size;
-    return;
+  if (auto at = size_.find(p); at != size_.end()) {
+    size = at->second;
+    size_.erase(at);
   }
   free_[size].push_back({p, last_run});
 }
 
-void Memory::trim() {
-  for (auto& [size, list] : free_) {
-    if (size <= kSmall) continue;  // parts of slabs
-    for (Free& f : list) {
+void Memory::trim() { release_above(kSmall + 1); }  // smaller ones are parts of slabs
+
+// The driver waits for the device before it takes a block.
+void Memory::release_above(size_t size) {
+  for (auto at = free_.lower_bound(size); at != free_.end(); ++at) {
+    for (Free& f : at->second) {
       driver().mem_free(reinterpret_cast<CUdeviceptr>(f.p));
-      held_ -= size;
+      held_ -= at->first;
     }
-    list.clear();
+    at->second.clear();
   }
 }
 

@@ -2,7 +2,9 @@
 //
 // Blocks that are given back are kept by size and handed out again at once: everything runs on one compute stream,
 // so whoever writes a block next comes after whoever read it last. Requests up to 1 MiB are rounded up to a quarter
-// of their power of two and cut from slabs; larger ones to 2 MiB; those of 1 GiB and more go straight back to the driver.
+// of their power of two and cut from slabs; larger ones to 2 MiB. Kept blocks of 64 MiB and more serve a request up to a
+// fiftieth smaller; if none fits, they all go back to the driver before it is asked for more, so that what is held at
+// the peak is what is used there.
 //
 // Host copies go through pinned staging. A copy into a block that nothing on the device touches any more runs on the
 // copy stream, beside the kernels; any other one waits its turn on the compute stream.
@@ -19,7 +21,7 @@ namespace ingot::cuda {
 
 class Memory {
  public:
-  static constexpr size_t kSlab = 2 << 20, kSmall = 1 << 20, kDirect = size_t{1} << 30;
+  static constexpr size_t kSlab = 2 << 20, kSmall = 1 << 20, kLarge = size_t{64} << 20;
   static size_t rounded(size_t bytes);
 
   /// nullptr when there is none, after everything unused was given back to the driver.
@@ -40,10 +42,13 @@ class Memory {
     void* p;
     uint64_t last_run;
   };
+  void* reuse(size_t size);
+  void release_above(size_t size);
   void* from_driver(size_t bytes);
   void* from_slab(size_t bytes);
   std::map<size_t, std::vector<Free>> free_;
   std::unordered_map<void*, uint64_t> fresh_;
+  std::unordered_map<void*, size_t> size_;  // of blocks that serve a smaller request
   char* slab_ = nullptr;
   size_t slab_left_ = 0, held_ = 0;
 };

@@ -37,6 +37,12 @@ bool graphs_wanted() {
   return on;
 }
 
+/// INGOT_CUDA_OVERLAP=0: the launches of a graph follow each other.
+bool overlap_wanted() {
+  const char* e = std::getenv("INGOT_CUDA_OVERLAP");
+  return !(e && std::strcmp(e, "0") == 0);
+}
+
 CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecutable&>(*i.exe); }
 
 int64_t* pinned(size_t words) {
@@ -293,6 +299,45 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
   return g;
 }
 
+// Captures the launches of a run on several streams, each waiting for what it depends on and for nothing else.
+void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site,
+                            const int64_t* table) {
+  static const int lanes = overlap_wanted() ? static_cast<int>(std::size(gpu_.captured)) : 1;
+  Overlap overlap(lanes);
+  while (marks_.size() < items.size() + 1) check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
+  CUevent begun = marks_[items.size()];
+  check(driver().event_record(begun, gpu_.captured[0]), "recording an event");
+  for (int l = 1; l < lanes; ++l) check(driver().stream_wait_event(gpu_.captured[l], begun, 0), "ordering the streams");
+  std::vector<Overlap::Access> accesses;
+  const void* const* address = p.addresses.data();
+  for (size_t n = 0; n < items.size(); ++n) {
+    CudaExecutable& exe = executable(items[n]);
+    accesses.clear();
+    for (int b = 0; b < items[n].n_buffers; ++b)
+      accesses.push_back({reinterpret_cast<uintptr_t>(address[b]), exe.touches.buffers[static_cast<size_t>(b)].bytes,
+                          exe.touches.buffers[static_cast<size_t>(b)].written});
+    accesses.push_back({reinterpret_cast<uintptr_t>(items[n].scratch), exe.scratch_bytes, true});
+    Overlap::Place place = overlap.add(accesses, exe.touches.may_fail, exe.touches.predicated);
+    site.stream = gpu_.captured[place.lane];
+    for (int other : place.after)
+      check(driver().stream_wait_event(site.stream, marks_[static_cast<size_t>(other)], 0), "ordering the streams");
+    site.header.scratch = items[n].scratch;
+    site.header.table = table;
+    site.pointers = pointers;
+    exe.enqueue(site);
+    check(driver().event_record(marks_[n], site.stream), "recording an event");
+    table += exe.table_words();
+    pointers += items[n].n_buffers + 1;
+    address += items[n].n_buffers + 1;
+  }
+  for (int l = 1; l < lanes; ++l) {
+    int last = overlap.tails()[static_cast<size_t>(l)];
+    CUevent end = last < 0 ? begun : marks_[static_cast<size_t>(last)];
+    if (last < 0) check(driver().event_record(end, gpu_.captured[l]), "recording an event");
+    check(driver().stream_wait_event(gpu_.captured[0], end, 0), "ordering the streams");
+  }
+}
+
 void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args) {
   const int64_t* parameters = static_cast<const int64_t*>(p.block) + kBlockHeader;
   const int64_t* table_of_moving = parameters + parameter_words(args);
@@ -316,30 +361,21 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
     gpu_.staging.to_device(gpu_.compute, g.tables, tables.data(), g.table_bytes);
   }
 
-  check(driver().stream_begin_capture(gpu_.captured, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
+  check(driver().stream_begin_capture(gpu_.captured[0], CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
   CUgraph graph = nullptr;
   std::exception_ptr failure;
   try {
     LaunchSite site;
-    site.stream = gpu_.captured;
+    site.stream = gpu_.captured[0];
     site.capturing = true;
     site.header = header_at(parameters, args, state_ + 64);
     enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block);
-    at = pointers.data();
-    const int64_t* table = static_cast<const int64_t*>(g.tables);
-    for (const LaunchItem& i : items) {
-      site.header.scratch = i.scratch;
-      site.header.table = table;
-      site.pointers = at;
-      executable(i).enqueue(site);
-      table += executable(i).table_words();
-      at += i.n_buffers + 1;
-    }
+    enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables));
     enqueue_edge(1, site.stream, nullptr, 0, 1, p.block);
   } catch (...) {
     failure = std::current_exception();
   }
-  CUresult ended = driver().stream_end_capture(gpu_.captured, &graph);
+  CUresult ended = driver().stream_end_capture(gpu_.captured[0], &graph);
   if (!failure && ended == CUDA_SUCCESS) ended = driver().graph_instantiate(&g.exec, graph, 0);
   if (graph) driver().graph_destroy(graph);
   if (failure || ended != CUDA_SUCCESS) {

@@ -77,6 +77,7 @@ class Runner {
   bool learn(PlanState& p, std::span<const LaunchItem> items);
   void set_layout(PlanState& p, const RunArgs& args);
   Graph& graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args);
+  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site, const int64_t* table);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
   void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block);
   void drop_graphs(PlanState& p);
@@ -89,6 +90,7 @@ class Runner {
   std::unordered_map<uint64_t, RunStatus> failed_;  // runs that ended with an error nobody has asked for yet
   std::unordered_map<uint64_t, std::unique_ptr<PlanState>> plans_;
   std::vector<Slot> slots_;
+  std::vector<CUevent> marks_;  // of captured launches
   int64_t* records_ = nullptr;  // pinned
   char* state_ = nullptr;       // device: counter of runs, counter of plain slots, status word
   std::shared_ptr<Module> edges_;
