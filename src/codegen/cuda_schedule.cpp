@@ -318,6 +318,7 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.hold = Hold::Shared;
     size_t bytes = shared_bytes(parts[0], s, z.inner) + 2048;
     if (s.mode != Mode::Row || s.side > 1 || bytes > target.shared_per_block) continue;
+    s.groups = 2;  // few registers: what waits for the row of one block is covered by another block's arithmetic
     if (2 * bytes > target.shared_per_block) s.team = 1024;  // one block alone on its multiprocessor
     return;
   }

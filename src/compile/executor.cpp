@@ -138,7 +138,8 @@ class Run {
       Device d = p_.steps[s].device;
       while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
       if (debug_flag("time")) {
-        for (; s < e; ++s) timed_step(s, args);
+        timed_steps(s, e, args);
+        s = e;
         continue;
       }
       uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
@@ -149,17 +150,23 @@ class Run {
   }
 
  private:
-  // INGOT_DEBUG=time: one step after the other, each waited for, beside what its bytes and flops should take.
-  void timed_step(size_t s, const RunArgs& args) {
-    const Step& step = p_.steps[s];
-    Backend* b = backend_for(step.device.type());
-    b->synchronize(step.device.index());
-    auto begin = std::chrono::steady_clock::now();
-    b->launch(step.device.index(), *step.exe, items_[s].buffers, items_[s].scratch, args);
-    b->synchronize(step.device.index());
-    double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-    double floor = predicted_seconds(step, b->rates(step.device.index())) * 1e6;
-    std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us, floor, step.label.substr(0, 120).c_str());
+  // INGOT_DEBUG=time: each step's time beside what its bytes and flops should take.
+  void timed_steps(size_t begin, size_t end, const RunArgs& args) {
+    Device d = p_.steps[begin].device;
+    Backend* b = backend_for(d.type());
+    std::vector<double> us;
+    b->synchronize(d.index());
+    if (!b->run_timed(d.index(), {&items_[begin], end - begin}, args, us))
+      for (size_t s = begin; s < end; ++s) {
+        auto start = std::chrono::steady_clock::now();
+        b->launch(d.index(), *p_.steps[s].exe, items_[s].buffers, items_[s].scratch, args);
+        b->synchronize(d.index());
+        us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+      }
+    DeviceRates rates = b->rates(d.index());
+    for (size_t s = begin; s < end; ++s)
+      std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us[s - begin], predicted_seconds(p_.steps[s], rates) * 1e6,
+                   p_.steps[s].label.substr(0, 120).c_str());
   }
 
   void* address(const Binding& b, const std::vector<char*>& arena) const {

@@ -31,6 +31,7 @@ struct Val {
   bool material = false;  // has a buffer
   bool alone = false;     // begins a kernel of its own (an index map did not fit the one it would join)
   bool bias = false;      // Matmul: input 2 is added to every row
+  bool relu = false;      // Matmul: negative results become 0
   Dims stride;            // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
@@ -65,7 +66,7 @@ struct Graph {
 void simplify(Graph& g);
 /// The transpose of a product of a transposed value -> the product the other way round, so that its rows lie as they are read.
 void turn_products(Graph& g);
-/// Matmul + bias -> one library call with an epilogue, where the backend can.
+/// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run it
 /// between passes.

@@ -520,6 +520,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
          : val.op == Op::Fold          ? LibOp::Fold
                                        : LibOp::Copy;
   l.bias = val.bias;
+  if (val.relu) l.epilogue = Epilogue::Relu;
   l.attr[0] = val.imm_i;
   l.scale = val.imm_f;
   if (val.ext >= 0) {

@@ -154,6 +154,23 @@ class Planner {
     same_as_.assign(n, -1);
   }
 
+  // Is the load one element of the row that the store overwrites (a label's score), known before the row's first reduction? Every
+  // store of the row comes after that reduction.
+  static bool picks_from_row(const KernelSpec& k, const Instr& load, const Store& st) {
+    if (load.indirect < 0 || load.level != Level::Outer || k.n_inner() != 1 || !k.is_row() || !load.bounds.empty()) return false;
+    int inner = k.n_axes() - 1;
+    if (load.indirect_stride != st.map.stride[inner] || load.indirect_extent != k.extent[inner] || load.map.offset != st.map.offset) return false;
+    for (int x = 0; x < inner; ++x)
+      if (load.map.stride[x] != st.map.stride[x]) return false;
+    std::vector<bool> late(k.instrs.size());  // what depends on a reduction
+    for (size_t n = 0; n < k.instrs.size(); ++n) {
+      const Instr& in = k.instrs[n];
+      late[n] = in.kind == InstrKind::Reduce || (in.indirect >= 0 && late[in.indirect]);
+      for (int a : in.arg) late[n] = late[n] || (a >= 0 && late[a]);
+    }
+    return !late[load.indirect] && late[st.value];
+  }
+
   // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load of `in` must be
   // of the element that is stored.
   bool may_share(const Work& w, int in, int out) const {
@@ -166,6 +183,7 @@ class Planner {
     if (!st || (k.instrs[st->value].level == Level::Outer && k.is_row())) return false;
     for (const Instr& i : k.instrs) {
       if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
+      if (picks_from_row(k, i, *st)) continue;
       // A value per outer point is read and written by whoever has that point.
       if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0) return false;
     }
@@ -359,6 +377,7 @@ void Planner::describe(Step& s) const {
   }
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
+  if (s.library.epilogue == Epilogue::Relu) s.label += "+relu";
   for (size_t b = 0; b < s.vals.size(); ++b)
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
   if (s.kind != Step::Library) return;

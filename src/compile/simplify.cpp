@@ -203,32 +203,53 @@ void turn_products(Graph& g) {
   g.count_users();
 }
 
+namespace {
+
+/// The product behind v's operand m, if nobody else sees it; a reshape between that keeps rows ([B*T, N] -> [B, T, N]) is
+/// looked through. -1: there is none.
+int product_behind(const Graph& g, int m) {
+  const Val& top = g.vals[m];
+  int product = m;
+  if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() && !g.vals[top.in[0]].shape.empty() &&
+      top.shape.back() == g.vals[top.in[0]].shape.back())
+    product = top.in[0];
+  const Val& mm = g.vals[product];
+  if (mm.op != Op::Matmul || g.users[product] != 1 || !is_float(mm.dtype) || mm.output || top.output) return -1;
+  return product;
+}
+
+/// v is now the product itself, in v's shape; as an output it is v's node that gets the buffer.
+void become_product(Graph& g, Val& v, int product) {
+  Val& mm = g.vals[product];
+  mm.history = mm.history || v.history;
+  mm.node = v.node;
+  mm.output = v.output;
+  v.output = false;
+  v.op = Op::Reshape;
+  v.in[0] = product;
+  v.n_in = 1;
+}
+
+}  // namespace
+
 void fuse_epilogues(Graph& g) {
   for (Val& v : g.vals) {
+    if (v.op == Op::Relu) {
+      int product = product_behind(g, v.in[0]);
+      if (product < 0 || g.vals[product].dtype == DType::Float64 || g.vals[product].relu) continue;
+      g.vals[product].relu = true;
+      become_product(g, v, product);
+      continue;
+    }
     if (v.op != Op::Add || v.n_in != 2) continue;
     for (int side = 0; side < 2; ++side) {
-      int m = v.in[side], b = v.in[1 - side];
-      // Look through a reshape between: [B*T, N] -> [B, T, N] keeps rows.
-      const Val& top = g.vals[m];
-      int product = m;
-      if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() && !g.vals[top.in[0]].shape.empty() &&
-          top.shape.back() == g.vals[top.in[0]].shape.back())
-        product = top.in[0];
-      Val& mm = g.vals[product];
-      if (mm.op != Op::Matmul || mm.bias || g.users[product] != 1 || !is_float(mm.dtype)) continue;
-      if (!is_bias(g.vals[b], v) || v.numel() != mm.numel()) continue;
-      if (mm.output || g.vals[m].output || b > product) continue;
-      mm.bias = true;
-      mm.in[2] = b;
-      mm.n_in = 3;
-      mm.history = mm.history || v.history;
-      // The sum is now the product itself, in the sum's shape; as an output it is the sum's node that gets the buffer.
-      mm.node = v.node;
-      mm.output = v.output;
-      v.output = false;
-      v.op = Op::Reshape;
-      v.in[0] = product;
-      v.n_in = 1;
+      int b = v.in[1 - side], product = product_behind(g, v.in[side]);
+      if (product < 0 || g.vals[product].bias || g.vals[product].relu) continue;
+      if (!is_bias(g.vals[b], v) || v.numel() != g.vals[product].numel() || b > product) continue;
+      g.vals[product].bias = true;
+      g.vals[product].in[2] = b;
+      g.vals[product].n_in = 3;
+      become_product(g, v, product);
       break;
     }
   }

@@ -90,6 +90,11 @@ class Backend {
     for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
     return 0;
   }
+  /// A run whose launches are timed one by one, without pauses between them; false when this backend cannot.
+  virtual bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& run, std::vector<double>& microseconds) {
+    (void)device, (void)items, (void)run, (void)microseconds;
+    return false;
+  }
   /// The status of a run that gave this ticket; false while the device is not that far (unless `wait`).
   virtual bool poll(int device, uint64_t ticket, bool wait, RunStatus& status) {
     (void)device, (void)ticket, (void)wait, (void)status;

@@ -124,6 +124,16 @@ class CudaBackend final : public Backend {
     return g.runner->run(plan, items, args);
   }
 
+  bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds) override {
+    Gpu& g = gpu(device);
+    g.make_current();
+    std::lock_guard lock(g.mutex);
+    uint64_t ticket = g.runner->run_timed(items, args, microseconds);
+    RunStatus status;
+    if (g.runner->poll(ticket, true, status) && status.code && args.status) *args.status = status;
+    return true;
+  }
+
   bool poll(int device, uint64_t ticket, bool wait, RunStatus& status) override {
     Gpu& g = gpu(device);
     g.make_current();

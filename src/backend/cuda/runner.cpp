@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMostPlans = 256;   // whose graphs are kept
 constexpr size_t kMostGraphs = 8;    // of one plan
 constexpr int kMostCaptures = 40;    // of one plan, before it is launched kernel by kernel for good
+constexpr size_t kMostBeside = 32;   // launches that a graph lets overlap: long chains of large ones lost by it
 constexpr size_t kRecordWords = 4;   // run, code and site, value, extent
 constexpr size_t kStateBytes = 256;  // counter of runs, counter that plain runs count on, status
 constexpr size_t kBlockHeader = 8;   // words before a plan's slot in device memory
@@ -88,7 +89,8 @@ void Runner::start() {
   state_ = state;
 }
 
-uint64_t Runner::run(uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args) {
+// What comes before every run; its number.
+uint64_t Runner::begin_run(std::span<const LaunchItem> items) {
   start();
   for (const LaunchItem& i : items) executable(i).ready();
   {
@@ -97,7 +99,26 @@ uint64_t Runner::run(uint64_t plan, std::span<const LaunchItem> items, const Run
   }
   gpu_.join_copies();
   if (started_ >= kAhead) wait_for(started_ + 1 - kAhead);
-  uint64_t run = started_ + 1;
+  return started_ + 1;
+}
+
+uint64_t Runner::run_timed(std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds) {
+  uint64_t run = begin_run(items);
+  std::vector<CUevent> marks(items.size() + 1);
+  for (CUevent& m : marks) check(driver().event_create(&m, CU_EVENT_DEFAULT), "making an event");
+  run_plain(items, args, run, marks);
+  check(driver().event_synchronize(marks.back()), "waiting for a run");
+  for (size_t i = 0; i < items.size(); ++i) {
+    float ms = 0;
+    check(driver().event_elapsed_time(&ms, marks[i], marks[i + 1]), "measuring a launch");
+    microseconds.push_back(ms * 1e3);
+  }
+  for (CUevent m : marks) driver().event_destroy(m);
+  return run;
+}
+
+uint64_t Runner::run(uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args) {
+  uint64_t run = begin_run(items);
   if (plan == 0 || !graphs_wanted()) {
     run_plain(items, args, run);
     return run;
@@ -210,7 +231,7 @@ void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_
         "launching a kernel");
 }
 
-void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run) {
+void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run, std::span<const CUevent> marks) {
   size_t words = parameter_words(args), tables = 0;
   for (const LaunchItem& i : items) tables += executable(i).table_words();
   Slot& slot = slots_[run % kAhead];
@@ -242,11 +263,14 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   enqueue_edge(0, site.stream, slot.host, words + tables, 1, slot.device);
   try {
     const int64_t* at = parameters + words;
+    const CUevent* mark = marks.data();
+    if (!marks.empty()) check(driver().event_record(*mark++, site.stream), "recording an event");
     for (const LaunchItem& i : items) {
       site.header.scratch = i.scratch;
       site.header.table = at;
       site.pointers = reinterpret_cast<const int64_t*>(i.buffers);
       executable(i).enqueue(site);
+      if (!marks.empty()) check(driver().event_record(*mark++, site.stream), "recording an event");
       at += executable(i).table_words();
     }
   } catch (...) {
@@ -302,7 +326,7 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
 // Captures the launches of a run on several streams, each waiting for what it depends on and for nothing else.
 void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site,
                             const int64_t* table) {
-  static const int lanes = overlap_wanted() ? static_cast<int>(std::size(gpu_.captured)) : 1;
+  const int lanes = overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
   Overlap overlap(lanes);
   while (marks_.size() < items.size() + 1) check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
   CUevent begun = marks_[items.size()];

@@ -31,6 +31,8 @@ class Runner {
   explicit Runner(Gpu& gpu) : gpu_(gpu) {}
   /// The ticket of the run.
   uint64_t run(uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args);
+  /// The same launch by launch, with the time each took on the device.
+  uint64_t run_timed(std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds);
   /// Is that run over? Then its status.
   bool poll(uint64_t ticket, bool wait, RunStatus& status);
   uint64_t started() const { return started_; }
@@ -69,10 +71,10 @@ class Runner {
   };
 
   void start();
-  uint64_t begin_run();
+  uint64_t begin_run(std::span<const LaunchItem> items);
   void collect();
   void wait_for(uint64_t run);
-  void run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run);
+  void run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run, std::span<const CUevent> marks = {});
   void run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args, uint64_t run);
   bool learn(PlanState& p, std::span<const LaunchItem> items);
   void set_layout(PlanState& p, const RunArgs& args);
