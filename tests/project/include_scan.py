@@ -27,7 +27,7 @@ SEES = {
     "backend/cuda": ["base", "graph", "codegen", "runtime"],
     "nn": ["base", "graph", "ops", "autograd"],
     "optim": ["base", "graph", "ops", "autograd"],
-    "data": ["base", "graph", "ops"],
+    "data": ["base", "graph", "ops", "io"],
     "io": ["base", "graph", "ops", "nn", "optim"],
     "distributed": ["base", "graph", "ops", "autograd", "nn", "optim", "runtime"],
     "cli": [],
@@ -36,6 +36,7 @@ SEES = {
 DOORS = {
     "graph": {"runtime/storage.h"},  # a computed node holds its value
     "ops": {"runtime/storage.h"},  # host data in and out
+    "data": {"runtime/storage.h"},  # batches are written into their tensors
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's; graph, runtime and compile define functions of the others (eval, explain, memory statistics).

@@ -40,8 +40,7 @@ void set_conversions(png_structp png, png_infop info, int channels) {
   if (type & PNG_COLOR_MASK_ALPHA || png_get_valid(png, info, PNG_INFO_tRNS)) png_set_strip_alpha(png);
   bool grey = !(type & PNG_COLOR_MASK_COLOR);
   if (channels == 3 && grey) png_set_gray_to_rgb(png);
-  if (channels == 1 && !grey)
-    png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, PNG_RGB_TO_GRAY_DEFAULT, PNG_RGB_TO_GRAY_DEFAULT);
+  if (channels == 1 && !grey) png_set_rgb_to_gray_fixed(png, PNG_ERROR_ACTION_NONE, 29900, 58700);
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
 }

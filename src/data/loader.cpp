@@ -1,0 +1,291 @@
+// The loader. An epoch is an order of samples and a ring of batches: workers fill its places in order of the
+// batches' numbers, as far ahead as the ring is long; the loop takes them out in the same order. Nothing
+// depends on which worker was quicker.
+#include "ingot/data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "data/host.h"
+#include "ingot/ops.h"
+#include "ingot/random.h"
+#include "ops/common.h"
+
+namespace ingot::data {
+
+void Batch::check(size_t n, const SourceLoc& loc) const {
+  if (tensors_.size() == n) return;
+  fail(
+      ErrorKind::Value, "DataLoader",
+      "a batch of this dataset has " + std::to_string(tensors_.size()) + " tensors, not " + std::to_string(n),
+      user_loc(loc),
+      "write for (const auto& batch : loader) and take batch[i], or auto [...] = batch.as<" +
+          std::to_string(tensors_.size()) + ">()");
+}
+
+namespace {
+
+// Work that all workers of an epoch share.
+class Epoch {
+ public:
+  Epoch(const Dataset& dataset, const DataLoaderOptions& o, uint64_t seed, int64_t number,
+        std::vector<int64_t> order, int64_t first, int64_t batches)
+      : dataset_(dataset),
+        o_(o),
+        seed_(seed),
+        number_(number),
+        order_(std::move(order)),
+        next_(first),
+        taken_(first),
+        batches_(batches) {
+    int workers = o.num_workers;
+    if (workers < 0) workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
+    workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
+    ring_.resize(static_cast<size_t>(std::max(1, workers * o.prefetch_factor)));
+    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+  }
+  ~Epoch() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    room_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+  // The next batch; false after the last one.
+  bool take(Batch& out) {
+    if (taken_ == batches_) return false;
+    if (threads_.empty()) {
+      out = make(taken_++);
+      return true;
+    }
+    std::unique_lock lock(mutex_);
+    Place& p = ring_[static_cast<size_t>(taken_) % ring_.size()];
+    ready_.wait(lock, [&] { return p.full; });
+    out = std::move(p.batch);
+    std::exception_ptr error = std::exchange(p.error, nullptr);
+    p.batch = Batch();
+    p.full = false;
+    ++taken_;
+    lock.unlock();
+    room_.notify_all();
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+  bool done() const { return taken_ == batches_; }
+
+ private:
+  struct Place {
+    Batch batch;
+    std::exception_ptr error;
+    bool full = false;
+  };
+
+  Batch make(int64_t number) const {
+    size_t begin = static_cast<size_t>(number * o_.batch_size),
+           end = std::min(order_.size(), begin + static_cast<size_t>(o_.batch_size));
+    std::span<const int64_t> indices(order_.data() + begin, end - begin);
+    uint64_t epoch = static_cast<uint64_t>(number_);
+    Sample s;
+    if (o_.collate_fn) {
+      std::vector<Sample> samples;
+      for (int64_t i : indices) {
+        RandomScope scope(seed_, epoch, static_cast<uint64_t>(i));
+        samples.push_back(dataset_.get(i));
+      }
+      s = o_.collate_fn(samples);
+    } else {
+      s = dataset_.get_batch(indices, seed_, epoch);
+    }
+    // Straight from host memory: on a GPU this goes through pinned buffers while the main thread works on the
+    // batch before.
+    for (Tensor& t : s) {
+      t.eval_();
+      if (o_.device && t.device() != *o_.device) {
+        Tensor host = on_host(t);
+        t = from_data(host_data(host), host.dtype(), host.shape(), Options(host.dtype(), *o_.device));
+      }
+    }
+    return Batch(std::move(s));
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!stop_ && next_ < batches_) {
+      int64_t number = next_++;
+      room_.wait(lock, [&] { return stop_ || number < taken_ + static_cast<int64_t>(ring_.size()); });
+      if (stop_) return;
+      lock.unlock();
+      Batch batch;
+      std::exception_ptr error;
+      try {
+        batch = make(number);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      Place& p = ring_[static_cast<size_t>(number) % ring_.size()];
+      p.batch = std::move(batch);
+      p.error = error;
+      p.full = true;
+      ready_.notify_all();
+    }
+  }
+
+  const Dataset& dataset_;
+  const DataLoaderOptions& o_;
+  const uint64_t seed_;
+  const int64_t number_;
+  const std::vector<int64_t> order_;
+  std::mutex mutex_;
+  std::condition_variable ready_, room_;
+  std::vector<Place> ring_;
+  int64_t next_, taken_;
+  const int64_t batches_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+struct DataLoader::State {
+  AnyDataset dataset;
+  DataLoaderOptions o;
+  uint64_t seed = 0;
+  int64_t epoch = 0, position = 0;
+  bool begun = false;  // the epoch's first batch was handed out by a loop, not by a restored state
+  std::function<void()> between{};
+  std::unique_ptr<Epoch> running{};
+
+  int64_t share() const {  // samples of this rank in one epoch
+    int64_t n = dataset->size(), r = o.num_replicas;
+    return o.drop_last ? n / r : (n + r - 1) / r;
+  }
+  int64_t batches() const {
+    return o.drop_last ? share() / o.batch_size : (share() + o.batch_size - 1) / o.batch_size;
+  }
+
+  std::vector<int64_t> order() const {
+    int64_t n = dataset->size();
+    std::vector<int64_t> all(static_cast<size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    if (o.shuffle) {
+      RandomScope scope(seed, static_cast<uint64_t>(epoch), ~uint64_t{0});
+      for (int64_t i = n - 1; i > 0; --i)
+        std::swap(all[static_cast<size_t>(i)], all[static_cast<size_t>(random().below(i + 1))]);
+    }
+    if (o.num_replicas == 1) return all;
+    std::vector<int64_t> mine;
+    for (int64_t k = 0, m = share(); k < m; ++k)
+      mine.push_back(all[static_cast<size_t>((k * o.num_replicas + o.rank) % n)]);
+    return mine;
+  }
+};
+
+DataLoader::DataLoader(AnyDataset dataset, const DataLoaderOptions& o, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  auto bad = [&](const char* what) { fail(ErrorKind::Value, "DataLoader", what, loc); };
+  if (!dataset) bad("there is no dataset");
+  if (o.batch_size < 1) bad("batch_size is below 1");
+  if (o.prefetch_factor < 1) bad("prefetch_factor is below 1");
+  if (o.num_workers < -1) bad("num_workers is negative");
+  if (o.num_replicas < 1 || o.rank < 0 || o.rank >= o.num_replicas) bad("rank is not one of num_replicas");
+  s_.reset(new State{std::move(dataset), o});
+  s_->seed = o.seed ? *o.seed : default_generator().seed();
+}
+DataLoader::~DataLoader() = default;
+DataLoader::DataLoader(DataLoader&&) noexcept = default;
+DataLoader& DataLoader::operator=(DataLoader&&) noexcept = default;
+
+int64_t DataLoader::size() const { return s_->batches(); }
+const Dataset& DataLoader::dataset() const { return *s_->dataset; }
+const DataLoaderOptions& DataLoader::options() const { return s_->o; }
+int64_t DataLoader::epoch() const { return s_->epoch; }
+int64_t DataLoader::position() const { return s_->position; }
+void DataLoader::set_between(std::function<void()> fn) { s_->between = std::move(fn); }
+
+void DataLoader::set_epoch(int64_t epoch) {
+  s_->running.reset();
+  s_->epoch = epoch;
+  s_->position = 0;
+  s_->begun = false;
+}
+
+DataLoader::iterator DataLoader::begin() {
+  State& s = *s_;
+  s.running.reset();
+  // A loop that was left early is over; one that a restored state left goes on.
+  if (s.begun && s.position > 0) ++s.epoch, s.position = 0;
+  s.begun = true;
+  s.running = std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position, s.batches());
+  return iterator(this);
+}
+
+DataLoader::iterator::iterator(DataLoader* loader) : loader_(loader) { take(); }
+
+void DataLoader::iterator::take() {
+  State& s = *loader_->s_;
+  batch_ = Batch();  // given up before the next one is waited for
+  if (s.running && s.running->take(batch_)) {
+    ++s.position;
+    return;
+  }
+  s.running.reset();
+  ++s.epoch;
+  s.position = 0;
+  s.begun = false;
+  loader_ = nullptr;
+}
+
+DataLoader::iterator& DataLoader::iterator::operator++() {
+  State& s = *loader_->s_;
+  if (s.between && s.running && !s.running->done()) s.between();
+  take();
+  return *this;
+}
+
+StateDict DataLoader::state_dict() const {
+  const State& s = *s_;
+  StateDict d;
+  d.set("epoch", s.epoch);
+  d.set("position", s.position);
+  d.set("seed", s.seed);
+  d.set("size", s.dataset->size());
+  d.set("batch_size", s.o.batch_size);
+  d.set("num_replicas", s.o.num_replicas);
+  d.set("shuffle", static_cast<int>(s.o.shuffle));
+  return d;
+}
+
+void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  State& s = *s_;
+  auto same = [&](const char* name, int64_t own) {
+    int64_t theirs = d.integer(name, loc);
+    if (theirs != own)
+      fail(ErrorKind::State, "load_state_dict",
+           "the loader's state is of another " + std::string(name) + ": " + std::to_string(theirs) +
+               ", not " + std::to_string(own),
+           loc, "make the loader as it was when the state was saved, or start a new run");
+  };
+  same("size", s.dataset->size());
+  same("batch_size", s.o.batch_size);
+  same("num_replicas", s.o.num_replicas);
+  same("shuffle", s.o.shuffle);
+  int64_t epoch = d.integer("epoch", loc), position = d.integer("position", loc);
+  uint64_t seed = d.unsigned_integer("seed", loc);
+  if (epoch < 0 || position < 0 || position > s.batches())
+    fail(ErrorKind::State, "load_state_dict", "the loader's position is outside its data", loc);
+  s.running.reset();
+  s.epoch = epoch;
+  s.position = position;
+  s.seed = seed;
+  s.begun = false;
+}
+
+}  // namespace ingot::data

@@ -1,0 +1,254 @@
+// IDX, CIFAR, CSV and single pictures.
+#include "data/readers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "data/host.h"
+#include "data/picture.h"
+#include "io/codecs.h"
+#include "io/tensor_bytes.h"
+#include "ops/common.h"
+
+namespace ingot::data {
+
+using io::Bytes;
+
+// ---- IDX: two zeros, the type, the number of dims, the sizes and the elements, all big-endian.
+
+Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
+  io::Cursor in(file, "load_idx", path, loc);
+  if (in.left() < 4 || in.u16() != 0) in.fail("is not an IDX file");
+  uint8_t code = in.u8(), rank = in.u8();
+  static const std::pair<uint8_t, DType> types[] = {{0x08, uint8}, {0x09, int8},    {0x0b, int16},
+                                                    {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
+  const auto* type =
+      std::find_if(std::begin(types), std::end(types), [&](const auto& t) { return t.first == code; });
+  if (type == std::end(types) || rank > kMaxDims)
+    in.fail("is not an IDX file: type " + std::to_string(code) + ", " + std::to_string(rank) + " dims");
+  Dims shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(in.u32_big());
+  size_t element = size_of(type->second), bytes = 0;
+  if (!io::byte_count(shape, element, bytes) || bytes != in.left())
+    in.fail("is damaged: " + to_string(shape) + " does not take " + std::to_string(in.left()) + " bytes");
+  Bytes data = in.take(bytes);
+  return make_tensor(type->second, shape, [&](void* out) {
+    auto* to = static_cast<uint8_t*>(out);
+    if (element == 1) {
+      if (bytes) std::memcpy(to, data.data(), bytes);
+      return;
+    }
+    for (size_t i = 0; i < bytes; i += element)
+      std::reverse_copy(data.data() + i, data.data() + i + element, to + i);
+  });
+}
+
+Tensor load_idx(const std::string& path, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  io::MappedFile file(path, "load_idx", loc);
+  std::vector<uint8_t> own;
+  return parse_idx(io::unpacked(file.bytes(), kUnpackLimit, own, "load_idx", path, loc), path, loc);
+}
+
+// ---- CIFAR: records of one or two labels and 3072 pixels.
+
+void parse_cifar(Bytes file, int label_bytes, std::vector<uint8_t>& pixels, std::vector<int64_t>& labels,
+                 const std::string& path, const SourceLoc& loc) {
+  constexpr size_t kPixels = 3 * 32 * 32;
+  size_t record = kPixels + static_cast<size_t>(label_bytes);
+  if (file.empty() || file.size() % record)
+    io::fail_io(
+        "load_cifar", path,
+        "has " + std::to_string(file.size()) + " bytes, not whole records of " + std::to_string(record), loc);
+  int64_t classes = label_bytes == 1 ? 10 : 100;
+  for (size_t at = 0; at < file.size(); at += record) {
+    int64_t label = file[at + static_cast<size_t>(label_bytes) - 1];
+    if (label >= classes)
+      io::fail_io("load_cifar", path,
+                  "has the label " + std::to_string(label) + " in record " + std::to_string(at / record),
+                  loc);
+    labels.push_back(label);
+    Bytes p = file.subspan(at + static_cast<size_t>(label_bytes), kPixels);
+    pixels.insert(pixels.end(), p.begin(), p.end());
+  }
+}
+
+std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int label_bytes,
+                                     SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  if (label_bytes != 1 && label_bytes != 2)
+    fail(ErrorKind::Value, "load_cifar", "label_bytes is 1 or 2", loc);
+  std::vector<uint8_t> pixels;
+  std::vector<int64_t> labels;
+  for (const std::string& path : paths) {
+    io::MappedFile file(path, "load_cifar", loc);
+    std::vector<uint8_t> own;
+    parse_cifar(io::unpacked(file.bytes(), kUnpackLimit, own, "load_cifar", path, loc), label_bytes, pixels,
+                labels, path, loc);
+  }
+  int64_t n = static_cast<int64_t>(labels.size());
+  Device cpu(DeviceType::CPU, 0);
+  return {from_data(pixels.data(), {n, 3, 32, 32}, cpu), from_data(labels.data(), {n}, cpu)};
+}
+
+// ---- Pictures
+
+Tensor load_image(const std::string& path, int channels, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  if (channels != 0 && channels != 1 && channels != 3)
+    fail(ErrorKind::Value, "load_image", "channels is 0, 1 or 3", loc);
+  io::MappedFile file(path, "load_image", loc);
+  io::Image image = io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
+  Picture p;
+  p.width = image.width, p.height = image.height, p.channels = image.channels;
+  p.bytes.assign(image.pixels.get(),
+                 image.pixels.get() + image.row_bytes() * static_cast<size_t>(image.height));
+  return p.tensor();
+}
+
+void save_image(const std::string& path, const Tensor& picture, int quality, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  auto ends = [&](std::string_view e) {
+    return path.size() > e.size() && path.compare(path.size() - e.size(), e.size(), e) == 0;
+  };
+  bool png = ends(".png");
+  if (!png && !ends(".jpg") && !ends(".jpeg"))
+    fail(ErrorKind::Value, "save_image", "\"" + path + "\" does not end in .png, .jpg or .jpeg", loc);
+  if (quality < 1 || quality > 100)
+    fail(ErrorKind::Value, "save_image", "the quality is between 1 and 100", loc);
+  Picture p = Picture::of(picture, loc);
+  p.to_bytes();
+  io::Image image(p.width, p.height, p.channels);
+  std::memcpy(image.pixels.get(), p.bytes.data(), p.bytes.size());
+  io::Codecs& c = io::codecs("save_image", loc);
+  std::vector<uint8_t> data;
+  try {
+    data = png ? c.encode_png(image) : c.encode_jpeg(image, quality);
+  } catch (const io::CodecError& e) {
+    io::fail_io("save_image", path, e.what(), loc);
+  }
+  io::AtomicFile out(path, "save_image", loc);
+  out.write(data.data(), data.size());
+  out.commit();
+}
+
+// ---- CSV
+
+namespace {
+
+// One line's fields; quotes may hold delimiters, line ends and doubled quotes.
+struct CsvReader {
+  std::string_view s;
+  char delimiter;
+  const std::string& path;
+  const SourceLoc& loc;
+  size_t at = 0, line = 0;
+
+  [[noreturn]] void bad(const std::string& what) const {
+    io::fail_io("load_csv", path, "line " + std::to_string(line) + ": " + what, loc);
+  }
+
+  std::string quoted() {
+    std::string f;
+    for (++at;; ++at) {
+      if (at >= s.size()) bad("a quote is not closed");
+      if (s[at] != '"')
+        f += s[at];
+      else if (at + 1 < s.size() && s[at + 1] == '"')
+        f += s[at++];
+      else
+        break;
+    }
+    ++at;
+    if (at < s.size() && s[at] != delimiter && s[at] != '\n' && s[at] != '\r')
+      bad("something follows a closing quote");
+    return f;
+  }
+
+  bool next(std::vector<std::string>& fields) {
+    fields.clear();
+    if (at >= s.size()) return false;
+    ++line;
+    while (true) {
+      if (at < s.size() && s[at] == '"') {
+        fields.push_back(quoted());
+      } else {
+        size_t end = at;
+        while (end < s.size() && s[end] != delimiter && s[end] != '\n' && s[end] != '\r') ++end;
+        fields.emplace_back(s.substr(at, end - at));
+        at = end;
+      }
+      if (at < s.size() && s[at] == delimiter) {
+        ++at;
+        continue;
+      }
+      if (at < s.size() && s[at] == '\r') ++at;
+      if (at < s.size() && s[at] == '\n') ++at;
+      return true;
+    }
+  }
+};
+
+bool number(std::string_view field, double& v) {
+  while (!field.empty() && field.front() == ' ') field.remove_prefix(1);
+  while (!field.empty() && field.back() == ' ') field.remove_suffix(1);
+  if (!field.empty() && field.front() == '+') field.remove_prefix(1);
+  v = std::numeric_limits<double>::quiet_NaN();
+  if (field.empty()) return true;
+  auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), v);
+  return error == std::errc() && end == field.data() + field.size();
+}
+
+}  // namespace
+
+Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& path, const SourceLoc& loc) {
+  LocScope scope(loc);
+  CsvReader in{text, o.delimiter, path, loc};
+  Csv csv;
+  std::vector<std::string> fields;
+  std::vector<double> values;
+  size_t columns = 0;
+  double v = 0;
+  bool first = true;
+  while (in.next(fields)) {
+    if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
+    if (first) {
+      first = false;
+      columns = fields.size();
+      bool names = o.header.value_or(
+          std::any_of(fields.begin(), fields.end(), [&](const std::string& f) { return !number(f, v); }));
+      csv.columns = names ? fields : std::vector<std::string>(columns);
+      if (names) continue;
+    }
+    if (fields.size() != columns)
+      in.bad("it has " + std::to_string(fields.size()) + " fields, the first line " +
+             std::to_string(columns));
+    for (size_t i = 0; i < columns; ++i) {
+      if (!number(fields[i], v))
+        in.bad("field " + std::to_string(i + 1) + " is no number: \"" + fields[i].substr(0, 40) + "\"");
+      values.push_back(v);
+    }
+  }
+  int64_t rows = columns ? static_cast<int64_t>(values.size() / columns) : 0;
+  csv.values = from_data(values.data(), {rows, static_cast<int64_t>(columns)},
+                         Options(o.dtype, Device(DeviceType::CPU, 0)));
+  csv.values.eval_();
+  return csv;
+}
+
+Csv load_csv(const std::string& path, const CsvOptions& options, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r')
+    fail(ErrorKind::Value, "load_csv", "the delimiter cannot be a quote or a line end", loc);
+  io::MappedFile file(path, "load_csv", loc);
+  std::vector<uint8_t> own;
+  Bytes b = io::unpacked(file.bytes(), kUnpackLimit, own, "load_csv", path, loc);
+  return parse_csv({reinterpret_cast<const char*>(b.data()), b.size()}, options, path, loc);
+}
+
+}  // namespace ingot::data
