@@ -140,10 +140,12 @@ class Table {
   }
   template <class F, class R, class Args, size_t... I, class... Extra>
   void bind(const char* name, F f, std::index_sequence<I...>, const Extra&... extra) {
-    auto run = [f](const typename argument_type<std::tuple_element_t<I, Args>>::type&... a) {
+    auto run = [f, name](const typename argument_type<std::tuple_element_t<I, Args>>::type&... a) {
       SourceLoc loc = here();
       if constexpr (std::is_same_v<R, std::vector<Tensor>>)
         return tuple_of(without_gil([&] { return f(given(a, loc)..., loc); }));
+      else if constexpr (std::is_same_v<R, ValuesIndices>)
+        return values_indices(name, without_gil([&] { return f(given(a, loc)..., loc); }));
       else
         return without_gil([&] { return f(given(a, loc)..., loc); });
     };
@@ -163,6 +165,9 @@ void bind_elementwise(Table& t);
 void bind_movement(Table& t);
 void bind_reductions(Table& t);
 void bind_networks(Table& t);
+void bind_windows(Table& t);
+void bind_sorting(Table& t);
+void bind_linalg(Table& t);
 void bind_autograd(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_runtime(nb::module_& m);

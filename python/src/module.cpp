@@ -14,6 +14,9 @@ NB_MODULE(_ingot, m) {
   bind_movement(table);
   bind_reductions(table);
   bind_networks(table);
+  bind_windows(table);
+  bind_sorting(table);
+  bind_linalg(table);
   bind_autograd(m);
   bind_training(m);
   bind_runtime(m);

@@ -63,16 +63,17 @@ void bind_sums(Table& t) {
 }
 
 // max(x), max(x, dim), max(x, other).
-template <class Whole, class Along, class Two>
-void bind_extreme(Table& t, const char* name, Whole whole, Along along, Two two) {
-  t.both(name, whole);
-  t.both(name, two, "other"_a);
-  auto named = [name, along](const TensorIn& x, int64_t dim, bool keep) {
-    SourceLoc loc = here();
-    return values_indices(name, without_gil([&] { return along(x, dim, keep, loc); }));
-  };
-  t.module().def(name, named, "input"_a, "dim"_a, "keepdim"_a = false);
-  nb::borrow<nb::class_<Tensor>>(t.tensor()).def(name, named, "dim"_a, "keepdim"_a = false);
+void bind_extremes(Table& t) {
+#define EXTREME(name)                                                                         \
+  t.both(#name, [](T x, L loc) { return name(x, loc); });                                     \
+  t.both(                                                                                     \
+      #name, [](T a, T b, L loc) { return name(a, b, loc); }, "other"_a);                     \
+  t.both(                                                                                     \
+      #name, [](T x, int64_t d, bool keep, L loc) { return name(x, d, keep, loc); }, "dim"_a, \
+      "keepdim"_a = false)
+  EXTREME(max);
+  EXTREME(min);
+#undef EXTREME
 }
 
 void bind_products(Table& t) {
@@ -90,14 +91,7 @@ void bind_products(Table& t) {
 
 void bind_reductions(Table& t) {
   bind_sums(t);
-  bind_extreme(
-      t, "max", [](T x, L loc) { return max(x, loc); },
-      [](T x, int64_t d, bool k, L loc) { return max(x, d, k, loc); },
-      [](T a, T b, L loc) { return max(a, b, loc); });
-  bind_extreme(
-      t, "min", [](T x, L loc) { return min(x, loc); },
-      [](T x, int64_t d, bool k, L loc) { return min(x, d, k, loc); },
-      [](T a, T b, L loc) { return min(a, b, loc); });
+  bind_extremes(t);
   bind_products(t);
 }
 

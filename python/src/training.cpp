@@ -14,17 +14,32 @@ struct Reader {
     if (from.contains(key)) to = nb::cast<T>(from[key]);
   }
 };
-void read(const Reader& r, optim::SGDOptions& o) {
-  r("lr", o.lr), r("momentum", o.momentum), r("dampening", o.dampening), r("weight_decay", o.weight_decay);
-  r("nesterov", o.nesterov), r("maximize", o.maximize);
+// Options by name; each optimiser has some of them.
+template <class O>
+void read(const Reader& r, O& o) {
+#define OPTION(name) \
+  if constexpr (requires { o.name; }) r(#name, o.name)
+  OPTION(lr);
+  OPTION(momentum);
+  OPTION(dampening);
+  OPTION(weight_decay);
+  OPTION(nesterov);
+  OPTION(maximize);
+  OPTION(master_weights);
+  OPTION(betas);
+  OPTION(eps);
+  OPTION(amsgrad);
+  OPTION(decoupled_weight_decay);
+  OPTION(alpha);
+  OPTION(centered);
+  OPTION(lr_decay);
+  OPTION(initial_accumulator_value);
+  OPTION(rho);
+  OPTION(momentum_decay);
+  OPTION(ns_steps);
+  OPTION(adjust_lr_fn);
+#undef OPTION
 }
-template <class AdamKind>
-void read_adam(const Reader& r, AdamKind& o) {
-  r("lr", o.lr), r("betas", o.betas), r("eps", o.eps), r("weight_decay", o.weight_decay);
-  r("amsgrad", o.amsgrad), r("maximize", o.maximize);
-}
-void read(const Reader& r, optim::AdamOptions& o) { read_adam(r, o); }
-void read(const Reader& r, optim::AdamWOptions& o) { read_adam(r, o); }
 
 template <class O, class Options>
 void bind_optimizer(nb::module_& m, const char* name) {
@@ -90,16 +105,35 @@ void bind_training(nb::module_& m) {
       .def(
           "set_lr", [](O& o, double lr, size_t group) { o.set_lr(lr, group, here()); }, "lr"_a, "group"_a)
       .def("params", &O::params)
+      .def(
+          "set_momentum", [](O& o, double v, size_t group) { o.set_momentum(v, group, here()); },
+          "momentum"_a, "group"_a)
       .def("state", &O::state);
-  bind_optimizer<optim::SGD, optim::SGDOptions>(m, "SGD");
-  bind_optimizer<optim::Adam, optim::AdamOptions>(m, "Adam");
-  bind_optimizer<optim::AdamW, optim::AdamWOptions>(m, "AdamW");
+#define OPTIMIZER(name) bind_optimizer<optim::name, optim::name##Options>(m, #name)
+  OPTIMIZER(SGD);
+  OPTIMIZER(Adam);
+  OPTIMIZER(AdamW);
+  OPTIMIZER(RMSprop);
+  OPTIMIZER(Adagrad);
+  OPTIMIZER(Adadelta);
+  OPTIMIZER(Adamax);
+  OPTIMIZER(NAdam);
+  OPTIMIZER(RAdam);
+  OPTIMIZER(Lion);
+  OPTIMIZER(Muon);
+#undef OPTIMIZER
   m.def(
       "clip_grad_norm_",
-      [](const Tensors& p, double limit) {
-        return without_gil([&, loc = here()] { return optim::clip_grad_norm_(p, limit, loc); });
+      [](const Tensors& p, double limit, double kind) {
+        return without_gil([&, loc = here()] { return optim::clip_grad_norm_(p, limit, kind, loc); });
       },
-      "parameters"_a, "max_norm"_a);
+      "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0);
+  m.def(
+      "get_total_norm",
+      [](const Tensors& p, double kind) {
+        return without_gil([&, loc = here()] { return optim::get_total_norm(p, kind, loc); });
+      },
+      "parameters"_a, "norm_type"_a = 2.0);
   m.def(
       "clip_grad_value_",
       [](const Tensors& p, double limit) {

@@ -167,7 +167,8 @@ class Training(TestCase):
     @needs_torch
     def test_optimisers_follow_torch(self):
         cases = [("SGD", dict(lr=0.1)), ("SGD", dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)), ("Adam", dict(lr=0.01)),
-                 ("AdamW", dict(lr=0.01, weight_decay=0.1))]
+                 ("AdamW", dict(lr=0.01, weight_decay=0.1)), ("RMSprop", dict(momentum=0.5)), ("Adagrad", dict(lr=0.1)),
+                 ("Adadelta", dict()), ("Adamax", dict()), ("NAdam", dict()), ("RAdam", dict(lr=0.01, weight_decay=1))]
         for name, options in cases:
             with self.subTest(name=name, **options):
                 reference = torch.nn.Linear(4, 3)

@@ -1,8 +1,12 @@
 """torch.nn.functional's names: functions of layers, without parameters of their own."""
+import builtins
+import math
+
 from .. import _ingot
 from .._ingot import (  # noqa: F401
-    Tensor, gelu, layer_norm, leaky_relu, linear, log_softmax as _log_softmax, logsumexp, mse_loss as _mse_loss, relu as _relu, rms_norm,
-    sigmoid, silu as _silu, softmax as _softmax, tanh)
+    Tensor, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, batch_norm as _batch_norm,
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, gelu, layer_norm, linear, log_softmax as _log_softmax,
+    lp_pool1d, lp_pool2d, lp_pool3d, mse_loss as _mse_loss, relu as _relu, rms_norm, sigmoid, silu as _silu, softmax as _softmax, tanh)
 
 
 def _dim_of(x):
@@ -39,24 +43,214 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return _ingot.dropout(input, p, training)
 
 
+def _dropped(input, p, training, shape):
+    """dropout of whole slices: one decision for each element of shape."""
+    if not training or p == 0:
+        return input
+    return input * _ingot.dropout(_ingot.ones(shape, dtype=input.dtype, device=input.device), p, True)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    return _dropped(input, p, training, list(input.shape[:-1]) + [1])
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    return _dropped(input, p, training, list(input.shape[:-2]) + [1] * 2)
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    return _dropped(input, p, training, list(input.shape[:-3]) + [1] * 3)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    if not training or p == 0:
+        return input
+    low = -1.7580993408473766
+    a = ((1 - p) * (1 + p * low**2)) ** -0.5
+    keep = _ingot.rand_like(input) >= p
+    return _ingot.where(keep, input, low) * a - a * low * p
+
+
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     if max_norm is not None or scale_grad_by_freq or sparse:
         raise _ingot.UnsupportedError("[embedding] max_norm, scale_grad_by_freq and sparse are not there")
-    if padding_idx is not None:  # no gradient for that row
-        row = padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)
-        keep = (_ingot.arange(weight.size(0), device=weight.device) == row).unsqueeze(1)
-        weight = _ingot.where(keep, weight.detach(), weight)
-    return _ingot.embedding(input, weight)
+    if padding_idx is None:
+        return _ingot.embedding(input, weight)
+    return _ingot.embedding(input, weight, padding_idx if padding_idx >= 0 else padding_idx + weight.size(0))
 
 
 def one_hot(tensor, num_classes=-1):
-    return _ingot.one_hot(tensor, int(tensor.max()) + 1 if num_classes < 0 else num_classes)
+    return _ingot.one_hot(tensor) if num_classes < 0 else _ingot.one_hot(tensor, num_classes)
 
 
 def pad(input, pad, mode="constant", value=None):
     if mode == "constant":
         return _ingot.pad_constant(input, pad, 0.0 if value is None else value)
-    raise _ingot.UnsupportedError(f"[pad] mode {mode} is not there")
+    return _ingot.pad_mode(input, pad, mode)
+
+
+# ---- Windows
+
+
+def _pools(n):
+    pool, pool_both = getattr(_ingot, f"max_pool{n}d"), getattr(_ingot, f"max_pool{n}d_with_indices")
+
+    def max_pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        return (pool_both if return_indices else pool)(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    adaptive = getattr(_ingot, f"adaptive_max_pool{n}d")
+
+    def adaptive_max_pool(input, output_size, return_indices=False):
+        if return_indices:
+            raise _ingot.UnsupportedError("[adaptive_max_pool] return_indices is not there")
+        return adaptive(input, output_size)
+
+    return max_pool, adaptive_max_pool
+
+
+max_pool1d, adaptive_max_pool1d = _pools(1)
+max_pool2d, adaptive_max_pool2d = _pools(2)
+max_pool3d, adaptive_max_pool3d = _pools(3)
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    n, c = input.size(0), input.size(1)
+    if c % num_groups:
+        raise _ingot.ShapeError(f"[group_norm] {c} channels cannot be cut into {num_groups} groups")
+    size = math.prod(input.shape[1:]) // num_groups
+    y = layer_norm(input.reshape(n, num_groups, size), (size,), eps=eps).reshape(input.shape)
+    shape = [1, c] + [1] * (input.dim() - 2)
+    if weight is not None:
+        y = y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    if use_input_stats:
+        if running_mean is not None:
+            dims = [0] + list(range(2, input.dim()))
+            mean = input.detach().mean(dims[1:]).mean(0)
+            var = input.detach().var(dims[1:]).mean(0)
+            from ..autograd import no_grad
+
+            with no_grad():
+                running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
+                running_var.copy_(running_var * (1 - momentum) + var * momentum)
+        return group_norm(input, input.size(1), weight, bias, eps)
+    return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    square = (input * input).unsqueeze(1)
+    n = input.dim()
+    padded = pad(square, [0, 0] * (n - 2) + [size // 2, (size - 1) // 2])
+    total = builtins.sum(padded.narrow(2, i, input.size(1)) for i in range(size)).squeeze(1) / size
+    return input / (total * alpha + k) ** beta
+
+
+def pixel_shuffle(input, upscale_factor):
+    r, (*lead, c, h, w) = upscale_factor, input.shape
+    x = input.reshape(*lead, c // r**2, r, r, h, w)
+    n = len(lead)
+    return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, c // r**2, h * r, w * r)
+
+
+def pixel_unshuffle(input, downscale_factor):
+    r, (*lead, c, h, w) = downscale_factor, input.shape
+    x = input.reshape(*lead, c, h // r, r, w // r, r)
+    n = len(lead)
+    return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, c * r * r, h // r, w // r)
+
+
+def channel_shuffle(input, groups):
+    n, c, *rest = input.shape
+    return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    return _ingot.unfold(input, kernel_size, dilation, padding, stride)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    return _ingot.fold(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    return _ingot.interpolate(input, size, scale_factor, mode, bool(align_corners))
+
+
+upsample = interpolate
+
+
+def bilinear(input1, input2, weight, bias=None):
+    y = _ingot.einsum("...i,oij,...j->...o", input1, weight, input2) if hasattr(_ingot, "einsum") else _ingot.einsum_list(
+        "...i,oij,...j->...o", [input1, weight, input2])
+    return y if bias is None else y + bias
+
+
+# ---- Activations
+
+
+def _unary(name, *options, **defaults):
+    """A function of the core with PyTorch's options and inplace, which changes nothing."""
+    names = list(defaults)
+
+    def function(input, *args, inplace=False, **kwargs):
+        given = {**defaults, **dict(zip(names, args)), **kwargs}
+        return getattr(_ingot, name)(input, *given.values())
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}({', '.join(['input'] + [f'{k}={v}' for k, v in defaults.items()])})"
+    return function
+
+
+leaky_relu = _unary("leaky_relu", negative_slope=0.01)
+elu = _unary("elu", alpha=1.0)
+selu = _unary("selu")
+celu = _unary("celu", alpha=1.0)
+relu6 = _unary("relu6")
+hardtanh = _unary("hardtanh", min_val=-1.0, max_val=1.0)
+hardswish = _unary("hardswish")
+hardsigmoid = _unary("hardsigmoid")
+mish = _unary("mish")
+softsign = _unary("softsign")
+logsigmoid = _unary("logsigmoid")
+tanhshrink = _unary("tanhshrink")
+hardshrink = _unary("hardshrink", lambd=0.5)
+softshrink = _unary("softshrink", lambd=0.5)
+glu = _unary("glu", dim=-1)
+
+
+def threshold(input, threshold, value, inplace=False):
+    return _ingot.threshold(input, threshold, value)
+
+
+def prelu(input, weight):
+    return _ingot.prelu(input, weight)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    return _ingot.rrelu(input, lower, upper, training)
+
+
+def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):
+    return _ingot.gumbel_softmax(logits, tau, hard, dim)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12):
+    return _ingot.normalize(input, p, dim, eps)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    return _ingot.cosine_similarity(x1, x2, dim, eps)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    return _ingot.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -72,7 +266,7 @@ def _repeat_heads(x, times):
     return x.expand(shape[:-2] + [times] + shape[-2:]).reshape(shape[:-3] + [shape[-3] * times] + shape[-2:])
 
 
-# ---- Losses
+# ---- Losses. size_average and reduce, which PyTorch gave up, are taken and have no effect.
 
 
 def _reduced(loss, reduction):
@@ -86,16 +280,104 @@ def _reduced(loss, reduction):
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    return _ingot.cross_entropy(input, target, ignore_index, reduction, label_smoothing)
+    if weight is None and not target.is_floating_point():
+        return _ingot.cross_entropy(input, target, ignore_index, reduction, label_smoothing)
+    dim = 0 if input.dim() == 1 else 1
+    if target.is_floating_point():  # probabilities
+        if label_smoothing:
+            target = target * (1 - label_smoothing) + label_smoothing / input.size(dim)
+        loss = -log_softmax(input, dim) * target
+        if weight is not None:
+            loss = loss * weight.reshape([1] * dim + [-1] + [1] * (input.dim() - dim - 1))
+        loss = loss.sum(dim)
+        n = loss.numel()
+        return loss.sum() / n if reduction == "mean" else _reduced(loss, reduction)
+    logp = log_softmax(input, dim)
+    plain = nll_loss(logp, target, weight, None, ignore_index, None, reduction)
+    if not label_smoothing:
+        return plain
+    shaped = weight.reshape([1] * dim + [-1] + [1] * (input.dim() - dim - 1))
+    keep = target != ignore_index
+    smooth = _ingot.where(keep, -(logp * shaped).sum(dim), 0.0)
+    if reduction == "mean":
+        smooth = smooth.sum() / _ingot.where(keep, _picked(weight, target, keep), 0.0).sum()
+    else:
+        smooth = _reduced(smooth, reduction)
+    return plain * (1 - label_smoothing) + smooth * (label_smoothing / input.size(dim))
+
+
+def _picked(weight, target, keep):
+    at = _ingot.where(keep, target, 0)
+    return weight.index_select(0, at.reshape(-1)).reshape(target.shape)
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    return _ingot.nll_loss(input, target, ignore_index, reduction)
+    if weight is None:
+        return _ingot.nll_loss(input, target, ignore_index, reduction)
+    keep = target != ignore_index
+    w = _ingot.where(keep, _picked(weight, target, keep), 0.0)
+    loss = _ingot.nll_loss(input, target, ignore_index, "none") * w
+    return loss.sum() / w.sum() if reduction == "mean" else _reduced(loss, reduction)
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    if weight is not None:
+        loss = (input - target) ** 2 * weight
+        return loss.sum() / weight.expand_as(loss).sum() if reduction == "mean" else _reduced(loss, reduction)
     return _mse_loss(input, target, reduction)
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    return _reduced((input - target).abs(), reduction)
+    return _ingot.l1_loss(input, target, reduction)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    return _ingot.smooth_l1_loss(input, target, reduction, beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    return _ingot.huber_loss(input, target, reduction, delta)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    return _ingot.binary_cross_entropy_with_logits(input, target, weight, reduction, pos_weight)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    return _ingot.kl_div(input, target, reduction, log_target)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.hinge_embedding_loss(input, target, margin, reduction)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.margin_ranking_loss(input1, input2, target, margin, reduction)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.cosine_embedding_loss(input1, input2, target, margin, reduction)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.soft_margin_loss(input, target, reduction)
+
+
+def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    return _ingot.poisson_nll_loss(input, target, log_input, full, eps, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    return _ingot.gaussian_nll_loss(input, target, var, full, eps, reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    return _ingot.multilabel_soft_margin_loss(input, target, weight, reduction)

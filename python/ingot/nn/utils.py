@@ -8,10 +8,13 @@ def _list(parameters):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scales all gradients so that their joint 2-norm is at most max_norm; returns the norm before."""
-    if float(norm_type) != 2.0:
-        raise _ingot.UnsupportedError("[clip_grad_norm_] only the 2-norm is there")
-    return _ingot.clip_grad_norm_(_list(parameters), float(max_norm))
+    """Scales all gradients so that their joint norm is at most max_norm; returns the norm before."""
+    return _ingot.clip_grad_norm_(_list(parameters), float(max_norm), float(norm_type))
+
+
+def get_total_norm(parameters, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The joint norm of the gradients of these parameters (PyTorch's function takes the gradients themselves)."""
+    return _ingot.get_total_norm(_list(parameters), float(norm_type))
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):

@@ -1,4 +1,5 @@
 """Optimisers. A step's update, the backward and the forward before it run as one plan; gradients are taken away by the step unless
 step(keep_gradients=True): PyTorch keeps them until zero_grad()."""
 from . import lr_scheduler  # noqa: F401
-from .optimizer import SGD, Adam, AdamW, Optimizer  # noqa: F401
+from .optimizer import (  # noqa: F401
+    SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, Lion, Muon, NAdam, Optimizer, RAdam, RMSprop)

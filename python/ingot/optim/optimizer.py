@@ -34,6 +34,8 @@ class Optimizer:
     def _build(self):
         old = self._core.state() if self._core is not None else None
         groups = [{k: (float(v) if k == "lr" else v) for k, v in g.items() if v is not None} for g in self.param_groups]
+        for g in groups:  # a whole number where the core wants a floating one
+            g.update({k: float(v) for k, v in g.items() if type(v) is int and type(self.defaults.get(k)) is float})
         core = self._kind(groups)
         if old is not None:
             new = core.state()
@@ -102,32 +104,39 @@ class Optimizer:
         return "\n".join(lines + [")"])
 
 
-class SGD(Optimizer):
-    """Stochastic gradient descent with momentum."""
+def _optimizer(name, kind, doc, **defaults):
+    """A class whose options, in order, are PyTorch's; foreach, fused, capturable and differentiable are taken and have no effect."""
+    names = list(defaults)
+    ignored = ("foreach", "fused", "capturable", "differentiable")
 
-    _kind = _ingot.SGD
+    def __init__(self, params, *args, **kwargs):
+        unknown = [k for k in kwargs if k not in defaults and k not in ignored]
+        if unknown or len(args) > len(names):
+            raise TypeError(f"{name}() does not take {unknown or args}")
+        Optimizer.__init__(self, params, {**defaults, **dict(zip(names, args)), **{k: v for k, v in kwargs.items() if k in defaults}})
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
-                 differentiable=False, fused=None):
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
-                                      maximize=maximize))
-
-
-class Adam(Optimizer):
-    """Adam; weight_decay is added to the gradient."""
-
-    _kind = _ingot.Adam
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
-                 capturable=False, differentiable=False, fused=None):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize))
+    return type(name, (Optimizer,), {"__init__": __init__, "__doc__": doc, "__module__": __name__, "__qualname__": name, "_kind": kind})
 
 
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay."""
-
-    _kind = _ingot.AdamW
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, foreach=None, maximize=False,
-                 capturable=False, differentiable=False, fused=None):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize))
+SGD = _optimizer("SGD", _ingot.SGD, "Stochastic gradient descent with momentum.", lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0,
+                 nesterov=False, maximize=False, master_weights=False)
+Adam = _optimizer("Adam", _ingot.Adam, "Adam; weight_decay is added to the gradient.", lr=1e-3, betas=(0.9, 0.999), eps=1e-8,
+                  weight_decay=0.0, amsgrad=False, maximize=False, decoupled_weight_decay=False, master_weights=False)
+AdamW = _optimizer("AdamW", _ingot.AdamW, "Adam with decoupled weight decay.", lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2,
+                   amsgrad=False, maximize=False, master_weights=False)
+RMSprop = _optimizer("RMSprop", _ingot.RMSprop, "RMSprop.", lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False,
+                     maximize=False, master_weights=False)
+Adagrad = _optimizer("Adagrad", _ingot.Adagrad, "Adagrad.", lr=1e-2, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0,
+                     eps=1e-10, maximize=False, master_weights=False)
+Adadelta = _optimizer("Adadelta", _ingot.Adadelta, "Adadelta.", lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False,
+                      master_weights=False)
+Adamax = _optimizer("Adamax", _ingot.Adamax, "Adamax.", lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, maximize=False,
+                    master_weights=False)
+NAdam = _optimizer("NAdam", _ingot.NAdam, "NAdam.", lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3,
+                   decoupled_weight_decay=False, maximize=False, master_weights=False)
+RAdam = _optimizer("RAdam", _ingot.RAdam, "RAdam.", lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled_weight_decay=False,
+                   maximize=False, master_weights=False)
+Lion = _optimizer("Lion", _ingot.Lion, "The sign of an average of gradients; not in PyTorch.", lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0,
+                  maximize=False, master_weights=False)
+Muon = _optimizer("Muon", _ingot.Muon, "Momentum made orthogonal, for matrices.", lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
+                  eps=1e-7, ns_steps=5, adjust_lr_fn="original", master_weights=False)
