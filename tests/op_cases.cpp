@@ -248,6 +248,7 @@ const std::vector<Case>& cases() {
     add_reductions(c);
     add_products(c);
     add_index(c);
+    add_index_cases(c);
     add_networks(c);
     return c;
   }();

@@ -27,5 +27,7 @@ struct Case {
 };
 
 const std::vector<Case>& cases();
+// Families in files of their own.
+void add_index_cases(std::vector<Case>& c);
 
 }  // namespace ingot::check

@@ -191,7 +191,7 @@ Value gather(const Node& n, const Value& src, const Value& index) {
   int axis = static_cast<int>(n.imm_i);
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
-    from[axis] = index.i[k];
+    from[axis] = index.i[k] < 0 ? index.i[k] + src.shape[axis] : index.i[k];
     if (from[axis] < 0 || from[axis] >= src.shape[axis]) throw std::runtime_error("oracle: gather index out of range");
     copy_element(v, k, src, position(from, src.shape));
   });
@@ -203,10 +203,91 @@ Value scatter_add(const Node& n, const Value& index, const Value& value) {
   int axis = static_cast<int>(n.imm_i);
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
-    to[axis] = index.i[k];
+    to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
     if (to[axis] < 0 || to[axis] >= n.shape[axis]) throw std::runtime_error("oracle: scatter index out of range");
     int64_t j = position(to, n.shape);
     is_float(n.dtype) ? void(v.f[j] += value.f[k]) : void(v.i[j] += value.i[k]);
+  });
+  return v;
+}
+
+Value scatter(const Node& n, const Value& base, const Value& index, const Value& value) {
+  Value v = base;
+  int axis = static_cast<int>(n.imm_i);
+  auto mode = static_cast<ScatterMode>(n.mask);
+  bool larger = mode == ScatterMode::Max;
+  each_index(value.shape, [&](int64_t k, const Dims& at) {
+    Dims to = at;
+    to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
+    if (to[axis] < 0 || to[axis] >= n.shape[axis]) throw std::runtime_error("oracle: scatter index out of range");
+    int64_t j = position(to, n.shape);
+    bool floating = is_float(n.dtype);
+    if (mode == ScatterMode::Prod) floating ? void(v.f[j] *= value.f[k]) : void(v.i[j] *= value.i[k]);
+    else if (mode == ScatterMode::Set || (floating ? beats(value.f[k], v.f[j], larger)
+                                                   : larger ? value.i[k] > v.i[j] : value.i[k] < v.i[j]))
+      copy_element(v, j, value, k);
+  });
+  return v;
+}
+
+Value scan(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  int axis = static_cast<int>(n.imm_i);
+  auto kind = static_cast<ScanKind>(n.mask);
+  bool places = kind == ScanKind::ArgMax || kind == ScanKind::ArgMin, integer = !is_float(a.dtype);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    double f = kind == ScanKind::Prod, sum = 0;
+    int64_t i = kind == ScanKind::Prod, best = 0;
+    double top = -std::numeric_limits<double>::infinity();
+    Dims from = at;
+    for (from[axis] = 0; from[axis] <= at[axis]; ++from[axis]) {
+      int64_t p = position(from, a.shape);
+      if (places) {
+        Dims old = at;
+        old[axis] = best;
+        double x = a.at(p), b = a.at(position(old, a.shape));
+        if (std::isnan(x) || (!std::isnan(b) && (kind == ScanKind::ArgMax ? x >= b : x <= b))) best = from[axis];
+      } else if (integer) {
+        i = kind == ScanKind::Sum ? i + a.i[p] : i * a.i[p];
+      } else if (kind == ScanKind::LogSum) {
+        top = std::isnan(top) || a.f[p] <= top ? top : a.f[p];
+      } else {
+        f = kind == ScanKind::Sum ? f + a.f[p] : f * a.f[p];
+      }
+    }
+    if (kind == ScanKind::LogSum) {
+      for (from[axis] = 0; from[axis] <= at[axis]; ++from[axis]) {
+        double x = a.f[position(from, a.shape)];
+        sum += x == top ? 1 : std::exp(x - top);
+      }
+      f = top + std::log(sum);
+    }
+    if (places) v.i[k] = best;
+    else if (integer) v.i[k] = i;
+    else v.f[k] = f;
+  });
+  return v;
+}
+
+// The place of an element is the number of those that come before it.
+Value sort(const Node& n, const Value& a) {
+  Value v(n.dtype, n.shape);
+  int axis = static_cast<int>(n.imm_i);
+  bool down = n.mask != 0;
+  auto before = [&](int64_t p, int64_t q, bool earlier) {
+    if (!is_float(a.dtype)) return a.i[p] == a.i[q] ? earlier : (a.i[p] < a.i[q]) != down;
+    bool np = std::isnan(a.f[p]), nq = std::isnan(a.f[q]);
+    if (np || nq) return np && nq ? earlier : nq != down;
+    return a.f[p] == a.f[q] ? earlier : (a.f[p] < a.f[q]) != down;
+  };
+  each_index(a.shape, [&](int64_t k, const Dims& at) {
+    Dims other = at;
+    int64_t rank = 0;
+    for (other[axis] = 0; other[axis] < a.shape[axis]; ++other[axis])
+      rank += other[axis] != at[axis] && before(position(other, a.shape), k, other[axis] < at[axis]);
+    if (rank >= n.shape[axis]) return;
+    other[axis] = rank;
+    v.i[position(other, n.shape)] = at[axis];
   });
   return v;
 }
@@ -326,6 +407,9 @@ Value Oracle::compute(const Node& n) {
     case Op::SliceAssign: return slice_assign(n, in(0), in(1));
     case Op::Gather: return gather(n, in(0), in(1));
     case Op::ScatterAdd: return scatter_add(n, in(0), in(1));
+    case Op::Scatter: return scatter(n, in(0), in(1), in(2));
+    case Op::Scan: return scan(n, in(0));
+    case Op::Sort: return sort(n, in(0));
     case Op::Matmul: return matmul(n, in(0), in(1));
     case Op::Conv:
     case Op::ConvGradInput:

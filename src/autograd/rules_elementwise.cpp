@@ -96,7 +96,7 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 
 void apply_rule(const RuleCall& c) {
-  if (is_elementwise(c.n.op) ? elementwise_rule(c) : movement_rule(c) || reduce_rule(c) || contraction_rule(c) || conv_rule(c)) return;
+  if (is_elementwise(c.n.op) ? elementwise_rule(c) : movement_rule(c) || reduce_rule(c) || contraction_rule(c) || conv_rule(c) || index_rule(c)) return;
   throw Error(ErrorKind::Internal, info(c.n.op).name, "has no gradient rule", c.n.loc);
 }
 

@@ -116,6 +116,9 @@ struct OperandSpec {
 enum class LibOp : uint8_t {
   Matmul,      // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N])
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
+  Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
+  Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
+  Sort,        // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
   Attention,      // operands: o, q, k, v, or with attr[1]: o, lse, q, k, v. attr[0]: causal; scale
   AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse
   Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups

@@ -244,7 +244,7 @@ std::vector<bool> doubtful(const Trace& t) {
     const Node* n = t.nodes[i];
     number[n] = i;
     if (n->op == Op::Assign) continue;
-    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd;
+    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd || n->op == Op::Scatter;
     for (Node* in : n->inputs()) {
       auto it = number.find(in);
       bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));

@@ -37,7 +37,8 @@ struct Val {
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
   bool library() const {
-    return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight || op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd || op == Op::ToDevice || op == Op::SliceAssign;
+    return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight || op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd ||
+           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::ToDevice || op == Op::SliceAssign;
   }
   /// One more result of a library call: it has a buffer, but no work of its own.
   bool side_result() const { return op == Op::Pick; }

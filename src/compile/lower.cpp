@@ -512,6 +512,9 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
   LibrarySpec l;
   l.op = val.op == Op::Matmul          ? LibOp::Matmul
          : val.op == Op::ScatterAdd    ? LibOp::ScatterAdd
+         : val.op == Op::Scatter       ? LibOp::Scatter
+         : val.op == Op::Scan          ? LibOp::Scan
+         : val.op == Op::Sort          ? LibOp::Sort
          : val.op == Op::Attention     ? LibOp::Attention
          : val.op == Op::AttentionGrad ? LibOp::AttentionGrad
          : val.op == Op::Conv          ? LibOp::Conv
@@ -522,6 +525,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
   l.bias = val.bias;
   if (val.relu) l.epilogue = Epilogue::Relu;
   l.attr[0] = val.imm_i;
+  if (val.op == Op::Scatter || val.op == Op::Scan || val.op == Op::Sort) l.attr[1] = val.mask;
   l.scale = val.imm_f;
   if (val.ext >= 0) {
     l.d0 = g.ext[val.ext].d0;

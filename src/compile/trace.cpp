@@ -116,6 +116,7 @@ class Tracer {
         put(relative);
       } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd ||
                  n->op == Op::Conv || n->op == Op::ConvGradInput || n->op == Op::ConvGradWeight ||
+                 n->op == Op::Scatter || n->op == Op::Scan || n->op == Op::Sort ||
                  n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick) {
         uint64_t bits;
         std::memcpy(&bits, &n->imm_f, sizeof bits);
@@ -199,10 +200,10 @@ class Tracer {
 };
 
 // What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a product over
-// no columns is 0, and assigning an empty slice changes nothing. v becomes a view (carried out if it is an output).
+// no columns and adding nothing to zeros is 0, and assigning an empty slice or scattering nothing changes nothing. v becomes a view (carried out if it is an output).
 void replace_empty(Graph& g, Val& v) {
   if (v.numel() == 0 || v.n_in == 0) return;
-  if (v.op == Op::SliceAssign && g.vals[v.in[1]].numel() == 0) {
+  if ((v.op == Op::SliceAssign || v.op == Op::Scatter) && g.vals[v.in[1]].numel() == 0) {
     v.op = Op::Reshape;
     v.n_in = 1;
     v.copied = v.output;
@@ -210,7 +211,7 @@ void replace_empty(Graph& g, Val& v) {
   }
   // A convolution over no channels, or a weight's gradient over no samples.
   bool conv = v.op == Op::Conv || v.op == Op::ConvGradInput || v.op == Op::ConvGradWeight;
-  bool sums = is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::Fold || conv;
+  bool sums = is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::ScatterAdd || v.op == Op::Fold || conv;
   if (!sums || (g.vals[v.in[0]].numel() != 0 && !(conv && g.vals[v.in[1]].numel() == 0))) return;
   Val c;
   c.op = Op::Const;

@@ -266,6 +266,32 @@ Inferred scatter_add(Inputs in, const Attrs& a, const SourceLoc& loc) {
   return {in[1]->dtype, a.shape, in[0]->device};
 }
 
+Inferred scatter(Inputs in, const Attrs& a, const SourceLoc& loc) {
+  check_device(Op::Scatter, in, loc);
+  check_same_dtype(Op::Scatter, *in[0], *in[2], loc);
+  check_indexed(Op::Scatter, in[0]->shape, *in[1], a.i, loc);
+  if (!(in[1]->shape == in[2]->shape))
+    fail(ErrorKind::Shape, Op::Scatter, "index and value differ in shape: " + both(in.subspan(1)), loc);
+  return {in[0]->dtype, in[0]->shape, in[0]->device};
+}
+
+Inferred scan(const Node& x, const Attrs& a, const SourceLoc& loc) {
+  auto kind = static_cast<ScanKind>(a.mask);
+  if (a.i < 0 || a.i >= x.rank()) fail(ErrorKind::Dim, Op::Scan, "runs along a dim that " + describe(x) + " does not have", loc);
+  if (kind == ScanKind::LogSum && !is_float(x.dtype))
+    fail(ErrorKind::DType, Op::Scan, "needs a floating type, not " + describe(x), loc, "convert with .to(float32)");
+  if (kind < ScanKind::ArgMax && x.dtype == DType::Bool)
+    fail(ErrorKind::DType, Op::Scan, "is not defined for bool: " + describe(x), loc, "convert with .to(int64)");
+  return {kind >= ScanKind::ArgMax ? DType::Int64 : x.dtype, x.shape, x.device};
+}
+
+Inferred sort(const Node& x, const Attrs& a, const SourceLoc& loc) {
+  bool ok = a.i >= 0 && a.i < x.rank() && a.shape.size() == x.rank();
+  for (int i = 0; ok && i < x.rank(); ++i) ok = i == a.i ? a.shape[i] >= 0 && a.shape[i] <= x.shape[i] : a.shape[i] == x.shape[i];
+  if (!ok) fail(ErrorKind::Shape, Op::Sort, "cannot give places " + to_string(a.shape) + " of " + describe(x), loc);
+  return {DType::Int64, a.shape, x.device};
+}
+
 Inferred matmul(Inputs in, const SourceLoc& loc) {
   const Node &a = *in[0], &b = *in[1];
   check_device(Op::Matmul, in, loc);
@@ -351,6 +377,9 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
     case Op::ToDevice: return {x.dtype, x.shape, a.device};
     case Op::Gather: return gather(in, a, loc);
     case Op::ScatterAdd: return scatter_add(in, a, loc);
+    case Op::Scatter: return scatter(in, a, loc);
+    case Op::Scan: return scan(x, a, loc);
+    case Op::Sort: return sort(x, a, loc);
     case Op::Matmul: return matmul(in, loc);
     case Op::Window: return infer_window(x, a, loc);
     case Op::Fold: return infer_fold(in, a, loc);

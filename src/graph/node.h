@@ -33,11 +33,11 @@ using NodeRef = Ref<Node>;
 
 /// What record() needs beside op and inputs; each op reads the fields its line in op.h names.
 struct Attrs {
-  Dims d0, d1;         // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`
+  Dims d0, d1;         // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`, and of Sort
   Dims shape;
-  int64_t i = 0;       // axis (Gather, ScatterAdd), integer constant, random offset, generator
+  int64_t i = 0;       // axis (Gather, ScatterAdd, Scatter, Scan, Sort), integer constant, random offset, generator
   double f = 0;        // constant, fill
-  uint32_t mask = 0;   // reduced axes
+  uint32_t mask = 0;   // reduced axes, ScatterMode, ScanKind
   DType dtype = DType::Float32;  // Cast, Const, Arg, Leaf, Uniform
   uint64_t seed = 0;   // Random
   std::shared_ptr<const double> arg_source;  // Arg, optional: the value lives here and may change

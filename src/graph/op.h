@@ -44,6 +44,11 @@ enum class Op : uint8_t {
                // shape, src the same sizes but for the axis
   ScatterAdd,  // index, value: zeros of this node's shape, then out[..., index, ...] += value along axis imm_i, in
                // order of position: deterministic
+  Scatter,     // base, index, value: base, then out[..., index, ...] = f(out[..., index, ...], value) along axis imm_i, in
+               // order of position: deterministic; mask is a ScatterMode
+  Scan,        // running sum, product, ... along axis imm_i; mask is a ScanKind
+  Sort,        // int64: where the first shape[axis] elements along axis imm_i stand in sorted order; mask 1: largest first.
+               // Equals keep their order, NaN is the largest
   // Contraction
   Attention,      // q [B, H, T, D], k, v [B, H, S, D]: softmax(q k^T * imm_f) v; causal when imm_i; Pick 1: the rows'
                   // log-sum-exp, float32 [B, H, T]. Recorded only where a backend has it
@@ -63,6 +68,11 @@ enum class Op : uint8_t {
 #undef INGOT_EW
   Count_
 };
+
+enum class ScatterMode : uint8_t { Set, Prod, Max, Min };  // Set: the last one stays; NaN wins in Max and Min
+/// LogSum: log of the running sum of exp. ArgMax, ArgMin: int64, the place of the extreme so far, the last of equals;
+/// NaN wins.
+enum class ScanKind : uint8_t { Sum, Prod, LogSum, ArgMax, ArgMin };
 
 enum class TypeRule : uint8_t { Same, Float, Int, Num, Bool };
 

@@ -36,6 +36,9 @@ const OpInfo& info(Op op) {
       {"argmin", 1, TypeRule::Same, false},
       {"gather", 2, TypeRule::Same, false},
       {"scatter_add", 2, TypeRule::Same, false},
+      {"scatter", 3, TypeRule::Same, false},
+      {"scan", 1, TypeRule::Same, false},
+      {"sort", 1, TypeRule::Same, false},
       {"attention", 3, TypeRule::Same, false},
       {"attention_grad", 6, TypeRule::Same, false},
       {"pick", 1, TypeRule::Same, false},
@@ -87,6 +90,9 @@ std::string attributes(const Node& n) {
       break;
     case Op::Gather:
     case Op::ScatterAdd: s = "dim=" + std::to_string(n.imm_i); break;
+    case Op::Scatter:
+    case Op::Scan:
+    case Op::Sort: s = "dim=" + std::to_string(n.imm_i) + " mode=" + std::to_string(n.mask); break;
     default:
       if (is_reduce(n.op)) {
         Dims d;

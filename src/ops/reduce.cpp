@@ -1,4 +1,7 @@
 // Reductions over any set of dims. The primitive keeps reduced dims with size 1; dropping them is a reshape.
+#include <limits>
+
+#include "ingot/reductions.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -182,6 +185,10 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim, SourceLoc place
   LocScope scope(loc);
   Node* n = floating(x, "logsumexp", loc);
   uint32_t mask = axes_mask(dim, n, "logsumexp", loc);
+  if (count(n, mask) == 0) {
+    NodeRef nothing = reduced(Op::Sum, n, mask, keepdim, loc);
+    return full(nothing->shape, -std::numeric_limits<double>::infinity(), {n->dtype, n->device}, loc);
+  }
   NodeRef in = cast_to(n, wide(n->dtype), loc);
   Tensor wide_x = tensor_of(in);
   // The largest is taken out before exp; where it is infinite, 0 is, so that no inf - inf arises.
@@ -201,9 +208,8 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim, SourceLoc place
 Tensor norm(const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Node* n = floating(x, "norm", loc);
-  Tensor f = x.to(wide(n->dtype));
-  return sqrt(sum(f * f)).to(n->dtype);
+  floating(x, "norm", loc);
+  return vector_norm(x);
 }
 
 }  // namespace ingot

@@ -50,7 +50,10 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     switch (spec.op) {
       case LibOp::Matmul: return cpu::prepare_matmul(spec);
-      case LibOp::ScatterAdd: return cpu::prepare_scatter_add(spec);
+      case LibOp::ScatterAdd:
+      case LibOp::Scatter: return cpu::prepare_scatter(spec);
+      case LibOp::Scan: return cpu::prepare_scan(spec);
+      case LibOp::Sort: return cpu::prepare_sort(spec);
       case LibOp::Copy: return cpu::prepare_copy(spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:

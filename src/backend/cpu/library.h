@@ -8,10 +8,12 @@ bool supports_matmul(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec);
 /// A float32 matmul with few rows or columns; nullptr when it is not one.
 std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
-std::unique_ptr<CpuExecutable> prepare_scatter_add(const LibrarySpec& spec);
 /// Conv, ConvGradInput, ConvGradWeight.
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec);
 
 }  // namespace ingot::cpu

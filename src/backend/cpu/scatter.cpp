@@ -1,5 +1,6 @@
-// ScatterAdd and Copy. A scatter visits the positions of its index in order; threads own disjoint parts of the output
-// (rows along the axis, by index value), so every element is summed in the same order whatever the number of threads.
+// ScatterAdd, Scatter and Copy. A scatter visits the positions of its index in order; threads own disjoint
+// parts of the output (rows along the axis, by index value), so every element is summed in the same order
+// whatever the number of threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -14,17 +15,33 @@ namespace ingot::cpu {
 
 namespace {
 
-class ScatterAdd final : public CpuExecutable {
+enum class Combine : uint8_t { Add, Set, Prod, Max, Min };
+
+template <Combine C, class A>
+A combined(A old, A v) {
+  if constexpr (C == Combine::Add) return static_cast<A>(old + v);
+  if constexpr (C == Combine::Prod) return static_cast<A>(old * v);
+  if constexpr (C == Combine::Max) return old > v || old != old ? old : v;
+  if constexpr (C == Combine::Min) return old < v || old != old ? old : v;
+  return v;
+}
+
+class Scatter final : public CpuExecutable {
  public:
-  explicit ScatterAdd(const LibrarySpec& spec)
-      : spec_(spec), out_(spec.operands[0]), index_(spec.operands[1]), value_(spec.operands[2]),
-        axis_(static_cast<int>(spec.attr[0])), rank_(index_.shape.size()) {
+  explicit Scatter(const LibrarySpec& spec)
+      : spec_(spec),
+        based_(spec.op == LibOp::Scatter),
+        out_(spec.operands[0]),
+        base_(spec.operands[based_ ? 1 : 0]),
+        index_(spec.operands[based_ ? 2 : 1]),
+        value_(spec.operands[based_ ? 3 : 2]),
+        axis_(static_cast<int>(spec.attr[0])),
+        rank_(index_.shape.size()),
+        how_(based_ ? static_cast<Combine>(spec.attr[1] + 1) : Combine::Add) {
     // Trailing axes along which the index does not vary and memory is dense: whole rows are added at once.
-    run_axes_ = 0;
-    run_ = 1;
     for (int k = rank_ - 1; k > axis_; --k) {
-      const bool flat = index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ && out_.stride[k] == run_ &&
-                                                 out_.shape[k] == index_.shape[k]);
+      const bool flat = index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ &&
+                                                 out_.stride[k] == run_ && out_.shape[k] == index_.shape[k]);
       if (!flat) break;
       run_ *= index_.shape[k];
       ++run_axes_;
@@ -38,37 +55,62 @@ class ScatterAdd final : public CpuExecutable {
     const int64_t extent = out_.shape[axis_], total = index_.shape.numel();
     const int64_t pieces = total * 2 < (16 << 10) ? 1 : std::min<int64_t>(extent, get_num_threads());
     parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
-      for (int64_t t = b; t < e; ++t) piece(buffers, scratch, args, extent * t / pieces, extent * (t + 1) / pieces);
+      for (int64_t t = b; t < e; ++t)
+        piece(buffers, scratch, args, extent * t / pieces, extent * (t + 1) / pieces);
     });
   }
 
  private:
   void piece(void* const* buffers, void* scratch, const RunArgs& args, int64_t lo, int64_t hi) const {
-    OperandSpec part = out_;  // the rows [lo, hi) of the output
-    part.shape[axis_] = hi - lo;
-    part.offset += lo * out_.stride[axis_];
-    const bool integer = !is_float(out_.dtype);
+    OperandSpec part = rows(out_, lo, hi);  // the rows [lo, hi) of the output
+    void* out = buffers[0];
     if (half_) {
-      zero_half(scratch, lo, hi);
-      add<float>(buffers, scratch, true, args, lo, hi);
-      finish_half(buffers[0], scratch, part, lo);
+      out = scratch;
+      OperandSpec wide = rows({DType::Float32, out_.shape, half_stride(), 0}, lo, hi);
+      based_ ? widen(scratch, wide, buffers[1], rows(base_, lo, hi)) : zero(scratch, wide);
     } else {
-      zero(buffers[0], part);
-      if (integer) add<int64_t>(buffers, buffers[0], false, args, lo, hi);
-      else if (out_.dtype == DType::Float64) add<double>(buffers, buffers[0], false, args, lo, hi);
-      else add<float>(buffers, buffers[0], false, args, lo, hi);
+      based_ ? copy(out, part, buffers[1], rows(base_, lo, hi)) : zero(out, part);
     }
+    switch (how_) {
+      case Combine::Add:
+        visit<Combine::Add>(buffers, out, args, lo, hi);
+        break;
+      case Combine::Set:
+        visit<Combine::Set>(buffers, out, args, lo, hi);
+        break;
+      case Combine::Prod:
+        visit<Combine::Prod>(buffers, out, args, lo, hi);
+        break;
+      case Combine::Max:
+        visit<Combine::Max>(buffers, out, args, lo, hi);
+        break;
+      case Combine::Min:
+        visit<Combine::Min>(buffers, out, args, lo, hi);
+        break;
+    }
+    if (half_) finish_half(buffers[0], scratch, part, lo);
+  }
+  OperandSpec rows(OperandSpec o, int64_t lo, int64_t hi) const {
+    o.shape[axis_] = hi - lo;
+    o.offset += lo * o.stride[axis_];
+    return o;
   }
 
+  static void copy(void* out, const OperandSpec& o, const void* in, const OperandSpec& i) {
+    const int es = static_cast<int>(size_of(o.dtype));
+    copy_box(static_cast<char*>(out) + o.offset * es, o.stride.begin(),
+             static_cast<const char*>(in) + i.offset * es, i.stride.begin(), o.shape.begin(), o.shape.size(),
+             es);
+  }
   static void zero(void* out, const OperandSpec& o) {
     const int64_t z = 0;
-    Dims none = Dims::filled(o.shape.size(), 0);
-    const int es = static_cast<int>(size_of(o.dtype));
-    if (o.shape.size() == 0) {
-      std::memset(static_cast<char*>(out) + o.offset * es, 0, static_cast<size_t>(es));
-      return;
-    }
-    copy_box(static_cast<char*>(out) + o.offset * es, o.stride.begin(), &z, none.begin(), o.shape.begin(), o.shape.size(), es);
+    copy(out, o, &z, {o.dtype, o.shape, Dims::filled(o.shape.size(), 0), 0});
+  }
+  static void widen(void* out, const OperandSpec& o, const void* in, const OperandSpec& i) {
+    each(o.shape, [&](const Dims& at_) {
+      static_cast<float*>(out)[o.offset + at(o.stride, at_)] =
+          read<float>(in, i.dtype, i.offset + at(i.stride, at_));
+    });
   }
   Dims half_stride() const { return row_major(out_.shape); }
   template <class F>
@@ -89,16 +131,11 @@ class ScatterAdd final : public CpuExecutable {
     for (int k = 0; k < i.size(); ++k) p += stride[k] * i[k];
     return p;
   }
-  void zero_half(void* scratch, int64_t lo, int64_t hi) const {
-    OperandSpec s{DType::Float32, out_.shape, half_stride(), 0};
-    s.shape[axis_] = hi - lo;
-    s.offset = lo * s.stride[axis_];
-    zero(scratch, s);
-  }
   void finish_half(void* out, const void* scratch, const OperandSpec& part, int64_t lo) const {
     const Dims hs = half_stride();
     each(part.shape, [&](const Dims& i) {
-      write<float>(out, out_.dtype, part.offset + at(part.stride, i), static_cast<const float*>(scratch)[lo * hs[axis_] + at(hs, i)]);
+      write<float>(out, out_.dtype, part.offset + at(part.stride, i),
+                   static_cast<const float*>(scratch)[lo * hs[axis_] + at(hs, i)]);
     });
   }
 
@@ -106,7 +143,8 @@ class ScatterAdd final : public CpuExecutable {
     const int64_t extent = out_.shape[axis_], w = v < 0 ? v + extent : v;
     if (w >= 0 && w < extent) return w;
     int32_t ok = RunStatus::Ok;
-    if (args.status && std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) {
+    if (args.status &&
+        std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) {
       args.status->site = spec_.site;
       args.status->value = v;
       args.status->extent = extent;
@@ -114,16 +152,28 @@ class ScatterAdd final : public CpuExecutable {
     return -1;
   }
 
-  template <class A>
-  void add(void* const* buffers, void* out, bool half, const RunArgs& args, int64_t lo, int64_t hi) const {
+  template <Combine C>
+  void visit(void* const* buffers, void* out, const RunArgs& args, int64_t lo, int64_t hi) const {
+    if (!is_float(out_.dtype))
+      visit<C, int64_t>(buffers, out, args, lo, hi);
+    else if (out_.dtype == DType::Float64)
+      visit<C, double>(buffers, out, args, lo, hi);
+    else
+      visit<C, float>(buffers, out, args, lo, hi);
+  }
+
+  template <Combine C, class A>
+  void visit(void* const* buffers, void* out, const RunArgs& args, int64_t lo, int64_t hi) const {
     Dims outer = index_.shape;
     outer.resize(rank_ - run_axes_);
-    Dims os = half ? half_stride() : out_.stride;
-    const int64_t o0 = half ? 0 : out_.offset;
-    const DType otype = half ? DType::Float32 : out_.dtype;
-    const bool fast = otype == DType::Float32 && value_.dtype == DType::Float32 && run_ > 1;
+    const void *index = buffers[based_ ? 2 : 1], *value = buffers[based_ ? 3 : 2];
+    Dims os = half_ ? half_stride() : out_.stride;
+    const int64_t o0 = half_ ? 0 : out_.offset;
+    const DType otype = half_ ? DType::Float32 : out_.dtype;
+    const bool fast = otype == DType::Float32 && value_.dtype == DType::Float32;
     each(outer, [&](const Dims& i) {
-      const int64_t w = row_of(read<int64_t>(buffers[1], index_.dtype, index_.offset + at(index_.stride, i)), args);
+      const int64_t w =
+          row_of(read<int64_t>(index, index_.dtype, index_.offset + at(index_.stride, i)), args);
       if (w < lo || w >= hi) return;
       int64_t o = o0 + w * os[axis_];
       for (int k = 0; k < i.size(); ++k)
@@ -131,19 +181,22 @@ class ScatterAdd final : public CpuExecutable {
       const int64_t v = value_.offset + at(value_.stride, i);
       if (fast) {
         float* d = static_cast<float*>(out) + o;
-        const float* s = static_cast<const float*>(buffers[2]) + v;
-        for (int64_t j = 0; j < run_; ++j) d[j] += s[j];
+        const float* s = static_cast<const float*>(value) + v;
+        for (int64_t j = 0; j < run_; ++j) d[j] = combined<C, float>(d[j], s[j]);
         return;
       }
       for (int64_t j = 0; j < run_; ++j)
-        write<A>(out, otype, o + j, static_cast<A>(read<A>(out, otype, o + j) + read<A>(buffers[2], value_.dtype, v + j)));
+        write<A>(out, otype, o + j,
+                 combined<C, A>(read<A>(out, otype, o + j), read<A>(value, value_.dtype, v + j)));
     });
   }
 
   LibrarySpec spec_;
-  OperandSpec out_, index_, value_;
+  bool based_;
+  OperandSpec out_, base_, index_, value_;
   int axis_, rank_, run_axes_ = 0;
   int64_t run_ = 1;
+  Combine how_;
   bool half_ = false;
 };
 
@@ -159,11 +212,13 @@ class Copy final : public CpuExecutable {
       std::memcpy(dst, src, static_cast<size_t>(es));
       return;
     }
-    const int64_t rows = o.shape[0], per_row = std::max<int64_t>(1, o.shape.numel() / std::max<int64_t>(1, rows));
+    const int64_t rows = o.shape[0],
+                  per_row = std::max<int64_t>(1, o.shape.numel() / std::max<int64_t>(1, rows));
     parallel_for(rows, std::max<int64_t>(1, (128 << 10) / per_row), [&](int64_t b, int64_t e) {
       Dims shape = o.shape;
       shape[0] = e - b;
-      copy_box(dst + b * o.stride[0] * es, o.stride.begin(), src + b * i.stride[0] * es, i.stride.begin(), shape.begin(), shape.size(), es);
+      copy_box(dst + b * o.stride[0] * es, o.stride.begin(), src + b * i.stride[0] * es, i.stride.begin(),
+               shape.begin(), shape.size(), es);
     });
   }
 
@@ -173,7 +228,9 @@ class Copy final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_scatter_add(const LibrarySpec& spec) { return std::make_unique<ScatterAdd>(spec); }
+std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec) {
+  return std::make_unique<Scatter>(spec);
+}
 std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec) { return std::make_unique<Copy>(spec); }
 
 }  // namespace ingot::cpu
