@@ -10,7 +10,7 @@ CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy
 # TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help setup configure build demo python test test-all sanitize debug-test format tidy bench gpu-bundle install clean
+.PHONY: help setup configure build demo python test test-all sanitize debug-test format tidy bench gpu gpu-bundle install clean
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -83,6 +83,15 @@ bench: configure ## compare with PyTorch on this CPU (needs: tools/setup.sh --to
 	@echo "bench: running ingot-bench and PyTorch in turns and printing the ratio for each case"
 	@cmake --build build/release -j$(JOBS) --target ingot-bench
 	@bench/compare_cpu $(BENCH_FLAGS)
+
+gpu: ## get what a GPU needs beside its driver, build the plug-in and run the demo on the GPU
+	@tools/setup.sh
+	@tools/setup.sh --gpu
+	@cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_CUDA=ON >/dev/null
+	@echo "gpu: compiling into build/release"
+	@cmake --build build/release -j$(JOBS) --target spirals ingot_cuda
+	@mkdir -p out
+	@build/release/bin/spirals out/spirals.png cuda
 
 gpu-bundle: ## put everything a machine with a GPU needs to test Ingot into build/gpu (run tools/gpu_check.sh there)
 	@echo "gpu-bundle: building into build/release and filling build/gpu"

@@ -112,6 +112,28 @@ void add_matmuls() {
   });
 }
 
+Work attention_case(int64_t B, int64_t H, int64_t T, int64_t D, bool backward) {
+  auto draw = [&] { return randn({B, H, T, D}, bfloat16).requires_grad_(backward); };
+  Tensor q = draw(), k = draw(), v = draw(), g = randn({B, H, T, D}, bfloat16);
+  eval({q, k, v, g});
+  double flops = 2.0 * static_cast<double>(B * H * T * T * D);  // two products, half of each
+  if (!backward) return {[=] { eval(scaled_dot_product_attention(q, k, v, {.is_causal = true})); }, 0, flops};
+  Tensor o = scaled_dot_product_attention(q, k, v, {.is_causal = true});
+  eval(o);
+  return {[=] { eval(grad({o}, {q, k, v}, {g}, true)); }, 0, 2.5 * flops};
+}
+
+void add_attention() {
+  struct Size {
+    int64_t b, h, t, d;
+  };
+  for (Size s : {Size{32, 12, 1024, 64}, {4, 16, 8192, 128}}) {
+    std::string name = "sdpa-causal-" + std::to_string(s.b) + "x" + std::to_string(s.h) + "x" + std::to_string(s.t) + "x" + std::to_string(s.d);
+    add(name + "-fwd", [=] { return attention_case(s.b, s.h, s.t, s.d, false); });
+    add(name + "-bwd", [=] { return attention_case(s.b, s.h, s.t, s.d, true); });
+  }
+}
+
 Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flops_per_token) {
   auto model = std::make_shared<models::GPT>(config);
   auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
@@ -238,6 +260,7 @@ int main(int argc, char** argv) {
       return std::fprintf(stderr, "usage: ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]\n"), 2;
   }
   add_kernels();
+  add_attention();
   add_matmuls();
   add_models();
   int failures = 0;

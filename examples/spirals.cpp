@@ -105,6 +105,7 @@ bool draw(Network& network, const Points& points, const std::string& path) {
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "spirals.png";
+  if (argc > 2) ingot::set_default_device(ingot::Device(argv[2]));  // "cuda": the same program on a GPU
   constexpr int steps = 800;
   ingot::manual_seed(1);
 

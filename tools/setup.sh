@@ -4,6 +4,7 @@
 #   tools/setup.sh               packages to build, test and run Ingot
 #   tools/setup.sh --dev         also clang, clang-format and clang-tidy
 #   tools/setup.sh --cuda-text   also NVRTC, in a Python environment, for the tests that compile CUDA text (no GPU needed)
+#   tools/setup.sh --gpu         also the headers and libraries that the CUDA plug-in needs beside the driver, in that environment
 #   tools/setup.sh --torch       also PyTorch, in the same environment, the peer of bench/compare_cpu
 #   tools/setup.sh --python      also what builds and tests the Python package, in the same environment
 #   tools/setup.sh --data NAME   also real data, under data/: fashion-mnist (31 MB), mnist (55 MB), cifar10 (139 MB), text (the King James
@@ -16,6 +17,9 @@ set -euo pipefail
 packages=(g++ cmake ninja-build libhwy-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev python3 python3-venv)
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
+# What a GPU needs beside its driver, and about how much comes over the network.
+gpu_wheels=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56)
+gpu_megabytes=900
 torch="torch==2.13.0"
 nanobind="nanobind==3.1.0"
 venv="${INGOT_VENV:-$HOME/.cache/ingot/venv}"
@@ -97,9 +101,17 @@ while [ $# -gt 0 ]; do
   case "$option" in
     --dev) install_packages "${dev_packages[@]}" ;;
     --cuda-text) install_python "$nvrtc" ;;
+    --gpu)
+      command -v nvidia-smi >/dev/null || say "nvidia-smi is not here: without NVIDIA's driver (550 or newer) the GPU will not be found"
+      if [ ! -e /usr/local/cuda/include/cudnn_backend.h ] && [ ! -e /usr/include/cudnn_backend.h ]; then
+        say "the CUDA libraries come as Python wheels, about $gpu_megabytes MB, into $venv (nothing is changed elsewhere)"
+        for wheel in "${gpu_wheels[@]}"; do install_python "$wheel"; done
+      fi
+      ;;
     --torch) install_python "$torch" numpy ;;
     --python) install_python "$nanobind" scikit-build-core numpy ;;
     --data) get_data "${1:?--data needs a name}" && shift ;;
     *) fail "unknown option $option (there are --dev, --cuda-text, --torch, --python and --data NAME)" ;;
+    *) fail "unknown option $option (there are --dev, --cuda-text, --gpu, --torch and --python)" ;;
   esac
 done

@@ -4,6 +4,7 @@
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
 #include "ingot/data.h"
+#include "ingot/devices.h"
 #include "ingot/distributed.h"
 #include "ingot/indexing.h"
 #include "ingot/interop.h"

@@ -25,6 +25,11 @@ void set_fusion(bool on);
 /// Slow, and a step that fails half-way has changed what came before. Captured functions are recorded all the same.
 void set_eager(bool on);
 
+/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high" (TF32: inputs rounded to 10 bits
+/// of mantissa, several times faster). The CPU's are always exact. Throws Error(Value) for another word.
+void set_matmul_precision(const std::string& precision, SourceLoc loc = SourceLoc::current());
+std::string get_matmul_precision();
+
 /// What a run would do: kernels, bytes, flops, predicted times, memory. See explain().
 struct Explanation {
   std::string text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles

@@ -114,7 +114,7 @@ struct OperandSpec {
   int64_t offset = 0;
 };
 enum class LibOp : uint8_t {
-  Matmul,      // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N])
+  Matmul,      // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]). attr[1]: TF32 will do
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]

@@ -18,6 +18,7 @@
 namespace ingot {
 namespace {
 
+std::atomic<bool> tf32{false};
 std::atomic<bool> fusion{[] {
   const char* e = std::getenv("INGOT_FUSE");
   return !(e && std::strcmp(e, "0") == 0);
@@ -333,6 +334,14 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
 
 }  // namespace
 
+bool tf32_allowed() { return tf32.load(std::memory_order_relaxed); }
+void set_matmul_precision(const std::string& precision, SourceLoc loc) {
+  if (precision != "highest" && precision != "high")
+    throw Error(ErrorKind::Value, "set_matmul_precision", "\"" + precision + "\" is no precision", user_loc(loc), "use \"highest\" or \"high\"");
+  tf32 = precision == "high";
+}
+std::string get_matmul_precision() { return tf32_allowed() ? "high" : "highest"; }
+
 bool fusion_enabled() { return fusion.load(std::memory_order_relaxed); }
 void set_fusion(bool on) { fusion = on; }
 
@@ -357,6 +366,7 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   auto begin = std::chrono::steady_clock::now();
   CompileOptions o;
   o.fuse = fusion_enabled();
+  o.tf32 = tf32_allowed();
   o.donated = t.donated;
   std::shared_ptr<Plan> plan = compile_plan(make_graph(t), o);
   plan->key = t.key;

@@ -36,6 +36,8 @@ PlanStats plan_stats();
 void clear_plan_cache();
 
 bool fusion_enabled();
+/// May float32 products on a GPU round their inputs to TF32?
+bool tf32_allowed();
 /// INGOT_DEBUG=graph,fuse,memory,kernels,plan,time
 bool debug_flag(const char* name);
 

@@ -125,6 +125,8 @@ class Planner {
     verify(g);
 #endif
     works_ = make_works(g, o_.fuse);
+    for (Work& w : works_)
+      if (o_.tf32 && w.library_call && w.library.op == LibOp::Matmul && w.library.operands[1].dtype == DType::Float32) w.library.attr[1] = 1;
     keep_history(g);
     if (o_.fuse) merge_horizontally(g, works_);
     order_ = order_works(g, works_);

@@ -67,6 +67,7 @@ struct Plan {
 
 struct CompileOptions {
   bool fuse = true;
+  bool tf32 = false;  // products of float32 may round their inputs to TF32
   std::vector<bool> donated;  // per leaf: nobody else needs it after this run
 };
 

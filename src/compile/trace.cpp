@@ -101,6 +101,7 @@ class Tracer {
   void write_key() {
     t_.key.reserve(t_.nodes.size() * 8);
     put(fusion_enabled());
+    put(tf32_allowed());
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
       Node* n = t_.nodes[i];
       put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 | static_cast<uint64_t>(n->device.type()) << 16 |

@@ -64,6 +64,14 @@ class Backend {
   virtual int device_count() = 0;
   virtual DeviceRates rates(int device) = 0;
   virtual size_t free_memory(int device) = 0;
+  virtual size_t total_memory(int device) = 0;
+  /// Name of the chip and what else people ask of it: pairs of a word and its value.
+  using Facts = std::vector<std::pair<std::string, std::string>>;
+  virtual std::string chip(int device) { return rates(device).name; }
+  virtual Facts facts(int device) {
+    (void)device;
+    return {};
+  }
 
   // Memory. allocate returns nullptr when there is none; 64-byte aligned (256 on CUDA).
   virtual void* allocate(int device, size_t bytes) = 0;

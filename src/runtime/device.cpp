@@ -2,9 +2,11 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cstdio>
 #include <mutex>
 
 #include "ingot/device.h"
+#include "ingot/devices.h"
 #include "ingot/error.h"
 #include "runtime/backend.h"
 
@@ -108,6 +110,34 @@ std::vector<Device> Device::all() {
   if (Backend* gpu = backend_for(DeviceType::CUDA))
     for (int i = 0; i < gpu->device_count(); ++i) found.emplace_back(DeviceType::CUDA, i);
   return found;
+}
+
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> list;
+  for (Device d : Device::all()) {
+    Backend* b = backend_for(d.type());
+    try {
+      list.push_back({d, b->chip(d.index()), b->total_memory(d.index()), b->free_memory(d.index()), b->facts(d.index())});
+    } catch (const Error& e) {  // a GPU that cannot be used now is listed all the same
+      list.push_back({d, "not usable", 0, 0, {{"why", e.what()}}});
+    }
+  }
+  return list;
+}
+
+std::string describe_devices() {
+  std::string text;
+  auto gib = [](size_t bytes) {
+    char s[32];
+    std::snprintf(s, sizeof s, "%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+    return std::string(s);
+  };
+  for (const DeviceInfo& i : list_devices()) {
+    text += i.device.name() + "\t" + i.name + ", " + gib(i.memory) + " (" + gib(i.free) + " free)\n";
+    for (const auto& [what, value] : i.facts) text += "\t" + what + ": " + value + "\n";
+  }
+  if (!backend_for(DeviceType::CUDA)) text += "no GPU\t" + missing_reason(DeviceType::CUDA) + "\n";
+  return text;
 }
 
 void Device::synchronize() const {

@@ -76,6 +76,7 @@ class EmulatedBackend : public Backend {
             .scalar_flops = 40e12, .launch_us = 1, .threads = 132 * 2048};
   }
   size_t free_memory(int) override { return size_t{1} << 40; }
+  size_t total_memory(int) override { return size_t{1} << 40; }
   void* allocate(int, size_t bytes) override {
     void* p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (p != nullptr) std::memset(p, collect_ ? 0 : 0x7f, bytes);

@@ -4,7 +4,10 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
+#include <thread>
 
+#include "backend/cpu/dispatch.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
@@ -32,6 +35,17 @@ class CpuBackend final : public Backend {
     return r;
   }
   size_t free_memory(int) override { return cpu::available_memory(); }
+  size_t total_memory(int) override { return cpu::total_memory(); }
+  std::string chip(int) override {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+    return "CPU";
+  }
+  Facts facts(int) override {
+    static const char* const names[] = {"baseline", "AVX2", "AVX-512"};
+    return {{"cores", std::to_string(std::thread::hardware_concurrency())}, {"threads used", std::to_string(get_num_threads())}, {"SIMD", names[static_cast<int>(cpu::simd_level())]}};
+  }
 
   void* allocate(int device, size_t bytes) override { return pools_[static_cast<size_t>(device)].allocate(bytes); }
   void deallocate(int device, void* p, size_t bytes) override { pools_[static_cast<size_t>(device)].deallocate(p, bytes); }

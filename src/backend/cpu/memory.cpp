@@ -86,15 +86,22 @@ void MemoryPool::trim() {
 
 MemoryPool::~MemoryPool() { trim(); }
 
-size_t available_memory() {
+namespace {
+
+size_t from_meminfo(const char* format) {
   size_t kb = 0;
   if (FILE* f = std::fopen("/proc/meminfo", "r")) {
     char line[128];
     while (std::fgets(line, sizeof line, f))
-      if (std::sscanf(line, "MemAvailable: %zu", &kb) == 1) break;
+      if (std::sscanf(line, format, &kb) == 1) break;
     std::fclose(f);
   }
   return kb * 1024;
 }
+
+}  // namespace
+
+size_t available_memory() { return from_meminfo("MemAvailable: %zu"); }
+size_t total_memory() { return from_meminfo("MemTotal: %zu"); }
 
 }  // namespace ingot::cpu

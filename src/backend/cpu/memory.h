@@ -24,5 +24,6 @@ class MemoryPool {
 
 /// Bytes the system can still give.
 size_t available_memory();
+size_t total_memory();
 
 }  // namespace ingot::cpu

@@ -53,6 +53,27 @@ class CudaBackend final : public Backend {
     return free;
   }
 
+  size_t total_memory(int device) override { return gpu(device).memory_bytes; }
+  std::string chip(int device) override { return gpu(device).name; }
+  Facts facts(int device) override {
+    Gpu& g = gpu(device);
+    auto version = [](auto v) { return std::to_string(v); };
+    Facts f{{"compute capability", version(g.major) + "." + version(g.minor)},
+            {"multiprocessors", version(g.multiprocessors)},
+            {"driver", "CUDA " + version(driver().version / 1000) + "." + version(driver().version % 1000 / 10)}};
+    if (const Nvrtc* n = Nvrtc::get()) f.emplace_back("NVRTC", version(n->major()) + "." + version(n->minor()) + " (" + n->path() + ")");
+    g.make_current();
+    g.blas();
+    f.emplace_back("cuBLASLt", version(blaslt().version()) + " (" + blaslt().path + ")");
+#ifdef INGOT_HAVE_CUDNN
+    Dnn* d = g.dnn();
+    f.emplace_back("cuDNN", d ? version(d->version / 10000) + "." + version(d->version / 100 % 100) : "none: " + Dnn::missing());
+#else
+    f.emplace_back("cuDNN", "none: this plug-in was built without its headers");
+#endif
+    return f;
+  }
+
   void* allocate(int device, size_t bytes) override { return gpu(device).allocate(bytes); }
   void deallocate(int device, void* p, size_t bytes) override { gpu(device).deallocate(p, bytes); }
   void copy_from_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_from_host(dst, src, bytes); }
