@@ -3,6 +3,7 @@
 #include "ingot/amp.h"
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
+#include "ingot/checkpoint.h"
 #include "ingot/data.h"
 #include "ingot/devices.h"
 #include "ingot/distributed.h"

@@ -118,6 +118,10 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) {
+  // At once, not when the stack unwinds: an error that nobody catches unwinds nothing, and the room is
+  // needed.
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  ::unlink(temporary_.c_str());
   bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   fail_io(op_, path_, what + ": " + std::strerror(error), loc_,
           full ? "make room on the disk; files written before are as they were" : "");
@@ -150,9 +154,7 @@ void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("cannot be written", errno);
   int fd = std::exchange(fd_, -1);
   if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    int error = errno;
-    ::unlink(temporary_.c_str());
-    fail("cannot be put in place", error);
+    fail("cannot be put in place", errno);
   }
   // The new name must last too; a file system that cannot sync a folder has no better promise to give.
   int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/checkpoint.cpp
   ${CMAKE_CURRENT_LIST_DIR}/codecs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/file.cpp
   ${CMAKE_CURRENT_LIST_DIR}/json.cpp
@@ -6,6 +7,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/pickle.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pt.cpp
   ${CMAKE_CURRENT_LIST_DIR}/safetensors.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/signals.cpp
   ${CMAKE_CURRENT_LIST_DIR}/weights.cpp
   ${CMAKE_CURRENT_LIST_DIR}/zip.cpp)
 

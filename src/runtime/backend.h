@@ -109,6 +109,12 @@ class Backend {
     return true;
   }
 
+  /// The file that choices measured on this device are kept in; "" when there is none.
+  virtual std::string tuning_file(int device) {
+    (void)device;
+    return {};
+  }
+
   /// Waits for everything launched on the device.
   virtual void synchronize(int device) = 0;
 };

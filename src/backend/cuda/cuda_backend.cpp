@@ -162,6 +162,7 @@ class CudaBackend final : public Backend {
     return g.runner->poll(ticket, wait, status);
   }
 
+  std::string tuning_file(int device) override { return gpu(device).blas().tuning.path(); }
   void synchronize(int device) override { gpu(device).synchronize(); }
 
  private:

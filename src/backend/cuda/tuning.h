@@ -17,6 +17,7 @@ class Tuning {
   /// Keeps a choice, in this process and in the file. The first choice for a key stays.
   void keep(const std::string& key, const std::string& choice);
   static bool wanted();
+  const std::string& path() const { return path_; }
 
  private:
   std::mutex mutex_;
