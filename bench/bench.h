@@ -26,6 +26,7 @@ std::vector<Case>& cases();
 void add_matmul_cases();
 void add_kernel_cases();
 void add_model_cases();
+void add_neural_cases();
 void add_overhead_cases();
 
 inline void add(std::string name, std::function<Work()> setup) { cases().push_back({std::move(name), std::move(setup)}); }

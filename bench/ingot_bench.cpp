@@ -155,6 +155,7 @@ int run(int argc, char** argv) {
   add_matmul_cases();
   add_kernel_cases();
   add_model_cases();
+  add_neural_cases();
   add_overhead_cases();
   Options o;
   try {

@@ -476,6 +476,9 @@ void Grouper::merge_siblings() {
     while (!stack_.empty()) {
       int m = stack_.back();
       stack_.pop_back();
+      // Windows overlap: what is read through one view counts, though its elements are fewer than the space's.
+      if (int u = g_.vals[m].in[0]; is_reduce(g_.vals[m].op) && g_.vals[u].view() && g_.vals[u].numel() == r_.groups[gi].numel)
+        readers[u].push_back(static_cast<int>(gi));
       for (int k = 0; k < g_.vals[m].n_in; ++k) {
         int p = edge_of(g_, m, k).producer;
         const Val& val = g_.vals[p];

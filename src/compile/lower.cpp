@@ -546,8 +546,8 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
     o.shape = g.vals[u].shape;
     if (!strided_view(g, u, producer, o.stride, o.offset))
       throw Error(ErrorKind::Internal, "lower", "a library operand has no strides");
-    if (l.bias && k == 2) {  // [1, 1, N] -> [N]
-      int last = o.shape.size() - 1;
+    if (l.bias && k == 2) {  // [1, 1, N] -> [N]; a convolution's is [1, O, 1, ..]
+      int last = val.op == Op::Conv ? 1 : o.shape.size() - 1;
       o.shape = Dims{o.shape[last]};
       o.stride = Dims{o.stride[last]};
     }

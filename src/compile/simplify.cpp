@@ -230,6 +230,25 @@ void become_product(Graph& g, Val& v, int product) {
   v.n_in = 1;
 }
 
+// A value per output channel, added to a convolution.
+bool fuse_conv_bias(Graph& g, Val& v) {
+  for (int side = 0; side < 2; ++side) {
+    const int c = v.in[side], b = v.in[1 - side];
+    Val& conv = g.vals[c];
+    const Val& bias = g.vals[b];
+    if (conv.op != Op::Conv || conv.bias || g.users[c] != 1 || conv.output || !is_float(conv.dtype) || b > c) continue;
+    bool fits = bias.dtype == conv.dtype && bias.device == conv.device && bias.shape.size() == conv.shape.size() && v.shape == conv.shape;
+    for (int d = 0; fits && d < bias.shape.size(); ++d) fits = bias.shape[d] == (d == 1 ? conv.shape[1] : 1);
+    if (!fits) continue;
+    conv.bias = true;
+    conv.in[2] = b;
+    conv.n_in = 3;
+    become_product(g, v, c);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void fuse_epilogues(Graph& g) {
@@ -241,7 +260,7 @@ void fuse_epilogues(Graph& g) {
       become_product(g, v, product);
       continue;
     }
-    if (v.op != Op::Add || v.n_in != 2) continue;
+    if (v.op != Op::Add || v.n_in != 2 || fuse_conv_bias(g, v)) continue;
     for (int side = 0; side < 2; ++side) {
       int b = v.in[1 - side], product = product_behind(g, v.in[side]);
       if (product < 0 || g.vals[product].bias || g.vals[product].relu) continue;

@@ -1,5 +1,5 @@
-// The functions of neural.h against what PyTorch gives (golden.inc, written by golden.py): type, shape and values, once by
-// the oracle (is the right graph recorded?) and once by the executor (is it computed right?).
+// The functions of neural.h against what PyTorch gives (golden.inc, written by golden.py): type, shape and
+// values, once by the oracle (is the right graph recorded?) and once by the executor (is it computed right?).
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -36,8 +36,10 @@ void check(const std::string& what, const Tensor& x, DType dtype, const Dims& sh
   CHECK_NOTHROW(run = x.to_vector<double>());
   for (size_t k = 0; k < want.size(); ++k) {
     double seen = value.at(static_cast<int64_t>(k));
-    CHECK_MESSAGE(close(seen, want[k], dtype), "oracle, element " << k << ": " << seen << ", PyTorch: " << want[k]);
-    CHECK_MESSAGE(close(run[k], want[k], dtype), "computed, element " << k << ": " << run[k] << ", PyTorch: " << want[k]);
+    CHECK_MESSAGE(close(seen, want[k], dtype),
+                  "oracle, element " << k << ": " << seen << ", PyTorch: " << want[k]);
+    CHECK_MESSAGE(close(run[k], want[k], dtype),
+                  "computed, element " << k << ": " << run[k] << ", PyTorch: " << want[k]);
   }
 }
 
@@ -61,8 +63,10 @@ TEST_CASE("PyTorch's values") {
   Tensor w1 = ramp({6, 2, 3}, 5, 19, 0.125, -1.0), w2 = ramp({6, 4, 3, 2}, 7, 31, 0.0625, -1.0);
   Tensor g2 = ramp({4, 2, 2, 3}, 7, 31, 0.0625, -1.0), w3 = ramp({3, 2, 2, 3, 2}, 5, 43, 0.0625, -1.25);
   Tensor t1 = ramp({4, 3, 3}, 5, 19, 0.125, -1.0), t2 = ramp({4, 3, 3, 2}, 7, 31, 0.0625, -1.0);
-  Tensor t3 = ramp({2, 2, 2, 2, 3}, 5, 43, 0.0625, -1.25), b6 = ramp({6}, 3, 7, 0.5, -1.0), b3 = ramp({3}, 3, 7, 0.5, -1.0);
-  Tensor m4 = ramp({4}, 5, 11, 0.25, -1.0), v4 = ramp({4}, 3, 7, 0.25, 0.5), q = ramp({1, 1, 4, 4}, 3, 3, 1.0, 0.0);
+  Tensor t3 = ramp({2, 2, 2, 2, 3}, 5, 43, 0.0625, -1.25), b6 = ramp({6}, 3, 7, 0.5, -1.0),
+         b3 = ramp({3}, 3, 7, 0.5, -1.0);
+  Tensor m4 = ramp({4}, 5, 11, 0.25, -1.0), v4 = ramp({4}, 3, 7, 0.25, 0.5),
+         q = ramp({1, 1, 4, 4}, 3, 3, 1.0, 0.0);
   q.requires_grad_();
 #define TEXT(...) #__VA_ARGS__
 #define BARE(...) __VA_ARGS__

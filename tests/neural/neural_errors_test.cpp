@@ -29,9 +29,12 @@ void expect(ErrorKind kind, const std::string& words, int line, F mistake) {
 
 TEST_CASE("convolutions say what is wrong") {
   Tensor x = zeros({2, 4, 5, 5}), w = zeros({6, 4, 3, 3});
-  MISTAKE(Shape, "[conv2d] wants [batch, channels, height, width] or the same without batch, not float32[5, 5]", conv2d(zeros({5, 5}), w));
+  MISTAKE(Shape,
+          "[conv2d] wants [batch, channels, height, width] or the same without batch, not float32[5, 5]",
+          conv2d(zeros({5, 5}), w));
   MISTAKE(Shape, "the weight must be [out, in / groups, height, width]", conv2d(x, zeros({6, 4, 3})));
-  MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group wants 3", conv2d(x, zeros({6, 3, 3, 3})));
+  MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group wants 3",
+          conv2d(x, zeros({6, 3, 3, 3})));
   MISTAKE(Shape, "a first size that groups divides", conv2d(x, zeros({5, 2, 3, 3}), {}, 1, 0, 1, 2));
   MISTAKE(Shape, "the bias must be [6]", conv2d(x, w, zeros({4})));
   MISTAKE(Shape, "does not fit into", conv2d(x, zeros({6, 4, 7, 7})));
@@ -47,7 +50,8 @@ TEST_CASE("convolutions say what is wrong") {
   MISTAKE(DType, "not defined for bool", conv2d(x.to(bool_), w.to(bool_)));
   MISTAKE(Device, "different devices", conv2d(x, w.to("cpu:1")));
   MISTAKE(State, "undefined", conv2d(x, Tensor()));
-  MISTAKE(Value, "output_padding [2, 2] must be smaller than stride or dilation", conv_transpose2d(x, zeros({4, 2, 3, 3}), {}, 2, 0, 2));
+  MISTAKE(Value, "output_padding [2, 2] must be smaller than stride or dilation",
+          conv_transpose2d(x, zeros({4, 2, 3, 3}), {}, 2, 0, 2));
   MISTAKE(Shape, "would have size", conv_transpose2d(x, zeros({4, 2, 3, 3}), {}, 1, 4));
   MISTAKE(Shape, "[in, out / groups, ", conv_transpose2d(x, zeros({4, 2, 3})));
 }

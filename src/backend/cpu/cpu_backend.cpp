@@ -59,6 +59,7 @@ class CpuBackend final : public Backend {
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
+    if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
     return std::make_unique<cpu::Kernel>(parts);
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {

@@ -1,6 +1,7 @@
 // Fold: windows added up where they overlap. Each plane (one point of the leading dims) belongs to one thread
 // and is summed in the order of its windows.
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "backend/cpu/element.h"
@@ -49,6 +50,11 @@ class Fold final : public CpuExecutable {
   }
 
  private:
+  static constexpr DType compute_type() {
+    return std::is_same_v<A, double>  ? DType::Float64
+           : std::is_same_v<A, float> ? DType::Float32
+                                      : DType::Int64;
+  }
   bool picks() const { return spec_.operands.size() == 3; }
   int64_t begin_of(int operand, int64_t plane) const {
     const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
@@ -87,6 +93,16 @@ class Fold final : public CpuExecutable {
       for (int64_t j = 0; j < K_[1]; ++j)
         for (int64_t k = 0; k < K_[2]; ++k)
           step.push_back((i * dilation_[0] * L_[1] + j * dilation_[1]) * L_[2] + k * dilation_[2]);
+    if constexpr (std::is_same_v<A, float>)
+      if (t == DType::Float32 && pt == DType::UInt8) {  // max pooling of float32
+        const auto* v = static_cast<const float*>(buffers[1]);
+        const auto* at = static_cast<const uint8_t*>(buffers[2]);
+        each_window([&](int64_t a, int64_t b, int64_t c, int64_t to) {
+          const uint8_t k = at[place + a * place_[0] + b * place_[1] + c * place_[2]];
+          if (k < step.size()) sum[to + step[k]] += v[base + a * value_[0] + b * value_[1] + c * value_[2]];
+        });
+        return;
+      }
     each_window([&](int64_t a, int64_t b, int64_t c, int64_t to) {
       const auto k = static_cast<size_t>(
           read<int64_t>(buffers[2], pt, place + a * place_[0] + b * place_[1] + c * place_[2]));
@@ -99,9 +115,13 @@ class Fold final : public CpuExecutable {
     const DType t = spec_.operands[0].dtype;
     for (int64_t a = 0; a < L_[0]; ++a)
       for (int64_t b = 0; b < L_[1]; ++b)
-        for (int64_t c = 0; c < L_[2]; ++c)
-          write<A>(buffers[0], t, base + a * out_[0] + b * out_[1] + c * out_[2],
-                   sum[(a * L_[1] + b) * L_[2] + c]);
+        if (t == compute_type() && out_[2] == 1)
+          std::copy_n(sum + (a * L_[1] + b) * L_[2], L_[2],
+                      static_cast<A*>(buffers[0]) + base + a * out_[0] + b * out_[1]);
+        else
+          for (int64_t c = 0; c < L_[2]; ++c)
+            write<A>(buffers[0], t, base + a * out_[0] + b * out_[1] + c * out_[2],
+                     sum[(a * L_[1] + b) * L_[2] + c]);
   }
 
   LibrarySpec spec_;

@@ -8,8 +8,12 @@ bool supports_matmul(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec);
 /// A float32 matmul with few rows or columns; nullptr when it is not one.
 std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
+/// A generated kernel that reduces small windows; nullptr when it is of another form.
+std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);
 /// Conv, ConvGradInput, ConvGradWeight.
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
+/// The same by oneDNN; nullptr where it is not there or has nothing fast.
+std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec);

@@ -3,6 +3,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/dnnl_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit_store.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exec.cpp
@@ -30,6 +31,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/threads.cpp
   ${CMAKE_CURRENT_LIST_DIR}/vector_emitter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/vector_math.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/window_reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/x64.cpp)
 
 # Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
@@ -39,6 +41,6 @@ set_source_files_properties(
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp ${CMAKE_CURRENT_LIST_DIR}/move.cpp ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/scan.cpp ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp ${CMAKE_CURRENT_LIST_DIR}/window_reduce.cpp
   TARGET_DIRECTORY ingot
   PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math")

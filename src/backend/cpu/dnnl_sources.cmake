@@ -1,0 +1,12 @@
+# oneDNN's convolutions as a module of their own, loaded at the first convolution. Without oneDNN Ingot's own code runs.
+find_path(INGOT_DNNL_INCLUDE dnnl.hpp)
+find_library(INGOT_DNNL_LIBRARY dnnl)
+if(NOT INGOT_DNNL_INCLUDE OR NOT INGOT_DNNL_LIBRARY)
+  message(STATUS "oneDNN: not found (libdnnl-dev has it); convolutions on the CPU will be slower")
+  return()
+endif()
+add_library(ingot_dnnl MODULE ${CMAKE_CURRENT_LIST_DIR}/dnnl/module.cpp)
+target_include_directories(ingot_dnnl PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(ingot_dnnl SYSTEM PRIVATE ${INGOT_DNNL_INCLUDE})
+target_link_libraries(ingot_dnnl PRIVATE ingot_options ${INGOT_DNNL_LIBRARY} ${CMAKE_DL_LIBS})
+install(TARGETS ingot_dnnl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,0 +1,72 @@
+// Convolutions large enough to be cut into pieces (samples, rows, channels, partial sums) and to be done by
+// oneDNN where it is there: against float64, which is Ingot's own code; the same bits with any number of
+// threads.
+#include <doctest/doctest.h>
+#include <ingot/ingot.h>
+
+#include <cmath>
+
+using namespace ingot;
+
+namespace {
+
+struct Shape {
+  int64_t n, c, size, out, window, stride, pad, groups;
+};
+const Shape kShapes[] = {
+    {1, 16, 30, 32, 3, 1, 1, 1},   // one sample: rows
+    {1, 32, 7, 256, 3, 1, 1, 1},   // one sample, few rows: channels
+    {2, 3, 29, 20, 7, 2, 3, 1},    // few channels, ragged blocks
+    {12, 24, 9, 40, 3, 2, 0, 1},   // samples
+    {8, 160, 4, 192, 3, 1, 1, 1},  // a weight large beside its activations
+    {9, 32, 8, 32, 3, 1, 1, 32},   // depthwise
+    {6, 32, 8, 64, 1, 1, 0, 4},    // groups of pointwise
+};
+
+std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
+  manual_seed(3);
+  Tensor x = randn({s.n, s.c, s.size, s.size}), w = randn({s.out, s.c / s.groups, s.window, s.window}) * 0.1,
+         b = randn({s.out});
+  if (turned) x = x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+  std::vector<Tensor> leaves{x.to(t), w.to(t), b.to(t)};
+  eval(leaves);
+  for (Tensor& l : leaves) l = l.detach().requires_grad_();
+  Tensor y = conv2d(leaves[0], leaves[1], leaves[2], s.stride, s.pad, 1, s.groups);
+  Tensor g = cos(arange(y.numel()).to(float64)).reshape(y.shape()).to(t);
+  std::vector<Tensor> r = grad({y}, leaves, {g});
+  r.push_back(y);
+  for (Tensor& v : r) v = v.detach();
+  eval(r);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions in pieces agree with float64") {
+  for (const Shape& s : kShapes)
+    for (DType t : {float32, bfloat16})
+      for (bool turned : {false, true}) {
+        CAPTURE(s.c);
+        CAPTURE(s.out);
+        CAPTURE(turned);
+        std::vector<Tensor> got = run(s, t, turned), want = run(s, float64, false);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const double off = norm(got[i].to(float64) - want[i]).item<double>(),
+                       size = norm(want[i]).item<double>();
+          CHECK_MESSAGE(off <= (t == float32 ? 1e-5 : 2e-2) * size,
+                        "result " << i << ": off by " << off << " of " << size);
+        }
+      }
+}
+
+TEST_CASE("the number of threads changes no bit of a convolution") {
+  const int threads = get_num_threads();
+  for (const Shape& s : kShapes) {
+    set_num_threads(1);
+    std::vector<Tensor> one = run(s, float32, false);
+    set_num_threads(3);
+    std::vector<Tensor> three = run(s, float32, false);
+    for (size_t i = 0; i < one.size(); ++i) CHECK(one[i].to_vector<float>() == three[i].to_vector<float>());
+  }
+  set_num_threads(threads);
+}
