@@ -38,6 +38,7 @@ Affine SpecMaker::dense(Level level, std::vector<int64_t> shape, int64_t& numel,
   m.stride.assign(static_cast<size_t>(n), 0);
   std::vector<int> order;
   for (int a = 0; a < (level == Level::Outer ? k_.n_outer : n); ++a) order.push_back(a);
+  if (columns_) std::reverse(order.begin(), order.end());
   if (chance(floats_ ? 5 : 40)) std::shuffle(order.begin(), order.end(), rng_);
   int64_t stride = chance(floats_ ? 2 : 15) ? 2 : 1;
   for (size_t q = order.size(); q-- > 0;) {
@@ -340,17 +341,18 @@ KernelSpec SpecMaker::make(std::vector<Bytes>& data) {
   k_ = {};
   data.clear();
   data_ = &data;
-  const int n = pick(0, 4);
+  columns_ = floats_ && chance(30);
+  const int n = columns_ ? 2 : pick(0, 4);
   int64_t total = 1;
   const int64_t most = chance(4) ? 150000 : 20000;  // large enough for several tiles, and sometimes for splits
   for (int a = 0; a < n; ++a) {
     int64_t e = chance(70) ? pick(2, 9) : chance(70) ? pick(10, 70) : pick(100, 3000);
-    if (floats_ && a + 1 == n) e = pick(16, 200);
+    if (floats_ && (columns_ || a + 1 == n)) e = pick(16, 200);
     while (total * e > most) e = (e + 1) / 2;
     total *= e;
     k_.extent.push_back(e);
   }
-  k_.n_outer = chance(40) ? n : floats_ ? std::max(0, n - 1) : pick(0, n);
+  k_.n_outer = columns_ ? 1 : chance(40) ? n : floats_ ? std::max(0, n - 1) : pick(0, n);
   const bool reduces = k_.n_outer < n || chance(5);
   if (!reduces) k_.n_outer = n;
   for (int c = pick(1, 3); c > 0; --c) source(Level::Elem);

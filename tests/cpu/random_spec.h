@@ -35,7 +35,7 @@ class SpecMaker {
   void store(int v);
 
   std::mt19937_64 rng_;
-  bool floats_;
+  bool floats_, columns_ = false;  // columns: memory runs along the outer axis
   KernelSpec k_;
   std::vector<Bytes>* data_ = nullptr;
 };

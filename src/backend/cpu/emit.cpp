@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/column_code.h"
 #include "backend/cpu/half.h"
 #include "backend/cpu/move.h"
 #include "ingot/error.h"
@@ -91,7 +92,7 @@ void Emitter::run() {
     outer_round(r);
     elem_round(r);
   }
-  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty())
+  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty() && !plan_.rounds.back().columns)
     plan_.rounds.pop_back();
   place_values();
   plan_ahead();
@@ -179,6 +180,12 @@ void Emitter::outer_round(int r) {
 void Emitter::elem_round(int r) {
   Round& round = plan_.rounds[r];
   const int n = static_cast<int>(spec_.instrs.size());
+  if (columns) {
+    if (r > 0) return;
+    round.columns = columns;
+    for (int k : columns->reduces()) round.accumulators.push_back(start_reduce(k).acc);
+    return;
+  }
   keep_rows(r);
   for (int k = 0; k < n; ++k) {
     if (!(an_.computed[k] >> r & 1)) continue;
@@ -467,7 +474,8 @@ bool Emitter::reduced_in_place(int k) const {
   return reduces == an_.uses[k];
 }
 
-void Emitter::reduce(std::vector<Step>& out, int k) {
+/// The accumulator of a Reduce instruction, set up at the start of its round.
+Step Emitter::start_reduce(int k) {
   const Instr& i = spec_.instrs[k];
   const Reducer& red = find_reducer(i.op, tile_type(spec_.instrs[i.arg[0]].dtype));
   Step s{StepKind::InitAcc};
@@ -477,6 +485,12 @@ void Emitter::reduce(std::vector<Step>& out, int k) {
   plan_.acc_bytes += (red.acc_bytes * plan_.R + 127) / 64 * 64;
   plan_.rounds[round_now_].init.push_back(s);
   plan_.rounds[round_now_].reduces = true;
+  return s;
+}
+
+void Emitter::reduce(std::vector<Step>& out, int k) {
+  const Instr& i = spec_.instrs[k];
+  Step s = start_reduce(k);
   s.kind = StepKind::Reduce;
   if (reduced_in_place(i.arg[0])) {
     s.pitch = an_.pitch(i.arg[0]);

@@ -12,6 +12,8 @@ class Emitter {
  public:
   Emitter(Analysis& a, Plan& p) : an_(a), spec_(a.spec), plan_(p) {}
   void run();
+  /// Machine code that visits the tiles of the one round they are visited in.
+  std::shared_ptr<ColumnCode> columns;
 
  private:
   struct Value {
@@ -38,6 +40,7 @@ class Emitter {
   void round_half(std::vector<Step>& out, int k);
   int operand(std::vector<Step>& out, int v, Span want, bool scalar_ok);
   int constant(int k, int64_t n);
+  Step start_reduce(int k);
   void reduce(std::vector<Step>& out, int k);
   bool reduced_in_place(int k) const;
   void store(std::vector<Step>& out, size_t s);

@@ -1,6 +1,7 @@
 // The end of an Emitter's work: stores, which the producing loop does itself where it can, and the places of values.
 #include <algorithm>
 
+#include "backend/cpu/column_code.h"
 #include "backend/cpu/emit.h"
 #include "backend/cpu/row_code.h"
 
@@ -8,7 +9,7 @@ namespace ingot::cpu {
 
 namespace {
 // A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past it.
-constexpr int64_t kStreamTraffic = int64_t{40} << 20, kStreamBytes = int64_t{4} << 20;
+constexpr int64_t kStreamTraffic = int64_t{28} << 20, kStreamBytes = int64_t{4} << 20;
 
 }  // namespace
 
@@ -148,7 +149,9 @@ std::unique_ptr<Plan> make_plan(const KernelSpec& spec) {
   analysis.run();
   plan->rows = RowCode::make(analysis);
   if (plan->rows) return plan;
-  Emitter(analysis, *plan).run();
+  Emitter emitter(analysis, *plan);
+  emitter.columns = ColumnCode::make(analysis);
+  emitter.run();
   return plan;
 }
 

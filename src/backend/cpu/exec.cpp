@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "backend/cpu/column_code.h"
 #include "backend/cpu/move.h"
 
 namespace ingot::cpu {
@@ -94,14 +95,24 @@ void Exec::count_points() {
 }
 
 void Exec::elem_tiles(const Round& r, int64_t begin, int64_t end) {
-  if (r.elem.empty()) return;
+  if (r.elem.empty() && !r.columns) return;
   for (int64_t t = begin; t < end; ++t) {
     if (p_.inner_tiles > 1) {
       set_inner(t);
       count_points();
     }
-    steps(r.elem);
+    if (r.columns) columns(r);
+    else steps(r.elem);
   }
+}
+
+void Exec::columns(const Round& r) {
+  addresses_.clear();
+  for (const ColumnCode::Pointer& p : r.columns->pointers())
+    addresses_.push_back(static_cast<char*>(buffers_[p.buffer]) + position(p.at) * 4);
+  for (int32_t acc : r.accumulators) addresses_.push_back(acc_ + acc);
+  const int64_t R = n_[static_cast<int>(Span::Outer)];
+  r.columns->run(addresses_, n_[static_cast<int>(Span::Full)] / R, R);
 }
 
 void Exec::boxes(int64_t begin, int64_t end) {

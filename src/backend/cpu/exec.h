@@ -26,6 +26,7 @@ class Exec {
   void use_areas(char* box_area, char* acc);
   void steps(const std::vector<Step>& list);
   void elem_tiles(const Round& r, int64_t begin, int64_t end);
+  void columns(const Round& r);
   void count_points();
 
   int64_t position(const Access& a) const;
@@ -62,6 +63,7 @@ class Exec {
   void prefetch();
   Ahead ahead_[8];
   int n_ahead_ = 0;
+  std::vector<char*> addresses_;
   int64_t inner_tile_ = 0, inner_index0_ = 0;
 };
 

@@ -50,7 +50,7 @@ Kernel::Kernel(std::span<const KernelSpec> parts) {
     const size_t rounds = p.splits > 1 ? p.rounds.size() : 1;
     if (passes_.size() < rounds) passes_.resize(rounds);
     for (size_t r = 0; r < rounds; ++r) {
-      if (p.splits > 1 && p.rounds[r].elem.empty()) continue;
+      if (p.splits > 1 && p.rounds[r].elem.empty() && !p.rounds[r].columns) continue;
       Pass& pass = passes_[r];
       pass.part.push_back(k);
       pass.first.push_back(pass.tasks);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/column_code.h"
+
 namespace ingot::cpu {
 
 namespace {
@@ -170,12 +172,17 @@ void Analysis::choose_tiles() {
       take(p, lo, n, gathers ? 4 * kTile : kTile);
     }
   } else if (p.by_columns) {
-    int64_t r = kTile;
-    const bool direct = !rowish && only_sums_of_memory();
-    if (direct) r = 2 * kTile;
-    if (rowish) r = std::max<int64_t>(16, std::min<int64_t>(256, kPanel / p.inner_size));
-    const int64_t R = take(p, p.outer_lo, p.outer_hi, r);
-    take(p, p.inner_lo, p.inner_hi, direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
+    if (suits_column_code(*this)) {  // long runs of columns, and rows enough to pay for a visit
+      take(p, p.outer_lo, p.outer_hi, 2 * kTile);
+      take(p, p.inner_lo, p.inner_hi, std::clamp<int64_t>(p.inner_size / 32 / 8 * 8, 64, 256));
+    } else {
+      int64_t r = kTile;
+      const bool direct = !rowish && only_sums_of_memory();
+      if (direct) r = 2 * kTile;
+      if (rowish) r = std::max<int64_t>(16, std::min<int64_t>(256, kPanel / p.inner_size));
+      const int64_t R = take(p, p.outer_lo, p.outer_hi, r);
+      take(p, p.inner_lo, p.inner_hi, direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
+    }
   } else {
     // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers follow.
     const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile : !rowish && only_sums_of_memory() ? 16 * kTile : kTile;

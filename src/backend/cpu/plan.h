@@ -18,6 +18,7 @@
 namespace ingot::cpu {
 
 class RowCode;
+class ColumnCode;
 
 /// Is so much stored, in a kernel that touches so much, that results had better not go through the caches?
 bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes);
@@ -107,6 +108,8 @@ struct Round {
   std::vector<Step> init;   // accumulators
   std::vector<Step> elem;   // per inner tile
   bool reduces = false;
+  std::shared_ptr<ColumnCode> columns;  // machine code instead of elem
+  std::vector<int32_t> accumulators;    // its accumulators, as offsets in the box's area
 };
 
 struct Plan {

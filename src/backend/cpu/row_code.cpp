@@ -77,6 +77,7 @@ void set_machine_code(bool on, int64_t least) {
 }
 int64_t machine_code_least_work() { return least_work.load(std::memory_order_relaxed); }
 
+void count_machine_code() { made.fetch_add(1, std::memory_order_relaxed); }
 int64_t machine_code_made() { return made.load(std::memory_order_relaxed); }
 
 std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
@@ -94,7 +95,7 @@ std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
     rc->plain_ = Code(RowEmitter(program, false).emit());
     if (!rc->plain_.entry()) return nullptr;
   }
-  made.fetch_add(1, std::memory_order_relaxed);
+  count_machine_code();
   rc->frame_bytes_ = emitter.frame_bytes();
   rc->pointers_ = program.pointers;
   rc->length_ = program.length;

@@ -88,5 +88,6 @@ void set_machine_code(bool on, int64_t least_work);
 int64_t machine_code_least_work();
 /// How many kernels became machine code so far.
 int64_t machine_code_made();
+void count_machine_code();
 
 }  // namespace ingot::cpu

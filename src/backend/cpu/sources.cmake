@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/column_code.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp

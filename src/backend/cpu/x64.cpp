@@ -83,6 +83,13 @@ void Assembler::clear(Reg r) {
   byte(0x31);
   byte(0xc0 | (r & 7) << 3 | (r & 7));
 }
+void Assembler::add_twice(Reg to, Reg base, Reg index) {  // lea
+  byte(0x48 | (to >> 3 & 1) << 2 | (index >> 3 & 1) << 1 | (base >> 3 & 1));
+  byte(0x8d);
+  byte(0x44 | (to & 7) << 3);
+  byte(0x40 | (index & 7) << 3 | (base & 7));
+  byte(0);
+}
 void Assembler::add(Reg r, int32_t imm) {
   byte(0x48 | (r >> 3 & 1));
   byte(0x81);

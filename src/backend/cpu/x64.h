@@ -61,6 +61,7 @@ class Assembler {
   void move(Reg to, Reg from);
   void move32(Reg r, uint32_t imm);
   void clear(Reg r);
+  void add_twice(Reg to, Reg base, Reg index);  // to = base + 2 * index
   void add(Reg r, int32_t imm);
   void add(const Mem& m, int32_t imm);
   void shift_right32(Reg r, int bits);
