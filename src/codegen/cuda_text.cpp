@@ -30,7 +30,7 @@ std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int sta
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(schedule.threads()) +
                   (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) + "(const IgParams<" +
-                  str(many ? 1 : words) + "> p) {\n";
+                  str(many ? 1 : words) + "> p) {\nig_wait();\n";
   s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n" : "typedef int I; typedef unsigned UI;\n";
   if (many) {
     s += "const int parts = (int)p.n[0];\n";
@@ -97,6 +97,7 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
 
   bool many = parts.size() > 1 || plan->n_buffers + plan->numbers.list().size() > 480;  // 4 KB of arguments
   CudaText text;
+  text.waits = true;
   text.body = functions.definitions();
   for (int n = 0; n < plan->n_stages; ++n) {
     auto threads = static_cast<unsigned>(schedules[n].threads());

@@ -80,6 +80,7 @@ struct CudaText {
   std::string body;    // to be compiled behind cuda_prelude()
   std::string key;     // equal for equal text
   std::vector<CudaStage> stages;
+  bool waits = false;    // every kernel begins with ig_wait(): it may be launched before the one in front of it has ended
   std::string schedule;  // for people: "row, 4 lanes, 512 threads per row, 4 groups in registers"
   std::shared_ptr<const cuda::Plan> plan;
 

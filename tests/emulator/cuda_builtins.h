@@ -79,6 +79,7 @@ static inline unsigned short ig_down_f16(float x) {
 template <class X> static inline void ig_opaque(X&) {}
 static inline unsigned ig_pair_bf16(float lo, float hi) { return ig_down_bf16(lo) | (unsigned)ig_down_bf16(hi) << 16; }
 static inline unsigned ig_pair_f16(float lo, float hi) { return ig_down_f16(lo) | (unsigned)ig_down_f16(hi) << 16; }
+static inline void ig_wait() {}
 static inline float ig_larger(float a, float b) { return (a > b || a != a) ? a : b; }
 static inline float ig_smaller(float a, float b) { return (a < b || a != a) ? a : b; }
 

@@ -322,6 +322,13 @@ int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   if (nothing_runs) return put(s, [=] { return f->name.back() == '1' ? end_run(argument.data()) : kOk; });
   return put(s, [=] { return run_kernel(*f, gx, bx, shared, argument.data()); });
 }
+struct LaunchConfig {  // CUlaunchConfig
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  Stream* stream;
+};
+int cuLaunchKernelEx(const LaunchConfig* c, Function* f, void** arguments, void** extra) {
+  return cuLaunchKernel(f, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream, arguments, extra);
+}
 int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) { return *e = new Graph(*g), kOk; }
 int cuGraphLaunch(Graph* g, Stream*) {
   ++graph_launches;

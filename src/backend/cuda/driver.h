@@ -45,6 +45,7 @@ namespace ingot::cuda {
   X(func_set_attribute, cuFuncSetAttribute)                \
   X(func_get_attribute, cuFuncGetAttribute)                \
   X(launch_kernel, cuLaunchKernel)                         \
+  X(launch_kernel_ex, cuLaunchKernelEx)                    \
   X(graph_instantiate, cuGraphInstantiateWithFlags)        \
   X(graph_launch, cuGraphLaunch)                           \
   X(graph_upload, cuGraphUpload)                           \

@@ -6,9 +6,26 @@
 
 namespace ingot::cuda {
 
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream, void* argument, bool early) {
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = blocks;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = shared_bytes;
+  config.hStream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = early ? 1 : 0;
+  void* arguments[] = {argument};
+  check(driver().launch_kernel_ex(&config, function, arguments, nullptr), "launching a kernel");
+}
+
 KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part,
                                    std::shared_ptr<Module> module)
-    : launch_(std::move(launch)), parts_(parts), buffers_(buffers_per_part), module_(std::move(module)) {
+    : launch_(std::move(launch)), waits_(text.waits), parts_(parts), buffers_(buffers_per_part), module_(std::move(module)) {
   for (const CudaStage& s : text.stages) threads_.push_back(s.threads);
   scratch_bytes = launch_.scratch_bytes;
   launches = static_cast<int>(launch_.stages.size());
@@ -35,13 +52,12 @@ void KernelExecutable::enqueue(const LaunchSite& site) {
   std::memcpy(argument, &site.header, sizeof site.header);
   std::copy(launch_.words.begin(), launch_.words.end(), argument + 6);
   if (launch_.table.empty()) std::copy_n(site.pointers, buffers_, argument + 6 + launch_.first_part);
-  void* arguments[] = {argument};
+  bool after_kernel = site.after_kernel;
   for (size_t s = 0; s < functions_.size(); ++s) {
     const CudaLaunch::Stage& stage = launch_.stages[s];
     if (stage.grid == 0) continue;
-    check(driver().launch_kernel(functions_[s], stage.grid, 1, 1, threads_[s], 1, 1, stage.shared_bytes, site.stream, arguments,
-                                 nullptr),
-          "launching a kernel");
+    cuda::launch(functions_[s], stage.grid, threads_[s], stage.shared_bytes, site.stream, argument, waits_ && after_kernel);
+    after_kernel = true;
   }
 }
 

@@ -15,6 +15,7 @@ struct LaunchSite {
   CudaHeader header;  // scratch and table of this launch included
   const int64_t* pointers = nullptr;
   bool capturing = false;
+  bool after_kernel = false;  // what comes before it on the stream is a kernel, and nothing else is waited for
 
   void* address(int buffer) const { return reinterpret_cast<void*>(pointers[buffer]); }
 };
@@ -30,9 +31,14 @@ class CudaExecutable : public Executable {
   /// Waits for compilation, and throws what can fail, before the first launch of a run.
   virtual void ready() {}
   virtual void enqueue(const LaunchSite& site) = 0;
+  /// Is a kernel the last thing it puts on the stream?
+  virtual bool ends_with_kernel() const { return false; }
 };
 
 /// Text compiled by NVRTC: the compiler's kernels and our own.
+/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits by itself).
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream, void* argument, bool early);
+
 class KernelExecutable : public CudaExecutable {
  public:
   KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part, std::shared_ptr<Module> module);
@@ -41,9 +47,11 @@ class KernelExecutable : public CudaExecutable {
   void write_table(int64_t* table, const int64_t* pointers) const override;
   void ready() override;
   void enqueue(const LaunchSite& site) override;
+  bool ends_with_kernel() const override { return true; }
 
  private:
   CudaLaunch launch_;
+  bool waits_;
   std::vector<unsigned> threads_;
   int parts_, buffers_;
   std::shared_ptr<Module> module_;

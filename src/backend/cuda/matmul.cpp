@@ -57,6 +57,7 @@ class LtMatmul : public CudaExecutable {
   ~LtMatmul() override {
     if (desc_) blaslt().desc_destroy(desc_);
   }
+  bool ends_with_kernel() const override { return true; }
   bool found() const { return !candidates_.empty(); }
 
   void enqueue(const LaunchSite& site) override {

@@ -44,6 +44,15 @@ bool overlap_wanted() {
   return !(e && std::strcmp(e, "0") == 0);
 }
 
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90 cannot.
+bool early_wanted(const Gpu& gpu) {
+  static const bool on = [] {
+    const char* e = std::getenv("INGOT_CUDA_EARLY");
+    return !(e && std::strcmp(e, "0") == 0);
+  }();
+  return on && gpu.major >= 9;
+}
+
 CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecutable&>(*i.exe); }
 
 int64_t* pinned(size_t words) {
@@ -213,7 +222,7 @@ void Runner::forget_old_plans() {
 }
 
 // Launches the kernel in front of a run (stage 0) or behind it (stage 1).
-void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block) {
+void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block, bool after_kernel) {
   struct {
     CudaHeader header;
     int64_t n[kEdgeWords];
@@ -225,10 +234,8 @@ void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_
                  reinterpret_cast<int64_t>(counter),  reinterpret_cast<int64_t>(state_),
                  reinterpret_cast<int64_t>(records_), static_cast<int64_t>(kRecords)};
   std::copy(std::begin(n), std::end(n), argument.n);
-  void* arguments[] = {&argument};
   unsigned threads = stage == 0 ? 512 : 32;
-  check(driver().launch_kernel(edges_->function(static_cast<size_t>(stage), 0), 1, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr),
-        "launching a kernel");
+  launch(edges_->function(static_cast<size_t>(stage), 0), 1, threads, 0, stream, &argument, after_kernel && early_wanted(gpu_));
 }
 
 void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run, std::span<const CUevent> marks) {
@@ -264,19 +271,21 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   try {
     const int64_t* at = parameters + words;
     const CUevent* mark = marks.data();
+    site.after_kernel = marks.empty() && early_wanted(gpu_);
     if (!marks.empty()) check(driver().event_record(*mark++, site.stream), "recording an event");
     for (const LaunchItem& i : items) {
       site.header.scratch = i.scratch;
       site.header.table = at;
       site.pointers = reinterpret_cast<const int64_t*>(i.buffers);
       executable(i).enqueue(site);
+      site.after_kernel = marks.empty() && executable(i).ends_with_kernel() && early_wanted(gpu_);
       if (!marks.empty()) check(driver().event_record(*mark++, site.stream), "recording an event");
       at += executable(i).table_words();
     }
   } catch (...) {
     failure = std::current_exception();
   }
-  enqueue_edge(1, site.stream, nullptr, 0, 1, slot.device);  // the run must end, or later ones would be waited for in vain
+  enqueue_edge(1, site.stream, nullptr, 0, 1, slot.device, site.after_kernel);  // the run must end, or later ones would be waited for in vain
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -326,13 +335,15 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
 // Captures the launches of a run on several streams, each waiting for what it depends on and for nothing else.
 void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site,
                             const int64_t* table) {
-  const int lanes = overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
+  const int lanes = lanes_ = overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
   Overlap overlap(lanes);
   while (marks_.size() < items.size() + 1) check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
   CUevent begun = marks_[items.size()];
   check(driver().event_record(begun, gpu_.captured[0]), "recording an event");
   for (int l = 1; l < lanes; ++l) check(driver().stream_wait_event(gpu_.captured[l], begun, 0), "ordering the streams");
   std::vector<Overlap::Access> accesses;
+  std::vector<char> kernel_before(static_cast<size_t>(lanes));
+  kernel_before[0] = 1;
   const void* const* address = p.addresses.data();
   for (size_t n = 0; n < items.size(); ++n) {
     CudaExecutable& exe = executable(items[n]);
@@ -348,7 +359,11 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
     site.header.scratch = items[n].scratch;
     site.header.table = table;
     site.pointers = pointers;
+    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the run's first edge.
+    size_t lane = static_cast<size_t>(place.lane);
+    site.after_kernel = place.after.empty() && kernel_before[lane] && early_wanted(gpu_);
     exe.enqueue(site);
+    kernel_before[lane] = exe.ends_with_kernel();
     check(driver().event_record(marks_[n], site.stream), "recording an event");
     table += exe.table_words();
     pointers += items[n].n_buffers + 1;
@@ -395,7 +410,8 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
     site.header = header_at(parameters, args, state_ + 64);
     enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block);
     enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables));
-    enqueue_edge(1, site.stream, nullptr, 0, 1, p.block);
+    bool after_kernel = !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
+    enqueue_edge(1, site.stream, nullptr, 0, 1, p.block, after_kernel);
   } catch (...) {
     failure = std::current_exception();
   }

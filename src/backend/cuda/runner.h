@@ -81,7 +81,8 @@ class Runner {
   Graph& graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args);
   void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site, const int64_t* table);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block);
+  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block,
+                    bool after_kernel = false);
   void drop_graphs(PlanState& p);
   void drop_layout(PlanState& p);
   void forget_old_plans();
@@ -92,6 +93,7 @@ class Runner {
   std::unordered_map<uint64_t, RunStatus> failed_;  // runs that ended with an error nobody has asked for yet
   std::unordered_map<uint64_t, std::unique_ptr<PlanState>> plans_;
   std::vector<Slot> slots_;
+  int lanes_ = 1;               // of the graph that is being captured
   std::vector<CUevent> marks_;  // of captured launches
   int64_t* records_ = nullptr;  // pinned
   char* state_ = nullptr;       // device: counter of runs, counter of plain slots, status word

@@ -14,6 +14,7 @@ const char* const kEdges = R"cuda(
 #endif
 // n: 0 host slots, 1 words per slot, 2 slots, 3 device block, 4 counter of slots used, 5 counter of runs, 6 records, 7 their number
 extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<8> p) {
+  ig_wait();
   volatile ig_u64* counter = (volatile ig_u64*)p.n[4];
   const ig_u64 used = *counter;
   const volatile long long* from = (const volatile long long*)p.n[0] + (used % (ig_u64)p.n[2]) * (ig_u64)p.n[1];
@@ -27,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<8> p) {
   }
 }
 extern "C" __global__ void __launch_bounds__(32) ENTRY1(const IgParams<8> p) {
+  ig_wait();
   if (threadIdx.x != 0) return;
   volatile ig_u64* runs = (volatile ig_u64*)p.n[5];
   const ig_u64 run = *runs;
