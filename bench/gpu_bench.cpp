@@ -105,6 +105,12 @@ void add_matmuls() {
       eval({a, b});
       return Work{[=] { eval(a.matmul(b.t())); }, 0, 2.0 * s.m * s.k * s.n};
     });
+  for (Shape s : {Shape{"64x784x256", 64, 784, 256}, {"256x64x784", 256, 64, 784}, {"64x256x10", 64, 256, 10}})
+    add(std::string("matmul-f32-") + s.name, [=] {
+      Tensor a = randn({s.m, s.k}), b = randn({s.n, s.k});
+      eval({a, b});
+      return Work{[=] { eval(a.matmul(b.t())); }, 0, 2.0 * s.m * s.k * s.n};
+    });
   add("matmul-f32-4096", [] {
     Tensor a = randn({4096, 4096}), b = randn({4096, 4096});
     eval({a, b});

@@ -36,6 +36,8 @@ std::vector<Call> calls() {
     all.push_back({s, s.op == LibOp::Matmul ? cuda::simple_matmul(s) : cuda::scatter_add(s, 2)});
   };
   for (int i = 0; i < 60; ++i) add(random_matmul(gen, false));
+  for (int i = 0; i < 400; ++i)
+    if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s)) all.push_back({s, cuda::small_matmul(s)});
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, false));
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, true));
   return all;

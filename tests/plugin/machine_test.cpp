@@ -73,7 +73,7 @@ TEST_CASE("products and scatters through the backend") {
   Backend& b = gpu();
   std::mt19937 gen(2);
   int before = machine.matmuls(), library = 0;
-  for (int n = 0; n < 150; ++n) {
+  for (int n = 0; n < 200; ++n) {
     LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
     CAPTURE(n);
     CAPTURE(to_string(s));

@@ -116,9 +116,9 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
 class Attention : public CudaExecutable {
  public:
   Attention(Dnn& d, AttentionProblem p, std::shared_ptr<Graph> g) : dnn_(d), p_(std::move(p)), graph_(std::move(g)) {
+    Sizes z(p_);
+    if (p_.backward || p_.own_rows) rows_ = rounded(static_cast<size_t>(z.b * z.h * z.t) * 4);
     if (p_.backward) {
-      Sizes z(p_);
-      rows_ = rounded(static_cast<size_t>(z.b * z.h * z.t) * 4);
       sums_ = rounded(static_cast<size_t>(z.b * z.h * z.t * z.d) * 4);
     }
     scratch_bytes = rows_ + sums_ + rounded(static_cast<size_t>(graph_->workspace));
@@ -127,7 +127,8 @@ class Attention : public CudaExecutable {
   void enqueue(const LaunchSite& site) override {
     auto place = [&](int i) {
       const Operand& o = p_.operands[static_cast<size_t>(i)];
-      return static_cast<void*>(static_cast<char*>(site.address(i)) + o.offset * static_cast<int64_t>(size_of(o.dtype)));
+      int buffer = p_.own_rows && i > 1 ? i - 1 : i;
+      return static_cast<void*>(static_cast<char*>(site.address(buffer)) + o.offset * static_cast<int64_t>(size_of(o.dtype)));
     };
     auto* scratch = static_cast<char*>(site.header.scratch);
     float scale = static_cast<float>(p_.scale), neg_inf = std::numeric_limits<float>::lowest(), one = 1;
@@ -141,7 +142,7 @@ class Attention : public CudaExecutable {
     if (p_.causal) add(NegInf, &neg_inf);
     if (!p_.backward) {
       const Uid order[] = {O, Stats, Q, K, V};
-      for (int i = 0; i < 5; ++i) add(order[i], place(i));
+      for (int i = 0; i < 5; ++i) add(order[i], i == 1 && p_.own_rows ? scratch : place(i));
     } else {
       const Uid order[] = {DQ, DK, DV, Q, K, V, O, DO, Stats};
       for (int i = 0; i < 9; ++i) add(order[i], place(i));
@@ -165,7 +166,14 @@ class Attention : public CudaExecutable {
 }  // namespace
 
 AttentionProblem attention_problem(const LibrarySpec& spec) {
-  return {spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
+  AttentionProblem p{spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
+  if (!p.backward && p.operands.size() == 4) {
+    const ingot::Dims& q = p.operands[1].shape;
+    ingot::Dims rows{q[0], q[1], q[2]};
+    p.operands.insert(p.operands.begin() + 1, {DType::Float32, rows, row_major(rows), 0});
+    p.own_rows = true;
+  }
+  return p;
 }
 
 bool attention_fits(const AttentionProblem& p, std::string* why) {

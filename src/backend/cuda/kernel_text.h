@@ -18,6 +18,9 @@ CudaText run_edges();
 
 /// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias, epilogue, accumulation.
 HandKernel simple_matmul(const LibrarySpec& spec);
+/// A product of float32 that is too small for the library to be quick at.
+bool is_small_matmul(const LibrarySpec& spec);
+HandKernel small_matmul(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
 HandKernel scatter_add(const LibrarySpec& spec, int multiprocessors);

@@ -238,6 +238,11 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   LtProblem p;
   gpu.make_current();
   // The library's GELU is not exact to float64's digits.
+  if (is_small_matmul(spec)) {
+    HandKernel k = small_matmul(spec);
+    auto module = gpu.modules->get(k.text);
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3, std::move(module));
+  }
   bool exact = spec.operands[0].dtype != DType::Float64 || spec.epilogue != Epilogue::GeluTanh;
   if (exact && blaslt().matmul && describe_matmul(spec, p)) {
     auto call = std::make_unique<LtMatmul>(gpu, spec, p);

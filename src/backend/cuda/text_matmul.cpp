@@ -1,4 +1,6 @@
-// A matrix product for what the library does not take: integers, mixed types, odd strides. Correct first, not fast.
+// Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct first, not fast. And one
+// for small products of float32, which keep a GPU waiting for memory rather than for arithmetic: a block has one 16 x 16 tile of the
+// result, each of its warps an eighth of the inner dim, with the next piece on its way while it works; the eight parts are added in order.
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
 
@@ -44,6 +46,75 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
+// The same numbers.
+const char* const kSmall = R"cuda(
+extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
+  TYPES
+  ig_wait();
+  __shared__ __align__(16) float tiles[8][2][16][20];
+  TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
+  const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
+  const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12];
+  const int M = (int)p.n[4], N = (int)p.n[5], K = (int)p.n[6];
+  long long t = blockIdx.x;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int col0 = (int)(t % p.n[8]) * 16; t /= p.n[8];
+  const int row0 = (int)(t % p.n[7]) * 16; t /= p.n[7];
+  for (int d = (int)p.n[9] - 1; d >= 0; --d) {
+    const long long* q = p.n + 21 + 4 * d;
+    const long long i = t % q[0]; t /= q[0];
+    out += i * q[1]; a += i * q[2]; b += i * q[3];
+  }
+  const long long am = p.n[15], ak = p.n[16], bk = p.n[17], bn = p.n[18];
+  const bool a_along_k = ak == 1, b_along_k = bk == 1 && bn != 1;  // lanes follow what lies side by side
+  const int slice = (K + 7) / 8, begin = warp * slice, end = begin + slice < K ? begin + slice : K;
+  float (*ta)[20] = tiles[warp][0];
+  float (*tb)[20] = tiles[warp][1];
+  float ra[8], rb[8];
+#define LOAD(k0) \
+  IG_UNROLL for (int i = 0; i < 8; ++i) { \
+    const int lo = lane & 15, hi = i * 2 + (lane >> 4); \
+    const int ka = (k0) + (a_along_k ? lo : hi), r = row0 + (a_along_k ? hi : lo); \
+    const int kb = (k0) + (b_along_k ? lo : hi), c = col0 + (b_along_k ? hi : lo); \
+    ra[i] = r < M && ka < end ? UPA(a[r * am + ka * ak]) : 0.0f; \
+    rb[i] = c < N && kb < end ? UPB(b[kb * bk + c * bn]) : 0.0f; \
+  }
+  LOAD(begin)
+  float acc[2][4];
+  IG_UNROLL for (int i = 0; i < 8; ++i) acc[i >> 2][i & 3] = 0.0f;
+  const int r0 = (lane >> 2) * 2, c0 = (lane & 3) * 4;
+  for (int k0 = begin; k0 < begin + slice; k0 += 16) {
+    IG_UNROLL for (int i = 0; i < 8; ++i) {
+      const int lo = lane & 15, hi = i * 2 + (lane >> 4);
+      if (a_along_k) ta[lo][hi] = ra[i]; else ta[hi][lo] = ra[i];
+      if (b_along_k) tb[lo][hi] = rb[i]; else tb[hi][lo] = rb[i];
+    }
+    __syncwarp();
+    if (k0 + 16 < begin + slice) { LOAD(k0 + 16) }
+    IG_UNROLL for (int k = 0; k < 16; ++k) {
+      const float2 x = *(const float2*)&ta[k][r0];
+      const float4 y = *(const float4*)&tb[k][c0];
+      acc[0][0] += x.x * y.x; acc[0][1] += x.x * y.y; acc[0][2] += x.x * y.z; acc[0][3] += x.x * y.w;
+      acc[1][0] += x.y * y.x; acc[1][1] += x.y * y.y; acc[1][2] += x.y * y.z; acc[1][3] += x.y * y.w;
+    }
+    __syncwarp();
+  }
+#undef LOAD
+  __syncthreads();
+  float* part = &tiles[0][0][0][0];
+  IG_UNROLL for (int i = 0; i < 2; ++i)
+    IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * 256 + (r0 + i) * 16 + c0 + j] = acc[i][j];
+  __syncthreads();
+  ACC sum = 0.0f;
+  IG_UNROLL for (int w = 0; w < 8; ++w) sum += part[w * 256 + threadIdx.x];
+  const int row = row0 + (threadIdx.x >> 4), col = col0 + (threadIdx.x & 15);
+  if (row >= M || col >= N) return;
+  TO* at = out + row * p.n[13] + col * p.n[14];
+  FINISH
+  *at = DOWN(TC(sum));
+}
+)cuda";
+
 void replace_all(std::string& s, const std::string& from, const std::string& to) {
   for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
 }
@@ -69,10 +140,10 @@ std::string finish(const LibrarySpec& spec) {
   return s;
 }
 
-CudaText matmul_text(const LibrarySpec& spec) {
+CudaText matmul_text(const LibrarySpec& spec, bool small) {
   const auto& o = spec.operands;
   TextType out = text_type(o[0].dtype), a = text_type(o[1].dtype), b = text_type(o[2].dtype);
-  std::string body = kText;
+  std::string body = small ? kSmall : kText;
   replace_all(body, "FINISH", finish(spec));
   std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " + a.memory + " TA; typedef " +
                       b.memory + " TB; typedef " + out.compute + " TC;";
@@ -86,17 +157,17 @@ CudaText matmul_text(const LibrarySpec& spec) {
   replace_all(body, "UPB", b.up);
   replace_all(body, "UPO", out.up);
   replace_all(body, "DOWN", out.down);
-  return hand_text("matmul", body, {{"", 256, true}});
+  CudaText text = hand_text(small ? "small_matmul" : "matmul", body, {{"", 256, true}});
+  text.waits = small;
+  return text;
 }
 
-}  // namespace
-
-HandKernel simple_matmul(const LibrarySpec& spec) {
+HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   const auto& o = spec.operands;
   int rank = o[0].shape.size(), dims = rank - 2;
   if (dims > kBatchDims) throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
   HandKernel k;
-  k.text = matmul_text(spec);
+  k.text = matmul_text(spec, small);
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
   int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
@@ -120,5 +191,21 @@ HandKernel simple_matmul(const LibrarySpec& spec) {
   k.launch.part_words = kNumbers;
   return k;
 }
+
+}  // namespace
+
+bool is_small_matmul(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  int rank = o[0].shape.size();
+  for (const OperandSpec& x : o)
+    if (x.dtype != DType::Float32) return false;
+  int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
+  for (int d = 0; d < rank - 2; ++d) batch *= o[0].shape[d];
+  // Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave most of the GPU idle.
+  return M * N * K <= (int64_t{1} << 24) && batch * M * N <= (int64_t{1} << 20) && K <= 4096;
+}
+
+HandKernel simple_matmul(const LibrarySpec& spec) { return own_matmul(spec, false); }
+HandKernel small_matmul(const LibrarySpec& spec) { return own_matmul(spec, true); }
 
 }  // namespace ingot::cuda
