@@ -425,7 +425,7 @@ void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, st
                   std::span<const double> args, std::span<const uint64_t> seeds, std::span<const uint64_t> offsets) {
   std::vector<Storage*> in;
   for (const Ref<Storage>& l : leaves) in.push_back(l.get());
-  RunArgs a{args.data(), seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(seeds.size())};
+  RunArgs a{args.data(), seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(seeds.size()), true};
   std::vector<std::pair<Device, uint64_t>> tickets;
   ++plan_runs;
   RunStatus status = Run(*r.plan, in, outputs)(a, tickets);

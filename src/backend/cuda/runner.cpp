@@ -20,7 +20,9 @@ namespace {
 constexpr size_t kMostPlans = 256;   // whose graphs are kept
 constexpr size_t kMostGraphs = 8;    // of one plan
 constexpr int kMostCaptures = 40;    // of one plan, before it is launched kernel by kernel for good
-constexpr size_t kMostBeside = 32;   // launches that a graph lets overlap: long chains of large ones lost by it
+// Launches that a captured call's graph lets overlap: long chains of large ones lost by it, and launching such a graph takes the host
+// longer, which a loop that records each step does not have.
+constexpr size_t kMostBeside = 32;
 constexpr size_t kRecordWords = 4;   // run, code and site, value, extent
 constexpr size_t kStateBytes = 256;  // counter of runs, counter that plain runs count on, status
 constexpr size_t kBlockHeader = 8;   // words before a plan's slot in device memory
@@ -334,8 +336,8 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
 
 // Captures the launches of a run on several streams, each waiting for what it depends on and for nothing else.
 void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site,
-                            const int64_t* table) {
-  const int lanes = lanes_ = overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
+                            const int64_t* table, bool beside) {
+  const int lanes = lanes_ = beside && overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
   Overlap overlap(lanes);
   while (marks_.size() < items.size() + 1) check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
   CUevent begun = marks_[items.size()];
@@ -409,7 +411,7 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
     site.capturing = true;
     site.header = header_at(parameters, args, state_ + 64);
     enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block);
-    enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables));
+    enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables), args.captured);
     bool after_kernel = !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
     enqueue_edge(1, site.stream, nullptr, 0, 1, p.block, after_kernel);
   } catch (...) {

@@ -79,7 +79,8 @@ class Runner {
   bool learn(PlanState& p, std::span<const LaunchItem> items);
   void set_layout(PlanState& p, const RunArgs& args);
   Graph& graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site, const int64_t* table);
+  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site, const int64_t* table,
+                      bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
   void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block,
                     bool after_kernel = false);

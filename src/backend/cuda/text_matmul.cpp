@@ -1,6 +1,6 @@
 // Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct first, not fast. And one
 // for small products of float32, which keep a GPU waiting for memory rather than for arithmetic: a block has one 16 x 16 tile of the
-// result, each of its warps an eighth of the inner dim, with the next piece on its way while it works; the eight parts are added in order.
+// result, each of its warps a part of the inner dim, with the next piece on its way while it works; the parts are added in order.
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
 
@@ -46,51 +46,54 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
-// The same numbers.
+// The same numbers. WARPS is 1, 2, 4, 8 or 16.
 const char* const kSmall = R"cuda(
-extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
+extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
   ig_wait();
-  __shared__ __align__(16) float tiles[8][2][16][20];
+  __shared__ __align__(16) float tiles[WARPS][2][16][20];
   TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
   const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12];
   const int M = (int)p.n[4], N = (int)p.n[5], K = (int)p.n[6];
-  long long t = blockIdx.x;
+  int t = (int)blockIdx.x;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int col0 = (int)(t % p.n[8]) * 16; t /= p.n[8];
-  const int row0 = (int)(t % p.n[7]) * 16; t /= p.n[7];
+  const int col0 = t % (int)p.n[8] * 16; t /= (int)p.n[8];
+  const int row0 = t % (int)p.n[7] * 16; t /= (int)p.n[7];
   for (int d = (int)p.n[9] - 1; d >= 0; --d) {
     const long long* q = p.n + 21 + 4 * d;
-    const long long i = t % q[0]; t /= q[0];
+    const long long i = t % q[0]; t /= (int)q[0];
     out += i * q[1]; a += i * q[2]; b += i * q[3];
   }
-  const long long am = p.n[15], ak = p.n[16], bk = p.n[17], bn = p.n[18];
-  const bool a_along_k = ak == 1, b_along_k = bk == 1 && bn != 1;  // lanes follow what lies side by side
-  const int slice = (K + 7) / 8, begin = warp * slice, end = begin + slice < K ? begin + slice : K;
+  // Lanes follow what lies side by side: sixteen of them along one dim, two along the other, in eight steps of two.
+  const bool ax = p.n[16] == 1, bx = p.n[17] == 1 && p.n[18] != 1;
+  const int lo = lane & 15, hi = lane >> 4;
+  const int slice = (K + WARPS - 1) / WARPS, begin = warp * slice, stop = begin + slice, end = stop < K ? stop : K;
+  const int ar = row0 + (ax ? hi : lo), ak = begin + (ax ? lo : hi), as = ax ? 2 : 0;
+  const int bc = col0 + (bx ? hi : lo), bk = begin + (bx ? lo : hi), bs = bx ? 2 : 0;
+  const TA* pa = a + ar * p.n[15] + ak * p.n[16];
+  const TB* pb = b + bk * p.n[17] + bc * p.n[18];
+  const long long ga = 2 * (ax ? p.n[15] : p.n[16]), gb = 2 * (bx ? p.n[18] : p.n[17]), na = 16 * p.n[16], nb = 16 * p.n[17];
   float (*ta)[20] = tiles[warp][0];
   float (*tb)[20] = tiles[warp][1];
   float ra[8], rb[8];
 #define LOAD(k0) \
   IG_UNROLL for (int i = 0; i < 8; ++i) { \
-    const int lo = lane & 15, hi = i * 2 + (lane >> 4); \
-    const int ka = (k0) + (a_along_k ? lo : hi), r = row0 + (a_along_k ? hi : lo); \
-    const int kb = (k0) + (b_along_k ? lo : hi), c = col0 + (b_along_k ? hi : lo); \
-    ra[i] = r < M && ka < end ? UPA(a[r * am + ka * ak]) : 0.0f; \
-    rb[i] = c < N && kb < end ? UPB(b[kb * bk + c * bn]) : 0.0f; \
-  }
+    ra[i] = ar + i * as < M && ak + i * (2 - as) + (k0) - begin < end ? UPA(pa[i * ga]) : 0.0f; \
+    rb[i] = bc + i * bs < N && bk + i * (2 - bs) + (k0) - begin < end ? UPB(pb[i * gb]) : 0.0f; \
+  } \
+  pa += na; pb += nb;
   LOAD(begin)
   float acc[2][4];
   IG_UNROLL for (int i = 0; i < 8; ++i) acc[i >> 2][i & 3] = 0.0f;
   const int r0 = (lane >> 2) * 2, c0 = (lane & 3) * 4;
-  for (int k0 = begin; k0 < begin + slice; k0 += 16) {
+  for (int k0 = begin; k0 < stop; k0 += 16) {
     IG_UNROLL for (int i = 0; i < 8; ++i) {
-      const int lo = lane & 15, hi = i * 2 + (lane >> 4);
-      if (a_along_k) ta[lo][hi] = ra[i]; else ta[hi][lo] = ra[i];
-      if (b_along_k) tb[lo][hi] = rb[i]; else tb[hi][lo] = rb[i];
+      if (ax) ta[lo][hi + 2 * i] = ra[i]; else ta[hi + 2 * i][lo] = ra[i];
+      if (bx) tb[lo][hi + 2 * i] = rb[i]; else tb[hi + 2 * i][lo] = rb[i];
     }
     __syncwarp();
-    if (k0 + 16 < begin + slice) { LOAD(k0 + 16) }
+    if (k0 + 16 < stop) { LOAD(k0 + 16) }
     IG_UNROLL for (int k = 0; k < 16; ++k) {
       const float2 x = *(const float2*)&ta[k][r0];
       const float4 y = *(const float4*)&tb[k][c0];
@@ -105,13 +108,15 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
   IG_UNROLL for (int i = 0; i < 2; ++i)
     IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * 256 + (r0 + i) * 16 + c0 + j] = acc[i][j];
   __syncthreads();
-  ACC sum = 0.0f;
-  IG_UNROLL for (int w = 0; w < 8; ++w) sum += part[w * 256 + threadIdx.x];
-  const int row = row0 + (threadIdx.x >> 4), col = col0 + (threadIdx.x & 15);
-  if (row >= M || col >= N) return;
-  TO* at = out + row * p.n[13] + col * p.n[14];
-  FINISH
-  *at = DOWN(TC(sum));
+  for (int e = threadIdx.x; e < 256; e += WARPS * 32) {
+    const int row = row0 + (e >> 4), col = col0 + (e & 15);
+    if (row >= M || col >= N) continue;
+    ACC sum = 0.0f;
+    IG_UNROLL for (int w = 0; w < WARPS; ++w) sum += part[w * 256 + e];
+    TO* at = out + row * p.n[13] + col * p.n[14];
+    FINISH
+    *at = DOWN(TC(sum));
+  }
 }
 )cuda";
 
@@ -152,12 +157,15 @@ CudaText matmul_text(const LibrarySpec& spec, bool small) {
     types += " typedef " + bias.memory + " TBIAS;";
     replace_all(body, "UPBIAS", bias.up);
   }
+  int warps = 1;
+  while (small && warps < 16 && warps * 32 < o[1].shape.back()) warps *= 2;
+  replace_all(body, "WARPS", std::to_string(warps));
   replace_all(body, "TYPES", types);
   replace_all(body, "UPA", a.up);
   replace_all(body, "UPB", b.up);
   replace_all(body, "UPO", out.up);
   replace_all(body, "DOWN", out.down);
-  CudaText text = hand_text(small ? "small_matmul" : "matmul", body, {{"", 256, true}});
+  CudaText text = hand_text(small ? "small_matmul" : "matmul", body, {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
   text.waits = small;
   return text;
 }
