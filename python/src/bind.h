@@ -168,6 +168,8 @@ void bind_networks(Table& t);
 void bind_windows(Table& t);
 void bind_sorting(Table& t);
 void bind_linalg(Table& t);
+void bind_further(Table& t);
+void bind_losses_and_activations(Table& t);
 void bind_autograd(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_runtime(nb::module_& m);

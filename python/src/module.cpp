@@ -17,6 +17,8 @@ NB_MODULE(_ingot, m) {
   bind_windows(table);
   bind_sorting(table);
   bind_linalg(table);
+  bind_further(table);
+  bind_losses_and_activations(table);
   bind_autograd(m);
   bind_training(m);
   bind_runtime(m);
