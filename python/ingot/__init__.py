@@ -26,7 +26,7 @@ from ._functions import *  # noqa: E402,F401,F403
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402,F401
 from .runtime import capture, compile, eval, explain, plan, progress  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
-from . import amp, autograd, cuda, nn, optim, random, utils  # noqa: E402,F401
+from . import amp, autograd, cuda, linalg, nn, optim, random, special, utils  # noqa: E402,F401
 
 # Names of Python's own that are dtypes in Ingot as in PyTorch; inside this package use the builtins module.
 float = float32  # noqa: F405

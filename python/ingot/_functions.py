@@ -1,11 +1,20 @@
-"""Functions of the package that are written with the core's."""
+"""Functions of the package that are written with the core's: other signatures, several results, names of Python's own."""
 import builtins
+import math
+from collections import namedtuple
 
 from . import _ingot
 from ._ingot import Tensor
 
-__all__ = ["as_tensor", "asarray", "is_tensor", "numel", "unbind", "is_floating_point", "allclose", "equal", "set_printoptions",
-           "get_default_dtype", "set_default_dtype", "set_float32_matmul_precision", "manual_seed", "clone", "detach"]
+__all__ = ["adjoint", "aminmax", "as_tensor", "asarray", "bernoulli", "block_diag", "broadcast_shapes", "broadcast_tensors",
+           "can_cast", "cartesian_prod", "chain_matmul", "clone", "combinations", "corrcoef", "cov", "cross",
+           "cumulative_trapezoid", "detach", "diagonal_scatter", "diff", "dist", "dsplit", "einsum", "finfo",
+           "get_default_dtype", "hsplit", "iinfo", "index_put", "is_floating_point", "is_nonzero", "is_tensor", "isin",
+           "isreal", "manual_seed", "meshgrid", "mode", "multinomial", "nanquantile", "nonzero", "norm", "normal", "numel",
+           "positive", "promote_types", "quantile", "randperm", "range", "renorm", "result_type", "scalar_tensor", "scatter",
+           "select_scatter", "set_default_dtype", "set_float32_matmul_precision", "set_printoptions", "slice_scatter",
+           "slogdet", "swish", "tensordot", "trapezoid", "trapz", "unique", "unique_consecutive", "vander", "view_copy",
+           "vsplit"]
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -19,19 +28,26 @@ def as_tensor(data, dtype=None, device=None):
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of any array, buffer, DLPack object, number or nested list; copied only where it must be, or copy=True."""
-    if isinstance(obj, Tensor) or not copy and hasattr(obj, "__array_interface__"):
-        out = as_tensor(obj, dtype=dtype, device=device)
+    if isinstance(obj, Tensor):
+        out = obj.to(device=device, dtype=dtype)
+        if copy is False and out is not obj and (out.dtype is not obj.dtype or out.device != obj.device):
+            raise ValueError("copy=False, but the type or the device is another")
         if copy:
-            out = out.clone() if out is obj or isinstance(obj, Tensor) else out
+            out = _ingot.tensor(out)
+    elif hasattr(obj, "__array_interface__") and not copy and getattr(obj, "ndim", 0):
+        out = _ingot.from_numpy(obj).to(device=device, dtype=dtype)
     elif hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__"):
         out = _ingot.from_dlpack(obj, copy=copy).to(device=device, dtype=dtype)
     else:
-        if copy is False and not hasattr(obj, "__array_interface__"):
+        if copy is False:
             raise ValueError("copy=False, but numbers and lists can only be copied")
         out = _ingot.tensor(obj, dtype=dtype, device=device)
     if requires_grad:
         out.requires_grad_(True)
     return out
+
+
+# ---- Facts
 
 
 def is_tensor(obj):
@@ -40,10 +56,6 @@ def is_tensor(obj):
 
 def numel(input):
     return input.numel()
-
-
-def unbind(input, dim=0):
-    return input.unbind(dim)
 
 
 def clone(input, *, memory_format=None):
@@ -58,25 +70,474 @@ def is_floating_point(input):
     return input.is_floating_point()
 
 
-def equal(input, other):
-    """Same shape and all elements equal?"""
-    return input.shape == other.shape and builtins.bool((input == other).all())
+def is_nonzero(input):
+    return builtins.bool(input)
 
 
-def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """|input - other| <= atol + rtol * |other|, elementwise."""
-    close = (input == other) | (((input - other).abs() <= atol + rtol * other.abs()) & other.isfinite())
-    if equal_nan and input.is_floating_point():
-        close = close | (input.isnan() & other.isnan())
-    return close
+def isreal(input):
+    return _ingot.ones_like(input, dtype=_ingot.bool_)
 
 
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    return builtins.bool(isclose(input, other, rtol, atol, equal_nan).all())
+def positive(input):
+    return input
+
+
+def adjoint(input):
+    return input.mT
+
+
+def broadcast_shapes(*shapes):
+    """NumPy's broadcast of these shapes, as a tuple."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    n = builtins.max((len(s) for s in shapes), default=0)
+    out = [1] * n
+    for s in shapes:
+        for k, size in enumerate(s):
+            at = n - len(s) + k
+            if out[at] != size and out[at] != 1 and size != 1:
+                raise _ingot.ShapeError(f"[broadcast_shapes] shapes {[list(s) for s in shapes]} do not broadcast")
+            if out[at] == 1:
+                out[at] = size
+    return tuple(out)
+
+
+finfo_type = namedtuple("finfo", ["bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution", "dtype"])
+iinfo_type = namedtuple("iinfo", ["bits", "max", "min", "dtype"])
+_FLOATS = {"float64": (64, 52, 1023), "float32": (32, 23, 127), "float16": (16, 10, 15), "bfloat16": (16, 7, 127)}
+
+
+def finfo(type=None):
+    """What a floating dtype holds: eps, max, tiny, ..."""
+    d = type.dtype if isinstance(type, Tensor) else type or _ingot.float32
+    if d.name not in _FLOATS:
+        raise TypeError(f"finfo() wants a floating dtype, not {d}")
+    bits, mantissa, top = _FLOATS[d.name]
+    eps, largest, tiny = 2.0**-mantissa, (2 - 2.0**-mantissa) * 2.0**top, 2.0 ** (1 - top)
+    return finfo_type(bits, eps, largest, -largest, tiny, tiny, 10.0 ** -int(mantissa * math.log10(2)), d)
+
+
+def iinfo(type):
+    d = type.dtype if isinstance(type, Tensor) else type
+    if d.is_floating_point or d is _ingot.bool_:
+        raise TypeError(f"iinfo() wants an integer dtype, not {d}")
+    bits = d.itemsize * 8
+    return iinfo_type(bits, 2**bits - 1, 0, d) if d is _ingot.uint8 else iinfo_type(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), d)
+
+
+def promote_types(type1, type2):
+    return _ingot.promote_dtypes(type1, type2)
+
+
+def result_type(*operands):
+    """The dtype an operation of these tensors, numbers and dtypes has."""
+    groups = {"dims": None, "0-d": None, "number": None}
+
+    def merge(key, d):
+        groups[key] = d if groups[key] is None else _ingot.promote_dtypes(groups[key], d)
+
+    for o in operands:
+        if isinstance(o, _ingot.dtype):
+            merge("dims", o)
+        elif isinstance(o, Tensor):
+            merge("dims" if o.dim() else "0-d", o.dtype)
+        else:
+            merge("number", _ingot.bool_ if isinstance(o, builtins.bool) else _ingot.int64 if isinstance(o, int) else _ingot.float32)
+
+    def kind(d):
+        return -1 if d is None else 0 if d is _ingot.bool_ else 2 if d.is_floating_point else 1
+
+    result = None
+    for key in ("dims", "0-d", "number"):
+        d = groups[key]
+        if d is not None and kind(d) > kind(result):
+            result = d
+    return result
+
+
+def can_cast(from_, to):
+    def kind(d):
+        return 0 if d is _ingot.bool_ else 2 if d.is_floating_point else 1
+
+    from_ = from_.dtype if isinstance(from_, Tensor) else from_
+    if kind(from_) > kind(to):
+        return False
+    return not (kind(from_) == 1 and kind(to) == 1 and from_ is not _ingot.uint8 and to is _ingot.uint8)
+
+
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
+    return _ingot.tensor(s, dtype=dtype or _ingot.float32, device=device, requires_grad=requires_grad)
+
+
+def range(start=0, end=None, step=1, *, dtype=None, device=None):
+    """Like arange, with the end included (PyTorch's old name)."""
+    if end is None:
+        start, end = 0, start
+    n = int(math.floor((end - start) / step)) + 1
+    return (_ingot.arange(n, dtype=_ingot.float64) * step + start).to(dtype=dtype or _ingot.float32, device=device)
+
+
+# ---- Several results, other signatures
+
+
+def aminmax(input, *, dim=None, keepdim=False):
+    from . import return_types
+
+    return return_types.aminmax(*_ingot.aminmax_pair(input, dim=dim, keepdim=keepdim))
+
+
+def slogdet(input):
+    from . import return_types
+
+    return return_types.slogdet(*_ingot.slogdet_pair(input))
+
+
+def mode(input, dim=-1, keepdim=False):
+    """The most frequent value along dim (the smallest of several) and the last place it stands."""
+    from . import return_types
+
+    if input.dim() == 0:
+        return return_types.mode(input.clone(), _ingot.zeros((), dtype=_ingot.int64))
+    x = input.movedim(dim, -1)
+    counts = (x.unsqueeze(-1) == x.unsqueeze(-2)).sum(-1)
+    top = counts == counts.amax(-1, True)
+    big = _ingot.where(top, x, _largest(x.dtype))
+    value = big.amin(-1, True)
+    n = x.size(-1)
+    at = _ingot.where(x == value, _ingot.arange(n, device=x.device), -1).amax(-1, True)
+    value = x.gather(-1, at)
+    value, at = (v if keepdim else v.squeeze(-1) for v in (value, at))
+    if keepdim:
+        value, at = value.movedim(-1, dim), at.movedim(-1, dim)
+    return return_types.mode(value, at)
+
+
+def _largest(d):
+    return math.inf if d.is_floating_point else iinfo(d).max if d is not _ingot.bool_ else True
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different values, sorted; with their places and numbers where asked for."""
+    if dim is not None:
+        return _unique_slices(input, dim, return_inverse, return_counts)
+    values, inverse, counts = _ingot.unique_parts(input)
+    out = [values] + [inverse] * return_inverse + [counts] * return_counts
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _unique_slices(input, dim, return_inverse, return_counts):
+    rows = input.movedim(dim, 0)
+    flat = [tuple(r) for r in rows.reshape(rows.size(0), -1).tolist()]
+    order = builtins.sorted(builtins.set(flat))
+    number = {r: i for i, r in enumerate(order)}
+    inverse = [number[r] for r in flat]
+    first = [inverse.index(i) for i in builtins.range(len(order))]
+    out = [rows.index_select(0, _ingot.tensor(first, dtype=_ingot.int64)).movedim(0, dim)]
+    if return_inverse:
+        out.append(_ingot.tensor(inverse, dtype=_ingot.int64))
+    if return_counts:
+        out.append(_ingot.tensor([inverse.count(i) for i in builtins.range(len(order))], dtype=_ingot.int64))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Runs of equal values made one."""
+    if dim is not None:
+        raise _ingot.UnsupportedError("[unique_consecutive] dim is not there")
+    x = input.reshape(-1)
+    n = x.numel()
+    begins = _ingot.cat([_ingot.ones(1, dtype=_ingot.bool_), x[1:] != x[:-1]]) if n else _ingot.zeros(0, dtype=_ingot.bool_)
+    out = [x.masked_select(begins)]
+    if return_inverse:
+        out.append((begins.to(_ingot.int64).cumsum(0) - 1).reshape(input.shape))
+    if return_counts:
+        at = nonzero(begins).reshape(-1)
+        out.append(_ingot.cat([at[1:], _ingot.tensor([n])]) - at if n else at)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def nonzero(input, *, as_tuple=False):
+    """Where the input is not zero: [count, dims], or one vector per dim."""
+    return _ingot.where(input != 0) if as_tuple else _ingot.nonzero_rows(input)
+
+
+def scatter(input, dim, index, src=None, *, value=None, reduce=None):
+    """input with src's elements (or value) written at index along dim."""
+    src = value if src is None else src
+    if reduce is None:
+        return _ingot.scatter_set(input, dim, index, src)
+    if not isinstance(src, Tensor):
+        src = _ingot.full(index.shape, src, dtype=input.dtype, device=input.device)
+    return _ingot.scatter_reduce(input, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
+
+
+def index_put(input, indices, values, accumulate=False):
+    """input with input[indices] = values, or += with accumulate."""
+    from . import _indexing
+
+    out = input.clone()
+    if not accumulate:
+        _indexing.set(out, tuple(indices), values)
+        return out
+    flat = _ingot.arange(input.numel(), device=input.device).reshape(input.shape)
+    at = _indexing.get(flat, tuple(indices))
+    return _ingot.put(input, at.reshape(-1), values.expand(at.shape).reshape(-1), True)
+
+
+def select_scatter(input, src, dim, index):
+    out = input.clone()
+    out.select(dim, index).copy_(src)
+    return out
+
+
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    out = input.clone()
+    out[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)] = src
+    return out
+
+
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    at = _ingot.arange(input.numel(), device=input.device).reshape(input.shape).diagonal(offset, dim1, dim2)
+    return _ingot.put(input, at.reshape(-1), src.reshape(-1))
+
+
+def _operands(tensors):
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
+
+
+def broadcast_tensors(*tensors):
+    return _ingot.broadcast_list(_operands(tensors))
+
+
+def block_diag(*tensors):
+    return _ingot.block_diag_list([t if isinstance(t, Tensor) else _ingot.tensor(t) for t in tensors])
+
+
+def meshgrid(*tensors, indexing="ij"):
+    return _ingot.meshgrid_list(_operands(tensors), indexing or "ij")
+
+
+def cartesian_prod(*tensors):
+    if len(tensors) == 1:
+        return tensors[0]
+    return _ingot.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+def combinations(input, r=2, with_replacement=False):
+    import itertools
+
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(pick(builtins.range(input.size(0)), r))
+    if not rows:
+        return _ingot.zeros(0, r, dtype=input.dtype)
+    at = _ingot.tensor(rows)
+    return input.index_select(0, at.reshape(-1)).reshape(at.shape)
+
+
+def einsum(equation, *operands):
+    return _ingot.einsum_list(equation, _operands(operands))
+
+
+def tensordot(a, b, dims=2, out=None):
+    if isinstance(dims, int):
+        return _ingot.tensordot_n(a, b, dims)
+    first, second = dims
+    return _ingot.tensordot_dims(a, b, first, second)
+
+
+def chain_matmul(*matrices):
+    return _ingot.multi_dot(_operands(matrices))
+
+
+def cross(input, other, dim=None):
+    if dim is None:  # PyTorch's: the first dim of size 3
+        dim = next((d for d, s in enumerate(input.shape) if s == 3), -1)
+    return _ingot.linalg_cross(input, other, dim=dim)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
+    """A vector's p-norm over dim; "fro" is the 2-norm."""
+    x = input if dtype is None else input.to(dtype)
+    if p == "nuc":
+        raise _ingot.UnsupportedError("[norm] the nuclear norm is not there")
+    return _ingot.vector_norm(x, 2.0 if p in ("fro", None) else float(p), dim, keepdim)
+
+
+def dist(input, other, p=2):
+    return _ingot.vector_norm((input - other).reshape(-1), float(p))
+
+
+def renorm(input, p, dim, maxnorm):
+    dims = [d for d in builtins.range(input.dim()) if d != dim % input.dim()]
+    norms = _ingot.vector_norm(input, float(p), dims, True)
+    return _ingot.where(norms > maxnorm, input * (maxnorm / (norms + 1e-7)), input)
+
+
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = _ingot.cat(parts, dim) if len(parts) > 1 else input
+    for _ in builtins.range(n):
+        size = x.size(dim)
+        if size == 0:
+            return x
+        a, b = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
+        x = a ^ b if x.dtype is _ingot.bool_ else a - b
+    return x
+
+
+def _pairs(y, x, dx, dim):
+    n = y.size(dim)
+    mean = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+    if x is None:
+        return mean * (1 if dx is None else dx)
+    steps = diff(x, dim=-1 if x.dim() == 1 else dim)
+    if x.dim() == 1:
+        steps = steps.reshape([-1 if d == dim % y.dim() else 1 for d in builtins.range(y.dim())])
+    return mean * steps
+
+
+def trapezoid(y, x=None, *, dx=None, dim=-1):
+    return _pairs(y, x, dx, dim).sum(dim)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
+    return _pairs(y, x, dx, dim).cumsum(dim)
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    x = input.reshape(1, -1) if input.dim() < 2 else input
+    w = None
+    for part in (fweights, aweights):
+        if part is not None:
+            w = part if w is None else w * part
+    if w is None:
+        n, mean = x.size(1), x.mean(1, True)
+        centred = x - mean
+        c = centred @ centred.mT / builtins.max(n - correction, 0)
+    else:
+        w = w.to(x.dtype)
+        total = w.sum()
+        centred = x - (x * w).sum(1, True) / total
+        if aweights is None:
+            scale = total - correction
+        else:
+            a = aweights.to(x.dtype)
+            scale = total - correction * (w * a).sum() / total
+        c = (centred * w) @ centred.mT / scale.clamp(min=0)
+    return c.squeeze()
+
+
+def corrcoef(input):
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    s = c.diagonal().sqrt()
+    return (c / s.unsqueeze(1) / s.unsqueeze(0)).clamp(-1, 1)
+
+
+def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
+    qs = q if isinstance(q, Tensor) else _ingot.tensor(q, dtype=input.dtype)
+    flat = input.reshape(-1) if dim is None else input.movedim(dim, -1)
+    values = flat.sort(-1).values
+    n = flat.size(-1)
+    if skip_nan:
+        count = (~flat.isnan()).sum(-1, True).to(input.dtype)
+    else:
+        count = _ingot.full_like(flat.narrow(-1, 0, 1), float(n))
+        values = _ingot.where(flat.isnan().any(-1, True), math.nan, values)
+    rank = qs.reshape([-1] + [1] * flat.dim()) * (count - 1).clamp(min=0)
+    low, high = rank.floor(), rank.ceil()
+    a = values.expand([rank.size(0)] + list(values.shape)).gather(-1, low.to(_ingot.int64))
+    b = values.expand([rank.size(0)] + list(values.shape)).gather(-1, high.to(_ingot.int64))
+    out = {"linear": lambda: a + (b - a) * (rank - low), "lower": lambda: a, "higher": lambda: b, "midpoint": lambda: (a + b) / 2,
+           "nearest": lambda: _ingot.where((rank - rank.round()).abs() > 2, a, _ingot.where(rank.round() == low, a, b))}[interpolation]()
+    out = out.squeeze(-1)
+    if keepdim:
+        out = out.reshape([out.size(0)] + [1] * input.dim()) if dim is None else out.unsqueeze(-1).movedim(-1, dim % input.dim() + 1)
+    return out.squeeze(0) if qs.dim() == 0 else out
+
+
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    a = elements if isinstance(elements, Tensor) else _ingot.tensor(elements)
+    b = test_elements if isinstance(test_elements, Tensor) else _ingot.tensor(test_elements)
+    found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+    return ~found if invert else found
+
+
+def vander(x, N=None, increasing=False):
+    n = x.size(0) if N is None else N
+    powers = _ingot.arange(n, device=x.device)
+    return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
+
+
+def hsplit(input, indices_or_sections):
+    return input.tensor_split(indices_or_sections, 0 if input.dim() == 1 else 1)
+
+
+def vsplit(input, indices_or_sections):
+    return input.tensor_split(indices_or_sections, 0)
+
+
+def dsplit(input, indices_or_sections):
+    return input.tensor_split(indices_or_sections, 2)
+
+
+# ---- Random numbers
+
+
+def bernoulli(input, p=None, *, generator=None):
+    """1 with the probability each element holds (or p), else 0."""
+    chance = input if p is None else p
+    return (_ingot.rand(input.shape, dtype=input.dtype, device=input.device, generator=generator) < chance).to(input.dtype)
+
+
+def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=None):
+    if size is None:
+        size = broadcast_shapes(*(v.shape for v in (mean, std) if isinstance(v, Tensor)))
+    return _ingot.randn(size, generator=generator, dtype=dtype, device=device) * std + mean
+
+
+def randperm(n, *, generator=None, dtype=None, device=None):
+    """0..n-1 in a random order."""
+    keys = _ingot.rand(n, dtype=_ingot.float64, device=device, generator=generator)
+    return keys.argsort().to(dtype=dtype or _ingot.int64)
+
+
+def multinomial(input, num_samples, replacement=False, *, generator=None):
+    """num_samples places per row, drawn with the probabilities the rows hold up to a factor."""
+    rows = input if input.dim() == 2 else input.unsqueeze(0)
+    n = rows.size(-1)
+    if replacement:
+        edges = rows.to(_ingot.float64).cumsum(-1)
+        u = _ingot.rand(rows.size(0), num_samples, dtype=_ingot.float64, device=input.device, generator=generator) * edges[:, -1:]
+        out = _ingot.searchsorted(edges, u, right=True).clamp(max=n - 1)
+    else:
+        noise = _ingot.rand(rows.shape, dtype=_ingot.float64, device=input.device, generator=generator)
+        keys = _ingot.where(rows > 0, -noise.log() / rows, math.inf)
+        out = keys.topk(num_samples, -1, largest=False).indices
+    return out if input.dim() == 2 else out.squeeze(0)
+
+
+def manual_seed(seed):
+    """Seeds the default generator and returns it."""
+    return _ingot.manual_seed(seed & 0xFFFFFFFFFFFFFFFF)
+
+
+# ---- Taken for PyTorch's sake
 
 
 def set_printoptions(**options):
-    """Taken for PyTorch's sake; Ingot prints four digits and the edges of what is large."""
+    """Has no effect: Ingot prints four digits and the edges of what is large."""
 
 
 def get_default_dtype():
@@ -89,9 +550,12 @@ def set_default_dtype(d):
 
 
 def set_float32_matmul_precision(precision):
-    """Taken for PyTorch's sake: products of float32 are float32 products."""
+    """Has no effect: products of float32 are float32 products."""
 
 
-def manual_seed(seed):
-    """Seeds the default generator and returns it."""
-    return _ingot.manual_seed(seed & 0xFFFFFFFFFFFFFFFF)
+def swish(input):
+    return _ingot.silu(input)
+
+
+def view_copy(input, size):
+    return input.reshape(size).clone()

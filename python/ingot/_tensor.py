@@ -71,9 +71,117 @@ def _deepcopy(self, memo):
     return t
 
 
+# Functions of _functions.py that are methods too.
+_METHODS = ("aminmax cov corrcoef cross diff dist hsplit vsplit dsplit index_put mode nanquantile nonzero norm quantile renorm scatter "
+            "select_scatter slice_scatter diagonal_scatter slogdet unique unique_consecutive bernoulli multinomial positive isreal adjoint").split()
+
+# x.name_(...) is x.copy_(x.name(...)): the same handle names the new value.
+_IN_PLACE = ("abs absolute acos acosh addbmm addcdiv addcmul addmm addmv addr arccos arcsin arctan asin asinh atan atan2 atanh baddbmm "
+             "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip "
+             "copysign cos cosh cumprod cumsum deg2rad digamma divide eq erf erfc erfinv exp exp2 expm1 fix float_power floor "
+             "floor_divide fmod frac ge greater greater_equal gt heaviside hypot index_add index_copy index_fill index_put ldexp le lerp "
+             "less less_equal lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill "
+             "masked_scatter multiply nan_to_num ne neg negative not_equal pow put rad2deg reciprocal relu remainder renorm round rsqrt "
+             "scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square subtract tan tanh tril triu "
+             "true_divide trunc xlogy").split()
+
+
+def _in_place(name):
+    def method(self, *args, **kwargs):
+        return self.copy_(getattr(self, name)(*args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"{name}(), written into this tensor."
+    return method
+
+
+def _random(name, draw):
+    def method(self, *args, generator=None):
+        return self.copy_(draw(self, generator, *args))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = "This tensor filled with random numbers."
+    return method
+
+
+def _like(self):
+    return dict(dtype=self.dtype, device=self.device)
+
+
+def _new(function):
+    def method(self, *args, dtype=None, device=None, requires_grad=False):
+        return function(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+    return method
+
+
+def _type(self, dtype=None):
+    return f"ingot.{self.dtype.name}" if dtype is None else self.to(dtype)
+
+
+def _tile(self, *dims):
+    return _ingot.tile(self, dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)
+
+
+def _fill_diagonal(self, value, wrap=False):
+    n = min(self.shape)
+    at = _ingot.eye(*self.shape, dtype=_ingot.bool_, device=self.device) if self.dim() == 2 else None
+    if at is None:
+        raise _ingot.UnsupportedError(f"[fill_diagonal_] is for matrices, not for {n} dims")
+    return self.copy_(_ingot.where(at, value, self))
+
+
+def _html(self):
+    """What a notebook shows: the values, and a line on shape, type and device."""
+    import html
+
+    facts = f"shape {list(self.shape)}, {self.dtype.name}, {self.device.name}" + (", requires gradients" if self.requires_grad else "")
+    return f"<pre>{html.escape(repr(self))}</pre><small>{html.escape(facts)}</small>"
+
+
+def _unfold(self, dimension, size, step):
+    """Windows of one dim, as one more dim behind."""
+    n = (self.size(dimension) - size) // step + 1
+    at = (_ingot.arange(n).unsqueeze(1) * step + _ingot.arange(size)).reshape(-1).to(self.device)
+    dim = dimension % self.dim()
+    out = self.index_select(dim, at).reshape(list(self.shape[:dim]) + [n, size] + list(self.shape[dim + 1:]))
+    return out.movedim(dim + 1, -1)
+
+
+def _namespace(self, *, api_version=None):
+    """The array API standard's functions for tensors."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"version {api_version} of the array API is not there")
+    from . import array_api
+
+    return array_api
+
+
+def _to_device(self, device, /, *, stream=None):
+    return self.to(device)
+
+
 def _add_parts():
+    from . import _functions
+
+    for name in _METHODS:
+        setattr(Tensor, name, getattr(_functions, name))
+    for name in _IN_PLACE:
+        setattr(Tensor, name + "_", _in_place(name))
+    draws = {
+        "uniform_": lambda t, g, a=0.0, b=1.0: _ingot.rand(t.shape, generator=g, **_like(t)) * (b - a) + a,
+        "normal_": lambda t, g, mean=0.0, std=1.0: _ingot.randn(t.shape, generator=g, **_like(t)) * std + mean,
+        "bernoulli_": lambda t, g, p=0.5: _ingot.rand(t.shape, generator=g, device=t.device) < p,
+        "random_": lambda t, g, a=0, b=None: _ingot.randint(*((0, a) if b is None else (a, b)), t.shape, generator=g, device=t.device),
+        "exponential_": lambda t, g, rate=1.0: -(1 - _ingot.rand(t.shape, generator=g, **_like(t))).log() / rate,
+    }
+    for name, draw in draws.items():
+        setattr(Tensor, name, _random(name, draw))
+    for name in ("zeros", "ones", "empty", "full", "tensor"):
+        setattr(Tensor, "new_" + name, _new(getattr(_ingot, name)))
     Tensor.__iter__ = _iter
-    Tensor.unbind = _unbind
+    if not hasattr(Tensor, "unbind"):
+        Tensor.unbind = _unbind
     Tensor.__contains__ = _contains
     Tensor.__format__ = _format
     Tensor.__array__ = _array
@@ -81,6 +189,18 @@ def _add_parts():
     Tensor.__reduce_ex__ = _reduce
     Tensor.__deepcopy__ = _deepcopy
     Tensor.__hash__ = object.__hash__
+    Tensor._repr_html_ = _html
+    Tensor.type = _type
+    Tensor.__array_namespace__ = _namespace
+    Tensor.to_device = _to_device
+    Tensor.tile = _tile
+    Tensor.fill_diagonal_ = _fill_diagonal
+    Tensor.unfold = _unfold
+    Tensor.is_sparse = Tensor.is_quantized = Tensor.is_meta = property(lambda self: False)
+    Tensor.is_signed = lambda self: self.dtype.is_signed
+    Tensor.pin_memory = lambda self, device=None: self
+    Tensor.share_memory_ = lambda self: self
+    Tensor.detach_ = lambda self: self.copy_(self.detach())
 
 
 _add_parts()

@@ -1,5 +1,20 @@
 """What functions with several results return: tuples whose parts have names."""
 from collections import namedtuple
 
-max = namedtuple("max", ["values", "indices"])
-min = namedtuple("min", ["values", "indices"])
+
+def _pair(name, first="values", second="indices"):
+    return namedtuple(name, [first, second])
+
+
+max = _pair("max")
+min = _pair("min")
+cummax = _pair("cummax")
+cummin = _pair("cummin")
+sort = _pair("sort")
+topk = _pair("topk")
+kthvalue = _pair("kthvalue")
+median = _pair("median")
+nanmedian = _pair("nanmedian")
+mode = _pair("mode")
+aminmax = _pair("aminmax", "min", "max")
+slogdet = _pair("slogdet", "sign", "logabsdet")

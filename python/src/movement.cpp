@@ -160,28 +160,32 @@ void bind_random(nb::module_& m) {
 
 // x.view(2, 3) and x.view((2, 3)).
 template <class F>
-void sized_method(Table& t, const char* name, F f) {
+void sized_method(Table& t, const char* name, const char* keyword, F f) {
   auto c = nb::borrow<nb::class_<Tensor>>(t.tensor());
   c.def(name, [f, name](const Tensor& x, const nb::args& size) {
     SourceLoc loc = here();
     Dims d = dims_of(size, name);
     return without_gil([&] { return f(x, d, loc); });
   });
+  c.def(
+      name,
+      [f](const Tensor& x, const Dims& d) {
+        SourceLoc loc = here();
+        return without_gil([&] { return f(x, d, loc); });
+      },
+      nb::kw_only(), nb::arg(keyword));
 }
 
 void bind_shapes(Table& t) {
   t.function(
       "reshape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); }, "input"_a, "shape"_a);
-  sized_method(t, "reshape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); });
+  sized_method(t, "reshape", "shape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); });
   auto c = nb::borrow<nb::class_<Tensor>>(t.tensor());
-  c.def(
-      "reshape", [](const Tensor& x, const Dims& s) { return reshape(x, s, here()); }, nb::kw_only(),
-      "shape"_a);
-  sized_method(t, "view", [](T x, const Dims& s, L loc) { return x.view(s, loc); });
-  sized_method(t, "permute", [](T x, const Dims& s, L loc) { return permute(x, s, loc); });
-  sized_method(t, "expand", [](T x, const Dims& s, L loc) { return expand(x, s, loc); });
-  sized_method(t, "repeat", [](T x, const Dims& s, L loc) { return repeat(x, s, loc); });
-  sized_method(t, "flip", [](T x, const Dims& s, L loc) { return flip(x, s, loc); });
+  sized_method(t, "view", "size", [](T x, const Dims& s, L loc) { return x.view(s, loc); });
+  sized_method(t, "permute", "dims", [](T x, const Dims& s, L loc) { return permute(x, s, loc); });
+  sized_method(t, "expand", "size", [](T x, const Dims& s, L loc) { return expand(x, s, loc); });
+  sized_method(t, "repeat", "repeats", [](T x, const Dims& s, L loc) { return repeat(x, s, loc); });
+  sized_method(t, "flip", "dims", [](T x, const Dims& s, L loc) { return flip(x, s, loc); });
   t.function(
       "permute", [](T x, const Dims& s, L loc) { return permute(x, s, loc); }, "input"_a, "dims"_a);
   t.function(
@@ -203,12 +207,12 @@ void bind_shapes(Table& t) {
       [](T x, const Dims& dims, L loc) {
         Dims wrapped = dims;
         for (int64_t& d : wrapped) {
-          x.size(d, loc);  // checks it
+          if (x.dim() || d < -1 || d > 0) x.size(d, loc);  // checks it; a 0-d tensor takes 0 and -1
           d = d < 0 ? d + std::max(x.dim(), 1) : d;
         }
         std::sort(wrapped.begin(), wrapped.end());
         Tensor y = x;
-        for (int i = wrapped.size() - 1; i >= 0; --i) y = squeeze(y, wrapped[i], loc);
+        for (int i = x.dim() ? wrapped.size() - 1 : -1; i >= 0; --i) y = squeeze(y, wrapped[i], loc);
         return y;
       },
       "dim"_a);

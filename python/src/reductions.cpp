@@ -10,6 +10,9 @@ using OptType = std::optional<DType>;
 
 Tensor as(T x, const OptType& t, const SourceLoc& loc) { return t ? x.to(*t, loc) : x; }
 
+// A 0-d tensor counts as one of a single element.
+Tensor at_least_1d(T x, const SourceLoc& loc) { return x.dim() ? x : x.reshape({1}, loc); }
+
 void bind_sums(Table& t) {
 #define REDUCE(name)                                                    \
   t.both(                                                               \
@@ -37,10 +40,10 @@ void bind_sums(Table& t) {
 #define SPREAD(name)                                                                                     \
   t.both(                                                                                                \
       #name,                                                                                             \
-      [](T x, const Axes& dim, double correction, bool keep, L loc) {                                    \
-        return ingot::name(x, dim, correction, keep, loc);                                               \
+      [](T x, const Axes& dim, std::optional<double> correction, bool keep, L loc) {                     \
+        return ingot::name(x, dim, correction.value_or(1), keep, loc);                                   \
       },                                                                                                 \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a = 1, "keepdim"_a = false);              \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);       \
   t.both(                                                                                                \
       #name,                                                                                             \
       [](T x, const Axes& dim, bool unbiased, bool keep, L loc) {                                        \
@@ -80,10 +83,13 @@ void bind_products(Table& t) {
   t.both(
       "matmul", [](T a, T b, L loc) { return matmul(a, b, loc); }, "other"_a);
   t.both(
-      "gather", [](T x, int64_t dim, T index, L loc) { return gather(x, dim, index, loc); }, "dim"_a,
+      "gather", [](T x, int64_t dim, T index, L loc) { 
+        if (x.dim() && index.dim()) return gather(x, dim, index, loc);
+        return gather(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape(index.shape(), loc);
+      }, "dim"_a,
       "index"_a);
   t.both(
-      "index_select", [](T x, int64_t dim, T index, L loc) { return index_select(x, dim, index, loc); },
+      "index_select", [](T x, int64_t dim, T index, L loc) { return x.dim() ? index_select(x, dim, at_least_1d(index, loc), loc) : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape({}, loc); },
       "dim"_a, "index"_a);
 }
 

@@ -57,14 +57,19 @@ void bind_order(Table& t) {
   };
   t.function(
       "searchsorted",
-      [is_right](T s, O v, bool, bool right, const std::optional<std::string>& side, L loc) {
-        return v.tensor ? searchsorted(s, *v.tensor, is_right(right, side), loc)
-                        : searchsorted(s, v.scalar, is_right(right, side), loc);
+      [is_right](T s, O v, bool small, bool right, const std::optional<std::string>& side, L loc) {
+        Tensor at = v.tensor ? searchsorted(s, *v.tensor, is_right(right, side), loc)
+                             : searchsorted(s, v.scalar, is_right(right, side), loc);
+        return small ? at.to(DType::Int32, loc) : at;
       },
       "sorted_sequence"_a, "input"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false,
       "side"_a.none() = nb::none());
   t.function(
-      "bucketize", [](T x, T b, bool, bool right, L loc) { return bucketize(x, b, right, loc); }, "input"_a,
+      "bucketize", 
+      [](T x, T b, bool small, bool right, L loc) {
+        Tensor at = bucketize(x, b, right, loc);
+        return small ? at.to(DType::Int32, loc) : at;
+      }, "input"_a,
       "boundaries"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false);
   t.function(
       "unique_parts",
@@ -82,15 +87,15 @@ void bind_order(Table& t) {
 }
 
 void bind_further_reductions(Table& t) {
-#define SPREAD(name)                                                                                       \
-  t.both(                                                                                                  \
-      #name, [](T x, const Axes& d, double c, bool keep, L loc) { return name(x, d, c, keep, loc); },      \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a = 1, "keepdim"_a = false);                \
-  t.both(                                                                                                  \
-      #name,                                                                                               \
-      [](T x, const Axes& d, bool unbiased, bool keep, L loc) { return name(x, d, unbiased, keep, loc); }, \
-      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                           \
-  t.both(                                                                                                  \
+#define SPREAD(name)                                                                                        \
+  t.both(                                                                                                    \
+      #name,                                                                                                 \
+      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) { return name(x, d, c.value_or(1), keep, loc); }, \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);           \
+  t.both(                                                                                                    \
+      #name, [](T x, const Axes& d, bool unbiased, bool keep, L loc) { return name(x, d, unbiased, keep, loc); }, \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                             \
+  t.both(                                                                                                    \
       #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); }, "unbiased"_a)
   SPREAD(var_mean);
   SPREAD(std_mean);

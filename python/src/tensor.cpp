@@ -398,7 +398,9 @@ void bind_conversions(nb::class_<Tensor>& c) {
                 {"char", DType::Int8},
                 {"byte", DType::UInt8},
                 {"bool", DType::Bool}})
-    c.def(r.name, [t = r.type](const Tensor& x) { return x.to(t, here()); });
+    c.def(
+        r.name, [t = r.type](const Tensor& x, nb::handle) { return x.to(t, here()); },
+        "memory_format"_a.none() = nb::none());
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 from . import functional as F
 from .module import Module
 
-__all__ = ["CrossEntropyLoss", "L1Loss", "MSELoss", "NLLLoss"]
-
 
 def _loss(name, function, **defaults):
     """A module whose options, in order, are those of PyTorch's class; tensors among them are buffers."""
@@ -32,3 +30,18 @@ CrossEntropyLoss = _loss("CrossEntropyLoss", F.cross_entropy, weight=None, ignor
 NLLLoss = _loss("NLLLoss", F.nll_loss, weight=None, ignore_index=-100, reduction="mean")
 MSELoss = _loss("MSELoss", F.mse_loss, reduction="mean")
 L1Loss = _loss("L1Loss", F.l1_loss, reduction="mean")
+SmoothL1Loss = _loss("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
+HuberLoss = _loss("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
+BCELoss = _loss("BCELoss", F.binary_cross_entropy, weight=None, reduction="mean")
+BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, weight=None, reduction="mean", pos_weight=None)
+KLDivLoss = _loss("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0, reduction="mean")
+MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss, margin=0.0, reduction="mean")
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0, reduction="mean")
+TripletMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean")
+SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss, reduction="mean")
+PoissonNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss, log_input=True, full=False, eps=1e-8, reduction="mean")
+GaussianNLLLoss = _loss("GaussianNLLLoss", F.gaussian_nll_loss, full=False, eps=1e-6, reduction="mean")
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, weight=None, reduction="mean")
+
+__all__ = [n for n, v in list(globals().items()) if isinstance(v, type) and issubclass(v, Module) and v is not Module]

@@ -1,0 +1,56 @@
+"""torch.linalg's names for what is there."""
+from . import _ingot
+from ._functions import slogdet, tensordot  # noqa: F401
+from ._ingot import Tensor, matmul  # noqa: F401
+
+
+def _core(name):
+    """A function of the core, named when it is called: what is not there yet says so."""
+
+    def function(*args, **kwargs):
+        return getattr(_ingot, name)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name.removeprefix("linalg_")
+    return function
+
+
+solve, solve_triangular, cross = _core("linalg_solve"), _core("linalg_solve_triangular"), _core("linalg_cross")
+cholesky, inv, det, vecdot = _core("cholesky"), _core("inverse"), _core("det"), _core("vecdot")
+matrix_power, multi_dot = _core("matrix_power"), _core("multi_dot")
+
+
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    return A.diagonal(offset, dim1, dim2)
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    return _ingot.vector_norm(x if dtype is None else x.to(dtype), float(ord), dim, keepdim)
+
+
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    """"fro", 1, -1, inf and -inf; the norms that need singular values are not there."""
+    x = A if dtype is None else A.to(dtype)
+    if ord == "fro":
+        return _ingot.vector_norm(x, 2.0, dim, keepdim)
+    rows, cols = (d % x.dim() for d in dim)
+    if ord in (1, -1, float("inf"), float("-inf")):
+        summed, other = (rows, cols) if abs(ord) == 1 else (cols, rows)
+        sums = x.abs().sum(summed, True)
+        out = sums.amax(other, True) if ord > 0 else sums.amin(other, True)
+        return out if keepdim else out.squeeze([rows, cols])
+    raise _ingot.UnsupportedError(f"[matrix_norm] ord={ord} needs singular values, which are not there")
+
+
+def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
+    if dim is not None and not isinstance(dim, int) and len(dim) == 2 and ord is not None:
+        return matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    if dim is None and ord is not None and A.dim() == 2:
+        return matrix_norm(A, ord, (-2, -1), keepdim, dtype=dtype)
+    return vector_norm(A, 2 if ord in (None, "fro") else ord, dim, keepdim, dtype=dtype)
+
+
+def vander(x, *, N=None):
+    from ._functions import vander as v
+
+    x = x.reshape(1) if x.dim() == 0 else x
+    return v(x, N, increasing=True) if x.dim() == 1 else x.unsqueeze(-1) ** _ingot.arange(x.size(-1) if N is None else N)
