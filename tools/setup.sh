@@ -14,7 +14,7 @@
 # Without root the script prints the command to run, and stops.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev python3 python3-venv)
+packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev libcli11-dev nlohmann-json3-dev python3 python3-venv)
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
 # What a GPU needs beside its driver, and about how much comes over the network.
@@ -111,7 +111,6 @@ while [ $# -gt 0 ]; do
     --torch) install_python "$torch" numpy ;;
     --python) install_python "$nanobind" scikit-build-core numpy ;;
     --data) get_data "${1:?--data needs a name}" && shift ;;
-    *) fail "unknown option $option (there are --dev, --cuda-text, --torch, --python and --data NAME)" ;;
-    *) fail "unknown option $option (there are --dev, --cuda-text, --gpu, --torch and --python)" ;;
+    *) fail "unknown option $option (there are --dev, --cuda-text, --gpu, --torch, --python and --data NAME)" ;;
   esac
 done

@@ -1,0 +1,117 @@
+// Rates of the devices there are: matrix products, memory, transfers.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <ingot/ingot.h>
+
+#include "cli.h"
+#include "doctor.h"
+#include "rates.h"
+
+namespace ingot::cli {
+
+// The best of several runs within the budget: other programs only ever make it slower.
+double best_time(const Device& device, const std::function<void()>& run, double budget) {
+  run();
+  device.synchronize();
+  double best = 1e30;
+  const double end = now() + budget;
+  for (int i = 0; i < 3 || now() < end; ++i) {
+    const double start = now();
+    run();
+    device.synchronize();
+    best = std::min(best, now() - start);
+  }
+  return best;
+}
+
+Rates measure(const Device& device, double budget) {
+  NoGrad no_grad;
+  Rates r;
+  const int64_t n = device.is_cpu() ? 1024 : 8192;
+  const DType type = device.is_cpu() ? float32 : bfloat16;
+  {
+    const Tensor a = randn({n, n}, {type, device}), b = randn({n, n}, {type, device});
+    eval({a, b});
+    const double t = best_time(
+        device, [&] { eval(matmul(a, b)); }, budget);
+    r.matmul = 2 * std::pow(static_cast<double>(n), 3) / t;
+  }
+  {
+    // Larger than any cache: read once, written once.
+    const int64_t count = device.is_cpu() ? int64_t{32} << 20 : int64_t{256} << 20;
+    const Tensor x = randn({count}, {float32, device});
+    eval(x);
+    const double t = best_time(
+        device, [&] { eval(x * 2.0f); }, budget);
+    r.memory = 8.0 * static_cast<double>(count) / t;
+  }
+  if (!device.is_cpu()) {
+    const int64_t count = int64_t{64} << 20;
+    const Tensor host = ones({count}, "cpu");
+    eval(host);
+    r.to_device = 4.0 * static_cast<double>(count) /
+                  best_time(
+                      device, [&] { eval(host.to(device)); }, budget);
+    const Tensor there = host.to(device);
+    eval(there);
+    r.to_host = 4.0 * static_cast<double>(count) /
+                best_time(
+                    device, [&] { eval(there.to("cpu")); }, budget);
+  }
+  return r;
+}
+
+std::optional<Rates> promised(const std::string& chip) {
+  // Dense bf16 with float32 sums, memory, PCIe: the makers' figures.
+  static const std::pair<const char*, Rates> known[] = {
+      {"H200", {989e12, 4.8e12, 55e9, 55e9}},     {"H100 PCIe", {756e12, 2.0e12, 55e9, 55e9}},
+      {"H100", {989e12, 3.35e12, 55e9, 55e9}},    {"B200", {2250e12, 8.0e12, 55e9, 55e9}},
+      {"A100", {312e12, 1.55e12, 25e9, 25e9}},    {"L40", {181e12, 0.864e12, 25e9, 25e9}},
+      {"L4", {121e12, 0.3e12, 25e9, 25e9}},       {"A10", {125e12, 0.6e12, 25e9, 25e9}},
+      {"RTX 4090", {165e12, 1.0e12, 25e9, 25e9}}, {"RTX 3090", {71e12, 0.936e12, 25e9, 25e9}}};
+  for (const auto& [name, rates] : known)
+    if (chip.find(name) != std::string::npos) return rates;
+  return std::nullopt;
+}
+
+std::vector<Finding> check_rates() {
+  std::vector<Finding> findings;
+  for (const DeviceInfo& info : list_devices()) {
+    const std::string who = info.device.name();
+    try {
+      const Rates r = measure(info.device, 0.4);
+      std::string text = format("%s: %sFLOP/s in matrix products (%s), %sB/s of memory", who.c_str(),
+                                rate_text(r.matmul).c_str(), info.device.is_cpu() ? "float32" : "bfloat16",
+                                rate_text(r.memory).c_str());
+      if (!info.device.is_cpu())
+        text +=
+            format(", %sB/s to it, %sB/s back", rate_text(r.to_device).c_str(), rate_text(r.to_host).c_str());
+      const std::optional<Rates> should = promised(info.name);
+      if (should)
+        text += format("; %s promises %sFLOP/s and %sB/s", info.name.c_str(),
+                       rate_text(should->matmul).c_str(), rate_text(should->memory).c_str());
+      findings.push_back({Severity::Ok, "", text, ""});
+      if (should && (r.matmul < 0.4 * should->matmul || r.memory < 0.4 * should->memory))
+        findings.push_back(
+            {Severity::Warning, "R01",
+             who + " gives less than 40 % of what it should: another program uses it, or it is held back",
+             "nvidia-smi (look for other processes, temperature, power limit)"});
+      if (should && r.to_device < 0.2 * should->to_device)
+        findings.push_back({Severity::Warning, "R02", who + " is fed at less than a fifth of its bus's rate",
+                            "nvidia-smi -q | grep -A3 'Link Width' (is it x16?)"});
+      // 5 GFLOP/s a thread is far below any processor with AVX2.
+      if (info.device.is_cpu() && r.matmul < 5e9 * get_num_threads())
+        findings.push_back(
+            {Severity::Warning, "R03",
+             "the processor gives less than 5 GFLOP/s a thread: it is shared with others or held back",
+             "top (look for other programs)"});
+    } catch (const Error& e) {
+      findings.push_back({Severity::Error, "R09", who + " cannot be used: " + e.what(), "ingot devices"});
+    }
+  }
+  return findings;
+}
+
+}  // namespace ingot::cli
