@@ -22,10 +22,10 @@ struct Caught {
       message = e.what();
     }
   }
-  void says(ErrorKind want, const std::string& what, const std::string& fix = "") const {
+  void says(ErrorKind want, const std::string& what, const std::string& fix = "", const std::string& layer = "") const {
     INFO(what);
     REQUIRE(thrown);
-    CHECK(message == what + at + (fix.empty() ? "" : "\n  fix: " + fix));
+    CHECK(message == what + at + (layer.empty() ? "" : "\n  in layer " + layer) + (fix.empty() ? "" : "\n  fix: " + fix));
     CHECK(kind == want);
   }
 };
@@ -307,11 +307,11 @@ TEST_CASE("layers") {
   MISTAKE(fc(x)).says(ErrorKind::Shape,
                       "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu against weight "
                       "float32[5, 4] on cpu (head.weight)",
-                      "the layer wants inputs of 4 features");
+                      "the layer wants inputs of 4 features", "Linear");
   MISTAKE(seq(x)).says(ErrorKind::Shape,
                        "[linear] the input's last size must be the weight's second: float32[2, 8] on cpu against weight "
                        "float32[2, 7] on cpu (2.weight)",
-                       "the layer wants inputs of 7 features");
+                       "the layer wants inputs of 7 features", "2 (Linear) of Sequential");
   // In a module of the user's own the mistake is at the line in its forward().
   try {
     net(zeros({2, 4}));
