@@ -10,7 +10,7 @@ CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy
 # TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help setup configure build demo python test test-all sanitize debug-test format tidy bench gpu gpu-bundle install clean
+.PHONY: help setup configure build demo python test test-all sanitize debug-test fuzz format tidy bench gpu gpu-bundle install clean
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -70,6 +70,10 @@ sanitize: setup ## run the tests labelled asan and tsan under the sanitizers
 	@cmake --preset tsan -Wno-dev --log-level=WARNING >/dev/null
 	@cmake --build build/tsan -j$(JOBS) --target tests_tsan
 	@cd build/tsan && $(FIXED_ADDRESSES) $(CTEST) -L tsan
+
+fuzz: build ## fuzz the readers of files with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
+	@echo "fuzz: building the fuzzers into build/fuzz and running each"
+	@tests/fuzz/fuzz.sh $(FUZZ_FLAGS)
 
 format: ## put every source file into the project's format
 	@echo "format: running $(CLANG_FORMAT) over the C++ files"

@@ -173,7 +173,7 @@ struct Parser {
       if (!names.insert(name).second) fail("the name " + json_text(name.substr(0, 80)) + " comes twice");
       space();
       want(':');
-      j.object.emplace_back(std::move(name), value(depth + 1));
+      j.object.push_back({std::move(name), value(depth + 1)});
       space();
     } while (eat(','));
     want('}');

@@ -11,6 +11,8 @@
 
 namespace ingot::io {
 
+struct JsonMember;
+
 struct Json {
   enum class Kind : uint8_t { Null, Bool, Integer, Number, Text, List, Object };
   Kind kind = Kind::Null;
@@ -19,10 +21,15 @@ struct Json {
   double number = 0;    // Integer and Number
   std::string text;
   std::vector<Json> list;
-  std::vector<std::pair<std::string, Json>> object;  // in the file's order; names are unique
+  std::vector<JsonMember> object;  // in the file's order; names are unique
 
   /// The member of that name, or null.
   const Json* find(std::string_view name) const;
+};
+
+struct JsonMember {
+  std::string name;
+  Json value;
 };
 
 /// Throws Error(Io), naming the file and the place, for anything that is not one JSON value.
