@@ -52,6 +52,7 @@ for s in "${stages[@]}"; do
     models)
       stage optim env INGOT_TEST_DEVICE=cuda "$here/bin/test_optim"
       stage nn env INGOT_TEST_DEVICE=cuda "$here/bin/test_nn"
+      stage data env INGOT_TEST_DEVICE=cuda "$here/bin/test_data_device"
       ;;
     bench)
       stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
