@@ -195,6 +195,11 @@ void add_products(std::vector<Case>& c) {
   c.push_back({"matmul of slices", {{{6, 8}}, {{4, 5}}}, two([](const Tensor& a, const Tensor& b) { return matmul(a[{Slice{0, 6, 2}, Slice{2, 6}}], b); }), Types::Float, true, 8});
   c.push_back({"linear", {{{2, 3, 4}}, {{5, 4}}, {{5}}}, [](const List& x) { return List{linear(x[0], x[1], x[2]), linear(x[0], x[1])}; }, Types::Float, true, 8});
   c.push_back({"linear relu", {{{3, 4}}, {{5, 4}}, {{5}}}, [](const List& x) { return List{relu(linear(x[0], x[1], x[2])) * 2.0}; }, Types::Float, true, 8});
+  c.push_back({"attention grouped", {{{2, 4, 5, 4}}, {{2, 2, 3, 4}}, {{2, 2, 3, 4}}}, [](const List& x) {
+                 AttentionOptions o;
+                 o.enable_gqa = true;
+                 return List{scaled_dot_product_attention(x[0], x[1], x[2], o)};
+               }, Types::Float, true, 8});
   c.push_back({"attention", {{{2, 2, 5, 4}}, {{2, 2, 5, 4}}, {{2, 2, 5, 4}}}, [](const List& x) {
                  AttentionOptions o;
                  o.is_causal = true;

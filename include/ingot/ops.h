@@ -325,8 +325,10 @@ struct AttentionOptions {
   double dropout_p = 0;
   bool is_causal = false;   ///< position i sees 0..i
   std::optional<double> scale{};  ///< 1 / sqrt(d) when not given
+  bool enable_gqa = false;  ///< key and value may have fewer heads (dim -3), each for a group of the query's
 };
-/// softmax(q k^T * scale + mask) v over [..., T, d] operands.
+/// softmax(q k^T * scale + mask) v over [..., T, d] operands. Throws Error(Shape) for operands that do not fit each other,
+/// Error(Value) for a mask beside is_causal.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {}, INGOT_LOC);
 

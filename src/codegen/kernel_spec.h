@@ -119,8 +119,8 @@ enum class LibOp : uint8_t {
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
   Sort,        // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
-  Attention,      // operands: o, q, k, v, or with attr[1]: o, lse, q, k, v. attr[0]: causal; scale
-  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse
+  Attention,      // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
+  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
   Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy

@@ -385,7 +385,7 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   return plan;
 }
 
-bool has_attention(const Node& q, const Node& k, const Node& v, bool causal, double scale) {
+bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale) {
   Backend* b = backend_for(q.device.type());
   if (!b || b->host_visible()) return false;
   LibrarySpec s;
@@ -398,7 +398,8 @@ bool has_attention(const Node& q, const Node& k, const Node& v, bool causal, dou
   o[3] = v.shape[3];
   Dims lse{o[0], o[1], o[2]};
   s.operands = {{q.dtype, o, row_major(o), 0}, {DType::Float32, lse, row_major(lse), 0}};
-  for (const Node* n : {&q, &k, &v}) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
+  for (const Node* n : {&q, &k, &v, bias})
+    if (n) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
   return b->supports(s);
 }
 

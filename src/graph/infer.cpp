@@ -244,7 +244,7 @@ Inferred attention(Inputs in, const SourceLoc& loc) {
 Inferred picked(const Node& x, const Attrs& a, const SourceLoc& loc) {
   if (x.op == Op::Attention && a.i == 1)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-  if (x.op == Op::AttentionGrad && (a.i == 1 || a.i == 2) && x.n_inputs == 6)
+  if (x.op == Op::AttentionGrad && (a.i == 1 || a.i == 2) && x.n_inputs >= 6)
     return {x.in[a.i]->dtype, x.in[a.i]->shape, x.device};
   fail(ErrorKind::Internal, Op::Pick, "has no such result", loc);
 }

@@ -113,7 +113,7 @@ Inferred infer(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
 /// Does the device's backend have attention as one call for these operands ([B, H, T, D], any strides)?
-bool has_attention(const Node& q, const Node& k, const Node& v, bool causal, double scale);
+bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale);
 
 /// Gradient mode of this thread.
 bool grad_enabled();

@@ -50,9 +50,9 @@ enum class Op : uint8_t {
   Sort,        // int64: where the first shape[axis] elements along axis imm_i stand in sorted order; mask 1: largest first.
                // Equals keep their order, NaN is the largest
   // Contraction
-  Attention,      // q [B, H, T, D], k, v [B, H, S, D]: softmax(q k^T * imm_f) v; causal when imm_i; Pick 1: the rows'
+  Attention,      // q [B, H, T, D], k, v [B, H, S, D], (bias [B|1, H|1, T, S]): softmax(q k^T * imm_f + bias) v; causal when imm_i; Pick 1: the rows'
                   // log-sum-exp, float32 [B, H, T]. Recorded only where a backend has it
-  AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp: gradient of q; Pick 1 and 2: of k and v
+  AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp, (bias): gradient of q; Pick 1 and 2: of k and v
   Pick,           // result number imm_i of an op that has several (0 is the op's own value)
   // Convolution over the last n dims: x [N, C, S..], w [O, C / groups, K..], y [N, O, S'..]. ext0: the n strides, then the
   // n dilations; ext1: zeros in front of each dim, then behind; imm_i: groups

@@ -62,7 +62,8 @@ inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.d
 inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
 
 /// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that there is one.
-Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, double scale, const SourceLoc& loc);
+/// `bias` is added to the scores; it may be undefined and gets no gradient.
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal, double scale, const SourceLoc& loc);
 
 /// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);

@@ -155,6 +155,14 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
 
 // ---- Attention
 
+// A mask as numbers that are added to the scores, of rank 4; undefined when it is none or wants a gradient.
+static Tensor added_scores(const Tensor& mask, DType type) {
+  if (!mask.defined() || mask.dim() > 4 || mask.requires_grad()) return {};
+  Tensor bias = mask.dtype() == DType::Bool ? where(mask, 0.0, -std::numeric_limits<double>::infinity()) : mask;
+  while (bias.dim() < 4) bias = bias.unsqueeze(0);
+  return bias.to(type);
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options, SourceLoc place) {
   const char* op = "scaled_dot_product_attention";
@@ -176,9 +184,30 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     amp::Autocast off(bfloat16, false);
     return scaled_dot_product_attention(lower[0], lower[1], lower[2], options, loc);
   }
-  bool plain = !options.mask.defined() && options.dropout_p == 0 && is_half(q->dtype) && q->rank() == 4 && k->rank() == 4 && v->rank() == 4;
-  if (plain && has_attention(*q, *k, *v, options.is_causal, scale))
-    return fused_attention(query, key, value, options.is_causal, scale, loc);
+  if (options.enable_gqa && q->rank() >= 3 && k->rank() == q->rank() && v->rank() == q->rank()) {
+    int64_t heads = q->shape[q->rank() - 3], groups = k->shape[q->rank() - 3];
+    if (groups == 0 || heads % groups != 0 || v->shape[q->rank() - 3] != groups)
+      fail(ErrorKind::Shape, op, "the query's heads must be a multiple of the key's and value's: " + describe(query) + ", " + describe(key) +
+           " and " + describe(value), loc);
+    if (groups != heads) {
+      auto repeated = [&](const Tensor& t) {
+        std::vector<int64_t> wide(t.shape().begin(), t.shape().end());
+        std::vector<int64_t> shape = wide;
+        wide.insert(wide.end() - 2, heads / groups);
+        shape[shape.size() - 3] = heads;
+        return t.unsqueeze(-3).expand(wide).reshape(shape);
+      };
+      AttentionOptions equal = options;
+      equal.enable_gqa = false;
+      return scaled_dot_product_attention(query, repeated(key), repeated(value), equal, loc);
+    }
+  }
+  if (options.dropout_p == 0 && is_half(q->dtype) && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
+    Tensor bias = added_scores(options.mask, q->dtype);
+    bool fits = !options.mask.defined() || bias.defined();
+    if (fits && has_attention(*q, *k, *v, bias.defined() ? node_of(bias, op, loc) : nullptr, options.is_causal, scale))
+      return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
+  }
   double never = -std::numeric_limits<double>::infinity();
   Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
   if (options.is_causal) {

@@ -65,6 +65,17 @@ TEST_CASE("attention graphs find an engine on an H200") {
         bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos || wrong.find("cuLibraryLoad") != std::string::npos;
         CHECK(planned);
       }
+  for (bool backward : {false, true})
+    for (int64_t heads : {1, 12}) {
+      cuda::AttentionProblem p = problem(backward, false, 4, 12, 512, 64);
+      p.bias = true;
+      p.operands.push_back(operand({1, heads, 512, 512}, {heads * 512 * 512, 512 * 512, 512, 1}, bfloat16));
+      CAPTURE(backward);
+      CAPTURE(heads);
+      std::string wrong = cuda::plan_attention_for(text.str(), p);
+      MESSAGE(wrong);
+      CHECK((wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos || wrong.find("cuLibraryLoad") != std::string::npos));
+    }
 }
 
 TEST_CASE("what cuDNN does not take is said") {

@@ -203,3 +203,46 @@ TEST_CASE("f: two threads, and 2000 steps with flat memory") {
   CHECK(early <= gpu().free_memory(0) + (4 << 20));
   set_default_device("cpu");
 }
+
+TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float32 on the CPU") {
+  if (no_gpu()) return;
+  struct Form {
+    const char* name;
+    bool causal, additive, boolean, grouped;
+  };
+  const int64_t B = 2, H = 4, T = 256, D = 64;
+  for (Form f : {Form{"plain", false, false, false, false}, {"causal", true, false, false, false}, {"additive", false, true, false, false},
+                 {"boolean", false, false, true, false}, {"grouped", true, false, false, true}}) {
+    CAPTURE(f.name);
+    manual_seed(5);
+    int64_t heads = f.grouped ? 2 : H;
+    Tensor q = randn({B, H, T, D}).to(bfloat16), k = randn({B, heads, T, D}).to(bfloat16), v = randn({B, heads, T, D}).to(bfloat16);
+    Tensor g = randn({B, H, T, D}).to(bfloat16), mask;
+    if (f.additive) mask = randn({1, H, T, T}).to(bfloat16);
+    if (f.boolean) mask = (rand({B, 1, T, T}) > 0.3) | eye(T).to(DType::Bool);
+    eval({q, k, v, g});
+    auto run = [&](Device d, DType t, bool gradients) {
+      Tensor a = q.to(d).to(t), b = k.to(d).to(t), c = v.to(d).to(t);
+      for (Tensor* x : {&a, &b, &c}) *x = x->detach().requires_grad_(gradients);
+      AttentionOptions o;
+      o.is_causal = f.causal;
+      o.enable_gqa = f.grouped;
+      if (mask.defined()) o.mask = f.boolean ? mask.to(d) : mask.to(d).to(t);
+      Tensor y = scaled_dot_product_attention(a, b, c, o);
+      std::vector<Tensor> all{y};
+      if (gradients)
+        for (const Tensor& x : grad({y}, {a, b, c}, {g.to(d).to(t)})) all.push_back(x);
+      std::vector<std::vector<float>> out;
+      for (const Tensor& x : all) out.push_back(x.to(float32).to(Device("cpu")).to_vector<float>());
+      return out;
+    };
+    auto want = run(Device("cpu"), float32, true), got = run(Device("cuda"), bfloat16, true), alone = run(Device("cuda"), bfloat16, false);
+    for (size_t i = 0; i < want.size(); ++i) {
+      CAPTURE(i);
+      CHECK(distance(got[i], want[i]) < 1e-2);
+    }
+    CHECK(distance(alone[0], want[0]) < 1e-2);
+    std::printf("g: %-9s o %.1e dq %.1e dk %.1e dv %.1e\n", f.name, distance(got[0], want[0]), distance(got[1], want[1]), distance(got[2], want[2]),
+                distance(got[3], want[3]));
+  }
+}

@@ -14,7 +14,7 @@ namespace {
 
 using namespace dnn;
 using Operand = OperandSpec;
-enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum };
+enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum, Bias };
 
 cudnnDataType_t type_of(DType t) { return t == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16; }
 Dims dims_of(const Operand& o) { return o.shape.vec(); }
@@ -45,6 +45,11 @@ struct Sizes {
   Dims square_strides() const { return {h * t * s, t * s, s, 1}; }
 };
 
+Tensor bias_of(Graph& g, const AttentionProblem& p) {
+  const Operand& b = p.operands.back();
+  return g.tensor(Bias, dims_of(b), strides_of(b), type_of(b.dtype));
+}
+
 void build_forward(Graph& g, const AttentionProblem& p) {
   Sizes z(p);
   const Operand &o = p.operands[0], &qo = p.operands[2], &ko = p.operands[3], &vo = p.operands[4];
@@ -54,6 +59,7 @@ void build_forward(Graph& g, const AttentionProblem& p) {
   Tensor product = g.temp(z.square(), z.square_strides());
   g.matmul(q, kt, product);
   Tensor s = g.binary(CUDNN_POINTWISE_MUL, product, g.scalar(Scale));
+  if (p.bias) s = g.binary(CUDNN_POINTWISE_ADD, s, bias_of(g, p));
   if (p.causal) s = causal(g, s, g.scalar(NegInf));
   Tensor most = g.temp(z.rows(), z.row_strides()), sum = g.temp(z.rows(), z.row_strides());
   g.reduce(CUDNN_REDUCE_TENSOR_MAX, s, most);
@@ -81,7 +87,9 @@ void build_backward(Graph& g, const AttentionProblem& p) {
   g.pointwise(CUDNN_POINTWISE_MUL, sums, &one, nullptr, row_sum);
   Tensor s = g.temp(z.square(), z.square_strides()), dp = g.temp(z.square(), z.square_strides());
   g.matmul(q, kt, s);
-  Tensor shifted = g.binary(CUDNN_POINTWISE_SUB, g.binary(CUDNN_POINTWISE_MUL, s, scale), stats);
+  Tensor scaled = g.binary(CUDNN_POINTWISE_MUL, s, scale);
+  if (p.bias) scaled = g.binary(CUDNN_POINTWISE_ADD, scaled, bias_of(g, p));
+  Tensor shifted = g.binary(CUDNN_POINTWISE_SUB, scaled, stats);
   if (p.causal) shifted = causal(g, shifted, g.scalar(NegInf));
   Tensor e = g.unary(CUDNN_POINTWISE_EXP, shifted);
   g.matmul(g.transposed(e, t), dout, g.tensor(DV, dims_of(x[2]), strides_of(x[2]), t));
@@ -97,7 +105,7 @@ void build_backward(Graph& g, const AttentionProblem& p) {
 std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Graph>> plans;
-  std::string key = std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n");
+  std::string key = std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n") + (p.bias ? "+" : "");
   for (const Operand& o : p.operands) key += "|" + std::string(name_of(o.dtype)) + to_string(o.shape) + to_string(o.stride);
   std::lock_guard lock(mutex);
   auto at = plans.find(key);
@@ -151,6 +159,7 @@ class Attention : public CudaExecutable {
       add(DQAcc, scratch + rows_);
       ingot::cuda::check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0, sums_, site.stream), "clearing memory");
     }
+    if (p_.bias) add(Bias, place(static_cast<int>(p_.operands.size()) - 1));
     dnn_.use(site.stream);
     graph_->run(static_cast<cudnnHandle_t>(dnn_.handle), uids, pointers, scratch + rows_ + sums_);
   }
@@ -167,7 +176,8 @@ class Attention : public CudaExecutable {
 
 AttentionProblem attention_problem(const LibrarySpec& spec) {
   AttentionProblem p{spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
-  if (!p.backward && p.operands.size() == 4) {
+  p.bias = spec.operands.size() == (p.backward ? 10u : static_cast<size_t>(spec.written) + 4u);
+  if (!p.backward && spec.written == 1) {
     const ingot::Dims& q = p.operands[1].shape;
     ingot::Dims rows{q[0], q[1], q[2]};
     p.operands.insert(p.operands.begin() + 1, {DType::Float32, rows, row_major(rows), 0});
@@ -181,7 +191,7 @@ bool attention_fits(const AttentionProblem& p, std::string* why) {
     if (why) *why = text;
     return false;
   };
-  if (p.operands.size() != (p.backward ? 9u : 5u)) return no("wrong number of operands");
+  if (p.operands.size() != (p.backward ? 9u : 5u) + (p.bias ? 1u : 0u)) return no("wrong number of operands");
   size_t lse = p.backward ? 8 : 1;
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const Operand& o = p.operands[i];
@@ -191,14 +201,21 @@ bool attention_fits(const AttentionProblem& p, std::string* why) {
     }
     if (!is_half(o.dtype) || o.shape.size() != 4) return no("not float16 or bfloat16 [B,H,T,D]");
     if (o.stride[3] != 1) return no("the last stride is not 1");
+    bool bias = p.bias && i + 1 == p.operands.size();
     for (int d = 0; d < 3; ++d)
-      if (o.stride[d] % 8 != 0 || o.stride[d] == 0) return no("a stride is not a multiple of 16 bytes");
+      if (o.stride[d] % 8 != 0 || (o.stride[d] == 0 && !(bias && o.shape[d] == 1))) return no("a stride is not a multiple of 16 bytes");
     if (o.offset % 8 != 0) return no("an operand is not aligned to 16 bytes");
   }
   Sizes z(p);
   const Operand& k = p.operands[p.backward ? 4 : 3];
   if (z.d % 8 != 0 || z.d > 128) return no("the head size is not a multiple of 8 up to 128");
   if (k.shape[1] != z.h) return no("grouped heads");
+  if (p.bias) {
+    const ingot::Dims& b = p.operands.back().shape;
+    bool ok = (b[0] == 1 || b[0] == z.b) && (b[1] == 1 || b[1] == z.h) && b[2] == z.t && b[3] == z.s;
+    if (!ok) return no("a bias that is not [B or 1, H or 1, T, S]");
+    if (p.causal) return no("causal beside a bias");
+  }
   if (p.causal && z.t != z.s) return no("causal with queries and keys of different lengths");
   return true;
 }
