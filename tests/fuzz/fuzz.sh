@@ -36,12 +36,12 @@ for source in src/io/{codecs,file,json,npy,pickle,pt,safetensors,zip}.cpp src/io
 done
 failed=0
 for target in "${targets[@]}"; do
-  program="$out/fuzz_$target"
+  program="$out/ingot-fuzz-$target"
   "$clang" "${flags[@]}" -fsanitize=fuzzer -DINGOT_FUZZ_TARGET="\"$target\"" tests/fuzz/fuzzer.cpp "${objects[@]}" -o "$program" \
     -Lbuild/release/lib -Wl,-rpath,"$PWD/build/release/lib" -lingot -lz -lpng -ljpeg -ldl
   mkdir -p "$out/found/$target"
   echo "fuzz: $target for $seconds s"
-  if "$program" -max_total_time="$seconds" -rss_limit_mb=4096 -malloc_limit_mb=2048 -timeout=20 -max_len=20000 -artifact_prefix="$out/crash-$target-" \
+  if "$program" -max_total_time="$seconds" -rss_limit_mb=4096 -malloc_limit_mb=2048 -timeout=120 -max_len=20000 -artifact_prefix="$out/crash-$target-" \
     -print_final_stats=1 "$out/found/$target" "tests/fuzz/corpus/$target" >"$out/$target.log" 2>&1; then
     grep -E "stat::number_of_executed_units|cov:" "$out/$target.log" | tail -2 | sed "s/^/fuzz: $target: /"
     [ -z "$merge" ] || "$program" -merge=1 -max_len=6000 "tests/fuzz/corpus/$target" "$out/found/$target" >>"$out/$target.log" 2>&1
