@@ -15,6 +15,7 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   at.f = scale;
   auto forward = [=](const std::vector<Tensor>& in) {
     std::vector<Node*> nodes;
+    nodes.reserve(in.size());
     for (const Tensor& t : in) nodes.push_back(node_of(t));
     return lift(record(Op::Attention, std::span<Node* const>(nodes), at, loc));
   };
