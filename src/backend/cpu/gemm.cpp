@@ -28,22 +28,25 @@ constexpr int nr() {
   return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
 }
 
-template <class T, int M>
-HWY_INLINE void tile(int64_t k, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* HWY_RESTRICT c,
-                     int64_t ldc, bool add) {
+template <class T, int M, bool kPacked>
+HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* HWY_RESTRICT c,
+                     bool add) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
   V acc[M][kNV];
   for (int i = 0; i < M; ++i)
     for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Zero(d);
-  for (int64_t p = 0; p < k; ++p, a += kMR, b += NR) {
+  const int64_t k = g.k, a_k = g.a_k, ldc = g.c_row, b_row = g.b_row;
+  const T* row[M];
+  for (int i = 0; i < M; ++i) row[i] = a + i * g.a_row;
+  for (int64_t p = 0; p < k; ++p, b += b_row) {
     V bv[kNV];
 #pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) bv[v] = hn::LoadU(d, b + v * N);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-      const V av = hn::Set(d, a[i]);
+      const V av = hn::Set(d, kPacked ? a[p * a_k + i] : row[i][p]);
 #pragma GCC unroll 8
       for (int v = 0; v < kNV; ++v) acc[i][v] = hn::MulAdd(av, bv[v], acc[i][v]);
     }
@@ -64,29 +67,32 @@ HWY_INLINE void tile(int64_t k, int64_t cols, const T* HWY_RESTRICT a, const T* 
 }
 
 template <class T, int M>
-void rows_block(int64_t k, int64_t cols, const T* a, const T* b, int64_t b_step, T* c, int64_t ldc, bool add) {
+void rows_block(const GemmBlock& g, int64_t cols, const T* a, const T* b, T* c, bool add) {
   constexpr int NR = nr<T>();
-  for (int64_t j = 0; j < cols; j += NR, b += b_step) tile<T, M>(k, cols - j < NR ? cols - j : NR, a, b, c + j, ldc, add);
+  for (int64_t j = 0; j < cols; j += NR, b += g.b_panel) {
+    const int64_t n = cols - j < NR ? cols - j : NR;
+    if (g.a_row) tile<T, M, false>(g, n, a, b, c + j, add);
+    else tile<T, M, true>(g, n, a, b, c + j, add);
+  }
 }
 
 template <class T>
-void Block(int64_t k, int64_t rows, int64_t cols, const void* pa, const void* pb, int64_t b_step, void* pc, int64_t ldc,
-           bool add) {
+void Block(const GemmBlock& g, int64_t rows, int64_t cols, const void* pa, const void* pb, void* pc, bool add) {
   const T *a = static_cast<const T*>(pa), *b = static_cast<const T*>(pb);
   T* c = static_cast<T*>(pc);
   switch (rows) {
-    case 1: return rows_block<T, 1>(k, cols, a, b, b_step, c, ldc, add);
-    case 2: return rows_block<T, 2>(k, cols, a, b, b_step, c, ldc, add);
-    case 3: return rows_block<T, 3>(k, cols, a, b, b_step, c, ldc, add);
-    case 4: return rows_block<T, 4>(k, cols, a, b, b_step, c, ldc, add);
+    case 1: return rows_block<T, 1>(g, cols, a, b, c, add);
+    case 2: return rows_block<T, 2>(g, cols, a, b, c, add);
+    case 3: return rows_block<T, 3>(g, cols, a, b, c, add);
+    case 4: return rows_block<T, 4>(g, cols, a, b, c, add);
     default: break;
   }
   if constexpr (kMR == 8) {
     switch (rows) {
-      case 5: return rows_block<T, 5>(k, cols, a, b, b_step, c, ldc, add);
-      case 6: return rows_block<T, 6>(k, cols, a, b, b_step, c, ldc, add);
-      case 7: return rows_block<T, 7>(k, cols, a, b, b_step, c, ldc, add);
-      default: return rows_block<T, 8>(k, cols, a, b, b_step, c, ldc, add);
+      case 5: return rows_block<T, 5>(g, cols, a, b, c, add);
+      case 6: return rows_block<T, 6>(g, cols, a, b, c, add);
+      case 7: return rows_block<T, 7>(g, cols, a, b, c, add);
+      default: return rows_block<T, 8>(g, cols, a, b, c, add);
     }
   }
 }
@@ -127,7 +133,7 @@ void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t
   }
 }
 
-GemmOps OpsF32() { return {kMR, nr<float>(), 256, Pack<float>, Block<float>}; }
+GemmOps OpsF32() { return {kMR, nr<float>(), 384, Pack<float>, Block<float>}; }
 GemmOps OpsF64() { return {kMR, nr<double>(), 256, Pack<double>, Block<double>}; }
 
 }  // namespace ingot::cpu::HWY_NAMESPACE

@@ -50,6 +50,10 @@ class FloatMatmul final : public CpuExecutable {
     serial_ = flops * static_cast<double>(sh_.batches) < 1e6;
     // Small members of a batch are done whole, each by one thread; otherwise threads share one packed B.
     local_ = serial_ || (sh_.batches >= 4 && sh_.N * sh_.K <= (256 << 10));
+    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines fall on one another in the cache.
+    const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
+    a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 && stride * size_ % 4096 != 0 && sh_.N <= 1024;
+    along_ = a_lies_ && sh_.a_k != 1;
     if (!local_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
   }
 
@@ -136,10 +140,16 @@ class FloatMatmul final : public CpuExecutable {
     const int64_t ld = in_place_ ? sh_.c_m : cols;
     for (int64_t k = 0; k == 0 || k < sh_.K; k += g_.kc) {  // once even when K is 0: C becomes 0
       const int64_t kc = depth(k);
-      g_.pack(a_pack, g_.mr, c.a + (m * sh_.a_m + k * sh_.a_k) * es, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
+      char* a = c.a + (m * sh_.a_m + k * sh_.a_k) * es;
+      if (!a_lies_) {
+        g_.pack(a_pack, g_.mr, a, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
+        a = a_pack;
+      }
+      const GemmBlock g{kc, a_lies_ && !along_ ? sh_.a_m : 0, along_ ? sh_.a_k : g_.mr, g_.nr, kc * g_.nr, ld};
+      const int64_t step = a_lies_ ? sh_.a_m : kc;
       const char* b = c.packed + (k * panels_ + j * kc) * g_.nr * size_;
       for (int64_t i = 0; i < rows; i += g_.mr)
-        g_.block(kc, std::min<int64_t>(g_.mr, rows - i), cols, a_pack + i * kc * size_, b, kc * g_.nr, out + i * ld * size_, ld,
+        g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b, out + i * ld * size_,
                  k > 0 || (in_place_ && spec_.accumulate));
     }
     if (spec_.bias || spec_.epilogue != Epilogue::None)
@@ -219,6 +229,7 @@ class FloatMatmul final : public CpuExecutable {
   const GemmOps& g_;
   int64_t size_, panels_ = 0;
   bool in_place_ = false, serial_ = false, local_ = false;
+  bool a_lies_ = false, along_ = false;  // A needs no packing; its neighbours in memory are rows
 };
 
 /// Integers and bool: plain loops, sums in int64 that wrap.
