@@ -1,7 +1,8 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/containers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/gpt.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/models/gpt.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/models/vision.cpp
   ${CMAKE_CURRENT_LIST_DIR}/init.cpp
   ${CMAKE_CURRENT_LIST_DIR}/init_matrix.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layers.cpp
