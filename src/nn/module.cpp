@@ -105,8 +105,12 @@ detail::Call::Call(const Module& module, SourceLoc loc)
 
 detail::Call::~Call() {
   Frames::top() = outer_;
-  if (LayerLog& log = layer_log(); log.wanted && first_)
-    log.calls.push_back({first_, next_node_number(), module_.path() + " (" + class_name(module_) + ")"});
+  if (LayerLog& log = layer_log(); log.wanted && first_) {
+    if (log.calls.size() > 100000) log.calls.clear();  // evaluation without steps: nobody will ask
+    log.calls.push_back(
+        {first_, next_node_number(),
+         (module_.path().empty() ? "" : module_.path() + " ") + "(" + class_name(module_) + ")"});
+  }
 }
 
 Tensor detail::Call::enter(Tensor x) const {

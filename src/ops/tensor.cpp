@@ -3,6 +3,7 @@
 
 #include "base/convert.h"
 #include "graph/leaf.h"
+#include "graph/sync.h"
 #include "ingot/capture.h"
 #include "ingot/runtime.h"
 #include "ops/common.h"
@@ -52,6 +53,7 @@ void synchronize(SourceLoc where) {
   for (const Device& d : Device::all()) {
     d.synchronize();
     check_runs(d, true);
+    synchronised(d);
   }
 }
 
@@ -67,6 +69,7 @@ void Tensor::copy_to(void* dst, SourceLoc where) const {
   eval_(loc);
   copy_to_host(dst, *n->storage, n->bytes());
   check_runs(n->device, true);
+  synchronised(n->device);
 }
 // Converted here rather than by a cast: reading a value must not cost a plan.
 void Tensor::copy_to(void* dst, DType as, SourceLoc where) const {

@@ -1,4 +1,5 @@
-// The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes, errors, and that each learns.
+// The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes, errors, and
+// that each learns.
 #include "../nn/nn_check.h"
 
 using namespace ingot;
@@ -33,7 +34,12 @@ TEST_CASE("MLP and LeNet") {
   models::LeNet net;
   CHECK(net.parameter_count() == 61706);
   learns(net, randn({16, 1, 28, 28}), randint(0, 10, {16}), 2e-3, 25);
-  CHECK(contains(message([&] { net(ones({2, 1, 20, 20})); }, ErrorKind::Shape), "in layer fc1 (Linear) of LeNet"));
+  CHECK(contains(message(
+                     [&] {
+                       net(ones({2, 1, 20, 20}));
+                     },
+                     ErrorKind::Shape),
+                 "in layer fc1 (Linear) of LeNet"));
 }
 
 TEST_CASE("ResNets have torchvision's parameters") {
@@ -73,13 +79,21 @@ TEST_CASE("UNet and ViT") {
   CHECK(unet(x).shape() == Dims{2, 2, 16, 16});
   learns(unet, x, (x.select(1, 0) > 0.0).to(int64), 1e-2, 25);
   CHECK(contains(message([&] { unet(ones({1, 1, 18, 16})); }, ErrorKind::Shape), "multiples of 4"));
-  models::ViT vit({.image_size = 16, .patch_size = 4, .num_layers = 2, .num_heads = 2, .hidden_dim = 16, .mlp_dim = 32, .num_classes = 3});
-  CHECK(vit.parameter("encoder.layers.encoder_layer_1.self_attention.in_proj_weight").shape() == Dims{48, 16});
+  models::ViT vit({.image_size = 16,
+                   .patch_size = 4,
+                   .num_layers = 2,
+                   .num_heads = 2,
+                   .hidden_dim = 16,
+                   .mlp_dim = 32,
+                   .num_classes = 3});
+  CHECK(vit.parameter("encoder.layers.encoder_layer_1.self_attention.in_proj_weight").shape() ==
+        Dims{48, 16});
   CHECK(vit.parameter("encoder.pos_embedding").shape() == Dims{1, 17, 16});
   CHECK(vit.parameter("heads.head.weight").shape() == Dims{3, 16});
   learns(vit, randn({12, 3, 16, 16}), randint(0, 3, {12}), 3e-3, 60);
   CHECK(contains(message([&] { vit(ones({1, 3, 8, 8})); }, ErrorKind::Shape), "resize"));
-  CHECK(contains(message([] { models::ViT({.image_size = 20, .patch_size = 16}); }, ErrorKind::Value), "multiple"));
+  CHECK(contains(message([] { models::ViT({.image_size = 20, .patch_size = 16}); }, ErrorKind::Value),
+                 "multiple"));
   models::ViT twin = vit.clone();
   CHECK(difference(twin(ones({1, 3, 16, 16})), vit(ones({1, 3, 16, 16}))) == 0);
   CHECK(twin.parameter("class_token").cell() != vit.parameter("class_token").cell());

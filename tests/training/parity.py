@@ -66,7 +66,7 @@ def text_loss(m, x, y):
 
 
 def sgd(p):
-    return torch.optim.SGD(p, lr=0.02, momentum=0.9)
+    return torch.optim.SGD(p, lr=0.005, momentum=0.9)
 
 
 def adamw(p):

@@ -1,5 +1,6 @@
-// parity_train MODEL FOLDER STEPS: trains a model of the library from FOLDER/init.npz on the batches of FOLDER/data.npz (x.0, y.0, x.1, ...)
-// and writes FOLDER/ours.npz: "loss" of each step and "grad.NAME" of the first. parity.py makes the input and compares.
+// parity_train MODEL FOLDER STEPS: trains a model of the library from FOLDER/init.npz on the batches of
+// FOLDER/data.npz (x.0, y.0, x.1, ...) and writes FOLDER/ours.npz: "loss" of each step and "grad.NAME" of the
+// first. parity.py makes the input and compares.
 #include <ingot/ingot.h>
 
 #include <cstdio>
@@ -25,8 +26,11 @@ Case classifier(M model, bool adam) {
   Case c;
   c.model = shared;
   c.loss = [shared](const Tensor& x, const Tensor& y) { return cross_entropy((*shared)(x), y); };
-  if (adam) c.optimiser = std::make_unique<optim::AdamW>(shared->parameters(), optim::AdamWOptions{.lr = 3e-4});
-  else c.optimiser = std::make_unique<optim::SGD>(shared->parameters(), optim::SGDOptions{.lr = 0.02, .momentum = 0.9});
+  if (adam)
+    c.optimiser = std::make_unique<optim::AdamW>(shared->parameters(), optim::AdamWOptions{.lr = 3e-4});
+  else
+    c.optimiser =
+        std::make_unique<optim::SGD>(shared->parameters(), optim::SGDOptions{.lr = 0.005, .momentum = 0.9});
   return c;
 }
 
@@ -35,17 +39,21 @@ Case language_model(M model) {
   auto shared = std::make_shared<M>(model);
   Case c;
   c.model = shared;
-  c.loss = [shared](const Tensor& x, const Tensor& y) { return cross_entropy((*shared)(x).flatten(0, 1), y.flatten()); };
+  c.loss = [shared](const Tensor& x, const Tensor& y) {
+    return cross_entropy((*shared)(x).flatten(0, 1), y.flatten());
+  };
   c.optimiser = std::make_unique<optim::AdamW>(shared->parameters(), optim::AdamWOptions{.lr = 3e-4});
   return c;
 }
 
 Case make(const std::string& name) {
   if (name == "lenet") return classifier(models::LeNet(), false);
-  if (name == "resnet18") return classifier(models::resnet18({.num_classes = 10, .small_input = true}), false);
+  if (name == "resnet18")
+    return classifier(models::resnet18({.num_classes = 10, .small_input = true}), false);
   if (name == "vit") return classifier(models::vit_tiny({.image_size = 64, .num_classes = 10}), true);
   if (name == "gpt")
-    return language_model(models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));
+    return language_model(
+        models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));
   std::fprintf(stderr, "parity_train: there is no model %s\n", name.c_str());
   std::exit(2);
 }
@@ -63,7 +71,8 @@ void run(const std::string& name, const std::string& folder, int steps) {
     Tensor loss = c.loss(data.at("x." + std::to_string(step)), data.at("y." + std::to_string(step)));
     loss.backward();
     if (step == 0)
-      for (const auto& [path, p] : c.model->named_parameters()) written.emplace_back("grad." + path, p.grad().clone().eval_());
+      for (const auto& [path, p] : c.model->named_parameters())
+        written.emplace_back("grad." + path, p.grad().clone().eval_());
     c.optimiser->step();
     losses.push_back(loss.item<float>());
   }

@@ -11,10 +11,10 @@ namespace ingot::models {
 struct GPTConfig {
   int64_t layers = 12;
   int64_t heads = 12;
-  int64_t width = 768;        ///< a multiple of heads
-  int64_t context = 1024;     ///< the longest sequence
+  int64_t width = 768;     ///< a multiple of heads
+  int64_t context = 1024;  ///< the longest sequence
   int64_t vocabulary = 50257;
-  bool bias = true;           ///< in linear layers and norms
+  bool bias = true;  ///< in linear layers and norms
   double dropout = 0;
   std::string gelu = "tanh";  ///< or "none"
 };
@@ -50,7 +50,8 @@ class GPTBlock : public nn::Module {
 /// Token numbers [batch, time] in, logits [batch, time, vocabulary] out.
 class GPT : public nn::Module {
  public:
-  /// Throws Error(Value) for sizes below 1, a width that is no multiple of heads, or a dropout outside [0, 1].
+  /// Throws Error(Value) for sizes below 1, a width that is no multiple of heads, or a dropout outside [0,
+  /// 1].
   explicit GPT(const GPTConfig& config = {}, SourceLoc loc = SourceLoc::current());
   /// Throws Error(Shape) unless tokens has two dims and at most `context` columns.
   Tensor forward(Tensor tokens) override;

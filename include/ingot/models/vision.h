@@ -1,5 +1,5 @@
-// Networks for pictures, [N, channels, height, width] in, logits out, with torchvision's names for parameters where torchvision has
-// the model, so that its weights load by name.
+// Networks for pictures, [N, channels, height, width] in, logits out, with torchvision's names for parameters
+// where torchvision has the model, so that its weights load by name.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,10 +14,12 @@ struct MLPOptions {
   std::string activation = "relu";  ///< or "gelu", "tanh"; Error(Value) for another word
   double dropout = 0;               ///< after each activation
 };
-/// Linear layers with activations between; everything after the batch is one dim. Names are those of a Sequential: "0.weight", "2.weight".
+/// Linear layers with activations between; everything after the batch is one dim. Names are those of a
+/// Sequential: "0.weight", "2.weight".
 class MLP : public nn::Module {
  public:
-  MLP(int64_t in_features, int64_t out_features, const MLPOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  MLP(int64_t in_features, int64_t out_features, const MLPOptions& options = {},
+      SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
 
  private:
@@ -37,10 +39,12 @@ class LeNet : public nn::Module {
   nn::Linear fc1_, fc2_, fc3_;
 };
 
-/// A block of ResNet: two 3 x 3 convolutions, or 1 x 1, 3 x 3, 1 x 1 with four times as many channels out (bottleneck).
+/// A block of ResNet: two 3 x 3 convolutions, or 1 x 1, 3 x 3, 1 x 1 with four times as many channels out
+/// (bottleneck).
 class ResNetBlock : public nn::Module {
  public:
-  ResNetBlock(int64_t in_channels, int64_t channels, int64_t stride, bool bottleneck, SourceLoc loc = SourceLoc::current());
+  ResNetBlock(int64_t in_channels, int64_t channels, int64_t stride, bool bottleneck,
+              SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
 
  private:
@@ -52,12 +56,14 @@ class ResNetBlock : public nn::Module {
 struct ResNetOptions {
   int64_t num_classes = 1000;
   int64_t in_channels = 3;
-  bool small_input = false;  ///< for 32 x 32: the first convolution is 3 x 3 with stride 1 and no pooling follows
+  bool small_input =
+      false;  ///< for 32 x 32: the first convolution is 3 x 3 with stride 1 and no pooling follows
 };
 class ResNet : public nn::Module {
  public:
   /// layers: blocks in each of the four stages. Throws Error(Value) unless there are four, all at least 1.
-  ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& options = {},
+         SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
 
  private:
@@ -78,7 +84,8 @@ struct UNetOptions {
 /// A picture in, a picture of logits of the same size out.
 class UNet : public nn::Module {
  public:
-  UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& options = {},
+       SourceLoc loc = SourceLoc::current());
   /// Throws Error(Shape) for sides that are no multiples of 2^depth.
   Tensor forward(Tensor x) override;
 
@@ -121,6 +128,7 @@ class ViT : public nn::Module {
   nn::Linear head_;
 };
 ViT vit_tiny(ViTOptions options = {}, SourceLoc loc = SourceLoc::current());
-ViT vit_b_16(ViTOptions options = {}, SourceLoc loc = SourceLoc::current());  ///< sizes of the network are set, others kept
+ViT vit_b_16(ViTOptions options = {},
+             SourceLoc loc = SourceLoc::current());  ///< sizes of the network are set, others kept
 
 }  // namespace ingot::models

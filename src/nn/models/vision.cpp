@@ -1,5 +1,5 @@
-// Networks for pictures. Parts that torchvision names one by one (conv1, conv2, ...) are registered under those names and kept in
-// lists beside.
+// Networks for pictures. Parts that torchvision names one by one (conv1, conv2, ...) are registered under
+// those names and kept in lists beside.
 #include "ingot/models/vision.h"
 
 #include <cmath>
@@ -23,7 +23,8 @@ MLP::MLP(int64_t in_features, int64_t out_features, const MLPOptions& o, SourceL
     : activation_(o.activation), drop_(o.dropout, where) {
   SourceLoc loc = user_loc(where);
   if (o.activation != "relu" && o.activation != "gelu" && o.activation != "tanh")
-    fail(ErrorKind::Value, "MLP", "activation is \"" + o.activation + "\"", loc, "use \"relu\", \"gelu\" or \"tanh\"");
+    fail(ErrorKind::Value, "MLP", "activation is \"" + o.activation + "\"", loc,
+         "use \"relu\", \"gelu\" or \"tanh\"");
   std::vector<int64_t> sizes{in_features};
   sizes.insert(sizes.end(), o.hidden.begin(), o.hidden.end());
   sizes.push_back(out_features);
@@ -37,7 +38,8 @@ Tensor MLP::forward(Tensor x) {
   if (x.dim() > 2) x = x.flatten(1);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i](x);
-    if (i + 1 < layers_.size()) x = drop_(activation_ == "relu" ? relu(x) : activation_ == "gelu" ? gelu(x) : tanh(x));
+    if (i + 1 < layers_.size())
+      x = drop_(activation_ == "relu" ? relu(x) : activation_ == "gelu" ? gelu(x) : tanh(x));
   }
   return x;
 }
@@ -61,15 +63,18 @@ ResNetBlock::ResNetBlock(int64_t in, int64_t channels, int64_t stride, bool bott
   SourceLoc loc = user_loc(where);
   const int64_t out = bottleneck ? 4 * channels : channels;
   std::vector<std::array<int64_t, 4>> shapes;  // in, out, kernel, stride
-  if (bottleneck) shapes = {{in, channels, 1, 1}, {channels, channels, 3, stride}, {channels, out, 1, 1}};
-  else shapes = {{in, channels, 3, stride}, {channels, channels, 3, 1}};
+  if (bottleneck)
+    shapes = {{in, channels, 1, 1}, {channels, channels, 3, stride}, {channels, out, 1, 1}};
+  else
+    shapes = {{in, channels, 3, stride}, {channels, channels, 3, 1}};
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto& [a, b, kernel, s] = shapes[i];
     conv_.push_back(add("conv" + std::to_string(i + 1), conv(a, b, kernel, s, loc)));
     norm_.push_back(add("bn" + std::to_string(i + 1), nn::BatchNorm2d(b, {}, loc)));
   }
   if (stride != 1 || in != out)
-    downsample_ = add("downsample", nn::Sequential(conv(in, out, 1, stride, loc), nn::BatchNorm2d(out, {}, loc)));
+    downsample_ =
+        add("downsample", nn::Sequential(conv(in, out, 1, stride, loc), nn::BatchNorm2d(out, {}, loc)));
 }
 
 Tensor ResNetBlock::forward(Tensor x) {
@@ -83,11 +88,14 @@ Tensor ResNetBlock::forward(Tensor x) {
 
 ResNet::ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& o, SourceLoc where)
     : small_(o.small_input),
-      conv1_(add("conv1", o.small_input ? conv(o.in_channels, 64, 3, 1, user_loc(where)) : conv(o.in_channels, 64, 7, 2, user_loc(where)))),
+      conv1_(add("conv1", o.small_input ? conv(o.in_channels, 64, 3, 1, user_loc(where))
+                                        : conv(o.in_channels, 64, 7, 2, user_loc(where)))),
       bn1_(add("bn1", nn::BatchNorm2d(64, {}, where))),
       fc_(bottleneck ? 2048 : 512, o.num_classes, {}, where) {
   SourceLoc loc = user_loc(where);
-  if (layers.size() != 4) fail(ErrorKind::Value, "ResNet", "needs the numbers of blocks of 4 stages, not " + std::to_string(layers.size()), loc);
+  if (layers.size() != 4)
+    fail(ErrorKind::Value, "ResNet",
+         "needs the numbers of blocks of 4 stages, not " + std::to_string(layers.size()), loc);
   int64_t in = 64;
   for (size_t s = 0; s < 4; ++s) {
     nn::check_size(layers[s], "blocks of a stage", "ResNet", loc);
@@ -133,9 +141,11 @@ UNet::UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& o, Sour
       out_(add("out", nn::Conv2d(o.width, out_channels, {.kernel_size = 1}, where))) {
   SourceLoc loc = user_loc(where);
   nn::check_size(o.depth, "depth", "UNet", loc);
-  for (int64_t i = 0; i <= o.depth; ++i) down_.push_back(two_convolutions(i == 0 ? in_channels : o.width << (i - 1), o.width << i, loc));
+  for (int64_t i = 0; i <= o.depth; ++i)
+    down_.push_back(two_convolutions(i == 0 ? in_channels : o.width << (i - 1), o.width << i, loc));
   for (int64_t i = o.depth; i > 0; --i) {
-    grow_.push_back(nn::ConvTranspose2d(o.width << i, o.width << (i - 1), {.kernel_size = 2, .stride = 2}, loc));
+    grow_.push_back(
+        nn::ConvTranspose2d(o.width << i, o.width << (i - 1), {.kernel_size = 2, .stride = 2}, loc));
     up_.push_back(two_convolutions(o.width << i, o.width << (i - 1), loc));
   }
 }
@@ -143,7 +153,9 @@ UNet::UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& o, Sour
 Tensor UNet::forward(Tensor x) {
   const int64_t step = int64_t{1} << depth_;
   if (x.dim() != 4 || x.size(2) % step != 0 || x.size(3) % step != 0)
-    fail(ErrorKind::Shape, "UNet", "wants [N, C, H, W] with sides that are multiples of " + std::to_string(step) + ", not " + describe(x),
+    fail(ErrorKind::Shape, "UNet",
+         "wants [N, C, H, W] with sides that are multiples of " + std::to_string(step) + ", not " +
+             describe(x),
          user_loc(SourceLoc::current()), "pad the pictures");
   std::vector<Tensor> kept;
   for (size_t i = 0; i < down_.size(); ++i) {
@@ -160,12 +172,16 @@ Tensor UNet::forward(Tensor x) {
 static ViTOptions checked(const ViTOptions& o, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   if (o.patch_size < 1 || o.image_size % o.patch_size != 0)
-    fail(ErrorKind::Value, "ViT", "image_size " + std::to_string(o.image_size) + " is not a multiple of patch_size " + std::to_string(o.patch_size), loc);
+    fail(ErrorKind::Value, "ViT",
+         "image_size " + std::to_string(o.image_size) + " is not a multiple of patch_size " +
+             std::to_string(o.patch_size),
+         loc);
   nn::check_size(o.num_layers, "num_layers", "ViT", loc);
   return o;
 }
 
-// torchvision's tree: encoder.layers.encoder_layer_N.{ln_1, self_attention, ln_2, mlp}, encoder.ln, heads.head.
+// torchvision's tree: encoder.layers.encoder_layer_N.{ln_1, self_attention, ln_2, mlp}, encoder.ln,
+// heads.head.
 ViT::ViT(const ViTOptions& options, SourceLoc where)
     : o_(checked(options, where)),
       patches_(o_.in_channels, o_.hidden_dim, {.kernel_size = o_.patch_size, .stride = o_.patch_size}, where),
@@ -177,7 +193,9 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
   const int64_t side = o_.image_size / o_.patch_size, d = o_.hidden_dim;
   class_token_ = register_parameter("class_token", zeros({1, 1, d}));
   register_module("conv_proj", patches_);
-  nn::init::trunc_normal_(patches_.weight(), 0, std::sqrt(1.0 / static_cast<double>(o_.in_channels * o_.patch_size * o_.patch_size)));
+  nn::init::trunc_normal_(
+      patches_.weight(), 0,
+      std::sqrt(1.0 / static_cast<double>(o_.in_channels * o_.patch_size * o_.patch_size)));
   nn::init::zeros_(patches_.bias());
   nn::Module encoder, layers, heads;
   positions_ = encoder.register_parameter("pos_embedding", randn({1, side * side + 1, d}) * 0.02);
@@ -185,7 +203,9 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
   for (int64_t i = 0; i < o_.num_layers; ++i) {
     nn::Module block;
     norm1_.push_back(block.add("ln_1", nn::LayerNorm(Dims{d}, {.eps = 1e-6}, loc)));
-    attention_.push_back(block.add("self_attention", nn::MultiheadAttention(d, o_.num_heads, {.dropout = o_.attention_dropout, .batch_first = true}, loc)));
+    attention_.push_back(block.add(
+        "self_attention", nn::MultiheadAttention(
+                              d, o_.num_heads, {.dropout = o_.attention_dropout, .batch_first = true}, loc)));
     block.register_module("dropout", nn::Dropout(o_.dropout, loc));
     norm2_.push_back(block.add("ln_2", nn::LayerNorm(Dims{d}, {.eps = 1e-6}, loc)));
     nn::Linear up(d, o_.mlp_dim, {}, loc), down(o_.mlp_dim, d, {}, loc);
@@ -193,7 +213,8 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
       nn::init::xavier_uniform_(l.weight());
       nn::init::normal_(l.bias(), 0, 1e-6);
     }
-    mlp_.push_back(block.add("mlp", nn::Sequential(up, nn::GELU(), nn::Dropout(o_.dropout, loc), down, nn::Dropout(o_.dropout, loc))));
+    mlp_.push_back(block.add("mlp", nn::Sequential(up, nn::GELU(), nn::Dropout(o_.dropout, loc), down,
+                                                   nn::Dropout(o_.dropout, loc))));
     layers.register_module("encoder_layer_" + std::to_string(i), block);
   }
   encoder.register_module("layers", layers);
@@ -207,8 +228,10 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
 
 Tensor ViT::forward(Tensor x) {
   if (x.dim() != 4 || x.size(2) != o_.image_size || x.size(3) != o_.image_size)
-    fail(ErrorKind::Shape, "ViT", "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) + ", " +
-         std::to_string(o_.image_size) + "], not " + describe(x), user_loc(SourceLoc::current()), "resize the pictures");
+    fail(ErrorKind::Shape, "ViT",
+         "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) + ", " +
+             std::to_string(o_.image_size) + "], not " + describe(x),
+         user_loc(SourceLoc::current()), "resize the pictures");
   const int64_t n = x.size(0), d = o_.hidden_dim;
   Tensor tokens = patches_(x).flatten(2).transpose(1, 2);
   x = cat({class_token_.expand({n, 1, d}).to(tokens.dtype()), tokens}, 1);

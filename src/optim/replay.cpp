@@ -1,0 +1,154 @@
+#include "optim/replay.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "graph/handle.h"
+#include "ingot/autograd.h"
+#include "ingot/ops.h"
+
+namespace ingot::optim {
+namespace {
+
+Attrs attrs_of(const Node& n) {
+  Attrs a;
+  a.shape = n.shape;
+  a.i = n.imm_i;
+  a.f = n.imm_f;
+  a.mask = n.mask;
+  a.dtype = n.dtype;
+  a.device = n.device;
+  if (n.ext) {
+    a.d0 = n.ext->d0;
+    a.d1 = n.ext->d1;
+    a.seed = n.ext->seed;
+    if (n.op == Op::Arg && n.ext->arg_source) a.f = *n.ext->arg_source;
+  }
+  return a;
+}
+
+// -infinity alone is often meant (masks); what follows from it is judged by what it leads to.
+struct Verdict {
+  bool bad = false;  // NaN or +infinity
+  bool low = false;  // -infinity
+};
+
+Verdict judge(const Tensor& t) {
+  Verdict v;
+  if (!is_float(t.dtype()) || t.numel() == 0) return v;
+  const double top = std::numeric_limits<double>::infinity();
+  v.bad = (~(t < top)).any().item<bool>();
+  v.low = (t == -top).any().item<bool>();
+  return v;
+}
+
+}  // namespace
+
+Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& params,
+               std::vector<LayerCall> layers)
+    : layers_(std::move(layers)) {
+  std::unordered_map<const Node*, const Tensor*> named;
+  for (const Tensor& p : params) named[p.cell()->node.get()] = &p;
+  std::unordered_map<const Node*, int> known;
+  std::vector<Node*> pending, stack;
+  const auto meet = [&](Node* n) {
+    if (!known.try_emplace(n, 0).second) return;
+    if (!n->computed.load(std::memory_order_acquire)) {
+      pending.push_back(n);
+      stack.push_back(n);
+      return;
+    }
+    known[n] = -1 - static_cast<int>(leaves_.size());
+    const auto param = named.find(n);
+    leaves_.push_back(param != named.end() ? Leaf{{}, *param->second} : Leaf{NodeRef(n), {}});
+  };
+  for (const Tensor& r : roots)
+    if (r.defined()) meet(r.cell()->node.get());
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    for (Node* in : n->inputs()) meet(in);
+  }
+  std::sort(pending.begin(), pending.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
+  for (size_t i = 0; i < pending.size(); ++i) known[pending[i]] = static_cast<int>(i);
+  for (Node* n : pending) {
+    Step s{n->op, attrs_of(*n), {}, n->loc, n->seq};
+    for (Node* in : n->inputs()) {
+      s.inputs.push_back(known.at(in));
+      if (s.inputs.back() >= 0) ++steps_[static_cast<size_t>(s.inputs.back())].uses;
+    }
+    steps_.push_back(std::move(s));
+  }
+}
+
+std::string Replay::place(const Step& s) const {
+  std::string text = std::string("\n  first op: ") + info(s.op).name;
+  if (s.loc.line) text += std::string(" at ") + s.loc.file + ":" + std::to_string(s.loc.line);
+  std::string layer = layer_of(layers_, s.number);
+  if (layer.empty())  // a gradient: it carries the line of the op it belongs to
+    for (const Step& other : steps_)
+      if (other.loc.line == s.loc.line && std::string_view(other.loc.file) == s.loc.file) {
+        layer = layer_of(layers_, other.number);
+        if (layer.empty()) continue;
+        layer = "the gradient of " + layer;
+        break;
+      }
+  return layer.empty() ? text : text + "\n  in layer " + layer;
+}
+
+std::string Replay::first_bad() const {
+  NoGrad guard;
+  std::vector<Tensor> values(steps_.size());
+  std::vector<Verdict> step_verdict(steps_.size()), leaf_verdict(leaves_.size());
+  std::vector<int> uses(steps_.size());
+  std::vector<Tensor> leaves;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    leaves.push_back(leaves_[i].param.defined() ? leaves_[i].param.detach() : tensor_of(leaves_[i].node));
+    leaf_verdict[i] = judge(leaves.back());
+    if (leaf_verdict[i].bad)
+      return (leaves_[i].param.defined() ? "\n  the parameter " : "\n  the input ") +
+             describe(*(leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->node) +
+             " was not finite before the step";
+  }
+  const auto verdict = [&](int k) {
+    return k >= 0 ? step_verdict[static_cast<size_t>(k)] : leaf_verdict[static_cast<size_t>(-1 - k)];
+  };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& s = steps_[i];
+    std::vector<Node*> in;
+    for (int k : s.inputs)
+      in.push_back(
+          (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->node.get());
+    values[i] = tensor_of(record(s.op, std::span<Node* const>(in), s.attrs, s.loc));
+    values[i].eval_(s.loc);
+    // A number the program wrote may be infinite on purpose: what is made of it counts.
+    if (is_movement(s.op))
+      step_verdict[i] = verdict(s.inputs[0]);
+    else if (!s.inputs.empty())
+      step_verdict[i] = judge(values[i]);
+    if (step_verdict[i].bad) {
+      // A logarithm of 0 is finite nowhere, but shows only when its sign is turned: go back to where the
+      // -infinity was made.
+      size_t at = i;
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (int k : steps_[at].inputs)
+          if (k >= 0 && step_verdict[static_cast<size_t>(k)].low &&
+              steps_[static_cast<size_t>(k)].op != Op::Const) {
+            at = static_cast<size_t>(k);
+            moved = true;
+            break;
+          }
+      }
+      bool from_finite = at == i || !steps_[at].inputs.empty();
+      for (int k : steps_[at].inputs) from_finite = from_finite && !verdict(k).low;
+      return place(steps_[from_finite ? at : i]);
+    }
+    for (int k : s.inputs)
+      if (k >= 0 && ++uses[static_cast<size_t>(k)] == steps_[static_cast<size_t>(k)].uses)
+        values[static_cast<size_t>(k)] = Tensor();
+  }
+  return "";
+}
+
+}  // namespace ingot::optim

@@ -1,0 +1,41 @@
+// The structure of a recorded step, kept without its values, to compute it again op by op when it went wrong.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/layer_log.h"
+#include "graph/node.h"
+#include "ingot/tensor.h"
+
+namespace ingot::optim {
+
+class Replay {
+ public:
+  /// What is pending below the roots. Parameters are remembered by their handles: a reference to their nodes
+  /// would keep the step from writing over them.
+  Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& params, std::vector<LayerCall> layers);
+  /// The first op that made something infinite or NaN of finite operands, in words, with line and layer; a
+  /// leaf that was bad from the start; "" when nothing is bad now.
+  std::string first_bad() const;
+
+ private:
+  struct Step {
+    Op op;
+    Attrs attrs;
+    std::vector<int> inputs;  // steps: k, leaves: -1 - k
+    SourceLoc loc;
+    uint64_t number;
+    int uses = 0;
+  };
+  struct Leaf {
+    NodeRef node;  // or
+    Tensor param;
+  };
+  std::string place(const Step& s) const;
+  std::vector<Step> steps_;
+  std::vector<Leaf> leaves_;
+  std::vector<LayerCall> layers_;
+};
+
+}  // namespace ingot::optim
