@@ -1,5 +1,7 @@
 // All of Ingot.
 #pragma once
+#include <iostream>
+
 #include "ingot/amp.h"
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
@@ -7,6 +9,7 @@
 #include "ingot/data.h"
 #include "ingot/devices.h"
 #include "ingot/distributed.h"
+#include "ingot/fit.h"
 #include "ingot/indexing.h"
 #include "ingot/interop.h"
 #include "ingot/io.h"

@@ -1,6 +1,9 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/containers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/fit.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/image.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/metrics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/models/gpt.cpp
   ${CMAKE_CURRENT_LIST_DIR}/models/vision.cpp
   ${CMAKE_CURRENT_LIST_DIR}/init.cpp
@@ -10,4 +13,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/module_clone.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_state.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/transformer.cpp)

@@ -4,6 +4,8 @@ set(project_tests ${CMAKE_CURRENT_LIST_DIR})
 add_test(NAME include_scan COMMAND Python3::Interpreter ${project_tests}/include_scan.py ${PROJECT_SOURCE_DIR})
 add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/include_scan.py --self-test)
 
+add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readme_example.py ${PROJECT_SOURCE_DIR})
+
 # Measured on the optimised build only.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE)
   foreach(check package budgets documents)

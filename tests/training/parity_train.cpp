@@ -54,6 +54,7 @@ Case make(const std::string& name) {
   if (name == "gpt")
     return language_model(
         models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));
+  if (name == "lstm") return language_model(models::CharLSTM(96));
   std::fprintf(stderr, "parity_train: there is no model %s\n", name.c_str());
   std::exit(2);
 }

@@ -1,7 +1,9 @@
 // GPT is GPT-2's architecture: pre-norm blocks, learned positions, the output weights those of the
 // embedding. Parameters have GPT-2's names ("h.0.attn.c_attn.weight").
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "ingot/nn.h"
 
@@ -19,11 +21,24 @@ struct GPTConfig {
   std::string gelu = "tanh";  ///< or "none"
 };
 
+/// "gpt2" (124M parameters), "gpt2-medium" (355M), "gpt2-large" (774M) or "gpt2-xl" (1558M); Error(Value) for
+/// another name.
+GPTConfig gpt2_config(std::string_view name, SourceLoc loc = SourceLoc::current());
+
+/// Keys and values of the tokens so far, [batch, heads, context, width / heads]: of fixed size, so that every
+/// new token has one plan.
+struct KVCache {
+  Tensor keys, values;
+};
+
 /// Causal self-attention with several heads: [batch, time, width] in and out.
 class CausalSelfAttention : public nn::Module {
  public:
   explicit CausalSelfAttention(const GPTConfig& config, SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
+  /// x is the beginning (position undefined: fills the cache) or one token at `position` (0-d, any number
+  /// type).
+  Tensor with_cache(Tensor x, KVCache& cache, const Tensor& position, int64_t context);
 
  private:
   int64_t heads_;
@@ -37,14 +52,26 @@ class GPTBlock : public nn::Module {
  public:
   explicit GPTBlock(const GPTConfig& config, SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
+  Tensor with_cache(Tensor x, KVCache& cache, const Tensor& position, int64_t context);
 
  private:
+  Tensor feed_forward(const Tensor& x);
   nn::LayerNorm norm1_, norm2_;
   CausalSelfAttention attention_;
   nn::Module mlp_;
   nn::Linear up_, down_;
   nn::Dropout drop_;
   std::string gelu_;
+};
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 100;
+  double temperature = 1;              ///< 0: always the likeliest
+  int64_t top_k = 0;                   ///< only the k likeliest; 0: all
+  double top_p = 1;                    ///< only the likeliest that make up this much probability together
+  std::optional<int64_t> eos_token{};  ///< ends when every row has one
+  std::optional<uint64_t> seed{};      ///< when not given, the default generator
+  bool use_cache = true;
 };
 
 /// Token numbers [batch, time] in, logits [batch, time, vocabulary] out.
@@ -56,6 +83,11 @@ class GPT : public nn::Module {
   /// Throws Error(Shape) unless tokens has two dims and at most `context` columns.
   Tensor forward(Tensor tokens) override;
   const GPTConfig& config() const { return config_; }
+  /// The tokens followed by new ones drawn one after the other. With the cache, every new token runs one and
+  /// the same plan, its position an argument. Without gradients and dropout. Throws Error(Shape) unless
+  /// tokens is [batch, time] with time at least 1 and room for the new ones in the context, Error(Value) for
+  /// a negative temperature or top_k, or a top_p outside (0, 1].
+  Tensor generate(Tensor tokens, const GenerateOptions& options = {}, SourceLoc loc = SourceLoc::current());
 
  private:
   GPTConfig config_;
@@ -63,6 +95,25 @@ class GPT : public nn::Module {
   nn::Dropout drop_;
   nn::ModuleList<GPTBlock> blocks_;
   nn::LayerNorm norm_;
+};
+
+struct CharLSTMOptions {
+  int64_t embedding = 64;
+  int64_t hidden = 128;
+  int64_t num_layers = 2;
+  double dropout = 0;
+};
+/// Signs [batch, time] in, logits of the next ones [batch, time, vocabulary] out.
+class CharLSTM : public nn::Module {
+ public:
+  explicit CharLSTM(int64_t vocabulary, const CharLSTMOptions& options = {},
+                    SourceLoc loc = SourceLoc::current());
+  Tensor forward(Tensor tokens) override;
+
+ private:
+  nn::Embedding embedding_;
+  nn::LSTM lstm_;
+  nn::Linear head_;
 };
 
 }  // namespace ingot::models
