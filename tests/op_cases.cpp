@@ -255,6 +255,9 @@ const std::vector<Case>& cases() {
     add_index(c);
     add_index_cases(c);
     add_networks(c);
+    add_elementwise(c);
+    add_arrangement(c);
+    add_algebra(c);
     return c;
   }();
   return all;

@@ -71,7 +71,7 @@ struct Gradients {
   Tensor sum;
 };
 
-Gradients gradients_of(const Case& c, const Device& device) {
+Gradients gradients_of(const Case& c, const Device& device, bool again = false) {
   Gradients g;
   std::vector<Tensor> inputs = inputs_of(c, float64, device);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -81,7 +81,7 @@ Gradients gradients_of(const Case& c, const Device& device) {
   }
   g.sum = weighted_sum(c.fn(inputs));
   g.grads.resize(g.leaves.size());
-  if (g.sum.requires_grad()) g.grads = grad({g.sum}, g.leaves, {}, true, false, true);
+  if (g.sum.requires_grad()) g.grads = grad({g.sum}, g.leaves, {}, true, again, true);
   return g;
 }
 
@@ -89,6 +89,19 @@ void check_rules(const Case& c) {
   Gradients g = gradients_of(c, "cpu");
   std::string wrong = check_differences(g.sum, g.leaves, g.grads);
   CHECK_MESSAGE(wrong.empty(), c.name, ": ", wrong);
+}
+
+// The gradient of a weighted sum of the gradients.
+void check_second(const Case& c) {
+  Gradients g = gradients_of(c, "cpu", true);
+  std::vector<Tensor> first;
+  for (const Tensor& t : g.grads)
+    if (t.defined()) first.push_back(t);
+  Tensor sum = weighted_sum(first);
+  if (!sum.requires_grad()) return;
+  std::vector<Tensor> second = grad({sum}, g.leaves, {}, true, false, true);
+  std::string wrong = check_differences(sum, g.leaves, second);
+  CHECK_MESSAGE(wrong.empty(), c.name, ", second gradient: ", wrong);
 }
 
 void check_gradients(const Case& c, const Device& device) {
@@ -136,6 +149,11 @@ std::vector<Device> devices() {
 TEST_CASE("gradient rules agree with finite differences") {
   for (const Case& c : my_cases())
     if (c.grad) guarded(c, [&] { check_rules(c); });
+}
+
+TEST_CASE("second gradients agree with finite differences") {
+  for (const Case& c : my_cases())
+    if (c.grad) guarded(c, [&] { check_second(c); });
 }
 
 TEST_CASE("forward agrees with the oracle, fused and not") {

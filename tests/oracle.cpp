@@ -375,6 +375,64 @@ Value fold(const Node& n, const Value& a, const Value* place) {
   return v;
 }
 
+// Gauss and Jordan on the whole of [a | b], rows swapped for the largest pivot; the determinant falls out.
+Value linalg(const Node& n, const Value& a, const Value* b) {
+  Value v(n.dtype, n.shape);
+  LinalgKind kind = static_cast<LinalgKind>(n.imm_i & 255);
+  int64_t flags = n.imm_i >> 8, N = a.shape.back(), K = b ? b->shape.back() : N, batch = N ? a.numel() / (N * N) : 0;
+  for (int64_t s = 0; s < batch; ++s) {
+    auto at = [&](int64_t i, int64_t j) { return a.f[(s * N + i) * N + j]; };
+    if (kind == LinalgKind::Cholesky) {
+      for (int64_t i = 0; i < N; ++i)
+        for (int64_t j = 0; j <= i; ++j) {
+          double sum = at(i, j);
+          for (int64_t k = 0; k < j; ++k) sum -= v.f[(s * N + i) * N + k] * v.f[(s * N + j) * N + k];
+          v.f[(s * N + i) * N + j] = i == j ? std::sqrt(sum) : sum / v.f[(s * N + j) * N + j];
+        }
+      continue;
+    }
+    std::vector<std::vector<double>> m(static_cast<size_t>(N), std::vector<double>(static_cast<size_t>(N + K)));
+    double sign = 1, log_det = 0;
+    for (int64_t i = 0; i < N; ++i) {
+      for (int64_t j = 0; j < N; ++j) {
+        double x = flags & 1 ? at(j, i) : at(i, j);
+        bool above = (flags & 1) ? i > j : j > i;  // above the diagonal of a itself
+        if (kind == LinalgKind::Triangular && i != j && above != ((flags & 2) != 0)) x = 0;
+        if (kind == LinalgKind::Triangular && i == j && (flags & 4)) x = 1;
+        m[i][j] = x;
+      }
+      for (int64_t j = 0; j < K; ++j) m[i][N + j] = b ? b->f[(s * N + i) * K + j] : i == j;
+    }
+    for (int64_t c = 0; c < N; ++c) {
+      int64_t best = c;
+      for (int64_t i = c; i < N; ++i)
+        if (std::fabs(m[i][c]) > std::fabs(m[best][c])) best = i;
+      if (best != c) {
+        std::swap(m[best], m[c]);
+        sign = -sign;
+      }
+      double p = m[c][c];
+      sign *= (p > 0) - (p < 0);
+      log_det += std::log(std::fabs(p));
+      if (p == 0) break;
+      for (int64_t j = c; j < N + K; ++j) m[c][j] /= p;
+      for (int64_t i = 0; i < N; ++i) {
+        double f = m[i][c];
+        if (i == c || f == 0) continue;
+        for (int64_t j = c; j < N + K; ++j) m[i][j] -= f * m[c][j];
+      }
+    }
+    if (kind == LinalgKind::Slogdet) {
+      v.f[2 * s] = sign;
+      v.f[2 * s + 1] = log_det;
+      continue;
+    }
+    for (int64_t i = 0; i < N; ++i)
+      for (int64_t j = 0; j < K; ++j) v.f[(s * N + i) * K + j] = m[i][N + j];
+  }
+  return v;
+}
+
 Value read_node(const Node& n) {
   std::vector<char> host(n.bytes());
   Backend* backend = backend_for(n.device.type());
@@ -411,6 +469,7 @@ Value Oracle::compute(const Node& n) {
     case Op::Scan: return scan(n, in(0));
     case Op::Sort: return sort(n, in(0));
     case Op::Matmul: return matmul(n, in(0), in(1));
+    case Op::Linalg: return linalg(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
     case Op::Conv:
     case Op::ConvGradInput:
     case Op::ConvGradWeight: return conv(n, in(0), in(1));

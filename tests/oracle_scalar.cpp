@@ -52,6 +52,32 @@ static double floor_quotient(double a, double b) {
   return q - f > 0.5 ? f + 1 : f;
 }
 
+// The inverse of erf by bisection, which needs nothing but erf itself; the tail by erfc.
+static double inverse_erf(double a) {
+  if (!(std::fabs(a) < 1)) return std::fabs(a) == 1 ? a * std::numeric_limits<double>::infinity() : std::nan("");
+  double lo = 0, hi = 6, m = std::fabs(a);
+  for (int k = 0; k < 80; ++k) {
+    double y = (lo + hi) / 2;
+    bool below = m > 0.5 ? std::erfc(y) > 1 - m : std::erf(y) < m;
+    (below ? lo : hi) = y;
+  }
+  return std::copysign((lo + hi) / 2, a);
+}
+
+// The series of polygamma summed to 2000 terms, the rest as an integral.
+static double slow_polygamma(double n, double x) {
+  const int terms = 2000;
+  long double s = 0, end = x + terms, sign = std::fmod(n, 2) == 0 ? -1 : 1;
+  if (n == 0) {
+    for (int k = terms - 1; k >= 0; --k) s -= 1 / (static_cast<long double>(x) + k);
+    return static_cast<double>(s + std::log(end) - 1 / (2 * end) - 1 / (12 * end * end));
+  }
+  for (int k = terms - 1; k >= 0; --k) s += std::pow(static_cast<long double>(x) + k, -static_cast<long double>(n) - 1);
+  s += std::pow(end, -static_cast<long double>(n)) / n + std::pow(end, -static_cast<long double>(n) - 1) / 2 +
+       (n + 1) * std::pow(end, -static_cast<long double>(n) - 2) / 12;
+  return static_cast<double>(sign * s * std::tgamma(static_cast<long double>(n) + 1));
+}
+
 double float_element(Op op, double a, double b) {
   switch (op) {
     case Op::Neg: return -a;
@@ -81,6 +107,8 @@ double float_element(Op op, double a, double b) {
     case Op::Atanh: return std::atanh(a);
     case Op::Erf: return std::erf(a);
     case Op::Erfc: return std::erfc(a);
+    case Op::Erfinv: return inverse_erf(a);
+    case Op::Lgamma: return std::lgamma(a);
     case Op::Sigmoid: return 1 / (1 + std::exp(-a));
     case Op::Relu: return a > 0 || std::isnan(a) ? a : 0;
     case Op::Floor: return std::floor(a);
@@ -95,6 +123,9 @@ double float_element(Op op, double a, double b) {
     case Op::Maximum: return a > b || std::isnan(a) ? a : b;
     case Op::Minimum: return a < b || std::isnan(a) ? a : b;
     case Op::Atan2: return std::atan2(a, b);
+    case Op::Hypot: return std::hypot(a, b);
+    case Op::Copysign: return std::copysign(a, b);
+    case Op::Polygamma: return slow_polygamma(a, b);
     case Op::Fmod: return std::fmod(a, b);
     case Op::Remainder: return floor_remainder(a, b);
     case Op::FloorDiv: return floor_quotient(a, b);

@@ -14,7 +14,7 @@
 # Without root the script prints the command to run, and stops.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev libcli11-dev nlohmann-json3-dev python3 python3-venv)
+packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev libopenblas0 libcli11-dev nlohmann-json3-dev python3 python3-venv)
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
 # What a GPU needs beside its driver, and about how much comes over the network.

@@ -206,7 +206,8 @@ Tensor bitwise_not(const Tensor& x, INGOT_LOC);
 /// "none": x * Phi(x); "tanh": the usual approximation. Another word throws Error(Value).
 Tensor gelu(const Tensor& x, std::string_view approximate = "none", INGOT_LOC);
 Tensor silu(const Tensor& x, INGOT_LOC);  ///< x * sigmoid(x)
-Tensor softplus(const Tensor& x, double beta = 1, INGOT_LOC);
+/// log(1 + exp(beta x)) / beta; x itself where beta x is above threshold.
+Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20, INGOT_LOC);
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01, INGOT_LOC);
 
 // ---- Elementwise, two operands
@@ -333,14 +334,17 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const AttentionOptions& options = {}, INGOT_LOC);
 
 struct CrossEntropyOptions {
+  Tensor weight{};                     ///< [C], floating: how much each class counts; undefined: all the same
   int64_t ignore_index = -100;         ///< targets with this value do not count
   std::string_view reduction = "mean"; ///< "mean", "sum" or "none"
   double label_smoothing = 0;          ///< in [0, 1]
 };
-/// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]; target class numbers without C,
-/// int64 or int32. A target outside 0..C-1 other than ignore_index raises Error(Index) when computed.
+/// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]. target: class numbers without C,
+/// int64 or int32, or probabilities of the input's shape, floating. "mean" divides by the sum of the targets' weights;
+/// with probabilities by N times the other sizes but C. A class number outside 0..C-1 other than ignore_index raises
+/// Error(Index) when computed; Error(Shape) and Error(DType) when input, target and weight do not fit.
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {}, INGOT_LOC);
-/// The same for log-probabilities.
+/// The same for log-probabilities, with class numbers only.
 Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {}, INGOT_LOC);
 /// (input - target)^2, reduced: "mean", "sum" or "none".
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", INGOT_LOC);

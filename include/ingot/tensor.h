@@ -23,6 +23,8 @@ namespace ingot {
 
 struct Cell;  // what copies of a Tensor share; the library's business
 class Tensor;
+class Generator;  // random.h
+const Generator& default_generator();
 void retain(Cell* c);
 void release(Cell* c);
 
@@ -167,6 +169,8 @@ struct Operand {
 
 /// Values and where they were found: max(x, dim), min(x, dim).
 struct ValuesIndices;
+/// Sign and logarithm of the absolute value of a determinant: slogdet(x).
+struct SignLogdet;
 
 #define INGOT_LOC SourceLoc loc = SourceLoc::current()
 
@@ -280,10 +284,38 @@ class Tensor {
   Tensor& sub_(const Operand& v, INGOT_LOC);
   Tensor& mul_(const Operand& v, INGOT_LOC);
   Tensor& div_(const Operand& v, INGOT_LOC);
+  Tensor& add_(const Operand& v, const Scalar& alpha, INGOT_LOC);  ///< this += alpha * v
+  Tensor& sub_(const Operand& v, const Scalar& alpha, INGOT_LOC);
+  Tensor& div_(const Operand& v, ::std::string_view rounding_mode, INGOT_LOC);
   Tensor& clamp_(const Scalar& lo, const Scalar& hi, INGOT_LOC);
   Tensor& copy_(const Operand& v, INGOT_LOC);
   Tensor& fill_(const Scalar& v, INGOT_LOC);
+  Tensor& fill_(const Tensor& v, INGOT_LOC);  ///< a 0-d tensor: Error(Shape) otherwise
   Tensor& zero_(INGOT_LOC);
+  Tensor& masked_fill_(const Tensor& mask, const Operand& value, INGOT_LOC);
+  Tensor& lerp_(const Tensor& end, const Operand& weight, INGOT_LOC);
+  Tensor& addcmul_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
+  Tensor& addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
+  Tensor& nan_to_num_(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {}, INGOT_LOC);
+  Tensor& logit_(::std::optional<double> eps = {}, INGOT_LOC);
+  Tensor& round_(int64_t decimals, INGOT_LOC);
+  Tensor& leaky_relu_(double negative_slope = 0.01, INGOT_LOC);
+  Tensor& elu_(double alpha = 1, INGOT_LOC);
+  Tensor& hardtanh_(double min_val = -1, double max_val = 1, INGOT_LOC);
+  Tensor& threshold_(double threshold, double value, INGOT_LOC);
+  Tensor& tril_(int64_t diagonal = 0, INGOT_LOC);
+  Tensor& triu_(int64_t diagonal = 0, INGOT_LOC);
+  /// `value` along the main diagonal of a matrix.
+  Tensor& fill_diagonal_(const Scalar& value, INGOT_LOC);
+  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p, integers, exponential.
+  Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(), INGOT_LOC);
+  Tensor& normal_(double mean = 0, double std = 1, const Generator& generator = default_generator(), INGOT_LOC);
+  Tensor& bernoulli_(double p = 0.5, const Generator& generator = default_generator(), INGOT_LOC);
+  Tensor& random_(int64_t from, int64_t to, const Generator& generator = default_generator(), INGOT_LOC);
+  Tensor& exponential_(double lambd = 1, const Generator& generator = default_generator(), INGOT_LOC);
+#define INGOT_UNARY_(name) Tensor& name##_(INGOT_LOC);
+#define INGOT_BINARY_(name) Tensor& name##_(const Operand& b, INGOT_LOC);
+#include "ingot/methods.def"
 
   // ---- Type, device and copies.
 
@@ -325,6 +357,26 @@ class Tensor {
   ::std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, INGOT_LOC) const;
   Tensor tril(int64_t diagonal = 0, INGOT_LOC) const;
   Tensor triu(int64_t diagonal = 0, INGOT_LOC) const;
+  ::std::vector<Tensor> split(const ::std::vector<int64_t>& sizes, int64_t dim = 0, INGOT_LOC) const;
+  ::std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, INGOT_LOC) const;
+  ::std::vector<Tensor> unbind(int64_t dim = 0, INGOT_LOC) const;
+  Tensor unflatten(int64_t dim, const Dims& sizes, INGOT_LOC) const;
+  Tensor movedim(int64_t source, int64_t destination, INGOT_LOC) const;
+  Tensor movedim(const Dims& source, const Dims& destination, INGOT_LOC) const;
+  Tensor swapaxes(int64_t axis0, int64_t axis1, INGOT_LOC) const { return transpose(axis0, axis1, loc); }
+  Tensor swapdims(int64_t dim0, int64_t dim1, INGOT_LOC) const { return transpose(dim0, dim1, loc); }
+  Tensor roll(const Dims& shifts, const Dims& dims = {}, INGOT_LOC) const;
+  Tensor roll(int64_t shift, int64_t dim, INGOT_LOC) const;
+  Tensor rot90(int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC) const;
+  Tensor tile(const Dims& dims, INGOT_LOC) const;
+  Tensor repeat_interleave(int64_t repeats, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
+  Tensor repeat_interleave(const Tensor& repeats, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
+  Tensor diag(int64_t diagonal = 0, INGOT_LOC) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1, INGOT_LOC) const;
+  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, INGOT_LOC) const;
+  Tensor new_zeros(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
+  Tensor new_ones(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
+  Tensor new_full(const Dims& shape, const Scalar& value, const Options& options = {}, INGOT_LOC) const;
 
   // ---- Elementwise (ops.h).
 
@@ -376,6 +428,23 @@ class Tensor {
   Tensor clamp(const Scalar& lo, const Scalar& hi, INGOT_LOC) const;
   Tensor clamp_min(const Scalar& lo, INGOT_LOC) const;
   Tensor clamp_max(const Scalar& hi, INGOT_LOC) const;
+  Tensor add(const Operand& b, const Scalar& alpha, INGOT_LOC) const;
+  Tensor sub(const Operand& b, const Scalar& alpha, INGOT_LOC) const;
+  Tensor div(const Operand& b, ::std::string_view rounding_mode, INGOT_LOC) const;
+  Tensor round(int64_t decimals, INGOT_LOC) const;
+  Tensor logit(::std::optional<double> eps = {}, INGOT_LOC) const;
+  Tensor lerp(const Tensor& end, const Operand& weight, INGOT_LOC) const;
+  Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
+  Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
+  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {}, INGOT_LOC) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, INGOT_LOC) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, INGOT_LOC) const;
+  bool equal(const Tensor& other, INGOT_LOC) const;
+  /// this where condition is true, other elsewhere.
+  Tensor where(const Tensor& condition, const Operand& other, INGOT_LOC) const;
+#define INGOT_UNARY(name) Tensor name(INGOT_LOC) const;
+#define INGOT_BINARY(name) Tensor name(const Operand& b, INGOT_LOC) const;
+#include "ingot/methods.def"
   /// this where mask is false, value where it is true.
   Tensor masked_fill(const Tensor& mask, const Operand& value, INGOT_LOC) const;
 
@@ -402,7 +471,22 @@ class Tensor {
   // ---- Linear algebra, indexing, networks (ops.h).
 
   Tensor matmul(const Tensor& other, INGOT_LOC) const;
-  Tensor mm(const Tensor& other, INGOT_LOC) const { return matmul(other, loc); }
+  Tensor mm(const Tensor& other, INGOT_LOC) const;
+  Tensor bmm(const Tensor& other, INGOT_LOC) const;
+  Tensor mv(const Tensor& vec, INGOT_LOC) const;
+  Tensor dot(const Tensor& other, INGOT_LOC) const;
+  Tensor vdot(const Tensor& other, INGOT_LOC) const;
+  Tensor inner(const Tensor& other, INGOT_LOC) const;
+  Tensor outer(const Tensor& vec2, INGOT_LOC) const;
+  Tensor kron(const Tensor& other, INGOT_LOC) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor matrix_power(int64_t n, INGOT_LOC) const;
+  Tensor cholesky(bool upper = false, INGOT_LOC) const;
+  SignLogdet slogdet(INGOT_LOC) const;
   Tensor gather(int64_t dim, const Tensor& index, INGOT_LOC) const;
   Tensor index_select(int64_t dim, const Tensor& index, INGOT_LOC) const;
   Tensor softmax(int64_t dim, INGOT_LOC) const;
@@ -424,6 +508,9 @@ class Tensor {
 
 struct ValuesIndices {
   Tensor values, indices;
+};
+struct SignLogdet {
+  Tensor sign, logabsdet;
 };
 
 // ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what throws.

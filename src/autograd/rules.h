@@ -32,6 +32,7 @@ bool reduce_rule(const RuleCall& c);
 bool contraction_rule(const RuleCall& c);
 bool conv_rule(const RuleCall& c);
 bool index_rule(const RuleCall& c);
+bool linalg_rule(const RuleCall& c);
 
 /// Sums g over the axes along which `shape` was broadcast, so that the result has that shape.
 Tensor sum_to(const Tensor& g, const Dims& shape);

@@ -4,6 +4,7 @@
 
 #include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "ingot/elementwise.h"
 #include "ingot/ops.h"
 
 namespace ingot::autograd {
@@ -24,6 +25,9 @@ Tensor share(const Tensor& a, const Tensor& b, const Tensor& mine) {
   Tensor half = where(a == b, full({}, 0.5, {a.dtype(), a.device()}), 0.0);
   return where(mine, 1.0, half);
 }
+
+// The derivative of polygamma, whose order travels as a number.
+Tensor polygamma_of(const Tensor& n, const Tensor& x) { return make(Op::Polygamma, {node_of(n), node_of(x)}, {}); }
 
 template <bool used>
 Tensor operand(Node* n) {
@@ -96,7 +100,9 @@ Tensor sum_to(const Tensor& g, const Dims& shape) {
 }
 
 void apply_rule(const RuleCall& c) {
-  if (is_elementwise(c.n.op) ? elementwise_rule(c) : movement_rule(c) || reduce_rule(c) || contraction_rule(c) || conv_rule(c) || index_rule(c)) return;
+  if (is_elementwise(c.n.op) ? elementwise_rule(c) : movement_rule(c) || reduce_rule(c) || contraction_rule(c) || conv_rule(c) ||
+                                index_rule(c) || linalg_rule(c))
+    return;
   throw Error(ErrorKind::Internal, info(c.n.op).name, "has no gradient rule", c.n.loc);
 }
 

@@ -11,5 +11,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rules_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_elementwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_index.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_linalg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_reduce.cpp)

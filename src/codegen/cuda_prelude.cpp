@@ -137,6 +137,7 @@ IG_MATH1(ig_acosh, acoshf, acosh)
 IG_MATH1(ig_atanh, atanhf, atanh)
 IG_MATH1(ig_erf, erff, erf)
 IG_MATH1(ig_erfc, erfcf, erfc)
+IG_MATH1(ig_lgamma, lgammaf, lgamma)
 IG_MATH1(ig_floor, floorf, floor)
 IG_MATH1(ig_ceil, ceilf, ceil)
 IG_MATH1(ig_round, rintf, rint)
@@ -153,6 +154,10 @@ template <class T> IG_FN T ig_not(T a) { return T(~a); }
 template <class T> IG_FN T ig_add(T a, T b) { return T(a + b); }
 IG_FN float ig_atan2(float a, float b) { return atan2f(a, b); }
 IG_FN double ig_atan2(double a, double b) { return atan2(a, b); }
+IG_FN float ig_hypot(float a, float b) { return hypotf(a, b); }
+IG_FN double ig_hypot(double a, double b) { return hypot(a, b); }
+IG_FN float ig_copysign(float a, float b) { return copysignf(a, b); }
+IG_FN double ig_copysign(double a, double b) { return copysign(a, b); }
 IG_FN float ig_pow(float a, float b) { return powf(a, b); }
 IG_FN double ig_pow(double a, double b) { return pow(a, b); }
 template <class T> IG_FN T ig_pow(T a, T b) {
@@ -213,6 +218,13 @@ template <class T> IG_FN T ig_shr(T a, T b) {
 }
 )cuda";
 
+// One line: the preprocessor makes a string of it.
+#define INGOT_SHARED(...) #__VA_ARGS__
+const char* const kSpecial =
+#include "graph/special_math.def"
+    "\n";
+#undef INGOT_SHARED
+
 const char* const kReduce = R"cuda(
 template <class T> struct IgArg { T v; long long i; };
 template <class T> IG_FN T ig_sum(T a, T b) { return T(a + b); }
@@ -272,7 +284,7 @@ IG_FN double ig_uniform_f64(int bits) { return (double)(unsigned)bits * 2.328306
 }  // namespace
 
 const std::string& cuda_prelude() {
-  static const std::string text = std::string(kDevice) + kMemory + kMath + kReduce + kRandom;
+  static const std::string text = std::string(kDevice) + kMemory + kMath + kSpecial + kReduce + kRandom;
   return text;
 }
 

@@ -125,6 +125,7 @@ enum class LibOp : uint8_t {
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy
   Fold,            // operands: out, value, (position); d0: strides, dilations; d1: window
+  Linalg,      // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
   Copy,        // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf };

@@ -98,7 +98,20 @@ void watch_run(Device d, uint64_t ticket, std::vector<CheckSite> sites) {
   watch().runs.push_back(std::move(w));
 }
 
+// extent: which column or minor, and the LinalgKind.
+Error unsolvable(const RunStatus& s, const SourceLoc& loc) {
+  static const char* const names[] = {"solve", "solve_triangular", "inv", "cholesky", "slogdet"};
+  LinalgKind kind = static_cast<LinalgKind>(s.extent >> 32);
+  std::string which = "matrix " + std::to_string(s.value), at = std::to_string(s.extent & 0xffffffff);
+  if (kind == LinalgKind::Cholesky)
+    return Error(ErrorKind::Value, names[3], which + " is not positive definite: its leading minor of order " + at + " is not", loc,
+                 "it must be symmetric with positive eigenvalues; add a small multiple of eye(n)");
+  return Error(ErrorKind::Value, names[static_cast<int>(kind)], which + " is singular: pivot " + at + " is 0", loc,
+               "check for equal or dependent rows");
+}
+
 Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& loc) {
+  if (s.code == RunStatus::Unsolvable) return unsolvable(s, loc);
   return Error(ErrorKind::Index, op,
                "index " + std::to_string(s.value) + " is out of range for a dimension of size " + std::to_string(s.extent), loc,
                "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
@@ -245,7 +258,7 @@ std::vector<bool> doubtful(const Trace& t) {
     const Node* n = t.nodes[i];
     number[n] = i;
     if (n->op == Op::Assign) continue;
-    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd || n->op == Op::Scatter;
+    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd || n->op == Op::Scatter || n->op == Op::Linalg;
     for (Node* in : n->inputs()) {
       auto it = number.find(in);
       bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));

@@ -38,7 +38,7 @@ struct Val {
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
   bool library() const {
     return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight || op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd ||
-           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::ToDevice || op == Op::SliceAssign;
+           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
   }
   /// One more result of a library call: it has a buffer, but no work of its own.
   bool side_result() const { return op == Op::Pick; }

@@ -6,6 +6,7 @@
 
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 
@@ -101,7 +102,7 @@ class Lowerer {
   }
 
   int constant(DType t, double f, int64_t i) {
-    auto [it, fresh] = constants_.try_emplace({t, f, i, f != f}, -1);
+    auto [it, fresh] = constants_.try_emplace({t, std::bit_cast<int64_t>(f), i}, -1);  // by bits: NaN and -0.0 are numbers of their own
     if (fresh) {
       LInstr x;
       x.i.kind = InstrKind::Const;
@@ -374,7 +375,7 @@ class Lowerer {
   std::vector<int> buffer_vals_, sites_;
   std::map<int, int> buffers_, members_;
   std::map<std::pair<int, DType>, int> args_;
-  std::map<std::tuple<DType, double, int64_t, bool>, int> constants_;
+  std::map<std::tuple<DType, int64_t, int64_t>, int> constants_;
   std::map<std::tuple<Op, DType, int, int, int>, int> computed_;
   std::map<std::vector<int64_t>, int> placed_;
 };
@@ -521,6 +522,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
          : val.op == Op::ConvGradInput ? LibOp::ConvGradInput
          : val.op == Op::ConvGradWeight ? LibOp::ConvGradWeight
          : val.op == Op::Fold          ? LibOp::Fold
+         : val.op == Op::Linalg        ? LibOp::Linalg
                                        : LibOp::Copy;
   l.bias = val.bias;
   if (val.relu) l.epilogue = Epilogue::Relu;

@@ -7,7 +7,7 @@
 namespace ingot {
 namespace {
 
-bool checks(const Val& v) { return v.op == Op::Gather || v.op == Op::ScatterAdd || v.op == Op::Scatter; }
+bool checks(const Val& v) { return v.op == Op::Gather || v.op == Op::ScatterAdd || v.op == Op::Scatter || v.op == Op::Linalg; }
 
 // Values that a check waits for, and checks themselves.
 std::vector<char> find_early(const Graph& g) {

@@ -312,7 +312,9 @@ class Planner {
       for (const KernelSpec& k : s.parts)
         for (const Instr& i : k.instrs)
           if (i.site >= 0) plan_->sites.push_back(i.site);
-      if (s.kind == Step::Library && (s.library.op == LibOp::ScatterAdd || s.library.op == LibOp::Scatter)) plan_->sites.push_back(s.library.site);
+      if (s.kind == Step::Library &&
+          (s.library.op == LibOp::ScatterAdd || s.library.op == LibOp::Scatter || s.library.op == LibOp::Linalg))
+        plan_->sites.push_back(s.library.site);
       describe(s);
       plan_->steps.push_back(std::move(s));
     }

@@ -313,6 +313,20 @@ Inferred matmul(Inputs in, const SourceLoc& loc) {
   return out;
 }
 
+// The front end checked that the operands are square and fit.
+Inferred linalg(Inputs in, const Attrs& a, const SourceLoc& loc) {
+  check_device(Op::Linalg, in, loc);
+  LinalgKind kind = static_cast<LinalgKind>(a.i & 255);
+  size_t want = kind == LinalgKind::Solve || kind == LinalgKind::Triangular ? 2 : 1;
+  if (in.size() != want || in[0]->rank() < 2) fail(ErrorKind::Internal, Op::Linalg, "has wrong operands", loc);
+  Dims out = in[want - 1]->shape;
+  if (kind == LinalgKind::Slogdet) {
+    out.resize(out.size() - 1);
+    out[out.size() - 1] = 2;
+  }
+  return {in[0]->dtype, out, in[0]->device};
+}
+
 Inferred source(Op op, const Attrs& a, const SourceLoc& loc) {
   switch (op) {
     case Op::Const:
@@ -380,6 +394,7 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
     case Op::Scatter: return scatter(in, a, loc);
     case Op::Scan: return scan(x, a, loc);
     case Op::Sort: return sort(x, a, loc);
+    case Op::Linalg: return linalg(in, a, loc);
     case Op::Matmul: return matmul(in, loc);
     case Op::Window: return infer_window(x, a, loc);
     case Op::Fold: return infer_fold(in, a, loc);

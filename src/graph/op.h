@@ -61,6 +61,7 @@ enum class Op : uint8_t {
   ConvGradWeight,  // x, y's gradient: w's gradient (this node's shape)
   Fold,    // Window backwards: value [.., O.., K..] added up into this node's shape [.., L..]. Or value [.., O..] and an
            // integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations; ext1: K
+  Linalg,  // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind). Library calls of the CPU
   Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
   // Elementwise table
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) E,
@@ -73,6 +74,14 @@ enum class ScatterMode : uint8_t { Set, Prod, Max, Min };  // Set: the last one 
 /// LogSum: log of the running sum of exp. ArgMax, ArgMin: int64, the place of the extreme so far, the last of equals;
 /// NaN wins.
 enum class ScanKind : uint8_t { Sum, Prod, LogSum, ArgMax, ArgMin };
+/// What Op::Linalg computes; in attrs.i beside flags: kind | flags << 8.
+enum class LinalgKind : uint8_t {
+  Solve,       // a [.., N, N], b [.., N, K]: x with a x = b. Flag 1: a transposed
+  Triangular,  // the same for a triangular a. Flags 1: a transposed, 2: upper, 4: ones on the diagonal
+  Inverse,     // a [.., N, N]
+  Cholesky,    // a [.., N, N]: lower l with l l^T = a; only a's lower triangle is read
+  Slogdet,     // a [.., N, N] -> [.., 2]: sign and logarithm of the absolute value of the determinant
+};
 
 enum class TypeRule : uint8_t { Same, Float, Int, Num, Bool };
 

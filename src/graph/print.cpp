@@ -46,6 +46,7 @@ const OpInfo& info(Op op) {
       {"conv_grad_input", 2, TypeRule::Same, false},
       {"conv_grad_weight", 2, TypeRule::Same, false},
       {"fold", 255, TypeRule::Same, false},
+      {"linalg", 255, TypeRule::Same, false},
       {"matmul", 2, TypeRule::Same, false},
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) {#name, arity, TypeRule::rule, true},
 #include "graph/elementwise.def"
@@ -93,6 +94,7 @@ std::string attributes(const Node& n) {
     case Op::Scatter:
     case Op::Scan:
     case Op::Sort: s = "dim=" + std::to_string(n.imm_i) + " mode=" + std::to_string(n.mask); break;
+    case Op::Linalg: s = "kind=" + std::to_string(n.imm_i & 255) + " flags=" + std::to_string(n.imm_i >> 8); break;
     default:
       if (is_reduce(n.op)) {
         Dims d;

@@ -67,5 +67,7 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 /// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);
+/// The same for the result of a computation: Error(DType) when its type does not go into x's.
+void write_result(const Tensor& x, const Tensor& value, const char* op, const SourceLoc& where);
 
 }  // namespace ingot

@@ -128,6 +128,15 @@ void write_through(const Tensor& x, NodeRef value, const char* op, const SourceL
   if (is_eager() && !is_capturing()) x.eval_(loc);
 }
 
+void write_result(const Tensor& x, const Tensor& value, const char* op, const SourceLoc& where) {
+  SourceLoc loc = user_loc(where);
+  Node *n = node_of(x, op, loc), *v = node_of(value, op, loc);
+  if (!can_cast(v->dtype, n->dtype))
+    fail(ErrorKind::DType, op, "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
+         "compute a new tensor, or convert x first");
+  write_through(x, NodeRef(v), op, loc);
+}
+
 Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }
 Tensor& Tensor::sub_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Sub, *this, v, "sub_", loc); }
 Tensor& Tensor::mul_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Mul, *this, v, "mul_", loc); }

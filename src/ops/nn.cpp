@@ -44,13 +44,14 @@ Tensor silu(const Tensor& x, SourceLoc where) {
   return (f * sigmoid(f)).to(n->dtype);
 }
 
-Tensor softplus(const Tensor& x, double beta, SourceLoc place) {
+Tensor softplus(const Tensor& x, double beta, double threshold, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node* n = floating(x, "softplus", loc);
-  Tensor f = x.to(wide(n->dtype)), scaled = f * beta;
-  Tensor bent = log1p(exp(minimum(scaled, 20.0))) / beta;
-  return where(scaled > 20.0, f, bent).to(raised(n->dtype));
+  Tensor f = x.to(wide(n->dtype)), scaled = f * beta, straight = scaled > threshold;
+  // What is straight never meets exp, whose infinity would make a NaN of its gradient.
+  Tensor bent = log1p(exp(where(straight, 0.0, scaled))) / beta;
+  return where(straight, f, bent).to(raised(n->dtype));
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope, SourceLoc place) {

@@ -1,17 +1,25 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/activation.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/arrange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/autocast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/batch_norm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/common.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/composed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/creation.cpp
   ${CMAKE_CURRENT_LIST_DIR}/data_shapes.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/einsum.cpp
   ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gather.cpp
   ${CMAKE_CURRENT_LIST_DIR}/indexing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/inplace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/inplace_forms.cpp
   ${CMAKE_CURRENT_LIST_DIR}/interop.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/linalg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/losses.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/methods.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pool.cpp
@@ -21,7 +29,9 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/reduce_more.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/sequences.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/special.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tensor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/windows.cpp)

@@ -15,11 +15,11 @@ namespace ingot {
 /// The run's status word and the record of its first error. code is 0 while all is well; kernels set it once
 /// (compare-and-swap), predicated stores look at it.
 struct RunStatus {
-  enum Code : int32_t { Ok = 0, IndexError = 1, NonFinite = 2 };
+  enum Code : int32_t { Ok = 0, IndexError = 1, NonFinite = 2, Unsolvable = 3 };
   int32_t code = 0;
   int32_t site = -1;
-  int64_t value = 0;   // the bad index
-  int64_t extent = 0;  // the size it was used on
+  int64_t value = 0;   // the bad index; Unsolvable: which matrix
+  int64_t extent = 0;  // the size it was used on; Unsolvable: pivot | LinalgKind << 32
 };
 
 /// Values handed to a run that are not part of the plan.

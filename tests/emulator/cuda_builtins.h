@@ -92,7 +92,9 @@ IG_EMU_DECLARE1(log10) IG_EMU_DECLARE1(log1p) IG_EMU_DECLARE1(sqrt) IG_EMU_DECLA
 IG_EMU_DECLARE1(tan) IG_EMU_DECLARE1(asin) IG_EMU_DECLARE1(acos) IG_EMU_DECLARE1(atan) IG_EMU_DECLARE1(sinh)
 IG_EMU_DECLARE1(cosh) IG_EMU_DECLARE1(tanh) IG_EMU_DECLARE1(asinh) IG_EMU_DECLARE1(acosh) IG_EMU_DECLARE1(atanh)
 IG_EMU_DECLARE1(erf) IG_EMU_DECLARE1(erfc) IG_EMU_DECLARE1(floor) IG_EMU_DECLARE1(ceil) IG_EMU_DECLARE1(rint)
-IG_EMU_DECLARE1(trunc) IG_EMU_DECLARE1(fabs)
+IG_EMU_DECLARE1(trunc) IG_EMU_DECLARE1(fabs) IG_EMU_DECLARE1(lgamma)
+extern "C" float hypotf(float, float); extern "C" double hypot(double, double);
+extern "C" float copysignf(float, float); extern "C" double copysign(double, double);
 extern "C" float fmaf(float, float, float);
 extern "C" float powf(float, float); extern "C" double pow(double, double);
 extern "C" float fmodf(float, float); extern "C" double fmod(double, double);

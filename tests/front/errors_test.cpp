@@ -239,8 +239,9 @@ TEST_CASE("networks and options") {
   MISTAKE(gelu(a, "fast")).says(ErrorKind::Value, "[gelu] approximate is \"fast\"", "use \"none\" or \"tanh\"");
   MISTAKE(dropout(a, 1.5)).says(ErrorKind::Value, "[dropout] p is a probability, between 0 and 1, not 1.5");
   MISTAKE(cross_entropy(a, zeros({2}))).says(
-      ErrorKind::DType, "[cross_entropy] the target holds class numbers, int64 or int32, not float32[2] on cpu",
-      "convert with .to(int64); probabilities are not taken: write -(p * log_softmax(x, 1)).sum(1).mean()");
+      ErrorKind::Shape,
+      "[cross_entropy] probabilities as the target need the input's shape and floating types: float32[2, 3] on cpu and float32[2] on cpu",
+      "class numbers must be int64 or int32");
   MISTAKE(cross_entropy(a, zeros({3}, int64))).says(
       ErrorKind::Shape,
       "[cross_entropy] the target must have the input's shape without the class dim: float32[2, 3] on cpu against target "

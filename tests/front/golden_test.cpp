@@ -1,57 +1,31 @@
-// Every function of ops.h against what PyTorch gives (golden.inc, written by golden.py): type, shape and values, once by
-// the oracle (is the right graph recorded?) and once by the executor (is it computed right?).
-#include <doctest/doctest.h>
-#include <ingot/ingot.h>
-
-#include <cmath>
-
-#include "graph/cell.h"
-#include "oracle.h"
+// Every function against what PyTorch gives (golden*.inc, written by golden.py and golden_ops.py): type, shape and values.
+#include "golden.h"
 
 using namespace ingot;
-using V = std::vector<double>;
-static constexpr double INF = HUGE_VAL;
-
-namespace {
-
-Tensor ramp(const Dims& shape, int a, int m, double scale, double shift) {
-  std::vector<float> v;
-  for (int k = 0; k < shape.numel(); ++k) v.push_back(static_cast<float>((k * a) % m * scale + shift));
-  return tensor(v, shape);
-}
-
-bool close(double got, double want, DType t) {
-  if (std::isnan(want)) return std::isnan(got);
-  if (std::isinf(want) || !is_float(t)) return got == want;
-  double rel = t == float16 ? 2e-3 : t == bfloat16 ? 2e-2 : 2e-5;
-  return std::fabs(got - want) <= rel * (std::fabs(want) + 0.1);
-}
-
-void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
-  INFO(what);
-  CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
-  REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));
-  oracle::Oracle oracle;
-  const oracle::Value& value = oracle(x.cell()->node.get());
-  V run(want.size(), NAN);
-  CHECK_NOTHROW(run = x.to_vector<double>());
-  for (size_t k = 0; k < want.size(); ++k) {
-    double seen = value.at(static_cast<int64_t>(k));
-    CHECK_MESSAGE(close(seen, want[k], dtype), "oracle, element " << k << ": " << seen << ", PyTorch: " << want[k]);
-    CHECK_MESSAGE(close(run[k], want[k], dtype), "computed, element " << k << ": " << run[k] << ", PyTorch: " << want[k]);
-  }
-}
-
-}  // namespace
+using ingot::golden::INF;
+using ingot::golden::V;
 
 TEST_CASE("PyTorch's values") {
-  Tensor x = ramp({3, 4}, 7, 23, 0.25, -2.5), y = ramp({3, 4}, 5, 19, 0.5, -3.0), p = ramp({3, 4}, 11, 29, 0.125, 0.125);
-  Tensor r = ramp({4}, 3, 7, 1.0, -2.0), c = ramp({2, 3, 4}, 7, 37, 0.125, -2.0), w = ramp({5, 4}, 7, 31, 0.125, -1.5);
-  Tensor k = ramp({3, 4}, 7, 23, 1.0, -11.0).to(int64), j = ramp({3, 4}, 5, 19, 1.0, 1.0).to(int64);
-  Tensor m = x > 0, lab = tensor({1, 3, 0}), idx = tensor({{0, 2, 1, 0}, {1, 1, 2, 0}});
-  Tensor h = x.to(float16), z = tensor(2.5), e = zeros({0, 4});
-#define TEXT(...) #__VA_ARGS__
-#define BARE(...) __VA_ARGS__
-#define GOLDEN(expr, dtype, shape, values) check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
 #include "golden.inc"
+}
+TEST_CASE("PyTorch's values: elementwise functions and activations") {
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
+#include "golden_elementwise.inc"
+}
+TEST_CASE("PyTorch's values: NaN, infinities and zeros") {
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
+#include "golden_special.inc"
+}
+TEST_CASE("PyTorch's values: movement and creation") {
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
+#include "golden_arrange.inc"
+}
+TEST_CASE("PyTorch's values: losses and distances") {
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
+#include "golden_loss.inc"
+}
+TEST_CASE("PyTorch's values: linear algebra") {
+  auto [x, y, p, r, c, w, k, j, m, lab, idx, h, z, e, s, q, a, g] = golden::Inputs();
+#include "golden_linalg.inc"
 }

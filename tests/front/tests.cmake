@@ -4,7 +4,7 @@ ingot_test(front SOURCES ${front}/front_test.cpp ${front}/inplace_test.cpp LABEL
 ingot_test(interop SOURCES ${front}/interop_test.cpp LABELS asan tsan)
 ingot_test(devices SOURCES ${front}/devices_test.cpp)
 ingot_test(names SOURCES ${front}/names_test.cpp)
-ingot_test(errors SOURCES ${front}/errors_test.cpp LABELS asan)
+ingot_test(errors SOURCES ${front}/errors_test.cpp ${front}/errors_ops_test.cpp LABELS asan)
 ingot_test(golden SOURCES ${front}/golden_test.cpp LIBS ingot_test_oracle)
 ingot_test(golden_index SOURCES ${front}/golden_index_test.cpp LIBS ingot_test_oracle)
 # The same values and messages when every operation runs at its line.

@@ -69,6 +69,7 @@ class CpuBackend final : public Backend {
       case LibOp::Scatter: return cpu::prepare_scatter(spec);
       case LibOp::Scan: return cpu::prepare_scan(spec);
       case LibOp::Sort: return cpu::prepare_sort(spec);
+      case LibOp::Linalg: return cpu::prepare_linalg(spec);
       case LibOp::Copy: return cpu::prepare_copy(spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:

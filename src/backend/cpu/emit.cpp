@@ -45,7 +45,7 @@ uint64_t bits_of(DType t, double f, int64_t i, bool memory) {
 bool exact_on_half(Op op) {
   switch (op) {
     case Op::Neg: case Op::Abs: case Op::Sign: case Op::Relu: case Op::Maximum: case Op::Minimum: case Op::Where:
-    case Op::Floor: case Op::Ceil: case Op::Trunc: return true;
+    case Op::Floor: case Op::Ceil: case Op::Trunc: case Op::Copysign: return true;
     default: return false;
   }
 }
@@ -104,8 +104,9 @@ static double loop_cost(const Instr& i) {
   if (i.kind != InstrKind::Compute) return 0;
   switch (i.op) {
     case Op::Div: case Op::Sqrt: case Op::Reciprocal: return 0.18;
-    case Op::Exp: case Op::Log: case Op::Sigmoid: case Op::Rsqrt: return 0.35;
-    case Op::Tanh: case Op::Erf: case Op::Sin: case Op::Cos: return 0.45;
+    case Op::Exp: case Op::Exp2: case Op::Log: case Op::Log2: case Op::Log10: case Op::Sigmoid: case Op::Rsqrt: return 0.35;
+    case Op::Tanh: case Op::Erf: case Op::Sin: case Op::Cos: case Op::Expm1: case Op::Log1p: case Op::Atan: case Op::Sinh:
+    case Op::Cosh: return 0.45;
     default: return i.op > Op::Sqrt && i.op < Op::Relu ? 3.0 : 0.045;
   }
 }

@@ -18,6 +18,8 @@ std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec);
+/// Factorisations (LinalgKind in attr[0]).
+std::unique_ptr<CpuExecutable> prepare_linalg(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec);
 
 }  // namespace ingot::cpu

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 // after foreach_target
 #include "backend/cpu/math-inl.h"
+#include "backend/cpu/math_more-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,6 +54,14 @@ struct ExpV { static HWY_INLINE V call(V x) { return vexp(x); } };
 struct LogV { static HWY_INLINE V call(V x) { return vlog(x); } };
 struct TanhV { static HWY_INLINE V call(V x) { return vtanh(x); } };
 struct ErfV { static HWY_INLINE V call(V x) { return verf(x); } };
+struct Exp2V { static HWY_INLINE V call(V x) { return vexp2(x); } };
+struct Expm1V { static HWY_INLINE V call(V x) { return vexpm1(x); } };
+struct SinhV { static HWY_INLINE V call(V x) { return vsinh(x); } };
+struct CoshV { static HWY_INLINE V call(V x) { return vcosh(x); } };
+struct Log2V { static HWY_INLINE V call(V x) { return vlog2(x); } };
+struct Log10V { static HWY_INLINE V call(V x) { return vlog10(x); } };
+struct Log1pV { static HWY_INLINE V call(V x) { return vlog1p(x); } };
+struct AtanV { static HWY_INLINE V call(V x) { return vatan(x); } };
 struct SigmoidV { static HWY_INLINE V call(V x) { return vsigmoid(x); } };
 struct SqrtV { static HWY_INLINE V call(V x) { return hn::Sqrt(x); } };
 struct RsqrtV { static HWY_INLINE V call(V x) { return hn::Div(splat(1.0f), hn::Sqrt(x)); } };
@@ -228,6 +237,14 @@ void FillSimd(OpTable& t) {
   set(Op::Tanh, unary<TanhV>);
   set(Op::Erf, unary<ErfV>);
   set(Op::Sigmoid, unary<SigmoidV>);
+  set(Op::Exp2, unary<Exp2V>);
+  set(Op::Expm1, unary<Expm1V>);
+  set(Op::Sinh, unary<SinhV>);
+  set(Op::Cosh, unary<CoshV>);
+  set(Op::Log2, unary<Log2V>);
+  set(Op::Log10, unary<Log10V>);
+  set(Op::Log1p, unary<Log1pV>);
+  set(Op::Atan, unary<AtanV>);
   set(Op::Sqrt, unary<SqrtV>);
   set(Op::Rsqrt, unary<RsqrtV>);
   set(Op::Sin, unary<SinCosV<0>>);

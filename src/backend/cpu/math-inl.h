@@ -76,7 +76,7 @@ HWY_INLINE V vtanh(V x) {
   const V e = scale(exp_poly(r), n);
   const V big = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
   // NaN compares false and takes the small branch, which carries it.
-  return hn::IfThenElse(hn::Gt(a, splat(0.625f)), hn::CopySign(big, x), small);
+  return hn::CopySign(hn::IfThenElse(hn::Gt(a, splat(0.625f)), big, small), x);
 }
 
 HWY_INLINE V verf(V x) {

@@ -67,6 +67,24 @@ inline T ig_atan2(T a, T b) {
 }
 
 template <class T>
+inline T ig_hypot(T a, T b) {
+  return std::hypot(a, b);
+}
+template <class T>
+inline T ig_copysign(T a, T b) {
+  return std::copysign(a, b);
+}
+// Not std::lgamma, which writes the sign to a variable that all threads share.
+inline float ig_lgamma(float a) {
+  int sign;
+  return ::lgammaf_r(a, &sign);
+}
+inline double ig_lgamma(double a) {
+  int sign;
+  return ::lgamma_r(a, &sign);
+}
+
+template <class T>
 inline T ig_pow(T a, T b) {
   if constexpr (is_fp<T>) {
     return std::pow(a, b);
@@ -79,6 +97,12 @@ inline T ig_pow(T a, T b) {
     return static_cast<T>(r);
   }
 }
+
+#define INGOT_SHARED(...) __VA_ARGS__
+#define IG_FN inline
+#include "graph/special_math.def"
+#undef IG_FN
+#undef INGOT_SHARED
 
 // Integer division by 0 gives 0 and the most negative number by -1 wraps: neither may trap.
 template <class T>

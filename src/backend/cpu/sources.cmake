@@ -12,7 +12,9 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/fold.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/lapack.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/linalg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp

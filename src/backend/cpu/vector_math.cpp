@@ -79,6 +79,7 @@ void VectorEmitter::tanh(int out, int in) {
   // the sign of in
   a_.v(kAnd, n, in, constant_bits(0x80000000u));
   a_.v(kOr, out, out, n);
+  a_.v(kOr, small, small, n);  // -0.0
   a_.v(kCompare, kEndMask, a, constant(0.625f), 0, false, 0x1e);
   a_.v(kBlend, out, small, out, kEndMask);
   for (int r : taken) release(r);

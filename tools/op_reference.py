@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Writes docs/ops.md, the reference of all functions on tensors, from the comments of the public headers, with a table of
+PyTorch's and NumPy's names.
+
+    tools/op_reference.py            writes docs/ops.md
+    tools/op_reference.py --check    fails when docs/ops.md is not what would be written (a test runs this)
+    tools/op_reference.py --names    looks the other libraries' names up again (PyTorch and NumPy must be installed) and
+                                     writes tools/op_names.csv, then docs/ops.md
+"""
+import argparse
+import csv
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HEADERS = ROOT / "include/ingot"
+NAMES = ROOT / "tools/op_names.csv"
+TARGET = ROOT / "docs/ops.md"
+
+# Headers of functions on tensors, in the order of the reference; others that hold such functions are added behind.
+ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
+LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
+# Headers that are about something else than functions on tensors.
+OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "error.h", "models.h", "nn.h",
+         "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
+
+# NumPy's names where they differ.
+NUMPY = dict(cat="concatenate", acos="arccos", asin="arcsin", atan="arctan", acosh="arccosh", asinh="arcsinh", atanh="arctanh", atan2="arctan2",
+             pow="power", div="divide", mul="multiply", sub="subtract", neg="negative", eq="equal", ne="not_equal", lt="less", le="less_equal",
+             gt="greater", ge="greater_equal", permute="transpose", unsqueeze="expand_dims", clamp="clip", t="transpose", movedim="moveaxis",
+             transpose="swapaxes", mm="matmul", bmm="matmul", mv="matmul", gather="take_along_axis", index_select="take", expand="broadcast_to",
+             bitwise_left_shift="left_shift", bitwise_right_shift="right_shift", repeat="tile", repeat_interleave="repeat", split="split",
+             flatten="ravel", std="std", var="var", lerp=None, inv="linalg.inv", det="linalg.det", slogdet="linalg.slogdet", solve="linalg.solve",
+             cholesky="linalg.cholesky", matrix_power="linalg.matrix_power", multi_dot="linalg.multi_dot", norm="linalg.norm", mT="matrix_transpose",
+             rand="random.rand", randn="random.randn", randint="random.randint", randperm="random.permutation", normal="random.normal",
+             uniform="random.uniform", max="max", min="min", all="all", any="any", sum="sum", prod="prod", round="round", abs="abs", fill_=None,
+             true_divide="true_divide", clip="clip", from_data=None, tensor="array", scalar=None, empty="empty", narrow=None, select=None,
+             logsumexp="logaddexp.reduce", unique="unique", sort="sort", argsort="argsort", searchsorted="searchsorted", pad="pad", equal="array_equal")
+# PyTorch's where they differ.
+TORCH = dict(tensor="torch.tensor", scalar="torch.tensor", from_data="torch.frombuffer", wrap="torch.frombuffer", swiglu="—", uniform="Tensor.uniform_",
+             argument="—", linear="F.linear", tri="—", scatter_add_zeros="Tensor.scatter_add_", max="torch.max", slice="x[a:b:c]",
+             logsigmoid="F.logsigmoid", cast="Tensor.to", mT="Tensor.mT", manual_seed="torch.manual_seed", default_generator="torch.default_generator")
+
+
+class Group:
+    """Declarations that share a comment."""
+
+    def __init__(self, text):
+        self.text, self.declarations = text, []
+
+
+def headers():
+    found = {p.name for p in HEADERS.glob("*.h")} - OTHER
+    middle = sorted(found - set(ORDER) - set(LAST))
+    return [HEADERS / n for n in ORDER + middle + LAST if n in found]
+
+
+def tidy(declaration):
+    d = re.sub(r"\s+", " ", declaration).strip()
+    d = re.sub(r"\)\s*\{ .*$", ")", d).rstrip(";").strip()  # without the body of an inline function
+    d = re.sub(r",?\s*INGOT_LOC", "", d)
+    d = re.sub(r",?\s*SourceLoc loc = SourceLoc::current\(\)", "", d)
+    return re.sub(r"^(inline|constexpr) ", "", d)
+
+
+def name_of(declaration):
+    m = re.search(r"([A-Za-z_]\w*)\(", declaration)
+    return m.group(1) if m and not declaration.startswith("template") else None
+
+
+def parse(path):
+    """The file's introduction and its sections: [(title, [Group or struct text])]."""
+    lines = path.read_text().split("\n")
+    intro, k = [], 0
+    while k < len(lines) and lines[k].startswith("//"):
+        intro.append(lines[k][2:].strip())
+        k += 1
+    sections, group, struct, depth, statement = [("", [])], None, None, 0, ""
+    skipping = 0
+    while k < len(lines):
+        line = lines[k]
+        k += 1
+        s = line.strip()
+        if skipping:  # namespace detail and what else is not for users
+            skipping += line.count("{") - line.count("}")
+            continue
+        if s.startswith("namespace detail"):
+            skipping = line.count("{") - line.count("}")
+            continue
+        if s.startswith(("#", "namespace", "}  // namespace", "template", "class ", "enum class ")) and not statement:
+            while s.endswith("\\"):
+                s = lines[k].strip()
+                k += 1
+            if s.startswith("template"):  # its declaration
+                depth = 0
+                while k < len(lines):
+                    depth += lines[k].count("{") - lines[k].count("}")
+                    end = depth == 0 and lines[k].rstrip().endswith((";", "}"))
+                    k += 1
+                    if end:
+                        break
+            elif s.startswith(("class ", "enum class ")) and not s.endswith(";"):
+                skipping = line.count("{") - line.count("}")
+            group = None
+            continue
+        m = re.match(r"// ---- (.*)", s)
+        if m:
+            sections.append((m.group(1), []))
+            group = None
+            continue
+        if not s:
+            group = None
+            continue
+        if s.startswith("///") and not s.startswith("///<"):
+            if group is None or group.declarations:
+                group = Group("")
+                sections[-1][1].append(group)
+            group.text = (group.text + " " + s[3:].strip()).strip()
+            continue
+        if s.startswith("//"):
+            continue
+        if struct is None and s.startswith("struct ") and not statement:
+            if s.endswith(";"):
+                continue
+            struct = [s]
+            continue
+        if struct is not None:
+            struct.append(line.rstrip())
+            if s == "};":
+                sections[-1][1].append("\n".join(struct))
+                struct, group = None, None
+            continue
+        own = None
+        if "///<" in line:
+            line, own = line.split("///<", 1)
+        statement += " " + line.strip()
+        opened = statement.count("{") - statement.count("}")
+        if opened > 0 or not (statement.rstrip().endswith(";") or statement.rstrip().endswith("}")):
+            if own:
+                statement += ""
+            continue
+        d = tidy(statement)
+        statement = ""
+        if not name_of(d) or d.startswith(("using", "typedef", "extern")):
+            continue
+        if own is not None:
+            g = Group(own.strip())
+            if group is not None and not group.declarations:  # the comment above belongs to it too
+                g, group.text = group, (group.text + " " + own.strip()).strip()
+            else:
+                sections[-1][1].append(g)
+            g.declarations.append(d)
+            group = None
+        else:
+            if group is None:
+                group = Group("")
+                sections[-1][1].append(group)
+            group.declarations.append(d)
+    return " ".join(intro), [x for x in sections if x[1]]
+
+
+def methods():
+    text = (HEADERS / "tensor.h").read_text()
+    body = text[text.index("class Tensor {"):]
+    found = set(re.findall(r"^\s+(?:Tensor&?|void|bool|::std::vector<Tensor>|\w+) (\w+)\(", body, re.M))
+    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY)\((\w+)\)", (HEADERS / "methods.def").read_text()))
+
+
+def in_place():
+    rows = (HEADERS / "methods.def").read_text()
+    own = re.findall(r"Tensor& (\w+_)\(", (HEADERS / "tensor.h").read_text())
+    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY|BINARY)_\((\w+)\)", rows) if n != "name"]
+    return sorted(set(own + table) - {"eval_", "requires_grad_"})
+
+
+def reference(parsed, known):
+    out = []
+    for path, intro, sections in parsed:
+        out += ["## `ingot/%s`" % path.name, "", intro, ""]
+        for title, groups in sections:
+            if title:
+                out += ["### " + title.split(". ")[0].rstrip("."), ""]
+                if ". " in title:
+                    out += [title.split(". ", 1)[1], ""]
+            for g in groups:
+                if isinstance(g, str):
+                    out += ["```cpp-excerpt", g, "```", ""]
+                    continue
+                for d in g.declarations:
+                    out.append("- `%s`%s" % (d, " *(also a method)*" if name_of(d) in known else ""))
+                if g.text and g.declarations:
+                    out += ["", "  " + g.text]
+                if g.declarations:
+                    out.append("")
+    return out
+
+
+def function_names(parsed):
+    names = []
+    for _, _, sections in parsed:
+        for _, groups in sections:
+            for g in groups:
+                if not isinstance(g, str):
+                    names += [name_of(d) for d in g.declarations]
+    return sorted(set(n for n in names if not n.startswith("operator")))
+
+
+def stored_names():
+    if not NAMES.exists():
+        return {}
+    with NAMES.open() as f:
+        return {r[0]: (r[1], r[2]) for r in csv.reader(f) if r and not r[0].startswith("#")}
+
+
+def look_up(names):
+    import numpy
+    import torch
+    import torch.nn.functional
+
+    def torch_name(n):
+        if n in TORCH:
+            return TORCH[n]
+        for prefix, module in (("torch", torch), ("F", torch.nn.functional), ("torch.linalg", torch.linalg), ("torch.special", torch.special)):
+            if hasattr(module, n):
+                return prefix + "." + n
+        return "Tensor." + n if hasattr(torch.Tensor, n) else "—"
+
+    def numpy_name(n):
+        n = NUMPY.get(n, n)
+        if n is None:
+            return "—"
+        at = numpy
+        for part in n.split("."):
+            at = getattr(at, part, None)
+        return "np." + n if at is not None else "—"
+
+    with NAMES.open("w", newline="") as f:
+        w = csv.writer(f, lineterminator="\n")
+        w.writerow(["# function", "PyTorch", "NumPy; written by op_reference.py --names"])
+        for n in names:
+            w.writerow([n, torch_name(n), numpy_name(n)])
+
+
+def document():
+    parsed = [(p, *parse(p)) for p in headers()]
+    known, table = methods(), stored_names()
+    out = ["# Functions on tensors", "",
+           "Written by `tools/op_reference.py` from the comments of the headers; do not edit. All of this is in namespace `ingot` and comes with "
+           "`#include <ingot/ingot.h>`. Every function takes a last argument that defaults to the caller's line and ends up in error messages; it is "
+           "left out here. What is marked as a method is called as `x.name(...)` too.", ""]
+    out += reference(parsed, known)
+    out += ["## In place", "",
+            "Methods that write into their tensor: the other handles of it see the change, a view writes through to its base. `tensor.h` says what throws.",
+            "", ", ".join("`%s`" % n for n in in_place()), "", "## Names elsewhere", "",
+            "Arguments have PyTorch's names, order and defaults. F is `torch.nn.functional`.", "", "| Ingot | PyTorch | NumPy |", "| --- | --- | --- |"]
+    for n in function_names(parsed):
+        t, u = table.get(n, ("—", "—"))
+        out.append("| `%s` | %s | %s |" % (n, "—" if t == "—" else "`%s`" % t, "—" if u == "—" else "`%s`" % u))
+    return "\n".join(out) + "\n", parsed
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--check", action="store_true")
+    a.add_argument("--names", action="store_true")
+    o = a.parse_args()
+    if o.names:
+        look_up(function_names(document()[1]))
+    text, parsed = document()
+    if not o.check:
+        TARGET.write_text(text)
+        print("%s: %d functions" % (TARGET.relative_to(ROOT), len(function_names(parsed))))
+        return 0
+    if TARGET.exists() and TARGET.read_text() == text:
+        print("docs/ops.md is up to date")
+        return 0
+    print("docs/ops.md is not what the headers say: run tools/op_reference.py", file=sys.stderr)
+    return 1
+
+
+sys.exit(main())
