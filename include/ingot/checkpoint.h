@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ingot/amp.h"
@@ -37,6 +38,15 @@ struct CheckpointOptions {
   bool handle_signals = true;  ///< SIGTERM and Ctrl-C save and leave; see below
 };
 
+/// The folder of a checkpoint, with the line that names it.
+struct CheckpointFolder {
+  std::string path;
+  SourceLoc loc;
+  CheckpointFolder(const char* p, SourceLoc l = SourceLoc::current()) : path(p), loc(l) {}  // NOLINT
+  CheckpointFolder(std::string p, SourceLoc l = SourceLoc::current())
+      : path(std::move(p)), loc(l) {}  // NOLINT
+};
+
 /// Files folder/ckpt-000001.safetensors, ... with the tensors of each part ("model.fc.weight",
 /// "optimizer.state.0"), its other values, the default generator and the number given to save() as metadata,
 /// and a checksum over all of it. A file is written beside its place, synced and then renamed: a program
@@ -60,7 +70,7 @@ class Checkpoint {
   template <class... Parts>
   requires(sizeof...(Parts) > 0 &&
            ((HasState<Parts> || std::same_as<std::remove_const_t<Parts>, Generator>)&&...))
-      Checkpoint(const std::string& folder, const CheckpointOptions& options, Parts&... parts) {
+      Checkpoint(const CheckpointFolder& folder, const CheckpointOptions& options, Parts&... parts) {
     open(folder, options);
     (add(parts), ...);
   }
@@ -90,7 +100,7 @@ class Checkpoint {
 
  private:
   struct State;
-  void open(const std::string& folder, const CheckpointOptions& options);
+  void open(const CheckpointFolder& folder, const CheckpointOptions& options);
   void add_part(const char* kind, std::function<StateDict()> get, std::function<void(const StateDict&)> set);
   void add_loader(data::DataLoader& loader);
   template <class T>
@@ -105,6 +115,7 @@ class Checkpoint {
                                    : std::derived_from<T, optim::LRScheduler> ? "schedule"
                                    : std::derived_from<T, amp::GradScaler>    ? "scaler"
                                    : std::derived_from<T, data::DataLoader>   ? "loader"
+                                   : std::derived_from<T, optim::EMA>         ? "ema"
                                                                               : "part";
       add_part(
           kind, [&part] { return part.state_dict(); },

@@ -126,7 +126,7 @@ void check_index(int64_t index, int64_t size, const char* op, const SourceLoc& l
 }  // namespace
 
 Sample TensorDataset::get(int64_t index) const {
-  check_index(index, size_, "TensorDataset", {});
+  check_index(index, size_, "TensorDataset", SourceLoc::current());
   Sample s;
   for (const Tensor& t : tensors_) {
     Dims shape = t.shape();
@@ -139,7 +139,7 @@ Sample TensorDataset::get(int64_t index) const {
 }
 
 Sample TensorDataset::get_batch(std::span<const int64_t> indices, uint64_t, uint64_t) const {
-  for (int64_t i : indices) check_index(i, size_, "TensorDataset", {});
+  for (int64_t i : indices) check_index(i, size_, "TensorDataset", SourceLoc::current());
   Sample s;
   for (const Tensor& t : tensors_) s.push_back(rows(t, indices));
   return s;
@@ -153,14 +153,14 @@ Subset::Subset(AnyDataset dataset, std::vector<int64_t> indices, SourceLoc loc)
 }
 
 Sample Subset::get(int64_t index) const {
-  check_index(index, size(), "Subset", {});
+  check_index(index, size(), "Subset", SourceLoc::current());
   return dataset_->get(indices_[static_cast<size_t>(index)]);
 }
 
 Sample Subset::get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const {
   std::vector<int64_t> theirs;
   for (int64_t i : indices) {
-    check_index(i, size(), "Subset", {});
+    check_index(i, size(), "Subset", SourceLoc::current());
     theirs.push_back(indices_[static_cast<size_t>(i)]);
   }
   return dataset_->get_batch(theirs, seed, epoch);
@@ -174,7 +174,7 @@ ConcatDataset::ConcatDataset(std::vector<AnyDataset> datasets, SourceLoc loc)
 }
 
 Sample ConcatDataset::get(int64_t index) const {
-  check_index(index, size(), "ConcatDataset", {});
+  check_index(index, size(), "ConcatDataset", SourceLoc::current());
   size_t k = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
   return datasets_[k]->get(index - (k ? ends_[k - 1] : 0));
 }

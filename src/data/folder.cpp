@@ -52,10 +52,11 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
 
 Sample ImageFolder::get(int64_t index) const {
   if (index < 0 || index >= size())
-    fail(ErrorKind::Index, "ImageFolder", "there is no sample " + std::to_string(index), {});
+    fail(ErrorKind::Index, "ImageFolder", "there is no sample " + std::to_string(index),
+         SourceLoc::current());
   const auto& [path, label] = files_[static_cast<size_t>(index)];
-  io::MappedFile file(path, "ImageFolder", {});
-  Tensor picture = decode_and_transform(file.bytes(), o_.channels, o_.transform, path, {});
+  io::MappedFile file(path, "ImageFolder", SourceLoc::current());
+  Tensor picture = decode_and_transform(file.bytes(), o_.channels, o_.transform, path, SourceLoc::current());
   return {picture, make_tensor(int64, {}, [&, l = label](void* out) { std::memcpy(out, &l, sizeof l); })};
 }
 
@@ -111,7 +112,7 @@ void TokenFile::read(int64_t from, int64_t* out, int64_t n) const {
 
 Sample TokenFile::get(int64_t index) const {
   if (index < 0 || index >= size_)
-    fail(ErrorKind::Index, "TokenFile", "there is no sample " + std::to_string(index), {});
+    fail(ErrorKind::Index, "TokenFile", "there is no sample " + std::to_string(index), SourceLoc::current());
   auto part = [&](int64_t shift) {
     return make_tensor(int64, {block_},
                        [&](void* out) { read(index * stride_ + shift, static_cast<int64_t*>(out), block_); });
@@ -122,7 +123,7 @@ Sample TokenFile::get(int64_t index) const {
 Sample TokenFile::get_batch(std::span<const int64_t> indices, uint64_t, uint64_t) const {
   for (int64_t i : indices)
     if (i < 0 || i >= size_)
-      fail(ErrorKind::Index, "TokenFile", "there is no sample " + std::to_string(i), {});
+      fail(ErrorKind::Index, "TokenFile", "there is no sample " + std::to_string(i), SourceLoc::current());
   auto part = [&](int64_t shift) {
     return make_tensor(int64, {static_cast<int64_t>(indices.size()), block_}, [&](void* out) {
       for (size_t k = 0; k < indices.size(); ++k)

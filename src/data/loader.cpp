@@ -33,7 +33,7 @@ namespace {
 class Epoch {
  public:
   Epoch(const Dataset& dataset, const DataLoaderOptions& o, uint64_t seed, int64_t number,
-        std::vector<int64_t> order, int64_t first, int64_t batches)
+        std::vector<int64_t> order, int64_t first, int64_t batches, const SourceLoc& loc)
       : dataset_(dataset),
         o_(o),
         seed_(seed),
@@ -41,7 +41,8 @@ class Epoch {
         order_(std::move(order)),
         next_(first),
         taken_(first),
-        batches_(batches) {
+        batches_(batches),
+        loc_(loc) {
     int workers = o.num_workers;
     if (workers < 0) workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
     workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
@@ -87,6 +88,7 @@ class Epoch {
   };
 
   Batch make(int64_t number) const {
+    LocScope place(loc_);  // what goes wrong in here names the line that made the loader
     size_t begin = static_cast<size_t>(number * o_.batch_size),
            end = std::min(order_.size(), begin + static_cast<size_t>(o_.batch_size));
     std::span<const int64_t> indices(order_.data() + begin, end - begin);
@@ -147,6 +149,7 @@ class Epoch {
   std::vector<Place> ring_;
   int64_t next_, taken_;
   const int64_t batches_;
+  const SourceLoc loc_;
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
@@ -160,6 +163,7 @@ struct DataLoader::State {
   int64_t epoch = 0, position = 0;
   bool begun = false;  // the epoch's first batch was handed out by a loop, not by a restored state
   std::function<void()> between{};
+  SourceLoc loc{};  // of the line that made the loader
   std::unique_ptr<Epoch> running{};
 
   int64_t share() const {  // samples of this rank in one epoch
@@ -196,6 +200,7 @@ DataLoader::DataLoader(AnyDataset dataset, const DataLoaderOptions& o, SourceLoc
   if (o.num_workers < -1) bad("num_workers is negative");
   if (o.num_replicas < 1 || o.rank < 0 || o.rank >= o.num_replicas) bad("rank is not one of num_replicas");
   s_.reset(new State{std::move(dataset), o});
+  s_->loc = loc;
   s_->seed = o.seed ? *o.seed : default_generator().seed();
 }
 DataLoader::~DataLoader() = default;
@@ -222,7 +227,8 @@ DataLoader::iterator DataLoader::begin() {
   // A loop that was left early is over; one that a restored state left goes on.
   if (s.begun && s.position > 0) ++s.epoch, s.position = 0;
   s.begun = true;
-  s.running = std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position, s.batches());
+  s.running =
+      std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position, s.batches(), s.loc);
   return iterator(this);
 }
 

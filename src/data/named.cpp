@@ -33,7 +33,8 @@ VisionDataset::VisionDataset(const Tensor& images, const Tensor& labels, Transfo
 
 Sample VisionDataset::get(int64_t index) const {
   if (index < 0 || index >= size())
-    fail(ErrorKind::Index, "VisionDataset", "there is no sample " + std::to_string(index), {});
+    fail(ErrorKind::Index, "VisionDataset", "there is no sample " + std::to_string(index),
+         SourceLoc::current());
   Dims shape{images_.size(1), images_.size(2), images_.size(3)};
   auto n = static_cast<size_t>(shape.numel());
   const uint8_t* from = static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(index) * n;
@@ -54,7 +55,8 @@ Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed,
   Dims shape = images_.shape();
   for (int64_t i : indices)
     if (i < 0 || i >= size())
-      fail(ErrorKind::Index, "VisionDataset", "there is no sample " + std::to_string(i), {});
+      fail(ErrorKind::Index, "VisionDataset", "there is no sample " + std::to_string(i),
+           SourceLoc::current());
   auto n = static_cast<size_t>(shape[1] * shape[2] * shape[3]);
   shape[0] = static_cast<int64_t>(indices.size());
   std::array<float, 256> table{};
@@ -213,7 +215,7 @@ Tensor draw(int64_t shape, int side, Random& r) {
 
 Sample Shapes::get(int64_t index) const {
   if (index < 0 || index >= size())
-    fail(ErrorKind::Index, "Shapes", "there is no sample " + std::to_string(index), {});
+    fail(ErrorKind::Index, "Shapes", "there is no sample " + std::to_string(index), SourceLoc::current());
   // Numbers of the drawing's own, so that a picture is the same in every epoch; the transform's are the
   // loader's.
   Random r = [&] {

@@ -189,7 +189,7 @@ struct RandomCropImpl : Impl {
       fail(ErrorKind::Value, "RandomCrop",
            "a picture of " + std::to_string(p.height) + " x " + std::to_string(p.width) +
                " is smaller than the crop of " + std::to_string(size),
-           {}, "Resize first, or give a padding");
+           SourceLoc::current(), "Resize first, or give a padding");
     int y = static_cast<int>(r.below(h + 1)), x = static_cast<int>(r.below(w + 1));
     crop(p, x - padding, y - padding, size, size);
   }
@@ -291,7 +291,7 @@ struct NormalizeImpl : Impl {
       fail(ErrorKind::Value, "Normalize",
            "has " + std::to_string(mean.size()) + " means, the picture " + std::to_string(p.channels) +
                " channels",
-           {});
+           SourceLoc::current());
     for (int c = 0; c < p.channels; ++c) {
       size_t k = mean.size() == 1 ? 0 : static_cast<size_t>(c);
       auto m = static_cast<float>(mean[k]), s = static_cast<float>(1 / std[k]);
@@ -327,7 +327,7 @@ struct ErasingImpl : Impl {
 struct LambdaImpl : Impl {
   std::function<Tensor(const Tensor&)> fn;
   explicit LambdaImpl(std::function<Tensor(const Tensor&)> f) : fn(std::move(f)) {}
-  void apply(Picture& p, Random&) const override { p = Picture::of(fn(p.tensor()), {}); }
+  void apply(Picture& p, Random&) const override { p = Picture::of(fn(p.tensor()), SourceLoc::current()); }
 };
 
 }  // namespace

@@ -159,14 +159,16 @@ struct Checkpoint::State {
 
 // ---- Making one
 
-void Checkpoint::open(const std::string& folder, const CheckpointOptions& options) {
-  if (options.keep < 0) throw Error(ErrorKind::Value, "Checkpoint", "keep is negative", user_loc({}));
+void Checkpoint::open(const CheckpointFolder& where, const CheckpointOptions& options) {
+  const std::string& folder = where.path;
+  SourceLoc loc = user_loc(where.loc);
+  if (options.keep < 0) throw Error(ErrorKind::Value, "Checkpoint", "keep is negative", loc);
   s_ = std::make_shared<State>();
   s_->folder = folder;
   s_->o = options;
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) io::fail_io("Checkpoint", folder, "cannot be made: " + error.message(), {});
+  if (error) io::fail_io("Checkpoint", folder, "cannot be made: " + error.message(), loc);
   for (const auto& [n, path] : s_->files()) s_->next = n + 1;
   if (options.handle_signals) io::watch_signals();
   s_->watching = options.handle_signals;

@@ -207,7 +207,14 @@ TEST_CASE("what a worker throws is thrown in the loop; bad options") {
     using Numbers::Numbers;
     data::Sample get(int64_t i) const override { return {zeros({i + 1}).eval_()}; }
   };
+  int line = __LINE__ + 1;
   data::DataLoader ragged(Ragged(4), {.batch_size = 2});
+  try {
+    for (const auto& b : ragged) (void)b;
+  } catch (const Error& e) {
+    CHECK(static_cast<int>(e.where().line) == line);
+    CHECK(std::string(e.where().file).find("loader_test.cpp") != std::string::npos);
+  }
   CHECK(kind_of([&] {
           for (const auto& b : ragged) (void)b;
         }) == ErrorKind::Shape);
