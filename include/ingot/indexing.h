@@ -36,6 +36,12 @@ Tensor take(const Tensor& x, const Tensor& index, INGOT_LOC);
 /// x with the flattened x[index[i]] = source[i], or += with accumulate. source has as many elements as index.
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate = false, INGOT_LOC);
 
+// ---- By several indices: x[...] in function form
+
+/// x with x[indices] = values (broadcast, cast to x's type), or += with accumulate: then every value for a place counts. Masks
+/// read values, but for x[mask] = one number.
+Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values, bool accumulate = false, INGOT_LOC);
+
 // ---- Masks: bool tensors that broadcast with x
 
 /// The elements where mask is true, as a vector. Reads values.

@@ -6,6 +6,7 @@
 #pragma once
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct Cell;  // what copies of a Tensor share; the library's business
 class Tensor;
 class Generator;  // random.h
 const Generator& default_generator();
+class IndexedTensor;
+struct IndexPlace;  // where an index with tensors leads
 void retain(Cell* c);
 void release(Cell* c);
 
@@ -71,25 +74,29 @@ struct NewAxisType {};
 /// In an index: a new dim of size 1.
 inline constexpr NewAxisType NewAxis{};
 
-/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis or NewAxis.
+/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor: int64 or int32 (elements of the
+/// dim, by number) or bool (a mask over as many dims as it has). A tensor must live until the index is used.
 struct IndexItem {
-  enum class Kind : uint8_t { At, Range, Dots, New };
+  enum class Kind : uint8_t { At, Range, Dots, New, Places };
   Kind kind;
   uint8_t given;  // bit 0: start, bit 1: stop, bit 2: step
   int64_t start, stop, step;
+  const Tensor* places;  // Places
   IndexItem() = default;
   template <class T>
     requires std::is_integral_v<T>
   IndexItem(T at)  // NOLINT(google-explicit-constructor)
-      : kind(Kind::At), given(1), start(static_cast<int64_t>(at)), stop(0), step(1) {}
+      : kind(Kind::At), given(1), start(static_cast<int64_t>(at)), stop(0), step(1), places(nullptr) {}
   IndexItem(const Slice& s)  // NOLINT(google-explicit-constructor)
       : kind(Kind::Range),
         given(static_cast<uint8_t>((s.start ? 1 : 0) | (s.stop ? 2 : 0) | (s.step ? 4 : 0))),
         start(s.start.value_or(0)),
         stop(s.stop.value_or(0)),
-        step(s.step.value_or(1)) {}
-  IndexItem(EllipsisType) : kind(Kind::Dots), given(0), start(0), stop(0), step(1) {}  // NOLINT
-  IndexItem(NewAxisType) : kind(Kind::New), given(0), start(0), stop(0), step(1) {}    // NOLINT
+        step(s.step.value_or(1)),
+        places(nullptr) {}
+  IndexItem(EllipsisType) : kind(Kind::Dots), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
+  IndexItem(NewAxisType) : kind(Kind::New), given(0), start(0), stop(0), step(1), places(nullptr) {}    // NOLINT
+  IndexItem(const Tensor& t) : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
 };
 
 /// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's line.
@@ -269,7 +276,12 @@ class Tensor {
 
   /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...] += v) writes to x.
   /// Throws Error(Index) outside the tensor or with more items than dims.
-  Tensor operator[](const Indices& index) const;
+  /// With tensors among the items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast against each other and pick
+  /// elements, a mask stands for the places where it is true (its values are read: Error(State) inside a captured function). The
+  /// picked dims stand where the items stood if those are neighbours, else in front, as in PyTorch. x[...] = v and x[...] += v
+  /// still write to x (of several values for one place the last one stays); methods such as add_() change the new tensor alone.
+  /// A number outside its dim raises Error(Index) when the value is computed.
+  IndexedTensor operator[](const Indices& index) const;
 
   // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, while views
   // taken earlier from that base keep the old value. v is broadcast to this shape and cast to this type. Throws
@@ -489,6 +501,43 @@ class Tensor {
   SignLogdet slogdet(INGOT_LOC) const;
   Tensor gather(int64_t dim, const Tensor& index, INGOT_LOC) const;
   Tensor index_select(int64_t dim, const Tensor& index, INGOT_LOC) const;
+  // sorting.h, indexing.h, reductions.h; the forms with an underscore write into this tensor and return it.
+  Tensor cumsum(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
+  Tensor cumprod(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
+  Tensor logcumsumexp(int64_t dim, INGOT_LOC) const;
+  ValuesIndices cummax(int64_t dim, INGOT_LOC) const;
+  ValuesIndices cummin(int64_t dim, INGOT_LOC) const;
+  ValuesIndices sort(int64_t dim = -1, bool descending = false, INGOT_LOC) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false, bool stable = true, INGOT_LOC) const;
+  ValuesIndices topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true, INGOT_LOC) const;
+  ValuesIndices kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false, INGOT_LOC) const;
+  Tensor median(INGOT_LOC) const;
+  ValuesIndices median(int64_t dim, bool keepdim = false, INGOT_LOC) const;
+  Tensor norm(double p, const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor count_nonzero(const Axes& dim = {}, INGOT_LOC) const;
+  Tensor nansum(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor nanmean(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
+  Tensor take(const Tensor& index, INGOT_LOC) const;
+  Tensor take_along_dim(const Tensor& index, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
+  Tensor masked_select(const Tensor& mask, INGOT_LOC) const;
+  Tensor nonzero(INGOT_LOC) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC) const;
+  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC) const;
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce, bool include_self = true, INGOT_LOC) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC) const;
+  Tensor index_fill(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC) const;
+  Tensor masked_scatter(const Tensor& mask, const Tensor& source, INGOT_LOC) const;
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC);
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC);
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce, bool include_self = true, INGOT_LOC);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1, INGOT_LOC);
+  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC);
+  Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC);
+  Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false, INGOT_LOC);
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source, INGOT_LOC);
+  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false, INGOT_LOC);
+
   Tensor softmax(int64_t dim, INGOT_LOC) const;
   Tensor log_softmax(int64_t dim, INGOT_LOC) const;
 
@@ -511,6 +560,33 @@ struct ValuesIndices {
 };
 struct SignLogdet {
   Tensor sign, logabsdet;
+};
+
+/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment writes to. As a Tensor
+/// (Tensor y = x[...]) it is like any other.
+class IndexedTensor : public Tensor {
+ public:
+  explicit IndexedTensor(Tensor t, ::std::shared_ptr<const IndexPlace> place = {}) : Tensor(::std::move(t)), place_(::std::move(place)) {}
+  IndexedTensor(const IndexedTensor&) = default;
+  IndexedTensor(IndexedTensor&&) noexcept = default;
+  ~IndexedTensor() = default;
+  IndexedTensor& operator=(const IndexedTensor&) & = default;
+  IndexedTensor& operator=(IndexedTensor&&) & noexcept = default;
+  /// Makes this handle name t's value.
+  IndexedTensor& operator=(const Tensor& t) & { return *this = IndexedTensor(t); }
+  /// Write v (broadcast, cast), or the sum, difference, product or quotient with it, into the indexed tensor.
+  void operator=(const Operand& v) &&;
+  void operator+=(const Operand& v) &&;
+  void operator-=(const Operand& v) &&;
+  void operator*=(const Operand& v) &&;
+  void operator/=(const Operand& v) &&;
+  IndexedTensor& operator+=(const Operand& v) & { return add_(v, v.loc), *this; }
+  IndexedTensor& operator-=(const Operand& v) & { return sub_(v, v.loc), *this; }
+  IndexedTensor& operator*=(const Operand& v) & { return mul_(v, v.loc), *this; }
+  IndexedTensor& operator/=(const Operand& v) & { return div_(v, v.loc), *this; }
+
+ private:
+  ::std::shared_ptr<const IndexPlace> place_;
 };
 
 // ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what throws.

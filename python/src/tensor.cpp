@@ -57,7 +57,7 @@ nb::object get_item(nb::handle self, nb::handle index) {
   if (!read_index(index, items)) return advanced("get")(self, index);
   const Tensor& x = as_tensor(self);
   SourceLoc loc = here();
-  return nb::cast(without_gil([&] { return x[Indices(items, loc)]; }));
+  return nb::cast(without_gil([&] { return Tensor(x[Indices(items, loc)]); }));
 }
 
 void set_item(nb::handle self, nb::handle index, nb::handle value) {

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "compile/executor.h"
 #include "graph/recorder.h"
+#include "ingot/capture.h"
 #include "runtime/storage.h"
 
 namespace ingot {
@@ -145,8 +146,14 @@ class Tracer {
     }
   }
 
-  // A leaf may be overwritten when the traced nodes are the only ones that hold it.
+  // A leaf may be overwritten when the traced nodes are the only ones that hold it. A captured function that is repeated meets
+  // its leaves again, but for those it assigns anew.
   void find_donated() {
+    std::unordered_set<const Node*> assigned;
+    const bool capturing = is_capturing();
+    if (capturing)
+      for (Node* n : t_.nodes)
+        if (n->op == Op::Assign) assigned.insert(n->in[0]);
     t_.donated.resize(t_.leaves.size());
     uint64_t word = 0;
     int bit = 0;
@@ -155,7 +162,7 @@ class Tracer {
       bool free = l->refs.load(std::memory_order_acquire) == static_cast<uint32_t>(uses_[i]) &&
                   l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
                   l->storage->refs.load(std::memory_order_acquire) == 1 + l->storage->captured.load(std::memory_order_relaxed) && !l->storage->on_release &&
-                  !kept_.contains(l);
+                  !kept_.contains(l) && (!capturing || assigned.contains(l));
       t_.donated[i] = free;
       word |= static_cast<uint64_t>(free) << bit;
       if (++bit == 64) {

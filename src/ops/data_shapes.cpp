@@ -4,10 +4,9 @@
 #include "ingot/capture.h"
 #include "ingot/indexing.h"
 #include "ingot/sorting.h"
-#include "ops/common.h"
+#include "ops/places.h"
 
 namespace ingot {
-namespace {
 
 void check_not_captured(const Tensor& x, const char* op, const SourceLoc& loc) {
   if (is_capturing())
@@ -17,7 +16,6 @@ void check_not_captured(const Tensor& x, const char* op, const SourceLoc& loc) {
          loc, "call it outside, or use a form of fixed shape (masked_fill, where(condition, a, b))");
 }
 
-// Places of the true elements of a bool tensor in row-major order: int64 [count].
 Tensor true_places(const Tensor& mask) {
   int64_t n = mask.numel();
   if (n == 0) return zeros({0}, {int64, mask.device()});
@@ -36,6 +34,8 @@ Tensor true_places(const Tensor& mask) {
   int64_t count = before[-1].item<int64_t>();
   return searchsorted(before, arange(1, count + 1, {int64, mask.device()}));
 }
+
+namespace {
 
 Tensor as_mask(const Tensor& x) { return x.dtype() == DType::Bool ? x : x != 0; }
 

@@ -1,4 +1,6 @@
-// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds dims.
+// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds dims. An index with tensors
+// goes on in pick.cpp.
+#include "ops/basic_index.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -42,10 +44,9 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
 
 }  // namespace
 
-Tensor Tensor::operator[](const Indices& index) const {
-  SourceLoc loc = user_loc(index.loc());
-  Node* n = node_of(*this, "index", loc);
-  int used = count_dims(index, *this, loc);
+Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) {
+  Node* n = node_of(x, "index", loc);
+  int used = count_dims(index, x, loc);
   Attrs a;
   Dims shape;  // after dropping and adding dims
   int dim = 0;
@@ -74,12 +75,12 @@ Tensor Tensor::operator[](const Indices& index) const {
       if (at < 0 || at >= size)
         fail(ErrorKind::Index, "index",
              "index " + std::to_string(item.start) + " is outside dim " + std::to_string(dim) + " of " +
-                 describe(*this) + ", which has " + std::to_string(size) + (size == 1 ? " element" : " elements"),
+                 describe(x) + ", which has " + std::to_string(size) + (size == 1 ? " element" : " elements"),
              loc, size ? "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1) : "");
       keep(at, 1, 1);
     } else {
       if (item.step == 0)
-        fail(ErrorKind::Index, "index", "the step of a Slice is 0 in the index of " + describe(*this), loc,
+        fail(ErrorKind::Index, "index", "the step of a Slice is 0 in the index of " + describe(x), loc,
              "use a step of 1 or more, or a negative one to go backwards");
       Range r = resolve(item, n->shape[dim]);
       shape.push_back(r.count);
@@ -89,7 +90,14 @@ Tensor Tensor::operator[](const Indices& index) const {
   whole(n->rank());
   NodeRef cut = cuts ? record(Op::Slice, {n}, a, loc) : NodeRef(n);
   NodeRef out = reshape_to(cut.get(), shape, loc);
-  return out.get() == n ? *this : view_of(*this, std::move(out));
+  return out.get() == n ? x : view_of(x, std::move(out));
+}
+
+IndexedTensor Tensor::operator[](const Indices& index) const {
+  SourceLoc loc = user_loc(index.loc());
+  for (size_t i = 0; i < std::min<size_t>(index.size(), Indices::kMax); ++i)
+    if (index[i].kind == IndexItem::Kind::Places) return picked(*this, index, loc);
+  return IndexedTensor(basic_index(*this, index, loc));
 }
 
 }  // namespace ingot

@@ -20,9 +20,11 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/losses.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/methods.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/methods_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pool.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pick.cpp
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp

@@ -6,6 +6,9 @@ ingot_test(cpu_backend
   LABELS asan tsan)
 target_include_directories(test_cpu_backend PRIVATE ${cpu_tests})
 
+ingot_test(cpu_index SOURCES ${cpu_tests}/index_calls_test.cpp ${cpu_tests}/../plugin/library_cases.cpp ${cpu_tests}/../spec_interpreter.cpp
+  LIBS ingot_test_oracle LABELS asan tsan)
+
 # The CPU backend's workshop: hand-built kernels timed alone. Not a test.
 add_executable(bench_cpu_backend EXCLUDE_FROM_ALL ${cpu_tests}/workshop.cpp)
 target_include_directories(bench_cpu_backend PRIVATE ${PROJECT_SOURCE_DIR}/src)

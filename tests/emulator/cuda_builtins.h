@@ -43,6 +43,19 @@ template <class T> static inline T ig_emu_shuffle(T v, unsigned from) {
 }
 template <class T> static inline T __shfl_xor_sync(unsigned, T v, int m) { return ig_emu_shuffle(v, (threadIdx.x & 31) ^ m); }
 template <class T> static inline T __shfl_sync(unsigned, T v, int lane) { return ig_emu_shuffle(v, lane); }
+static inline void __syncwarp() { ig_emu_shuffle(0, threadIdx.x & 31); }
+// Only whole warps vote.
+static inline unsigned __ballot_sync(unsigned, bool vote) {
+  unsigned all = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) all |= ig_emu_shuffle(unsigned(vote), lane) << lane;
+  return all;
+}
+static inline int __popc(unsigned v) { return __builtin_popcount(v); }
+static inline unsigned atomicAdd(unsigned* p, unsigned v) {
+  unsigned old = *p;
+  *p += v;
+  return old;
+}
 template <class T> static inline T __ldg(const T* p) { return *p; }
 template <class T> static inline T __ldcs(const T* p) { return *p; }
 template <class T> static inline void __stcs(T* p, T v) { *p = v; }

@@ -86,6 +86,49 @@ for how in ("sum", "prod", "mean", "amax", "amin"):
             src = "y" if t == "x" else "d"
             cases.append(('scatter_reduce(%s, 0, idx, %s, "%s", %s)' % (t, src, how, self), '%s.scatter_reduce(0, idx, %s, "%s", include_self=%s)' % (t, src, how, self.capitalize())))
 
+# advanced indexing
+for cpp, py in [
+    ("x[lab % 3]", "x[lab % 3]"), ("x[idx]", "x[idx]"), ("x[-idx]", "x[-idx]"), ("x[{Slice{}, lab}]", "x[:, lab]"), ("x[{lab % 3, lab}]", "x[lab % 3, lab]"),
+    ("x[m]", "x[m]"), ("c[{Slice{}, m}]", "c[:, m]"), ("c[{0, m}]", "c[0, m]"), ("x[{m[{Slice{}, 0}]}]", "x[m[:, 0]]"), ("c[{Slice{}, m[{Slice{}, 2}], lab}]", "c[:, m[:, 2], lab[:1]]"),
+    ("c[{lab % 2, Slice{}, lab}]", "c[lab % 2, :, lab]"), ("c[{lab % 2, 1, lab}]", "c[lab % 2, 1, lab]"), ("c[{Ellipsis, idx}]", "c[..., idx]"), ("c[{idx % 2, Ellipsis}]", "c[idx % 2, ...]"),
+    ("c[{Slice{}, idx % 3, idx}]", "c[:, idx % 3, idx]"), ("c[{NewAxis, lab % 2, NewAxis, lab % 3}]", "c[None, lab % 2, None, lab % 3]"), ("c[{Slice{{}, {}, -1}, lab % 3}]", "c.flip(0)[:, lab % 3]"),
+    ("c[{idx.reshape({2, 4, 1}) % 2, lab % 3}]", "c[idx.reshape(2, 4, 1) % 2, lab % 3]"), ("x[tensor(1)]", "x[torch.tensor(1)]"), ("x[{tensor(1), lab}]", "x[torch.tensor(1), lab]"),
+    ("x[zeros({0}, int64)]", "x[torch.zeros(0, dtype=i64)]"), ("x[x > 100]", "x[x > 100]"), ("z[tensor(true)]", "z[torch.tensor(True)]"), ("x[{Slice{0, 2}, lab, NewAxis}]", "x[0:2, lab, None]"),
+    ("c[{lab % 2, Slice{1, 3}, Slice{{}, {}, 2}}]", "c[lab % 2, 1:3, ::2]"), ("c[{1, Slice{}, lab}]", "c[1, :, lab]"), ("c[{lab % 2, Slice{}, 1}]", "c[lab % 2, :, 1]"),
+]:
+    if "m[{Slice{}, 2}], lab}" in cpp:
+        cpp = cpp.replace("lab}", "lab[Slice{0, 1}]}")
+    cases.append((cpp, py))
+for index_cpp, index_py, value_cpp, value_py, t in [
+    ("lab % 3", "lab % 3", "5", "5", "x"), ("lab % 3", "lab % 3", "y", "y", "x"), ("idx", "idx", "y[Slice{0, 1}]", "y[0:1]", "x"), ("{Slice{}, lab}", "(slice(None), lab)", "y[{Slice{}, Slice{0, 3}}]", "y[:, 0:3]", "x"),
+    ("m", "m", "7", "7", "x"), ("m", "m", "-y.flatten()[Slice{0, 5}]", "-y.flatten()[0:5]", "x"), ("{Slice{}, m}", "(slice(None), m)", "2", "2", "c"),
+    ("{lab % 2, Slice{}, lab}", "(lab % 2, slice(None), lab)", "y[{Slice{}, Slice{0, 3}}]", "y[:, 0:3]", "c"), ("{Slice{0, 2, 1}, lab % 2 + 1, Slice{1}}", "(slice(0, 2), lab % 2 + 1, slice(1, None))", "y[{Slice{0, 1}, Slice{0, 3}}]", "y[0:1, 0:3]", "c"),
+    ("{1, lab % 3, lab}", "(1, lab % 3, lab)", "y[0][Slice{0, 3}]", "y[0][0:3]", "c"),
+]:
+    cases.append(("assigned(%s, %s, %s)" % (t, index_cpp, value_cpp), "assigned(%s, %s, %s)" % (t, index_py, value_py)))
+    cases.append(("index_put(%s, %s, %s, true)" % (t, index_cpp, value_cpp), "accumulated(%s, %s, %s)" % (t, index_py, value_py)))
+    cases.append(("increased(%s, %s, %s)" % (t, index_cpp, value_cpp), "increased(%s, %s, %s)" % (t, index_py, value_py)))
+
+
+def assigned(base, index, value):
+    out = base.clone()
+    out[index] = value
+    return out
+
+
+def increased(base, index, value):
+    out = base.clone()
+    out[index] += value
+    return out
+
+
+def accumulated(base, index, value):
+    # Slices and integers become index tensors, which broadcast as they would.
+    places = torch.arange(base.numel()).reshape(base.shape)[index]
+    value = torch.as_tensor(value).to(base.dtype).expand(places.shape)
+    return base.flatten().index_put((places,), value, accumulate=True).reshape(base.shape)
+
+
 names = {n: getattr(torch, n) for n in dir(torch) if not n.startswith("_") and n not in globals()}
 names.update(globals())
 short = {f32: "float32", f64: "float64", f16: "float16", bf16: "bfloat16", i64: "int64", i32: "int32", i16: "int16", i8: "int8", u8: "uint8", b: "bool_"}

@@ -44,6 +44,17 @@ void check(const std::string& what, const Tensor& x, DType dtype, const Dims& sh
   }
 }
 
+Tensor assigned(const Tensor& x, const Indices& index, const Operand& value) {
+  Tensor out = x.clone();
+  out[index] = value;
+  return out;
+}
+Tensor increased(const Tensor& x, const Indices& index, const Operand& value) {
+  Tensor out = x.clone();
+  out[index] += value;
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("PyTorch's values of scans, sorts and index functions") {

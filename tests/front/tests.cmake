@@ -7,6 +7,7 @@ ingot_test(names SOURCES ${front}/names_test.cpp)
 ingot_test(errors SOURCES ${front}/errors_test.cpp ${front}/errors_ops_test.cpp LABELS asan)
 ingot_test(golden SOURCES ${front}/golden_test.cpp LIBS ingot_test_oracle)
 ingot_test(golden_index SOURCES ${front}/golden_index_test.cpp LIBS ingot_test_oracle)
+ingot_test(index SOURCES ${front}/index_test.cpp LABELS asan)
 # The same values and messages when every operation runs at its line.
 foreach(name front golden golden_index)
   add_test(NAME ${name}_eager COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "ingot/ingot.h"
@@ -63,12 +64,13 @@ TEST_CASE("b: library calls with random strides") {
   if (no_gpu()) return;
   Backend& b = gpu();
   std::mt19937 gen(2);
-  int bad = 0, count = 300;
+  int bad = 0, count = 600;
   for (int n = 0; n < count; ++n) {
     LibrarySpec s = n % 6 == 5 ? random_scatter(gen, n % 12 == 5) : random_matmul(gen, n % 6 < 4);
+    if (n >= 300) s = n % 3 == 0 ? random_write(gen, n % 2, n % 4 == 3) : n % 3 == 1 ? random_scan(gen, n % 2 ? 200000 : 700) : random_sort(gen, n % 2 ? 200000 : 2048);
     CAPTURE(n);
     CAPTURE(to_string(s));
-    int64_t extent = s.op == LibOp::ScatterAdd ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+    int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);
     auto exe = b.prepare(0, s);
@@ -244,5 +246,49 @@ TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float3
     CHECK(distance(alone[0], want[0]) < 1e-2);
     std::printf("g: %-9s o %.1e dq %.1e dk %.1e dv %.1e\n", f.name, distance(got[0], want[0]), distance(got[1], want[1]), distance(got[2], want[2]),
                 distance(got[3], want[3]));
+  }
+}
+
+TEST_CASE("h: scans, sorts and writes by index agree with the CPU and take this long") {
+  if (no_gpu()) return;
+  Device d("cuda");
+  Tensor x = randn({1 << 20}), m = randn({512, 4096}), wide = randn({64, 50257}), at = (rand({1 << 20}, float64) * (1 << 20)).to(int64);
+  eval({x, m, wide, at});
+  struct Row {
+    const char* name;
+    std::function<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&)> f;
+    double near;
+  };
+  const Row rows[] = {
+      {"cumsum of 2^20", [](auto& a, auto&, auto&, auto&) { return cumsum(a, 0); }, 1e-4},
+      {"cumsum of 512 x 4096, dim 1", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 1); }, 1e-4},
+      {"cumsum of 512 x 4096, dim 0", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 0); }, 1e-4},
+      {"cummax of 2^20", [](auto& a, auto&, auto&, auto&) { return cummax(a, 0).indices.to(float32); }, 0},
+      {"argsort of 2^20", [](auto& a, auto&, auto&, auto&) { return argsort(a, 0).to(float32); }, 0},
+      {"argsort of 2^20 int64", [](auto&, auto&, auto&, auto& i) { return argsort(i, 0).to(float32); }, 0},
+      {"argsort of 512 x 4096", [](auto&, auto& b, auto&, auto&) { return argsort(b, 1).to(float32); }, 0},
+      {"topk 50 of 64 x 50257", [](auto&, auto&, auto& c, auto&) { return topk(c, 50).values; }, 0},
+      {"scatter of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter(a, 0, i, a * 2.0); }, 0},
+      {"scatter_add of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter_add(a, 0, i, a); }, 1e-5},
+      {"searchsorted 2^20 in 2^20", [](auto& a, auto&, auto&, auto&) { return searchsorted(sort(a).values, a * 0.5).to(float32); }, 0},
+      {"x[mask] of 2^20", [](auto& a, auto&, auto&, auto&) { return Tensor(a[a > 0]); }, 0},
+      {"unique of 2^20", [](auto&, auto&, auto&, auto& i) { return unique(i % 1000).counts.to(float32); }, 0},
+  };
+  Tensor gx = x.to(d), gm = m.to(d), gw = wide.to(d), gi = at.to(d);
+  eval({gx, gm, gw, gi});
+  for (const Row& r : rows) {
+    std::vector<float> want = r.f(x, m, wide, at).to_vector<float>(), got = r.f(gx, gm, gw, gi).to_vector<float>();
+    REQUIRE(want.size() == got.size());
+    double off = distance(got, want);
+    CHECK_MESSAGE(off <= r.near, r.name << ": off by " << off);
+    double best = 1e9;
+    for (int n = 0; n < 6; ++n) {
+      synchronize();
+      double t0 = now();
+      eval(r.f(gx, gm, gw, gi));
+      synchronize();
+      best = std::min(best, now() - t0);
+    }
+    std::printf("h: %-30s %8.1f us, off by %.1e\n", r.name, best * 1e6, off);
   }
 }

@@ -109,8 +109,11 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
     blocks.emplace_back(bytes.back() / 8 + 2, 0);
     for (int64_t k = 0; k < n; ++k) {
       auto whole = static_cast<int64_t>(gen() % 7) - (o.dtype == DType::UInt8 ? 0 : 3);
-      if (extent && i == 1) whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
-      write_element(o.dtype, at(i), k, {static_cast<double>(gen() % 2001) / 1000 - 1, whole});
+      if (extent && i + 2 == spec.operands.size()) whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
+      double f = static_cast<double>(gen() % 2001) / 1000 - 1;
+      static const double odd[] = {HUGE_VAL - HUGE_VAL, HUGE_VAL, -HUGE_VAL, 0.0, -0.0};
+      if (spec.op == LibOp::Sort && gen() % 16 == 0) f = odd[gen() % 5];
+      write_element(o.dtype, at(i), k, {f, whole});
     }
   }
 }
@@ -166,8 +169,151 @@ LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
   return s;
 }
 
+LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
+  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+  LibrarySpec s = random_scatter(gen, rows);
+  s.op = LibOp::Scatter;
+  if (singles) {
+    s = LibrarySpec();
+    s.op = LibOp::Scatter;
+    s.site = 7;
+    s.attr[0] = gen() % 2;
+    Dims index = s.attr[0] ? Dims{3, pick(gen, 128, 700)} : Dims{pick(gen, 128, 700), 3}, out = index;
+    out[static_cast<int>(s.attr[0])] = pick(gen, 2, 400);
+    s.operands = {operand(float32, out, gen, false), operand(gen() % 2 ? int64 : int32, index, gen, gen() % 2), operand(float32, index, gen, gen() % 2)};
+    s.operands[0].stride = row_major(out);
+    s.operands[0].offset = 0;
+  }
+  DType t = all[gen() % 10];
+  s.attr[1] = static_cast<int64_t>(gen() % 4);
+  if (t == bool_ && s.attr[1] == static_cast<int64_t>(ScatterMode::Prod)) s.attr[1] = 0;
+  s.operands[0].dtype = s.operands[2].dtype = t;
+  s.operands.insert(s.operands.begin() + 1, operand(t, s.operands[0].shape, gen, gen() % 2));
+  return s;
+}
+
+namespace {
+
+// One operand to read, and a result of its shape.
+void one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt19937& gen) {
+  int rank = static_cast<int>(pick(gen, 1, 4)), axis = static_cast<int>(pick(gen, 0, rank - 1));
+  Dims shape;
+  for (int d = 0; d < rank; ++d) shape.push_back(d == axis ? pick(gen, 1, longest) : pick(gen, 1, longest > 1000 ? 2 : 7));
+  s.attr[0] = axis;
+  s.operands = {operand(result, shape, gen, false), operand(t, shape, gen, gen() % 2)};
+  s.operands[0].stride = row_major(shape);
+  s.operands[0].offset = 0;
+}
+
+}  // namespace
+
+LibrarySpec random_scan(std::mt19937& gen, int64_t longest) {
+  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  LibrarySpec s;
+  s.op = LibOp::Scan;
+  auto kind = static_cast<ScanKind>(gen() % 5);
+  DType t = all[gen() % (kind == ScanKind::LogSum ? 4 : 9)];
+  s.attr[1] = static_cast<int64_t>(kind);
+  one_operand(s, t, kind >= ScanKind::ArgMax ? int64 : t, longest, gen);
+  return s;
+}
+
+LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
+  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+  LibrarySpec s;
+  s.op = LibOp::Sort;
+  s.attr[1] = gen() % 2;
+  one_operand(s, all[gen() % 10], int64, longest, gen);
+  if (gen() % 3 == 0) {
+    auto axis = static_cast<int>(s.attr[0]);
+    s.operands[0].shape[axis] = pick(gen, 1, s.operands[0].shape[axis]);
+    s.operands[0].stride = row_major(s.operands[0].shape);
+  }
+  return s;
+}
+
+int64_t index_extent(const LibrarySpec& s) {
+  return s.op == LibOp::ScatterAdd || s.op == LibOp::Scatter ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+}
+
+namespace {
+
+void write_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  auto axis = static_cast<int>(spec.attr[0]);
+  auto mode = static_cast<ScatterMode>(spec.attr[1]);
+  std::vector<double> out(static_cast<size_t>(span(o[0])), 0.0);
+  for_each(o[0].shape, [&](const Dims& at) { out[static_cast<size_t>(place(o[0], at))] = value(o[1], m.at(1), place(o[1], at)); });
+  for_each(o[3].shape, [&](const Dims& at) {
+    Dims to = at;
+    int64_t i = read_element(o[2].dtype, m.at(2), place(o[2], at)).i;
+    to[axis] = i < 0 ? i + o[0].shape[axis] : i;
+    double& x = out[static_cast<size_t>(place(o[0], to))];
+    double v = value(o[3], m.at(3), place(o[3], at));
+    x = mode == ScatterMode::Set ? v : mode == ScatterMode::Prod ? x * v : mode == ScatterMode::Max ? std::max(x, v) : std::min(x, v);
+    if (!is_float(o[0].dtype)) {  // wraps around at every step, as the device does
+      write_element(o[0].dtype, m.at(0), 0, {0, static_cast<int64_t>(x)});
+      x = static_cast<double>(read_element(o[0].dtype, m.at(0), 0).i);
+    }
+  });
+  for (size_t i = 0; i < out.size(); ++i) write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {out[i], static_cast<int64_t>(out[i])});
+}
+
+void scan_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  auto axis = static_cast<int>(spec.attr[0]);
+  auto kind = static_cast<ScanKind>(spec.attr[1]);
+  Dims lines = o[1].shape;
+  lines[axis] = 1;
+  for_each(lines, [&](Dims at) {
+    double f = kind == ScanKind::Prod ? 1 : kind == ScanKind::LogSum ? -HUGE_VAL : 0, best = 0;
+    int64_t i = kind == ScanKind::Prod, found = -1;
+    for (int64_t k = 0; k < o[1].shape[axis]; ++k) {
+      at[axis] = k;
+      Element e = read_element(o[1].dtype, m.at(1), place(o[1], at));
+      double x = is_float(o[1].dtype) ? e.f : static_cast<double>(e.i);
+      bool wins = kind == ScanKind::ArgMax ? x >= best : x <= best;
+      if (kind == ScanKind::Sum) f += x, i += e.i;
+      if (kind == ScanKind::Prod) f *= x, i = static_cast<int64_t>(static_cast<uint64_t>(i) * static_cast<uint64_t>(e.i));
+      if (kind == ScanKind::LogSum) f = std::max(f, x) + std::log1p(std::exp(std::min(f, x) - std::max(f, x)));
+      if (found < 0 || std::isnan(x) || (!std::isnan(best) && wins)) best = x, found = k;
+      write_element(o[0].dtype, m.at(0), place(o[0], at), {f, kind >= ScanKind::ArgMax ? found : i});
+    }
+  });
+}
+
+void sort_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  auto axis = static_cast<int>(spec.attr[0]);
+  Dims lines = o[1].shape;
+  lines[axis] = 1;
+  for_each(lines, [&](Dims at) {
+    std::vector<std::pair<double, int64_t>> all;
+    for (int64_t k = 0; k < o[1].shape[axis]; ++k) {
+      at[axis] = k;
+      all.push_back({value(o[1], m.at(1), place(o[1], at)), k});
+    }
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      if (std::isnan(a.first) || std::isnan(b.first)) return spec.attr[1] ? std::isnan(a.first) && !std::isnan(b.first) : !std::isnan(a.first) && std::isnan(b.first);
+      return spec.attr[1] ? a.first > b.first : a.first < b.first;
+    });
+    for (int64_t k = 0; k < o[0].shape[axis]; ++k) {
+      at[axis] = k;
+      write_element(o[0].dtype, m.at(0), place(o[0], at), {0, all[static_cast<size_t>(k)].second});
+    }
+  });
+}
+
+}  // namespace
+
 void reference(const LibrarySpec& spec, CallMemory& m) {
-  spec.op == LibOp::Matmul ? matmul_reference(spec, m) : scatter_reference(spec, m);
+  switch (spec.op) {
+    case LibOp::Matmul: return matmul_reference(spec, m);
+    case LibOp::Scatter: return write_reference(spec, m);
+    case LibOp::Scan: return scan_reference(spec, m);
+    case LibOp::Sort: return sort_reference(spec, m);
+    default: return scatter_reference(spec, m);
+  }
 }
 
 std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want) {

@@ -18,6 +18,13 @@ struct CallMemory {
 
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
+/// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
+LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);
+/// Scans of every kind and sorts, with lines of up to `longest` elements.
+LibrarySpec random_scan(std::mt19937& gen, int64_t longest);
+LibrarySpec random_sort(std::mt19937& gen, int64_t longest);
+/// Size of the axis that the call's index (the operand before the last) counts in; 0 when it has none.
+int64_t index_extent(const LibrarySpec& spec);
 /// Runs the call on this memory.
 void reference(const LibrarySpec& spec, CallMemory& m);
 /// Empty, or the first difference in operand 0.

@@ -75,10 +75,13 @@ TEST_CASE("products and scatters through the backend") {
   int before = machine.matmuls(), library = 0;
   for (int n = 0; n < 200; ++n) {
     LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
+    if (n % 30 == 5) s = random_write(gen, n % 60 == 5, false);
+    if (n % 30 == 15) s = random_scan(gen, 600);
+    if (n % 30 == 25) s = random_sort(gen, n % 60 == 25 ? 300 : 5000);
     CAPTURE(n);
     CAPTURE(to_string(s));
     REQUIRE(b.supports(s));
-    int64_t extent = s.op == LibOp::ScatterAdd ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+    int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);
     auto exe = b.prepare(0, s);

@@ -10,6 +10,7 @@
 #include "backend/cpu/library.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/typed.h"
 
 namespace ingot::cpu {
 
@@ -154,40 +155,38 @@ class Scatter final : public CpuExecutable {
 
   template <Combine C>
   void visit(void* const* buffers, void* out, const RunArgs& args, int64_t lo, int64_t hi) const {
-    if (!is_float(out_.dtype))
-      visit<C, int64_t>(buffers, out, args, lo, hi);
-    else if (out_.dtype == DType::Float64)
-      visit<C, double>(buffers, out, args, lo, hi);
-    else
-      visit<C, float>(buffers, out, args, lo, hi);
+    with_type(value_.dtype, [&](auto element) {
+      using T = decltype(element);
+      using A = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Brain>, float, T>;
+      const auto* value = static_cast<const T*>(buffers[based_ ? 3 : 2]);
+      const void* index = buffers[based_ ? 2 : 1];
+      if (index_.dtype == DType::Int64) visit<C>(static_cast<const int64_t*>(index), value, static_cast<A*>(out), args, lo, hi);
+      else visit<C>(static_cast<const int32_t*>(index), value, static_cast<A*>(out), args, lo, hi);
+    });
   }
 
-  template <Combine C, class A>
-  void visit(void* const* buffers, void* out, const RunArgs& args, int64_t lo, int64_t hi) const {
+  template <Combine C, class I, class T, class A>
+  void visit(const I* index, const T* value, A* out, const RunArgs& args, int64_t lo, int64_t hi) const {
     Dims outer = index_.shape;
     outer.resize(rank_ - run_axes_);
-    const void *index = buffers[based_ ? 2 : 1], *value = buffers[based_ ? 3 : 2];
-    Dims os = half_ ? half_stride() : out_.stride;
-    const int64_t o0 = half_ ? 0 : out_.offset;
-    const DType otype = half_ ? DType::Float32 : out_.dtype;
-    const bool fast = otype == DType::Float32 && value_.dtype == DType::Float32;
+    const Dims os = half_ ? half_stride() : out_.stride;
+    // The last of the outer dims in a loop of its own.
+    const int last = outer.size() - 1;
+    const int64_t n = last < 0 ? 1 : outer[last], is = last < 0 ? 0 : index_.stride[last], vs = last < 0 ? 0 : value_.stride[last];
+    const int64_t step = last < 0 || last == axis_ ? 0 : os[last], across = os[axis_];
+    outer.resize(std::max(last, 0));
     each(outer, [&](const Dims& i) {
-      const int64_t w =
-          row_of(read<int64_t>(index, index_.dtype, index_.offset + at(index_.stride, i)), args);
-      if (w < lo || w >= hi) return;
-      int64_t o = o0 + w * os[axis_];
+      A* o = out + (half_ ? 0 : out_.offset);
       for (int k = 0; k < i.size(); ++k)
         if (k != axis_) o += i[k] * os[k];
-      const int64_t v = value_.offset + at(value_.stride, i);
-      if (fast) {
-        float* d = static_cast<float*>(out) + o;
-        const float* s = static_cast<const float*>(value) + v;
-        for (int64_t j = 0; j < run_; ++j) d[j] = combined<C, float>(d[j], s[j]);
-        return;
+      const I* ix = index + index_.offset + at(index_.stride, i);
+      const T* v = value + value_.offset + at(value_.stride, i);
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t w = row_of(static_cast<int64_t>(ix[j * is]), args);
+        if (w < lo || w >= hi) continue;
+        A* d = o + j * step + w * across;
+        for (int64_t r = 0; r < run_; ++r) d[r] = combined<C, A>(d[r], static_cast<A>(value_of(v[j * vs + r])));
       }
-      for (int64_t j = 0; j < run_; ++j)
-        write<A>(out, otype, o + j,
-                 combined<C, A>(read<A>(out, otype, o + j), read<A>(value, value_.dtype, v + j)));
     });
   }
 

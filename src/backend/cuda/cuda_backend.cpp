@@ -85,7 +85,10 @@ class CudaBackend final : public Backend {
     switch (spec.op) {
       // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
       case LibOp::Matmul: return spec.epilogue != Epilogue::GeluErf;
-      case LibOp::ScatterAdd: return true;
+      case LibOp::ScatterAdd:
+      case LibOp::Scatter: return true;
+      case LibOp::Scan: return supports_scan(spec);
+      case LibOp::Sort: return supports_sort(spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad: return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
@@ -115,11 +118,10 @@ class CudaBackend final : public Backend {
   static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
       case LibOp::Matmul: return prepare_matmul(g, spec);
-      case LibOp::ScatterAdd: {
-        HandKernel k = scatter_add(spec, g.multiprocessors);
-        auto module = g.modules->get(k.text);
-        return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 3, std::move(module));
-      }
+      case LibOp::ScatterAdd:
+      case LibOp::Scatter: return by_hand(g, scatter(spec, g.multiprocessors), spec);
+      case LibOp::Scan: return by_hand(g, scan(spec, g.multiprocessors), spec);
+      case LibOp::Sort: return by_hand(g, sort(spec), spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:
@@ -166,6 +168,10 @@ class CudaBackend final : public Backend {
   void synchronize(int device) override { gpu(device).synchronize(); }
 
  private:
+  static std::unique_ptr<Executable> by_hand(Gpu& g, HandKernel k, const LibrarySpec& spec) {
+    auto module = g.modules->get(k.text);
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
+  }
   /// A context is made on a GPU that is used, not on every one there is.
   Gpu& gpu(int device) {
     auto i = static_cast<size_t>(device);

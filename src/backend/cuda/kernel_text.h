@@ -23,7 +23,23 @@ bool is_small_matmul(const LibrarySpec& spec);
 HandKernel small_matmul(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
-HandKernel scatter_add(const LibrarySpec& spec, int multiprocessors);
+/// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines that are long
+/// and few are sorted too, each value on its own.
+HandKernel scatter(const LibrarySpec& spec, int multiprocessors);
+/// Running values along an axis: by blocks where the axis is dense, by threads where its neighbours are.
+HandKernel scan(const LibrarySpec& spec, int multiprocessors);
+bool supports_scan(const LibrarySpec& spec);
+/// Places in sorted order: short lines in shared memory, long ones by digits over global memory.
+HandKernel sort(const LibrarySpec& spec);
+bool supports_sort(const LibrarySpec& spec);
+
+/// A stable radix sort of (key, place) pairs: RadixLine<K>, radix_count, radix_scan, radix_move; and three stages for
+/// each 8 bits of the key, from a text with ENTRY@1 to ENTRY@3 and @0 for the number of the pass.
+inline constexpr int64_t kRadixTile = 4096;
+const char* radix_text();
+void append_radix_passes(std::string& body, std::vector<CudaStage>& stages, std::vector<CudaLaunch::Stage>& grids, const char* pass_text,
+                         int passes, unsigned lines, unsigned tiles);
+void replace_all(std::string& s, const std::string& from, const std::string& to);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);

@@ -53,6 +53,10 @@ std::string hash_text(const std::string& s) {
 
 }  // namespace
 
+void replace_all(std::string& s, const std::string& from, const std::string& to) {
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+}
+
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages) {
   CudaText t;
   t.key = name + "_" + hash_text(body);
