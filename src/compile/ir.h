@@ -67,6 +67,9 @@ struct Graph {
 void simplify(Graph& g);
 /// The transpose of a product of a transposed value -> the product the other way round, so that its rows lie as they are read.
 void turn_products(Graph& g);
+/// The physical order of convolutions' operands and results: channels innermost, where the backend wants that. What must
+/// stay as it is (leaves, what survives the run) is copied.
+void choose_layouts(Graph& g);
 /// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run it

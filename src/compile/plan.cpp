@@ -121,6 +121,7 @@ class Planner {
       turn_products(g);
       fuse_epilogues(g);
     }
+    choose_layouts(g);
 #ifndef NDEBUG
     verify(g);
 #endif

@@ -82,6 +82,8 @@ class Backend {
   virtual void copy_on_device(int device, void* dst, const void* src, size_t bytes) = 0;
   /// Is memory of this device readable by the host through the same pointer?
   virtual bool host_visible() const = 0;
+  /// Do its convolutions want activations and weights with the channels innermost?
+  virtual bool channels_last() const { return false; }
 
   // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers one
   // after the other. supports() says no for a library call this backend has none for: the compiler then

@@ -87,6 +87,7 @@ class EmulatedBackend : public Backend {
   void copy_to_host(int, void* d, const void* s, size_t n) override { std::memcpy(d, s, n); }
   void copy_on_device(int, void* d, const void* s, size_t n) override { std::memmove(d, s, n); }
   bool host_visible() const override { return false; }
+  bool channels_last() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override { return cpu()->supports(spec); }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {

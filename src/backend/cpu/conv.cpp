@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/conv_shape.h"
+#include "codegen/conv_shape.h"
 #include "backend/cpu/element.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/library.h"

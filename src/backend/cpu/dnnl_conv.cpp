@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "backend/cpu/conv_shape.h"
+#include "codegen/conv_shape.h"
 #include "backend/cpu/dnnl/api.h"
 #include "backend/cpu/half.h"
 #include "backend/cpu/library.h"

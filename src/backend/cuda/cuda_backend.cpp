@@ -16,6 +16,7 @@
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
 #include "backend/cuda/attention.h"
+#include "backend/cuda/conv.h"
 #include "backend/cuda/dnn.h"
 #endif
 
@@ -80,12 +81,17 @@ class CudaBackend final : public Backend {
   void copy_to_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_to_host(dst, src, bytes); }
   void copy_on_device(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_on_device(dst, src, bytes); }
   bool host_visible() const override { return false; }
+  bool channels_last() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {
       // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
       case LibOp::Matmul: return spec.epilogue != Epilogue::GeluErf;
       case LibOp::ScatterAdd:
+      case LibOp::Conv:
+      case LibOp::ConvGradInput:
+      case LibOp::ConvGradWeight:
+      case LibOp::Fold:
       case LibOp::Scatter: return true;
       case LibOp::Scan: return supports_scan(spec);
       case LibOp::Sort: return supports_sort(spec);
@@ -115,6 +121,10 @@ class CudaBackend final : public Backend {
     return made;
   }
 
+  static std::unique_ptr<Executable> hand_call(Gpu& g, HandKernel k, const LibrarySpec& spec) {
+    auto module = g.modules->get(k.text);
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
+  }
   static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
       case LibOp::Matmul: return prepare_matmul(g, spec);
@@ -122,6 +132,14 @@ class CudaBackend final : public Backend {
       case LibOp::Scatter: return by_hand(g, scatter(spec, g.multiprocessors), spec);
       case LibOp::Scan: return by_hand(g, scan(spec, g.multiprocessors), spec);
       case LibOp::Sort: return by_hand(g, sort(spec), spec);
+      case LibOp::Conv:
+      case LibOp::ConvGradInput:
+      case LibOp::ConvGradWeight:
+#ifdef INGOT_HAVE_CUDNN
+        if (auto made = prepare_conv(g, spec)) return made;
+#endif
+        return hand_call(g, simple_conv(spec), spec);
+      case LibOp::Fold: return hand_call(g, fold(spec), spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:

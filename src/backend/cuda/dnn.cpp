@@ -114,62 +114,158 @@ Tensor Graph::transposed(const Tensor& x, cudnnDataType_t type) {
   return y;
 }
 
-bool Graph::try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device, std::string& why) {
-  constexpr int64_t kMost = 8;
+void Graph::conv(Conv kind, const Tensor& x, const Tensor& w, const Tensor& y, const Dims& front, const Dims& behind,
+                 const Dims& stride, const Dims& dilation, cudnnDataType_t math) {
+  struct Names {
+    cudnnBackendDescriptorType_t op;
+    cudnnBackendAttributeName_t desc, x, w, y, alpha, beta;
+  };
+  static constexpr Names table[] = {
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+      {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
+  const Names& t = table[static_cast<int>(kind)];
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  Desc c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  c.type(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, math).put(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+  c.i64s(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilation).i64s(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, stride);
+  c.i64s(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, front).i64s(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, behind);
+  c.i64(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(front.size())).done();
+  Desc o(t.op);
+  o.desc(t.desc, c).desc(t.x, *x.desc).desc(t.w, *w.desc).desc(t.y, *y.desc);
+  if (math == CUDNN_DATA_DOUBLE) {
+    o.f64(t.alpha, 1.0).f64(t.beta, 0.0);
+  } else {
+    const float one = 1, zero = 0;
+    o.put(t.alpha, CUDNN_TYPE_FLOAT, 1, &one).put(t.beta, CUDNN_TYPE_FLOAT, 1, &zero);
+  }
+  o.done();
+  kept_.push_back(std::move(c));
+  ops_.push_back(std::move(o));
+}
+
+std::vector<Desc> Graph::suggestions(cudnnBackendHeurMode_t mode, const Desc* device, int64_t most, std::string& why) {
   Desc heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.desc(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_).put(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   if (device) heuristics.desc(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *device);
+  std::vector<Desc> configs;
   if (functions()->finalize(heuristics.get()) != CUDNN_STATUS_SUCCESS) {
     why += " the heuristics fail;";
-    return false;
+    return configs;
   }
-  std::vector<Desc> configs;
   std::vector<cudnnBackendDescriptor_t> raw;
-  for (int64_t i = 0; i < kMost; ++i) {
+  for (int64_t i = 0; i < most; ++i) {
     configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     raw.push_back(configs.back().get());
   }
   int64_t n = 0;
-  check(functions()->get_attribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kMost, &n, raw.data()),
+  check(functions()->get_attribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &n, raw.data()),
         "heuristic results");
   candidates += n;
-  for (int64_t i = 0; i < n; ++i) {
-    auto p = std::make_unique<Desc>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    p->desc(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[static_cast<size_t>(i)]);
-    if (device)
-      p->desc(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *device);
-    else
-      p->put(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    if (functions()->finalize(p->get()) != CUDNN_STATUS_SUCCESS) {
-      char last[512] = {};
-      functions()->last_error(last, sizeof last);
-      why += std::string(" ") + last + ";";
-      continue;
-    }
+  while (static_cast<int64_t>(configs.size()) > n) configs.pop_back();
+  return configs;
+}
+
+// A plan of the config, or nothing; its workspace in `bytes`.
+static std::unique_ptr<Desc> plan_of(const Desc& config, cudnnHandle_t handle, const Desc* device, int64_t& bytes, std::string& why) {
+  auto p = std::make_unique<Desc>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  p->desc(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  if (device)
+    p->desc(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *device);
+  else
+    p->put(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  if (functions()->finalize(p->get()) != CUDNN_STATUS_SUCCESS) {
+    char last[512] = {};
+    functions()->last_error(last, sizeof last);
+    why += std::string(" ") + last + ";";
+    return nullptr;
+  }
+  int64_t got = 0;
+  check(functions()->get_attribute(p->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes), "workspace size");
+  return p;
+}
+
+bool Graph::follows(const Desc& config, const Rules& rules) const {
+  Desc engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  auto raw = engine.get();
+  int64_t got = 0;
+  if (functions()->get_attribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got, &raw) != CUDNN_STATUS_SUCCESS)
+    return false;
+  cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+  if (functions()->get_attribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                                 &got, notes) != CUDNN_STATUS_SUCCESS)
+    return false;
+  for (int64_t i = 0; i < got; ++i) {
+    if (rules.deterministic && notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
+    if (rules.no_tensor_cores && (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
+  }
+  return true;
+}
+
+bool Graph::try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device, std::string& why) {
+  for (const Desc& config : suggestions(mode, device, 8, why)) {
+    auto p = plan_of(config, handle, device, workspace, why);
+    if (!p) continue;
     plan_ = std::move(p);
-    int64_t got = 0;
-    check(functions()->get_attribute(plan_->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &workspace),
-          "workspace size");
     return true;
   }
   return false;
 }
 
-bool Graph::plan(cudnnHandle_t handle, const Desc* device, std::string& why) {
+bool Graph::plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules, std::string& why) {
+  make_graph(handle, device);
+  for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (const Desc& config : suggestions(mode, device, 24, why)) {
+      if (plans() >= rules.most_plans) break;
+      if (!follows(config, rules)) {
+        why += " an engine breaks the rules;";
+        continue;
+      }
+      int64_t bytes = 0;
+      auto p = plan_of(config, handle, device, bytes, why);
+      if (p && bytes <= rules.most_workspace) plans_.push_back({std::move(p), bytes});
+    }
+    if (plans() > 0) return true;
+  }
+  return false;
+}
+
+void Graph::make_graph(cudnnHandle_t handle, const Desc* device) {
   std::vector<cudnnBackendDescriptor_t> raw;
   for (Desc& o : ops_) raw.push_back(o.get());
   graph_ = std::make_unique<Desc>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (!device) graph_->put(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   graph_->put(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()), raw.data()).done();
+}
+
+bool Graph::plan(cudnnHandle_t handle, const Desc* device, std::string& why) {
+  make_graph(handle, device);
   return try_engines(CUDNN_HEUR_MODE_A, handle, device, why) || try_engines(CUDNN_HEUR_MODE_FALLBACK, handle, device, why);
 }
 
-void Graph::run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) const {
+static void run_it(const Desc& plan, cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) {
   Desc v(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   v.i64s(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
   v.put(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()), pointers.data());
   v.put(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &ws).done();
-  check(functions()->execute(handle, plan_->get(), v.get()), "execute");
+  check(functions()->execute(handle, plan.get(), v.get()), "execute");
+}
+
+void Graph::run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) const {
+  run_it(*plans_[static_cast<size_t>(plan)].desc, handle, uids, pointers, ws);
+}
+
+void Graph::run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) const {
+  run_it(*plan_, handle, uids, pointers, ws);
 }
 
 }  // namespace dnn

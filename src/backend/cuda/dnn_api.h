@@ -49,6 +49,7 @@ class Desc {
   Desc& i64s(cudnnBackendAttributeName_t a, const std::vector<int64_t>& v) {
     return put(a, CUDNN_TYPE_INT64, static_cast<int64_t>(v.size()), v.data());
   }
+  Desc& f64(cudnnBackendAttributeName_t a, double v) { return put(a, CUDNN_TYPE_DOUBLE, 1, &v); }
   Desc& flag(cudnnBackendAttributeName_t a, bool v) { return put(a, CUDNN_TYPE_BOOLEAN, 1, &v); }
   Desc& type(cudnnBackendAttributeName_t a, cudnnDataType_t v) { return put(a, CUDNN_TYPE_DATA_TYPE, 1, &v); }
   Desc& desc(cudnnBackendAttributeName_t a, const Desc& d) {
@@ -88,6 +89,23 @@ class Graph {
   void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
   Tensor transposed(const Tensor& x, cudnnDataType_t type);
 
+  enum class Conv { Forward, Data, Filter };
+  /// x, w, y are image, filter and result; for Data x is written, for Filter w.
+  void conv(Conv kind, const Tensor& x, const Tensor& w, const Tensor& y, const Dims& front, const Dims& behind, const Dims& stride,
+            const Dims& dilation, cudnnDataType_t math);
+
+  struct Rules {
+    bool deterministic = true;     // no engine that may give other bits next time
+    bool no_tensor_cores = false;  // float32: none that rounds to TF32
+    int64_t most_workspace = int64_t{1} << 40;
+    int most_plans = 1;
+  };
+  /// Keeps the first engines of the heuristics that build and follow the rules; false when none does (`why`).
+  bool plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules, std::string& why);
+  int plans() const { return static_cast<int>(plans_.size()); }
+  int64_t plan_workspace(int plan) const { return plans_[static_cast<size_t>(plan)].workspace; }
+  void run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) const;
+
   /// Keeps the first engine of the heuristics that builds; false when none does (`why`). With a device description
   /// instead of a handle it plans without a GPU.
   bool plan(cudnnHandle_t handle, const Desc* device, std::string& why);
@@ -97,11 +115,19 @@ class Graph {
  private:
   Tensor make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type, bool is_virtual, bool by_value);
   bool try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device, std::string& why);
+  void make_graph(cudnnHandle_t handle, const Desc* device);
+  std::vector<Desc> suggestions(cudnnBackendHeurMode_t mode, const Desc* device, int64_t most, std::string& why);
+  bool follows(const Desc& config, const Rules& rules) const;
+  struct Plan {
+    std::unique_ptr<Desc> desc;
+    int64_t workspace;
+  };
 
   int64_t next_ = 1000;
   std::vector<std::shared_ptr<Desc>> tensors_;
   std::vector<Desc> kept_, ops_;
   std::unique_ptr<Desc> graph_, plan_;
+  std::vector<Plan> plans_;
 };
 
 }  // namespace ingot::cuda::dnn

@@ -41,6 +41,11 @@ void append_radix_passes(std::string& body, std::vector<CudaStage>& stages, std:
                          int passes, unsigned lines, unsigned tiles);
 void replace_all(std::string& s, const std::string& from, const std::string& to);
 
+/// Conv and its gradients: any one type, any strides, one output element per thread; bias and ReLU.
+HandKernel simple_conv(const LibrarySpec& spec);
+/// Windows added up where they overlap, one output element per thread.
+HandKernel fold(const LibrarySpec& spec);
+
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);
 /// "float", "unsigned short", ... and the names of the functions that convert to and from the type computed in.

@@ -4,7 +4,7 @@
 
 #include "codegen/kernel_spec.h"
 
-namespace ingot::cpu {
+namespace ingot {
 
 struct ConvShape {
   int64_t N, C, O, G;
@@ -59,4 +59,4 @@ struct ConvShape {
   }
 };
 
-}  // namespace ingot::cpu
+}  // namespace ingot

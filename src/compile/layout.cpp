@@ -1,0 +1,141 @@
+// Channels-last around convolutions. A backend whose convolutions want it (Backend::channels_last) gets their
+// operands and results in that order of memory; what reads and writes them follows by its index maps, at no
+// cost. Values that must keep their own order, leaves and what survives the run, are copied in between.
+#include <algorithm>
+
+#include "compile/ir.h"
+#include "runtime/backend.h"
+
+namespace ingot {
+namespace {
+
+bool is_conv(const Val& v) {
+  return v.op == Op::Conv || v.op == Op::ConvGradInput || v.op == Op::ConvGradWeight;
+}
+
+// Strides of `shape` with dim 1 innermost. Dims of size 1 behind the first `rank` have no say.
+Dims channels_last(const Dims& shape, int rank) {
+  Dims s = Dims::filled(shape.size(), 1);
+  int64_t step = shape[1];
+  for (int d = rank - 1; d >= 2; --d) {
+    s[d] = step;
+    step *= shape[d];
+  }
+  s[0] = step;
+  return s;
+}
+
+// The value behind operand u whose order decides u's: only names and dims of size 1 at the end lie between.
+// -1: there is none.
+int value_behind(const Graph& g, int u) {
+  for (;;) {
+    const Val& v = g.vals[u];
+    if (!v.view()) return u;
+    if (v.op == Op::Reshape) {
+      const Dims &to = v.shape, &from = g.vals[v.in[0]].shape;
+      for (int d = 0; d < std::max(to.size(), from.size()); ++d)
+        if ((d < to.size() ? to[d] : 1) != (d < from.size() ? from[d] : 1)) return -1;
+    } else if (v.op != Op::Alias) {
+      return -1;
+    }
+    u = v.in[0];
+  }
+}
+
+// May this value's memory take another order?
+bool may_turn(const Val& v) {
+  return (v.compute() || is_conv(v)) && v.op != Op::Assign && !v.output && !v.history && v.stride.empty();
+}
+
+class Layouts {
+ public:
+  explicit Layouts(Graph& g) : old_(g) {}
+
+  void run() {
+    now_.resize(old_.vals.size());
+    out_.ext = old_.ext;
+    for (size_t i = 0; i < old_.vals.size(); ++i) add(static_cast<int>(i));
+    old_.vals = std::move(out_.vals);
+    old_.ext = std::move(out_.ext);
+    old_.count_users();
+  }
+
+ private:
+  void add(int i) {
+    Val v = old_.vals[static_cast<size_t>(i)];
+    for (int k = 0; k < v.n_in; ++k) v.in[k] = now_[static_cast<size_t>(v.in[k])];
+    if (is_conv(v) && v.n_in >= 2 && v.numel() > 0 && wants(v)) {
+      for (int k = 0; k < 2; ++k) v.in[k] = turned(v.in[k]);
+      now_[static_cast<size_t>(i)] = result(v);
+      return;
+    }
+    now_[static_cast<size_t>(i)] = push(v);
+  }
+  static bool wants(const Val& v) {
+    Backend* b = backend_for(v.device.type());
+    return b && b->channels_last();
+  }
+  int push(const Val& v) {
+    out_.vals.push_back(v);
+    return static_cast<int>(out_.vals.size()) - 1;
+  }
+
+  // The operand with its channels innermost: the value behind it is turned, or a copy is made.
+  int turned(int u) {
+    const Dims shape = out_.vals[static_cast<size_t>(u)].shape;
+    const int b = value_behind(out_, u);
+    if (b >= 0) {
+      Val& base = out_.vals[static_cast<size_t>(b)];
+      const Dims want = channels_last(base.shape, std::min(base.shape.size(), shape.size()));
+      if (base.stride == want) return u;
+      if (may_turn(base)) {
+        base.stride = want;
+        return u;
+      }
+    }
+    return copy(u, channels_last(shape, shape.size()), -1);
+  }
+  int copy(int u, const Dims& stride, int node) {
+    Val c;
+    c.op = Op::Reshape;
+    c.dtype = out_.vals[static_cast<size_t>(u)].dtype;
+    c.device = out_.vals[static_cast<size_t>(u)].device;
+    c.shape = out_.vals[static_cast<size_t>(u)].shape;
+    c.n_in = 1;
+    c.in[0] = u;
+    c.copied = true;
+    c.stride = stride;
+    c.node = node;
+    return push(c);
+  }
+  // A result that survives is written in its own order by a copy.
+  int result(Val v) {
+    const Dims want = channels_last(v.shape, v.shape.size());
+    if (may_turn(v)) {
+      v.stride = want;
+      return push(v);
+    }
+    Val kept = v;
+    v.output = v.history = false;
+    v.node = -1;
+    v.stride = want;
+    const int c = copy(push(v), {}, kept.node);
+    out_.vals[static_cast<size_t>(c)].output = kept.output;
+    out_.vals[static_cast<size_t>(c)].history = kept.history;
+    return c;
+  }
+
+  Graph& old_;
+  Graph out_;
+  std::vector<int> now_;
+};
+
+}  // namespace
+
+void choose_layouts(Graph& g) {
+  const bool any =
+      std::any_of(g.vals.begin(), g.vals.end(), [](const Val& v) { return is_conv(v) && v.n_in >= 2; });
+  if (any) Layouts(g).run();
+}
+
+}  // namespace ingot

@@ -1,0 +1,196 @@
+// Convolutions on a GPU, without one: cuDNN's graphs planned for an H200 from its description, and our own
+// kernels (for what cuDNN does not take, and Fold) on the emulator against the CPU backend.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "backend/cuda/kernel_text.h"
+#include "codegen/nvrtc.h"
+#include "emulator/emulator.h"
+#include "runtime/backend.h"
+#ifdef INGOT_HAVE_CUDNN
+#include "backend/cuda/conv.h"
+#include "backend/cuda/dnn.h"
+#endif
+
+using namespace ingot;
+using namespace ingot::test;
+
+namespace {
+
+Dims channels_last(const Dims& shape) {
+  Dims s = Dims::filled(shape.size(), 1);
+  int64_t step = shape[1];
+  for (int d = shape.size() - 1; d >= 2; --d) {
+    s[d] = step;
+    step *= shape[d];
+  }
+  s[0] = step;
+  return s;
+}
+
+struct Shape {
+  int64_t n, c, size, out, window, stride, pad, dilation, groups;
+};
+
+LibrarySpec conv_spec(LibOp op, DType t, const Shape& s, bool bias, bool last) {
+  const int64_t y = (s.size + 2 * s.pad - s.dilation * (s.window - 1) - 1) / s.stride + 1;
+  const Dims xd{s.n, s.c, s.size, s.size}, wd{s.out, s.c / s.groups, s.window, s.window},
+      yd{s.n, s.out, y, y};
+  auto operand = [&](const Dims& d) { return OperandSpec{t, d, last ? channels_last(d) : row_major(d), 0}; };
+  LibrarySpec l;
+  l.op = op;
+  if (op == LibOp::Conv) l.operands = {operand(yd), operand(xd), operand(wd)};
+  if (op == LibOp::ConvGradInput) l.operands = {operand(xd), operand(yd), operand(wd)};
+  if (op == LibOp::ConvGradWeight) l.operands = {operand(wd), operand(xd), operand(yd)};
+  l.d0 = {s.stride, s.stride, s.dilation, s.dilation};
+  l.d1 = {s.pad, s.pad, s.pad, s.pad};
+  l.attr[0] = s.groups;
+  l.bias = bias;
+  if (bias) l.operands.push_back({t, {s.out}, {1}, 0});
+  return l;
+}
+
+// Memory of a call, filled with small numbers of the type.
+struct Memory {
+  std::vector<std::vector<double>> blocks;
+  explicit Memory(const LibrarySpec& s, unsigned positions = 0) {
+    std::mt19937 gen(4);
+    for (size_t k = 0; k < s.operands.size(); ++k) {
+      const OperandSpec& o = s.operands[k];
+      blocks.emplace_back(static_cast<size_t>(o.shape.numel()) + 8, 0.0);
+      for (int64_t i = 0; k > 0 && i < o.shape.numel(); ++i) {
+        const int v =
+            k == 2 && positions ? static_cast<int>(gen() % positions) : static_cast<int>(gen() % 9) - 4;
+        char* p = reinterpret_cast<char*>(blocks.back().data()) + i * static_cast<int64_t>(size_of(o.dtype));
+        auto put = [&](auto x) { std::memcpy(p, &x, sizeof x); };
+        switch (o.dtype) {
+          case DType::Float64:
+            put(static_cast<double>(v));
+            break;
+          case DType::Float32:
+            put(static_cast<float>(v));
+            break;
+          case DType::BFloat16: {
+            const float f = static_cast<float>(v);
+            uint32_t u;
+            std::memcpy(&u, &f, 4);
+            put(static_cast<uint16_t>(u >> 16));
+            break;
+          }
+          case DType::Int32:
+            put(static_cast<int32_t>(v));
+            break;
+          default:
+            put(static_cast<uint8_t>(v));
+        }
+      }
+    }
+  }
+  void* at(size_t k) { return blocks[k].data(); }
+};
+
+// The kernel on the emulator gives the CPU backend's bytes: all numbers here are small integers, so sums are
+// exact.
+void compare(const LibrarySpec& spec, const cuda::HandKernel& k, unsigned positions) {
+  CAPTURE(to_string(spec));
+  Memory got(spec, positions), want(spec, positions);
+  CudaLaunch launch = k.launch;
+  for (size_t i = 0; i < spec.operands.size(); ++i)
+    launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(got.at(i));
+  RunStatus status;
+  Emulator::get().run(k.text, launch, {nullptr, nullptr, nullptr, &status, nullptr, nullptr});
+  Backend* cpu = backend_for(DeviceType::CPU);
+  auto exe = cpu->prepare(0, spec);
+  std::vector<char> scratch(exe->scratch_bytes + 64);
+  std::vector<void*> buffers;
+  for (size_t i = 0; i < spec.operands.size(); ++i) buffers.push_back(want.at(i));
+  RunArgs args;
+  args.status = &status;
+  cpu->launch(0, *exe, buffers.data(), scratch.data(), args);
+  CHECK(std::memcmp(got.at(0), want.at(0), got.blocks[0].size() * sizeof(double)) == 0);
+}
+
+std::vector<std::pair<LibrarySpec, unsigned>> calls() {
+  std::vector<std::pair<LibrarySpec, unsigned>> all;
+  for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight})
+    for (DType t : {float64, bfloat16, int32})
+      for (bool last : {false, true}) {
+        all.emplace_back(conv_spec(op, t, {2, 4, 6, 6, 3, 2, 1, 1, 2}, op == LibOp::Conv, last), 0);
+        all.emplace_back(conv_spec(op, t, {1, 2, 7, 3, 2, 1, 0, 2, 1}, false, last), 0);
+      }
+  LibrarySpec f;  // windows of 3 x 2, stride 2, over planes [2, 3]
+  f.op = LibOp::Fold;
+  f.d0 = {2, 1, 1, 2};
+  f.d1 = {3, 2};
+  const Dims out{2, 3, 7, 6}, value{2, 3, 3, 4, 3, 2}, one{2, 3, 3, 4};
+  f.operands = {{float32, out, row_major(out), 0}, {float32, value, row_major(value), 0}};
+  all.emplace_back(f, 0);
+  f.operands = {{float32, out, channels_last(out), 0},
+                {float32, one, row_major(one), 0},
+                {uint8, one, row_major(one), 0}};
+  all.emplace_back(f, 6);
+  return all;
+}
+
+cuda::HandKernel kernel_of(const LibrarySpec& s) {
+  return s.op == LibOp::Fold ? cuda::fold(s) : cuda::simple_conv(s);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions and folds by hand-written kernels") {
+  for (const auto& [spec, positions] : calls()) Emulator::get().add(kernel_of(spec).text);
+  Emulator::get().build();
+  for (const auto& [spec, positions] : calls()) compare(spec, kernel_of(spec), positions);
+}
+
+#ifdef INGOT_HAVE_CUDNN
+TEST_CASE("convolutions find an engine on an H200") {
+  if (std::string why = cuda::Dnn::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  REQUIRE(dlopen(STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr);
+  if (!Nvrtc::get()) {
+    MESSAGE("skipped: " << Nvrtc::missing());
+    return;
+  }
+  std::ifstream in(H200_JSON);
+  std::stringstream text;
+  text << in.rdbuf();
+  REQUIRE(!text.str().empty());
+  const Shape shapes[] = {{32, 64, 56, 64, 3, 1, 1, 1, 1},
+                          {32, 256, 56, 128, 1, 2, 0, 1, 1},
+                          {32, 3, 224, 64, 7, 2, 3, 1, 1},
+                          {8, 32, 28, 32, 3, 1, 1, 1, 32},
+                          {8, 64, 28, 64, 3, 1, 2, 2, 4}};
+  for (const Shape& s : shapes)
+    for (DType t : {bfloat16, float16, float32})
+      for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight}) {
+        const LibrarySpec spec = conv_spec(op, t, s, op == LibOp::Conv && s.groups == 1, true);
+        CAPTURE(to_string(spec));
+        const std::string wrong = cuda::plan_conv_for(text.str(), spec);
+        const bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
+                             wrong.find("cuLibraryLoad") != std::string::npos;
+        CHECK_MESSAGE(planned, wrong.substr(0, 600));
+      }
+}
+
+TEST_CASE("what cuDNN does not take of convolutions is said") {
+  std::string why;
+  const Shape s{2, 8, 8, 8, 3, 1, 1, 1, 1};
+  CHECK(cuda::conv_fits(conv_spec(LibOp::Conv, bfloat16, s, true, true)));
+  CHECK_FALSE(cuda::conv_fits(conv_spec(LibOp::Conv, int32, s, false, true), &why));
+  CHECK(why == "not one floating type");
+  LibrarySpec odd = conv_spec(LibOp::Conv, bfloat16, s, false, true);
+  odd.operands[1].stride[0] += 8;
+  CHECK_FALSE(cuda::conv_fits(odd, &why));
+  CHECK(why == "an operand is not dense");
+}
+#endif
