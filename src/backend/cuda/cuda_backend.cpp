@@ -129,9 +129,9 @@ class CudaBackend final : public Backend {
     switch (spec.op) {
       case LibOp::Matmul: return prepare_matmul(g, spec);
       case LibOp::ScatterAdd:
-      case LibOp::Scatter: return by_hand(g, scatter(spec, g.multiprocessors), spec);
-      case LibOp::Scan: return by_hand(g, scan(spec, g.multiprocessors), spec);
-      case LibOp::Sort: return by_hand(g, sort(spec), spec);
+      case LibOp::Scatter: return hand_call(g, scatter(spec, g.multiprocessors), spec);
+      case LibOp::Scan: return hand_call(g, scan(spec, g.multiprocessors), spec);
+      case LibOp::Sort: return hand_call(g, sort(spec), spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:
       case LibOp::ConvGradWeight:
@@ -186,10 +186,6 @@ class CudaBackend final : public Backend {
   void synchronize(int device) override { gpu(device).synchronize(); }
 
  private:
-  static std::unique_ptr<Executable> by_hand(Gpu& g, HandKernel k, const LibrarySpec& spec) {
-    auto module = g.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
-  }
   /// A context is made on a GPU that is used, not on every one there is.
   Gpu& gpu(int device) {
     auto i = static_cast<size_t>(device);
