@@ -33,7 +33,6 @@ struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 
 static inline void __syncthreads() { ig_emu->barrier(); }
-static inline void __syncwarp() { ig_emu->barrier(); }  // where all warps call it equally often
 template <class T> static inline T ig_emu_shuffle(T v, unsigned from) {
   unsigned long long bits = 0;
   __builtin_memcpy(&bits, &v, sizeof v);

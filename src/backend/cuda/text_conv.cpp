@@ -149,10 +149,6 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
 }
 )cuda";
 
-void replace_all(std::string& s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
-    s.replace(at, from.size(), to);
-}
 
 std::string accumulator(DType t) {
   return is_float(t) ? (t == DType::Float64 ? "double" : "float") : "long long";
