@@ -73,7 +73,7 @@ TEST_CASE("products and scatters through the backend") {
   Backend& b = gpu();
   std::mt19937 gen(2);
   int before = machine.matmuls(), library = 0;
-  for (int n = 0; n < 200; ++n) {
+  for (int n = 0; n < 260; ++n) {
     LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
     if (n % 30 == 5) s = random_write(gen, n % 60 == 5, false);
     if (n % 30 == 15) s = random_scan(gen, 600);
