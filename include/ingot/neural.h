@@ -1,4 +1,4 @@
-// Convolutions, pooling and batch normalisation as functions. Names, argument order and defaults are
+// Convolutions, pooling, normalisation, resampling and recurrent networks as functions. Names, argument order and defaults are
 // PyTorch's; nn.h has the layers. Inputs are [N, C, ...] or, without a batch, [C, ...], with 1, 2 or 3
 // further dims by the function's name.
 //
@@ -117,5 +117,84 @@ Tensor adaptive_max_pool3d(const Tensor& input, const PerDim& output_size, INGOT
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
                   double momentum = 0.1, double eps = 1e-5, INGOT_LOC);
+
+/// Over the channels of each of num_groups groups and all further dims; weight and bias [C]. Error(Value)
+/// unless num_groups divides the channels.
+Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
+                  double eps = 1e-5, INGOT_LOC);
+/// Over the dims behind the channels of each sample. use_input_stats = false takes the running statistics;
+/// with both, these are moved by momentum towards the mean over the samples.
+Tensor instance_norm(const Tensor& input, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                     double momentum = 0.1, double eps = 1e-5, INGOT_LOC);
+/// x / (k + alpha * mean of the squares of `size` neighbouring channels)^beta.
+Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                           double k = 1, INGOT_LOC);
+
+// ---- Dropout of whole channels ([N, C, ...], or [C, ...] without a batch), and the one that keeps mean and
+// variance under SELU.
+
+Tensor dropout1d(const Tensor& input, double p = 0.5, bool training = true,
+                 const Generator& generator = default_generator(), INGOT_LOC);
+Tensor dropout2d(const Tensor& input, double p = 0.5, bool training = true,
+                 const Generator& generator = default_generator(), INGOT_LOC);
+Tensor dropout3d(const Tensor& input, double p = 0.5, bool training = true,
+                 const Generator& generator = default_generator(), INGOT_LOC);
+Tensor alpha_dropout(const Tensor& input, double p = 0.5, bool training = false,
+                     const Generator& generator = default_generator(), INGOT_LOC);
+
+// ---- Windows as columns
+
+/// [N, C, H, W] -> [N, C * window, L]: every window as a column, in row-major order.
+Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dilation = 1,
+              const PerDim& padding = 0, const PerDim& stride = 1, INGOT_LOC);
+/// The way back: columns added up where windows overlap, into [N, C, output_size].
+Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel_size,
+            const PerDim& dilation = 1, const PerDim& padding = 0, const PerDim& stride = 1, INGOT_LOC);
+
+// ---- Resampling
+
+struct InterpolateOptions {
+  PerDim size{};                       ///< of the result's dims; or
+  std::vector<double> scale_factor{};  ///< one number or one per dim
+  std::string_view mode = "nearest";   ///< nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area
+  bool align_corners = false;          ///< linear and cubic: the corners' centres stay where they are
+  bool recompute_scale_factor = false;  ///< use the sizes' ratio although a scale_factor was given
+};
+/// The dims behind the channels of [N, C, ...] in another size. Error(Value) for a mode that does not suit
+/// the rank, or unless exactly one of size and scale_factor is given.
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options, INGOT_LOC);
+/// [.., C r^2, H, W] -> [.., C, H r, W r], and back.
+Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor, INGOT_LOC);
+Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor, INGOT_LOC);
+/// Channels of `groups` groups dealt out in turn.
+Tensor channel_shuffle(const Tensor& input, int64_t groups, INGOT_LOC);
+
+// ---- Recurrent networks
+
+struct RnnOptions {
+  int64_t num_layers = 1;
+  double dropout = 0;  ///< on each layer's output but the last's, when training
+  bool training = true;
+  bool bidirectional = false;
+  bool batch_first = false;  ///< input and output [N, T, ..] instead of [T, N, ..]
+  std::vector<int64_t>
+      lengths{};  ///< of each sequence; steps behind a sequence's end leave its state and give zeros
+  std::string_view nonlinearity = "tanh";  ///< rnn: or "relu"
+};
+struct RnnResult {
+  Tensor output;  ///< [T, N, H] (2 H when bidirectional), or [N, T, ..]
+  Tensor h, c;    ///< [layers * directions, N, H]; c for lstm
+};
+/// input [T, N, I] (or [T, I] without a batch); h0, c0 [layers * directions, N, H] or undefined for zeros.
+/// weights: for each layer and direction weight_ih [G H, I], weight_hh [G H, H] and, with_bias, bias_ih and
+/// bias_hh [G H]; G is 4 for lstm (input, forget, cell, output), 3 for gru (reset, update, new) and 1 for
+/// rnn. Error(Shape), Error(Value) where these do not fit.
+RnnResult lstm(const Tensor& input, const Tensor& h0, const Tensor& c0, const std::vector<Tensor>& weights,
+               bool with_bias = true, const RnnOptions& options = {}, INGOT_LOC);
+RnnResult gru(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights,
+              bool with_bias = true, const RnnOptions& options = {}, INGOT_LOC);
+RnnResult rnn(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights,
+              bool with_bias = true, const RnnOptions& options = {}, INGOT_LOC);
 
 }  // namespace ingot

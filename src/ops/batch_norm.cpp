@@ -42,6 +42,8 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
   return x;
 }
 
+}  // namespace
+
 // old + momentum * (now - old), in place and outside of any gradient.
 void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op,
                   const SourceLoc& loc) {
@@ -50,8 +52,6 @@ void move_towards(const Tensor& running, const Tensor& now, double momentum, con
       (old * (1.0 - momentum) + now.detach().reshape(running.shape()) * momentum).to(running.dtype());
   write_through(running, node_of(next, op, loc), op, loc);
 }
-
-}  // namespace
 
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps,

@@ -73,9 +73,55 @@ cases = [
     ("batch_norm(s2, {}, {}, v4, m4, true)", "F.batch_norm(s2, None, None, v4, m4, True)"),
     ("batch_norm(s1, {}, {}, {}, {}, true)", "F.batch_norm(s1, None, None, training=True)"),
     ("moved(s2, m4, v4)", "moved(s2, m4, v4)"),
+    "group_norm(s2, 2, v4, m4)", ("group_norm(s1, 4)", "F.group_norm(s1, 4)"),
+    ("instance_norm(s2, {}, {}, v4, m4)", "F.instance_norm(s2, weight=v4, bias=m4)"),
+    ("instance_norm(s1, m4, v4, {}, {}, false)", "F.instance_norm(s1, m4, v4, use_input_stats=False)"),
+    "local_response_norm(s2, 3, 0.1, 0.5, 2.0)", ("local_response_norm(s1, 2)", "F.local_response_norm(s1, 2)"),
+    # windows and sizes
+    "unfold(s2, {2, 3}, 1, 1, 2)", "unfold(s2[0], 3, 2)", "fold(unfold(s2, 3, 1, 1), {6, 7}, 3, 1, 1)",
+    "fold(unfold(s2, {2, 3}, {2, 1}, {1, 0}, {1, 2}), {6, 7}, {2, 3}, {2, 1}, {1, 0}, {1, 2})",
+    ("interpolate(s1, {{5}})", "F.interpolate(s1, 5)"), ("interpolate(s2, {{}, {2.0}})", "F.interpolate(s2, scale_factor=2)"),
+    ("interpolate(s2, {{9, 5}, {}, \"nearest-exact\"})", "F.interpolate(s2, (9, 5), mode='nearest-exact')"),
+    ("interpolate(s2, {{}, {0.7, 1.6}})", "F.interpolate(s2, scale_factor=(0.7, 1.6))"),
+    ("interpolate(s1, {{13}, {}, \"linear\"})", "F.interpolate(s1, 13, mode='linear')"),
+    ("interpolate(s2, {{9, 5}, {}, \"bilinear\"})", "F.interpolate(s2, (9, 5), mode='bilinear')"),
+    ("interpolate(s2, {{9, 5}, {}, \"bilinear\", true})", "F.interpolate(s2, (9, 5), mode='bilinear', align_corners=True)"),
+    ("interpolate(s2, {{}, {1.5}, \"bilinear\"})", "F.interpolate(s2, scale_factor=1.5, mode='bilinear')"),
+    ("interpolate(s2, {{9, 5}, {}, \"bicubic\"})", "F.interpolate(s2, (9, 5), mode='bicubic')"),
+    ("interpolate(s2, {{4, 12}, {}, \"bicubic\", true})", "F.interpolate(s2, (4, 12), mode='bicubic', align_corners=True)"),
+    ("interpolate(s3, {{3, 7, 5}, {}, \"trilinear\"})", "F.interpolate(s3, (3, 7, 5), mode='trilinear')"),
+    ("interpolate(s2, {{3, 4}, {}, \"area\"})", "F.interpolate(s2, (3, 4), mode='area')"),
+    ("pixel_shuffle(s2, 2)", "F.pixel_shuffle(s2, 2)"), ("pixel_unshuffle(p2, 3)", "F.pixel_unshuffle(p2, 3)"),
+    ("channel_shuffle(s1, 2)", "F.channel_shuffle(s1, 2)"),
+    # recurrent
+    ("lstm(x3, h0, c0, lw, true, two).output", "torch.lstm(x3, (h0, c0), lw, True, 2, 0.0, False, True, False)[0]"),
+    ("lstm(x3, h0, c0, lw, true, two).c", "torch.lstm(x3, (h0, c0), lw, True, 2, 0.0, False, True, False)[2]"),
+    ("gru(x3, {}, gw, true, first).output", "torch.gru(x3, torch.zeros(1, 4, 2), gw, True, 1, 0.0, False, False, True)[0]"),
+    ("gru(x3, {}, gw, true, first).h", "torch.gru(x3, torch.zeros(1, 4, 2), gw, True, 1, 0.0, False, False, True)[1]"),
+    ("rnn(x3, {}, rw, false).output", "torch.rnn_tanh(x3, torch.zeros(1, 3, 3), rw, False, 1, 0.0, False, False, False)[0]"),
+    ("lstm(x3, {}, {}, pw, true, packed).output", "packed(x3, pw)[0]"), ("lstm(x3, {}, {}, pw, true, packed).h", "packed(x3, pw)[1]"),
 ]
 
 q = leaf(ties)
+x3 = ramp([4, 3, 3], 7, 23, (0.125, -1.25))
+h0, c0 = ramp([4, 3, 2], 5, 19, (0.125, -1.0)), ramp([4, 3, 2], 7, 17, (0.125, -1.0))
+def rnn_weights(gates, h, ins):
+    w = []
+    for k, i in enumerate(ins):
+        w += [ramp([gates * h, i], 5 + k, 19, (0.0625, -0.5)), ramp([gates * h, h], 7 + k, 17, (0.0625, -0.5)),
+              ramp([gates * h], 3, 7, (0.125, -0.5)), ramp([gates * h], 5, 11, (0.125, -0.5))]
+    return w
+lw, gw, pw = rnn_weights(4, 2, [3, 3, 4, 4]), rnn_weights(3, 2, [3]), rnn_weights(4, 2, [3, 3])
+rw = rnn_weights(1, 3, [3])[:2]
+
+def packed(x, w):
+    p = torch.nn.utils.rnn.pack_padded_sequence(x, [4, 2, 3], enforce_sorted=False)
+    m = torch.nn.LSTM(3, 2, bidirectional=True)
+    with torch.no_grad():
+        for p0, v in zip(m._flat_weights, w):
+            p0.copy_(v)
+        y, (h, _) = m(p)
+    return torch.nn.utils.rnn.pad_packed_sequence(y)[0], h
 names = {torch.float32: "float32", torch.int64: "int64", torch.float16: "float16", torch.bool: "bool_"}
 
 def number(v):

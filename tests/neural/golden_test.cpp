@@ -55,6 +55,18 @@ Tensor moved(const Tensor& x, const Tensor& mean, const Tensor& var) {
   return cat({m, v});
 }
 
+std::vector<Tensor> rnn_weights(int64_t gates, int64_t h, const std::vector<int64_t>& ins) {
+  std::vector<Tensor> w;
+  for (size_t k = 0; k < ins.size(); ++k) {
+    const int n = static_cast<int>(k);
+    w.push_back(ramp({gates * h, ins[k]}, 5 + n, 19, 0.0625, -0.5));
+    w.push_back(ramp({gates * h, h}, 7 + n, 17, 0.0625, -0.5));
+    w.push_back(ramp({gates * h}, 3, 7, 0.125, -0.5));
+    w.push_back(ramp({gates * h}, 5, 11, 0.125, -0.5));
+  }
+  return w;
+}
+
 }  // namespace
 
 TEST_CASE("PyTorch's values") {
@@ -68,6 +80,14 @@ TEST_CASE("PyTorch's values") {
   Tensor m4 = ramp({4}, 5, 11, 0.25, -1.0), v4 = ramp({4}, 3, 7, 0.25, 0.5),
          q = ramp({1, 1, 4, 4}, 3, 3, 1.0, 0.0);
   q.requires_grad_();
+  Tensor x3 = ramp({4, 3, 3}, 7, 23, 0.125, -1.25), h0 = ramp({4, 3, 2}, 5, 19, 0.125, -1.0), c0 = ramp({4, 3, 2}, 7, 17, 0.125, -1.0);
+  std::vector<Tensor> lw = rnn_weights(4, 2, {3, 3, 4, 4}), gw = rnn_weights(3, 2, {3}), pw = rnn_weights(4, 2, {3, 3});
+  std::vector<Tensor> rw = rnn_weights(1, 3, {3});
+  rw.resize(2);
+  RnnOptions two, first, packed;
+  two.num_layers = 2;
+  two.bidirectional = packed.bidirectional = first.batch_first = true;
+  packed.lengths = {4, 2, 3};
 #define TEXT(...) #__VA_ARGS__
 #define BARE(...) __VA_ARGS__
 #define GOLDEN(expr, dtype, shape, values) check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);

@@ -104,6 +104,59 @@ void add_norm(std::vector<Case>& c) {
                  return List{y, m, v}; }, Types::Float, false, 16});
 }
 
+void add_more_norms(std::vector<Case>& c) {
+  c.push_back({"group_norm", {{{2, 4, 3, 2}}, {{4}}, {{4}}}, [](const List& x) { return List{group_norm(x[0], 2, x[1], x[2], 1e-3)}; }, Types::Float, true, 32});
+  c.push_back({"instance_norm", {{{2, 3, 5}}, {{3}}, {{3}}}, [](const List& x) { return List{instance_norm(x[0], {}, {}, x[1], x[2], true, 0.1, 1e-3)}; }, Types::Float, true, 32});
+  c.push_back({"instance_norm running", {{{2, 3, 2, 4}}, {{3}, -1, 1, float32}, {{3}, 0.5, 2, float32}}, [](const List& x) {
+                 Tensor m = x[1].clone(), v = x[2].clone();
+                 Tensor y = instance_norm(x[0], m, v, {}, {}, true, 0.25);
+                 return List{y, m, v, instance_norm(x[0], x[1], x[2], {}, {}, false)};
+               }, Types::Float, false, 32});
+  c.push_back({"local_response_norm", {{{2, 5, 3, 2}}}, one([](const Tensor& x) { return local_response_norm(x, 3, 0.1, 0.75, 2.0) + local_response_norm(x, 2); }), Types::Float, true, 16});
+}
+
+void add_resampling(std::vector<Case>& c) {
+  c.push_back({"unfold", {{{2, 3, 5, 4}}}, one([](const Tensor& x) { return unfold(x, {2, 3}, 1, 1, 2); }), Types::Number});
+  c.push_back({"fold", {{{2, 12, 12}}}, one([](const Tensor& x) { return fold(x, {4, 5}, 2); }), Types::Number});
+  c.push_back({"fold of unfold", {{{3, 5, 5}}}, one([](const Tensor& x) { return fold(unfold(x, 3, 1, 1, 2) * 2.0, 5, 3, 1, 1, 2); }), Types::Float, true, 4});
+  auto scaled = [](std::string_view mode, PerDim size, std::vector<double> factor, bool align) {
+    return one([=](const Tensor& x) { return interpolate(x, {size, factor, mode, align}); });
+  };
+  c.push_back({"interpolate nearest", {{{2, 2, 3, 4}}}, scaled("nearest", {}, {2.0}, false), Types::Number});
+  c.push_back({"interpolate nearest odd", {{{1, 2, 5, 4}}}, scaled("nearest", {3, 7}, {}, false), Types::Float});
+  c.push_back({"interpolate linear", {{{2, 2, 5}}}, scaled("linear", 8, {}, false), Types::Float, true, 4});
+  c.push_back({"interpolate bilinear", {{{1, 2, 3, 4}}}, scaled("bilinear", {5, 7}, {}, false), Types::Float, true, 4});
+  c.push_back({"interpolate bilinear corners", {{{1, 2, 3, 4}}}, scaled("bilinear", {}, {2.0, 1.5}, true), Types::Float, true, 4});
+  c.push_back({"interpolate bicubic", {{{1, 2, 4, 4}}}, scaled("bicubic", {6, 3}, {}, false), Types::Float, true, 8});
+  c.push_back({"interpolate trilinear", {{{1, 1, 2, 3, 2}}}, scaled("trilinear", {3, 4, 4}, {}, false), Types::Float, true, 8});
+  c.push_back({"interpolate area", {{{1, 2, 6, 5}}}, scaled("area", {3, 2}, {}, false), Types::Float, true, 4});
+  c.push_back({"pixel_shuffle", {{{2, 8, 2, 3}}}, one([](const Tensor& x) { return pixel_shuffle(x, 2) * 2.0; }), Types::Number});
+  c.push_back({"pixel_unshuffle", {{{2, 2, 4, 6}}}, one([](const Tensor& x) { return pixel_unshuffle(x, 2) * 2.0; }), Types::Number});
+  c.push_back({"channel_shuffle", {{{2, 6, 3}}}, one([](const Tensor& x) { return channel_shuffle(x, 3); }), Types::Number});
+}
+
+void add_recurrent(std::vector<Case>& c) {
+  auto all = [](const RnnResult& r) {
+    List l{r.output, r.h};
+    if (r.c.defined()) l.push_back(r.c);
+    return l;
+  };
+  auto In4 = [](int64_t G, int64_t I, int64_t H) { return std::vector<In>{{{3, 2, I}}, {{G * H, I}}, {{G * H, H}}, {{G * H}}, {{G * H}}}; };
+  c.push_back({"lstm", In4(4, 3, 2), [=](const List& x) { return all(lstm(x[0], {}, {}, {x[1], x[2], x[3], x[4]})); }, Types::Float, true, 16});
+  c.push_back({"gru", In4(3, 3, 2), [=](const List& x) { return all(gru(x[0], {}, {x[1], x[2], x[3], x[4]})); }, Types::Float, true, 16});
+  c.push_back({"rnn lengths", In4(1, 3, 2), [=](const List& x) {
+                 RnnOptions o;
+                 o.lengths = {3, 1};
+                 return all(rnn(x[0], {}, {x[1], x[2], x[3], x[4]}, true, o));
+               }, Types::Float, true, 16});
+  c.push_back({"lstm two ways", {{{2, 3, 2}}, {{4, 2}}, {{4, 1}}, {{2, 2, 1}}, {{2, 2, 1}}}, [=](const List& x) {
+                 RnnOptions o;
+                 o.bidirectional = o.batch_first = true;
+                 o.lengths = {3, 2};
+                 return all(lstm(x[0], x[3], x[4], {x[1], x[2], x[1] * 0.5, x[2]}, false, o));
+               }, Types::Float, true, 16});
+}
+
 }  // namespace
 
 const std::vector<Case>& cases() {
@@ -113,6 +166,9 @@ const std::vector<Case>& cases() {
     add_second(c);
     add_pool(c);
     add_norm(c);
+    add_more_norms(c);
+    add_resampling(c);
+    add_recurrent(c);
     return c;
   }();
   return all;

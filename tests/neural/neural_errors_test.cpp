@@ -79,3 +79,36 @@ TEST_CASE("batch_norm says what is wrong") {
   MISTAKE(Value, "one value per channel", batch_norm(zeros({1, 4}), {}, {}, {}, {}, true));
   MISTAKE(DType, "needs a floating type", batch_norm(x.to(int64), four, four));
 }
+
+TEST_CASE("norms, windows, sizes and recurrent networks say what is wrong") {
+  Tensor x = zeros({2, 4, 5, 5}), four = ones({4}), five = ones({5});
+  MISTAKE(Value, "[group_norm] 3 groups do not divide the channels", group_norm(x, 3));
+  MISTAKE(Shape, "weight must be [4]", group_norm(x, 2, five));
+  MISTAKE(Value, "one value per sample and channel", instance_norm(zeros({2, 4, 1})));
+  MISTAKE(Value, "needs running_mean", instance_norm(x, {}, {}, {}, {}, false));
+  MISTAKE(Value, "size is 0", local_response_norm(x, 0));
+  MISTAKE(Value, "p is a probability", dropout2d(x, 1.5));
+  MISTAKE(Shape, "[dropout1d] wants", dropout1d(zeros({4}), 0.5));
+  MISTAKE(Value, "p is a probability", alpha_dropout(x, -1, true));
+  MISTAKE(Shape, "[unfold] windows of [7, 7] do not fit", unfold(x, 7));
+  MISTAKE(Shape, "does not fold into", fold(zeros({2, 8, 5}), {4, 4}, 2));
+  MISTAKE(Value, "wants either size or scale_factor", interpolate(x, {}));
+  MISTAKE(Value, "mode is \"cubic\"", interpolate(x, {{3}, {}, "cubic"}));
+  MISTAKE(Value, "is for 1 dims", interpolate(x, {{3}, {}, "linear"}));
+  MISTAKE(Value, "align_corners has no meaning", interpolate(x, {{3}, {}, "nearest", true}));
+  MISTAKE(Value, "scale_factor is 0", interpolate(x, {{}, {0.0}}));
+  MISTAKE(Value, "does not divide the channels", pixel_shuffle(x, 3));
+  MISTAKE(Value, "2 does not divide height and width", pixel_unshuffle(x, 2));
+  MISTAKE(Value, "groups do not divide", channel_shuffle(x, 3));
+  Tensor s = zeros({3, 2, 4}), ih = zeros({8, 4}), hh = zeros({8, 2}), b = zeros({8});
+  MISTAKE(Shape, "[lstm] wants [steps, batch, features]", lstm(four, {}, {}, {ih, hh, b, b}));
+  MISTAKE(Value, "wants 4 weights", lstm(s, {}, {}, {ih, hh}));
+  MISTAKE(Shape, "layer 0 wants weights [8, 4]", lstm(s, {}, {}, {zeros({8, 3}), hh, b, b}));
+  MISTAKE(Shape, "h0 must be [1, 2, 2]", lstm(s, zeros({1, 2, 3}), {}, {ih, hh, b, b}));
+  RnnOptions o;
+  o.lengths = {3, 4};
+  MISTAKE(Value, "lengths must be one for each of the 2 sequences, from 1 to 3", lstm(s, {}, {}, {ih, hh, b, b}, true, o));
+  o = {};
+  o.nonlinearity = "selu";
+  MISTAKE(Value, "nonlinearity is \"selu\"", rnn(s, {}, {zeros({2, 4}), zeros({2, 2})}, false, o));
+}
