@@ -176,6 +176,34 @@ Work training(Tensor (*model)(Store&, const Tensor&), Tensor x, int64_t classes,
           flops};
 }
 
+void add_recurrent_cases() {
+  auto parts = [] {
+    std::vector<Tensor> t{randn({64, 32, 128}),      randn({64, 32, 256}), randn({1024, 128}) * 0.06,
+                          randn({1024, 256}) * 0.06, zeros({1024}),        zeros({1024})};
+    eval(t);
+    return t;
+  };
+  static constexpr double flops = 2.0 * 64 * 32 * 1024 * (128 + 256);
+  add("lstm_h256_i128_s64_b32_fwdbwd", [=] {
+    std::vector<Tensor> t = parts(), leaves{t[0], t[2], t[3], t[4], t[5]};
+    for (Tensor& l : leaves) l.requires_grad_();
+    return Work{
+        [=] {
+          std::vector<Tensor> results;
+          for (Tensor l : leaves) l.zero_grad();
+          results.push_back(lstm(leaves[0], {}, {}, {leaves[1], leaves[2], leaves[3], leaves[4]}).output);
+          results[0].backward(t[1]);
+          for (const Tensor& l : leaves) results.push_back(l.grad());
+          eval(results);
+        },
+        3 * flops};
+  });
+  add("lstm_h256_i128_s64_b32_fwd", [=] {
+    std::vector<Tensor> t = parts();
+    return Work{[=] { eval(lstm(t[0], {}, {}, {t[2], t[3], t[4], t[5]}).output); }, flops};
+  });
+}
+
 }  // namespace
 
 void add_neural_cases() {
@@ -184,6 +212,7 @@ void add_neural_cases() {
   add_conv_cases({"conv_32x256x14_k3_256", 32, 256, 14, 256, 3, 1, 1, 1});
   add_conv_cases({"dwconv_32x64x56_k3", 32, 64, 56, 64, 3, 1, 1, 64});
   add_pool_cases();
+  add_recurrent_cases();
   add("lenet5_b64_train", [] { return training(lenet, randn({64, 1, 28, 28}), 10, 0, 0); });
   add("resnet18_b8_train", [] {
     return training(resnet18, randn({8, 3, 224, 224}), 1000, 1e-4, 3 * 8 * 2 * 1.814e9);

@@ -165,7 +165,8 @@ def convs():
     conv_case("dwconv_32x64x56_k3", 32, 64, 56, 64, 3, 1, 1, groups=64)
 @case
 def poolbn():
-    if not want("maxpool_32x64x112_k3s2_fwd", "maxpool_32x64x112_k3s2_fwdbwd", "batchnorm_32x64x56_fwdbwd"): return
+    names = ["maxpool_32x64x112_k3s2_fwd", "maxpool_32x64x112_k3s2_fwdbwd"]
+    if not want(*names, *[n + "_cl" for n in names], "batchnorm_32x64x56_fwdbwd"): return
     x = torch.randn(32, 64, 112, 112); n = x.numel()
     report("maxpool_32x64x112_k3s2_fwd", lambda: F.max_pool2d(x, 3, 2, 1), nbytes=4 * n + n)
     xg = x.clone().requires_grad_(True); g = torch.randn(32, 64, 56, 56)
@@ -173,6 +174,14 @@ def poolbn():
         xg.grad = None
         F.max_pool2d(xg, 3, 2, 1).backward(g)
     report("maxpool_32x64x112_k3s2_fwdbwd", fb, nbytes=8 * n + 2 * n + 2 * n)
+    last = torch.channels_last
+    xl = x.to(memory_format=last)
+    report("maxpool_32x64x112_k3s2_fwd_cl", lambda: F.max_pool2d(xl, 3, 2, 1), nbytes=4 * n + n)
+    xlg = xl.clone().requires_grad_(True); gl = g.to(memory_format=last)
+    def fbl():
+        xlg.grad = None
+        F.max_pool2d(xlg, 3, 2, 1).backward(gl)
+    report("maxpool_32x64x112_k3s2_fwdbwd_cl", fbl, nbytes=8 * n + 2 * n + 2 * n)
     x2 = torch.randn(32, 64, 56, 56, requires_grad=True); g2 = torch.randn(32, 64, 56, 56); bn = nn.BatchNorm2d(64)
     n2 = x2.numel()
     def fb2():

@@ -19,7 +19,7 @@ namespace {
 using namespace dnn;
 enum Uid : int64_t { X = 1, W, Y, Bias };
 
-constexpr int64_t kMostWorkspace = int64_t{512} << 20;
+constexpr int64_t kMostWorkspace = int64_t{256} << 20;
 constexpr int kMostPlans = 6;
 
 cudnnDataType_t type_of(DType t) {
