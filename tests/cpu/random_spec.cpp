@@ -130,6 +130,7 @@ int SpecMaker::source(Level level) {
   const int what = floats_ ? pick(0, 6) * 14 + 2 : pick(1, 100);  // floats: loads, constants, arguments
   if (floats_ && what < 60) return load(level, any_type(), chance(70));
   if (floats_ && what < 80) return row_mask(level);
+  if (floats_ && chance(50)) return host_number(level);
   if (what <= 55) return load(level, any_type(), chance(50));
   if (what <= 68) return bounded_load(level, any_type());
   if (what <= 78) return indirect_load(level, any_type());
@@ -183,6 +184,21 @@ int SpecMaker::source(Level level) {
     }
   }
   return add(i);
+}
+
+/// What an optimiser's step size is made of: an argument, a constant, another type.
+int SpecMaker::host_number(Level level) {
+  Instr arg, c, sum;
+  arg.kind = InstrKind::Arg;
+  arg.slot = pick(0, 1);
+  c.imm_f = c.imm_i = pick(0, 3);
+  sum.kind = InstrKind::Compute;
+  sum.op = chance(50) ? Op::Add : Op::Sub;
+  arg.dtype = c.dtype = sum.dtype = chance(50) ? DType::Float64 : DType::Int32;
+  arg.level = c.level = sum.level = level;
+  sum.arg[0] = add(arg);
+  sum.arg[1] = add(c);
+  return cast(add(sum), DType::Float32, level);
 }
 
 /// What a causal mask is made of: two positions compared.

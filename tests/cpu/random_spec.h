@@ -29,6 +29,7 @@ class SpecMaker {
   int source(Level level);
   int value_of(Level level, DType t);
   int row_mask(Level level);
+  int host_number(Level level);
   int cast(int v, DType t, Level level);
   int compute(Level level);
   int reduce();

@@ -28,6 +28,29 @@ std::atomic<bool> code_on{!setting("0")};
 
 std::atomic<int64_t> made{0};
 
+/// The loop that computes a value outside the code, on one element.
+TileFn host_loop(const KernelSpec& spec, const Instr& i) {
+  if (i.kind != InstrKind::Compute) return nullptr;
+  const TileType in = tile_type(spec.instrs[static_cast<size_t>(i.arg[0])].dtype);
+  return i.op == Op::Cast ? find_cast(in, tile_type(i.dtype)) : find_op(i.op, in, 0);
+}
+
+/// A number in a type, in the first bytes of a cell.
+uint64_t number_bits(DType t, double f, int64_t i) {
+  uint64_t u = 0;
+  auto put = [&](auto v) { std::memcpy(&u, &v, sizeof v); };
+  switch (t) {
+    case DType::Float64: put(f); break;
+    case DType::Float32: put(static_cast<float>(f)); break;
+    case DType::Int64: put(i); break;
+    case DType::Int32: put(static_cast<int32_t>(i)); break;
+    case DType::Int16: put(static_cast<int16_t>(i)); break;
+    case DType::Bool: put(static_cast<uint8_t>(i != 0)); break;
+    default: put(static_cast<uint8_t>(i));
+  }
+  return u;
+}
+
 /// A thread's frame, kept between kernels.
 char* thread_frame(size_t bytes) {
   struct Block {
@@ -89,6 +112,8 @@ std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
   RowEmitter emitter(program, rc->streams_);
   const std::vector<uint8_t> bytes = emitter.emit();
   if (emitter.failed()) return nullptr;
+  for (size_t k = 0; k < an.spec.instrs.size(); ++k)
+    if (program.host[k] && an.spec.instrs[k].kind == InstrKind::Compute && !host_loop(an.spec, an.spec.instrs[k])) return nullptr;
   rc->code_ = Code(bytes);
   if (!rc->code_.entry()) return nullptr;
   if (rc->streams_) {
@@ -99,9 +124,7 @@ std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
   rc->frame_bytes_ = emitter.frame_bytes();
   rc->pointers_ = program.pointers;
   rc->length_ = program.length;
-  for (size_t k = 0; k < an.spec.instrs.size(); ++k)
-    if (an.spec.instrs[k].kind == InstrKind::Arg)
-      rc->args_.push_back({emitter.slot(static_cast<int>(k)), an.spec.instrs[k].slot});
+  rc->add_host_steps(program, emitter.slots());
   rc->extent_.assign(an.spec.extent.begin(), an.spec.extent.end() - 1);
   Plan& plan = an.plan;
   plan.n_buffers = static_cast<int>(an.spec.buffers.size());
@@ -117,16 +140,52 @@ std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
   return rc;
 }
 
+void RowCode::add_host_steps(const RowProgram& program, const std::vector<int>& slots) {
+  const KernelSpec& spec = program.spec;
+  cells_.assign(spec.instrs.size(), 0);
+  for (size_t k = 0; k < spec.instrs.size(); ++k) {
+    const Instr& i = spec.instrs[k];
+    if (!program.host[k] && i.kind != InstrKind::Arg) continue;
+    if (i.kind == InstrKind::Const) {
+      cells_[k] = number_bits(i.dtype, i.imm_f, i.imm_i);
+      continue;
+    }
+    HostStep s;
+    s.cell = static_cast<int>(k);
+    s.slot = i.dtype == DType::Float32 ? slots[k] : -1;
+    s.dtype = i.dtype;
+    s.fn = host_loop(spec, i);
+    if (i.kind == InstrKind::Arg) s.arg = i.slot;
+    else s.a = i.arg[0], s.b = i.arg[1], s.c = i.arg[2];
+    host_.push_back(s);
+  }
+}
+
+void RowCode::host_values(char* frame, const RunArgs& args) const {
+  uint64_t local[64];
+  std::vector<uint64_t> more;
+  uint64_t* cell = local;
+  if (cells_.size() > 64) {
+    more = cells_;
+    cell = more.data();
+  } else {
+    std::copy(cells_.begin(), cells_.end(), local);
+  }
+  for (const HostStep& s : host_) {
+    const double v = s.arg >= 0 ? args.args[s.arg] : 0;
+    if (s.arg >= 0) cell[s.cell] = number_bits(s.dtype, v, is_float(s.dtype) ? 0 : static_cast<int64_t>(v));
+    else s.fn(cell + s.cell, cell + s.a, s.b >= 0 ? cell + s.b : nullptr, s.c >= 0 ? cell + s.c : nullptr, 1);
+    if (s.slot >= 0) std::memcpy(frame + s.slot, cell + s.cell, 4);
+  }
+}
+
 void RowCode::run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers,
                   const RunArgs& args) const {
   if (plan.all_predicated && args.status &&
       std::atomic_ref<int32_t>(args.status->code).load(std::memory_order_relaxed) != 0)
     return;
   char* frame = thread_frame(static_cast<size_t>(frame_bytes_));
-  for (const Slot& s : args_) {
-    const float f = static_cast<float>(args.args[s.arg]);
-    std::memcpy(frame + s.at, &f, 4);
-  }
+  if (!host_.empty()) host_values(frame, args);
   rows(plan, begin, end, buffers, frame);
   if (streams_) finish_stream();
 }

@@ -34,6 +34,7 @@ struct RowProgram {
   std::vector<int> load_pointer, index_pointer;  // per instruction
   std::vector<int> store_pointer;                // per store
   std::vector<int> store_round;
+  std::vector<char> host;                        // Uniform and worked out before the code runs: any type
   std::vector<char> full;              // varies along the row
   std::vector<char> row_needed;        // something that is stored depends on it
   std::vector<int> kept_round;         // the round that fills the kept row of a value, or -1
@@ -49,7 +50,8 @@ struct RowProgram {
   std::vector<int> roots(int round) const;
 
  private:
-  bool suits() const;
+  bool suits();
+  bool find_host();
   bool suits(const Instr& i) const;
   bool find_pointers();
   int pointer(int buffer, const Affine& map);
@@ -66,14 +68,20 @@ class RowCode {
   void run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, const RunArgs& args) const;
 
  private:
-  struct Slot {
-    int at, arg;
+  /// A value worked out before the code runs, in a cell of its own; slot: where the code wants it, or -1.
+  struct HostStep {
+    TileFn fn = nullptr;  // nullptr: an argument, or a constant that is there
+    int cell = 0, a = -1, b = -1, c = -1, arg = -1, slot = -1;
+    DType dtype = DType::Float32;
   };
+  void add_host_steps(const RowProgram& program, const std::vector<int>& slots);
+  void host_values(char* frame, const RunArgs& args) const;
   void rows(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, char* frame) const;
 
   Code code_, plain_;  // plain_: without streaming stores, for memory that is not aligned
   std::vector<RowPointer> pointers_;
-  std::vector<Slot> args_;
+  std::vector<HostStep> host_;
+  std::vector<uint64_t> cells_;  // with the constants
   std::vector<int64_t> extent_;  // of the row axes
   int64_t length_ = -1, rows_per_box_ = 1;
   int64_t frame_bytes_ = 0;

@@ -103,7 +103,7 @@ std::vector<int> RowEmitter::section_list(int round, std::vector<int>& uses) con
   std::vector<char> in(n, 0);
   for (size_t k = n; k-- > 0;) {
     const Instr& i = spec_.instrs[k];
-    if (slots_[k] >= 0 && i.kind != InstrKind::Reduce && p_.row_needed[k]) {
+    if (slots_[k] >= 0 && i.kind != InstrKind::Reduce && p_.row_needed[k] && !p_.host[k]) {
       const bool uniform = p_.an.span[k] == Span::Uniform;
       if (uniform ? round == -1 : round == p_.an.round[k]) in[k] = 1;
     }

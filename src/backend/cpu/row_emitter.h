@@ -15,7 +15,8 @@ class RowEmitter final : public VectorEmitter {
   RowEmitter(const RowProgram& program, bool stream);
   std::vector<uint8_t> emit();
   int64_t frame_bytes() const { return frame_bytes_; }
-  int slot(int v) const { return slots_[static_cast<size_t>(v)]; }
+  /// Where the frame holds a value of a row or of the whole kernel, or -1.
+  const std::vector<int>& slots() const { return slots_; }
 
  private:
   x64::Mem source(int v) override;

@@ -33,7 +33,35 @@ bool RowProgram::suits(const Instr& i) const {
   }
 }
 
-bool RowProgram::suits() const {
+/// Values of other types that depend on constants and arguments alone (an optimiser's float64 step size) need no code.
+bool RowProgram::find_host() {
+  const size_t n = spec.instrs.size();
+  std::vector<char> could(n, 0);
+  host.assign(n, 0);
+  for (size_t k = 0; k < n; ++k) {
+    const Instr& i = spec.instrs[k];
+    could[k] = an.span[k] == Span::Uniform && !is_half(i.dtype) &&
+               (i.kind == InstrKind::Const || i.kind == InstrKind::Arg || i.kind == InstrKind::Compute) && i.op != Op::Where;
+    for (int a : i.arg) could[k] = could[k] && (a < 0 || could[static_cast<size_t>(a)]);
+    if (suits(i)) continue;
+    if (!could[k]) return false;
+    host[k] = 1;
+  }
+  for (size_t k = n; k-- > 0;) {
+    const Instr& i = spec.instrs[k];
+    for (int a : i.arg) {
+      if (a < 0) continue;
+      const Instr& x = spec.instrs[static_cast<size_t>(a)];
+      if (host[k]) host[static_cast<size_t>(a)] = 1;
+      else if (host[static_cast<size_t>(a)] && x.dtype != DType::Float32 && !(x.kind == InstrKind::Const && x.dtype == DType::Int64)) return false;
+    }
+  }
+  for (const Store& s : spec.stores)
+    if (host[static_cast<size_t>(s.value)] && spec.instrs[static_cast<size_t>(s.value)].kind == InstrKind::Const) return false;
+  return true;
+}
+
+bool RowProgram::suits() {
   const Plan& p = an.plan;
   const int n = spec.n_axes();
   if (n == 0 || p.splits > 1 || p.by_columns || spec.n_inner() > 1 ||
@@ -45,8 +73,7 @@ bool RowProgram::suits() const {
     if (spec.instrs[static_cast<size_t>(s.value)].dtype != DType::Float32) return false;
   }
   if (predicated != 0 && predicated != static_cast<int>(spec.stores.size())) return false;
-  for (const Instr& i : spec.instrs)
-    if (!suits(i)) return false;
+  if (!find_host()) return false;
   // Rows shorter than a vector waste it; longer rows than the caches hold are done by tiles.
   const int64_t last = spec.extent.back();
   if (last < 16 && n > 1) return false;
