@@ -276,3 +276,21 @@ TEST_CASE("functions in machine code have the bits of the loops") {
   }
   cpu::set_machine_code(true, 1024);
 }
+
+TEST_CASE("a NaN anywhere in a row reaches the maximum") {
+  Runner r;
+  for (int64_t inner : {16, 37, 64, 130, 200}) {
+    const int64_t outer = inner + 1;  // row o has its NaN at o; the last row has none
+    const KernelSpec k = row_kernel(outer, inner, false);
+    std::vector<Bytes> data;
+    for (const BufferSpec& b : k.buffers) data.emplace_back(static_cast<size_t>(b.numel) * 4);
+    fill_noise(data[0], 7);
+    float* x = reinterpret_cast<float*>(data[0].data());
+    for (int64_t o = 0; o < inner; ++o) x[o * inner + o] = std::nanf("");
+    r.run({&k, 1}, data, {});
+    const float* e = reinterpret_cast<const float*>(data[1].data());
+    int64_t nans = 0;
+    for (int64_t i = 0; i < outer * inner; ++i) nans += std::isnan(e[i]);
+    CHECK(nans == inner * inner);
+  }
+}

@@ -40,13 +40,26 @@ uint64_t number_bits(DType t, double f, int64_t i) {
   uint64_t u = 0;
   auto put = [&](auto v) { std::memcpy(&u, &v, sizeof v); };
   switch (t) {
-    case DType::Float64: put(f); break;
-    case DType::Float32: put(static_cast<float>(f)); break;
-    case DType::Int64: put(i); break;
-    case DType::Int32: put(static_cast<int32_t>(i)); break;
-    case DType::Int16: put(static_cast<int16_t>(i)); break;
-    case DType::Bool: put(static_cast<uint8_t>(i != 0)); break;
-    default: put(static_cast<uint8_t>(i));
+    case DType::Float64:
+      put(f);
+      break;
+    case DType::Float32:
+      put(static_cast<float>(f));
+      break;
+    case DType::Int64:
+      put(i);
+      break;
+    case DType::Int32:
+      put(static_cast<int32_t>(i));
+      break;
+    case DType::Int16:
+      put(static_cast<int16_t>(i));
+      break;
+    case DType::Bool:
+      put(static_cast<uint8_t>(i != 0));
+      break;
+    default:
+      put(static_cast<uint8_t>(i));
   }
   return u;
 }
@@ -113,7 +126,9 @@ std::shared_ptr<RowCode> RowCode::make(const Analysis& an) {
   const std::vector<uint8_t> bytes = emitter.emit();
   if (emitter.failed()) return nullptr;
   for (size_t k = 0; k < an.spec.instrs.size(); ++k)
-    if (program.host[k] && an.spec.instrs[k].kind == InstrKind::Compute && !host_loop(an.spec, an.spec.instrs[k])) return nullptr;
+    if (program.host[k] && an.spec.instrs[k].kind == InstrKind::Compute &&
+        !host_loop(an.spec, an.spec.instrs[k]))
+      return nullptr;
   rc->code_ = Code(bytes);
   if (!rc->code_.entry()) return nullptr;
   if (rc->streams_) {
@@ -155,8 +170,10 @@ void RowCode::add_host_steps(const RowProgram& program, const std::vector<int>& 
     s.slot = i.dtype == DType::Float32 ? slots[k] : -1;
     s.dtype = i.dtype;
     s.fn = host_loop(spec, i);
-    if (i.kind == InstrKind::Arg) s.arg = i.slot;
-    else s.a = i.arg[0], s.b = i.arg[1], s.c = i.arg[2];
+    if (i.kind == InstrKind::Arg)
+      s.arg = i.slot;
+    else
+      s.a = i.arg[0], s.b = i.arg[1], s.c = i.arg[2];
     host_.push_back(s);
   }
 }
@@ -173,8 +190,10 @@ void RowCode::host_values(char* frame, const RunArgs& args) const {
   }
   for (const HostStep& s : host_) {
     const double v = s.arg >= 0 ? args.args[s.arg] : 0;
-    if (s.arg >= 0) cell[s.cell] = number_bits(s.dtype, v, is_float(s.dtype) ? 0 : static_cast<int64_t>(v));
-    else s.fn(cell + s.cell, cell + s.a, s.b >= 0 ? cell + s.b : nullptr, s.c >= 0 ? cell + s.c : nullptr, 1);
+    if (s.arg >= 0)
+      cell[s.cell] = number_bits(s.dtype, v, is_float(s.dtype) ? 0 : static_cast<int64_t>(v));
+    else
+      s.fn(cell + s.cell, cell + s.a, s.b >= 0 ? cell + s.b : nullptr, s.c >= 0 ? cell + s.c : nullptr, 1);
     if (s.slot >= 0) std::memcpy(frame + s.slot, cell + s.cell, 4);
   }
 }

@@ -34,7 +34,7 @@ struct RowProgram {
   std::vector<int> load_pointer, index_pointer;  // per instruction
   std::vector<int> store_pointer;                // per store
   std::vector<int> store_round;
-  std::vector<char> host;                        // Uniform and worked out before the code runs: any type
+  std::vector<char> host;              // Uniform and worked out before the code runs: any type
   std::vector<char> full;              // varies along the row
   std::vector<char> row_needed;        // something that is stored depends on it
   std::vector<int> kept_round;         // the round that fills the kept row of a value, or -1

@@ -253,6 +253,7 @@ void RowEmitter::loop(int round) {
   if (p_.roots(round).empty()) return;
   acc_.clear();
   nan_.clear();
+  last_.clear();
   int next = kTemps, trackers = 0;
   for (int k : reduces_) {
     const Op op = spec_.instrs[static_cast<size_t>(k)].op;
@@ -266,9 +267,11 @@ void RowEmitter::loop(int round) {
         a_.v(kBroadcast, next, -1,
              Mem{.pool = a_.constant(op == Op::Max ? 0xff800000u : 0x7f800000u), .broadcast = true});
     }
+    last_.push_back(-1);
     nan_.push_back(op == Op::Sum ? -1 : trackers == 0 ? 7 : 0);
     if (op == Op::Sum) continue;
-    if (++trackers > 2) return fail();
+    if (++trackers > 2 || next >= 32) return fail();
+    last_.back() = next++;
     a_.k_op(0x47, nan_.back(), nan_.back(), nan_.back());
   }
   pin_for_loop(next);
@@ -285,7 +288,9 @@ void RowEmitter::loop_of_known_length() {
   a_.clear(rcx);
   if (whole > 0) {
     const int top = a_.here();
+    in_pairs_ = unroll_ % 2 == 0;
     for (int u = 0; u < unroll_; ++u) body(u, false);
+    in_pairs_ = false;
     a_.add(rcx, static_cast<int32_t>(step));
     if (whole > 1) {
       a_.compare(rcx, static_cast<int32_t>(whole * step));
@@ -395,8 +400,14 @@ void RowEmitter::reduce_into(int which) {
   } else {
     const int x = in_register(v), nan = nan_[static_cast<size_t>(which)];
     a_.v(spec_.instrs[static_cast<size_t>(k)].op == Op::Max ? kMax : kMin, to, to, x, mask);
-    a_.v(kCompare, kEndMask, x, x, mask, false, 3);
-    a_.k_op(0x45, nan, nan, kEndMask);
+    // One comparison finds the NaNs of two vectors.
+    const int last = last_[static_cast<size_t>(which)];
+    if (in_pairs_ && vector_ % 2 == 0) {
+      a_.v(kMove, last, -1, x);
+    } else {
+      a_.v(kCompare, kEndMask, x, in_pairs_ ? last : x, mask, false, 3);
+      a_.k_op(0x45, nan, nan, kEndMask);
+    }
   }
   finish_use(v);
 }

@@ -56,6 +56,8 @@ class RowEmitter final : public VectorEmitter {
   std::vector<int> reduces_;           // instructions
   std::vector<std::vector<int>> acc_;  // their registers
   std::vector<int> nan_;               // k register of Max and Min, or -1
+  std::vector<int> last_;              // and a register for the vector before
+  bool in_pairs_ = false;              // vectors of the loop come two by two
   std::vector<char> in_loop_;
   bool first_body_ = false;
 };

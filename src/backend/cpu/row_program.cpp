@@ -33,7 +33,8 @@ bool RowProgram::suits(const Instr& i) const {
   }
 }
 
-/// Values of other types that depend on constants and arguments alone (an optimiser's float64 step size) need no code.
+/// Values of other types that depend on constants and arguments alone (an optimiser's float64 step size) need
+/// no code.
 bool RowProgram::find_host() {
   const size_t n = spec.instrs.size();
   std::vector<char> could(n, 0);
@@ -41,7 +42,8 @@ bool RowProgram::find_host() {
   for (size_t k = 0; k < n; ++k) {
     const Instr& i = spec.instrs[k];
     could[k] = an.span[k] == Span::Uniform && !is_half(i.dtype) &&
-               (i.kind == InstrKind::Const || i.kind == InstrKind::Arg || i.kind == InstrKind::Compute) && i.op != Op::Where;
+               (i.kind == InstrKind::Const || i.kind == InstrKind::Arg || i.kind == InstrKind::Compute) &&
+               i.op != Op::Where;
     for (int a : i.arg) could[k] = could[k] && (a < 0 || could[static_cast<size_t>(a)]);
     if (suits(i)) continue;
     if (!could[k]) return false;
@@ -52,12 +54,17 @@ bool RowProgram::find_host() {
     for (int a : i.arg) {
       if (a < 0) continue;
       const Instr& x = spec.instrs[static_cast<size_t>(a)];
-      if (host[k]) host[static_cast<size_t>(a)] = 1;
-      else if (host[static_cast<size_t>(a)] && x.dtype != DType::Float32 && !(x.kind == InstrKind::Const && x.dtype == DType::Int64)) return false;
+      if (host[k])
+        host[static_cast<size_t>(a)] = 1;
+      else if (host[static_cast<size_t>(a)] && x.dtype != DType::Float32 &&
+               !(x.kind == InstrKind::Const && x.dtype == DType::Int64))
+        return false;
     }
   }
   for (const Store& s : spec.stores)
-    if (host[static_cast<size_t>(s.value)] && spec.instrs[static_cast<size_t>(s.value)].kind == InstrKind::Const) return false;
+    if (host[static_cast<size_t>(s.value)] &&
+        spec.instrs[static_cast<size_t>(s.value)].kind == InstrKind::Const)
+      return false;
   return true;
 }
 
