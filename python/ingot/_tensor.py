@@ -192,6 +192,7 @@ def _add_parts():
     Tensor._repr_html_ = _html
     Tensor.type = _type
     Tensor.__array_namespace__ = _namespace
+    Tensor.__complex__ = lambda self: complex(self.item())
     Tensor.to_device = _to_device
     Tensor.tile = _tile
     Tensor.fill_diagonal_ = _fill_diagonal

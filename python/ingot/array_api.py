@@ -214,7 +214,7 @@ def _binary(name, target=None):
     return function
 
 
-for _name in "abs acos asin atan cos cosh erf exp expm1 log log1p log2 log10 logical_not reciprocal sign sin sinh sqrt square tan tanh".split():
+for _name in "abs acos asin atan cos cosh exp expm1 log log1p log2 log10 logical_not reciprocal sin sinh sqrt square tan tanh".split():
     globals()[_name] = _unary(_name)
 for _name in "acosh asinh atanh signbit".split():
     if hasattr(_ingot, _name):
@@ -223,7 +223,7 @@ for _name in "ceil floor round trunc".split():
     globals()[_name] = _unary(_name, keep_integers=True)
 bitwise_invert = _unary("bitwise_invert", "bitwise_not")
 negative = _unary("negative", "neg")
-for _name in "atan2 bitwise_and bitwise_or bitwise_xor floor_divide logical_and logical_or logical_xor maximum minimum pow remainder".split():
+for _name in "atan2 bitwise_and bitwise_or bitwise_xor logical_and logical_or logical_xor maximum minimum pow".split():
     globals()[_name] = _binary(_name)
 for _name in "copysign hypot logaddexp".split():
     if hasattr(_ingot, _name):
@@ -232,6 +232,28 @@ for _name, _target in (("add", "add"), ("subtract", "sub"), ("multiply", "mul"),
                        ("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge"),
                        ("bitwise_left_shift", "bitwise_left_shift"), ("bitwise_right_shift", "bitwise_right_shift")):
     globals()[_name] = _binary(_name, _target)
+
+
+def sign(x, /):
+    y = _ingot.sign(x)
+    return _ingot.where(x.isnan(), x, y) if x.is_floating_point() else y
+
+
+def floor_divide(x1, x2, /):
+    """As the standard says it: an infinity divided by a number is one, a number divided by an infinity 0 of its sign."""
+    a, b = _both(x1, x2)
+    y = _ingot.floor_divide(a, b)
+    return _ingot.where(a.isinf() | b.isinf(), (a / b).floor(), y) if a.is_floating_point() else y
+
+
+def remainder(x1, x2, /):
+    a, b = _both(x1, x2)
+    y = _ingot.remainder(a, b)
+    return _ingot.where(y == 0, _ingot.copysign(y, b), y) if a.is_floating_point() else y
+
+
+def imag(x, /):
+    raise TypeError("imag is for complex arrays, which are not there")
 
 
 def positive(x, /):
@@ -259,9 +281,6 @@ def isnan(x, /):
 
 
 def clip(x, /, min=None, max=None):
-    for bound in (min, max):
-        if isinstance(bound, _Tensor) or bound is not None:
-            pass
     y = x
     if min is not None:
         low = min if isinstance(min, _Tensor) else _ingot.tensor(min, dtype=x.dtype if not isinstance(min, float) or x.is_floating_point() else float64)
@@ -393,7 +412,7 @@ def stack(arrays, /, *, axis=0):
     return _ingot.stack([a.to(d) for a in arrays], axis)
 
 
-def expand_dims(x, /, *, axis=0):
+def expand_dims(x, /, axis):
     if isinstance(axis, tuple):
         n = x.dim() + len(axis)
         for a in sorted(v % n for v in axis):
@@ -435,7 +454,8 @@ def repeat(x, repeats, /, *, axis=None):
 
 
 def reshape(x, /, shape, *, copy=None):
-    y = x.reshape(tuple(shape))
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    y = x.reshape(shape)
     return y.clone() if copy else y
 
 
@@ -668,7 +688,44 @@ def _linalg():
         a, b = _both(x1, x2)
         return core.solve(a, b)
 
-    return _SimpleNamespace(cross=cross, diagonal=diagonal, outer=outer, trace=trace, matrix_norm=matrix_norm, matrix_power=matrix_power,
+    # What needs eigenvalues and singular values is computed by NumPy, on the host and without gradients.
+    def on_host(fn, x):
+        import numpy
+
+        out = fn(numpy.linalg, x.detach().cpu().numpy())
+        return tuple(_ingot.tensor(v) for v in out) if isinstance(out, tuple) else _ingot.tensor(out)
+
+    eigh_result, qr_result, svd_result = (_namedtuple(n, f) for n, f in (("eigh_result", ["eigenvalues", "eigenvectors"]), ("qr_result", ["Q", "R"]),
+                                                                        ("svd_result", ["U", "S", "Vh"])))
+
+    def eigh(x, /):
+        return eigh_result(*on_host(lambda la, a: tuple(la.eigh(a)), x))
+
+    def eigvalsh(x, /):
+        return on_host(lambda la, a: la.eigvalsh(a), x)
+
+    def qr(x, /, *, mode="reduced"):
+        return qr_result(*on_host(lambda la, a: tuple(la.qr(a, mode)), x))
+
+    def svd(x, /, *, full_matrices=True):
+        return svd_result(*on_host(lambda la, a: tuple(la.svd(a, full_matrices=full_matrices)), x))
+
+    def svdvals(x, /):
+        return on_host(lambda la, a: la.svd(a, compute_uv=False), x)
+
+    def matrix_rank(x, /, *, rtol=None):
+        s = svdvals(x)
+        if not x.numel():
+            return _ingot.zeros(tuple(x.shape[:-2]), dtype=int64)
+        tol = _b.max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
+        tol = tol.unsqueeze(-1) if isinstance(tol, _Tensor) else tol
+        return (s > s.amax(-1, True) * tol).sum(-1)
+
+    def pinv(x, /, *, rtol=None):
+        tol = _b.max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
+        return on_host(lambda la, a: la.pinv(a, rcond=tol.numpy() if isinstance(tol, _Tensor) else tol), x)
+
+    return _SimpleNamespace(eigh=eigh, eigvalsh=eigvalsh, qr=qr, svd=svd, svdvals=svdvals, matrix_rank=matrix_rank, pinv=pinv, cross=cross, diagonal=diagonal, outer=outer, trace=trace, matrix_norm=matrix_norm, matrix_power=matrix_power,
                             vector_norm=vector_norm, cholesky=cholesky, det=det, inv=inv, slogdet=slogdet, solve=solve, matmul=matmul,
                             matrix_transpose=matrix_transpose, tensordot=tensordot, vecdot=vecdot)
 

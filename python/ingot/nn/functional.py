@@ -187,8 +187,7 @@ upsample = interpolate
 
 
 def bilinear(input1, input2, weight, bias=None):
-    y = _ingot.einsum("...i,oij,...j->...o", input1, weight, input2) if hasattr(_ingot, "einsum") else _ingot.einsum_list(
-        "...i,oij,...j->...o", [input1, weight, input2])
+    y = _ingot.einsum_list("...i,oij,...j->...o", [input1, weight, input2])
     return y if bias is None else y + bias
 
 
