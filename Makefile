@@ -36,7 +36,7 @@ python: ## build the Python package into build/release/python (PYTHONPATH=build/
 	@echo "python: building the package ingot into build/release/python"
 	@tools/setup.sh --python
 	@cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_PYTHON=ON >/dev/null
-	@cmake --build build/release -j$(JOBS) --target _ingot
+	@cmake --build build/release -j$(JOBS) --target _ingot ingot_stub
 
 test: ## build and run the tests (a few minutes)
 	@echo "test: building into build/release and running every test that is not labelled slow"

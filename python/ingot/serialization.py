@@ -75,8 +75,18 @@ def _unflatten(flat, rest):
     return out
 
 
+def _is_safetensors(path):
+    with open(path, "rb") as file:
+        raw = file.read(9)
+    return len(raw) == 9 and raw[8:9] == b"{" and 0 < struct.unpack("<Q", raw[:8])[0] < 1 << 30
+
+
 def load(f, map_location=None, **ignored):
-    """Reads a safetensors file into a dict of tensors, on map_location or the CPU. weights_only and mmap are taken and have no effect."""
+    """Reads a safetensors file into a dict of tensors, on map_location or the CPU; also the tensors of files that torch.save,
+    numpy.save and numpy.savez wrote (nested names joined by dots). weights_only and mmap are taken and have no effect."""
+    if not hasattr(f, "read") and not _is_safetensors(f):
+        tensors = _ingot.load_tensors(str(f))
+        return {name: t if map_location is None else t.to(map_location) for name, t in tensors.items()}
     source = open(f, "rb") if not hasattr(f, "read") else f
     try:
         raw = source.read(8)

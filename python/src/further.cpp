@@ -1,6 +1,5 @@
 // Elementwise functions, movement and creation beyond ops.h.
 #include "bind.h"
-#if __has_include("ingot/elementwise.h")
 #include "ingot/creation.h"
 #include "ingot/elementwise.h"
 #include "ingot/movement.h"
@@ -136,8 +135,3 @@ void bind_further(Table& t) {
 }
 
 }  // namespace ingot_python
-#else
-namespace ingot_python {
-void bind_further(Table&) {}
-}  // namespace ingot_python
-#endif

@@ -512,6 +512,16 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       },
       "x"_a, "The elements in row-major order, as bytes.");
   m.def(
+      "load_tensors",
+      [](const std::string& path) {
+        SourceLoc loc = here();
+        nb::dict out;
+        for (auto& [name, t] : without_gil([&] { return io::load_tensors(path, Options(Device("cpu")), loc); }))
+          out[nb::str(name.c_str())] = nb::cast(t);
+        return out;
+      },
+      "path"_a, "The tensors of a safetensors, npy, npz or .pt file, by name.");
+  m.def(
       "from_bytes",
       [](nb::handle data, DType dtype, const Dims& shape) {
         SourceLoc loc = here();

@@ -1,6 +1,5 @@
 // Linear algebra.
 #include "bind.h"
-#if __has_include("ingot/linalg.h")
 #include "ingot/linalg.h"
 
 namespace ingot_python {
@@ -88,8 +87,3 @@ void bind_linalg(Table& t) {
 }
 
 }  // namespace ingot_python
-#else
-namespace ingot_python {
-void bind_linalg(Table&) {}
-}  // namespace ingot_python
-#endif

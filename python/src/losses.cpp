@@ -1,6 +1,5 @@
 // Activations and losses beyond those of networks.cpp; nn/functional.py puts PyTorch's signatures around them.
 #include "bind.h"
-#if __has_include("ingot/loss.h")
 #include "ingot/activation.h"
 #include "ingot/loss.h"
 
@@ -94,8 +93,3 @@ void bind_losses_and_activations(Table& t) {
 }
 
 }  // namespace ingot_python
-#else
-namespace ingot_python {
-void bind_losses_and_activations(Table&) {}
-}  // namespace ingot_python
-#endif

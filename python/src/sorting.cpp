@@ -1,6 +1,5 @@
 // Running values, sorting, searching, further reductions, writing by index.
 #include "bind.h"
-#if __has_include("ingot/sorting.h")
 #include "ingot/indexing.h"
 #include "ingot/reductions.h"
 #include "ingot/sorting.h"
@@ -183,8 +182,3 @@ void bind_sorting(Table& t) {
 }
 
 }  // namespace ingot_python
-#else
-namespace ingot_python {
-void bind_sorting(Table&) {}
-}  // namespace ingot_python
-#endif

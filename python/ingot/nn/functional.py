@@ -171,16 +171,115 @@ def channel_shuffle(input, groups):
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
 
 
+def _two(v):
+    return (v, v) if isinstance(v, int) else tuple(v)
+
+
+def _window_rows(size, kernel, dilation, padding, stride):
+    """How many windows there are along a dim, and the places (in the padded dim) of each of their elements."""
+    n = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    if n < 1:
+        raise _ingot.ShapeError(f"[unfold] a window of {kernel} does not fit into {size}")
+    return n, [k * dilation + i * stride for k in range(kernel) for i in range(n)]
+
+
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    return _ingot.unfold(input, kernel_size, dilation, padding, stride)
+    """[N, C, H, W] to [N, C * window, windows]; without a batch too."""
+    if input.dim() == 3:
+        return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
+    (kh, kw), (dh, dw), (ph, pw), (sh, sw) = (_two(v) for v in (kernel_size, dilation, padding, stride))
+    n, c, h, w = input.shape
+    oh, rows = _window_rows(h, kh, dh, ph, sh)
+    ow, cols = _window_rows(w, kw, dw, pw, sw)
+    x = _ingot.pad_constant(input, (pw, pw, ph, ph)) if ph or pw else input
+    x = x.index_select(2, _ingot.tensor(rows, device=x.device)).index_select(3, _ingot.tensor(cols, device=x.device))
+    return x.reshape(n, c, kh, oh, kw, ow).permute(0, 1, 2, 4, 3, 5).reshape(n, c * kh * kw, oh * ow)
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    return _ingot.fold(input, output_size, kernel_size, dilation, padding, stride)
+    """The sum of windows at their places: unfold's adjoint."""
+    if input.dim() == 2:
+        return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+    (h, w), (kh, kw), (dh, dw), (ph, pw), (sh, sw) = (_two(v) for v in (output_size, kernel_size, dilation, padding, stride))
+    oh, rows = _window_rows(h, kh, dh, ph, sh)
+    ow, cols = _window_rows(w, kw, dw, pw, sw)
+    n, c = input.size(0), input.size(1) // (kh * kw)
+    x = input.reshape(n, c, kh, kw, oh, ow).permute(0, 1, 2, 4, 3, 5).reshape(n, c, kh * oh, kw * ow)
+    made = dict(dtype=input.dtype, device=input.device)
+    x = _ingot.zeros(n, c, h + 2 * ph, kw * ow, **made).index_add(2, _ingot.tensor(rows, device=x.device), x)
+    x = _ingot.zeros(n, c, h + 2 * ph, w + 2 * pw, **made).index_add(3, _ingot.tensor(cols, device=x.device), x)
+    return x[:, :, ph:ph + h, pw:pw + w]
+
+
+def _cubic(t, a=-0.75):
+    """The weights of four neighbours at a distance t behind the second."""
+    def near(x):
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x):
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _resize(x, dim, size, scale, mode, align):
+    """One dim to another size: places and weights are known here, the rest is index_select."""
+    n = x.size(dim)
+    ratio = (n - 1) / (size - 1) if align and size > 1 else 0.0 if align else (1 / scale if scale else n / size)
+    places, weights = [], []
+    for i in range(size):
+        if mode == "nearest":
+            places.append([builtins.min(int(i * ratio), n - 1)])
+            weights.append([1.0])
+            continue
+        if mode == "nearest-exact":
+            places.append([builtins.min(int((i + 0.5) * ratio), n - 1)])
+            weights.append([1.0])
+            continue
+        at = i * ratio if align else (i + 0.5) * ratio - 0.5
+        if mode == "linear":
+            at = builtins.max(at, 0.0)
+            low = builtins.min(int(at), n - 1)
+            places.append([low, builtins.min(low + 1, n - 1)])
+            weights.append([1 - (at - low), at - low])
+        else:
+            low = math.floor(at)
+            places.append([builtins.min(builtins.max(low + k, 0), n - 1) for k in (-1, 0, 1, 2)])
+            weights.append(_cubic(at - low))
+    shape = [1] * x.dim()
+    shape[dim] = size
+    out = None
+    for k in range(len(places[0])):
+        part = x.index_select(dim, _ingot.tensor([p[k] for p in places], device=x.device))
+        if len(places[0]) > 1:
+            part = part * _ingot.tensor([w[k] for w in weights], dtype=x.dtype, device=x.device).reshape(shape)
+        out = part if out is None else out + part
+    return out
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
-    return _ingot.interpolate(input, size, scale_factor, mode, bool(align_corners))
+    """Another size of the last dims: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area."""
+    dims = input.dim() - 2
+    wanted = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, dims)
+    if wanted != dims or mode not in ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"):
+        raise _ingot.ValueError(f"[interpolate] mode '{mode}' does not fit {list(input.shape)}")
+    if antialias:
+        raise _ingot.UnsupportedError("[interpolate] antialias is not there")
+    if (size is None) == (scale_factor is None):
+        raise _ingot.ValueError("[interpolate] give either size or scale_factor")
+    scales = [None] * dims
+    if size is None:
+        scales = [scale_factor] * dims if isinstance(scale_factor, (int, float)) else list(scale_factor)
+        size = [int(math.floor(n * s)) for n, s in zip(input.shape[2:], scales)]
+        if recompute_scale_factor:
+            scales = [None] * dims
+    size = [size] * dims if isinstance(size, int) else list(size)
+    if mode == "area":
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, size)
+    kind = mode if mode.startswith("nearest") else "cubic" if mode == "bicubic" else "linear"
+    for i, (n, s) in enumerate(zip(size, scales)):
+        input = _resize(input, i + 2, n, s, kind, bool(align_corners))
+    return input
 
 
 upsample = interpolate
