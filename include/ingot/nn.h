@@ -6,6 +6,7 @@
 #include "ingot/nn/image.h"
 #include "ingot/nn/init.h"
 #include "ingot/nn/layers.h"
+#include "ingot/nn/loss.h"
 #include "ingot/nn/module.h"
 #include "ingot/nn/rnn.h"
 #include "ingot/nn/transformer.h"

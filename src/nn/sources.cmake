@@ -9,6 +9,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/init.cpp
   ${CMAKE_CURRENT_LIST_DIR}/init_matrix.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layers.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_clone.cpp
   ${CMAKE_CURRENT_LIST_DIR}/module_print.cpp

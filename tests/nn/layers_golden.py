@@ -21,6 +21,7 @@ def x(shape, seed=0):
     return wave(shape, 100 + seed)
 
 
+classes = torch.tensor([1, 3, 0])
 causal = torch.ones(4, 4, dtype=torch.bool).triu(1)
 padding = torch.tensor([[False, False, False, True], [False, False, True, True], [False, False, False, False]])
 cases = [
@@ -124,6 +125,38 @@ cases = [
     ("nn::GRUCell m(3, 4)", "m(x({2, 3}))", lambda: nn.GRUCell(3, 4), lambda m: m(x([2, 3]))),
     ("nn::LSTMCell m(3, 4, {.bias = false})", "m(x({2, 3}), x({2, 4}, 1), x({2, 4}, 2)).second", lambda: nn.LSTMCell(3, 4, bias=False),
      lambda m: m(x([2, 3]), (x([2, 4], 1), x([2, 4], 2)))[1]),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::ReLU6())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU6()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Mish())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Mish()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Softsign())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Softsign()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Hardswish())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Hardswish()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Hardsigmoid())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Hardsigmoid()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::LogSigmoid())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.LogSigmoid()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Tanhshrink())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanhshrink()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::SELU())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.SELU()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::ELU(0.7))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.ELU(0.7)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::CELU(0.7))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.CELU(0.7)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Softplus(2))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Softplus(2)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Hardshrink())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Hardshrink()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Softshrink())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Softshrink()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Hardtanh(-0.2, 0.4))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Hardtanh(-0.2, 0.4)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Threshold(0.1, 2))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Threshold(0.1, 2)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::GLU())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.GLU()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::Softmin(1))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.Softmin(1)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::PReLU())", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU()), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Sequential m(nn::Linear(4, 4), nn::PReLU({.num_parameters = 3}))", "m(x({2, 3, 4}) * 3.0)", lambda: nn.Sequential(nn.Linear(4, 4), nn.PReLU(3)), lambda m: m(x([2, 3, 4]) * 3.0)),
+    ("nn::Linear m(4, 4)", "nn::CrossEntropyLoss({.label_smoothing = 0.2})(m(x({3, 4})), classes)", lambda: nn.Linear(4, 4), lambda m: nn.CrossEntropyLoss(label_smoothing=0.2)(m(x([3, 4])), classes)),
+    ("nn::Linear m(4, 4)", "nn::MSELoss()(m(x({3, 4})), x({3, 4}, 1))", lambda: nn.Linear(4, 4), lambda m: nn.MSELoss()(m(x([3, 4])), x([3, 4], 1))),
+    ("nn::Linear m(4, 4)", "nn::L1Loss({.reduction = \"sum\"})(m(x({3, 4})), x({3, 4}, 1))", lambda: nn.Linear(4, 4), lambda m: nn.L1Loss(reduction="sum")(m(x([3, 4])), x([3, 4], 1))),
+    ("nn::Linear m(4, 4)", "nn::SmoothL1Loss({.beta = 0.5})(m(x({3, 4})), x({3, 4}, 1))", lambda: nn.Linear(4, 4), lambda m: nn.SmoothL1Loss(beta=0.5)(m(x([3, 4])), x([3, 4], 1))),
+    ("nn::Linear m(4, 4)", "nn::HuberLoss({.reduction = \"none\", .delta = 0.7})(m(x({3, 4})), x({3, 4}, 1))", lambda: nn.Linear(4, 4), lambda m: nn.HuberLoss("none", 0.7)(m(x([3, 4])), x([3, 4], 1))),
+    ("nn::Linear m(4, 4)", "nn::BCEWithLogitsLoss()(m(x({3, 4})), x({3, 4}, 1) * 0.5 + 0.5)", lambda: nn.Linear(4, 4), lambda m: nn.BCEWithLogitsLoss()(m(x([3, 4])), x([3, 4], 1) * 0.5 + 0.5)),
+    ("nn::Linear m(4, 4)", "nn::BCEWithLogitsLoss({.pos_weight = x({4}, 2) + 2.0})(m(x({3, 4})), x({3, 4}, 1) * 0.5 + 0.5)", lambda: nn.Linear(4, 4), lambda m: nn.BCEWithLogitsLoss(pos_weight=x([4], 2) + 2.0)(m(x([3, 4])), x([3, 4], 1) * 0.5 + 0.5)),
+    ("nn::Linear m(4, 4)", "nn::KLDivLoss({.reduction = \"batchmean\"})(m(x({3, 4})), relu(x({3, 4}, 1)))", lambda: nn.Linear(4, 4), lambda m: nn.KLDivLoss(reduction="batchmean")(m(x([3, 4])), torch.relu(x([3, 4], 1)))),
+    ("nn::Linear m(4, 4)", "nn::KLDivLoss({.log_target = true})(m(x({3, 4})), x({3, 4}, 1))", lambda: nn.Linear(4, 4), lambda m: nn.KLDivLoss(log_target=True)(m(x([3, 4])), x([3, 4], 1))),
+    ("nn::Linear m(4, 4)", "nn::BCELoss()(sigmoid(m(x({3, 4}))), x({3, 4}, 1) * 0.5 + 0.5)", lambda: nn.Linear(4, 4),
+     lambda m: nn.BCELoss()(torch.sigmoid(m(x([3, 4]))), x([3, 4], 1) * 0.5 + 0.5)),
+    ("nn::Linear m(4, 4)", "nn::NLLLoss()(log_softmax(m(x({3, 4})), 1), classes)", lambda: nn.Linear(4, 4),
+     lambda m: nn.NLLLoss()(torch.log_softmax(m(x([3, 4])), 1), classes)),
 ]
 
 

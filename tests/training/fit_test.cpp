@@ -18,8 +18,8 @@ struct Data {
     eval({x, y});
   }
   data::DataLoader loader(int64_t batch, bool shuffle = false) const {
-    return data::DataLoader(data::TensorDataset({x, y}),
-                            {.batch_size = batch, .shuffle = shuffle, .num_workers = 0});
+    return data::DataLoader(data::TensorDataset({x.cpu(), y.cpu()}),
+                            {.batch_size = batch, .shuffle = shuffle, .num_workers = 0, .device = default_device()});
   }
 };
 
@@ -142,9 +142,10 @@ TEST_CASE("GPT-2's sizes") {
   CHECK(models::gpt2_config("gpt2").layers == 12);
   CHECK(models::gpt2_config("gpt2-xl").width == 1600);
   CHECK(contains(message([] { (void)models::gpt2_config("gpt3"); }, ErrorKind::Value), "gpt2-large"));
+  const Device before = default_device();
   set_default_device("null");
   CHECK(models::GPT(models::gpt2_config("gpt2-medium")).parameter_count() == 354823168);
-  set_default_device("cpu");
+  set_default_device(before);
 }
 
 TEST_CASE("generation: the cache gives what a whole forward gives, in one plan for all tokens") {

@@ -63,13 +63,14 @@ TEST_CASE("ResNets have torchvision's parameters") {
 }
 
 TEST_CASE("parameter counts of the large ones") {
+  const Device before = default_device();
   set_default_device("null");
   CHECK(models::resnet18().parameter_count() == 11689512);
   CHECK(models::resnet34().parameter_count() == 21797672);
   CHECK(models::resnet50().parameter_count() == 25557032);
   CHECK(models::resnet50()(ones({2, 3, 64, 64})).shape() == Dims{2, 1000});
   CHECK(models::GPT().parameter_count() == 124439808);
-  set_default_device("cpu");
+  set_default_device(before);
 }
 
 TEST_CASE("UNet and ViT") {

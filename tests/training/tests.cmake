@@ -2,6 +2,7 @@
 set(training ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(models SOURCES ${training}/models_test.cpp)
 ingot_test(fit SOURCES ${training}/fit_test.cpp)
+ingot_test(mixed SOURCES ${training}/mixed_test.cpp LABELS slow TIMEOUT 1200)
 # Trains a model from given weights and batches and writes what it saw; parity.py does the same with PyTorch and compares.
 add_executable(parity_train ${training}/parity_train.cpp)
 target_link_libraries(parity_train PRIVATE ingot::ingot ingot_options)
