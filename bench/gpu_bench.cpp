@@ -201,6 +201,40 @@ void add_models() {
   });
 }
 
+void add_images() {
+  constexpr int64_t B = 256;
+  add("resnet50-train-B256-bf16", [] {
+    auto model = std::make_shared<models::ResNet>(models::resnet50({}));
+    auto optimiser = std::make_shared<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4});
+    Tensor x = randn({B, 3, 224, 224}), target = randint(0, 1000, {B});
+    eval({x, target});
+    return Work{[=] {
+                  optimiser->zero_grad();
+                  Tensor loss;
+                  {
+                    amp::Autocast scope(bfloat16);
+                    loss = cross_entropy((*model)(x), target);
+                  }
+                  loss.backward();
+                  optimiser->step();
+                },
+                0, 3 * 2 * 4.09e9 * B, B, "images"};
+  });
+  for (int64_t batch : {int64_t{1}, B})
+    add("resnet50-infer-B" + std::to_string(batch) + "-bf16", [=] {
+      auto model = std::make_shared<models::ResNet>(models::resnet50({}));
+      model->eval();
+      Tensor x = randn({batch, 3, 224, 224});
+      eval(x);
+      return Work{[=] {
+                    NoGrad guard;
+                    amp::Autocast scope(bfloat16);
+                    eval((*model)(x));
+                  },
+                  0, 2 * 4.09e9 * static_cast<double>(batch), static_cast<double>(batch), "images"};
+    });
+}
+
 struct Settings {
   std::string device = "cuda", only;
   bool list = false, json = false, quick = false;
@@ -267,6 +301,7 @@ int main(int argc, char** argv) {
   }
   add_kernels();
   add_attention();
+  add_images();
   add_matmuls();
   add_models();
   int failures = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs on the machine with the GPU, on what tools/gpu_bundle.sh put together: tests first, then benchmarks, a table last.
 #
-#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models bench   (all of them, in this order)
+#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models more bench   (all of them, in this order)
 #   BENCH='REGEX' picks benchmark cases; SECONDS_EACH bounds each stage (240). Logs go to $OUT, or to ./gpu_logs.
 set -u
 here="$(cd "${1:-build/gpu}" && pwd)"
@@ -54,6 +54,9 @@ for s in "${stages[@]}"; do
       stage nn env INGOT_TEST_DEVICE=cuda "$here/bin/test_nn"
       for name in layers_golden optimisers guard models fit; do stage "$name" env INGOT_TEST_DEVICE=cuda "$here/bin/test_$name"; done
       stage data env INGOT_TEST_DEVICE=cuda "$here/bin/test_data_device"
+      ;;
+    more)
+      for t in neural_op golden golden_index models semantics; do stage "$t" env INGOT_TEST_DEVICE=cuda "$here/bin/test_$t"; done
       ;;
     bench)
       stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"

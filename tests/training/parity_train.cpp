@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (const char* device = std::getenv("INGOT_TEST_DEVICE")) set_default_device(Device(device));
     run(argv[1], argv[2], std::atoi(argv[3]));
   } catch (const Error& e) {
     std::fprintf(stderr, "parity_train: %s\n", e.what());
