@@ -44,9 +44,9 @@ for s in "${stages[@]}"; do
     gpu) stage gpu "$here/bin/test_gpu" ;;
     ops)
       # Compiling is most of the work, and done by one thread per process: several processes share the cases.
-      stage ops bash -c 'fails=0; for i in 0 1 2 3 4 5 6 7; do INGOT_TEST_DEVICE=cuda INGOT_TEST_SHARD=$i/8 "$0/bin/test_op" -tc="*forward*,*computed*" >"$1/ops$i.log" 2>&1 & pids[$i]=$!; done
-        for i in 0 1 2 3 4 5 6 7; do wait "${pids[$i]}" || fails=1; grep -a "assertions:" "$1/ops$i.log"; done
-        grep -ahE "ERROR:|threw" "$1"/ops?.log | cut -c1-200 | sort | uniq -c | sort -rn | head -${FAILURES:-25}; exit $fails' "$here" "$logs"
+      stage ops bash -c 'fails=0; for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do INGOT_TEST_DEVICE=cuda INGOT_TEST_SHARD=$i/16 "$0/bin/test_op" -tc="*forward*,*computed*" >"$1/ops$i.log" 2>&1 & pids[$i]=$!; done
+        for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do wait "${pids[$i]}" || fails=1; grep -a "assertions:" "$1/ops$i.log"; done
+        grep -ahE "ERROR:|threw" "$1"/ops[0-9]*.log | cut -c1-200 | sort | uniq -c | sort -rn | head -${FAILURES:-25}; exit $fails' "$here" "$logs"
       ;;
     random) stage random env INGOT_TEST_DEVICE=cuda INGOT_RANDOM_PROGRAMS="${PROGRAMS:-60}" "$here/bin/test_random_programs" ;;
     models)

@@ -175,7 +175,8 @@ IG_FN float ig_reciprocal(float b) {
 IG_FN float ig_quotient(float a, float b, float r, bool& fine) {
   float q = a * r;
   fine = fine && fabsf(q) < 1e30f;
-  return fmaf(fmaf(-b, q, a), r, q);
+  float z = fmaf(fmaf(-b, q, a), r, q);
+  return q == 0.0f ? q : z;  // a zero keeps its sign
 }
 // Division: integers by zero give 0, and the smallest integer by -1 wraps.
 IG_FN float ig_fmod(float a, float b) { return fmodf(a, b); }

@@ -65,7 +65,7 @@ void run(const std::string& name, const std::string& folder, int steps) {
   init.tensors = io::load_npz(folder + "/init.npz");
   c.model->load_state_dict(init);
   std::map<std::string, Tensor> data;
-  for (auto& [key, t] : io::load_npz(folder + "/data.npz")) data[key] = t;
+  for (auto& [key, t] : io::load_npz(folder + "/data.npz")) data[key] = t.to(default_device());
   std::vector<float> losses;
   NamedTensors written;
   for (int step = 0; step < steps; ++step) {
