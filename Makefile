@@ -26,11 +26,11 @@ build: configure ## build the library, tests, examples and benchmark (build/rele
 	@echo "build: compiling into build/release"
 	@cmake --build build/release -j$(JOBS)
 
-demo: configure ## train a small network on spirals and draw what it learned (out/spirals.png)
-	@echo "demo: building and running examples/spirals.cpp, which draws out/spirals.png"
-	@cmake --build build/release -j$(JOBS) --target spirals
-	@mkdir -p out
-	@build/release/bin/spirals out/spirals.png
+demo: configure ## train a network to tell clothes apart (Fashion-MNIST) and write out/fashion/report.html; about a minute of training
+	@tools/setup.sh --data fashion-mnist
+	@echo "demo: building the program ingot into build/release"
+	@cmake --build build/release -j$(JOBS) --target ingot_cli
+	@tools/demo.sh build/release/bin/ingot
 
 python: ## build the Python package into build/release/python (PYTHONPATH=build/release/python; `pip install .` makes a wheel)
 	@echo "python: building the package ingot into build/release/python"

@@ -11,6 +11,10 @@
 #include "cli.h"
 #include "doctor.h"
 #include "inspect.h"
+#include "recipe.h"
+#include "study.h"
+#include "train.h"
+#include "use.h"
 
 namespace ingot::cli {
 
@@ -63,6 +67,10 @@ struct Program {
 
   void add_machine();
   void add_files();
+  void add_train();
+  void add_use();
+  void add_recipes();
+  void add_study();
 };
 
 void Program::add_machine() {
@@ -100,11 +108,140 @@ void Program::add_files() {
   inspect->callback([this] { chosen = [] { return run_inspect(args); }; });
 }
 
+void Program::add_train() {
+  auto* train = app.add_subcommand(
+      "train", "Train a network as a recipe says; leaves the network, checkpoints, metrics and report.html.");
+  static TrainArgs a;
+  train->add_option("recipe", a.recipe, "a recipe's name (`ingot recipes` lists them) or a file of yours")
+      ->required();
+  train->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
+  train->add_option("--epochs", a.epochs, "passes over the data")->check(CLI::PositiveNumber);
+  train->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
+  train->add_option("--lr", a.lr, "learning rate")->check(CLI::PositiveNumber);
+  train->add_option("--amp", a.amp, "products in bfloat16: bf16, off")->expected(0, 1)->default_str("bf16");
+  train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
+      ->take_all();
+  train->add_flag("--resume", a.resume, "go on from the newest checkpoint in --out");
+  train->add_option("--from", a.from, "begin with the weights of a run or a file (safetensors, pt, npz)");
+  train->add_option("--freeze", a.freeze, "leave parameters as they are whose names match: \"stages.*\"");
+  train->add_option("--lora", a.lora, "train updates of this rank only")->check(CLI::PositiveNumber);
+  train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
+  train->add_flag("--quiet", a.quiet, "no progress bar");
+  train->footer(
+      "Ctrl-C and SIGTERM save a checkpoint and leave with 130 and 143; --resume goes on to the same "
+      "result.");
+  train->callback([this, train] {
+    if (train->count("--amp") && a.amp.empty()) a.amp = "bf16";
+    chosen = [] { return run_train(a); };
+  });
+}
+
+void Program::add_use() {
+  auto* eval = app.add_subcommand("eval", "The loss and accuracy of a trained network on its test data.");
+  static EvalArgs e;
+  eval->add_option("run", e.run, "a run's folder (out/fashion) or its model.safetensors")->required();
+  eval->add_option("--device", e.device, "cpu, cuda, ...");
+  eval->add_flag("--json", e.json, "for a program to read");
+  eval->callback([this] { chosen = [] { return run_eval(e); }; });
+
+  auto* predict = app.add_subcommand(
+      "predict", "What a trained network says to pictures, folders of pictures, or a text.");
+  static PredictArgs p;
+  predict->add_option("run", p.run, "a run's folder or its model.safetensors")->required();
+  predict->add_option("input", p.inputs, "pictures, folders, or a text")->required();
+  predict->add_option("--top", p.top, "answers to show")->check(CLI::PositiveNumber);
+  predict->add_option("--device", p.device, "cpu, cuda, ...");
+  predict->add_flag("--json", p.json, "one line for each picture, for a program to read");
+  predict->callback([this] { chosen = [] { return run_predict(p); }; });
+
+  auto* generate = app.add_subcommand("generate", "Text from a trained network, as it comes.");
+  static GenerateArgs g;
+  generate->add_option("run", g.run, "a run's folder or its model.safetensors")->required();
+  generate->add_option("--prompt", g.prompt, "what it begins with");
+  generate->add_option("--length", g.length, "tokens")->check(CLI::PositiveNumber);
+  generate->add_option("--temperature", g.temperature, "0: always the likeliest; 1: as likely as it thinks")
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--seed", g.seed, "another seed, another text");
+  generate->add_option("--device", g.device, "cpu, cuda, ...");
+  generate->callback([this] { chosen = [] { return run_generate(g); }; });
+}
+
+static void add_recipe_options(CLI::App* command, TrainArgs& a) {
+  command->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
+  command->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
+  command->add_option("--set", a.sets, "any setting of the recipe")->take_all();
+}
+
+void Program::add_study() {
+  auto* plan = app.add_subcommand(
+      "plan", "How much memory a recipe's training takes, and whether it fits. Needs neither GPU nor data.");
+  static PlanArgs p;
+  add_recipe_options(plan, p.recipe);
+  plan->add_option("--gpu", p.gpu, "fits on this one? h200, h100, a100, l4, rtx4090, ...");
+  plan->add_option("--memory", p.memory, "fits in so much? 16GiB")->excludes("--gpu");
+  plan->add_flag("--json", p.json, "for a program to read");
+  plan->footer("Leaves with 5 when it does not fit, and names the cheapest remedy.");
+  plan->callback([this] { chosen = [] { return run_plan(p); }; });
+
+  auto* explain = app.add_subcommand(
+      "explain", "A recipe's network and what one step of it does: kernels, bytes, predicted time.");
+  static TrainArgs e;
+  static std::string rates;
+  static bool kernels = false;
+  add_recipe_options(explain, e);
+  explain->add_option("--device", e.device, "cpu, cuda, ...");
+  explain->add_option("--rates", rates, "predict the time at another device's rates: h200");
+  explain->add_flag("--kernels", kernels, "every kernel, with its ops and bytes");
+  explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
+
+  auto* bench = app.add_subcommand(
+      "bench", "How fast recipes train here: the CPU and, where there is one, the GPU, and the ratio.");
+  static BenchArgs b;
+  b.recipes = {"fashion", "cifar", "chars", "chars-lstm"};
+  bench->add_option("recipe", b.recipes, "recipes; fashion cifar chars chars-lstm when none is named");
+  bench->add_option("--device", b.devices, "these devices only")->take_all();
+  bench->add_option("--seconds", b.seconds, "time for each")->check(CLI::PositiveNumber);
+  bench->add_flag("--json", b.json, "for a program to read");
+  bench->callback([this] { chosen = [] { return run_bench(b); }; });
+}
+
+void Program::add_recipes() {
+  auto* recipes = app.add_subcommand(
+      "recipes",
+      "The recipes there are; with a name, its text, to be copied: ingot recipes fashion > my.json");
+  static std::string name;
+  static bool all = false;
+  recipes->add_option("name", name, "print this one");
+  recipes->add_flag("--settings", all, "what a recipe can say");
+  recipes->callback([this] {
+    chosen = [] {
+      if (!name.empty()) {
+        Recipe::load(name);
+        std::cout << recipe_text(name);
+      } else if (all) {
+        Table t({"setting", "when not given", "what it says"});
+        for (const Setting& s : settings()) t.row({s.key, s.standard.dump(), s.meaning});
+        std::cout << t.text();
+      } else {
+        for (const std::string& n : recipe_names()) {
+          const std::string text = recipe_text(n);
+          std::cout << text.substr(3, text.find('\n') - 3) << "\n";
+        }
+      }
+      return static_cast<int>(kOk);
+    };
+  });
+}
+
 int run(int argc, char** argv) {
   Program p;
   p.app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION_STRING);
   p.app.require_subcommand(1);
   p.app.footer("`ingot COMMAND --help` says what a command takes.");
+  p.add_train();
+  p.add_use();
+  p.add_study();
+  p.add_recipes();
   p.add_machine();
   p.add_files();
   try {

@@ -7,13 +7,27 @@ if(NOT INGOT_CLI11_INCLUDE OR NOT INGOT_JSON_INCLUDE)
 endif()
 
 set(cli ${CMAKE_CURRENT_SOURCE_DIR}/cli)
+file(GLOB recipes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/recipes/*.json)
+set(recipes_cpp ${PROJECT_BINARY_DIR}/recipes.cpp)
+add_custom_command(OUTPUT ${recipes_cpp} DEPENDS ${recipes} ${cli}/embed_recipes.cmake VERBATIM
+  COMMAND ${CMAKE_COMMAND} -DOUT=${recipes_cpp} -DDIR=${PROJECT_SOURCE_DIR}/recipes -P ${cli}/embed_recipes.cmake)
 add_executable(ingot_cli
+  ${recipes_cpp}
+  ${cli}/chart.cpp
   ${cli}/doctor.cpp
   ${cli}/inspect.cpp
   ${cli}/main.cpp
   ${cli}/measure.cpp
+  ${cli}/models.cpp
+  ${cli}/progress.cpp
+  ${cli}/recipe.cpp
+  ${cli}/report.cpp
+  ${cli}/study.cpp
   ${cli}/system.cpp
-  ${cli}/text.cpp)
+  ${cli}/task.cpp
+  ${cli}/text.cpp
+  ${cli}/train.cpp
+  ${cli}/use.cpp)
 set_target_properties(ingot_cli PROPERTIES OUTPUT_NAME ingot)
 target_include_directories(ingot_cli SYSTEM PRIVATE ${INGOT_CLI11_INCLUDE} ${INGOT_JSON_INCLUDE})
 target_link_libraries(ingot_cli PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})

@@ -1,0 +1,11 @@
+# Puts recipes/*.json into a C++ file: cmake -DOUT=... -DDIR=... -P embed_recipes.cmake
+file(GLOB files ${DIR}/*.json)
+list(SORT files)
+set(text "// Made from recipes/*.json.\nnamespace ingot::cli {\nextern const char* const kRecipes[];\nconst char* const kRecipes[] = {\n")
+foreach(f IN LISTS files)
+  get_filename_component(name ${f} NAME_WE)
+  file(READ ${f} content)
+  string(APPEND text "\"${name}\", R\"recipe(${content})recipe\",\n")
+endforeach()
+string(APPEND text "nullptr};\n}  // namespace ingot::cli\n")
+file(WRITE ${OUT} "${text}")

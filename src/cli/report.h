@@ -1,0 +1,22 @@
+// report.html: what happened in a training run, in one file that needs nothing else, not even scripts.
+#pragma once
+#include <string>
+
+#include "train.h"
+
+namespace ingot::cli {
+
+/// Writes folder/report.html and, for pictures, folder/samples/*.png.
+void write_report(Task& task, const History& history, const std::string& folder);
+
+struct Series {
+  std::string name, colour;  ///< a class of the page's style: "a", "b"
+  std::vector<std::pair<double, double>> points;
+};
+/// A chart as SVG text with axes, ticks and a legend.
+std::string chart(const std::string& title, const std::string& x_name, const std::vector<Series>& series,
+                  bool percent = false);
+std::string page(const std::string& title, const std::string& body);
+std::string escaped(const std::string& text);
+
+}  // namespace ingot::cli

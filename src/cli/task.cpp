@@ -1,0 +1,294 @@
+#include "task.h"
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "cli.h"
+
+namespace ingot::cli {
+namespace fs = std::filesystem;
+
+static const std::vector<std::string> kFashion{"T-shirt", "trousers", "pullover", "dress", "coat",
+                                               "sandal",  "shirt",    "trainer",  "bag",   "boot"};
+static const std::vector<std::string> kDigits{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+static const std::vector<std::string> kCifar{"aeroplane", "car",  "bird",  "cat",  "deer",
+                                             "dog",       "frog", "horse", "ship", "lorry"};
+
+Task::Task(const Recipe& recipe, const Device& device, bool with_data) : recipe_(recipe), device_(device) {
+  const std::string task = recipe.text("task");
+  if (task != "images" && task != "text" && task != "points")
+    throw Failure(kUsage, recipe.name() + ": there is no task \"" + task + "\"",
+                  "Set task to images, text or points.");
+  guess_ends();
+  if (with_data) open_data();
+  manual_seed(static_cast<uint64_t>(recipe.integer("seed")));
+  DeviceScope scope(device);
+  model_ = make_model(recipe_, ends_);
+}
+
+void Task::set_ends(const Ends& ends, const std::vector<std::string>& classes) {
+  ends_ = ends, classes_ = classes;
+  DeviceScope scope(device_);
+  model_ = make_model(recipe_, ends_);
+}
+
+void Task::guess_ends() {
+  const std::string data = recipe_.text("data");
+  if (data == "cifar10")
+    ends_ = {3, 32, 10}, classes_ = kCifar;
+  else if (data == "mnist")
+    ends_ = {1, 28, 10}, classes_ = kDigits;
+  else if (data == "fashion-mnist")
+    ends_ = {1, 28, 10}, classes_ = kFashion;
+  else if (data == "spirals")
+    ends_ = {1, 1, 2}, classes_ = {"orange", "blue"};
+  else
+    ends_ = {3, std::max<int64_t>(recipe_.integer("image_size"), 1), 10};
+}
+
+void Task::open_data() {
+  const std::string task = recipe_.text("task"), data = recipe_.text("data");
+  if (task == "points") return open_spirals();
+  if (task == "text") return open_text(data);
+  if (data == "fashion-mnist" || data == "mnist" || data == "cifar10") return open_named(data);
+  open_folder(data);
+}
+
+static data::DataLoaderOptions loader_options(const Recipe& r, const Device& d, bool train) {
+  return {.batch_size = r.integer("batch"),
+          .shuffle = train,
+          .num_workers = static_cast<int>(r.integer("workers")),
+          .drop_last = train,
+          .device = d,
+          .seed = static_cast<uint64_t>(r.integer("seed"))};
+}
+
+static std::unique_ptr<data::DataLoader> make_loader(const data::AnyDataset& set, const Recipe& r,
+                                                     const Device& d, bool train) {
+  data::DataLoaderOptions o = loader_options(r, d, train);
+  if (set->size() < o.batch_size) {
+    if (train)
+      throw Failure(kUsage,
+                    format("a batch of %lld is more than the %lld samples of the data",
+                           static_cast<long long>(o.batch_size), static_cast<long long>(set->size())),
+                    "Set --batch lower.");
+    o.drop_last = false;
+  }
+  return std::make_unique<data::DataLoader>(set, o);
+}
+
+static std::vector<data::Transform> augmentation(const Recipe& r, int side) {
+  const std::string kind = r.text("augment");
+  std::vector<data::Transform> steps;
+  if (kind == "crop-flip")
+    steps = {data::RandomCrop(side, {.padding = 4}), data::RandomHorizontalFlip()};
+  else if (kind == "flip")
+    steps = {data::RandomHorizontalFlip()};
+  else if (!kind.empty())
+    throw Failure(kUsage, "there is no augment \"" + kind + "\"",
+                  "Set augment to flip or crop-flip, or leave it out.");
+  return steps;
+}
+
+void Task::open_named(const std::string& name) {
+  const std::string root = "data/" + name;
+  if (!fs::exists(root))
+    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
+                  "Get it with: tools/setup.sh --data " + name);
+  auto open = [&](bool train) -> data::AnyDataset {
+    const auto steps =
+        train ? augmentation(recipe_, static_cast<int>(ends_.side)) : std::vector<data::Transform>{};
+    const data::VisionOptions o{.train = train, .transform = data::Transforms(steps)};
+    auto bytes = [&](const data::VisionDataset& set) -> data::AnyDataset {
+      // Pictures stay bytes until they are on the device; there the network's first kernel converts them.
+      if (steps.empty()) return data::TensorDataset({set.images(), set.labels()});
+      return set;
+    };
+    if (name == "mnist") return bytes(data::MNIST(root, o));
+    if (name == "cifar10") return bytes(data::CIFAR10(root, o));
+    return bytes(data::FashionMNIST(root, o));
+  };
+  train_ = make_loader(open(true), recipe_, device_, true);
+  test_ = make_loader(open(false), recipe_, device_, false);
+}
+
+void Task::open_folder(const std::string& root) {
+  if (!fs::is_directory(root))
+    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
+                  "Name a folder of pictures with one folder per class: --set data=FOLDER.");
+  if (recipe_.integer("image_size") < 8)
+    throw Failure(kUsage, "pictures of a folder need an image_size of at least 8",
+                  "For example: --set image_size=64.");
+  const int side = static_cast<int>(recipe_.integer("image_size"));
+  auto options = [&](bool train) {
+    std::vector<data::Transform> steps{data::Resize(side), data::CenterCrop(side)};
+    if (train)
+      for (const auto& t : augmentation(recipe_, side)) steps.push_back(t);
+    return data::ImageFolderOptions{.transform = data::Transforms(steps), .channels = 3};
+  };
+  if (fs::is_directory(root + "/train") && fs::is_directory(root + "/test")) {
+    const data::ImageFolder train(root + "/train", options(true)), test(root + "/test", options(false));
+    if (train.classes() != test.classes())
+      throw Failure(kNoData, root + "/train and " + root + "/test have different classes",
+                    "Both need one folder per class, of the same names.");
+    classes_ = train.classes();
+    train_ = make_loader(train, recipe_, device_, true);
+    test_ = make_loader(test, recipe_, device_, false);
+  } else {
+    const data::ImageFolder train(root, options(true)), test(root, options(false));
+    classes_ = train.classes();
+    std::vector<int64_t> for_train, for_test;
+    for (int64_t i = 0; i < train.size(); ++i) (i % 10 == 9 ? for_test : for_train).push_back(i);
+    if (for_test.empty()) throw Failure(kNoData, root + " has fewer than 10 pictures", "Add more.");
+    train_ = make_loader(data::Subset(train, for_train), recipe_, device_, true);
+    test_ = make_loader(data::Subset(test, for_test), recipe_, device_, false);
+  }
+  ends_ = {3, side, static_cast<int64_t>(classes_.size())};
+}
+
+void Task::open_text(const std::string& path) {
+  if (!fs::is_regular_file(path)) {
+    const bool ours = path == "data/text/kjv.txt";
+    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
+                  ours ? "Get it with: tools/setup.sh --data text, or take a text of yours: --set data=FILE."
+                       : "Name a file: --set data=FILE.");
+  }
+  const std::string kind = recipe_.text("tokens");
+  if (kind != "byte" && kind != "int16" && kind != "int32")
+    throw Failure(kUsage, "there are no tokens of kind \"" + kind + "\"",
+                  "Set tokens to byte, int16 or int32.");
+  data::TokenFileOptions o{.dtype = kind == "byte" ? uint8 : kind == "int16" ? int16 : int32, .end = 0.95};
+  const data::TokenFile train(path, recipe_.integer("context"), o);
+  o.begin = 0.95, o.end = 1;
+  const data::TokenFile test(path, recipe_.integer("context"), o);
+  train_ = make_loader(train, recipe_, device_, true);
+  // A part of the rest says enough.
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < std::min<int64_t>(test.size(), 40 * recipe_.integer("batch")); ++i)
+    some.push_back(i);
+  test_ = make_loader(data::Subset(test, some), recipe_, device_, false);
+}
+
+static std::pair<Tensor, Tensor> spirals(int per_spiral, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> noise(0, 0.02f);
+  std::vector<float> xy;
+  std::vector<int64_t> which;
+  for (int i = 0; i < per_spiral; ++i)
+    for (int spiral : {0, 1}) {
+      const float t = std::sqrt(static_cast<float>(i) / static_cast<float>(per_spiral));
+      const float angle = 9.5f * t + 3.14159265f * static_cast<float>(spiral);
+      xy.push_back(0.95f * t * std::cos(angle) + noise(generator));
+      xy.push_back(0.95f * t * std::sin(angle) + noise(generator));
+      which.push_back(spiral);
+    }
+  const auto n = static_cast<int64_t>(which.size());
+  return {tensor(xy, {n, 2}, "cpu"), tensor(which, {n}, "cpu")};
+}
+
+void Task::open_spirals() {
+  const auto [x, y] = spirals(800, 7);
+  const auto [tx, ty] = spirals(200, 8);
+  train_ = make_loader(data::TensorDataset({x, y}), recipe_, device_, true);
+  test_ = make_loader(data::TensorDataset({tx, ty}), recipe_, device_, false);
+}
+
+Tensor Task::loss(const Tensor& logits, const Tensor& target) const {
+  const CrossEntropyOptions o{.label_smoothing =
+                                  model_->is_training() ? recipe_.number("label_smoothing") : 0};
+  return is_text() ? cross_entropy(logits.flatten(0, 1), target.flatten(), o)
+                   : cross_entropy(logits, target, o);
+}
+
+Tensor Task::forward_loss(const Tensor& x, const Tensor& y) {
+  if (recipe_.text("amp") == "off") return loss((*model_)(x), y);
+  amp::Autocast scope(bfloat16);
+  return loss((*model_)(x), y);
+}
+
+std::vector<Tensor> Task::example(int64_t batch) const {
+  if (is_text()) {
+    const Dims d{batch, recipe_.integer("context")};
+    return {zeros(d, {int64, device_}), zeros(d, {int64, device_})};
+  }
+  if (recipe_.text("task") == "points")
+    return {zeros({batch, 2}, {float32, device_}), zeros({batch}, {int64, device_})};
+  return {zeros({batch, ends_.channels, ends_.side, ends_.side}, {uint8, device_}),
+          zeros({batch}, {int64, device_})};
+}
+
+Evaluation Task::evaluate() {
+  NoGrad no_grad;
+  model_->eval();
+  Evaluation e;
+  const auto k = static_cast<size_t>(ends_.classes);
+  if (!is_text()) e.confusion.assign(k, std::vector<int64_t>(k));
+  int64_t count = 0, right = 0;
+  for (const auto& batch : test()) {
+    const Tensor logits = (*model_)(batch[0]);
+    const Tensor l = loss(logits, batch[1]), answers = logits.argmax(-1);
+    eval({l, answers});
+    const auto said = answers.to_vector<int64_t>(), truth = batch[1].to_vector<int64_t>();
+    for (size_t i = 0; i < said.size(); ++i) {
+      right += said[i] == truth[i];
+      if (!is_text()) ++e.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(said[i])];
+    }
+    count += static_cast<int64_t>(said.size());
+    e.loss += l.item() * static_cast<double>(said.size());
+  }
+  e.loss /= static_cast<double>(count);
+  e.accuracy = static_cast<double>(right) / static_cast<double>(count);
+  model_->train();
+  return e;
+}
+
+std::vector<SamplePicture> Task::samples(int64_t count) {
+  NoGrad no_grad;
+  model_->eval();
+  std::vector<SamplePicture> found;
+  const data::Dataset& set = test_->dataset();
+  for (int64_t i = 0; i < std::min(count, set.size()); ++i) {
+    const data::Sample s = set.get(i * (set.size() / std::min(count, set.size())));
+    const Tensor p = softmax((*model_)(s[0].unsqueeze(0).to(device_)), -1)[0];
+    const auto values = p.to_vector<float>();
+    const auto best = std::max_element(values.begin(), values.end());
+    found.push_back({s[0], s[1].item<int64_t>(), best - values.begin(), *best});
+  }
+  model_->train();
+  return found;
+}
+
+std::string Task::generate(const std::string& prompt, int64_t length, double temperature, uint64_t seed,
+                           const std::function<void(const std::string&)>& stream) {
+  NoGrad no_grad;
+  model_->eval();
+  const data::ByteTokenizer bytes;
+  std::vector<int64_t> tokens = bytes.encode(prompt.empty() ? "\n" : prompt);
+  const int64_t context = recipe_.integer("context");
+  std::mt19937_64 generator(seed);
+  std::string out;
+  for (int64_t i = 0; i < length; ++i) {
+    // One shape for all calls, so that one plan serves them: the rest is filled up behind, where nothing
+    // before looks.
+    const auto used = static_cast<int64_t>(std::min<size_t>(tokens.size(), static_cast<size_t>(context)));
+    std::vector<int64_t> window(tokens.end() - used, tokens.end());
+    window.resize(static_cast<size_t>(context), 0);
+    const Tensor x = tensor(window, {1, context}, device_);
+    const auto logits = (*model_)(x)[0].to(float32).to_vector<float>();
+    const auto vocabulary = static_cast<size_t>(recipe_.integer("vocabulary"));
+    const float* row = logits.data() + static_cast<size_t>(used - 1) * vocabulary;
+    std::vector<double> p(vocabulary);
+    const float top = *std::max_element(row, row + vocabulary);
+    for (size_t v = 0; v < vocabulary; ++v) p[v] = std::exp((row[v] - top) / std::max(temperature, 1e-3));
+    const int64_t next = std::discrete_distribution<int64_t>(p.begin(), p.end())(generator);
+    tokens.push_back(next);
+    const std::string piece = vocabulary == 256 ? bytes.decode({next}) : std::to_string(next) + " ";
+    out += piece;
+    if (stream) stream(piece);
+  }
+  model_->train();
+  return out;
+}
+
+}  // namespace ingot::cli

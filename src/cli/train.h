@@ -1,0 +1,55 @@
+// ingot train: one recipe from the first step to the report.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "recipe.h"
+#include "task.h"
+
+namespace ingot::cli {
+
+struct TrainArgs {
+  std::string recipe, device, out, from, freeze, amp;
+  std::vector<std::string> sets;
+  int64_t epochs = 0, batch = 0, lora = 0;
+  double lr = 0;
+  bool resume = false, quiet = false, report = true;
+};
+
+/// One line of metrics.jsonl. Fields that a line does not have are NaN.
+struct Point {
+  int64_t step = 0;
+  double epoch = 0, loss = 0, lr = 0, rate = 0, memory = 0;
+  double test_loss = 0, test_accuracy = 0, seconds = 0;
+};
+
+/// What happened in a run; the report draws it.
+struct History {
+  std::vector<Point> train, test;
+  Evaluation last;
+  double seconds = 0;  ///< of training alone
+  int64_t steps = 0;
+};
+
+/// The recipe with everything the command line says.
+Recipe effective_recipe(const TrainArgs& args);
+Device device_of(const Recipe& recipe);
+std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& recipe, const std::vector<Tensor>& parameters);
+std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& recipe, optim::Optimizer& optimizer,
+                                                  int64_t steps);
+/// Forward, backward and update on one batch; returns the loss, which has been computed.
+Tensor train_step(Task& task, optim::Optimizer& optimizer, const data::Batch& batch);
+
+int run_train(const TrainArgs& args);
+
+/// A trained network as `ingot train` left it: a run's folder or a weights file.
+struct Trained {
+  std::unique_ptr<Task> task;
+  std::string file;
+};
+/// Throws Failure: nothing there, damaged, or not of this program.
+Trained load_trained(const std::string& run, const std::string& device, bool with_data);
+
+}  // namespace ingot::cli

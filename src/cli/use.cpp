@@ -1,0 +1,109 @@
+#include "use.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "cli.h"
+#include "train.h"
+
+namespace ingot::cli {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+int run_eval(const EvalArgs& args) {
+  Trained t = load_trained(args.run, args.device, true);
+  const Evaluation e = t.task->evaluate();
+  if (args.json)
+    std::cout << json{{"loss", e.loss}, {"accuracy", e.accuracy}, {"confusion", e.confusion}}.dump() << "\n";
+  else
+    std::cout << format("test loss %.4f  %s %.2f %%\n", e.loss,
+                        t.task->is_text() ? "next token right" : "accuracy", 100 * e.accuracy);
+  return kOk;
+}
+
+// Grey or colour as the network wants it, cut to its square.
+static Tensor read_picture(Task& task, const std::string& file) {
+  const int side = static_cast<int>(task.ends().side);
+  const Tensor picture = data::load_image(file, static_cast<int>(task.ends().channels));
+  return data::Transforms{data::Resize(side), data::CenterCrop(side)}(picture);
+}
+
+static bool is_picture(const fs::path& p) {
+  const std::string e = p.extension().string();
+  return e == ".png" || e == ".jpg" || e == ".jpeg" || e == ".PNG" || e == ".JPG";
+}
+
+static std::vector<std::string> pictures_in(const std::vector<std::string>& inputs) {
+  std::vector<std::string> files;
+  for (const std::string& i : inputs) {
+    if (fs::is_directory(i)) {
+      std::vector<std::string> found;
+      for (const auto& entry : fs::recursive_directory_iterator(i))
+        if (entry.is_regular_file() && is_picture(entry.path())) found.push_back(entry.path().string());
+      std::sort(found.begin(), found.end());
+      if (found.empty())
+        throw Failure(kNoData, "there are no pictures (PNG, JPEG) in " + i, "Name another folder or a file.");
+      files.insert(files.end(), found.begin(), found.end());
+    } else if (fs::exists(i)) {
+      files.push_back(i);
+    } else {
+      throw Failure(kNoData, "there is no file " + i, "Name a picture or a folder of pictures.");
+    }
+  }
+  return files;
+}
+
+int run_predict(const PredictArgs& args) {
+  Trained t = load_trained(args.run, args.device, false);
+  Task& task = *t.task;
+  if (task.is_text()) {
+    // For a text: what comes next.
+    std::string prompt;
+    for (const std::string& i : args.inputs) prompt += (prompt.empty() ? "" : " ") + i;
+    std::cout << prompt << task.generate(prompt, 80, 0.5, 1) << "\n";
+    return kOk;
+  }
+  if (task.recipe().text("task") == "points")
+    throw Failure(kUsage, "this network is for points, not for pictures",
+                  "Its report.html shows what it learned.");
+  NoGrad no_grad;
+  task.model().eval();
+  for (const std::string& file : pictures_in(args.inputs)) {
+    const auto p =
+        softmax(task.model()(read_picture(task, file).unsqueeze(0).to(task.device())), -1).to_vector<float>();
+    std::vector<size_t> order(p.size());
+    for (size_t i = 0; i < p.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
+    order.resize(std::min(order.size(), static_cast<size_t>(std::max(1, args.top))));
+    auto name = [&](size_t i) { return i < task.classes().size() ? task.classes()[i] : std::to_string(i); };
+    if (args.json) {
+      json list = json::array();
+      for (const size_t i : order) list.push_back({{"class", name(i)}, {"probability", p[i]}});
+      std::cout << json{{"file", file}, {"answers", list}}.dump() << "\n";
+      continue;
+    }
+    std::cout << file << ": ";
+    for (const size_t i : order)
+      std::cout << format("%s%s %.1f %%", i == order[0] ? "" : ", ", name(i).c_str(),
+                          100.0 * static_cast<double>(p[i]));
+    std::cout << "\n";
+  }
+  return kOk;
+}
+
+int run_generate(const GenerateArgs& args) {
+  Trained t = load_trained(args.run, args.device, false);
+  if (!t.task->is_text())
+    throw Failure(
+        kUsage, args.run + " holds a network for " + t.task->recipe().text("task") + ", which does not write",
+        "Train one that does: ingot train chars.");
+  const std::string prompt = args.prompt.empty() ? t.task->recipe().text("prompt") : args.prompt;
+  std::cout << prompt << std::flush;
+  t.task->generate(prompt, args.length, args.temperature, args.seed,
+                   [](const std::string& piece) { std::cout << piece << std::flush; });
+  std::cout << "\n";
+  return kOk;
+}
+
+}  // namespace ingot::cli

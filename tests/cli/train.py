@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""ingot train, predict, eval, generate and the mistakes a newcomer makes, on data small enough for a test."""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+from common import INGOT, check, folder, run
+
+
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def write_text(path):
+    rng = random.Random(1)
+    words = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "it"]
+    path.write_text(" ".join(rng.choice(words) for _ in range(12000)))
+
+
+with folder() as name:
+    home = pathlib.Path(name)
+    write_text(home / "words.txt")
+
+    # A run leaves what it says, and others can use it.
+    out, _ = run("train", "spirals", "--out", "run", cwd=home)
+    accuracy = float(re.search(r"test accuracy ([\d.]+) %", out)[1])
+    check(accuracy > 97, "spirals:", out)
+    lines = [json.loads(l) for l in (home / "run/metrics.jsonl").read_text().splitlines()]
+    check(lines[-1]["test_accuracy"] * 100 >= accuracy - 0.01 and any("loss" in l for l in lines), lines[-3:])
+    report = (home / "run/report.html").read_text()
+    check(report.count("<polyline") >= 5 and "<script" not in report and "http" not in report, "report.html")
+    out, _ = run("eval", "run", "--json", cwd=home)
+    check(abs(json.loads(out)["accuracy"] * 100 - accuracy) < 0.01, "eval after train:", out)
+    out, _ = run("inspect", "run/model.safetensors", cwd=home)
+    check("head.weight" in out and "ingot.recipe" in out, out)
+    run("train", "spirals", "--out", "again", "--quiet", cwd=home)
+    check(digest(home / "run/model.safetensors") == digest(home / "again/model.safetensors"), "two runs of one seed differ")
+
+    # A recipe of one's own, from the weights of another run, with parts frozen; cpu:1 gives the same bits as cpu.
+    text, _ = run("recipes", "spirals")
+    (home / "mine.json").write_text(text.replace('"epochs": 60', '"epochs": 3'))
+    for device in ("cpu", "cpu:1"):
+        out, _ = run("train", "mine.json", "--from", "run", "--freeze", "body.*", "--device", device, "--out", device, cwd=home)
+        check("frozen" in out and "weights taken" in out, out)
+    check(digest(home / "cpu/model.safetensors") != digest(home / "run/model.safetensors"), "nothing was trained")
+    lora, _ = run("train", "mine.json", "--from", "run", "--lora", 2, "--out", "lora", cwd=home)
+    check("LoRA of rank 2" in lora, lora)
+    inspect, _ = run("inspect", "lora/model.safetensors", cwd=home)
+    check("lora_A" not in inspect, "the updates were not merged:", inspect)
+
+    # Text: both models, generation that streams, the same text for the same seed.
+    small = ["--set", "data=words.txt", "--set", "steps=30", "--set", "width=32", "--set", "context=32", "--batch", 8]
+    for recipe in ("chars", "chars-lstm"):
+        run("train", recipe, *small, "--out", recipe, cwd=home)
+        texts = [run("generate", recipe, "--prompt", "the cat", "--length", 40, "--seed", s, cwd=home)[0] for s in (1, 1, 2)]
+        check(texts[0] == texts[1] != texts[2] and texts[0].startswith("the cat"), texts)
+    parts = ["--set", "accumulate=2"]
+    run("train", "chars", *small, *parts, "--out", "parts", cwd=home)
+    losses = [[json.loads(l) for l in (home / d / "metrics.jsonl").read_text().splitlines()][-1]["test_loss"] for d in ("chars", "parts")]
+    check(abs(losses[0] - losses[1]) < 0.02, "accumulation changes the result:", losses)
+
+    # Pictures from folders, and predictions on them.
+    run("train", "spirals", "--epochs", 1, "--out", "x", cwd=home)
+    for kind in ("bright", "dark"):
+        (home / "pictures" / kind).mkdir(parents=True)
+    subprocess.run(["python3", "-c", """
+import sys, zlib, struct, random
+def png(path, value):
+    rng = random.Random(path)
+    rows = b''.join(b'\\0' + bytes(min(255, max(0, value + rng.randint(-40, 40))) for _ in range(16 * 3)) for _ in range(16))
+    chunk = lambda k, d: struct.pack('>I', len(d)) + k + d + struct.pack('>I', zlib.crc32(k + d))
+    open(path, 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 16, 16, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+for i in range(40):
+    png(f'pictures/bright/{i}.png', 200)
+    png(f'pictures/dark/{i}.png', 50)
+"""], cwd=home, check=True)
+    run("train", "images", "--set", "data=pictures", "--set", "image_size=16", "--set", "width=4", "--set", "layers=1", "--epochs", 3, "--batch", 12, "--out", "pics", cwd=home)
+    out, _ = run("predict", "pics", "pictures/bright/0.png", "pictures/dark", "--json", cwd=home)
+    answers = [json.loads(l) for l in out.splitlines()]
+    check(len(answers) == 41 and answers[0]["answers"][0]["class"] == "bright" and answers[5]["answers"][0]["class"] == "dark", answers[:2])
+    check("data:image/png;base64," in (home / "pics/report.html").read_text() and len(list((home / "pics/samples").glob("*.png"))) == 8, "samples")
+
+    # SIGTERM in mid-epoch: a checkpoint within 10 s, code 143, and the resumed run ends with the same bits.
+    long = ["train", "chars", *small[:2], "--set", "steps=400", "--set", "width=32", "--set", "context=32", "--set", "dropout=0.1", "--batch", "8"]
+    run(*long, "--out", "whole", cwd=home)
+    child = subprocess.Popen([INGOT, *map(str, long), "--out", "cut"], cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    metrics = home / "cut/metrics.jsonl"
+    for _ in range(600):
+        if metrics.exists() and metrics.read_text().count("\n") >= 1:
+            break
+        time.sleep(0.05)
+    time.sleep(0.3)
+    sent = time.time()
+    child.send_signal(signal.SIGTERM)
+    out, _ = child.communicate(timeout=60)
+    check(child.returncode == 143 and time.time() - sent < 10, child.returncode, out)
+    check(list((home / "cut/checkpoints").iterdir()), "no checkpoint")
+    out, _ = run(*long, "--out", "cut", "--resume", cwd=home)
+    check("resumed at step" in out, out)
+    check(digest(home / "whole/model.safetensors") == digest(home / "cut/model.safetensors"), "the resumed run ends elsewhere")
+
+    # Mistakes: one clear sentence, the way out, a code.
+    def mistake(code, words, *args):
+        before = {p: p.stat().st_mtime_ns for p in (home / "run").rglob("*")}
+        _, err = run(*args, cwd=home, code=code)
+        check(len(err.strip().splitlines()) == 1, args, "gave more than one line:", err)
+        for w in words:
+            check(w in err, args, "does not say", repr(w), ":", err)
+        check(before == {p: p.stat().st_mtime_ns for p in (home / "run").rglob("*")}, args, "changed a run")
+
+    mistake(2, ["no recipe", "Did you mean fashion"], "train", "fasion", "--out", "run")
+    mistake(3, ["not there", "tools/setup.sh --data fashion-mnist"], "train", "fashion", "--out", "run")
+    mistake(3, ["no.txt", "--set data="], "train", "chars", "--set", "data=no.txt", "--out", "run")
+    mistake(4, ["\"cuda:7\" is not there", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
+    mistake(4, ["no device called", "ingot devices"], "train", "spirals", "--device", "gpu", "--out", "run")
+    mistake(2, ["1600 samples", "--batch"], "train", "spirals", "--batch", "100000", "--out", "run")
+    mistake(2, ["no setting \"widht\"", "Did you mean width"], "train", "spirals", "--set", "widht=3", "--out", "run")
+    mistake(2, ["must be a whole number"], "train", "spirals", "--set", "width=wide", "--out", "run")
+    mistake(2, ["no schedule", "onecycle"], "train", "spirals", "--set", "schedule=none", "--out", "x")
+    mistake(2, ["nothing to train"], "train", "spirals", "--freeze", "*", "--out", "x")
+    mistake(3, ["no trained network", "ingot train"], "predict", "nowhere", "a.png")
+    (home / "bad.json").write_text('{"task": ')
+    mistake(2, ["bad.json cannot be read"], "train", "bad.json", "--out", "x")
+    data = bytearray((home / "pics/model.safetensors").read_bytes())
+    (home / "pics/model.safetensors").write_bytes(data[: len(data) // 2])
+    mistake(6, ["damaged", "--resume"], "predict", "pics", "pictures/bright/0.png")
+    # A damaged checkpoint: the one before it is taken, and it says so.
+    newest = sorted((home / "whole/checkpoints").glob("*.safetensors"))[-1]
+    newest.write_bytes(newest.read_bytes()[:100])
+    _, err = run(*long, "--out", "whole", "--resume", cwd=home)
+    check("damaged" in err or "not whole" in err or newest.name in err, "a damaged checkpoint was not reported:", err)
+print("ok")
