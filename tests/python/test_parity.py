@@ -48,7 +48,6 @@ def declared():
             continue
         with open(path) as f:
             text = re.sub(r"//.*", "", f.read())
-        text = text.split("namespace detail")[0] + (text.split("}  \n", 1)[-1] if False else text.split("namespace detail")[-1] if "namespace detail" in text else "")
         for m in FUNCTION.finditer(text):
             params = [p.strip() for p in re.split(r",(?![^<({]*[>)}])", m[2]) if p.strip()]
             names = [re.sub(r"\s*=.*", "", p).split()[-1].lstrip("&*") for p in params]
@@ -77,6 +76,17 @@ class Parity(TestCase):
             for params in overloads:
                 wrong += [f"{name}({p})" for p in params if p in shared and not re.search(rf"\b{p}\b", text)]
         self.assertEqual([w for w in wrong if w not in KNOWN], [])
+
+    def test_the_guides_list_is_true(self):
+        path = os.path.join(HEADERS, "..", "..", "docs", "python.md")
+        with open(path) as f:
+            text = f.read()
+        parts = re.findall(r"^### torch([\w.]*) \((\d+)\)\n\n```text\n(.*?)```", text, re.M | re.S)
+        self.assertGreater(len(parts), 10)
+        for part, count, names in parts:
+            place = resolve(part.lstrip(".")) if part else ingot
+            self.assertEqual(len(names.split()), int(count), part)
+            self.assertEqual([n for n in names.split() if not hasattr(place, n)], [], "torch" + part)
 
     def test_import_is_quick_and_brings_no_numpy(self):
         code = ("import sys, time; t = time.perf_counter(); import ingot; t = time.perf_counter() - t; "
