@@ -22,7 +22,10 @@ void add_elementwise(std::vector<TextCase>& cases) {
       Op op = static_cast<Op>(n);
       TypeRule rule = info(op).rule;
       bool takes = rule == TypeRule::Float ? is_float(t) : rule == TypeRule::Int ? !is_float(t) : rule == TypeRule::Num ? t != bool_ : true;
-      if (takes) s.store(s.compute(op, a, info(op).arity == 2 ? b : -1));
+      if (takes && op == Op::Polygamma)  // orders are whole, and poles far away
+        s.store(s.compute(op, s.constant(t, 2), s.compute(Op::Add, s.compute(Op::Abs, b), s.constant(t, 0.5))));
+      else if (takes)
+        s.store(s.compute(op, a, info(op).arity == 2 ? b : -1));
     }
     cases.push_back({"elementwise " + name(t), {s.k}});
   }
