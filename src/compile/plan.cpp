@@ -269,7 +269,8 @@ class Planner {
     size_t at = 0;
     for (KernelSpec& k : w.parts) {
       for (size_t b = 0; b < k.buffers.size(); ++b)
-        if (w.vals[at + b] == from || w.vals[at + b] == out) k.buffers[b].may_alias = true;
+        if (w.vals[at + b] == from || w.vals[at + b] == out)
+          for (KernelSpec& part : w.parts) part.buffers[b].may_alias = true;  // parts of one launch are of one structure
       at += k.buffers.size();
     }
   }
