@@ -88,7 +88,7 @@ def run(model, steps=30, device="cpu", data=None, batch_size=32):
     dataset = TensorDataset(torch.from_numpy(images.astype(np.float32)), torch.from_numpy(labels))
     loader = DataLoader(dataset, batch_size=batch_size)
     model = model.to(device)
-    optimizer = optim.Adadelta(model.parameters(), lr=1.0)
+    optimizer = optim.Adadelta(model.parameters(), lr=0.3)
     scheduler = StepLR(optimizer, step_size=1, gamma=0.7)
     losses = train(model, device, loader, optimizer, steps)
     scheduler.step()

@@ -439,6 +439,9 @@ def corrcoef(input):
 
 def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
     qs = q if isinstance(q, Tensor) else _ingot.tensor(q, dtype=input.dtype)
+    if input.dim() == 0:
+        input, dim = input.reshape(1), None
+        keepdim = False
     flat = input.reshape(-1) if dim is None else input.movedim(dim, -1)
     values = flat.sort(-1).values
     n = flat.size(-1)
