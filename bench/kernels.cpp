@@ -1,4 +1,6 @@
 // Matrix products, and the kernels that the compiler makes: elementwise chains, rows, reductions, copies, optimiser.
+#include <memory>
+
 #include <ingot/ingot.h>
 
 #include "bench.h"

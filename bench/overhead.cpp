@@ -1,4 +1,5 @@
 // What recording, planning and replaying cost: tiny operations, and how the cost grows with the graph.
+#include <memory>
 #include <string>
 
 #include <ingot/ingot.h>

@@ -1,5 +1,6 @@
 // Cases of loss.h and linalg.h.
 #include <cmath>
+#include <functional>
 #include <tuple>
 
 #include "op_cases.h"

@@ -1,4 +1,6 @@
 // Cases of movement.h, creation.h and the in-place forms.
+#include <functional>
+
 #include "op_cases.h"
 
 namespace ingot::check {

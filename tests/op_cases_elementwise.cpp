@@ -1,5 +1,6 @@
 // Cases of elementwise.h and activation.h. Ranges keep clear of kinks, poles and the edges of domains.
 #include <cmath>
+#include <functional>
 
 #include "op_cases.h"
 

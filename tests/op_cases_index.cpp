@@ -1,4 +1,6 @@
 // Cases of scans, sorting and writing by index. See op_cases.h.
+#include <functional>
+
 #include "op_cases.h"
 
 namespace ingot::check {

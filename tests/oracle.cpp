@@ -2,6 +2,7 @@
 // index (a Dims), counted up like an odometer; an operand's element is found by row-major arithmetic.
 #include "oracle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -2,10 +2,10 @@
 // GradScaler keeps small gradients alive: the loss is scaled up so that small gradients survive; a step whose gradients overflow is
 // skipped and the scale lowered. Scale and verdict stay on the device: no step waits for the host.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "ingot/optim.h"
+#include "ingot/standard.h"
 
 namespace ingot::amp {
 

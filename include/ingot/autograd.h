@@ -1,11 +1,11 @@
 // Gradients: grad(), gradient modes, hooks, custom functions, checkpoints and the tools that check gradients.
 // Tensor::backward() and its kin are declared with Tensor.
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {
@@ -61,9 +61,7 @@ class HookHandle {
   HookHandle() = default;
   explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
   /// Does nothing the second time.
-  void remove() {
-    if (remove_) std::exchange(remove_, nullptr)();
-  }
+  void remove();
 
  private:
   std::function<void()> remove_;

@@ -8,8 +8,6 @@
 //   }
 #pragma once
 #include <concepts>
-#include <functional>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "ingot/nn/module.h"
 #include "ingot/optim.h"
 #include "ingot/random.h"
+#include "ingot/standard.h"
 #include "ingot/state.h"
 
 namespace ingot {

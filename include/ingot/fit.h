@@ -4,8 +4,6 @@
 //   auto history = fit(model, train, {.optimizer = &opt, .epochs = 5, .validation = &test, .metrics =
 //   {metrics::accuracy()}});
 #pragma once
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "ingot/data.h"
 #include "ingot/nn/module.h"
 #include "ingot/optim.h"
+#include "ingot/standard.h"
 
 namespace ingot {
 

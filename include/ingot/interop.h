@@ -1,8 +1,7 @@
 // Memory shared with other libraries: NumPy's buffers, DLPack, whoever holds a pointer.
 #pragma once
-#include <functional>
-#include <memory>
 
+#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

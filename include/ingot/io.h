@@ -6,15 +6,14 @@
 // naming the file and what is wrong; an element type Ingot does not have throws Error(Unsupported). Writers
 // put the new file in place in one go: a temporary file, fsync, rename.
 #pragma once
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot::nn {

@@ -75,10 +75,10 @@ struct ListReader {
     if (level == shape.size()) shape.push_back(static_cast<int64_t>(n));
     else if (shape[level] != static_cast<int64_t>(n)) ragged = true;
   }
-  void read(int, const Scalar& v) { values.push_back(v); }
+  void read(int, const Scalar& v);
   template <Number T>
   void read(int, T v) {
-    values.push_back(Scalar(v));
+    read(0, Scalar(v));
   }
   template <class T>
   void read(int level, const std::initializer_list<T>& list) {

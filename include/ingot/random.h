@@ -1,8 +1,8 @@
 // Random numbers: counter-based (Philox 4x32-10), so a seed gives the same uniform bits on every device, however the
 // work is fused, tiled or threaded. A Generator is a handle; each call takes the next stretch of its counter.
 #pragma once
-#include <memory>
 
+#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

@@ -19,17 +19,17 @@ struct StateDict {
   NamedTensors tensors;
   std::map<std::string, std::string> values;
 
-  void set(const std::string& name, std::string_view text) { values[name] = text; }
-  void set(const std::string& name, const char* text) { values[name] = text; }
+  void set(const std::string& name, std::string_view text);
+  void set(const std::string& name, const char* text) { set(name, std::string_view(text)); }
   void set(const std::string& name, double number);
   template <class T>
   requires std::is_integral_v<T>
-  void set(const std::string& name, T number) { values[name] = std::to_string(number); }
+  void set(const std::string& name, T number) { set(name, std::string_view(std::to_string(number))); }
 
   auto begin() const { return tensors.begin(); }
   auto end() const { return tensors.end(); }
   size_t size() const { return tensors.size(); }
-  bool has(const std::string& name) const { return values.count(name) != 0; }
+  bool has(const std::string& name) const;
   /// The value of that name; Error(State) when there is none, or when it is not a number.
   const std::string& text(const std::string& name, SourceLoc loc = SourceLoc::current()) const;
   double number(const std::string& name, SourceLoc loc = SourceLoc::current()) const;

@@ -6,7 +6,6 @@
 #pragma once
 #include <initializer_list>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include "ingot/error.h"
 #include "ingot/shape.h"
 #include "ingot/source.h"
+#include "ingot/standard.h"
 
 namespace ingot {
 
@@ -44,7 +44,8 @@ constexpr DType dtype_of() {
   return sizeof(T) == 2 ? DType::Int16 : sizeof(T) == 4 ? DType::Int32 : DType::Int64;
 }
 
-/// A number as written in the program: its kind (bool, integer, floating) takes part in promotion as in PyTorch.
+/// A number as written in the program: its kind (bool, integer, floating) takes part in promotion as in
+/// PyTorch.
 struct Scalar {
   enum class Kind : uint8_t { Bool, Int, Float } kind = Kind::Int;
   double f = 0;
@@ -52,7 +53,9 @@ struct Scalar {
   Scalar() = default;
   template <Number T>
   Scalar(T v)  // NOLINT(google-explicit-constructor)
-      : kind(std::is_same_v<T, bool> ? Kind::Bool : std::is_floating_point_v<T> ? Kind::Float : Kind::Int),
+      : kind(std::is_same_v<T, bool>       ? Kind::Bool
+             : std::is_floating_point_v<T> ? Kind::Float
+                                           : Kind::Int),
         f(static_cast<double>(v)) {
     if constexpr (!std::is_floating_point_v<T>) i = static_cast<int64_t>(v);
   }
@@ -63,7 +66,8 @@ struct Scalar {
   }
 };
 
-/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps may be negative.
+/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps may be
+/// negative.
 struct Slice {
   std::optional<int64_t> start{}, stop{}, step{};
 };
@@ -74,8 +78,9 @@ struct NewAxisType {};
 /// In an index: a new dim of size 1.
 inline constexpr NewAxisType NewAxis{};
 
-/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor: int64 or int32 (elements of the
-/// dim, by number) or bool (a mask over as many dims as it has). A tensor must live until the index is used.
+/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor: int64 or int32
+/// (elements of the dim, by number) or bool (a mask over as many dims as it has). A tensor must live until
+/// the index is used.
 struct IndexItem {
   enum class Kind : uint8_t { At, Range, Dots, New, Places };
   Kind kind;
@@ -84,8 +89,7 @@ struct IndexItem {
   const Tensor* places;  // Places
   IndexItem() = default;
   template <class T>
-    requires std::is_integral_v<T>
-  IndexItem(T at)  // NOLINT(google-explicit-constructor)
+  requires std::is_integral_v<T> IndexItem(T at)  // NOLINT(google-explicit-constructor)
       : kind(Kind::At), given(1), start(static_cast<int64_t>(at)), stop(0), step(1), places(nullptr) {}
   IndexItem(const Slice& s)  // NOLINT(google-explicit-constructor)
       : kind(Kind::Range),
@@ -94,9 +98,12 @@ struct IndexItem {
         stop(s.stop.value_or(0)),
         step(s.step.value_or(1)),
         places(nullptr) {}
-  IndexItem(EllipsisType) : kind(Kind::Dots), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
-  IndexItem(NewAxisType) : kind(Kind::New), given(0), start(0), stop(0), step(1), places(nullptr) {}    // NOLINT
-  IndexItem(const Tensor& t) : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
+  IndexItem(EllipsisType)
+      : kind(Kind::Dots), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
+  IndexItem(NewAxisType)
+      : kind(Kind::New), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
+  IndexItem(const Tensor& t)
+      : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
 };
 
 /// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's line.
@@ -108,8 +115,8 @@ class Indices {
   Indices(const std::vector<IndexItem>& items, SourceLoc loc = SourceLoc::current())  // NOLINT
       : Indices(items.data(), items.size(), loc) {}
   template <class T>
-    requires std::is_convertible_v<T, IndexItem>
-  Indices(const T& item, SourceLoc loc = SourceLoc::current()) : loc_(loc), n_(1) {  // NOLINT
+  requires std::is_convertible_v<T, IndexItem> Indices(const T& item, SourceLoc loc = SourceLoc::current())
+      : loc_(loc), n_(1) {  // NOLINT
     items_[0] = IndexItem(item);
   }
   size_t size() const { return n_; }  ///< as written; past kMax the items are not kept and indexing throws
@@ -125,17 +132,16 @@ class Indices {
   IndexItem items_[kMax];
 };
 
-/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them. Negative ones count from
-/// the end.
+/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them. Negative ones
+/// count from the end.
 class Axes {
  public:
   Axes() = default;
   template <class T>
-    requires std::is_integral_v<T>
-  Axes(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}                           // NOLINT
+  requires std::is_integral_v<T> Axes(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}  // NOLINT
   Axes(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
-  Axes(const std::vector<int64_t>& dims) : dims_(dims), all_(dims.empty()) {}              // NOLINT
-  Axes(const Dims& dims) : dims_(dims), all_(dims.empty()) {}                              // NOLINT
+  Axes(const std::vector<int64_t>& dims) : dims_(dims), all_(dims.empty()) {}  // NOLINT
+  Axes(const Dims& dims) : dims_(dims), all_(dims.empty()) {}                  // NOLINT
   bool all() const { return all_; }
   const Dims& dims() const { return dims_; }
 
@@ -144,15 +150,16 @@ class Axes {
   bool all_ = true;
 };
 
-/// Element type and device of a new tensor. What is not given: float32 (or what the function says), the default device.
-/// Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"), zeros({2, 3}, {int64, "cpu:1"}).
+/// Element type and device of a new tensor. What is not given: float32 (or what the function says), the
+/// default device. Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"), zeros({2, 3},
+/// {int64, "cpu:1"}).
 struct Options {
   std::optional<DType> dtype;
   std::optional<Device> device;
   Options() = default;
-  Options(DType t) : dtype(t) {}                                   // NOLINT(google-explicit-constructor)
-  Options(const Device& d) : device(d) {}                          // NOLINT(google-explicit-constructor)
-  Options(const char* d) : device(Device(d)) {}                    // NOLINT(google-explicit-constructor)
+  Options(DType t) : dtype(t) {}                 // NOLINT(google-explicit-constructor)
+  Options(const Device& d) : device(d) {}        // NOLINT(google-explicit-constructor)
+  Options(const char* d) : device(Device(d)) {}  // NOLINT(google-explicit-constructor)
   Options(DType t, const Device& d) : dtype(t), device(d) {}
 };
 
@@ -169,7 +176,8 @@ struct Operand {
   Scalar scalar;
   SourceLoc loc;
   Operand(const Tensor& t, SourceLoc l = SourceLoc::current()) : tensor(&t), loc(l) {}  // NOLINT
-  Operand(const Scalar& s, SourceLoc l = SourceLoc::current()) : tensor(nullptr), scalar(s), loc(l) {}  // NOLINT
+  Operand(const Scalar& s, SourceLoc l = SourceLoc::current())
+      : tensor(nullptr), scalar(s), loc(l) {}  // NOLINT
   template <Number T>
   Operand(T v, SourceLoc l = SourceLoc::current()) : tensor(nullptr), scalar(v), loc(l) {}  // NOLINT
 };
@@ -242,8 +250,8 @@ class Tensor {
     }
     return v;
   }
-  /// Writes all elements in row-major order to dst, which has room for numel() of them: in the tensor's own type, or
-  /// converted to `as`.
+  /// Writes all elements in row-major order to dst, which has room for numel() of them: in the tensor's own
+  /// type, or converted to `as`.
   void copy_to(void* dst, INGOT_LOC) const;
   void copy_to(void* dst, DType as, INGOT_LOC) const;
   /// As operator<< prints it.
@@ -253,17 +261,20 @@ class Tensor {
 
   // ---- Autograd (autograd.h says more).
 
-  /// Adds d(this)/d(leaf) into grad() of every leaf that requires it. This must be a single element unless `gradient`
-  /// (same shape) is given. Throws Error(Autograd) when nothing here requires a gradient or the history is gone.
-  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false, INGOT_LOC) const;
-  /// The accumulated gradient; undefined before the first backward(). Throws Error(Autograd) on a non-leaf that does
-  /// not retain its gradient.
+  /// Adds d(this)/d(leaf) into grad() of every leaf that requires it. This must be a single element unless
+  /// `gradient` (same shape) is given. Throws Error(Autograd) when nothing here requires a gradient or the
+  /// history is gone.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false,
+                INGOT_LOC) const;
+  /// The accumulated gradient; undefined before the first backward(). Throws Error(Autograd) on a non-leaf
+  /// that does not retain its gradient.
   Tensor grad(INGOT_LOC) const;
   /// Replaces the accumulated gradient; Tensor() clears it. Throws Error(Shape) unless shapes agree.
   void set_grad(const Tensor& gradient, INGOT_LOC) const;
   void zero_grad(INGOT_LOC) const { set_grad({}, loc); }
   bool requires_grad(INGOT_LOC) const;
-  /// Marks a leaf as a parameter. Throws Error(DType) unless the type is floating, Error(Autograd) on a non-leaf.
+  /// Marks a leaf as a parameter. Throws Error(DType) unless the type is floating, Error(Autograd) on a
+  /// non-leaf.
   Tensor& requires_grad_(bool on = true, INGOT_LOC);
   /// No history: made by the program rather than by an operation that is differentiated through.
   bool is_leaf(INGOT_LOC) const;
@@ -274,19 +285,20 @@ class Tensor {
 
   // ---- Indexing.
 
-  /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...] += v) writes to x.
-  /// Throws Error(Index) outside the tensor or with more items than dims.
-  /// With tensors among the items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast against each other and pick
-  /// elements, a mask stands for the places where it is true (its values are read: Error(State) inside a captured function). The
-  /// picked dims stand where the items stood if those are neighbours, else in front, as in PyTorch. x[...] = v and x[...] += v
-  /// still write to x (of several values for one place the last one stays); methods such as add_() change the new tensor alone.
-  /// A number outside its dim raises Error(Index) when the value is computed.
+  /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...] += v)
+  /// writes to x. Throws Error(Index) outside the tensor or with more items than dims. With tensors among the
+  /// items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast against each other and pick
+  /// elements, a mask stands for the places where it is true (its values are read: Error(State) inside a
+  /// captured function). The picked dims stand where the items stood if those are neighbours, else in front,
+  /// as in PyTorch. x[...] = v and x[...] += v still write to x (of several values for one place the last one
+  /// stays); methods such as add_() change the new tensor alone. A number outside its dim raises Error(Index)
+  /// when the value is computed.
   IndexedTensor operator[](const Indices& index) const;
 
-  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, while views
-  // taken earlier from that base keep the old value. v is broadcast to this shape and cast to this type. Throws
-  // Error(Shape) where that is impossible, Error(DType) for a floating result in an integer tensor, Error(Autograd)
-  // on a leaf that requires gradients (use no_grad).
+  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, while
+  // views taken earlier from that base keep the old value. v is broadcast to this shape and cast to this
+  // type. Throws Error(Shape) where that is impossible, Error(DType) for a floating result in an integer
+  // tensor, Error(Autograd) on a leaf that requires gradients (use no_grad).
 
   Tensor& operator+=(const Operand& v) { return add_(v, v.loc); }
   Tensor& operator-=(const Operand& v) { return sub_(v, v.loc); }
@@ -308,7 +320,8 @@ class Tensor {
   Tensor& lerp_(const Tensor& end, const Operand& weight, INGOT_LOC);
   Tensor& addcmul_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
   Tensor& addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
-  Tensor& nan_to_num_(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {}, INGOT_LOC);
+  Tensor& nan_to_num_(double nan = 0, ::std::optional<double> posinf = {},
+                      ::std::optional<double> neginf = {}, INGOT_LOC);
   Tensor& logit_(::std::optional<double> eps = {}, INGOT_LOC);
   Tensor& round_(int64_t decimals, INGOT_LOC);
   Tensor& leaky_relu_(double negative_slope = 0.01, INGOT_LOC);
@@ -319,9 +332,12 @@ class Tensor {
   Tensor& triu_(int64_t diagonal = 0, INGOT_LOC);
   /// `value` along the main diagonal of a matrix.
   Tensor& fill_diagonal_(const Scalar& value, INGOT_LOC);
-  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p, integers, exponential.
-  Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(), INGOT_LOC);
-  Tensor& normal_(double mean = 0, double std = 1, const Generator& generator = default_generator(), INGOT_LOC);
+  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p, integers,
+  /// exponential.
+  Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(),
+                   INGOT_LOC);
+  Tensor& normal_(double mean = 0, double std = 1, const Generator& generator = default_generator(),
+                  INGOT_LOC);
   Tensor& bernoulli_(double p = 0.5, const Generator& generator = default_generator(), INGOT_LOC);
   Tensor& random_(int64_t from, int64_t to, const Generator& generator = default_generator(), INGOT_LOC);
   Tensor& exponential_(double lambd = 1, const Generator& generator = default_generator(), INGOT_LOC);
@@ -448,9 +464,12 @@ class Tensor {
   Tensor lerp(const Tensor& end, const Operand& weight, INGOT_LOC) const;
   Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
   Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
-  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {}, INGOT_LOC) const;
-  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, INGOT_LOC) const;
-  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false, INGOT_LOC) const;
+  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {},
+                    INGOT_LOC) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                 INGOT_LOC) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+                INGOT_LOC) const;
   bool equal(const Tensor& other, INGOT_LOC) const;
   /// this where condition is true, other elsewhere.
   Tensor where(const Tensor& condition, const Operand& other, INGOT_LOC) const;

@@ -1,4 +1,7 @@
 // Gradient modes, grad(), custom functions, checkpoints, gradcheck.
+#include <functional>
+#include <memory>
+
 #include <nanobind/stl/function.h>
 
 #include "bind.h"

@@ -1,5 +1,6 @@
 // Tensors and other libraries' memory: the buffer protocol (NumPy), DLPack both ways, nested lists.
 #include <cstring>
+#include <memory>
 
 #include "bind.h"
 

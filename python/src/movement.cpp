@@ -1,4 +1,6 @@
 // Creation, random numbers, and movement: shapes, pieces, joins.
+#include <algorithm>
+
 #include "bind.h"
 
 namespace ingot_python {

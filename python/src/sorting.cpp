@@ -1,4 +1,6 @@
 // Running values, sorting, searching, further reductions, writing by index.
+#include <tuple>
+
 #include "bind.h"
 #include "ingot/indexing.h"
 #include "ingot/reductions.h"

@@ -1,5 +1,6 @@
 // The class Tensor: what it is, how it is read, indexed, written in place, converted and differentiated.
 // Functions that are methods too come from the tables of the other files.
+#include <memory>
 #include <sstream>
 
 #include "bind.h"

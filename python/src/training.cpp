@@ -1,4 +1,6 @@
 // Optimisers, clipping, automatic mixed precision. python/ingot/optim holds the param_groups and calls these.
+#include <memory>
+
 #include "bind.h"
 
 namespace ingot_python {

@@ -1,4 +1,7 @@
 // Custom functions and checkpoints: both put a CustomBackward on Alias nodes of what their forward computed.
+#include <functional>
+#include <memory>
+
 #include "autograd/engine.h"
 #include "autograd/lift.h"
 #include "graph/leaf.h"

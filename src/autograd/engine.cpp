@@ -1,6 +1,7 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <memory>
 #include <queue>
 #include <unordered_set>
 

@@ -1,6 +1,8 @@
 #include "autograd/hooks.h"
 
 #include <atomic>
+#include <functional>
+#include <memory>
 
 #include "autograd/lift.h"
 #include "graph/leaf.h"
@@ -59,6 +61,10 @@ void retain_grad(Node* n) {
 }
 
 }  // namespace autograd
+
+void HookHandle::remove() {
+  if (remove_) std::exchange(remove_, nullptr)();
+}
 
 HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook, SourceLoc loc) {
   static std::atomic<int> next{autograd::kRetain + 1};

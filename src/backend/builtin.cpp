@@ -1,4 +1,6 @@
 // The one place that knows which backends exist.
+#include <memory>
+
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
 #include "runtime/plugin.h"

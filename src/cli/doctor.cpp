@@ -101,7 +101,7 @@ static void check_memory(const System& s, Findings& f) {
 }
 
 static void check_disk(const System& s, Findings& f) {
-  const std::string home = s.env("HOME").value_or("/root");
+  const std::string home = s.env("HOME").value_or("/");
   if (const auto size = s.size_of(s.real() ? "." : "/")) {
     if (size->free < 500 * kMiB)
       add(f, Severity::Error, "D01",

@@ -1,6 +1,7 @@
 // The ingot program: its commands and options, and how what goes wrong is told.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <string>
 

@@ -1,5 +1,7 @@
 #include "models.h"
 
+#include <memory>
+
 #include "cli.h"
 
 namespace ingot::cli {

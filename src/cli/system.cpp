@@ -95,7 +95,7 @@ std::vector<std::string> System::library_folders() const {
                         "/usr/local/cuda/compat", "/usr/lib/wsl/lib"})
     folders.emplace_back(f);
   folders.push_back(ingot_folder());
-  const std::string home = env("HOME").value_or("/root");
+  const std::string home = env("HOME").value_or("/");
   for (const std::string& venv : {env("INGOT_VENV").value_or(home + "/.cache/ingot/venv")}) {
     for (const std::string& python : list(venv + "/lib")) {
       const std::string wheels = venv + "/lib/" + python + "/site-packages/nvidia";

@@ -1,7 +1,10 @@
 #include "task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <random>
 
 #include "cli.h"

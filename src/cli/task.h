@@ -1,5 +1,6 @@
 // What is trained: a recipe's data, network and loss.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

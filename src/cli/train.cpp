@@ -1,9 +1,11 @@
 #include "train.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 
 #include "cli.h"
 #include "progress.h"

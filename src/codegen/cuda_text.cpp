@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "codegen/cuda_emit.h"
 #include "ingot/error.h"

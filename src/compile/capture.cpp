@@ -3,6 +3,7 @@
 // updates in place (parameters, moments) is updated in place again.
 #include "compile/capture.h"
 
+#include <memory>
 #include <unordered_set>
 
 #include "graph/cell.h"

@@ -4,11 +4,11 @@
 // Refine, and the kernel is lowered again over the finer space.
 #include "compile/lower.h"
 
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 namespace ingot {
 namespace {

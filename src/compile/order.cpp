@@ -1,5 +1,6 @@
 // Horizontal merging and ordering of lowered kernels.
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <unordered_map>
 

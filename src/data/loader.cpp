@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <thread>

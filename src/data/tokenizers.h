@@ -1,5 +1,7 @@
 // The GPT-2 tokenizer over texts in memory, as the fuzz target calls it.
 #pragma once
+#include <memory>
+
 #include "ingot/data/tokenizers.h"
 
 namespace ingot::data {

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <numbers>
+#include <tuple>
 
 #include "data/picture.h"
 #include "io/file.h"

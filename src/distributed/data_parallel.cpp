@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "ingot/distributed.h"
 
 #include "graph/handle.h"

@@ -1,6 +1,7 @@
 #include "graph/sync.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace ingot {

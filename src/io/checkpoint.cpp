@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <thread>
 
 #include "ingot/version.h"

@@ -1,5 +1,7 @@
 #include "ingot/nn/containers.h"
 
+#include <memory>
+
 #include "ops/common.h"
 
 namespace ingot::nn {
@@ -19,6 +21,12 @@ Tensor ParameterList::operator[](size_t i) const {
          user_loc(SourceLoc::current()));
   return own(i);
 }
+
+Sequential::Sequential() : items_(std::make_shared<std::vector<Item>>()) {}
+
+size_t Sequential::size() const { return items_->size(); }
+
+void Sequential::append(Item item) { items_->push_back(std::move(item)); }
 
 Sequential::Sequential(const Sequential& o) : Module(o), items_(o.items_) {
   if (!detail::is_cloning()) return;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
 
 #include "ingot/autograd.h"
 #include "ingot/runtime.h"

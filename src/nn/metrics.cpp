@@ -1,5 +1,6 @@
 // Metrics: sums that stay on the device and grow in the plan of the step they belong to.
 #include <cmath>
+#include <memory>
 
 #include "ingot/autograd.h"
 #include "ingot/fit.h"

@@ -4,8 +4,12 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "base/context.h"
 #include "graph/layer_log.h"

@@ -1,5 +1,6 @@
 // How a module prints: its tree, each layer with the shapes of its parameters and how many elements they
 // have.
+#include <functional>
 #include <ostream>
 
 #include "nn/module_state.h"

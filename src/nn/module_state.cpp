@@ -3,7 +3,9 @@
 // new value.
 #include "nn/module_state.h"
 
+#include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/leaf.h"
 #include "ingot/autograd.h"

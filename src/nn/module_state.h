@@ -2,6 +2,7 @@
 // placed on.
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 

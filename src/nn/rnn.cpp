@@ -3,6 +3,7 @@
 #include "ingot/nn/rnn.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "nn/layer_common.h"
 #include "nn/module_state.h"

@@ -1,5 +1,6 @@
 // New tensors. Constants stay symbolic (a number, expanded); host data is copied to the device at once.
 #include <cmath>
+#include <functional>
 
 #include "ops/common.h"
 #include "runtime/storage.h"
@@ -202,6 +203,8 @@ Tensor tensor(const std::vector<Scalar>& values, const Dims& shape, const Option
   if (kind != Scalar::Kind::Float) return copied(int64_t{});
   return *target.dtype == DType::Float64 || !is_float(*target.dtype) ? copied(double{}) : copied(float{});
 }
+
+void detail::ListReader::read(int, const Scalar& v) { values.push_back(v); }
 
 Tensor detail::ListReader::finish(const Options& options, const SourceLoc& loc) const {
   if (ragged || static_cast<int64_t>(values.size()) != shape.numel())

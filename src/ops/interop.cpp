@@ -2,6 +2,9 @@
 // (trace.cpp looks at its count), so a SharedMemory only has to hold one.
 #include "ingot/interop.h"
 
+#include <functional>
+#include <memory>
+
 #include "ops/common.h"
 #include "runtime/storage.h"
 

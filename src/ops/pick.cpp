@@ -1,5 +1,8 @@
 // x[...] with tensors among the items. The other items are applied first, as a view; the dims that tensors stand for are moved to
 // the front and made one, a mask becoming the places where it is true; then whole rows are gathered or scattered.
+#include <algorithm>
+#include <memory>
+
 #include "ingot/indexing.h"
 #include "ops/basic_index.h"
 #include "ops/common.h"

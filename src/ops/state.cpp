@@ -9,6 +9,9 @@
 
 namespace ingot {
 
+void StateDict::set(const std::string& name, std::string_view text) { values[name] = text; }
+bool StateDict::has(const std::string& name) const { return values.count(name) != 0; }
+
 void StateDict::set(const std::string& name, double number) {
   char text[64];
   auto [end, error] =

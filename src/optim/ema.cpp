@@ -1,4 +1,6 @@
 // Running averages of parameters. The optimiser moves them inside its own step (Update::set_weight).
+#include <memory>
+
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "ingot/runtime.h"

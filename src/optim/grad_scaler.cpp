@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "autograd/leaves.h"
 #include "ingot/amp.h"
 #include "ingot/autograd.h"

@@ -4,6 +4,7 @@
 #include "ingot/optim/guard.h"
 
 #include <deque>
+#include <memory>
 
 #include "graph/layer_log.h"
 #include "graph/sync.h"

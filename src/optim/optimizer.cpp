@@ -1,6 +1,7 @@
 // The part all optimisers share: groups, recording a step, running it, taking it back.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "autograd/leaves.h"
 #include "graph/leaf.h"
@@ -11,6 +12,24 @@
 #include "optim/update.h"
 
 namespace ingot::optim {
+
+// What every optimiser has by the same text: out of the header, which many programs compile.
+#define INGOT_OPTIMIZER(Name)                                                                              \
+  Name::Name(const std::vector<Tensor>& params, const Name##Options& options, SourceLoc loc)               \
+      : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}                            \
+  Name::~Name() = default;
+INGOT_OPTIMIZER(SGD)
+INGOT_OPTIMIZER(RMSprop)
+INGOT_OPTIMIZER(Adagrad)
+INGOT_OPTIMIZER(Adadelta)
+INGOT_OPTIMIZER(Adamax)
+INGOT_OPTIMIZER(NAdam)
+INGOT_OPTIMIZER(RAdam)
+INGOT_OPTIMIZER(Lion)
+INGOT_OPTIMIZER(Muon)
+#undef INGOT_OPTIMIZER
+Adam::~Adam() = default;
+
 namespace {
 
 Node* node_of(const Tensor& t) { return t.cell()->node.get(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "graph/handle.h"
 #include "ingot/autograd.h"

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 
 #include "ingot/device.h"

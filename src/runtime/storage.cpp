@@ -2,6 +2,7 @@
 #include "runtime/storage.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <unordered_set>

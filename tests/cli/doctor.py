@@ -20,9 +20,9 @@ class Machine:
         self.put("/proc/meminfo", "MemTotal: 33554432 kB\nMemFree: 100 kB\nMemAvailable: 30000000 kB\n")
         self.put("/proc/version", "Linux version 6.1\n")
         self.put("/proc/modules", "ext4 1 0\n")
-        self.put("/etc/environment", "HOME=/root\n")
+        self.put("/etc/environment", "HOME=/home/ada\n")
         self.put("/tmp/x", "")
-        self.put("/root/.cache/x", "")
+        self.put("/home/ada/.cache/x", "")
         self.put("/usr/lib/ingot/libingot_codecs.so", "")
         self.put("/usr/lib/ingot/libingot_dnnl.so", "")
         self.put("/usr/lib/x86_64-linux-gnu/libdnnl.so.3", "")
@@ -52,7 +52,7 @@ class Machine:
             self.put(f"/dev/{node}", "")
         for library in ("libcuda.so.1", f"libcuda.so.{driver}"):
             self.put(f"/usr/lib/x86_64-linux-gnu/{library}", "")
-        wheels = "/root/.cache/ingot/venv/lib/python3.11/site-packages/nvidia"
+        wheels = "/home/ada/.cache/ingot/venv/lib/python3.11/site-packages/nvidia"
         self.put(f"{wheels}/cuda_nvrtc/lib/libnvrtc.so.13", "")
         self.put(f"{wheels}/cublas/lib/libcublasLt.so.13", "")
         self.put(f"{wheels}/cudnn/lib/libcudnn.so.9", "")
@@ -62,7 +62,7 @@ class Machine:
         self.put("/.dockerenv", "")
 
 
-WHEELS = "/root/.cache/ingot/venv/lib/python3.11/site-packages/nvidia"
+WHEELS = "/home/ada/.cache/ingot/venv/lib/python3.11/site-packages/nvidia"
 LIB = "/usr/lib/x86_64-linux-gnu"
 
 
@@ -112,7 +112,7 @@ BROKEN = {  # code: (severity, how to break a machine)
     "G08": ("error", changed(lambda m: m.remove(f"{LIB}/libcuda.so.1", f"{LIB}/libcuda.so.580.159.04"))),
     "G09": ("error", wrong_libcuda),
     "G10": ("error", lambda m: m.gpu(model="Tesla V100-SXM2-16GB")),
-    "G11": ("error", changed(lambda m: m.put("/etc/environment", "HOME=/root\nCUDA_VISIBLE_DEVICES=-1\n"))),
+    "G11": ("error", changed(lambda m: m.put("/etc/environment", "HOME=/home/ada\nCUDA_VISIBLE_DEVICES=-1\n"))),
     "G12": ("error", changed(lambda m: m.remove("/usr/lib/ingot/libingot_cuda.so"))),
     "G13": ("note", lambda m: m.put("/proc/version", "Linux version 5.15 microsoft-standard-WSL2\n")),
     "G20": ("error", changed(lambda m: m.remove(f"{WHEELS}/cuda_nvrtc/lib/libnvrtc.so.13"))),

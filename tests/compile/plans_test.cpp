@@ -1,5 +1,7 @@
 // How many plans whole training loops compile, counted on the null device. A plan is made for a structure: what changes
 // from step to step (rates, counts, scales, random offsets, data) is an argument or a buffer and makes no other one.
+#include <functional>
+
 #include "semantics.h"
 
 using namespace ingot;

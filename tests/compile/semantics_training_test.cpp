@@ -1,4 +1,6 @@
 // The semantics of gradients, optimisers, history and failure, one tiny program per sentence.
+#include <functional>
+
 #include "semantics.h"
 
 using namespace ingot;

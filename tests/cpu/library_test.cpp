@@ -1,9 +1,10 @@
 // Library calls of the CPU backend against plain loops: matmul of any stride and type, scatter-add, copy.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <algorithm>
+#include <memory>
 #include <random>
 
 #include "backend/cpu/cpu_backend.h"

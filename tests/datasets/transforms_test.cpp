@@ -3,6 +3,7 @@
 #include <ingot/ingot.h>
 
 #include <cmath>
+#include <functional>
 
 #include "folder.h"
 

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "folder.h"
 #include "io/hash.h"

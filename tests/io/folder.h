@@ -1,5 +1,7 @@
 // A temporary folder, gone at the end of the test; files read and written whole.
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -10,8 +12,11 @@
 struct Folder {
   std::string path;
   Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ingot-test-XXXXXX").string();
-    path = mkdtemp(name.data()) ? name : "";
+    namespace fs = std::filesystem;
+    static int count = 0;
+    const std::string stem = "ingot-test-" + std::to_string(getpid()) + "-";
+    do path = (fs::temp_directory_path() / (stem + std::to_string(count++))).string();
+    while (!fs::create_directory(path));
   }
   ~Folder() { std::filesystem::remove_all(path); }
   Folder(const Folder&) = delete;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "folder.h"
 #include "io/npy.h"

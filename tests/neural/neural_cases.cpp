@@ -2,6 +2,7 @@
 #include "op_cases.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace ingot::check {
 namespace {

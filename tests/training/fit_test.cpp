@@ -1,5 +1,6 @@
 // fit(), its callbacks and metrics; generation.
 #include <cmath>
+#include <memory>
 
 #include "../nn/nn_check.h"
 #include "compile/executor.h"

@@ -86,11 +86,16 @@ class ParameterList : public Module {
 /// Modules called one after the other, named "0", "1", ...: nn::Sequential(nn::Linear(2, 8), nn::ReLU(),
 /// nn::Linear(8, 1)).
 class Sequential : public Module {
+  struct Item {
+    std::shared_ptr<Module> layer;
+    detail::CopyModule copy;
+  };
+
  public:
-  Sequential() = default;
+  Sequential();
   template <class... M>
   requires(sizeof...(M) > 0 && (std::is_base_of_v<Module, M> && ...) &&
-           !(sizeof...(M) == 1 && (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers) {
+           !(sizeof...(M) == 1 && (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers) : Sequential() {
     (push_back(std::move(layers)), ...);
   }
   Sequential(const Sequential& o);
@@ -98,24 +103,21 @@ class Sequential : public Module {
   template <class M>
   requires std::is_base_of_v<Module, M> Sequential& push_back(const M& layer,
                                                               SourceLoc loc = SourceLoc::current()) {
-    register_module(std::to_string(items_->size()), layer, loc);
-    items_->push_back({std::make_shared<M>(layer), [](const Module& m) -> std::shared_ptr<Module> {
-                         return std::make_shared<M>(static_cast<const M&>(m));
-                       }});
+    register_module(std::to_string(size()), layer, loc);
+    append({std::make_shared<M>(layer), [](const Module& m) -> std::shared_ptr<Module> {
+              return std::make_shared<M>(static_cast<const M&>(m));
+            }});
     return *this;
   }
   Tensor forward(Tensor x) override;
-  size_t size() const { return items_->size(); }
+  size_t size() const;
   /// One of its modules; dynamic_cast tells the class. Throws Error(Index) outside.
   Module& operator[](size_t i);
   std::string description() const override { return "Sequential"; }
 
  private:
-  struct Item {
-    std::shared_ptr<Module> layer;
-    detail::CopyModule copy;
-  };
-  std::shared_ptr<std::vector<Item>> items_ = std::make_shared<std::vector<Item>>();
+  void append(Item item);
+  std::shared_ptr<std::vector<Item>> items_;
 };
 
 }  // namespace ingot::nn

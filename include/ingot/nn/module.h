@@ -16,9 +16,7 @@
 //   };
 //   Tensor y = decoder(x, memory);
 #pragma once
-#include <functional>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 

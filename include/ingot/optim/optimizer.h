@@ -3,11 +3,11 @@
 // defaults; rates and what else a schedule changes are arguments of the plan.
 #pragma once
 #include <array>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 
@@ -216,10 +216,10 @@ class Optimizer {
   class Name : public Optimizer {                                                       \
    public:                                                                              \
     explicit Name(const std::vector<Tensor>& params, const Name##Options& options = {}, \
-                  SourceLoc loc = SourceLoc::current())                                 \
-        : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}       \
+                  SourceLoc loc = SourceLoc::current());                                \
     explicit Name(const std::vector<ParamGroup<Name##Options>>& groups,                 \
                   SourceLoc loc = SourceLoc::current());                                \
+    ~Name() override;                                                                   \
                                                                                         \
    private:                                                                             \
     void update_group(size_t index, Group& group, Update& update) override;             \
@@ -249,6 +249,7 @@ class Adam : public Optimizer {
   explicit Adam(const std::vector<Tensor>& params, const AdamOptions& options = {},
                 SourceLoc loc = SourceLoc::current());
   explicit Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc = SourceLoc::current());
+  ~Adam() override;
 
  protected:
   Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc);

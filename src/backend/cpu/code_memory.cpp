@@ -2,6 +2,7 @@
 #include "backend/cpu/code_memory.h"
 
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #if defined(__linux__)

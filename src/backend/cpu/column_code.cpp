@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "backend/cpu/row_code.h"
 #include "backend/cpu/vector_emitter.h"

@@ -1,10 +1,11 @@
 // The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their memory.
-#include "ingot/error.h"
 #include "backend/cpu/cpu_backend.h"
+#include "ingot/error.h"
 
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "backend/cpu/dispatch.h"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <tuple>
 
 #include "backend/cpu/column_code.h"
 #include "backend/cpu/half.h"

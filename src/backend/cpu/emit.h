@@ -2,6 +2,7 @@
 // arithmetic ops in one loop, and buffers reused as soon as their values are dead.
 #pragma once
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "backend/cpu/layout.h"

@@ -1,5 +1,6 @@
 // The end of an Emitter's work: stores, which the producing loop does itself where it can, and the places of values.
 #include <algorithm>
+#include <memory>
 
 #include "backend/cpu/column_code.h"
 #include "backend/cpu/emit.h"

@@ -1,6 +1,7 @@
 // Fold: windows added up where they overlap. Each plane (one point of the leading dims) belongs to one thread
 // and is summed in the order of its windows.
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // A compiled launch: one Plan per different part, and the order in which their boxes are handed to threads.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "backend/cpu/exec.h"

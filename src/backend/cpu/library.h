@@ -1,5 +1,7 @@
 // Library calls of the CPU backend.
 #pragma once
+#include <memory>
+
 #include "backend/cpu/kernel.h"
 
 namespace ingot::cpu {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "backend/cpu/lapack.h"
 #include "backend/cpu/library.h"

@@ -1,6 +1,7 @@
 // Matmul with few rows, or few columns (then as its transpose): decoding one token, heads with one output.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "backend/cpu/library.h"
 #include "backend/cpu/matmul_shape.h"

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
-#include "backend/cpu/typed.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/typed.h"
 
 namespace ingot::cpu {
 namespace {

@@ -4,11 +4,12 @@
 // comparison.
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <utility>
 
-#include "backend/cpu/typed.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/typed.h"
 
 namespace ingot::cpu {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 
 #include "backend/cuda/dnn.h"
 #include "backend/cuda/dnn_api.h"

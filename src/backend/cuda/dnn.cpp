@@ -1,6 +1,8 @@
 // See dnn.h and dnn_api.h. cuDNN matches attention by its pattern: the order of ops and the strides of the operands matter.
 #include "backend/cuda/dnn.h"
 
+#include <memory>
+
 #include <dlfcn.h>
 
 #include "backend/cuda/dnn_api.h"

@@ -1,6 +1,8 @@
 // See gpu.h.
 #include "backend/cuda/gpu.h"
 
+#include <memory>
+
 #include "backend/cuda/blaslt.h"
 #include "backend/cuda/dnn.h"
 

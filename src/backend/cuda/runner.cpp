@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/kernel_text.h"

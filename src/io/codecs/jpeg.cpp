@@ -3,6 +3,7 @@
 // saved. Errors come by longjmp, so nothing with a destructor is made between setjmp and the last call of the
 // library.
 #include <cstdio>
+#include <memory>
 // jpeglib.h needs size_t and FILE.
 #include <jerror.h>
 #include <jpeglib.h>

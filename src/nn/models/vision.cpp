@@ -2,6 +2,7 @@
 // those names and kept in lists beside.
 #include "ingot/models/vision.h"
 
+#include <array>
 #include <cmath>
 
 #include "nn/layer_common.h"
