@@ -1,5 +1,5 @@
-// A benchmark case: a name, and a function that sets it up and returns the work to be timed. Nothing of a case is made
-// before it is asked for.
+// A benchmark case: a name, and a function that sets it up and returns the work to be timed. Nothing of a
+// case is made before it is asked for.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,10 +9,10 @@ namespace bench {
 
 struct Work {
   std::function<void()> run = {};  // one iteration; its results must be computed when it returns
-  double flops = 0;           // floating-point operations of one iteration
-  double bytes = 0;           // the least traffic a perfectly fused kernel would need
+  double flops = 0;                // floating-point operations of one iteration
+  double bytes = 0;                // the least traffic a perfectly fused kernel would need
   std::string note = {};
-  int nodes = 0;              // of the graph, where the time per node is of interest
+  int nodes = 0;  // of the graph, where the time per node is of interest
 };
 
 struct Case {
@@ -29,6 +29,8 @@ void add_model_cases();
 void add_neural_cases();
 void add_overhead_cases();
 
-inline void add(std::string name, std::function<Work()> setup) { cases().push_back({std::move(name), std::move(setup)}); }
+inline void add(std::string name, std::function<Work()> setup) {
+  cases().push_back({std::move(name), std::move(setup)});
+}
 
 }  // namespace bench

@@ -2,8 +2,9 @@
 //
 //   ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]
 //
-// A sample is a number of iterations between two synchronisations, long enough that these do not count; the median sample
-// is reported. Inputs are drawn once; results are kept alive until the next iteration, as a training loop does.
+// A sample is a number of iterations between two synchronisations, long enough that these do not count; the
+// median sample is reported. Inputs are drawn once; results are kept alive until the next iteration, as a
+// training loop does.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -33,7 +34,9 @@ struct Case {
 std::vector<Case> cases;
 void add(const std::string& name, std::function<Work()> setup) { cases.push_back({name, std::move(setup)}); }
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 Tensor gelu_chain(const Tensor& x) { return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x))); }
 
@@ -60,16 +63,20 @@ void add_kernels() {
     std::string suffix = "-" + std::string(name_of(t));
     double once = 8192.0 * 8192 * static_cast<double>(size_of(t));
     auto input = [t] { return randn({8192, 8192}).to(t); };
-    add("softmax-8192x8192" + suffix, [=] { return forward([](const Tensor& z) { return softmax(z, -1); }, input(), 2 * once); });
+    add("softmax-8192x8192" + suffix,
+        [=] { return forward([](const Tensor& z) { return softmax(z, -1); }, input(), 2 * once); });
     add("layernorm-8192x8192" + suffix, [=] {
       Tensor w = ones({8192}, t), b = zeros({8192}, t);
       eval({w, b});
       return forward([=](const Tensor& z) { return layer_norm(z, {8192}, w, b); }, input(), 2 * once);
     });
-    add("sum-axis0" + suffix, [=] { return forward([](const Tensor& z) { return z.sum(0); }, input(), once); });
-    add("sum-axis1" + suffix, [=] { return forward([](const Tensor& z) { return z.sum(1); }, input(), once); });
+    add("sum-axis0" + suffix,
+        [=] { return forward([](const Tensor& z) { return z.sum(0); }, input(), once); });
+    add("sum-axis1" + suffix,
+        [=] { return forward([](const Tensor& z) { return z.sum(1); }, input(), once); });
     add("sum-all" + suffix, [=] { return forward([](const Tensor& z) { return z.sum(); }, input(), once); });
-    add("transpose-copy" + suffix, [=] { return forward([](const Tensor& z) { return z.t().contiguous(); }, input(), 2 * once); });
+    add("transpose-copy" + suffix,
+        [=] { return forward([](const Tensor& z) { return z.t().contiguous(); }, input(), 2 * once); });
   }
   add("xent-32768x50304-bf16-fwdbwd", [] {
     Tensor logits = randn({32768, 50304}, bfloat16).requires_grad_(), target = randint(0, 50304, {32768});
@@ -98,14 +105,20 @@ void add_matmuls() {
     const char* name;
     int64_t m, k, n;
   };
-  for (Shape s : {Shape{"8192", 8192, 8192, 8192}, {"4096", 4096, 4096, 4096}, {"2048", 2048, 2048, 2048}, {"1024", 1024, 1024, 1024},
-                  {"gpt2-qkv", 32768, 768, 2304}, {"gpt2-fc", 32768, 768, 3072}, {"gpt2-head", 32768, 768, 50304}})
+  for (Shape s : {Shape{"8192", 8192, 8192, 8192},
+                  {"4096", 4096, 4096, 4096},
+                  {"2048", 2048, 2048, 2048},
+                  {"1024", 1024, 1024, 1024},
+                  {"gpt2-qkv", 32768, 768, 2304},
+                  {"gpt2-fc", 32768, 768, 3072},
+                  {"gpt2-head", 32768, 768, 50304}})
     add(std::string("matmul-bf16-") + s.name, [=] {
       Tensor a = randn({s.m, s.k}, bfloat16), b = randn({s.n, s.k}, bfloat16);
       eval({a, b});
       return Work{[=] { eval(a.matmul(b.t())); }, 0, 2.0 * s.m * s.k * s.n};
     });
-  for (Shape s : {Shape{"64x784x256", 64, 784, 256}, {"256x64x784", 256, 64, 784}, {"64x256x10", 64, 256, 10}})
+  for (Shape s :
+       {Shape{"64x784x256", 64, 784, 256}, {"256x64x784", 256, 64, 784}, {"64x256x10", 64, 256, 10}})
     add(std::string("matmul-f32-") + s.name, [=] {
       Tensor a = randn({s.m, s.k}), b = randn({s.n, s.k});
       eval({a, b});
@@ -134,7 +147,8 @@ void add_attention() {
     int64_t b, h, t, d;
   };
   for (Size s : {Size{32, 12, 1024, 64}, {4, 16, 8192, 128}}) {
-    std::string name = "sdpa-causal-" + std::to_string(s.b) + "x" + std::to_string(s.h) + "x" + std::to_string(s.t) + "x" + std::to_string(s.d);
+    std::string name = "sdpa-causal-" + std::to_string(s.b) + "x" + std::to_string(s.h) + "x" +
+                       std::to_string(s.t) + "x" + std::to_string(s.d);
     add(name + "-fwd", [=] { return attention_case(s.b, s.h, s.t, s.d, false); });
     add(name + "-bwd", [=] { return attention_case(s.b, s.h, s.t, s.d, true); });
   }
@@ -142,8 +156,10 @@ void add_attention() {
 
 Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flops_per_token) {
   auto model = std::make_shared<models::GPT>(config);
-  auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
-  Tensor x = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T}), target = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T});
+  auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
+                                                  optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+  Tensor x = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T}),
+         target = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T});
   eval({x, target});
   return {[=] {
             optimiser->zero_grad();
@@ -158,7 +174,9 @@ Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flop
           0, flops_per_token * static_cast<double>(B * T), static_cast<double>(B * T), "tokens"};
 }
 
-double flops_per_token(double V, double T, double L, double C) { return 6 * (12 * L * C * C + V * C) + 6 * L * C * T; }
+double flops_per_token(double V, double T, double L, double C) {
+  return 6 * (12 * L * C * C + V * C) + 6 * L * C * T;
+}
 
 struct Mlp : nn::Module {
   nn::Linear a = add("a", nn::Linear(784, 256));
@@ -169,7 +187,8 @@ struct Mlp : nn::Module {
 void add_models() {
   add("mlp-784-256-10-B64-fp32", [] {
     auto model = std::make_shared<Mlp>();
-    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
+                                                    optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
     Tensor x = randn({64, 784}), target = randint(0, 10, {64});
     eval({x, target});
     return Work{[=] {
@@ -181,7 +200,8 @@ void add_models() {
   });
   add("mlp-784-256-10-B64-fp32-capture", [] {
     auto model = std::make_shared<Mlp>();
-    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
+                                                    optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
     Tensor x = randn({64, 784}), target = randint(0, 10, {64});
     eval({x, target});
     auto step = std::make_shared<Captured>(capture([=](const std::vector<Tensor>& in) {
@@ -192,12 +212,15 @@ void add_models() {
     }));
     return Work{[=] { (*step)({x, target}); }, 0, 0, 1, "steps"};
   });
-  add("chargpt-6x384-B64-T256-bf16",
-      [] { return gpt_step({.layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 65}, 64, 256, flops_per_token(65, 256, 6, 384)); });
+  add("chargpt-6x384-B64-T256-bf16", [] {
+    return gpt_step({.layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 65}, 64, 256,
+                    flops_per_token(65, 256, 6, 384));
+  });
   add("gpt2-124M-train-B32-T1024-bf16",
       [] { return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768)); });
   add("gpt2-1558M-train-B8-T1024-bf16", [] {
-    return gpt_step({.layers = 48, .heads = 25, .width = 1600, .vocabulary = 50304}, 8, 1024, flops_per_token(50304, 1024, 48, 1600));
+    return gpt_step({.layers = 48, .heads = 25, .width = 1600, .vocabulary = 50304}, 8, 1024,
+                    flops_per_token(50304, 1024, 48, 1600));
   });
 }
 
@@ -205,7 +228,8 @@ void add_images() {
   constexpr int64_t B = 256;
   add("resnet50-train-B256-bf16", [] {
     auto model = std::make_shared<models::ResNet>(models::resnet50({}));
-    auto optimiser = std::make_shared<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4});
+    auto optimiser = std::make_shared<optim::SGD>(
+        model->parameters(), optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-4});
     Tensor x = randn({B, 3, 224, 224}), target = randint(0, 1000, {B});
     eval({x, target});
     return Work{[=] {
@@ -265,7 +289,8 @@ void measure(const Case& c, const Settings& s, const Device& device) {
   double t = times[times.size() / 2];
   auto gib = static_cast<double>(device.memory().peak) / (1 << 30);
   if (s.json) {
-    std::printf("{\"case\": \"%s\", \"peer\": \"ingot\", \"ms\": %.5f, \"first_s\": %.3f, \"peak_gib\": %.2f", c.name.c_str(), t * 1e3, first, gib);
+    std::printf("{\"case\": \"%s\", \"peer\": \"ingot\", \"ms\": %.5f, \"first_s\": %.3f, \"peak_gib\": %.2f",
+                c.name.c_str(), t * 1e3, first, gib);
     if (w.bytes > 0) std::printf(", \"gbs\": %.0f", w.bytes / t / 1e9);
     if (w.flops > 0) std::printf(", \"tflops\": %.1f", w.flops / t / 1e12);
     if (w.units > 0) std::printf(", \"rate\": %.0f, \"unit\": \"%s/s\"", w.units / t, w.unit);
@@ -297,7 +322,10 @@ int main(int argc, char** argv) {
     else if (a == "--quick")
       s.quick = true;
     else
-      return std::fprintf(stderr, "usage: ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]\n"), 2;
+      return std::fprintf(
+                 stderr,
+                 "usage: ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]\n"),
+             2;
   }
   add_kernels();
   add_attention();

@@ -1,5 +1,5 @@
-// ingot-bench: times Ingot on the cases of bench/peers/cpu_torch.py, by the same method and with the same names and
-// fields, so that the two can be compared line by line (bench/compare_cpu does).
+// ingot-bench: times Ingot on the cases of bench/peers/cpu_torch.py, by the same method and with the same
+// names and fields, so that the two can be compared line by line (bench/compare_cpu does).
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ std::vector<Case>& cases() {
 
 namespace {
 
-const char* const kUsage = R"(usage: ingot-bench [--json] [--list] [--serve] [--only REGEX] [--threads N] [--budget SECONDS] [CASE...]
+const char* const kUsage =
+    R"(usage: ingot-bench [--json] [--list] [--serve] [--only REGEX] [--threads N] [--budget SECONDS] [CASE...]
   --json      one JSON line per case instead of a table
   --list      the names of the cases
   --only      the cases whose names match; CASE names them exactly
@@ -60,7 +61,9 @@ double cpu_of_others() {
   }
   rusage own{};
   getrusage(RUSAGE_SELF, &own);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return total / 100 - seconds(own.ru_utime) - seconds(own.ru_stime);
 }
 
@@ -75,20 +78,24 @@ struct Result {
   long iterations = 0;
 };
 
-// The method of the peer's script: warm up, then enough samples of at least half a millisecond to fill the budget.
+// The method of the peer's script: warm up, then enough samples of at least half a millisecond to fill the
+// budget.
 Result measure(const Work& work, double budget) {
   work.run();
   double once = timed(work, 1);
-  for (const double start = now(); now() - start < std::min(0.4, budget / 3);) once = std::min(once, timed(work, 1));
+  for (const double start = now(); now() - start < std::min(0.4, budget / 3);)
+    once = std::min(once, timed(work, 1));
   const int inner = std::max(1, static_cast<int>(std::ceil(5e-4 / std::max(once, 1e-9))));
   std::vector<double> samples;
   const double others = cpu_of_others(), start = now();
-  while ((now() - start < budget || samples.size() < 7) && samples.size() < 400) samples.push_back(timed(work, inner));
+  while ((now() - start < budget || samples.size() < 7) && samples.size() < 400)
+    samples.push_back(timed(work, inner));
   const double elapsed = now() - start;
   std::sort(samples.begin(), samples.end());
   const size_t n = samples.size();
   const double median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-  return {median, samples[0], std::max(0.0, (cpu_of_others() - others) / elapsed), static_cast<long>(n) * inner};
+  return {median, samples[0], std::max(0.0, (cpu_of_others() - others) / elapsed),
+          static_cast<long>(n) * inner};
 }
 
 void print(const Case& c, const Work& work, const Result& r, const Options& o) {
@@ -99,8 +106,9 @@ void print(const Case& c, const Work& work, const Result& r, const Options& o) {
     if (work.nodes > 0) std::printf("  %8.0f ns a node", r.median / work.nodes * 1e9);
     std::printf("\n");
   } else {
-    std::printf(R"({"peer": "ingot", "threads": %d, "case": "%s", "ms": %.5f, "min_ms": %.5f, "iters": %ld, "other_cpu": %.2f)",
-                o.threads, c.name.c_str(), r.median * 1e3, r.least * 1e3, r.iterations, r.others);
+    std::printf(
+        R"({"peer": "ingot", "threads": %d, "case": "%s", "ms": %.5f, "min_ms": %.5f, "iters": %ld, "other_cpu": %.2f)",
+        o.threads, c.name.c_str(), r.median * 1e3, r.least * 1e3, r.iterations, r.others);
     if (work.flops > 0) std::printf(R"(, "gflops": %.2f)", work.flops / r.median / 1e9);
     if (work.bytes > 0) std::printf(R"(, "gbs": %.2f)", work.bytes / r.median / 1e9);
     if (work.nodes > 0) std::printf(R"(, "ns_per_node": %.1f)", r.median / work.nodes * 1e9);
@@ -135,18 +143,27 @@ Options parse(int argc, char** argv) {
       if (++i >= argc) throw std::invalid_argument(a + " needs a value");
       return argv[i];
     };
-    if (a == "--json") o.json = true;
-    else if (a == "--list") o.list = true;
-    else if (a == "--serve") o.serve = true;
-    else if (a == "--only") o.only = value();
-    else if (a == "--threads") o.threads = std::stoi(value());
-    else if (a == "--budget") o.budget = std::stod(value());
-    else if (a.starts_with("-")) throw std::invalid_argument("unknown option " + a);
-    else o.names.push_back(a);
+    if (a == "--json")
+      o.json = true;
+    else if (a == "--list")
+      o.list = true;
+    else if (a == "--serve")
+      o.serve = true;
+    else if (a == "--only")
+      o.only = value();
+    else if (a == "--threads")
+      o.threads = std::stoi(value());
+    else if (a == "--budget")
+      o.budget = std::stod(value());
+    else if (a.starts_with("-"))
+      throw std::invalid_argument("unknown option " + a);
+    else
+      o.names.push_back(a);
   }
   for (const std::string& name : o.names) {
     const auto is = [&](const Case& c) { return c.name == name; };
-    if (std::none_of(cases().begin(), cases().end(), is)) throw std::invalid_argument("no case is called " + name + "; --list shows them");
+    if (std::none_of(cases().begin(), cases().end(), is))
+      throw std::invalid_argument("no case is called " + name + "; --list shows them");
   }
   return o;
 }

@@ -1,4 +1,5 @@
-// Matrix products, and the kernels that the compiler makes: elementwise chains, rows, reductions, copies, optimiser.
+// Matrix products, and the kernels that the compiler makes: elementwise chains, rows, reductions, copies,
+// optimiser.
 #include <memory>
 
 #include <ingot/ingot.h>
@@ -11,8 +12,12 @@ using namespace ingot;
 
 namespace {
 
-Tensor gelu_primitives(const Tensor& x) { return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3)))); }
-Tensor gelu_products(const Tensor& x) { return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * (x * x * x)))); }
+Tensor gelu_primitives(const Tensor& x) {
+  return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3))));
+}
+Tensor gelu_products(const Tensor& x) {
+  return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * (x * x * x))));
+}
 Tensor gelu_library(const Tensor& x) { return gelu(x, "tanh"); }
 
 using Function = Tensor (*)(const Tensor&);
@@ -39,7 +44,8 @@ void add_gelu_cases() {
     const char* name;
     Function f;
   };
-  for (const Form form : {Form{"prim", gelu_primitives}, Form{"primmul", gelu_products}, Form{"fused", gelu_library}}) {
+  for (const Form form :
+       {Form{"prim", gelu_primitives}, Form{"primmul", gelu_products}, Form{"fused", gelu_library}}) {
     add("gelu_" + std::string(form.name) + "_fwd_16M", [=] { return forward(form.f, 8.0 * n, randn({n})); });
     add("gelu_" + std::string(form.name) + "_fwdbwd_16M",
         [=] { return forward_backward(form.f, 20.0 * n, randn({n}), ones({n})); });
@@ -59,7 +65,9 @@ void add_gelu_cases() {
 }
 
 void add_row_cases() {
-  add("softmax_4096x1024", [] { return forward([](const Tensor& x) { return softmax(x, -1); }, 8.0 * 4096 * 1024, randn({4096, 1024})); });
+  add("softmax_4096x1024", [] {
+    return forward([](const Tensor& x) { return softmax(x, -1); }, 8.0 * 4096 * 1024, randn({4096, 1024}));
+  });
   add("layernorm_fwd_4096x768", [] {
     Tensor x = randn({4096, 768}), w = ones({768}), b = zeros({768});
     return Work{[=] { eval(layer_norm(x, {768}, w, b)); }, 0, 8.0 * 4096 * 768};
@@ -83,11 +91,18 @@ void add_row_cases() {
 
 void add_reduce_and_copy_cases() {
   static constexpr double bytes = 4.0 * 4096 * 4096;
-  add("sum_axis0_4096x4096", [] { return forward([](const Tensor& x) { return x.sum(0); }, bytes, randn({4096, 4096})); });
-  add("sum_axis1_4096x4096", [] { return forward([](const Tensor& x) { return x.sum(1); }, bytes, randn({4096, 4096})); });
-  add("sum_all_4096x4096", [] { return forward([](const Tensor& x) { return x.sum(); }, bytes, randn({4096, 4096})); });
-  add("transpose_copy_4096x4096",
-      [] { return forward([](const Tensor& x) { return x.t().clone(); }, 2 * bytes, randn({4096, 4096})); });
+  add("sum_axis0_4096x4096", [] {
+    return forward([](const Tensor& x) { return x.sum(0); }, bytes, randn({4096, 4096}));
+  });
+  add("sum_axis1_4096x4096", [] {
+    return forward([](const Tensor& x) { return x.sum(1); }, bytes, randn({4096, 4096}));
+  });
+  add("sum_all_4096x4096", [] {
+    return forward([](const Tensor& x) { return x.sum(); }, bytes, randn({4096, 4096}));
+  });
+  add("transpose_copy_4096x4096", [] {
+    return forward([](const Tensor& x) { return x.t().clone(); }, 2 * bytes, randn({4096, 4096}));
+  });
   add("embedding_8192x768_of_50257", [] {
     Tensor w = randn({50257, 768}), index = randint(0, 50257, {8192});
     return Work{[=] { eval(embedding(w, index)); }, 0, 8.0 * 8192 * 768};
@@ -102,7 +117,8 @@ void add_adamw_case() {
       gradients.push_back(randn({1000, 1000}) * 0.01);
       eval(gradients.back());
     }
-    auto optimiser = std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.01});
+    auto optimiser =
+        std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.01});
     return Work{[=] {
                   for (size_t i = 0; i < parameters.size(); ++i) parameters[i].set_grad(gradients[i]);
                   optimiser->step();

@@ -33,7 +33,13 @@ Work mlp_step() {
 
 // nanoGPT on 65 characters, no biases. Matrices are decayed, vectors are not.
 Work nanogpt_step() {
-  models::GPT model({.layers = 4, .heads = 4, .width = 128, .context = 64, .vocabulary = 65, .bias = false, .gelu = "none"});
+  models::GPT model({.layers = 4,
+                     .heads = 4,
+                     .width = 128,
+                     .context = 64,
+                     .vocabulary = 65,
+                     .bias = false,
+                     .gelu = "none"});
   const std::vector<Tensor> all = model.parameters();
   std::vector<Tensor> matrices, vectors;
   for (const Tensor& p : all) (p.dim() > 1 ? matrices : vectors).push_back(p);
@@ -50,8 +56,7 @@ Work nanogpt_step() {
             optim::clip_grad_norm_(all, 1.0);
             optimiser->step();
           },
-          6 * parameters * 12 * 64 + 12.0 * 4 * 128 * 64 * 12 * 64,
-          0,
+          6 * parameters * 12 * 64 + 12.0 * 4 * 128 * 64 * 12 * 64, 0,
           std::to_string(model.parameter_count()) + " params"};
 }
 

@@ -46,12 +46,19 @@ void add_scaling_cases(int n) {
     Tensor w = randn({16, 16}) * 0.1;
     eval(w);
     auto rows = std::make_shared<int64_t>(8);
-    return Work{.run = [=] { eval(long_graph(ones({++*rows, 16}), w, n)); }, .note = "recorded, planned and run", .nodes = n};
+    return Work{.run =
+                    [=] {
+                      eval(long_graph(ones({++*rows, 16}), w, n));
+                    },
+                .note = "recorded, planned and run",
+                .nodes = n};
   });
   add("scaling_replay_" + size, [n] {
     Tensor x = randn({8, 16}), w = randn({16, 16}) * 0.1;
     eval({x, w});
-    return Work{.run = [=] { eval(long_graph(x, w, n)); }, .note = "recorded, found in the cache and run", .nodes = n};
+    return Work{.run = [=] { eval(long_graph(x, w, n)); },
+                .note = "recorded, found in the cache and run",
+                .nodes = n};
   });
 }
 

@@ -1,5 +1,5 @@
-// Trains a small network to tell two spirals apart, and draws what it learned: every pixel of the picture is asked which
-// spiral it belongs to.
+// Trains a small network to tell two spirals apart, and draws what it learned: every pixel of the picture is
+// asked which spiral it belongs to.
 //
 //   spirals [picture.png]
 #include <png.h>
@@ -63,8 +63,10 @@ class Picture {
 
   void set(int row, int column, int red, int green, int blue) {
     if (row < 0 || column < 0 || row >= size_ || column >= size_) return;
-    uint8_t* pixel = &rgb_[3 * (static_cast<size_t>(row) * static_cast<size_t>(size_) + static_cast<size_t>(column))];
-    pixel[0] = static_cast<uint8_t>(red), pixel[1] = static_cast<uint8_t>(green), pixel[2] = static_cast<uint8_t>(blue);
+    uint8_t* pixel =
+        &rgb_[3 * (static_cast<size_t>(row) * static_cast<size_t>(size_) + static_cast<size_t>(column))];
+    pixel[0] = static_cast<uint8_t>(red), pixel[1] = static_cast<uint8_t>(green),
+    pixel[2] = static_cast<uint8_t>(blue);
   }
   bool write(const std::string& path) const {
     png_image image{};
@@ -88,8 +90,8 @@ bool draw(Network& network, const Points& points, const std::string& path) {
       const float p = probability[static_cast<size_t>(row * size + column)];
       // From orange (spiral 0) over white (undecided) to blue (spiral 1).
       const float blue = std::max(0.0f, 2 * p - 1), orange = std::max(0.0f, 1 - 2 * p);
-      picture.set(row, column, static_cast<int>(255 - 140 * blue), static_cast<int>(255 - 70 * blue - 75 * orange),
-                  static_cast<int>(255 - 165 * orange));
+      picture.set(row, column, static_cast<int>(255 - 140 * blue),
+                  static_cast<int>(255 - 70 * blue - 75 * orange), static_cast<int>(255 - 165 * orange));
     }
   }
   for (size_t i = 0; i < points.spiral.size(); ++i) {
@@ -97,7 +99,8 @@ bool draw(Network& network, const Points& points, const std::string& path) {
     const int row = static_cast<int>((1 - points.xy[2 * i + 1]) / 2 * size);
     const bool one = points.spiral[i] == 1;
     for (int dr = -1; dr <= 1; ++dr) {
-      for (int dc = -1; dc <= 1; ++dc) picture.set(row + dr, column + dc, one ? 20 : 190, one ? 60 : 80, one ? 150 : 0);
+      for (int dc = -1; dc <= 1; ++dc)
+        picture.set(row + dr, column + dc, one ? 20 : 190, one ? 60 : 80, one ? 150 : 0);
     }
   }
   return picture.write(path);
@@ -125,7 +128,8 @@ int main(int argc, char** argv) {
     if (step % 50 == 0) {
       const double right = logits.argmax(-1).eq(target).to(ingot::float32).mean().item();
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      std::printf("\rstep %4d of %d   loss %.4f   right %5.1f %%   %5.0f steps/s", step, steps, loss.item(), 100 * right, step / seconds);
+      std::printf("\rstep %4d of %d   loss %.4f   right %5.1f %%   %5.0f steps/s", step, steps, loss.item(),
+                  100 * right, step / seconds);
       std::fflush(stdout);
     }
   }

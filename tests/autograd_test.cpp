@@ -1,5 +1,5 @@
-// The rules of backward() and grad(): accumulation, modes, hooks, custom functions, checkpoints, errors. Values are read
-// through the oracle, so that these tests say nothing about the compiler.
+// The rules of backward() and grad(): accumulation, modes, hooks, custom functions, checkpoints, errors.
+// Values are read through the oracle, so that these tests say nothing about the compiler.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -75,7 +75,12 @@ TEST_CASE("a gradient can be given, and must be where the result is not one elem
 
 TEST_CASE("what does not require a gradient has no backward") {
   Tensor x = leaf({1, 2});
-  CHECK(has(message_of([&] { tensor({1.0, 2.0}).sum().backward(); }, ErrorKind::Autograd), "requires_grad_()"));
+  CHECK(has(message_of(
+                [&] {
+                  tensor({1.0, 2.0}).sum().backward();
+                },
+                ErrorKind::Autograd),
+            "requires_grad_()"));
   message_of([&] { x.detach().sum().backward(); }, ErrorKind::Autograd);
   {
     NoGrad guard;
@@ -267,10 +272,12 @@ TEST_CASE("custom functions") {
   CHECK(values(g) == std::vector<double>{200, 300});
   CHECK(values(grad({g.sum()}, {x})[0]) == std::vector<double>{100, 100});
   CustomFunction wrong([](FunctionContext&, const std::vector<Tensor>& in) { return in; },
-                       [](FunctionContext&, const std::vector<Tensor>&) { return std::vector<Tensor>{}; }, "wrong");
+                       [](FunctionContext&, const std::vector<Tensor>&) { return std::vector<Tensor>{}; },
+                       "wrong");
   CHECK(has(message_of([&] { wrong({x})[0].sum().backward(); }, ErrorKind::Autograd), "[wrong]"));
-  CustomFunction shapes([](FunctionContext&, const std::vector<Tensor>& in) { return in; },
-                        [](FunctionContext&, const std::vector<Tensor>& g2) { return std::vector<Tensor>{g2[0].sum()}; });
+  CustomFunction shapes(
+      [](FunctionContext&, const std::vector<Tensor>& in) { return in; },
+      [](FunctionContext&, const std::vector<Tensor>& g2) { return std::vector<Tensor>{g2[0].sum()}; });
   message_of([&] { shapes({x})[0].sum().backward(); }, ErrorKind::Shape);
 }
 
@@ -325,7 +332,9 @@ TEST_CASE("recording a backward is cheap") {
     Tensor g = tensor(std::vector<double>{1, 1});
     auto start = std::chrono::steady_clock::now();
     std::vector<Tensor> grads = grad({y}, {x}, {g});
-    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 1000);
+    best = std::min(
+        best,
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 1000);
   }
   MESSAGE("grad of a product chain: " << best << " us per node");  // two products and a sum each
 #ifdef NDEBUG

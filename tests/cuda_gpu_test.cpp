@@ -1,5 +1,6 @@
 // The generated CUDA text on a real GPU, where there is one: results against the naive interpreter, and, with
-// INGOT_BENCH=1, the share of the copy bandwidth that the common kernels reach. Needs NVRTC and the driver, not the plug-in.
+// INGOT_BENCH=1, the share of the copy bandwidth that the common kernels reach. Needs NVRTC and the driver,
+// not the plug-in.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -106,11 +107,13 @@ void fill(Driver& d, void* to, const BufferSpec& b) {
   if (block.empty()) {
     std::mt19937 gen(9);
     block.resize(kBlock * size_of(b.dtype));
-    for (int64_t i = 0; i < kBlock; ++i) write_element(b.dtype, block.data(), i, Memory::sample(gen, b.dtype));
+    for (int64_t i = 0; i < kBlock; ++i)
+      write_element(b.dtype, block.data(), i, Memory::sample(gen, b.dtype));
   }
   size_t total = bytes_of(b), done = std::min(total, block.size());
   d.upload(to, block.data(), done);
-  for (; done < total; done += std::min(done, total - done)) d.copy(static_cast<char*>(to) + done, to, std::min(done, total - done));
+  for (; done < total; done += std::min(done, total - done))
+    d.copy(static_cast<char*>(to) + done, to, std::min(done, total - done));
 }
 
 void time_case(Driver& d, const TextCase& c, double copy_rate) {
@@ -132,8 +135,8 @@ void time_case(Driver& d, const TextCase& c, double copy_rate) {
   for (size_t at = kernel.log.find("Used "); at != std::string::npos; at = kernel.log.find("Used ", at + 1))
     registers += kernel.log.substr(at + 5, kernel.log.find(" registers", at) - at - 5) + " ";
   if (kernel.log.find("0 bytes spill stores") == std::string::npos) registers += "spills! ";
-  std::printf("%-42s %9.1f us %6.0f GB/s %4.0f %%  regs %s %s\n", c.name.c_str(), us, rate, 100 * rate / copy_rate, registers.c_str(),
-              text.schedule.c_str());
+  std::printf("%-42s %9.1f us %6.0f GB/s %4.0f %%  regs %s %s\n", c.name.c_str(), us, rate,
+              100 * rate / copy_rate, registers.c_str(), text.schedule.c_str());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The generated CUDA text: compiled by NVRTC for sm_80 and sm_90 where there is one, executed by the emulator, and compared
-// with the naive interpreter. INGOT_DEBUG=registers prints what ptxas says about each kernel.
+// The generated CUDA text: compiled by NVRTC for sm_80 and sm_90 where there is one, executed by the
+// emulator, and compared with the naive interpreter. INGOT_DEBUG=registers prints what ptxas says about each
+// kernel.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,9 +15,9 @@
 
 #include "codegen/cuda_schedule.h"
 #include "codegen/nvrtc.h"
-#include "text_cases.h"
 #include "emulator/emulator.h"
 #include "spec_interpreter.h"
+#include "text_cases.h"
 #include "text_check.h"
 
 using namespace ingot;
@@ -26,7 +27,8 @@ namespace {
 
 std::vector<TextCase> all_cases() {
   std::vector<TextCase> all;
-  for (auto& list : {map_cases(), reduce_cases(), row_cases(), random_cases(120, 1)}) all.insert(all.end(), list.begin(), list.end());
+  for (auto& list : {map_cases(), reduce_cases(), row_cases(), random_cases(120, 1)})
+    all.insert(all.end(), list.begin(), list.end());
   return all;
 }
 
@@ -36,11 +38,13 @@ void run_emulated(const TextCase& c, const CudaText& text, const Memory& memory,
   for (size_t p = 0; p < c.parts.size(); ++p)
     for (size_t n = 0; n < c.parts[p].buffers.size(); ++n, ++b) {
       // Every second buffer is reached the way external buffers are: through a table.
-      auto address = b % 2 == 0 ? reinterpret_cast<uint64_t>(memory[b]) : reinterpret_cast<uint64_t>(&memory.pointers()[b]) | kIndirectPointer;
+      auto address = b % 2 == 0 ? reinterpret_cast<uint64_t>(memory[b])
+                                : reinterpret_cast<uint64_t>(&memory.pointers()[b]) | kIndirectPointer;
       launch.pointer(static_cast<int>(p), static_cast<int>(n)) = static_cast<int64_t>(address);
     }
   std::vector<double> scratch(launch.scratch_bytes / 8 + 1, std::nan(""));
-  Emulator::get().run(text, launch, {in.args, in.seeds, in.offsets, &in.status, scratch.data(), launch.table.data()});
+  Emulator::get().run(text, launch,
+                      {in.args, in.seeds, in.offsets, &in.status, scratch.data(), launch.table.data()});
 }
 
 }  // namespace
@@ -104,7 +108,8 @@ TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
   }
   std::vector<NvrtcResult> results(jobs.size());
   auto work = [&](size_t part) {
-    for (size_t i = part; i < results.size(); i += 2) results[i] = nvrtc->compile(programs[jobs[i].first], jobs[i].second, verbose);
+    for (size_t i = part; i < results.size(); i += 2)
+      results[i] = nvrtc->compile(programs[jobs[i].first], jobs[i].second, verbose);
   };
   std::thread other(work, 1);
   work(0);
@@ -130,7 +135,8 @@ TEST_CASE("the common kernels spill next to nothing") {
   for (const TextCase& c : cases) texts.push_back(emit_cuda(c.parts));
   std::vector<NvrtcResult> results(cases.size());
   auto work = [&](size_t part) {
-    for (size_t i = part; i < results.size(); i += 2) results[i] = nvrtc->compile(texts[i].source(), "sm_90", true);
+    for (size_t i = part; i < results.size(); i += 2)
+      results[i] = nvrtc->compile(texts[i].source(), "sm_90", true);
   };
   std::thread other(work, 1);
   work(0);
@@ -139,7 +145,8 @@ TEST_CASE("the common kernels spill next to nothing") {
     INFO(cases[i].name << ": " << texts[i].schedule << "\n" << results[i].log);
     CHECK(results[i].ok);
     std::string log = results[i].log, used;
-    for (size_t at = log.find(" bytes stack frame"); at != std::string::npos; at = log.find(" bytes stack frame", at + 1))
+    for (size_t at = log.find(" bytes stack frame"); at != std::string::npos;
+         at = log.find(" bytes stack frame", at + 1))
       CHECK(std::atoi(log.c_str() + log.rfind(' ', at - 1)) <= 16);
     for (size_t at = log.find("Used "); at != std::string::npos; at = log.find("Used ", at + 1))
       used += log.substr(at, log.find(" registers", at) - at) + " ";
@@ -152,8 +159,10 @@ TEST_CASE("a new batch size has the same text") {
     for (TextCase& c : rows ? row_cases() : map_cases())
       if (c.name == (rows ? "softmax float32 768" : "gelu float32")) {
         KernelSpec k = c.parts[0];
-        if (rows) k.extent[0] = outer;
-        else k.extent[0] = outer * inner;
+        if (rows)
+          k.extent[0] = outer;
+        else
+          k.extent[0] = outer * inner;
         return cuda_structure_key({&k, 1});
       }
     return std::string();

@@ -25,12 +25,14 @@ TEST_CASE("right gradients pass, of both orders") {
 }
 
 TEST_CASE("a wrong gradient is found, and the element named") {
-  CustomFunction wrong([](FunctionContext&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0]}; },
-                       [](FunctionContext&, const std::vector<Tensor>& g) {
-                         Tensor bad = g[0] * 0.0;
-                         return std::vector<Tensor>{bad};
-                       });
-  GradCheck result = gradcheck([&](const std::vector<Tensor>& x) { return wrong({x[0]}); }, {input({2, 3}, 3)});
+  CustomFunction wrong(
+      [](FunctionContext&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0]}; },
+      [](FunctionContext&, const std::vector<Tensor>& g) {
+        Tensor bad = g[0] * 0.0;
+        return std::vector<Tensor>{bad};
+      });
+  GradCheck result =
+      gradcheck([&](const std::vector<Tensor>& x) { return wrong({x[0]}); }, {input({2, 3}, 3)});
   CHECK(!result);
   CHECK(result.worst > 100);
   CHECK(result.report.find("input 0 [") == 0);

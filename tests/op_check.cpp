@@ -17,9 +17,13 @@ uint64_t Numbers::bits() {  // splitmix64
   return z ^ (z >> 31);
 }
 
-double Numbers::between(double lo, double hi) { return lo + (hi - lo) * (static_cast<double>(bits() >> 11) * 0x1p-53); }
+double Numbers::between(double lo, double hi) {
+  return lo + (hi - lo) * (static_cast<double>(bits() >> 11) * 0x1p-53);
+}
 
-int64_t Numbers::integer(int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(bits() % static_cast<uint64_t>(hi - lo)); }
+int64_t Numbers::integer(int64_t lo, int64_t hi) {
+  return lo + static_cast<int64_t>(bits() % static_cast<uint64_t>(hi - lo));
+}
 
 static Node* node(const Tensor& t) { return t.cell()->node.get(); }
 
@@ -29,7 +33,8 @@ static uint16_t half_bits(double x) {  // normal numbers, zero and subnormals; n
   std::frexp(r, &e);
   uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   if (r < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::ldexp(r, 24)));
-  return static_cast<uint16_t>(sign | ((e - 1 + 15) << 10) | (static_cast<uint16_t>(std::ldexp(r, 11 - e)) & 1023));
+  return static_cast<uint16_t>(sign | ((e - 1 + 15) << 10) |
+                               (static_cast<uint16_t>(std::ldexp(r, 11 - e)) & 1023));
 }
 
 static uint16_t bfloat_bits(double x) {
@@ -40,30 +45,55 @@ static uint16_t bfloat_bits(double x) {
 }
 
 // Host data of any type, without running anything.
-static Tensor from_numbers(const std::vector<double>& v, DType dtype, const Dims& shape, const Device& device) {
+static Tensor from_numbers(const std::vector<double>& v, DType dtype, const Dims& shape,
+                           const Device& device) {
   std::vector<char> bytes(v.size() * size_of(dtype) + 1);
   auto write = [&](size_t k, auto x) { std::memcpy(bytes.data() + k * sizeof x, &x, sizeof x); };
   for (size_t k = 0; k < v.size(); ++k) switch (dtype) {
-      case DType::Float64: write(k, v[k]); break;
-      case DType::Float32: write(k, static_cast<float>(v[k])); break;
-      case DType::Float16: write(k, half_bits(v[k])); break;
-      case DType::BFloat16: write(k, bfloat_bits(v[k])); break;
-      case DType::Int64: write(k, static_cast<int64_t>(v[k])); break;
-      case DType::Int32: write(k, static_cast<int32_t>(v[k])); break;
-      case DType::Int16: write(k, static_cast<int16_t>(v[k])); break;
-      case DType::Int8: write(k, static_cast<int8_t>(v[k])); break;
-      case DType::UInt8: write(k, static_cast<uint8_t>(v[k])); break;
-      case DType::Bool: write(k, static_cast<uint8_t>(v[k] != 0)); break;
+      case DType::Float64:
+        write(k, v[k]);
+        break;
+      case DType::Float32:
+        write(k, static_cast<float>(v[k]));
+        break;
+      case DType::Float16:
+        write(k, half_bits(v[k]));
+        break;
+      case DType::BFloat16:
+        write(k, bfloat_bits(v[k]));
+        break;
+      case DType::Int64:
+        write(k, static_cast<int64_t>(v[k]));
+        break;
+      case DType::Int32:
+        write(k, static_cast<int32_t>(v[k]));
+        break;
+      case DType::Int16:
+        write(k, static_cast<int16_t>(v[k]));
+        break;
+      case DType::Int8:
+        write(k, static_cast<int8_t>(v[k]));
+        break;
+      case DType::UInt8:
+        write(k, static_cast<uint8_t>(v[k]));
+        break;
+      case DType::Bool:
+        write(k, static_cast<uint8_t>(v[k] != 0));
+        break;
     }
   return from_data(bytes.data(), dtype, shape, device);
 }
 
-Tensor random_tensor(const Dims& shape, DType dtype, double lo, double hi, Numbers& numbers, const Device& device) {
+Tensor random_tensor(const Dims& shape, DType dtype, double lo, double hi, Numbers& numbers,
+                     const Device& device) {
   std::vector<double> v(static_cast<size_t>(shape.numel()));
   for (double& x : v) {
-    if (is_float(dtype)) x = numbers.between(lo, hi);
-    else if (dtype == DType::Bool) x = static_cast<double>(numbers.integer(0, 2));
-    else x = static_cast<double>(numbers.integer(static_cast<int64_t>(lo), static_cast<int64_t>(hi)));
+    if (is_float(dtype))
+      x = numbers.between(lo, hi);
+    else if (dtype == DType::Bool)
+      x = static_cast<double>(numbers.integer(0, 2));
+    else
+      x = static_cast<double>(numbers.integer(static_cast<int64_t>(lo), static_cast<int64_t>(hi)));
   }
   return from_numbers(v, dtype, shape, device);
 }
@@ -81,11 +111,16 @@ Value computed(const Tensor& t) {
 
 Tolerance tolerance(DType t) {
   switch (t) {
-    case DType::Float64: return {1e-10, 1e-11};
-    case DType::Float32: return {2e-5, 2e-6};
-    case DType::Float16: return {2e-3, 2e-3};
-    case DType::BFloat16: return {1.6e-2, 1e-2};
-    default: return {0, 0};
+    case DType::Float64:
+      return {1e-10, 1e-11};
+    case DType::Float32:
+      return {2e-5, 2e-6};
+    case DType::Float16:
+      return {2e-3, 2e-3};
+    case DType::BFloat16:
+      return {1.6e-2, 1e-2};
+    default:
+      return {0, 0};
   }
 }
 
@@ -99,7 +134,8 @@ std::string difference(const Value& got, const Value& want, Tolerance tol) {
   std::ostringstream text;
   text.precision(12);
   if (got.dtype != want.dtype || !(got.shape == want.shape)) {
-    text << "is " << name_of(got.dtype) << to_string(got.shape) << ", expected " << name_of(want.dtype) << to_string(want.shape);
+    text << "is " << name_of(got.dtype) << to_string(got.shape) << ", expected " << name_of(want.dtype)
+         << to_string(want.shape);
     return text.str();
   }
   int64_t bad = 0, first = -1;
@@ -110,8 +146,8 @@ std::string difference(const Value& got, const Value& want, Tolerance tol) {
     if (first < 0) first = k;
   }
   if (!bad) return "";
-  text << bad << " of " << want.numel() << " elements of " << name_of(want.dtype) << to_string(want.shape) << " differ; element "
-       << first << " is " << got.at(first) << ", expected " << want.at(first);
+  text << bad << " of " << want.numel() << " elements of " << name_of(want.dtype) << to_string(want.shape)
+       << " differ; element " << first << " is " << got.at(first) << ", expected " << want.at(first);
   return text.str();
 }
 
@@ -133,14 +169,15 @@ static double sum_at(const Tensor& sum, const Tensor& leaf, const Value& value) 
   return evaluate(node(sum)).f[0];
 }
 
-std::string check_differences(const Tensor& sum, const std::vector<Tensor>& leaves, const std::vector<Tensor>& grads, double eps,
-                              double rtol, double atol) {
+std::string check_differences(const Tensor& sum, const std::vector<Tensor>& leaves,
+                              const std::vector<Tensor>& grads, double eps, double rtol, double atol) {
   oracle::Oracle evaluate(oracle::Precision::Exact);
   for (size_t i = 0; i < leaves.size(); ++i) {
     Value x = evaluate(node(leaves[i]));
     Value analytic(x.dtype, x.shape);
     if (grads[i].defined()) analytic = evaluate(node(grads[i]));
-    if (!(analytic.shape == x.shape)) return "gradient " + std::to_string(i) + " has shape " + to_string(analytic.shape);
+    if (!(analytic.shape == x.shape))
+      return "gradient " + std::to_string(i) + " has shape " + to_string(analytic.shape);
     Value numeric(x.dtype, x.shape);
     for (int64_t k = 0; k < x.numel(); ++k) {
       Value lo = x, hi = x;

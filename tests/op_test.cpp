@@ -1,5 +1,6 @@
-// Every op, table-driven: one list of cases x element types x fused and unfused x the devices present. Forward against
-// the oracle; gradients against finite differences (of the oracle) and against the oracle's view of the same graph.
+// Every op, table-driven: one list of cases x element types x fused and unfused x the devices present.
+// Forward against the oracle; gradients against finite differences (of the oracle) and against the oracle's
+// view of the same graph.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,20 +19,23 @@ const std::vector<DType> kInts = {int64, int32, int16, int8, uint8};
 
 std::vector<DType> types_of(const Case& c) {
   switch (c.types) {
-    case Types::Float: return kFloats;
+    case Types::Float:
+      return kFloats;
     case Types::Number: {
       std::vector<DType> all = kFloats;
       all.insert(all.end(), kInts.begin(), kInts.end());
       return all;
     }
-    case Types::Int: return kInts;
+    case Types::Int:
+      return kInts;
     case Types::Any: {
       std::vector<DType> all = kFloats;
       all.insert(all.end(), kInts.begin(), kInts.end());
       all.push_back(bool_);
       return all;
     }
-    case Types::Bits: return {int64, int32, int16, int8, uint8, bool_};
+    case Types::Bits:
+      return {int64, int32, int16, int8, uint8, bool_};
   }
   return {};
 }
@@ -57,12 +61,15 @@ void check_forward(const Case& c, DType dtype, const Device& device) {
   std::vector<oracle::Value> want;
   for (const Tensor& t : outputs) want.push_back(expected(t));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Tolerance tol = tolerance(is_float(dtype) && is_float(outputs[i].dtype()) && size_of(dtype) < size_of(outputs[i].dtype())
-                                  ? dtype : outputs[i].dtype());
+    Tolerance tol = tolerance(is_float(dtype) && is_float(outputs[i].dtype()) &&
+                                      size_of(dtype) < size_of(outputs[i].dtype())
+                                  ? dtype
+                                  : outputs[i].dtype());
     tol.rel *= c.slack;
     tol.abs *= c.slack;
     std::string wrong = difference(computed(outputs[i]), want[i], tol);
-    CHECK_MESSAGE(wrong.empty(), c.name, " ", name_of(dtype), " on ", device.name(), ": output ", i, " ", wrong);
+    CHECK_MESSAGE(wrong.empty(), c.name, " ", name_of(dtype), " on ", device.name(), ": output ", i, " ",
+                  wrong);
   }
 }
 

@@ -1,4 +1,5 @@
-// Optimisers against the formulas written out in plain C++, clipping, loss scaling, and training on several devices.
+// Optimisers against the formulas written out in plain C++, clipping, loss scaling, and training on several
+// devices.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,7 +30,8 @@ void compare(optim::Optimizer& o, Tensor p, std::vector<double> want, Reference 
     loss_with_gradient(p, k).backward();
     o.step();
     CHECK(!p.grad().defined());
-    for (size_t i = 0; i < want.size(); ++i) want[i] = reference(i, want[i], gradient(want[i], k), k + 1, o.lr());
+    for (size_t i = 0; i < want.size(); ++i)
+      want[i] = reference(i, want[i], gradient(want[i], k), k + 1, o.lr());
     std::vector<double> got = p.to_vector<double>();
     for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-12));
   }
@@ -49,7 +51,9 @@ TEST_CASE("SGD with momentum, dampening, decay") {
   for (bool nesterov : {false, true}) {
     double dampening = nesterov ? 0 : 0.3;
     Tensor p = parameter(kStart);
-    optim::SGD o({p}, {.lr = 0.1, .momentum = 0.9, .dampening = dampening, .weight_decay = 0.01, .nesterov = nesterov});
+    optim::SGD o(
+        {p},
+        {.lr = 0.1, .momentum = 0.9, .dampening = dampening, .weight_decay = 0.01, .nesterov = nesterov});
     std::vector<double> buffer(3, 0);
     compare(o, p, kStart, [&](size_t i, double x, double g, int t, double lr) {
       g += 0.01 * x;
@@ -64,17 +68,24 @@ TEST_CASE("Adam and AdamW") {
     for (bool amsgrad : {false, true}) {
       Tensor p = parameter(kStart);
       std::unique_ptr<optim::Optimizer> o;
-      if (decoupled) o = std::make_unique<optim::AdamW>(std::vector<Tensor>{p}, optim::AdamWOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
-      else o = std::make_unique<optim::Adam>(std::vector<Tensor>{p}, optim::AdamOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
+      if (decoupled)
+        o = std::make_unique<optim::AdamW>(
+            std::vector<Tensor>{p}, optim::AdamWOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
+      else
+        o = std::make_unique<optim::Adam>(
+            std::vector<Tensor>{p}, optim::AdamOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
       std::vector<double> m(3, 0), v(3, 0), top(3, 0);
       compare(*o, p, kStart, [&](size_t i, double x, double g, int t, double lr) {
-        if (decoupled) x *= 1 - lr * 0.1;
-        else g += 0.1 * x;
+        if (decoupled)
+          x *= 1 - lr * 0.1;
+        else
+          g += 0.1 * x;
         m[i] = 0.9 * m[i] + 0.1 * g;
         v[i] = 0.999 * v[i] + 0.001 * g * g;
         top[i] = std::max(top[i], v[i]);
         double second = amsgrad ? top[i] : v[i];
-        return x - lr / (1 - std::pow(0.9, t)) * m[i] / (std::sqrt(second) / std::sqrt(1 - std::pow(0.999, t)) + 1e-8);
+        return x - lr / (1 - std::pow(0.9, t)) * m[i] /
+                       (std::sqrt(second) / std::sqrt(1 - std::pow(0.999, t)) + 1e-8);
       });
     }
 }
@@ -179,19 +190,24 @@ struct Mlp {
     w1 = make({16, 5}), b1 = make({16}), w2 = make({3, 16}), b2 = make({3});
   }
   std::vector<Tensor> parameters() const { return {w1, b1, w2, b2}; }
-  Tensor loss(const Tensor& x, const Tensor& target) const { return cross_entropy(linear(tanh(linear(x, w1, b1)), w2, b2), target); }
+  Tensor loss(const Tensor& x, const Tensor& target) const {
+    return cross_entropy(linear(tanh(linear(x, w1, b1)), w2, b2), target);
+  }
 };
 
 std::vector<double> train(bool parallel) {
   Mlp model;
   optim::AdamW o(model.parameters(), {.lr = 0.02});
   Numbers n(9);
-  Tensor x = random_tensor({13, 5}, float32, -1, 1, n, "cpu"), target = random_tensor({13}, int64, 0, 3, n, "cpu");
+  Tensor x = random_tensor({13, 5}, float32, -1, 1, n, "cpu"),
+         target = random_tensor({13}, int64, 0, 3, n, "cpu");
   std::vector<double> losses;
   for (int step = 0; step < 30; ++step) {
-    Tensor loss = parallel ? data_parallel({"cpu:0", "cpu:1"}, model.parameters(), {x, target},
-                                           [&](const std::vector<Tensor>& part) { return model.loss(part[0], part[1]); })
-                           : model.loss(x, target);
+    Tensor loss =
+        parallel
+            ? data_parallel({"cpu:0", "cpu:1"}, model.parameters(), {x, target},
+                            [&](const std::vector<Tensor>& part) { return model.loss(part[0], part[1]); })
+            : model.loss(x, target);
     loss.backward();
     o.step();
     losses.push_back(loss.item());
@@ -206,6 +222,8 @@ TEST_CASE("data_parallel trains as one device does") {
   CHECK(one.back() < one.front() * 0.8);
   for (size_t i = 0; i < one.size(); ++i) CHECK(std::fabs(one[i] - two[i]) < 1e-6);
   Tensor x = tensor({1.0, 2.0});
-  CHECK_THROWS_AS(data_parallel({}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0].sum(); }), Error);
-  CHECK_THROWS_AS(data_parallel({"cpu"}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0]; }), Error);
+  CHECK_THROWS_AS(data_parallel({}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0].sum(); }),
+                  Error);
+  CHECK_THROWS_AS(data_parallel({"cpu"}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0]; }),
+                  Error);
 }

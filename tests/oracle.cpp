@@ -1,5 +1,5 @@
-// The oracle's walk over a graph, and every op that is not of the elementwise table. Elements are visited by their
-// index (a Dims), counted up like an odometer; an operand's element is found by row-major arithmetic.
+// The oracle's walk over a graph, and every op that is not of the elementwise table. Elements are visited by
+// their index (a Dims), counted up like an odometer; an operand's element is found by row-major arithmetic.
 #include "oracle.h"
 
 #include <algorithm>
@@ -16,8 +16,10 @@ namespace ingot::oracle {
 
 Value::Value(DType t, const Dims& s) : dtype(t), shape(s) {
   size_t n = static_cast<size_t>(s.numel());
-  if (is_float(t)) f.resize(n);
-  else i.resize(n);
+  if (is_float(t))
+    f.resize(n);
+  else
+    i.resize(n);
 }
 
 namespace {
@@ -45,8 +47,10 @@ int64_t broadcast_position(const Dims& index, const Dims& shape) {
 }
 
 void copy_element(Value& to, int64_t k, const Value& from, int64_t j) {
-  if (is_float(to.dtype)) to.f[k] = from.f[j];
-  else to.i[k] = from.i[j];
+  if (is_float(to.dtype))
+    to.f[k] = from.f[j];
+  else
+    to.i[k] = from.i[j];
 }
 
 template <class F>
@@ -78,8 +82,10 @@ Value movement(const Node& n, const Value& a) {
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
     switch (n.op) {
-      case Op::Reshape: return copy_element(v, k, a, k);
-      case Op::Expand: return copy_element(v, k, a, broadcast_position(at, a.shape));
+      case Op::Reshape:
+        return copy_element(v, k, a, k);
+      case Op::Expand:
+        return copy_element(v, k, a, broadcast_position(at, a.shape));
       case Op::Permute:
         for (int d = 0; d < at.size(); ++d) from[static_cast<int>(n.ext->d0[d])] = at[d];
         break;
@@ -90,8 +96,10 @@ Value movement(const Node& n, const Value& a) {
         for (int d = 0; d < at.size(); ++d) {
           from[d] = at[d] - n.ext->d0[d];
           if (from[d] < 0 || from[d] >= a.shape[d]) {
-            if (is_float(n.dtype)) v.f[k] = n.imm_f;
-            else v.i[k] = static_cast<int64_t>(n.imm_f);
+            if (is_float(n.dtype))
+              v.f[k] = n.imm_f;
+            else
+              v.i[k] = static_cast<int64_t>(n.imm_f);
             return;
           }
         }
@@ -104,10 +112,14 @@ Value movement(const Node& n, const Value& a) {
 Value cast(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
   for (int64_t k = 0; k < v.numel(); ++k) {
-    if (is_float(n.dtype)) v.f[k] = a.at(k);
-    else if (!is_float(a.dtype)) v.i[k] = a.i[k];
-    else if (n.dtype == DType::Bool) v.i[k] = a.f[k] != 0;
-    else v.i[k] = static_cast<int64_t>(a.f[k]);
+    if (is_float(n.dtype))
+      v.f[k] = a.at(k);
+    else if (!is_float(a.dtype))
+      v.i[k] = a.i[k];
+    else if (n.dtype == DType::Bool)
+      v.i[k] = a.f[k] != 0;
+    else
+      v.i[k] = static_cast<int64_t>(a.f[k]);
   }
   return v;
 }
@@ -145,9 +157,12 @@ Value table_op(const Node& n, const Value& a, const Value& b) {
   bool from_float = is_float(a.dtype);
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     int64_t ka = broadcast_position(at, a.shape), kb = broadcast_position(at, b.shape);
-    if (is_float(n.dtype)) v.f[k] = float_element(n.op, a.f[ka], b.f[kb]);
-    else if (from_float) v.i[k] = bool_element(n.op, a.f[ka], b.f[kb]);
-    else v.i[k] = int_element(n.op, a.dtype, a.i[ka], b.i[kb]);
+    if (is_float(n.dtype))
+      v.f[k] = float_element(n.op, a.f[ka], b.f[kb]);
+    else if (from_float)
+      v.i[k] = bool_element(n.op, a.f[ka], b.f[kb]);
+    else
+      v.i[k] = int_element(n.op, a.dtype, a.i[ka], b.i[kb]);
   });
   return v;
 }
@@ -174,9 +189,12 @@ Value reduce(const Node& n, const Value& a) {
       if (n.mask >> d & 1) to[d] = 0;
     int64_t j = position(to, n.shape);
     bool take = count[j] == 0;
-    if (n.op == Op::Sum) integer ? void(best.i[j] += a.i[k]) : void(best.f[j] += a.f[k]);
-    else if (n.op == Op::Prod) integer ? void(best.i[j] *= a.i[k]) : void(best.f[j] *= a.f[k]);
-    else if (take || (integer ? (larger ? a.i[k] > best.i[j] : a.i[k] < best.i[j]) : beats(a.f[k], best.f[j], larger))) {
+    if (n.op == Op::Sum)
+      integer ? void(best.i[j] += a.i[k]) : void(best.f[j] += a.f[k]);
+    else if (n.op == Op::Prod)
+      integer ? void(best.i[j] *= a.i[k]) : void(best.f[j] *= a.f[k]);
+    else if (take || (integer ? (larger ? a.i[k] > best.i[j] : a.i[k] < best.i[j])
+                              : beats(a.f[k], best.f[j], larger))) {
       copy_element(best, j, a, k);
       if (arg) v.i[j] = count[j];
     }
@@ -193,7 +211,8 @@ Value gather(const Node& n, const Value& src, const Value& index) {
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
     from[axis] = index.i[k] < 0 ? index.i[k] + src.shape[axis] : index.i[k];
-    if (from[axis] < 0 || from[axis] >= src.shape[axis]) throw std::runtime_error("oracle: gather index out of range");
+    if (from[axis] < 0 || from[axis] >= src.shape[axis])
+      throw std::runtime_error("oracle: gather index out of range");
     copy_element(v, k, src, position(from, src.shape));
   });
   return v;
@@ -205,7 +224,8 @@ Value scatter_add(const Node& n, const Value& index, const Value& value) {
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
     to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
-    if (to[axis] < 0 || to[axis] >= n.shape[axis]) throw std::runtime_error("oracle: scatter index out of range");
+    if (to[axis] < 0 || to[axis] >= n.shape[axis])
+      throw std::runtime_error("oracle: scatter index out of range");
     int64_t j = position(to, n.shape);
     is_float(n.dtype) ? void(v.f[j] += value.f[k]) : void(v.i[j] += value.i[k]);
   });
@@ -220,12 +240,15 @@ Value scatter(const Node& n, const Value& base, const Value& index, const Value&
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
     to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
-    if (to[axis] < 0 || to[axis] >= n.shape[axis]) throw std::runtime_error("oracle: scatter index out of range");
+    if (to[axis] < 0 || to[axis] >= n.shape[axis])
+      throw std::runtime_error("oracle: scatter index out of range");
     int64_t j = position(to, n.shape);
     bool floating = is_float(n.dtype);
-    if (mode == ScatterMode::Prod) floating ? void(v.f[j] *= value.f[k]) : void(v.i[j] *= value.i[k]);
+    if (mode == ScatterMode::Prod)
+      floating ? void(v.f[j] *= value.f[k]) : void(v.i[j] *= value.i[k]);
     else if (mode == ScatterMode::Set || (floating ? beats(value.f[k], v.f[j], larger)
-                                                   : larger ? value.i[k] > v.i[j] : value.i[k] < v.i[j]))
+                                          : larger ? value.i[k] > v.i[j]
+                                                   : value.i[k] < v.i[j]))
       copy_element(v, j, value, k);
   });
   return v;
@@ -247,7 +270,8 @@ Value scan(const Node& n, const Value& a) {
         Dims old = at;
         old[axis] = best;
         double x = a.at(p), b = a.at(position(old, a.shape));
-        if (std::isnan(x) || (!std::isnan(b) && (kind == ScanKind::ArgMax ? x >= b : x <= b))) best = from[axis];
+        if (std::isnan(x) || (!std::isnan(b) && (kind == ScanKind::ArgMax ? x >= b : x <= b)))
+          best = from[axis];
       } else if (integer) {
         i = kind == ScanKind::Sum ? i + a.i[p] : i * a.i[p];
       } else if (kind == ScanKind::LogSum) {
@@ -263,9 +287,12 @@ Value scan(const Node& n, const Value& a) {
       }
       f = top + std::log(sum);
     }
-    if (places) v.i[k] = best;
-    else if (integer) v.i[k] = i;
-    else v.f[k] = f;
+    if (places)
+      v.i[k] = best;
+    else if (integer)
+      v.i[k] = i;
+    else
+      v.f[k] = f;
   });
   return v;
 }
@@ -332,7 +359,9 @@ void each_product(const Node& n, const Dims& x, const Dims& w, const Dims& y,
 Value conv(const Node& n, const Value& a, const Value& b) {
   Value v(n.dtype, n.shape);
   const bool fl = is_float(n.dtype);
-  auto add = [&](int64_t o, int64_t p, int64_t q) { fl ? void(v.f[o] += a.f[p] * b.f[q]) : void(v.i[o] += a.i[p] * b.i[q]); };
+  auto add = [&](int64_t o, int64_t p, int64_t q) {
+    fl ? void(v.f[o] += a.f[p] * b.f[q]) : void(v.i[o] += a.i[p] * b.i[q]);
+  };
   if (n.op == Op::Conv)
     each_product(n, a.shape, b.shape, n.shape, [&](int64_t y, int64_t x, int64_t w) { add(y, x, w); });
   else if (n.op == Op::ConvGradInput)
@@ -347,7 +376,8 @@ Value window(const Node& n, const Value& a) {
   const int r = n.ext->d0.size(), lead = a.shape.size() - r;
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from(at.begin(), a.shape.size());
-    for (int d = 0; d < r; ++d) from[lead + d] = at[lead + d] * n.ext->d0[d] + at[lead + r + d] * n.ext->d1[d];
+    for (int d = 0; d < r; ++d)
+      from[lead + d] = at[lead + d] * n.ext->d0[d] + at[lead + r + d] * n.ext->d1[d];
     copy_element(v, k, a, position(from, a.shape));
   });
   return v;
@@ -380,7 +410,8 @@ Value fold(const Node& n, const Value& a, const Value* place) {
 Value linalg(const Node& n, const Value& a, const Value* b) {
   Value v(n.dtype, n.shape);
   LinalgKind kind = static_cast<LinalgKind>(n.imm_i & 255);
-  int64_t flags = n.imm_i >> 8, N = a.shape.back(), K = b ? b->shape.back() : N, batch = N ? a.numel() / (N * N) : 0;
+  int64_t flags = n.imm_i >> 8, N = a.shape.back(), K = b ? b->shape.back() : N,
+          batch = N ? a.numel() / (N * N) : 0;
   for (int64_t s = 0; s < batch; ++s) {
     auto at = [&](int64_t i, int64_t j) { return a.f[(s * N + i) * N + j]; };
     if (kind == LinalgKind::Cholesky) {
@@ -392,7 +423,8 @@ Value linalg(const Node& n, const Value& a, const Value* b) {
         }
       continue;
     }
-    std::vector<std::vector<double>> m(static_cast<size_t>(N), std::vector<double>(static_cast<size_t>(N + K)));
+    std::vector<std::vector<double>> m(static_cast<size_t>(N),
+                                       std::vector<double>(static_cast<size_t>(N + K)));
     double sign = 1, log_det = 0;
     for (int64_t i = 0; i < N; ++i) {
       for (int64_t j = 0; j < N; ++j) {
@@ -449,34 +481,54 @@ Value Oracle::compute(const Node& n) {
     case Op::Const:
     case Op::Arg:
     case Op::Iota:
-    case Op::Random: return source(n);
-    case Op::Leaf: throw std::runtime_error("oracle: a leaf without data");
+    case Op::Random:
+      return source(n);
+    case Op::Leaf:
+      throw std::runtime_error("oracle: a leaf without data");
     case Op::Reshape:
     case Op::Permute:
     case Op::Expand:
     case Op::Slice:
-    case Op::Pad: return movement(n, in(0));
-    case Op::Cast: return cast(n, in(0));
-    case Op::Where: return where(n, in(0), in(1), in(2));
-    case Op::Uniform: return uniform(n, in(0));
+    case Op::Pad:
+      return movement(n, in(0));
+    case Op::Cast:
+      return cast(n, in(0));
+    case Op::Where:
+      return where(n, in(0), in(1), in(2));
+    case Op::Uniform:
+      return uniform(n, in(0));
     case Op::Alias:
     case Op::Fence:
-    case Op::ToDevice: return in(0);
-    case Op::Assign: return in(1);
-    case Op::SliceAssign: return slice_assign(n, in(0), in(1));
-    case Op::Gather: return gather(n, in(0), in(1));
-    case Op::ScatterAdd: return scatter_add(n, in(0), in(1));
-    case Op::Scatter: return scatter(n, in(0), in(1), in(2));
-    case Op::Scan: return scan(n, in(0));
-    case Op::Sort: return sort(n, in(0));
-    case Op::Matmul: return matmul(n, in(0), in(1));
-    case Op::Linalg: return linalg(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
+    case Op::ToDevice:
+      return in(0);
+    case Op::Assign:
+      return in(1);
+    case Op::SliceAssign:
+      return slice_assign(n, in(0), in(1));
+    case Op::Gather:
+      return gather(n, in(0), in(1));
+    case Op::ScatterAdd:
+      return scatter_add(n, in(0), in(1));
+    case Op::Scatter:
+      return scatter(n, in(0), in(1), in(2));
+    case Op::Scan:
+      return scan(n, in(0));
+    case Op::Sort:
+      return sort(n, in(0));
+    case Op::Matmul:
+      return matmul(n, in(0), in(1));
+    case Op::Linalg:
+      return linalg(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
     case Op::Conv:
     case Op::ConvGradInput:
-    case Op::ConvGradWeight: return conv(n, in(0), in(1));
-    case Op::Window: return window(n, in(0));
-    case Op::Fold: return fold(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
-    default: break;
+    case Op::ConvGradWeight:
+      return conv(n, in(0), in(1));
+    case Op::Window:
+      return window(n, in(0));
+    case Op::Fold:
+      return fold(n, in(0), n.n_inputs == 2 ? &in(1) : nullptr);
+    default:
+      break;
   }
   if (is_reduce(n.op)) return reduce(n, in(0));
   return table_op(n, in(0), in(n.n_inputs > 1 ? 1 : 0));

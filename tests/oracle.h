@@ -1,5 +1,6 @@
-// The oracle: a naive interpreter of recorded graphs, one node at a time, in float64 and int64, by plain loops. It
-// shares no code with the compiler or a backend, so agreement with it means something. Slow and simple on purpose.
+// The oracle: a naive interpreter of recorded graphs, one node at a time, in float64 and int64, by plain
+// loops. It shares no code with the compiler or a backend, so agreement with it means something. Slow and
+// simple on purpose.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -32,8 +33,9 @@ class Oracle {
   explicit Oracle(Precision p = Precision::Rounded) : precision_(p) {}
   /// Uses this value for the node instead of computing it (or reading its buffer).
   void set(const Node* n, Value v) { values_[n] = std::move(v); }
-  /// The value of a node, computed or pending; a computed node is read from its buffer. Iterative: the graph may be
-  /// deep. The reference is good until the next call. Throws std::runtime_error at an index out of range.
+  /// The value of a node, computed or pending; a computed node is read from its buffer. Iterative: the graph
+  /// may be deep. The reference is good until the next call. Throws std::runtime_error at an index out of
+  /// range.
   const Value& operator()(const Node* n);
 
  private:

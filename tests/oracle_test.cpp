@@ -1,4 +1,5 @@
-// The oracle itself, against numbers from elsewhere: IEEE tables, the Philox paper's test vectors, hand calculation.
+// The oracle itself, against numbers from elsewhere: IEEE tables, the Philox paper's test vectors, hand
+// calculation.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -63,6 +64,7 @@ TEST_CASE("sums, views and products by hand") {
   CHECK(ints(argmax(tensor({1.0, NAN, 3.0, NAN}))) == std::vector<int64_t>{1});
   CHECK(std::isnan(floats(amax(tensor({1.0, NAN, 3.0})))[0]));
   CHECK(floats(gather(x, 1, tensor({{2, 0}, {1, 1}})).flatten()) == std::vector<double>{3, 1, 5, 5});
-  CHECK(floats(scatter_add_zeros({3}, 0, tensor({2, 0, 2}), tensor({1.0, 2.0, 4.0}))) == std::vector<double>{2, 0, 5});
+  CHECK(floats(scatter_add_zeros({3}, 0, tensor({2, 0, 2}), tensor({1.0, 2.0, 4.0}))) ==
+        std::vector<double>{2, 0, 5});
   CHECK_THROWS(floats(gather(x, 1, tensor({{3}, {0}}))));
 }

@@ -28,7 +28,8 @@ class Program {
   // ---- choices
 
   bool chance(int percent) { return choose_.integer(0, 100) < percent; }
-  // Comparisons and ties are decided by the last bit: only float64 programs, where bits agree well enough, have them.
+  // Comparisons and ties are decided by the last bit: only float64 programs, where bits agree well enough,
+  // have them.
   bool exact() const { return result_.dtype == DType::Float64; }
   const Tensor& pick() {
     size_t n = pool_.size(), k = static_cast<size_t>(choose_.integer(0, static_cast<int64_t>(n)));
@@ -39,7 +40,8 @@ class Program {
   std::string name() const { return "t" + std::to_string(picked_); }
   Dims random_shape() {
     Dims s;
-    for (int64_t i = 0, n = choose_.integer(0, 4); i < n; ++i) s.push_back(chance(8) ? 1 : choose_.integer(2, 7));
+    for (int64_t i = 0, n = choose_.integer(0, 4); i < n; ++i)
+      s.push_back(chance(8) ? 1 : choose_.integer(2, 7));
     return s;
   }
   void put(const Tensor& t, const std::string& how) {
@@ -63,11 +65,13 @@ class Program {
 
   void step() {
     using Step = void (Program::*)();
-    static const Step kinds[] = {&Program::unary,    &Program::unary,     &Program::binary, &Program::binary, &Program::binary,
-                                 &Program::movement, &Program::movement,  &Program::slice,  &Program::slice,  &Program::reduction,
-                                 &Program::reduction, &Program::row,      &Program::product, &Program::in_place, &Program::index,
-                                 &Program::choice,   &Program::joined,    &Program::cast,   &Program::read,   &Program::leaf,
-                                 &Program::random,   &Program::elsewhere, &Program::recomputed, &Program::found};
+    static const Step kinds[] = {
+        &Program::unary,   &Program::unary,     &Program::binary,     &Program::binary,
+        &Program::binary,  &Program::movement,  &Program::movement,   &Program::slice,
+        &Program::slice,   &Program::reduction, &Program::reduction,  &Program::row,
+        &Program::product, &Program::in_place,  &Program::index,      &Program::choice,
+        &Program::joined,  &Program::cast,      &Program::read,       &Program::leaf,
+        &Program::random,  &Program::elsewhere, &Program::recomputed, &Program::found};
     (this->*kinds[choose_.integer(0, std::ssize(kinds))])();
   }
 
@@ -77,18 +81,30 @@ class Program {
     const Tensor x = pick();
     std::string n = name();
     switch (choose_.integer(0, exact() ? 12 : 9)) {
-      case 0: return put(tanh(x), "tanh(" + n + ")");
-      case 1: return put(sin(x), "sin(" + n + ")");
-      case 2: return put(exp(tanh(x)), "exp(tanh(" + n + "))");
-      case 3: return put(sigmoid(x), "sigmoid(" + n + ")");
-      case 4: return put(-x, "-" + n);
-      case 5: return put(x * 0.5 + 0.25, n + " * 0.5 + 0.25");
-      case 6: return put(rsqrt(x * x + 1.0), "rsqrt(" + n + "^2 + 1)");
-      case 7: return put(tanh(gelu(x)), "tanh(gelu(" + n + "))");
-      case 8: return put(log1p(square(tanh(x))), "log1p(tanh(" + n + ")^2)");
-      case 9: return put(relu(x), "relu(" + n + ")");
-      case 10: return put(abs(x), "abs(" + n + ")");
-      default: return put(clamp(x, -0.6, 0.7), "clamp(" + n + ", -0.6, 0.7)");
+      case 0:
+        return put(tanh(x), "tanh(" + n + ")");
+      case 1:
+        return put(sin(x), "sin(" + n + ")");
+      case 2:
+        return put(exp(tanh(x)), "exp(tanh(" + n + "))");
+      case 3:
+        return put(sigmoid(x), "sigmoid(" + n + ")");
+      case 4:
+        return put(-x, "-" + n);
+      case 5:
+        return put(x * 0.5 + 0.25, n + " * 0.5 + 0.25");
+      case 6:
+        return put(rsqrt(x * x + 1.0), "rsqrt(" + n + "^2 + 1)");
+      case 7:
+        return put(tanh(gelu(x)), "tanh(gelu(" + n + "))");
+      case 8:
+        return put(log1p(square(tanh(x))), "log1p(tanh(" + n + ")^2)");
+      case 9:
+        return put(relu(x), "relu(" + n + ")");
+      case 10:
+        return put(abs(x), "abs(" + n + ")");
+      default:
+        return put(clamp(x, -0.6, 0.7), "clamp(" + n + ", -0.6, 0.7)");
     }
   }
 
@@ -115,12 +131,18 @@ class Program {
     std::string ny = name();
     Tensor y = fitted(y0, x, ny);
     switch (choose_.integer(0, exact() ? 6 : 4)) {
-      case 0: return put(x + y, nx + " + " + ny);
-      case 1: return put(x - y, nx + " - " + ny);
-      case 2: return put(tanh(x) * tanh(y), "tanh(" + nx + ") * tanh(" + ny + ")");
-      case 3: return put(x / (y * y + 1.5), nx + " / (" + ny + "^2 + 1.5)");
-      case 4: return put(maximum(x, y), "maximum(" + nx + ", " + ny + ")");
-      default: return put(minimum(x, y * 0.9), "minimum(" + nx + ", " + ny + " * 0.9)");
+      case 0:
+        return put(x + y, nx + " + " + ny);
+      case 1:
+        return put(x - y, nx + " - " + ny);
+      case 2:
+        return put(tanh(x) * tanh(y), "tanh(" + nx + ") * tanh(" + ny + ")");
+      case 3:
+        return put(x / (y * y + 1.5), nx + " / (" + ny + "^2 + 1.5)");
+      case 4:
+        return put(maximum(x, y), "maximum(" + nx + ", " + ny + ")");
+      default:
+        return put(minimum(x, y * 0.9), "minimum(" + nx + ", " + ny + " * 0.9)");
     }
   }
 
@@ -164,7 +186,8 @@ class Program {
         int64_t at = choose_.integer(0, x.dim() + 1), times = choose_.integer(1, 4);
         Dims s = x.shape();
         s.insert(static_cast<int>(at), times);
-        return put(x.unsqueeze(at).expand(s), n + ".unsqueeze(" + std::to_string(at) + ").expand" + to_string(s));
+        return put(x.unsqueeze(at).expand(s),
+                   n + ".unsqueeze(" + std::to_string(at) + ").expand" + to_string(s));
       }
       case 3: {
         if (x.dim() == 0) return;
@@ -184,7 +207,8 @@ class Program {
     int64_t step = chance(60) ? 1 : chance(50) ? 2 : -choose_.integer(1, 3);
     int64_t a = choose_.integer(0, size), b = choose_.integer(a, size) + 1;
     Slice s = step > 0 ? Slice{a, b, step} : Slice{b - 1, a == 0 ? std::optional<int64_t>{} : a - 1, step};
-    how += "[" + std::to_string(*s.start) + ":" + (s.stop ? std::to_string(*s.stop) : "") + ":" + std::to_string(step) + "]";
+    how += "[" + std::to_string(*s.start) + ":" + (s.stop ? std::to_string(*s.stop) : "") + ":" +
+           std::to_string(step) + "]";
     return s;
   }
 
@@ -208,12 +232,18 @@ class Program {
     bool keep = chance(50);
     std::string tail = "(" + n + ", " + to_string(Dims(dims)) + (keep ? ", keepdim)" : ")");
     switch (choose_.integer(0, exact() ? 6 : 4)) {
-      case 0: return put(sum(x, dims, keep) * 0.25, "0.25 * sum" + tail);
-      case 1: return put(mean(x, dims, keep), "mean" + tail);
-      case 2: return dims.empty() ? void() : put(logsumexp(x, dims, keep), "logsumexp" + tail);
-      case 3: return put(var(x, dims, 0, keep), "var" + tail);
-      case 4: return put(amax(x, dims, keep), "amax" + tail);
-      default: return put(amin(x, dims, keep), "amin" + tail);
+      case 0:
+        return put(sum(x, dims, keep) * 0.25, "0.25 * sum" + tail);
+      case 1:
+        return put(mean(x, dims, keep), "mean" + tail);
+      case 2:
+        return dims.empty() ? void() : put(logsumexp(x, dims, keep), "logsumexp" + tail);
+      case 3:
+        return put(var(x, dims, 0, keep), "var" + tail);
+      case 4:
+        return put(amax(x, dims, keep), "amax" + tail);
+      default:
+        return put(amin(x, dims, keep), "amin" + tail);
     }
   }
 
@@ -223,10 +253,14 @@ class Program {
     std::string n = name();
     int64_t last = x.size(-1);
     switch (choose_.integer(0, 4)) {
-      case 0: return put(softmax(x, -1), "softmax(" + n + ", -1)");
-      case 1: return put(log_softmax(x, 0) * 0.3, "log_softmax(" + n + ", 0) * 0.3");
-      case 2: return put(layer_norm(x, {last}, {}, {}, 0.1), "layer_norm(" + n + ", eps 0.1)");
-      default: return put(rms_norm(x, {last}, {}, 0.1), "rms_norm(" + n + ", eps 0.1)");
+      case 0:
+        return put(softmax(x, -1), "softmax(" + n + ", -1)");
+      case 1:
+        return put(log_softmax(x, 0) * 0.3, "log_softmax(" + n + ", 0) * 0.3");
+      case 2:
+        return put(layer_norm(x, {last}, {}, {}, 0.1), "layer_norm(" + n + ", eps 0.1)");
+      default:
+        return put(rms_norm(x, {last}, {}, 0.1), "rms_norm(" + n + ", eps 0.1)");
     }
   }
 
@@ -295,7 +329,8 @@ class Program {
       Tensor i = random_tensor(s, int64, 0, static_cast<double>(x.size(d)), data_, o_.device);
       return put(gather(x, d, i), "gather(" + n + ", " + std::to_string(d) + ")");
     }
-    Tensor i = random_tensor({choose_.integer(1, 6)}, int64, 0, static_cast<double>(x.size(d)), data_, o_.device);
+    Tensor i =
+        random_tensor({choose_.integer(1, 6)}, int64, 0, static_cast<double>(x.size(d)), data_, o_.device);
     put(index_select(x, d, i), "index_select(" + n + ", " + std::to_string(d) + ")");
   }
 
@@ -305,7 +340,8 @@ class Program {
     const Tensor y0 = pick();
     std::string ny = name();
     Tensor y = fitted(y0, x, ny);
-    if (exact()) return put(where(x > 0.1234567, x, y), "where(" + n + " > 0.1234567, " + n + ", " + ny + ")");
+    if (exact())
+      return put(where(x > 0.1234567, x, y), "where(" + n + " > 0.1234567, " + n + ", " + ny + ")");
     Tensor mask = random_tensor(x.shape(), bool_, 0, 2, data_, o_.device);
     put(where(mask, x, y), "where(mask, " + n + ", " + ny + ")");
   }
@@ -315,14 +351,17 @@ class Program {
     std::string n = name();
     if (x.dim() == 0) return;
     int64_t d = choose_.integer(0, x.dim());
-    put(cat({x, x * 2.0, tanh(x)}, d), "cat(" + n + ", " + n + " * 2, tanh(" + n + "); " + std::to_string(d) + ")");
+    put(cat({x, x * 2.0, tanh(x)}, d),
+        "cat(" + n + ", " + n + " * 2, tanh(" + n + "); " + std::to_string(d) + ")");
   }
 
   void cast() {
     const Tensor x = pick();
     std::string n = name();
-    if (exact()) put(x.to(float32).to(float64), n + ".to(float32).to(float64)");
-    else put((x.to(float64) * 1.5).to(float32), "(" + n + ".to(float64) * 1.5).to(float32)");
+    if (exact())
+      put(x.to(float32).to(float64), n + ".to(float32).to(float64)");
+    else
+      put((x.to(float64) * 1.5).to(float32), "(" + n + ".to(float64) * 1.5).to(float32)");
   }
 
   void random() {
@@ -354,7 +393,8 @@ class Program {
     std::string n = name();
     if (x.dim() == 0 || x.numel() == 0 || !exact()) return;
     int64_t d = choose_.integer(0, x.dim());
-    put(gather(x * 0.5, d, argmax(x, d, true)), "gather(" + n + " * 0.5, argmax(" + n + "), " + std::to_string(d) + ")");
+    put(gather(x * 0.5, d, argmax(x, d, true)),
+        "gather(" + n + " * 0.5, argmax(" + n + "), " + std::to_string(d) + ")");
   }
 
   // Something is wanted before the end: later steps go on from a computed value.

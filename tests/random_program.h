@@ -1,6 +1,6 @@
-// A generator of random programs over tensors: views, elementwise ops, reductions, products, broadcasts, shared
-// subexpressions, in-place writes, several outputs, gradients. A seed is a program; the data has a seed of its own, so
-// that one program runs on different numbers (and finds its plan again).
+// A generator of random programs over tensors: views, elementwise ops, reductions, products, broadcasts,
+// shared subexpressions, in-place writes, several outputs, gradients. A seed is a program; the data has a
+// seed of its own, so that one program runs on different numbers (and finds its plan again).
 #pragma once
 #include <string>
 #include <vector>
@@ -20,9 +20,9 @@ struct ProgramOptions {
 };
 
 struct ProgramResult {
-  std::string text;                    ///< the program, one line per step
-  std::vector<std::string> names;      ///< of the values
-  std::vector<oracle::Value> values;   ///< outputs, values read on the way, gradients
+  std::string text;                   ///< the program, one line per step
+  std::vector<std::string> names;     ///< of the values
+  std::vector<oracle::Value> values;  ///< outputs, values read on the way, gradients
   DType dtype = DType::Float64;
 };
 

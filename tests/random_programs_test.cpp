@@ -1,5 +1,5 @@
-// Random programs against the oracle, fused and not. INGOT_RANDOM_PROGRAMS=N tries N of them, INGOT_RANDOM_SEED=S only
-// the one with that seed (the number a failure prints).
+// Random programs against the oracle, fused and not. INGOT_RANDOM_PROGRAMS=N tries N of them,
+// INGOT_RANDOM_SEED=S only the one with that seed (the number a failure prints).
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -17,7 +17,9 @@ int64_t from_env(const char* name, int64_t otherwise) {
 }
 
 // Gradients of 26 random steps may amplify rounding; wrong programs are off by far more.
-Tolerance tolerance_of(DType t) { return t == DType::Float32 ? Tolerance{2e-3, 2e-3} : Tolerance{1e-7, 1e-8}; }
+Tolerance tolerance_of(DType t) {
+  return t == DType::Float32 ? Tolerance{2e-3, 2e-3} : Tolerance{1e-7, 1e-8};
+}
 
 std::string run_and_compare(const ProgramResult& want, ProgramOptions o) {
   try {
@@ -63,7 +65,8 @@ bool check_seed(uint64_t seed) {
       text = short_text;
       break;
     }
-    FAIL_CHECK("INGOT_RANDOM_SEED=", seed, " (data ", data, ", ", std::string(fused ? "fused" : "unfused"), "): ", wrong, "\n", text);
+    FAIL_CHECK("INGOT_RANDOM_SEED=", seed, " (data ", data, ", ", std::string(fused ? "fused" : "unfused"),
+               "): ", wrong, "\n", text);
     return false;
   }
   return true;
@@ -72,11 +75,13 @@ bool check_seed(uint64_t seed) {
 }  // namespace
 
 TEST_CASE("random programs agree with the oracle") {
-  int64_t only = from_env("INGOT_RANDOM_SEED", -1), count = from_env("INGOT_RANDOM_PROGRAMS", 5000), failures = 0;
+  int64_t only = from_env("INGOT_RANDOM_SEED", -1), count = from_env("INGOT_RANDOM_PROGRAMS", 5000),
+          failures = 0;
   if (only >= 0) {
     CHECK(check_seed(static_cast<uint64_t>(only)));
     return;
   }
-  for (int64_t seed = 1; seed <= count && failures < 10; ++seed) failures += !check_seed(static_cast<uint64_t>(seed));
+  for (int64_t seed = 1; seed <= count && failures < 10; ++seed)
+    failures += !check_seed(static_cast<uint64_t>(seed));
   CHECK(failures == 0);
 }

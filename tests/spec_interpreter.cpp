@@ -52,7 +52,8 @@ Element cast(DType from, DType to, Element e) {
 
 class Machine {
  public:
-  Machine(const KernelSpec& k, void* const* buffers, const RunArgs& run) : k_(k), buffers_(buffers), run_(run) {
+  Machine(const KernelSpec& k, void* const* buffers, const RunArgs& run)
+      : k_(k), buffers_(buffers), run_(run) {
     for (size_t b = 0; b < k.buffers.size(); ++b) {
       const char* p = static_cast<const char*>(buffers[b]);
       before_.emplace_back(p, p + k.buffers[b].numel * static_cast<int64_t>(size_of(k.buffers[b].dtype)));
@@ -139,20 +140,28 @@ class Machine {
     }
     Element b = in.arg[1] >= 0 ? cast(type(in.arg[1]), t, get(in.arg[1], r)) : Element{};
     if (in.dtype == DType::Bool && info(in.op).rule == TypeRule::Bool)
-      return {0, is_float(t) ? oracle::bool_element(in.op, a.f, b.f) : oracle::int_element(in.op, t, a.i, b.i)};
+      return {0,
+              is_float(t) ? oracle::bool_element(in.op, a.f, b.f) : oracle::int_element(in.op, t, a.i, b.i)};
     if (is_float(t)) return {oracle::float_element(in.op, a.f, b.f), 0};
     return {0, oracle::int_element(in.op, t, a.i, b.i)};
   }
 
   Element value(const Instr& in, int64_t r) {
     switch (in.kind) {
-      case InstrKind::Load: return load(in, r);
-      case InstrKind::Const: return {in.imm_f, in.imm_i};
-      case InstrKind::Arg: return cast(DType::Float64, in.dtype, {run_.args[in.slot], 0});
-      case InstrKind::Index: return {0, affine(in.map)};
-      case InstrKind::InBounds: return {0, inside(in)};
-      case InstrKind::Random: return random(in);
-      default: return compute(in, r);
+      case InstrKind::Load:
+        return load(in, r);
+      case InstrKind::Const:
+        return {in.imm_f, in.imm_i};
+      case InstrKind::Arg:
+        return cast(DType::Float64, in.dtype, {run_.args[in.slot], 0});
+      case InstrKind::Index:
+        return {0, affine(in.map)};
+      case InstrKind::InBounds:
+        return {0, inside(in)};
+      case InstrKind::Random:
+        return random(in);
+      default:
+        return compute(in, r);
     }
   }
 
@@ -164,10 +173,13 @@ class Machine {
     Element sum{in.op == Op::Prod ? 1.0 : 0.0, in.op == Op::Prod};
     for (int64_t r = 0; r < inner_; ++r) {
       Element e = get(in.arg[0], r);
-      if (in.op == Op::Sum) sum = {sum.f + e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(e.i))};
-      if (in.op == Op::Prod) sum = {sum.f * e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) * static_cast<uint64_t>(e.i))};
-      bool better = is_float(t) ? (up ? e.f > best.f : e.f < best.f) || (std::isnan(e.f) && !std::isnan(best.f))
-                                : (up ? e.i > best.i : e.i < best.i);
+      if (in.op == Op::Sum)
+        sum = {sum.f + e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(e.i))};
+      if (in.op == Op::Prod)
+        sum = {sum.f * e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) * static_cast<uint64_t>(e.i))};
+      bool better = is_float(t)
+                        ? (up ? e.f > best.f : e.f < best.f) || (std::isnan(e.f) && !std::isnan(best.f))
+                        : (up ? e.i > best.i : e.i < best.i);
       if (is_float(t) && std::isnan(best.f)) better = false;
       if (!better) continue;
       best = e;
@@ -202,16 +214,25 @@ class Machine {
 
 void write_element(DType t, void* data, int64_t at, Element e) {
   switch (t) {
-    case DType::Float64: return put(data, at, e.f);
-    case DType::Float32: return put(data, at, static_cast<float>(e.f));
+    case DType::Float64:
+      return put(data, at, e.f);
+    case DType::Float32:
+      return put(data, at, static_cast<float>(e.f));
     case DType::Float16:
-    case DType::BFloat16: return put(data, at, half_bits(t, e.f));
-    case DType::Int64: return put(data, at, e.i);
-    case DType::Int32: return put(data, at, static_cast<int32_t>(e.i));
-    case DType::Int16: return put(data, at, static_cast<int16_t>(e.i));
-    case DType::Int8: return put(data, at, static_cast<int8_t>(e.i));
-    case DType::UInt8: return put(data, at, static_cast<uint8_t>(e.i));
-    case DType::Bool: return put(data, at, static_cast<uint8_t>(e.i != 0));
+    case DType::BFloat16:
+      return put(data, at, half_bits(t, e.f));
+    case DType::Int64:
+      return put(data, at, e.i);
+    case DType::Int32:
+      return put(data, at, static_cast<int32_t>(e.i));
+    case DType::Int16:
+      return put(data, at, static_cast<int16_t>(e.i));
+    case DType::Int8:
+      return put(data, at, static_cast<int8_t>(e.i));
+    case DType::UInt8:
+      return put(data, at, static_cast<uint8_t>(e.i));
+    case DType::Bool:
+      return put(data, at, static_cast<uint8_t>(e.i != 0));
   }
 }
 

@@ -1,5 +1,6 @@
-// A naive interpreter of KernelSpecs: one outer point at a time, every instruction in order, in float64 and int64 with a
-// rounding to the instruction's type. It shares no code with a backend; the scalar arithmetic is the oracle's.
+// A naive interpreter of KernelSpecs: one outer point at a time, every instruction in order, in float64 and
+// int64 with a rounding to the instruction's type. It shares no code with a backend; the scalar arithmetic is
+// the oracle's.
 #pragma once
 #include "runtime/backend.h"
 

@@ -21,9 +21,13 @@ void add_elementwise(std::vector<TextCase>& cases) {
     for (int n = static_cast<int>(Op::Matmul) + 1; n < static_cast<int>(Op::Count_); ++n) {
       Op op = static_cast<Op>(n);
       TypeRule rule = info(op).rule;
-      bool takes = rule == TypeRule::Float ? is_float(t) : rule == TypeRule::Int ? !is_float(t) : rule == TypeRule::Num ? t != bool_ : true;
+      bool takes = rule == TypeRule::Float ? is_float(t)
+                   : rule == TypeRule::Int ? !is_float(t)
+                   : rule == TypeRule::Num ? t != bool_
+                                           : true;
       if (takes && op == Op::Polygamma)  // orders are whole, and poles far away
-        s.store(s.compute(op, s.constant(t, 2), s.compute(Op::Add, s.compute(Op::Abs, b), s.constant(t, 0.5))));
+        s.store(
+            s.compute(op, s.constant(t, 2), s.compute(Op::Add, s.compute(Op::Abs, b), s.constant(t, 0.5))));
       else if (takes)
         s.store(s.compute(op, a, info(op).arity == 2 ? b : -1));
     }
@@ -44,8 +48,10 @@ KernelSpec gelu(DType stored, std::vector<int64_t> extent, bool single = false) 
   SpecBuilder s(std::move(extent), 1);
   DType t = single ? float32 : stored;
   int x = s.cast(t, s.load(stored));
-  int y = s.compute(Op::Mul, s.compute(Op::Mul, x, s.constant(t, 0.5)),
-                    s.compute(Op::Add, s.compute(Op::Erf, s.compute(Op::Mul, x, s.constant(t, 0.7071067811865475))), s.constant(t, 1)));
+  int y = s.compute(
+      Op::Mul, s.compute(Op::Mul, x, s.constant(t, 0.5)),
+      s.compute(Op::Add, s.compute(Op::Erf, s.compute(Op::Mul, x, s.constant(t, 0.7071067811865475))),
+                s.constant(t, 1)));
   s.store(s.cast(stored, y));
   return s.k;
 }
@@ -54,7 +60,8 @@ KernelSpec adamw(int64_t n, DType grad) {
   SpecBuilder s({n}, 1);
   int p = s.load(float32), g = s.cast(float32, s.load(grad)), m = s.load(float32), v = s.load(float32);
   int lr = s.arg(float32, 0);
-  int m2 = s.compute(Op::Add, s.compute(Op::Mul, m, s.constant(float32, 0.9)), s.compute(Op::Mul, g, s.constant(float32, 0.1)));
+  int m2 = s.compute(Op::Add, s.compute(Op::Mul, m, s.constant(float32, 0.9)),
+                     s.compute(Op::Mul, g, s.constant(float32, 0.1)));
   int v2 = s.compute(Op::Add, s.compute(Op::Mul, v, s.constant(float32, 0.99)),
                      s.compute(Op::Mul, s.compute(Op::Mul, g, g), s.constant(float32, 0.01)));
   int root = s.compute(Op::Add, s.compute(Op::Sqrt, s.compute(Op::Abs, v2)), s.constant(float32, 1e-3));
@@ -68,7 +75,8 @@ KernelSpec adamw(int64_t n, DType grad) {
 void add_strided(std::vector<TextCase>& cases) {
   {  // a broadcast row, a broadcast column and a strided operand
     SpecBuilder s({6, 5, 64}, 3);
-    int a = s.load(float32), b = s.load(float32, s.affine({0, 0, 1})), c = s.load(float32, s.affine({5, 1, 0}));
+    int a = s.load(float32), b = s.load(float32, s.affine({0, 0, 1})),
+        c = s.load(float32, s.affine({5, 1, 0}));
     int d = s.load(float32, s.affine({640, 128, 2}, 3));
     s.store(s.compute(Op::Add, s.compute(Op::Mul, a, b), s.compute(Op::Sub, c, d)));
     cases.push_back({"broadcasts and strides", {s.k}});
@@ -174,7 +182,8 @@ KernelSpec softmax(DType t, int64_t outer, int64_t inner, bool column = false) {
 
 KernelSpec layer_norm(DType t, int64_t outer, int64_t inner) {
   SpecBuilder s({outer, inner}, 1);
-  int x = s.cast(float32, s.load(t)), w = s.load(float32, s.affine({0, 1})), b = s.load(float32, s.affine({0, 1}));
+  int x = s.cast(float32, s.load(t)), w = s.load(float32, s.affine({0, 1})),
+      b = s.load(float32, s.affine({0, 1}));
   int scale = s.constant(float32, 1.0 / static_cast<double>(inner));
   int mean = s.compute(Op::Mul, s.reduce(Op::Sum, x), scale);
   int d = s.compute(Op::Sub, x, mean);
@@ -199,7 +208,8 @@ KernelSpec cross_entropy(DType t, int64_t outer, int64_t inner, int64_t classes)
   int loss = s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked));
   s.store(loss);
   int hit = s.compute(Op::Eq, s.index(s.affine({0, 1})), label);
-  int g = s.compute(Op::Sub, s.compute(Op::Div, e, z), s.where(hit, s.constant(float32, 1), s.constant(float32, 0)));
+  int g = s.compute(Op::Sub, s.compute(Op::Div, e, z),
+                    s.where(hit, s.constant(float32, 1), s.constant(float32, 0)));
   s.store_into(0, s.cast(t, g), true);
   return s.k;
 }
@@ -233,7 +243,8 @@ KernelSpec batch_norm(int64_t n, int64_t c, int64_t hw) {
   int x = s.load(float32, map), scale = s.constant(float32, 1.0 / static_cast<double>(n * hw));
   int mean = s.compute(Op::Mul, s.reduce(Op::Sum, x), scale), d = s.compute(Op::Sub, x, mean);
   int var = s.compute(Op::Mul, s.reduce(Op::Sum, s.compute(Op::Mul, d, d)), scale);
-  s.store(s.compute(Op::Mul, d, s.compute(Op::Rsqrt, s.compute(Op::Add, var, s.constant(float32, 1e-3)))), map);
+  s.store(s.compute(Op::Mul, d, s.compute(Op::Rsqrt, s.compute(Op::Add, var, s.constant(float32, 1e-3)))),
+          map);
   return s.k;
 }
 
@@ -251,7 +262,8 @@ std::vector<TextCase> map_cases() {
   {  // more numbers than a kernel's argument holds: they go to the table
     SpecBuilder s({3, 5, 7}, 3);
     int sum = s.load(float32);
-    for (int64_t n = 2; n < 150; ++n) sum = s.compute(Op::Add, sum, s.load(float32, s.affine({35 * n, 7 * n, n}, n)));
+    for (int64_t n = 2; n < 150; ++n)
+      sum = s.compute(Op::Add, sum, s.load(float32, s.affine({35 * n, 7 * n, n}, n)));
     s.store(sum);
     cases.push_back({"many operands", {s.k}});
   }
@@ -272,7 +284,8 @@ std::vector<TextCase> map_cases() {
   SpecBuilder scalar({}, 0);
   scalar.store(scalar.compute(Op::Add, scalar.load(float32), scalar.arg(float32, 1)));
   cases.push_back({"0-d", {scalar.k}});
-  cases.push_back({"adamw of several", {adamw(3000, bfloat16), adamw(10, bfloat16), adamw(4096, bfloat16), adamw(1, bfloat16)}});
+  cases.push_back({"adamw of several",
+                   {adamw(3000, bfloat16), adamw(10, bfloat16), adamw(4096, bfloat16), adamw(1, bfloat16)}});
   cases.push_back({"adamw of one", {adamw(2049, float32)}});
   return cases;
 }
@@ -286,8 +299,10 @@ std::vector<TextCase> reduce_cases() {
   }
   for (int64_t inner : {2, 3, 8, 31, 100, 1021, 1024, 5000})
     for (DType t : {float32, bfloat16}) {
-      cases.push_back({"sum of rows " + name(t) + " " + std::to_string(inner), {sum_rows(t, float32, 40, inner)}});
-      cases.push_back({"sum of columns " + name(t) + " " + std::to_string(inner), {sum_columns(t, float32, inner, 72)}});
+      cases.push_back(
+          {"sum of rows " + name(t) + " " + std::to_string(inner), {sum_rows(t, float32, 40, inner)}});
+      cases.push_back(
+          {"sum of columns " + name(t) + " " + std::to_string(inner), {sum_columns(t, float32, inner, 72)}});
     }
   for (int64_t n : {100, 50000}) cases.push_back({"full sum", {sum_rows(float32, float32, 1, n)}});
   SpecBuilder full({30000}, 0);
@@ -309,7 +324,9 @@ std::vector<TextCase> reduce_cases() {
   }
   cases.push_back({"columns in two stages", {sum_columns(bfloat16, float32, 3000, 24)}});
   cases.push_back({"columns in two stages, odd", {sum_columns(float32, float32, 3000, 21)}});
-  cases.push_back({"sums of several", {sum_rows(float32, float32, 1, 50000), sum_rows(float32, float32, 1, 7), sum_rows(float32, float32, 1, 9000)}});
+  cases.push_back({"sums of several",
+                   {sum_rows(float32, float32, 1, 50000), sum_rows(float32, float32, 1, 7),
+                    sum_rows(float32, float32, 1, 9000)}});
   {  // an activation's gradient and the bias gradient in one pass
     SpecBuilder s({64, 500}, 1);
     Affine map = s.affine({1, 64});
@@ -365,7 +382,8 @@ std::vector<TextCase> row_cases() {
   }
   cases.push_back({"batch norm", {batch_norm(4, 6, 49)}});
   cases.push_back({"batch norm, vectors", {batch_norm(4, 6, 64)}});
-  cases.push_back({"softmax of several", {softmax(float32, 5, 100), softmax(float32, 3, 64), softmax(float32, 9, 300)}});
+  cases.push_back(
+      {"softmax of several", {softmax(float32, 5, 100), softmax(float32, 3, 64), softmax(float32, 9, 300)}});
   return cases;
 }
 
@@ -408,7 +426,9 @@ std::vector<TextCase> bench_cases() {
   cases.push_back({"batch norm 64x256x3136", {batch_norm(64, 256, 3136)}});
   std::vector<KernelSpec> parts;
   for (int layer = 0; layer < 12; ++layer)
-    for (int64_t n : {768, 768, 2304 * 768, 2304, 768 * 768, 768, 768, 768, 3072 * 768, 3072, 3072 * 768, 768}) parts.push_back(adamw(n, bfloat16));
+    for (int64_t n :
+         {768, 768, 2304 * 768, 2304, 768 * 768, 768, 768, 768, 3072 * 768, 3072, 3072 * 768, 768})
+      parts.push_back(adamw(n, bfloat16));
   parts.push_back(adamw(50257 * 768, bfloat16));
   parts.push_back(adamw(1024 * 768, bfloat16));
   cases.push_back({"adamw of GPT-2 124M", parts});
@@ -461,7 +481,8 @@ std::vector<TextCase> random_cases(int count, unsigned seed) {
     auto step = [&] {
       const Op ops[] = {Op::Add, Op::Sub, Op::Mul, Op::Maximum, Op::Minimum, Op::Tanh, Op::Sigmoid, Op::Neg};
       Op op = ops[pick(8)];
-      int a = values[pick(static_cast<int>(values.size()))], b = values[pick(static_cast<int>(values.size()))];
+      int a = values[pick(static_cast<int>(values.size()))],
+          b = values[pick(static_cast<int>(values.size()))];
       values.push_back(s.compute(op, a, info(op).arity == 2 ? b : -1));
     };
     for (int n = 2 + pick(5); n > 0; --n) step();

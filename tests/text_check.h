@@ -14,7 +14,8 @@
 
 namespace ingot::test {
 
-/// Memory of a launch: all parts' buffers one after the other, 64-byte aligned, with margins that must stay as they are.
+/// Memory of a launch: all parts' buffers one after the other, 64-byte aligned, with margins that must stay
+/// as they are.
 class Memory {
  public:
   static constexpr size_t kMargin = 64;
@@ -23,7 +24,8 @@ class Memory {
     for (const KernelSpec& k : parts)
       for (const BufferSpec& b : k.buffers) {
         add(static_cast<size_t>(b.numel) * size_of(b.dtype) + 2 * kMargin);
-        for (int64_t i = 0; i < b.numel; ++i) write_element(b.dtype, pointers_.back(), i, sample(gen, b.dtype));
+        for (int64_t i = 0; i < b.numel; ++i)
+          write_element(b.dtype, pointers_.back(), i, sample(gen, b.dtype));
       }
   }
   Memory(const Memory& other) {
@@ -66,10 +68,13 @@ struct Inputs {
 
 /// The widest type of loads and instructions that a kernel goes through decides how near results must be.
 inline double tolerance(const KernelSpec& k, DType stored) {
-  auto eps = [](DType t) { return t == bfloat16 ? 1.6e-2 : t == float16 ? 2e-3 : t == float32 ? 4e-6 : 1e-12; };
+  auto eps = [](DType t) {
+    return t == bfloat16 ? 1.6e-2 : t == float16 ? 2e-3 : t == float32 ? 4e-6 : 1e-12;
+  };
   double e = eps(stored);
   for (const Instr& in : k.instrs)
-    if (is_float(in.dtype) && in.kind != InstrKind::Load && in.kind != InstrKind::Const) e = std::max(e, eps(in.dtype));
+    if (is_float(in.dtype) && in.kind != InstrKind::Load && in.kind != InstrKind::Const)
+      e = std::max(e, eps(in.dtype));
   return e * (k.n_inner() > 0 ? 4 : 1);
 }
 
@@ -86,8 +91,8 @@ inline void compare(const TextCase& c, const Memory& got, const Memory& want) {
                                                std::fabs(g.f - w.f) <= tol * std::max(1.0, std::fabs(w.f))
                                          : g.i == w.i;
         wrong += !same;
-        INFO("buffer " << n << " element " << i << " of " << spec.numel << ": got " << g.f << " / " << g.i << ", want " << w.f
-                       << " / " << w.i);
+        INFO("buffer " << n << " element " << i << " of " << spec.numel << ": got " << g.f << " / " << g.i
+                       << ", want " << w.f << " / " << w.i);
         CHECK(same);
       }
     }

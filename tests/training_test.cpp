@@ -1,4 +1,5 @@
-// Whole training loops: how many plans they compile, that memory stays level, and that threads may train at once.
+// Whole training loops: how many plans they compile, that memory stays level, and that threads may train at
+// once.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -40,7 +41,8 @@ struct Batch {
 
 }  // namespace
 
-// A learning-rate schedule, dropout, AdamW, loss scaling, clipping, a print every 10 steps and a ragged last batch.
+// A learning-rate schedule, dropout, AdamW, loss scaling, clipping, a print every 10 steps and a ragged last
+// batch.
 TEST_CASE("100 steps compile two plans: one for full batches, one for the last of an epoch") {
   for (const char* name : {"cpu", "null"}) {
     CAPTURE(std::string(name));
@@ -93,7 +95,9 @@ TEST_CASE("gradients accumulate over several backwards before a step") {
   Net net("cpu");
   optim::SGD optimiser(net.parameters(), {.lr = 0.1});
   Batch a(16, 1, "cpu"), b(16, 2, "cpu");
-  auto loss = [&](const Batch& x) { return cross_entropy(linear(relu(linear(x.x, net.w1, net.b1)), net.w2, net.b2), x.target); };
+  auto loss = [&](const Batch& x) {
+    return cross_entropy(linear(relu(linear(x.x, net.w1, net.b1)), net.w2, net.b2), x.target);
+  };
   ((loss(a) + loss(b)) * 0.5).backward();
   std::vector<double> want = net.w1.grad().to_vector<double>();
   optimiser.zero_grad();
@@ -149,7 +153,8 @@ TEST_CASE("threads add gradients to one parameter") {
 TEST_CASE("checkpoints lower the peak and change nothing else") {
   Numbers numbers(2);
   std::vector<Tensor> weights;
-  for (int i = 0; i < 12; ++i) weights.push_back(random_tensor({16, 16}, float32, -0.3, 0.3, numbers, "cpu").requires_grad_());
+  for (int i = 0; i < 12; ++i)
+    weights.push_back(random_tensor({16, 16}, float32, -0.3, 0.3, numbers, "cpu").requires_grad_());
   Tensor x = random_tensor({512, 16}, float32, -1, 1, numbers, "cpu");
   size_t peak[2];
   std::vector<double> gradient[2];
@@ -174,5 +179,6 @@ TEST_CASE("checkpoints lower the peak and change nothing else") {
     for (const Tensor& w : weights) w.zero_grad();
   }
   CHECK(peak[1] < peak[0] * 7 / 10);
-  for (size_t i = 0; i < gradient[0].size(); ++i) CHECK(gradient[1][i] == doctest::Approx(gradient[0][i]).epsilon(1e-4));
+  for (size_t i = 0; i < gradient[0].size(); ++i)
+    CHECK(gradient[1][i] == doctest::Approx(gradient[0][i]).epsilon(1e-4));
 }

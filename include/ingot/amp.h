@@ -1,6 +1,7 @@
-// Training in 16-bit floats. Autocast has matrix products computed in a 16-bit type while parameters stay float32; with float16,
-// GradScaler keeps small gradients alive: the loss is scaled up so that small gradients survive; a step whose gradients overflow is
-// skipped and the scale lowered. Scale and verdict stay on the device: no step waits for the host.
+// Training in 16-bit floats. Autocast has matrix products computed in a 16-bit type while parameters stay
+// float32; with float16, GradScaler keeps small gradients alive: the loss is scaled up so that small
+// gradients survive; a step whose gradients overflow is skipped and the scale lowered. Scale and verdict stay
+// on the device: no step waits for the host.
 #pragma once
 #include <vector>
 
@@ -9,8 +10,9 @@
 
 namespace ingot::amp {
 
-/// While one lives, on this thread: matmul, linear and attention cast float32 operands to `dtype` and answer in it; softmax,
-/// norms and losses compute and answer in float32; everything else takes what it is given. Parameters are not changed.
+/// While one lives, on this thread: matmul, linear and attention cast float32 operands to `dtype` and answer
+/// in it; softmax, norms and losses compute and answer in float32; everything else takes what it is given.
+/// Parameters are not changed.
 ///   { amp::Autocast scope(bfloat16); loss = cross_entropy(model(x), target); }
 ///   loss.backward();
 /// With enabled = false it lifts an outer one. Throws Error(DType) unless the type is bfloat16 or float16.

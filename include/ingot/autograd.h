@@ -44,10 +44,10 @@ auto no_grad(F&& fn) {
   return fn();
 }
 
-/// Gradients of the sum of `outputs` with respect to each input, weighted by grad_outputs (one per output; may be
-/// left out, or undefined, for outputs of one element). retain_graph is create_graph unless given. With create_graph
-/// the gradients have a history themselves. Nothing is added to .grad().
-/// Throws Error(Autograd): an output without history, an input that does not require a gradient or was not used
+/// Gradients of the sum of `outputs` with respect to each input, weighted by grad_outputs (one per output;
+/// may be left out, or undefined, for outputs of one element). retain_graph is create_graph unless given.
+/// With create_graph the gradients have a history themselves. Nothing is added to .grad(). Throws
+/// Error(Autograd): an output without history, an input that does not require a gradient or was not used
 /// (with allow_unused its gradient is an undefined Tensor), a graph freed earlier, a missing grad_output;
 /// Error(Shape) for a grad_output of another shape.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
@@ -67,16 +67,17 @@ class HookHandle {
   std::function<void()> remove_;
 };
 
-/// Calls hook with the gradient of t, once it is complete, in every backward; the hook may return another gradient of
-/// the same shape, type and device (another: Error(Autograd) in backward), or an undefined Tensor.
-/// Throws Error(Autograd) when t does not require a gradient.
+/// Calls hook with the gradient of t, once it is complete, in every backward; the hook may return another
+/// gradient of the same shape, type and device (another: Error(Autograd) in backward), or an undefined
+/// Tensor. Throws Error(Autograd) when t does not require a gradient.
 HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook,
                          SourceLoc loc = SourceLoc::current());
 
 /// What the two halves of a custom function share.
 class FunctionContext {
  public:
-  /// Keeps tensors for the backward half. Save inputs rather than results where second derivatives are wanted.
+  /// Keeps tensors for the backward half. Save inputs rather than results where second derivatives are
+  /// wanted.
   void save_for_backward(std::vector<Tensor> tensors);
   const std::vector<Tensor>& saved() const { return saved_; }
   /// Does input i need a gradient? A backward may leave the others undefined.
@@ -89,19 +90,22 @@ class FunctionContext {
 };
 
 /// An operation with a gradient of its own:
-///   CustomFunction clipped([](auto& ctx, auto& in) { ctx.save_for_backward(in); return std::vector{in[0].clamp(0, 1)}; },
+///   CustomFunction clipped([](auto& ctx, auto& in) { ctx.save_for_backward(in); return
+///   std::vector{in[0].clamp(0, 1)}; },
 ///                          [](auto& ctx, auto& g) { return std::vector{g[0]}; });
 ///   Tensor y = clipped({x})[0];
-/// forward runs without history. backward gets a gradient per output (zeros where none arrived) and returns one per
-/// input, an undefined Tensor for none; it is recorded like anything else, so it may be differentiated again.
+/// forward runs without history. backward gets a gradient per output (zeros where none arrived) and returns
+/// one per input, an undefined Tensor for none; it is recorded like anything else, so it may be
+/// differentiated again.
 class CustomFunction {
  public:
   using Forward = std::function<std::vector<Tensor>(FunctionContext&, const std::vector<Tensor>&)>;
   using Backward = std::function<std::vector<Tensor>(FunctionContext&, const std::vector<Tensor>&)>;
   CustomFunction(Forward forward, Backward backward, std::string name = "custom");
-  /// Throws Error(Autograd) when forward returns an undefined Tensor. In backward: Error(Autograd) for a wrong number
-  /// of gradients, Error(Shape) for a gradient that does not fit its input.
-  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current()) const;
+  /// Throws Error(Autograd) when forward returns an undefined Tensor. In backward: Error(Autograd) for a
+  /// wrong number of gradients, Error(Shape) for a gradient that does not fit its input.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs,
+                                 SourceLoc loc = SourceLoc::current()) const;
 
  private:
   Forward forward_;
@@ -109,20 +113,20 @@ class CustomFunction {
   std::string name_;
 };
 
-/// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs, after the gradient
-/// has arrived. Random numbers are the same both times. fn must compute the same both times; it is kept until then, so it
-/// must own what it captures, or refer only to what lives that long.
+/// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs, after the
+/// gradient has arrived. Random numbers are the same both times. fn must compute the same both times; it is
+/// kept until then, so it must own what it captures, or refer only to what lives that long.
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
                                const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
 /// The same for one result.
-Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn, const std::vector<Tensor>& inputs,
-                  SourceLoc loc = SourceLoc::current());
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
+                  const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
 
 /// What gradcheck found: the worst element, in words.
 struct GradCheck {
   bool ok = true;
-  double worst = 0;     ///< largest |analytic - numeric| / (atol + rtol * |numeric|); at most 1 is good
-  std::string report;   ///< "input 0 [1, 2], output 0 [3]: analytic 0.5, numeric 0.25 ..."
+  double worst = 0;    ///< largest |analytic - numeric| / (atol + rtol * |numeric|); at most 1 is good
+  std::string report;  ///< "input 0 [1, 2], output 0 [3]: analytic 0.5, numeric 0.25 ..."
   explicit operator bool() const { return ok; }
 };
 
@@ -130,8 +134,8 @@ using GradFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>
 
 /// Compares the gradients of fn at inputs (float64; those that require gradients are varied) with central
 /// differences. Throws Error(DType) for inputs that require gradients and are not float64.
-GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps = 1e-6, double atol = 1e-5,
-                    double rtol = 1e-3, SourceLoc loc = SourceLoc::current());
+GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps = 1e-6,
+                    double atol = 1e-5, double rtol = 1e-3, SourceLoc loc = SourceLoc::current());
 /// The same for the gradients of the gradients.
 GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps = 1e-6,
                         double atol = 1e-5, double rtol = 1e-3, SourceLoc loc = SourceLoc::current());

@@ -10,10 +10,10 @@ namespace ingot {
 enum class DeviceType : uint8_t { CPU, CUDA, Null };
 
 struct MemoryStats {
-  size_t in_use = 0;    ///< bytes of live tensors and the arena
-  size_t peak = 0;      ///< largest in_use since reset_peak_memory
-  size_t arena = 0;     ///< bytes of the arena that plans share
-  size_t limit = 0;     ///< 0: no limit but the machine's
+  size_t in_use = 0;  ///< bytes of live tensors and the arena
+  size_t peak = 0;    ///< largest in_use since reset_peak_memory
+  size_t arena = 0;   ///< bytes of the arena that plans share
+  size_t limit = 0;   ///< 0: no limit but the machine's
   size_t allocations = 0;
 };
 
@@ -23,7 +23,7 @@ class Device {
   Device();
   /// "cpu", "cpu:N", "cuda", "cuda:N", "null", "null:N". Throws Error(Device) for another name, or when the
   /// device is not there, saying why and what to do.
-  Device(std::string_view name);  // NOLINT(google-explicit-constructor)
+  Device(std::string_view name);                                // NOLINT(google-explicit-constructor)
   Device(const char* name) : Device(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
   Device(DeviceType type, int index);
   /// The GPU with most free memory if there is one, else the CPU.
@@ -43,7 +43,9 @@ class Device {
   /// Waits for all work given to the device; raises pending device errors.
   void synchronize() const;
 
-  friend bool operator==(const Device& a, const Device& b) { return a.type_ == b.type_ && a.index_ == b.index_; }
+  friend bool operator==(const Device& a, const Device& b) {
+    return a.type_ == b.type_ && a.index_ == b.index_;
+  }
   friend bool operator!=(const Device& a, const Device& b) { return !(a == b); }
 
  private:

@@ -10,9 +10,10 @@ namespace ingot {
 
 struct DeviceInfo {
   Device device;
-  std::string name;                                        ///< of the chip
-  size_t memory = 0, free = 0;                             ///< bytes
-  std::vector<std::pair<std::string, std::string>> facts;  ///< compute capability, driver, libraries and their versions
+  std::string name;             ///< of the chip
+  size_t memory = 0, free = 0;  ///< bytes
+  std::vector<std::pair<std::string, std::string>>
+      facts;  ///< compute capability, driver, libraries and their versions
 };
 
 /// The CPU first, then the GPUs in nvidia-smi's order. Never throws: a machine without GPUs lists its CPU.

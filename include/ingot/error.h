@@ -1,5 +1,5 @@
-// ingot::Error: what every public function throws on bad input. The message names the operation, its operands,
-// the user's line and the call that fixes it.
+// ingot::Error: what every public function throws on bad input. The message names the operation, its
+// operands, the user's line and the call that fixes it.
 #pragma once
 #include <exception>
 #include <string>
@@ -8,7 +8,20 @@
 
 namespace ingot {
 
-enum class ErrorKind { Shape, DType, Device, Dim, Index, Value, Autograd, OutOfMemory, Io, Unsupported, State, Internal };
+enum class ErrorKind {
+  Shape,
+  DType,
+  Device,
+  Dim,
+  Index,
+  Value,
+  Autograd,
+  OutOfMemory,
+  Io,
+  Unsupported,
+  State,
+  Internal
+};
 
 class Error : public std::exception {
  public:

@@ -38,9 +38,10 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
 
 // ---- By several indices: x[...] in function form
 
-/// x with x[indices] = values (broadcast, cast to x's type), or += with accumulate: then every value for a place counts. Masks
-/// read values, but for x[mask] = one number.
-Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values, bool accumulate = false, INGOT_LOC);
+/// x with x[indices] = values (broadcast, cast to x's type), or += with accumulate: then every value for a
+/// place counts. Masks read values, but for x[mask] = one number.
+Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values, bool accumulate = false,
+                 INGOT_LOC);
 
 // ---- Masks: bool tensors that broadcast with x
 

@@ -1,6 +1,6 @@
-// Convolutions, pooling, normalisation, resampling and recurrent networks as functions. Names, argument order and defaults are
-// PyTorch's; nn.h has the layers. Inputs are [N, C, ...] or, without a batch, [C, ...], with 1, 2 or 3
-// further dims by the function's name.
+// Convolutions, pooling, normalisation, resampling and recurrent networks as functions. Names, argument order
+// and defaults are PyTorch's; nn.h has the layers. Inputs are [N, C, ...] or, without a batch, [C, ...], with
+// 1, 2 or 3 further dims by the function's name.
 //
 // What is checked everywhere, when the call is made: ranks, channels and windows that do not fit throw
 // Error(Shape); a stride, dilation or group count that cannot be Error(Value); types and devices as in ops.h.

@@ -1,9 +1,9 @@
 // Functions on tensors, by family. Most are methods of Tensor too. Names and defaults are PyTorch's.
 //
-// What is checked everywhere, when the call is made: shapes that do not fit throw Error(Shape), types Error(DType),
-// operands on different devices Error(Device) (0-d tensors and numbers pass), a dim outside the tensor Error(Dim), an
-// undefined tensor Error(State). `dim` counts from the end when negative. Shapes broadcast by NumPy's rules; types
-// promote by PyTorch's.
+// What is checked everywhere, when the call is made: shapes that do not fit throw Error(Shape), types
+// Error(DType), operands on different devices Error(Device) (0-d tensors and numbers pass), a dim outside the
+// tensor Error(Dim), an undefined tensor Error(State). `dim` counts from the end when negative. Shapes
+// broadcast by NumPy's rules; types promote by PyTorch's.
 #pragma once
 #include "ingot/random.h"
 #include "ingot/tensor.h"
@@ -12,8 +12,8 @@ namespace ingot {
 
 // ---- Creation
 
-/// Unspecified values (zeros in this version). Throws Error(Shape) on a negative size or more than 2^63 elements,
-/// as all of these do.
+/// Unspecified values (zeros in this version). Throws Error(Shape) on a negative size or more than 2^63
+/// elements, as all of these do.
 Tensor empty(const Dims& shape, const Options& options = {}, INGOT_LOC);
 Tensor zeros(const Dims& shape, const Options& options = {}, INGOT_LOC);
 Tensor ones(const Dims& shape, const Options& options = {}, INGOT_LOC);
@@ -24,10 +24,12 @@ Tensor empty_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
 Tensor zeros_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
 Tensor ones_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
 Tensor full_like(const Tensor& x, const Scalar& value, const Options& options = {}, INGOT_LOC);
-/// start, start + step, ... before stop; int64 unless a number is floating. Throws Error(Value) on step 0 or a wrong sign.
+/// start, start + step, ... before stop; int64 unless a number is floating. Throws Error(Value) on step 0 or
+/// a wrong sign.
 Tensor arange(const Scalar& stop, const Options& options = {}, INGOT_LOC);
 Tensor arange(const Scalar& start, const Scalar& stop, const Options& options = {}, INGOT_LOC);
-Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const Options& options = {}, INGOT_LOC);
+Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const Options& options = {},
+              INGOT_LOC);
 /// steps numbers from start to stop, both included.
 Tensor linspace(double start, double stop, int64_t steps, const Options& options = {}, INGOT_LOC);
 /// The identity matrix [n, m]; m is n when not given.
@@ -42,9 +44,9 @@ template <Number T>
 Tensor from_data(const T* data, const Dims& shape, const Options& options = {}, INGOT_LOC) {
   return from_data(static_cast<const void*>(data), dtype_of<T>(), shape, options, loc);
 }
-/// The caller's host memory itself, not copied: it must stay there, and unchanged by others, until on_release(context)
-/// is called (or, without one, until every tensor computed from it is done). In-place calls may write to it.
-/// CPU devices only: another throws Error(Device).
+/// The caller's host memory itself, not copied: it must stay there, and unchanged by others, until
+/// on_release(context) is called (or, without one, until every tensor computed from it is done). In-place
+/// calls may write to it. CPU devices only: another throws Error(Device).
 Tensor wrap(void* data, DType dtype, const Dims& shape, const Options& options = {},
             void (*on_release)(void*) = nullptr, void* context = nullptr, INGOT_LOC);
 template <Number T>
@@ -53,10 +55,12 @@ Tensor wrap(T* data, const Dims& shape, const Options& options = {}, void (*on_r
   return wrap(static_cast<void*>(data), dtype_of<T>(), shape, options, on_release, context, loc);
 }
 
-/// tensor(3.5), tensor({1, 2}), tensor({{1.5, 2}, {3, 4}}) and so on to four levels, tensor(vector), tensor(vector, shape).
-/// Literals give bool, int64 and float32, as in PyTorch; a vector keeps its element type. Throws Error(Shape) for
-/// ragged lists and for a shape that does not hold the vector.
-inline Tensor tensor(const Scalar& value, const Options& options = {}, INGOT_LOC) { return scalar(value, options, loc); }
+/// tensor(3.5), tensor({1, 2}), tensor({{1.5, 2}, {3, 4}}) and so on to four levels, tensor(vector),
+/// tensor(vector, shape). Literals give bool, int64 and float32, as in PyTorch; a vector keeps its element
+/// type. Throws Error(Shape) for ragged lists and for a shape that does not hold the vector.
+inline Tensor tensor(const Scalar& value, const Options& options = {}, INGOT_LOC) {
+  return scalar(value, options, loc);
+}
 Tensor tensor(const std::vector<Scalar>& values, const Dims& shape, const Options& options = {}, INGOT_LOC);
 template <Number T>
 Tensor tensor(const std::vector<T>& values, const Dims& shape, const Options& options = {}, INGOT_LOC);
@@ -72,8 +76,10 @@ struct ListReader {
   Dims shape;
   bool ragged = false;
   void size(int level, size_t n) {
-    if (level == shape.size()) shape.push_back(static_cast<int64_t>(n));
-    else if (shape[level] != static_cast<int64_t>(n)) ragged = true;
+    if (level == shape.size())
+      shape.push_back(static_cast<int64_t>(n));
+    else if (shape[level] != static_cast<int64_t>(n))
+      ragged = true;
   }
   void read(int, const Scalar& v);
   template <Number T>
@@ -104,24 +110,28 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> v, const Options& 
   return detail::from_list(v, o, loc);
 }
 template <Number T>
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> v, const Options& o = {}, INGOT_LOC) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> v, const Options& o = {},
+              INGOT_LOC) {
   return detail::from_list(v, o, loc);
 }
 template <Number T>
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> v, const Options& o = {}, INGOT_LOC) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> v,
+              const Options& o = {}, INGOT_LOC) {
   return detail::from_list(v, o, loc);
 }
 // Lists that mix kinds of numbers.
 inline Tensor tensor(std::initializer_list<Scalar> v, const Options& o = {}, INGOT_LOC) {
   return detail::from_list(v, o, loc);
 }
-inline Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> v, const Options& o = {}, INGOT_LOC) {
+inline Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> v, const Options& o = {},
+                     INGOT_LOC) {
   return detail::from_list(v, o, loc);
 }
 
 // ---- Movement: views, no work of their own
 
-/// Same elements in row-major order under another shape; one size may be -1. Throws Error(Shape) when the counts differ.
+/// Same elements in row-major order under another shape; one size may be -1. Throws Error(Shape) when the
+/// counts differ.
 Tensor reshape(const Tensor& x, const Dims& shape, INGOT_LOC);
 /// Dims start_dim to end_dim made one.
 Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC);
@@ -149,8 +159,8 @@ Tensor slice(const Tensor& x, int64_t dim, const Slice& range, INGOT_LOC);
 Tensor flip(const Tensor& x, const Axes& dims, INGOT_LOC);
 /// Elements shifted along one dim; those pushed over the end come in at the front.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, INGOT_LOC);
-/// Adds `value` around: padding holds {front, behind} of the last dim, then of the one before it, ... as in PyTorch.
-/// Negative numbers cut.
+/// Adds `value` around: padding holds {front, behind} of the last dim, then of the one before it, ... as in
+/// PyTorch. Negative numbers cut.
 Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value = 0.0, INGOT_LOC);
 /// Joined along one dim; the other sizes must agree.
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0, INGOT_LOC);
@@ -167,7 +177,7 @@ Tensor triu(const Tensor& x, int64_t diagonal = 0, INGOT_LOC);
 
 // ---- Elementwise, one operand. Those that only make sense on floating numbers turn integers into float32.
 
-Tensor neg(const Tensor& x, INGOT_LOC);   ///< throws Error(DType) on bool: use logical_not
+Tensor neg(const Tensor& x, INGOT_LOC);  ///< throws Error(DType) on bool: use logical_not
 Tensor abs(const Tensor& x, INGOT_LOC);
 Tensor sign(const Tensor& x, INGOT_LOC);  ///< -1, 0 or 1
 Tensor exp(const Tensor& x, INGOT_LOC);
@@ -222,8 +232,8 @@ Tensor pow(const Scalar& a, const Tensor& b, INGOT_LOC);
 Tensor maximum(const Tensor& a, const Operand& b, INGOT_LOC);  ///< NaN wins
 Tensor minimum(const Tensor& a, const Operand& b, INGOT_LOC);  ///< NaN wins
 Tensor atan2(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor fmod(const Tensor& a, const Operand& b, INGOT_LOC);          ///< sign of a, as in C
-Tensor remainder(const Tensor& a, const Operand& b, INGOT_LOC);     ///< sign of b, as % in Python
+Tensor fmod(const Tensor& a, const Operand& b, INGOT_LOC);       ///< sign of a, as in C
+Tensor remainder(const Tensor& a, const Operand& b, INGOT_LOC);  ///< sign of b, as % in Python
 Tensor floor_divide(const Tensor& a, const Operand& b, INGOT_LOC);
 Tensor eq(const Tensor& a, const Operand& b, INGOT_LOC);
 Tensor ne(const Tensor& a, const Operand& b, INGOT_LOC);
@@ -259,12 +269,14 @@ DType result_type(const Tensor& a, const Operand& b, INGOT_LOC);
 
 // ---- Reductions. `dim`: one, several ({0, 2}) or, not given, all.
 
-Tensor sum(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);   ///< integers and bool: int64
+Tensor sum(const Tensor& x, const Axes& dim = {}, bool keepdim = false,
+           INGOT_LOC);  ///< integers and bool: int64
 Tensor mean(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);  ///< floating only
 /// Sum of squared deviations over (count - correction).
 Tensor var(const Tensor& x, const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC);
 Tensor std(const Tensor& x, const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC);
-Tensor prod(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);  ///< integers and bool: int64
+Tensor prod(const Tensor& x, const Axes& dim = {}, bool keepdim = false,
+            INGOT_LOC);  ///< integers and bool: int64
 /// Largest and smallest; NaN wins. Throw Error(Shape) over no elements.
 Tensor amax(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
 Tensor amin(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
@@ -287,15 +299,17 @@ Tensor norm(const Tensor& x, INGOT_LOC);
 
 // ---- Contraction
 
-/// PyTorch's cases: vector times vector (0-d), matrix times vector, and matrices under broadcast batch dims. Integers
-/// too. Throws Error(Shape) when the inner sizes or batches differ, Error(DType) when the types differ.
+/// PyTorch's cases: vector times vector (0-d), matrix times vector, and matrices under broadcast batch dims.
+/// Integers too. Throws Error(Shape) when the inner sizes or batches differ, Error(DType) when the types
+/// differ.
 Tensor matmul(const Tensor& a, const Tensor& b, INGOT_LOC);
 /// x @ weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, INGOT_LOC);
 
 // ---- Index. Indices are int64 or int32; one outside raises Error(Index) when the value is computed.
 
-/// out[..., i, ...] = x[..., index[..., i, ...], ...] along dim; index has x's dims, each size at most x's but for dim.
+/// out[..., i, ...] = x[..., index[..., i, ...], ...] along dim; index has x's dims, each size at most x's
+/// but for dim.
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, INGOT_LOC);
 /// Rows of weight [n, d] by index of any shape; the gradient adds rows in a fixed order.
 Tensor embedding(const Tensor& weight, const Tensor& index, INGOT_LOC);
@@ -310,42 +324,46 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, INGOT_LOC);
 
 Tensor softmax(const Tensor& x, int64_t dim, INGOT_LOC);
 Tensor log_softmax(const Tensor& x, int64_t dim, INGOT_LOC);
-/// Over the last normalized_shape.size() dims, which must have these sizes; weight and bias of that shape or undefined.
-Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
-                  double eps = 1e-5, INGOT_LOC);
+/// Over the last normalized_shape.size() dims, which must have these sizes; weight and bias of that shape or
+/// undefined.
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5, INGOT_LOC);
 /// x / sqrt(mean(x^2) + eps) over the last dims, times weight. eps as PyTorch's default when not given.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = {}, INGOT_LOC);
 /// Zeroes elements with probability p and divides the rest by 1 - p; x itself when not training. Error(Value)
 /// unless 0 <= p <= 1.
-Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, const Generator& generator = default_generator(),
-               INGOT_LOC);
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+               const Generator& generator = default_generator(), INGOT_LOC);
 
 struct AttentionOptions {
-  Tensor mask{};            ///< bool: where to look; floating: added to the scores
+  Tensor mask{};  ///< bool: where to look; floating: added to the scores
   double dropout_p = 0;
-  bool is_causal = false;   ///< position i sees 0..i
+  bool is_causal = false;         ///< position i sees 0..i
   std::optional<double> scale{};  ///< 1 / sqrt(d) when not given
   bool enable_gqa = false;  ///< key and value may have fewer heads (dim -3), each for a group of the query's
 };
-/// softmax(q k^T * scale + mask) v over [..., T, d] operands. Throws Error(Shape) for operands that do not fit each other,
-/// Error(Value) for a mask beside is_causal.
+/// softmax(q k^T * scale + mask) v over [..., T, d] operands. Throws Error(Shape) for operands that do not
+/// fit each other, Error(Value) for a mask beside is_causal.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {}, INGOT_LOC);
 
 struct CrossEntropyOptions {
-  Tensor weight{};                     ///< [C], floating: how much each class counts; undefined: all the same
-  int64_t ignore_index = -100;         ///< targets with this value do not count
-  std::string_view reduction = "mean"; ///< "mean", "sum" or "none"
-  double label_smoothing = 0;          ///< in [0, 1]
+  Tensor weight{};              ///< [C], floating: how much each class counts; undefined: all the same
+  int64_t ignore_index = -100;  ///< targets with this value do not count
+  std::string_view reduction = "mean";  ///< "mean", "sum" or "none"
+  double label_smoothing = 0;           ///< in [0, 1]
 };
-/// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]. target: class numbers without C,
-/// int64 or int32, or probabilities of the input's shape, floating. "mean" divides by the sum of the targets' weights;
-/// with probabilities by N times the other sizes but C. A class number outside 0..C-1 other than ignore_index raises
-/// Error(Index) when computed; Error(Shape) and Error(DType) when input, target and weight do not fit.
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {}, INGOT_LOC);
+/// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]. target: class numbers
+/// without C, int64 or int32, or probabilities of the input's shape, floating. "mean" divides by the sum of
+/// the targets' weights; with probabilities by N times the other sizes but C. A class number outside 0..C-1
+/// other than ignore_index raises Error(Index) when computed; Error(Shape) and Error(DType) when input,
+/// target and weight do not fit.
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {},
+                     INGOT_LOC);
 /// The same for log-probabilities, with class numbers only.
-Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {}, INGOT_LOC);
+Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {},
+                INGOT_LOC);
 /// (input - target)^2, reduced: "mean", "sum" or "none".
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", INGOT_LOC);
 

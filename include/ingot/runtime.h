@@ -8,11 +8,12 @@
 
 namespace ingot {
 
-/// Computes these tensors, and whatever else is pending on this thread and still named by a handle, as one plan.
-/// Throws what the run throws; then everything stays pending.
+/// Computes these tensors, and whatever else is pending on this thread and still named by a handle, as one
+/// plan. Throws what the run throws; then everything stays pending.
 void eval(const std::vector<Tensor>& tensors, SourceLoc loc = SourceLoc::current());
 inline void eval(const Tensor& tensor, SourceLoc loc = SourceLoc::current()) { tensor.eval_(loc); }
-/// Runs what is pending on this thread and waits for all devices; raises device errors that have not been seen yet.
+/// Runs what is pending on this thread and waits for all devices; raises device errors that have not been
+/// seen yet.
 void synchronize(SourceLoc loc = SourceLoc::current());
 
 /// Threads the CPU devices use; Error(Value) unless n >= 1. At start: as many as the machine has cores.
@@ -21,12 +22,14 @@ int get_num_threads();
 
 /// Fused kernels (on at start unless INGOT_FUSE=0) or one kernel per op, for comparing results.
 void set_fusion(bool on);
-/// Each op runs at its own line (at start only with INGOT_EAGER=1), so that an error shows there and a debugger sees the value.
-/// Slow, and a step that fails half-way has changed what came before. Captured functions are recorded all the same.
+/// Each op runs at its own line (at start only with INGOT_EAGER=1), so that an error shows there and a
+/// debugger sees the value. Slow, and a step that fails half-way has changed what came before. Captured
+/// functions are recorded all the same.
 void set_eager(bool on);
 
-/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high" (TF32: inputs rounded to 10 bits
-/// of mantissa, several times faster). The CPU's are always exact. Throws Error(Value) for another word.
+/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high" (TF32: inputs
+/// rounded to 10 bits of mantissa, several times faster). The CPU's are always exact. Throws Error(Value) for
+/// another word.
 void set_matmul_precision(const std::string& precision, SourceLoc loc = SourceLoc::current());
 std::string get_matmul_precision();
 
@@ -35,16 +38,19 @@ struct Explanation {
   std::string text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles
   int generated = 0, library = 0, copies = 0, launches = 0;
   double bytes_read = 0, bytes_written = 0, flops = 0;
-  double predicted_us = 0;    ///< at the device's rates
-  size_t peak_bytes = 0;      ///< arena and outputs of this run: exact
+  double predicted_us = 0;           ///< at the device's rates
+  size_t peak_bytes = 0;             ///< arena and outputs of this run: exact
   std::vector<std::string> kernels;  ///< the ops of each step
 };
 std::ostream& operator<<(std::ostream& out, const Explanation& e);
 
-/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates predict the times
+/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates predict the
+/// times
 /// ("" for the tensors' own, "h200"). Throws Error(Value) for rates it does not know.
-Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates = "", SourceLoc loc = SourceLoc::current());
-inline Explanation explain(const Tensor& tensor, const std::string& rates = "", SourceLoc loc = SourceLoc::current()) {
+Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates = "",
+                    SourceLoc loc = SourceLoc::current());
+inline Explanation explain(const Tensor& tensor, const std::string& rates = "",
+                           SourceLoc loc = SourceLoc::current()) {
   return explain(std::vector<Tensor>{tensor}, rates, loc);
 }
 

@@ -13,8 +13,8 @@ inline constexpr int kMaxDims = 10;
 class Dims {
  public:
   constexpr Dims() = default;
-  Dims(std::initializer_list<int64_t> v);       ///< throws Error(Shape) past kMaxDims
-  Dims(const std::vector<int64_t>& v);          // NOLINT(google-explicit-constructor)
+  Dims(std::initializer_list<int64_t> v);  ///< throws Error(Shape) past kMaxDims
+  Dims(const std::vector<int64_t>& v);     // NOLINT(google-explicit-constructor)
   Dims(const int64_t* data, int n);
   static Dims filled(int n, int64_t value);
 

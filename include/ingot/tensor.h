@@ -1,8 +1,10 @@
-// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls rebind it,
-// so every copy sees the change. Functions on tensors are in ops.h; most are methods here under the same name.
+// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls
+// rebind it, so every copy sees the change. Functions on tensors are in ops.h; most are methods here under
+// the same name.
 //
 // Every function takes a trailing SourceLoc that defaults to the caller's line and ends up in error messages.
-// Operators cannot have one, so one of their operands is a TensorArg or Operand, which takes the line as it is made.
+// Operators cannot have one, so one of their operands is a TensorArg or Operand, which takes the line as it
+// is made.
 #pragma once
 #include <initializer_list>
 #include <iosfwd>
@@ -510,11 +512,16 @@ class Tensor {
   Tensor inner(const Tensor& other, INGOT_LOC) const;
   Tensor outer(const Tensor& vec2, INGOT_LOC) const;
   Tensor kron(const Tensor& other, INGOT_LOC) const;
-  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1,
+               INGOT_LOC) const;
+  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1,
+               INGOT_LOC) const;
+  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1, const Scalar& alpha = 1,
+              INGOT_LOC) const;
+  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1,
+                INGOT_LOC) const;
+  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1,
+                 INGOT_LOC) const;
   Tensor matrix_power(int64_t n, INGOT_LOC) const;
   Tensor cholesky(bool upper = false, INGOT_LOC) const;
   SignLogdet slogdet(INGOT_LOC) const;
@@ -542,15 +549,19 @@ class Tensor {
   Tensor nonzero(INGOT_LOC) const;
   Tensor scatter(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC) const;
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC) const;
-  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce, bool include_self = true, INGOT_LOC) const;
-  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce,
+                        bool include_self = true, INGOT_LOC) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1,
+                   INGOT_LOC) const;
   Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC) const;
   Tensor index_fill(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC) const;
   Tensor masked_scatter(const Tensor& mask, const Tensor& source, INGOT_LOC) const;
   Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC);
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC);
-  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce, bool include_self = true, INGOT_LOC);
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1, INGOT_LOC);
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce,
+                          bool include_self = true, INGOT_LOC);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1,
+                     INGOT_LOC);
   Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC);
   Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC);
   Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false, INGOT_LOC);
@@ -581,11 +592,12 @@ struct SignLogdet {
   Tensor sign, logabsdet;
 };
 
-/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment writes to. As a Tensor
-/// (Tensor y = x[...]) it is like any other.
+/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment writes
+/// to. As a Tensor (Tensor y = x[...]) it is like any other.
 class IndexedTensor : public Tensor {
  public:
-  explicit IndexedTensor(Tensor t, ::std::shared_ptr<const IndexPlace> place = {}) : Tensor(::std::move(t)), place_(::std::move(place)) {}
+  explicit IndexedTensor(Tensor t, ::std::shared_ptr<const IndexPlace> place = {})
+      : Tensor(::std::move(t)), place_(::std::move(place)) {}
   IndexedTensor(const IndexedTensor&) = default;
   IndexedTensor(IndexedTensor&&) noexcept = default;
   ~IndexedTensor() = default;
@@ -608,7 +620,8 @@ class IndexedTensor : public Tensor {
   ::std::shared_ptr<const IndexPlace> place_;
 };
 
-// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what throws.
+// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what
+// throws.
 // == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors.
 
 #define INGOT_OPERATOR(op)                                 \

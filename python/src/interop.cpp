@@ -517,7 +517,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       [](const std::string& path) {
         SourceLoc loc = here();
         nb::dict out;
-        for (auto& [name, t] : without_gil([&] { return io::load_tensors(path, Options(Device("cpu")), loc); }))
+        for (auto& [name, t] :
+             without_gil([&] { return io::load_tensors(path, Options(Device("cpu")), loc); }))
           out[nb::str(name.c_str())] = nb::cast(t);
         return out;
       },

@@ -1,6 +1,6 @@
 // Linear algebra.
-#include "bind.h"
 #include "ingot/linalg.h"
+#include "bind.h"
 
 namespace ingot_python {
 

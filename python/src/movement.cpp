@@ -187,11 +187,13 @@ void bind_shapes(Table& t) {
   sized_method(t, "permute", "dims", [](T x, const Dims& s, L loc) { return permute(x, s, loc); });
   sized_method(t, "expand", "size", [](T x, const Dims& s, L loc) { return expand(x, s, loc); });
   sized_method(t, "repeat", "repeats", [](T x, const Dims& s, L loc) { return repeat(x, s, loc); });
-  sized_method(t, "flip", "dims", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); });
+  sized_method(t, "flip", "dims",
+               [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); });
   t.function(
       "permute", [](T x, const Dims& s, L loc) { return permute(x, s, loc); }, "input"_a, "dims"_a);
   t.function(
-      "flip", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); }, "input"_a, "dims"_a);
+      "flip", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); }, "input"_a,
+      "dims"_a);
   t.method(
       "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a);
   t.method(

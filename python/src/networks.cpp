@@ -24,8 +24,8 @@ void bind_networks(Table& t) {
   t.function(
       "silu", [](T x, L loc) { return silu(x, loc); }, "input"_a);
   t.function(
-      "softplus", [](T x, double beta, double threshold, L loc) { return softplus(x, beta, threshold, loc); }, "input"_a,
-      "beta"_a = 1.0, "threshold"_a = 20.0);
+      "softplus", [](T x, double beta, double threshold, L loc) { return softplus(x, beta, threshold, loc); },
+      "input"_a, "beta"_a = 1.0, "threshold"_a = 20.0);
   t.function(
       "leaky_relu", [](T x, double s, L loc) { return leaky_relu(x, s, loc); }, "input"_a,
       "negative_slope"_a = 0.01);

@@ -83,13 +83,19 @@ void bind_products(Table& t) {
   t.both(
       "matmul", [](T a, T b, L loc) { return matmul(a, b, loc); }, "other"_a);
   t.both(
-      "gather", [](T x, int64_t dim, T index, L loc) { 
+      "gather",
+      [](T x, int64_t dim, T index, L loc) {
         if (x.dim() && index.dim()) return gather(x, dim, index, loc);
         return gather(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape(index.shape(), loc);
-      }, "dim"_a,
-      "index"_a);
+      },
+      "dim"_a, "index"_a);
   t.both(
-      "index_select", [](T x, int64_t dim, T index, L loc) { return x.dim() ? index_select(x, dim, at_least_1d(index, loc), loc) : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape({}, loc); },
+      "index_select",
+      [](T x, int64_t dim, T index, L loc) {
+        return x.dim()
+                   ? index_select(x, dim, at_least_1d(index, loc), loc)
+                   : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape({}, loc);
+      },
       "dim"_a, "index"_a);
 }
 

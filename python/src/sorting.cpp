@@ -66,12 +66,12 @@ void bind_order(Table& t) {
       "sorted_sequence"_a, "input"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false,
       "side"_a.none() = nb::none());
   t.function(
-      "bucketize", 
+      "bucketize",
       [](T x, T b, bool small, bool right, L loc) {
         Tensor at = bucketize(x, b, right, loc);
         return small ? at.to(DType::Int32, loc) : at;
-      }, "input"_a,
-      "boundaries"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false);
+      },
+      "input"_a, "boundaries"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false);
   t.function(
       "unique_parts",
       [](T x, L loc) {
@@ -88,15 +88,18 @@ void bind_order(Table& t) {
 }
 
 void bind_further_reductions(Table& t) {
-#define SPREAD(name)                                                                                        \
-  t.both(                                                                                                    \
-      #name,                                                                                                 \
-      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) { return name(x, d, c.value_or(1), keep, loc); }, \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);           \
-  t.both(                                                                                                    \
-      #name, [](T x, const Axes& d, bool unbiased, bool keep, L loc) { return name(x, d, unbiased, keep, loc); }, \
-      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                             \
-  t.both(                                                                                                    \
+#define SPREAD(name)                                                                                       \
+  t.both(                                                                                                  \
+      #name,                                                                                               \
+      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) {                                  \
+        return name(x, d, c.value_or(1), keep, loc);                                                       \
+      },                                                                                                   \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);         \
+  t.both(                                                                                                  \
+      #name,                                                                                               \
+      [](T x, const Axes& d, bool unbiased, bool keep, L loc) { return name(x, d, unbiased, keep, loc); }, \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                           \
+  t.both(                                                                                                  \
       #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); }, "unbiased"_a)
   SPREAD(var_mean);
   SPREAD(std_mean);

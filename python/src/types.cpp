@@ -192,7 +192,9 @@ static void bind_dtype(nb::module_& m) {
       .def("__hash__", [](const PyDType& d) { return 1000003 + static_cast<int>(d.type); })
       .def(
           "__eq__",
-          [](const PyDType& a, nb::handle b) { return nb::isinstance<PyDType>(b) && nb::inst_ptr<PyDType>(b)->type == a.type; },
+          [](const PyDType& a, nb::handle b) {
+            return nb::isinstance<PyDType>(b) && nb::inst_ptr<PyDType>(b)->type == a.type;
+          },
           "other"_a.none())
       .def("__reduce__", name);  // the name of a global of this module
   for (int i = 0; i < kDTypeCount; ++i) {

@@ -1,5 +1,5 @@
-// Attention as one library call: forward and backward are primitives of their own, tied together as a custom function
-// that saves the output and the rows' log-sum-exp.
+// Attention as one library call: forward and backward are primitives of their own, tied together as a custom
+// function that saves the output and the rows' log-sum-exp.
 #include "autograd/lift.h"
 #include "ingot/autograd.h"
 #include "ops/common.h"
@@ -9,7 +9,8 @@ namespace ingot {
 using autograd::lift;
 using autograd::node_of;
 
-Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal, double scale, const SourceLoc& loc) {
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
+                       double scale, const SourceLoc& loc) {
   Attrs at;
   at.i = causal;
   at.f = scale;
@@ -26,7 +27,8 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   };
   std::vector<Tensor> inputs{q, k, v};
   if (bias.defined()) inputs.push_back(bias);
-  if (!is_grad_enabled() || !(q.requires_grad() || k.requires_grad() || v.requires_grad())) return forward(inputs);
+  if (!is_grad_enabled() || !(q.requires_grad() || k.requires_grad() || v.requires_grad()))
+    return forward(inputs);
   CustomFunction attention(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
         Tensor o = forward(in);
@@ -37,7 +39,8 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
       },
       [=](FunctionContext& ctx, const std::vector<Tensor>& g) {
         const std::vector<Tensor>& s = ctx.saved();
-        std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]), node_of(s[3]), node_of(g[0]), node_of(s[4])};
+        std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
+                              node_of(s[3]), node_of(g[0]), node_of(s[4])};
         if (s.size() == 6) in.push_back(node_of(s[5]));
         Tensor dq = lift(record(Op::AttentionGrad, std::span<Node* const>(in), at, loc));
         std::vector<Tensor> gradients{dq, pick(dq, 1), pick(dq, 2)};

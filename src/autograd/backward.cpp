@@ -17,21 +17,26 @@ using autograd::node_of;
 // The gradient a walk starts with: the given one, or 1 for a single element.
 Tensor start_gradient(Node* root, const Tensor& given, const char* op, const SourceLoc& loc) {
   if (!root->requires_grad)
-    throw Error(ErrorKind::Autograd, op, describe(*root) + " does not depend on anything that requires a gradient",
-                user_loc(loc), "call requires_grad_() on the parameters before the forward, outside of NoGrad and detach()");
+    throw Error(ErrorKind::Autograd, op,
+                describe(*root) + " does not depend on anything that requires a gradient", user_loc(loc),
+                "call requires_grad_() on the parameters before the forward, outside of NoGrad and detach()");
   if (!given.defined()) {
     if (root->numel() != 1)
-      throw Error(ErrorKind::Autograd, op, describe(*root) + " has more than one element, so its gradient must be given",
-                  user_loc(loc), "reduce it with sum() or mean(), or pass a gradient of shape " + to_string(root->shape));
+      throw Error(ErrorKind::Autograd, op,
+                  describe(*root) + " has more than one element, so its gradient must be given",
+                  user_loc(loc),
+                  "reduce it with sum() or mean(), or pass a gradient of shape " + to_string(root->shape));
     return full(root->shape, 1.0, {root->dtype, root->device});
   }
   Node* g = node_of(given);
   if (!(g->shape == root->shape))
-    throw Error(ErrorKind::Shape, op, "the gradient is " + describe(*g) + ", but the result is " + describe(*root),
-                user_loc(loc), "pass a gradient of shape " + to_string(root->shape));
+    throw Error(ErrorKind::Shape, op,
+                "the gradient is " + describe(*g) + ", but the result is " + describe(*root), user_loc(loc),
+                "pass a gradient of shape " + to_string(root->shape));
   if (g->device != root->device)
-    throw Error(ErrorKind::Device, op, "the gradient is " + describe(*g) + ", but the result is " + describe(*root),
-                user_loc(loc), "move it with gradient.to(\"" + root->device.name() + "\")");
+    throw Error(ErrorKind::Device, op,
+                "the gradient is " + describe(*g) + ", but the result is " + describe(*root), user_loc(loc),
+                "move it with gradient.to(\"" + root->device.name() + "\")");
   return g->dtype == root->dtype ? given : given.to(root->dtype);
 }
 
@@ -49,24 +54,27 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                         const std::vector<Tensor>& grad_outputs, std::optional<bool> retain_graph, bool create_graph,
-                         bool allow_unused, SourceLoc loc) {
+                         const std::vector<Tensor>& grad_outputs, std::optional<bool> retain_graph,
+                         bool create_graph, bool allow_unused, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   if (!grad_outputs.empty() && grad_outputs.size() != outputs.size())
     throw Error(ErrorKind::Autograd, "grad",
-                std::to_string(grad_outputs.size()) + " grad_outputs for " + std::to_string(outputs.size()) + " outputs",
+                std::to_string(grad_outputs.size()) + " grad_outputs for " + std::to_string(outputs.size()) +
+                    " outputs",
                 user_loc(loc), "pass one per output, or none");
   std::vector<std::pair<NodeRef, Tensor>> roots;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Node* n = ingot::node_of(outputs[i], "grad", loc);
-    roots.emplace_back(NodeRef(n), start_gradient(n, grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad", loc));
+    roots.emplace_back(NodeRef(n),
+                       start_gradient(n, grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad", loc));
   }
   std::vector<Node*> wanted;
   for (const Tensor& t : inputs) {
     wanted.push_back(ingot::node_of(t, "grad", loc));
     if (!wanted.back()->requires_grad)
       throw Error(ErrorKind::Autograd, "grad",
-                  "input " + std::to_string(wanted.size() - 1) + ", " + describe(*wanted.back()) + ", does not require a gradient",
+                  "input " + std::to_string(wanted.size() - 1) + ", " + describe(*wanted.back()) +
+                      ", does not require a gradient",
                   user_loc(loc), "call requires_grad_() on it before the forward");
   }
   if (wanted.empty()) return {};
@@ -78,13 +86,16 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   std::vector<Tensor> grads = autograd::walk(roots, o, user_loc(loc));
   for (size_t i = 0; i < grads.size(); ++i)
     if (!grads[i].defined() && !allow_unused)
-      throw Error(ErrorKind::Autograd, "grad",
-                  "input " + std::to_string(i) + ", " + describe(*wanted[i]) + ", was not used for the outputs", user_loc(loc),
-                  "leave it out, or pass allow_unused=true to get an undefined Tensor for it");
+      throw Error(
+          ErrorKind::Autograd, "grad",
+          "input " + std::to_string(i) + ", " + describe(*wanted[i]) + ", was not used for the outputs",
+          user_loc(loc), "leave it out, or pass allow_unused=true to get an undefined Tensor for it");
   return grads;
 }
 
-bool Tensor::requires_grad(SourceLoc loc) const { return ingot::node_of(*this, "requires_grad", loc)->requires_grad; }
+bool Tensor::requires_grad(SourceLoc loc) const {
+  return ingot::node_of(*this, "requires_grad", loc)->requires_grad;
+}
 
 bool Tensor::is_leaf(SourceLoc loc) const {
   Node* n = ingot::node_of(*this, "is_leaf", loc);
@@ -94,12 +105,12 @@ bool Tensor::is_leaf(SourceLoc loc) const {
 Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
   Node* n = ingot::node_of(*this, "requires_grad_", loc);
   if (on && !is_float(n->dtype))
-    throw Error(ErrorKind::DType, "requires_grad_", describe(*n) + " is not floating, so it has no gradient", user_loc(loc),
-                "convert it with .to(float32)");
+    throw Error(ErrorKind::DType, "requires_grad_", describe(*n) + " is not floating, so it has no gradient",
+                user_loc(loc), "convert it with .to(float32)");
   if (n->requires_grad && !n->leaf) {
     if (on) return *this;
-    throw Error(ErrorKind::Autograd, "requires_grad_", describe(*n) + " is the result of an operation", user_loc(loc),
-                "use detach() for a tensor without history");
+    throw Error(ErrorKind::Autograd, "requires_grad_", describe(*n) + " is the result of an operation",
+                user_loc(loc), "use detach() for a tensor without history");
   }
   autograd::set_requires_grad(*cell_, on, user_loc(loc));
   return *this;
@@ -114,8 +125,9 @@ Tensor Tensor::grad(SourceLoc loc) const {
   if (autograd::HookEntry* kept = autograd::retained_entry(n))
     return kept->retained ? Tensor::adopt(CellRef(kept->retained).leak()) : Tensor();
   if (n->requires_grad)
-    throw Error(ErrorKind::Autograd, "grad", describe(*n) + " is the result of an operation, which keeps no gradient",
-                user_loc(loc), "call retain_grad() on it before backward(), or use grad(outputs, inputs)");
+    throw Error(ErrorKind::Autograd, "grad",
+                describe(*n) + " is the result of an operation, which keeps no gradient", user_loc(loc),
+                "call retain_grad() on it before backward(), or use grad(outputs, inputs)");
   return {};
 }
 
@@ -140,8 +152,8 @@ void Tensor::set_grad(const Tensor& gradient, SourceLoc loc) const {
 void Tensor::retain_grad(SourceLoc loc) const {
   Node* n = ingot::node_of(*this, "retain_grad", loc);
   if (!n->requires_grad)
-    throw Error(ErrorKind::Autograd, "retain_grad", describe(*n) + " does not require a gradient", user_loc(loc),
-                "call requires_grad_() on a parameter it depends on");
+    throw Error(ErrorKind::Autograd, "retain_grad", describe(*n) + " does not require a gradient",
+                user_loc(loc), "call requires_grad_() on a parameter it depends on");
   if (!n->leaf) autograd::retain_grad(n);
 }
 

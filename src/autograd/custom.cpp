@@ -18,15 +18,16 @@ using autograd::node_of;
 std::vector<Tensor> detached(const std::vector<Tensor>& tensors, const char* op, const SourceLoc& loc) {
   std::vector<Tensor> result;
   for (const Tensor& t : tensors) {
-    if (!t.defined()) throw Error(ErrorKind::State, op, "an input is undefined", loc, "give it a value first");
+    if (!t.defined())
+      throw Error(ErrorKind::State, op, "an input is undefined", loc, "give it a value first");
     result.push_back(t.requires_grad() ? t.detach() : t);
   }
   return result;
 }
 
 // The results as outputs of a node with this gradient.
-std::vector<Tensor> outputs_of(const std::shared_ptr<CustomBackward>& custom, const std::vector<Tensor>& results,
-                               const SourceLoc& loc) {
+std::vector<Tensor> outputs_of(const std::shared_ptr<CustomBackward>& custom,
+                               const std::vector<Tensor>& results, const SourceLoc& loc) {
   NoGrad guard;
   std::vector<Tensor> outputs;
   for (const Tensor& r : results) {
@@ -53,8 +54,8 @@ struct FunctionBackward final : CustomBackward {
     std::vector<Tensor> given = fn(*context, grads);
     if (given.size() != inputs.size())
       throw Error(ErrorKind::Autograd, name,
-                  "the backward returned " + std::to_string(given.size()) + " gradients for " + std::to_string(inputs.size()) +
-                      " inputs",
+                  "the backward returned " + std::to_string(given.size()) + " gradients for " +
+                      std::to_string(inputs.size()) + " inputs",
                   loc, "return one per input, an undefined Tensor for none");
     std::vector<std::pair<NodeRef, Tensor>> next;
     for (size_t i = 0; i < given.size(); ++i) {
@@ -62,8 +63,9 @@ struct FunctionBackward final : CustomBackward {
       Node* g = node_of(given[i]);
       if (!(g->shape == inputs[i]->shape) || g->device != inputs[i]->device)
         throw Error(ErrorKind::Shape, name,
-                    "the backward returned " + describe(*g) + " for input " + std::to_string(i) + ", " + describe(*inputs[i]), loc,
-                    "return a gradient of the input's shape, on its device");
+                    "the backward returned " + describe(*g) + " for input " + std::to_string(i) + ", " +
+                        describe(*inputs[i]),
+                    loc, "return a gradient of the input's shape, on its device");
       next.emplace_back(inputs[i], g->dtype == inputs[i]->dtype ? given[i] : given[i].to(inputs[i]->dtype));
     }
     return next;
@@ -75,7 +77,8 @@ using ManyToMany = std::function<std::vector<Tensor>(const std::vector<Tensor>&)
 // Random numbers continue from where the forward began, and after the recomputation from where they were.
 class SameRandom {
  public:
-  SameRandom(uint64_t seed, uint64_t offset) : seed_(default_generator().seed()), offset_(default_generator().offset()) {
+  SameRandom(uint64_t seed, uint64_t offset)
+      : seed_(default_generator().seed()), offset_(default_generator().offset()) {
     set(seed, offset);
   }
   ~SameRandom() { set(seed_, offset_); }
@@ -96,13 +99,14 @@ struct CheckpointBackward final : CustomBackward {
   uint64_t seed = 0, offset = 0;
   SourceLoc loc;
 
-  // Records fn once more, below fences that wait for a gradient, and lets the walk go on through that graph: the
-  // fences lead it back to the inputs.
+  // Records fn once more, below fences that wait for a gradient, and lets the walk go on through that graph:
+  // the fences lead it back to the inputs.
   std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
     EnableGrad on;
     SameRandom random(seed, offset);
     std::vector<Tensor> fenced;
-    for (const Tensor& t : originals) fenced.push_back(lift(record(Op::Fence, {node_of(t), node_of(grads[0])}, {}, loc)));
+    for (const Tensor& t : originals)
+      fenced.push_back(lift(record(Op::Fence, {node_of(t), node_of(grads[0])}, {}, loc)));
     std::vector<Tensor> again = fn(fenced);
     bool same = again.size() == grads.size();
     std::vector<std::pair<NodeRef, Tensor>> next;
@@ -111,14 +115,15 @@ struct CheckpointBackward final : CustomBackward {
       if (same && again[i].requires_grad()) next.emplace_back(NodeRef(node_of(again[i])), grads[i]);
     }
     if (!same)
-      throw Error(ErrorKind::Autograd, "checkpoint", "the function gave other results when it was computed again", loc,
+      throw Error(ErrorKind::Autograd, "checkpoint",
+                  "the function gave other results when it was computed again", loc,
                   "let it depend on its inputs only, and compute the same each time");
     return next;
   }
 };
 
-// What fn recorded since `since` loses its history: between its inputs and results nothing is kept. What it took a
-// gradient from outside of its inputs (parameters) goes to `captured`.
+// What fn recorded since `since` loses its history: between its inputs and results nothing is kept. What it
+// took a gradient from outside of its inputs (parameters) goes to `captured`.
 void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vector<NodeRef>& captured) {
   std::vector<Node*> stack, scratch;
   for (const Tensor& r : results) stack.push_back(node_of(r));
@@ -161,7 +166,9 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
     return forward_(*context, inputs);
   }();
   for (const Tensor& r : results)
-    if (!r.defined()) throw Error(ErrorKind::Autograd, name_, "the forward returned an undefined Tensor", loc, "return values only");
+    if (!r.defined())
+      throw Error(ErrorKind::Autograd, name_, "the forward returned an undefined Tensor", loc,
+                  "return values only");
   if (!any) return results;
   auto custom = std::make_shared<FunctionBackward>();
   custom->name = name_;
@@ -188,15 +195,17 @@ std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& 
   uint64_t since = record(Op::Const, {}, {}, loc)->seq;
   std::vector<Tensor> results = fn(plain);
   for (const Tensor& r : results)
-    if (!r.defined()) throw Error(ErrorKind::Autograd, "checkpoint", "the function returned an undefined Tensor", loc, "return values only");
+    if (!r.defined())
+      throw Error(ErrorKind::Autograd, "checkpoint", "the function returned an undefined Tensor", loc,
+                  "return values only");
   strip_history(results, since, custom->inputs);
   for (const Tensor& t : inputs)
     if (t.requires_grad()) custom->inputs.emplace_back(node_of(t));
   return custom->inputs.empty() ? results : outputs_of(custom, results, loc);
 }
 
-Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn, const std::vector<Tensor>& inputs,
-                  SourceLoc loc) {
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
+                  const std::vector<Tensor>& inputs, SourceLoc loc) {
   ManyToMany many = [fn](const std::vector<Tensor>& in) { return std::vector<Tensor>{fn(in)}; };
   return checkpoint(many, inputs, loc)[0];
 }

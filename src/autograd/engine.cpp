@@ -81,12 +81,13 @@ class Walk {
     apply_rule(call);
     // deliver() may move entries_: the rule's gradient is not used from here on.
     for (int k = 0; k < n->n_inputs && k < 3; ++k)
-      if (Tensor grad = std::exchange(grads_[static_cast<size_t>(k)], Tensor()); grad.defined()) deliver(n->in[k], grad);
+      if (Tensor grad = std::exchange(grads_[static_cast<size_t>(k)], Tensor()); grad.defined())
+        deliver(n->in[k], grad);
     forget(index);
   }
 
-  // All outputs of one custom node were recorded together, before anything that uses them: when the first of them
-  // is met, the gradients of all are complete.
+  // All outputs of one custom node were recorded together, before anything that uses them: when the first of
+  // them is met, the gradients of all are complete.
   void visit_custom(CustomBackward& custom, uint32_t index) {
     check_history(*entries_[index].node);
     std::shared_ptr<CustomBackward> keep = entries_[index].node->ext->custom;
@@ -103,7 +104,8 @@ class Walk {
         forget(*other);
       }
       if (!grads[k].defined())
-        grads[k] = full(custom.output_shapes[k], 0.0, {custom.output_types[k].first, custom.output_types[k].second});
+        grads[k] =
+            full(custom.output_shapes[k], 0.0, {custom.output_types[k].first, custom.output_types[k].second});
     }
     auto next = custom.backward(grads);
     for (auto& [node, grad] : next) find_useful(node.get());
@@ -118,10 +120,12 @@ class Walk {
 
   void check_history(const Node& n) const {
     if (!n.freed_history) return;
-    throw Error(ErrorKind::Autograd, "backward",
-                "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
-                    " was freed by an earlier backward()",
-                loc_, "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the forward again");
+    throw Error(
+        ErrorKind::Autograd, "backward",
+        "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
+            " was freed by an earlier backward()",
+        loc_,
+        "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the forward again");
   }
 
   bool useful(Node* n) { return n->requires_grad && (o_.wanted.empty() || useful_.find(n)); }
@@ -163,23 +167,28 @@ class Walk {
   static void accumulate(LeafMeta& leaf, const Tensor& grad) {
     if (!leaf.named) return;
     std::lock_guard lock(grad_mutex(leaf));
-    if (!leaf.grad) leaf.grad = make_cell(NodeRef(node_of(grad)));
-    else leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
+    if (!leaf.grad)
+      leaf.grad = make_cell(NodeRef(node_of(grad)));
+    else
+      leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
   }
 
   void free_history() {
     keep_named_views();
     for (Entry& e : entries_) {
       Node& n = *e.node;
-      if (is_sink(n) || n.is_source() || n.freed_history || (!kept_views_.empty() && kept_views_.contains(&n))) continue;
+      if (is_sink(n) || n.is_source() || n.freed_history ||
+          (!kept_views_.empty() && kept_views_.contains(&n)))
+        continue;
       n.freed_history = true;
       if (n.ext) n.ext->custom.reset();
       drop_inputs(&n);
     }
   }
 
-  // A view straight on a leaf that the program holds (w.t(), made once) keeps nothing alive and may be walked again.
-  // Without a handle it must go as well: its history would keep the leaf's buffer from being written over.
+  // A view straight on a leaf that the program holds (w.t(), made once) keeps nothing alive and may be walked
+  // again. Without a handle it must go as well: its history would keep the leaf's buffer from being written
+  // over.
   void keep_named_views() {
     std::vector<Node*> path;
     for (Entry& e : entries_) {
@@ -212,7 +221,8 @@ std::span<Node* const> next_nodes(const Node& n, std::vector<Node*>& scratch) {
   return scratch;
 }
 
-std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, const WalkOptions& o, const SourceLoc& loc) {
+std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, const WalkOptions& o,
+                         const SourceLoc& loc) {
   return Walk(o, loc).run(roots);
 }
 

@@ -1,5 +1,5 @@
-// gradcheck: the gradient of a weighted sum of all outputs, against central differences in every input element. The
-// weights differ from each other, so that errors of different outputs do not cancel.
+// gradcheck: the gradient of a weighted sum of all outputs, against central differences in every input
+// element. The weights differ from each other, so that errors of different outputs do not cancel.
 #include <cmath>
 #include <sstream>
 
@@ -9,7 +9,8 @@
 namespace ingot {
 namespace {
 
-// Numbers between 0.5 and 1.5, and between -1.5 and -0.5, in a fixed order that does not depend on a generator.
+// Numbers between 0.5 and 1.5, and between -1.5 and -0.5, in a fixed order that does not depend on a
+// generator.
 Tensor weights_like(const Tensor& x, uint64_t stream) {
   std::vector<double> w(static_cast<size_t>(x.numel()));
   uint64_t state = 0x9E3779B97F4A7C15ull * (stream + 1);
@@ -24,7 +25,8 @@ Tensor weights_like(const Tensor& x, uint64_t stream) {
 Tensor weighted_sum(const std::vector<Tensor>& outputs) {
   Tensor total = zeros({}, float64);
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (is_float(outputs[i].dtype())) total = total + (outputs[i].to(float64) * weights_like(outputs[i], i)).sum().cpu();
+    if (is_float(outputs[i].dtype()))
+      total = total + (outputs[i].to(float64) * weights_like(outputs[i], i)).sum().cpu();
   return total;
 }
 
@@ -55,24 +57,25 @@ struct Worst {
     result.ok = error <= 1;
     std::ostringstream text;
     text.precision(10);
-    text << "input " << input << " " << place(shape, k) << ": analytic " << analytic << ", numeric " << numeric << " ("
-         << error << " times the tolerance)";
+    text << "input " << input << " " << place(shape, k) << ": analytic " << analytic << ", numeric "
+         << numeric << " (" << error << " times the tolerance)";
     result.report = text.str();
   }
 };
 
 }  // namespace
 
-GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol, double rtol,
-                    SourceLoc loc) {
+GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol,
+                    double rtol, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   std::vector<Tensor> at = inputs;
   std::vector<size_t> varied;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
     if (inputs[i].dtype() != float64)
-      throw Error(ErrorKind::DType, "gradcheck", "input " + std::to_string(i) + " is not float64: differences would be noise",
-                  user_loc(loc), "convert it with .to(float64) before requires_grad_()");
+      throw Error(ErrorKind::DType, "gradcheck",
+                  "input " + std::to_string(i) + " is not float64: differences would be noise", user_loc(loc),
+                  "convert it with .to(float64) before requires_grad_()");
     varied.push_back(i);
     at[i] = leaf_of(inputs[i].detach().to_vector<double>(), inputs[i]);
   }
@@ -98,14 +101,15 @@ GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, d
         there[i] = leaf_of(moved, inputs[i]);
         side[s] = weighted_sum(fn(there)).item();
       }
-      worst.compare(i, inputs[i].shape(), static_cast<int64_t>(k), analytic[k], (side[1] - side[0]) / (2 * eps));
+      worst.compare(i, inputs[i].shape(), static_cast<int64_t>(k), analytic[k],
+                    (side[1] - side[0]) / (2 * eps));
     }
   }
   return result;
 }
 
-GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol, double rtol,
-                        SourceLoc loc) {
+GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol,
+                        double rtol, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   std::vector<Tensor> outputs = fn(inputs), all = inputs;
   std::vector<size_t> used;

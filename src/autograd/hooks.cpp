@@ -22,8 +22,10 @@ HookList* hooks_of(Node* n) {
 
 // Walks add up, as they do on a leaf.
 void keep(HookEntry& entry, const Tensor& grad) {
-  if (!entry.retained) entry.retained = make_cell(NodeRef(node_of(grad)));
-  else entry.retained->rebind(NodeRef(node_of(lift(entry.retained->node) + grad)));
+  if (!entry.retained)
+    entry.retained = make_cell(NodeRef(node_of(grad)));
+  else
+    entry.retained->rebind(NodeRef(node_of(lift(entry.retained->node) + grad)));
 }
 
 }  // namespace
@@ -69,15 +71,19 @@ void HookHandle::remove() {
 HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook, SourceLoc loc) {
   static std::atomic<int> next{autograd::kRetain + 1};
   if (!t.requires_grad(loc))
-    throw Error(ErrorKind::Autograd, "register_hook", "the tensor does not require a gradient, so no hook would be called",
-                user_loc(loc), "call requires_grad_() on it first");
+    throw Error(ErrorKind::Autograd, "register_hook",
+                "the tensor does not require a gradient, so no hook would be called", user_loc(loc),
+                "call requires_grad_() on it first");
   NodeRef n(autograd::node_of(t));
   int id = next.fetch_add(1);
   auto entry = std::make_shared<autograd::HookEntry>(autograd::HookEntry{std::move(hook), {}});
-  if (n->leaf) n->leaf->hooks.emplace_back(id, entry);
-  else n->extra().hooks.emplace_back(id, entry);
+  if (n->leaf)
+    n->leaf->hooks.emplace_back(id, entry);
+  else
+    n->extra().hooks.emplace_back(id, entry);
   return HookHandle([n, id] {
-    if (auto* list = autograd::hooks_of(n.get())) std::erase_if(*list, [id](auto& h) { return h.first == id; });
+    if (auto* list = autograd::hooks_of(n.get()))
+      std::erase_if(*list, [id](auto& h) { return h.first == id; });
   });
 }
 

@@ -24,7 +24,8 @@ void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc) {
   cell.meta->requires_grad = on;
   NodeRef node = cell.node;
   if (node->leaf != cell.meta) {
-    // Another tensor or a recorded operation may name the same node: it must not become a parameter with this one.
+    // Another tensor or a recorded operation may name the same node: it must not become a parameter with this
+    // one.
     bool alone = node->refs.load() == 2 && !node->leaf;  // the cell's reference and the one above
     NoGrad guard;
     rebind_leaf(cell, alone ? node : record(Op::Alias, {node.get()}, {}, loc));

@@ -1,5 +1,5 @@
-// Leaves: tensors whose gradient is kept. The LeafMeta belongs to the cell; the node the cell names carries it too, so
-// that a walk finds it.
+// Leaves: tensors whose gradient is kept. The LeafMeta belongs to the cell; the node the cell names carries
+// it too, so that a walk finds it.
 #pragma once
 #include <mutex>
 
@@ -8,8 +8,8 @@
 
 namespace ingot::autograd {
 
-/// Turns a cell's tensor into a leaf that requires gradients, or back. A node with other uses is not changed: the
-/// cell gets a node of its own.
+/// Turns a cell's tensor into a leaf that requires gradients, or back. A node with other uses is not changed:
+/// the cell gets a node of its own.
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc);
 /// Gives a leaf another value (an update): the new node carries the leaf's meta, and no history.
 void rebind_leaf(Cell& cell, NodeRef value);

@@ -16,8 +16,8 @@ Tensor permute_back(const RuleCall& c) {
   return make(Op::Permute, {node_of(c.g)}, at);
 }
 
-// Steps of 1 and -1 lie side by side in the input: turn the axes that run backwards and pad. Other steps leave
-// gaps, so the gradient is written into zeros.
+// Steps of 1 and -1 lie side by side in the input: turn the axes that run backwards and pad. Other steps
+// leave gaps, so the gradient is written into zeros.
 Tensor slice_back(const RuleCall& c) {
   const Dims &start = c.n.ext->d0, &step = c.n.ext->d1, &size = c.n.shape;
   const Dims& full_shape = c.input(0)->shape;
@@ -100,11 +100,13 @@ bool movement_rule(const RuleCall& c) {
     case Op::Assign:  // the old value is gone
       if (c.wants(1)) c.out[1] = c.g;
       return true;
-    case Op::SliceAssign: return slice_assign_rule(c), true;
+    case Op::SliceAssign:
+      return slice_assign_rule(c), true;
     case Op::ToDevice:
       if (first) c.out[0] = to_device(c.g, *c.input(0));
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

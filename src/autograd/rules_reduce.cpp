@@ -18,8 +18,8 @@ Tensor expanded(const Tensor& x, const Dims& shape) {
   return make(Op::Expand, {node_of(x)}, at);
 }
 
-// The gradient of a product with respect to one factor is the product of the others. With one zero among the factors
-// only the zero's own gradient is left, with two or more none is.
+// The gradient of a product with respect to one factor is the product of the others. With one zero among the
+// factors only the zero's own gradient is left, with two or more none is.
 Tensor product_back(const RuleCall& c) {
   Tensor a = lift(c.input(0));
   Tensor zero = a == 0.0;
@@ -36,8 +36,8 @@ Tensor extreme_back(const RuleCall& c) {
   return hit * (c.g / reduced(Op::Sum, hit, c.n.mask));
 }
 
-// One element picked along the axis (a label's logit): the gradient is g where the position is the index, and fuses
-// with what surrounds it.
+// One element picked along the axis (a label's logit): the gradient is g where the position is the index, and
+// fuses with what surrounds it.
 Tensor picked_back(const RuleCall& c) {
   const Dims& shape = c.input(0)->shape;
   int axis = static_cast<int>(c.n.imm_i);
@@ -76,8 +76,10 @@ bool reduce_rule(const RuleCall& c) {
       if (c.wants(0)) c.out[0] = extreme_back(c);
       return true;
     case Op::ArgMax:
-    case Op::ArgMin: return true;
-    default: return false;
+    case Op::ArgMin:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -94,8 +96,10 @@ bool contraction_rule(const RuleCall& c) {
     case Op::ScatterAdd:
       if (c.wants(1)) c.out[1] = make(Op::Gather, {node_of(c.g), c.input(0)}, at);
       return true;
-    case Op::Matmul: return matmul_rule(c), true;
-    default: return false;
+    case Op::Matmul:
+      return matmul_rule(c), true;
+    default:
+      return false;
   }
 }
 

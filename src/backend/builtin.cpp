@@ -9,9 +9,12 @@ namespace ingot {
 
 std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason) {
   switch (type) {
-    case DeviceType::CPU: return make_cpu_backend();
-    case DeviceType::Null: return make_null_backend();
-    case DeviceType::CUDA: return load_cuda_plugin(reason);
+    case DeviceType::CPU:
+      return make_cpu_backend();
+    case DeviceType::Null:
+      return make_null_backend();
+    case DeviceType::CUDA:
+      return load_cuda_plugin(reason);
   }
   return nullptr;
 }

@@ -51,12 +51,16 @@ double widen(BFloat h) { return bfloat_to_float(h.v); }
 
 template <class To>
 To narrow(double x) {
-  if constexpr (std::is_same_v<To, Half>) return Half{float_to_half(static_cast<float>(x))};
-  else if constexpr (std::is_same_v<To, BFloat>) return BFloat{float_to_bfloat(static_cast<float>(x))};
-  else if constexpr (std::is_same_v<To, bool>) return x != 0;
+  if constexpr (std::is_same_v<To, Half>)
+    return Half{float_to_half(static_cast<float>(x))};
+  else if constexpr (std::is_same_v<To, BFloat>)
+    return BFloat{float_to_bfloat(static_cast<float>(x))};
+  else if constexpr (std::is_same_v<To, bool>)
+    return x != 0;
   else if constexpr (std::is_integral_v<To>)  // beyond int64 and for NaN, C++ says nothing: 0
     return std::fabs(x) < 9.2e18 ? static_cast<To>(static_cast<int64_t>(x)) : To(0);
-  else return static_cast<To>(x);
+  else
+    return static_cast<To>(x);
 }
 
 template <class To, class From>
@@ -65,8 +69,10 @@ void convert(void* dst, const void* src, size_t n) {
     From x;
     std::memcpy(&x, static_cast<const char*>(src) + i * sizeof(From), sizeof x);
     To y;
-    if constexpr (std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) y = static_cast<To>(x);
-    else y = narrow<To>(widen(x));
+    if constexpr (std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>)
+      y = static_cast<To>(x);
+    else
+      y = narrow<To>(widen(x));
     std::memcpy(static_cast<char*>(dst) + i * sizeof(To), &y, sizeof y);
   }
 }
@@ -74,16 +80,26 @@ void convert(void* dst, const void* src, size_t n) {
 template <class F>
 void with_type(DType t, F f) {
   switch (t) {
-    case DType::Float64: return f(double());
-    case DType::Float32: return f(float());
-    case DType::Float16: return f(Half());
-    case DType::BFloat16: return f(BFloat());
-    case DType::Int64: return f(int64_t());
-    case DType::Int32: return f(int32_t());
-    case DType::Int16: return f(int16_t());
-    case DType::Int8: return f(int8_t());
-    case DType::UInt8: return f(uint8_t());
-    case DType::Bool: return f(bool());
+    case DType::Float64:
+      return f(double());
+    case DType::Float32:
+      return f(float());
+    case DType::Float16:
+      return f(Half());
+    case DType::BFloat16:
+      return f(BFloat());
+    case DType::Int64:
+      return f(int64_t());
+    case DType::Int32:
+      return f(int32_t());
+    case DType::Int16:
+      return f(int16_t());
+    case DType::Int8:
+      return f(int8_t());
+    case DType::UInt8:
+      return f(uint8_t());
+    case DType::Bool:
+      return f(bool());
   }
 }
 
@@ -99,7 +115,8 @@ float half_to_float(uint16_t h) {
 }
 
 void convert_elements(void* dst, DType to, const void* src, DType from, size_t n) {
-  with_type(to, [&](auto t) { with_type(from, [&](auto f) { convert<decltype(t), decltype(f)>(dst, src, n); }); });
+  with_type(
+      to, [&](auto t) { with_type(from, [&](auto f) { convert<decltype(t), decltype(f)>(dst, src, n); }); });
 }
 
 }  // namespace ingot

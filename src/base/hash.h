@@ -1,4 +1,5 @@
-// A quick 64-bit hash of words, for plan keys and common subexpressions (always followed by a full comparison).
+// A quick 64-bit hash of words, for plan keys and common subexpressions (always followed by a full
+// comparison).
 #pragma once
 #include <cstdint>
 #include <cstring>

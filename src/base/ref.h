@@ -1,4 +1,5 @@
-// Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by argument-dependent lookup.
+// Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by argument-dependent
+// lookup.
 #pragma once
 #include <utility>
 

@@ -1,5 +1,5 @@
-// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so), or, where a compiler
-// cache made the path relative to a folder of the build, with ingot/../src/.
+// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so), or, where a
+// compiler cache made the path relative to a folder of the build, with ingot/../src/.
 #include "ingot/source.h"
 
 #include <cstring>

@@ -1,7 +1,8 @@
 // Loads, values and stores of one lane group: the inside of a kernel's loops.
 //
-// Tricky: a group may lie past the end (its guard is false), its last lanes may (j >= cnt), a bound may fail per lane or
-// for the whole group. Loads are guarded and give the fill value; what is computed from it is never stored or reduced.
+// Tricky: a group may lie past the end (its guard is false), its last lanes may (j >= cnt), a bound may fail
+// per lane or for the whole group. Loads are guarded and give the fill value; what is computed from it is
+// never stored or reduced.
 #include "codegen/cuda_emit.h"
 
 namespace ingot::cuda {
@@ -37,24 +38,28 @@ Emitter::MapText Emitter::map_text(const Pick& pick) {
     if (a.stride[x] == 0) continue;
     std::string stride;
     if (a.stride[x] != 1)
-      stride = number("s" + name + "_" + str(x), [pick, x](const KernelSpec& k, const Geometry&) { return pick(k).stride[x]; });
+      stride = number("s" + name + "_" + str(x),
+                      [pick, x](const KernelSpec& k, const Geometry&) { return pick(k).stride[x]; });
     t.base += " + " + (stride.empty() ? "" : stride + " * ") + "i" + str(x);
     if (x == lane && s_.lanes > 1) t.lane = stride.empty() ? " + j" : " + (I)j * " + stride;
   }
   return t;
 }
 
-/// The conjunction of an instruction's bounds: those that change along the lanes, or the others. Empty: always true.
+/// The conjunction of an instruction's bounds: those that change along the lanes, or the others. Empty:
+/// always true.
 std::string Emitter::bounds_text(int i, bool lane_dependent) {
   std::string all;
   int axis = lane_axis(k_, s_.mode);
-  bool in_group = k_.instrs[i].kind == InstrKind::Load && s_.load_width[i] == s_.lanes;  // inside or outside as a whole
+  bool in_group =
+      k_.instrs[i].kind == InstrKind::Load && s_.load_width[i] == s_.lanes;  // inside or outside as a whole
   for (size_t b = 0; b < k_.instrs[i].bounds.size(); ++b) {
     bool along = axis >= 0 && s_.lanes > 1 && k_.instrs[i].bounds[b].at.stride[axis] != 0 && !in_group;
     if (along != lane_dependent) continue;
     MapText at = map_text([i, b](const KernelSpec& k) -> const Affine& { return k.instrs[i].bounds[b].at; });
-    std::string end = number("be" + str(i) + "_" + str(static_cast<int64_t>(b)),
-                             [i, b](const KernelSpec& k, const Geometry&) { return k.instrs[i].bounds[b].extent; });
+    std::string end =
+        number("be" + str(i) + "_" + str(static_cast<int64_t>(b)),
+               [i, b](const KernelSpec& k, const Geometry&) { return k.instrs[i].bounds[b].extent; });
     all = both(all, "(UI)(" + at.base + (along ? at.lane : "") + ") < (UI)" + end);
   }
   return all;
@@ -75,7 +80,8 @@ void Emitter::assign(int i, const std::string& text) {
 }
 
 std::string Emitter::declaration(int i) const {
-  return std::string(register_type(k_.instrs[i].dtype)) + " " + v(i) + (uniform_[i] ? "" : "[" + str(s_.lanes) + "]") + ";";
+  return std::string(register_type(k_.instrs[i].dtype)) + " " + v(i) +
+         (uniform_[i] ? "" : "[" + str(s_.lanes) + "]") + ";";
 }
 
 std::string Emitter::raw_type(int i) const {
@@ -85,7 +91,8 @@ std::string Emitter::raw_type(int i) const {
 
 std::string Emitter::held_type(int i) const {
   if (k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0) return raw_type(i);
-  return "IgVec<" + std::string(memory_type(k_.instrs[i].dtype)) + ", " + str(uniform_[i] ? 1 : s_.lanes) + ">";
+  return "IgVec<" + std::string(memory_type(k_.instrs[i].dtype)) + ", " + str(uniform_[i] ? 1 : s_.lanes) +
+         ">";
 }
 
 /// 0: this kernel writes the buffer too; 1: read-only; 2: read-only, each element once, and too much to keep.
@@ -130,11 +137,13 @@ void Emitter::raw_load(int i, const std::string& into, const std::string& guard,
 /// The position an indexed load adds, from the value of the index; negative when it is out of range.
 std::string Emitter::index_text(int i, const std::string& guard) {
   auto of = [&](const char* name, auto get) {
-    return number(name + str(i), [i, get](const KernelSpec& k, const Geometry&) -> int64_t { return get(k.instrs[i]); });
+    return number(name + str(i),
+                  [i, get](const KernelSpec& k, const Geometry&) -> int64_t { return get(k.instrs[i]); });
   };
   std::string n = of("ix", [](const Instr& in) { return in.indirect_extent; });
   std::string site = of("is", [](const Instr& in) { return static_cast<int64_t>(in.site); });
-  std::string call = "ig_index((long long)" + operand(k_.instrs[i].indirect) + ", " + n + ", " + site + ", p.status)";
+  std::string call =
+      "ig_index((long long)" + operand(k_.instrs[i].indirect) + ", " + n + ", " + site + ", p.status)";
   return guard.empty() ? call : "(" + guard + ") ? " + call + " : -1ll";
 }
 
@@ -142,7 +151,8 @@ void Emitter::indirect_value(int i, const std::string& guard) {
   const Instr& in = k_.instrs[i];
   DType t = k_.buffers[in.buffer].dtype;
   MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
-  std::string stride = number("it" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].indirect_stride; });
+  std::string stride = number(
+      "it" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].indirect_stride; });
   std::string hint = str(load_hint(i)), index = "x" + str(i), offset = " + (I)" + index + " * " + stride;
   std::string fill = literal(in.dtype, in.imm_f, in.imm_i);
   std::string cond = both(guard, bounds_text(i, false));
@@ -152,7 +162,8 @@ void Emitter::indirect_value(int i, const std::string& guard) {
       MapText moved{at.base + offset, at.lane};
       out_.plain(raw_type(i) + " r" + str(i) + ";");
       raw_load(i, "r" + str(i), index + " >= 0", moved);
-      assign(i, index + " >= 0 ? " + cast(t, in.dtype, to_register(t, "r" + str(i) + ".e[j]")) + " : " + fill);
+      assign(i,
+             index + " >= 0 ? " + cast(t, in.dtype, to_register(t, "r" + str(i) + ".e[j]")) + " : " + fill);
       return;
     }
   }
@@ -163,7 +174,8 @@ void Emitter::indirect_value(int i, const std::string& guard) {
     each.clear();
   }
   std::string lane = uniform_[i] ? "" : at.lane;
-  std::string get = to_register(t, "ig_load1<" + hint + ">(b" + str(in.buffer) + " + (" + at.base + lane + offset + "))");
+  std::string get =
+      to_register(t, "ig_load1<" + hint + ">(b" + str(in.buffer) + " + (" + at.base + lane + offset + "))");
   assign(i, "(" + both(each, k + " >= 0") + ") ? " + cast(t, in.dtype, get) + " : " + fill);
 }
 
@@ -172,8 +184,8 @@ void Emitter::random_value(int i) {
   MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
   std::string name = str(i);
   if (!uniform_[i] && s_.lanes % 4 == 0 && s_.load_width[i] >= 4) {
-    out_.plain("IG_UNROLL for (int q = 0; q < " + str(s_.lanes) + "; q += 4) ig_philox(rc" + name + " + (ig_u64)((" +
-               at.base + " + q) >> 2), rk" + name + ", " + v(i) + " + q);");
+    out_.plain("IG_UNROLL for (int q = 0; q < " + str(s_.lanes) + "; q += 4) ig_philox(rc" + name +
+               " + (ig_u64)((" + at.base + " + q) >> 2), rk" + name + ", " + v(i) + " + q);");
     return;
   }
   std::string n = "(" + at.base + (uniform_[i] ? "" : at.lane) + ")";
@@ -186,7 +198,8 @@ std::string Emitter::compute_text(int i) {
   auto type = [&](int n) { return k_.instrs[in.arg[n]].dtype; };
   if (in.op == Op::Cast && only_stored_[i]) return "(float)(" + arg(0) + ")";
   if (in.op == Op::Cast) return cast(type(0), in.dtype, arg(0));
-  if (in.op == Op::Where) return arg(0) + " ? " + cast(type(1), in.dtype, arg(1)) + " : " + cast(type(2), in.dtype, arg(2));
+  if (in.op == Op::Where)
+    return arg(0) + " ? " + cast(type(1), in.dtype, arg(1)) + " : " + cast(type(2), in.dtype, arg(2));
   if (in.op == Op::Uniform) {
     if (in.dtype == DType::Float64) return "ig_uniform_f64(" + arg(0) + ")";
     return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
@@ -206,7 +219,8 @@ std::string Emitter::narrow_comparison(int i) {
     if (k_.instrs[index].kind != InstrKind::Index || uniform_[index] || !uniform_[other]) continue;
     if (k_.instrs[index].dtype != DType::Int64 || k_.instrs[other].dtype != DType::Int64) continue;
     MapText at = map_text([index](const KernelSpec& k) -> const Affine& { return k.instrs[index].map; });
-    return "ig_narrow(" + operand(other) + ") " + (in.op == Op::Eq ? "==" : "!=") + " (" + at.base + at.lane + ")";
+    return "ig_narrow(" + operand(other) + ") " + (in.op == Op::Eq ? "==" : "!=") + " (" + at.base + at.lane +
+           ")";
   }
   return "";
 }
@@ -216,15 +230,18 @@ std::string Emitter::round_result(int i, const std::string& text) const {
   return only_stored_[i] ? text : rounded(k_.instrs[i].dtype, text);
 }
 
-/// Many elements divided by one value: its reciprocal is computed once, and what may go wrong is looked at once.
+/// Many elements divided by one value: its reciprocal is computed once, and what may go wrong is looked at
+/// once.
 bool Emitter::shared_division(int i) {
   const Instr& in = k_.instrs[i];
-  if (in.kind != InstrKind::Compute || in.op != Op::Div || uniform_[in.arg[0]] || !uniform_[in.arg[1]]) return false;
+  if (in.kind != InstrKind::Compute || in.op != Op::Div || uniform_[in.arg[0]] || !uniform_[in.arg[1]])
+    return false;
   DType t = k_.instrs[in.arg[0]].dtype;
   if (k_.instrs[in.arg[1]].dtype != t || !(t == DType::Float32 || is_half(t))) return false;
   std::string a = operand(in.arg[0]), b = operand(in.arg[1]), fine = "f" + str(i), r = "d" + str(i);
   out_.plain("bool " + fine + " = true; const float " + r + " = ig_reciprocal(" + b + ");");
-  out_.lane(v(i) + "[j] = " + round_result(i, "ig_quotient(" + a + ", " + b + ", " + r + ", " + fine + ")") + ";");
+  out_.lane(v(i) + "[j] = " + round_result(i, "ig_quotient(" + a + ", " + b + ", " + r + ", " + fine + ")") +
+            ";");
   out_.plain("if (!" + fine + ") {");
   out_.lane(v(i) + "[j] = " + round_result(i, a + " / " + b) + ";");
   out_.plain("}");
@@ -270,11 +287,14 @@ void Emitter::value(int i, bool in_group) {
       assign(i, "(unsigned char)(" + (all.empty() ? "1" : all) + ")");
       break;
     }
-    case InstrKind::Random: random_value(i); break;
+    case InstrKind::Random:
+      random_value(i);
+      break;
     case InstrKind::Compute:
       if (!shared_division(i)) assign(i, compute_text(i));
       break;
-    default: break;  // constants and arguments are scalars of the kernel, reductions come from combine()
+    default:
+      break;  // constants and arguments are scalars of the kernel, reductions come from combine()
   }
 }
 
@@ -297,7 +317,8 @@ void Emitter::store(int n, const std::string& guard) {
   std::string pack = "w" + str(n), m = memory_type(t);
   out_.plain("IgVec<" + m + ", " + str(s_.lanes) + "> " + pack + ";");
   if (is_half(t) && from == t && !uniform_[st.value])
-    out_.plain(std::string(t == DType::BFloat16 ? "ig_round_bf16(" : "ig_round_f16(") + pack + ", " + v(st.value) + ");");
+    out_.plain(std::string(t == DType::BFloat16 ? "ig_round_bf16(" : "ig_round_f16(") + pack + ", " +
+               v(st.value) + ");");
   else
     out_.lane(pack + ".e[j] = " + x + ";");
   int width = s_.store_width[n];

@@ -1,5 +1,5 @@
-// The frame of a kernel: where a thread stands, the rounds, and how the text is put together with its declarations.
-// See cuda_emit.h for the names used in the text.
+// The frame of a kernel: where a thread stands, the rounds, and how the text is put together with its
+// declarations. See cuda_emit.h for the names used in the text.
 #include "codegen/cuda_emit.h"
 
 #include <algorithm>
@@ -10,11 +10,19 @@ namespace ingot::cuda {
 
 Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
                  ElementwiseFunctions& functions)
-    : parts_(parts), k_(parts[0]), s_(schedule), stage_(stage), numbers_(numbers), functions_(functions),
-      rounds_(find_rounds(parts[0], schedule.keep_sources)), created_(parts[0].instrs.size()), out_(schedule.lanes) {
+    : parts_(parts),
+      k_(parts[0]),
+      s_(schedule),
+      stage_(stage),
+      numbers_(numbers),
+      functions_(functions),
+      rounds_(find_rounds(parts[0], schedule.keep_sources)),
+      created_(parts[0].instrs.size()),
+      out_(schedule.lanes) {
   uniform_ = lane_uniform(k_, s_.mode);
   only_stored_.resize(k_.instrs.size());
-  for (size_t i = 0; i < k_.instrs.size(); ++i) only_stored_[i] = is_half(k_.instrs[i].dtype) && k_.instrs[i].kind == InstrKind::Compute;
+  for (size_t i = 0; i < k_.instrs.size(); ++i)
+    only_stored_[i] = is_half(k_.instrs[i].dtype) && k_.instrs[i].kind == InstrKind::Compute;
   for (const Instr& in : k_.instrs)
     for (int a : {in.arg[0], in.arg[1], in.arg[2], in.indirect})
       if (a >= 0) only_stored_[a] = false;
@@ -27,8 +35,9 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
   std::string rest = linear;
   for (int x = end - 1; x > begin; --x) {
     bool grouped = x == end - 1 && lanes_on > 1;
-    Numbers::Value size = grouped ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.lane_groups; })
-                                  : Numbers::Value([x](const KernelSpec& k, const Geometry&) { return k.extent[x]; });
+    Numbers::Value size =
+        grouped ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.lane_groups; })
+                : Numbers::Value([x](const KernelSpec& k, const Geometry&) { return k.extent[x]; });
     std::string name = grouped ? "lg" : "e" + str(x), q = "q" + str(x), i = "i" + str(x);
     out_.plain("const I " + q + " = " + numbers_.divide(rest, name, size, s_.wide) + ";");
     out_.plain("const I " + i + " = (" + rest + " - " + q + " * " + number(name, size) + ")" +
@@ -55,10 +64,12 @@ void Emitter::place_thread() {
   std::string team = str(s_.team), side = str(s_.side);
   out_.plain(row ? "const int t = threadIdx.x % " + team + ", y = threadIdx.x / " + team + ";"
                  : "const int x = threadIdx.x % " + side + ", t = threadIdx.x / " + side + ";");
-  std::string points = first ? number("no", [](const KernelSpec&, const Geometry& g) { return g.outer_groups; })
-                             : number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
-  std::string inner = first ? number("ng", [](const KernelSpec&, const Geometry& g) { return g.inner_groups; })
-                            : number("sp", [](const KernelSpec&, const Geometry& g) { return g.splits; });
+  std::string points = first
+                           ? number("no", [](const KernelSpec&, const Geometry& g) { return g.outer_groups; })
+                           : number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
+  std::string inner = first
+                          ? number("ng", [](const KernelSpec&, const Geometry& g) { return g.inner_groups; })
+                          : number("sp", [](const KernelSpec&, const Geometry& g) { return g.splits; });
   std::string block = "blk";
   if (first && s_.split) {
     auto value = row ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.splits; })
@@ -89,24 +100,28 @@ void Emitter::shift_lanes() {
   int i = s_.shift_load, n = s_.shift_store;
   MapText at = i >= 0 ? map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; })
                       : map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
-  out_.plain("I shift; { const I i" + str(k_.n_outer) + " = 0; shift = (" + at.base + ") & " + str(s_.lanes - 1) + "; }");
+  out_.plain("I shift; { const I i" + str(k_.n_outer) + " = 0; shift = (" + at.base + ") & " +
+             str(s_.lanes - 1) + "; }");
 }
 
 void Emitter::declare_scalars() {
-  bool predicated = std::any_of(k_.stores.begin(), k_.stores.end(), [](const Store& s) { return s.predicated; });
+  bool predicated =
+      std::any_of(k_.stores.begin(), k_.stores.end(), [](const Store& s) { return s.predicated; });
   if (predicated) out_.plain("const bool run_ok = *(volatile int*)&p.status->code == 0;");
   for (size_t n = 0; n < k_.instrs.size(); ++n) {
     const Instr& in = k_.instrs[n];
     int i = static_cast<int>(n);
     if (in.kind != InstrKind::Arg && in.kind != InstrKind::Random) continue;
-    std::string slot = number("sl" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].slot; });
+    std::string slot =
+        number("sl" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].slot; });
     if (in.kind == InstrKind::Arg) {
       out_.plain("const " + std::string(register_type(in.dtype)) + " " + v(i) + " = " +
                  cast(DType::Float64, in.dtype, "__ldg(p.args + " + slot + ")") + ";");
     } else {
-      std::string shift = number("rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].imm_i; });
-      out_.plain("const ig_u64 rk" + str(i) + " = __ldg(p.seeds + " + slot + "), rc" + str(i) + " = __ldg(p.offsets + " +
-                 slot + ") + (ig_u64)" + shift + ";");
+      std::string shift =
+          number("rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].imm_i; });
+      out_.plain("const ig_u64 rk" + str(i) + " = __ldg(p.seeds + " + slot + "), rc" + str(i) +
+                 " = __ldg(p.offsets + " + slot + ") + (ig_u64)" + shift + ";");
     }
   }
 }
@@ -123,7 +138,8 @@ void Emitter::declare_held() {
     if (s_.hold == Hold::Registers) {
       out_.plain(type + " " + name + "[" + str(s_.groups) + "];");
     } else {
-      std::string room = number("hg", [](const KernelSpec&, const Geometry& g) { return (g.inner_groups + 15) / 16 * 16; });
+      std::string room =
+          number("hg", [](const KernelSpec&, const Geometry& g) { return (g.inner_groups + 15) / 16 * 16; });
       out_.plain(type + "* " + name + " = (" + type + "*)(dynamic + " + room + " * " + str(bytes) + ");");
       bytes += static_cast<int64_t>(size_of(k_.instrs[i].dtype)) * (uniform_[i] ? 1 : s_.lanes);
     }
@@ -133,7 +149,8 @@ void Emitter::declare_held() {
 std::vector<int> Emitter::reduces_of(int round) const {
   std::vector<int> list;
   for (size_t i = 0; i < k_.instrs.size(); ++i)
-    if (k_.instrs[i].kind == InstrKind::Reduce && rounds_.round[i] == round + 1) list.push_back(static_cast<int>(i));
+    if (k_.instrs[i].kind == InstrKind::Reduce && rounds_.round[i] == round + 1)
+      list.push_back(static_cast<int>(i));
   return list;
 }
 
@@ -192,8 +209,10 @@ void Emitter::group_place(bool swapped) {
   if (s_.mode == Mode::Tile) {
     std::string a = "i" + str(k_.n_outer - 1), b = "i" + str(s_.tile_axis), step = "t + u * " + str(s_.team);
     std::string along = "x * " + str(s_.lanes);
-    out_.plain("const I " + a + " = ta + " + (swapped ? step : along) + ", " + b + " = tb + " + (swapped ? along : step) + ";");
-    out_.plain("const bool ok = " + a + " < " + extent(k_.n_outer - 1) + " && " + b + " < " + extent(s_.tile_axis) + ";");
+    out_.plain("const I " + a + " = ta + " + (swapped ? step : along) + ", " + b + " = tb + " +
+               (swapped ? along : step) + ";");
+    out_.plain("const bool ok = " + a + " < " + extent(k_.n_outer - 1) + " && " + b + " < " +
+               extent(s_.tile_axis) + ";");
     return;
   }
   if (s_.mode == Mode::Map) return;
@@ -224,7 +243,8 @@ void Emitter::load_groups(const std::vector<int>& need) {
   for (int i : need) {
     const Instr& in = k_.instrs[i];
     if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i) || late(i)) continue;
-    if (!(s_.hold == Hold::Registers && rounds_.held[i])) out_.plain(raw_type(i) + " r" + str(i) + "[" + str(s_.groups) + "];");
+    if (!(s_.hold == Hold::Registers && rounds_.held[i]))
+      out_.plain(raw_type(i) + " r" + str(i) + "[" + str(s_.groups) + "];");
     any = true;
   }
   if (!any) return;
@@ -235,7 +255,8 @@ void Emitter::load_groups(const std::vector<int>& need) {
     if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i) || late(i)) continue;
     std::string into = "r" + str(i) + "[u]";
     if (s_.mode == Mode::Tile && staged_load(i)) {
-      out_.lane(into + ".e[j] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) + " + j];");
+      out_.lane(into + ".e[j] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) +
+                " + j];");
       continue;
     }
     MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
@@ -259,7 +280,8 @@ void Emitter::keep(int i, bool load) {
 }
 
 /// What a thread does with the groups it has in flight: load, compute, keep, reduce, store.
-void Emitter::groups(const std::vector<int>& need, const std::vector<int>& reduces, const std::vector<int>& stores) {
+void Emitter::groups(const std::vector<int>& need, const std::vector<int>& reduces,
+                     const std::vector<int>& stores) {
   auto plain_load = [&](int i) { return k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0; };
   std::string loop = "IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) ";
   load_groups(need);
@@ -271,7 +293,8 @@ void Emitter::groups(const std::vector<int>& need, const std::vector<int>& reduc
   for (int i : need) out_.plain(declaration(i));
   for (int i : need) value(i, true);
   for (int i : need) {
-    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (plain_load(i) && s_.hold == Hold::Registers)) continue;
+    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (plain_load(i) && s_.hold == Hold::Registers))
+      continue;
     keep(i, plain_load(i));
   }
   accumulate(reduces);
@@ -301,7 +324,9 @@ void Emitter::round(int r) {
     groups(need, reduces, stores);
     out_.plain("} }");
   } else {
-    out_.plain(looped ? "for (I g0 = gbeg; g0 < gend; g0 += " + step + ") {" : walks ? "{ const I g0 = gbeg;" : "{");
+    out_.plain(looped  ? "for (I g0 = gbeg; g0 < gend; g0 += " + step + ") {"
+               : walks ? "{ const I g0 = gbeg;"
+                       : "{");
     groups(need, reduces, stores);
     out_.plain("}");
   }
@@ -316,7 +341,8 @@ void Emitter::store_partials() {
   bool row = s_.mode == Mode::Row;
   for (int i : reduces_of(0)) {
     int n = count++;
-    std::string off = number("pt" + str(i), [n](const KernelSpec&, const Geometry& g) { return g.scratch[n]; });
+    std::string off =
+        number("pt" + str(i), [n](const KernelSpec&, const Geometry& g) { return g.scratch[n]; });
     std::string type = accumulator_type(i), a = "a" + str(i) + (lane_accumulator(i) ? "[j]" : "");
     out_.plain("{ " + type + "* part = (" + type + "*)(p.scratch + " + off + ");");
     if (row) {
@@ -325,11 +351,15 @@ void Emitter::store_partials() {
       continue;
     }
     std::string total = number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
-    std::string q = k_.n_outer > 1 ? "(long long)q" + str(k_.n_outer - 1) + " * " + extent(k_.n_outer - 1) + " + " : "";
-    if (k_.n_outer == 0) q = "0";
-    else q += "i" + str(k_.n_outer - 1);
+    std::string q =
+        k_.n_outer > 1 ? "(long long)q" + str(k_.n_outer - 1) + " * " + extent(k_.n_outer - 1) + " + " : "";
+    if (k_.n_outer == 0)
+      q = "0";
+    else
+      q += "i" + str(k_.n_outer - 1);
     std::string tail = s_.tail ? " && j < cnt" : "", lane = s_.lanes > 1 ? " + j" : "";
-    out_.lane("if (live && t == 0" + tail + ") part[(long long)split * " + total + " + " + q + lane + "] = " + a + ";");
+    out_.lane("if (live && t == 0" + tail + ") part[(long long)split * " + total + " + " + q + lane +
+              "] = " + a + ";");
     out_.plain("}");
   }
 }
@@ -346,10 +376,11 @@ void Emitter::load_partials() {
   int count = 0;
   for (int i : reduces) {
     int n = count++;
-    std::string off = number("pt" + str(i), [n](const KernelSpec&, const Geometry& g) { return g.scratch[n]; });
+    std::string off =
+        number("pt" + str(i), [n](const KernelSpec&, const Geometry& g) { return g.scratch[n]; });
     std::string type = accumulator_type(i), a = "a" + str(i) + (lane_accumulator(i) ? "[0]" : "");
-    out_.plain(a + " = " + reduce_function(k_.instrs[i].op) + "(" + a + ", ((const " + type + "*)(p.scratch + " + off + "))[" +
-               at + "]);");
+    out_.plain(a + " = " + reduce_function(k_.instrs[i].op) + "(" + a + ", ((const " + type +
+               "*)(p.scratch + " + off + "))[" + at + "]);");
   }
   out_.plain("}");
   combine(reduces);
@@ -369,7 +400,8 @@ std::string Emitter::body() {
     size_t bytes = 0;
     for (const Instr& in : k_.instrs)
       if (in.kind == InstrKind::Reduce) bytes = std::max(bytes, partial_bytes(k_, in));
-    out_.plain("__shared__ __align__(16) unsigned char columns[" + str(static_cast<int64_t>(bytes) * s_.lanes * s_.threads()) + "];");
+    out_.plain("__shared__ __align__(16) unsigned char columns[" +
+               str(static_cast<int64_t>(bytes) * s_.lanes * s_.threads()) + "];");
   }
   outer_values(0);
   if (stage_ == 1) {

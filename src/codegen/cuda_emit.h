@@ -1,9 +1,10 @@
 // The emitter of one kernel's text: private to the cuda_*.cpp files of this room.
 //
-// A kernel is written in four steps: where this thread stands (coordinates of its outer point or lane group), what
-// is computed once per outer point, the rounds (loops over the inner axes that load, compute, reduce and store), and
-// the stores of outer values. In the text i0, i1.. are coordinates, vN the value of instruction N (vN[j] when it
-// differs between the lanes j of a thread), rN what a load brought from memory, hN a kept value, aN an accumulator.
+// A kernel is written in four steps: where this thread stands (coordinates of its outer point or lane group),
+// what is computed once per outer point, the rounds (loops over the inner axes that load, compute, reduce and
+// store), and the stores of outer values. In the text i0, i1.. are coordinates, vN the value of instruction N
+// (vN[j] when it differs between the lanes j of a thread), rN what a load brought from memory, hN a kept
+// value, aN an accumulator.
 #pragma once
 #include <functional>
 #include <set>
@@ -46,7 +47,8 @@ class Lines {
 
 class Emitter {
  public:
-  /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second stage's team.
+  /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second stage's
+  /// team.
   Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
           ElementwiseFunctions& functions);
   /// The statements of the kernel, behind the declarations of numbers and buffers.
@@ -118,7 +120,9 @@ class Emitter {
   void stage_store(int n);
   void tile_stores();
 
-  std::string number(const std::string& name, Numbers::Value value) { return numbers_.use(name, std::move(value)); }
+  std::string number(const std::string& name, Numbers::Value value) {
+    return numbers_.use(name, std::move(value));
+  }
   std::string extent(int axis);
   /// What must hold for the current group to be loaded or stored; empty: it always does.
   std::string guard() const {
@@ -152,7 +156,7 @@ class Emitter {
   Rounds rounds_;
   std::vector<bool> uniform_, created_;
   std::vector<bool> only_stored_;  // 16-bit values that no instruction uses: stores round them
-  std::vector<Pick> maps_;  // those that have names already
+  std::vector<Pick> maps_;         // those that have names already
   Lines out_;
 };
 

@@ -1,8 +1,8 @@
 // What every kernel's text begins with. No #include: NVRTC knows the mathematical functions, vector types and
 // intrinsics by itself, and compiles in a tenth of a second.
 //
-// The part under IG_EMULATED is left out when a C++ compiler builds the text for the emulator, which defines the same
-// names (conversions and memory access with cache hints) itself.
+// The part under IG_EMULATED is left out when a C++ compiler builds the text for the emulator, which defines
+// the same names (conversions and memory access with cache hints) itself.
 #include "codegen/cuda_text.h"
 
 namespace ingot {

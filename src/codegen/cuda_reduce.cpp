@@ -1,6 +1,6 @@
-// From every thread's accumulator to the result of its team, in an order that is fixed by the schedule: shuffles
-// within a warp, shared memory between warps (Row) or between the threads of a column (Column). All threads of the
-// team get the result, so that the next round can use it. No atomics: same bits every time.
+// From every thread's accumulator to the result of its team, in an order that is fixed by the schedule:
+// shuffles within a warp, shared memory between warps (Row) or between the threads of a column (Column). All
+// threads of the team get the result, so that the next round can use it. No atomics: same bits every time.
 #include "codegen/cuda_emit.h"
 
 namespace ingot::cuda {
@@ -56,14 +56,14 @@ void Emitter::combine_row(const std::vector<int>& reduces) {
   auto shuffles = [&](int i, int from) {
     std::string a = "a" + str(i), f = reduce_function(k_.instrs[i].op);
     if (from > 1)
-      out_.plain("IG_UNROLL for (int m = " + str(from / 2) + "; m > 0; m >>= 1) " + a + " = " + f + "(" + a + ", ig_shuffle(" +
-                 a + ", m));");
+      out_.plain("IG_UNROLL for (int m = " + str(from / 2) + "; m > 0; m >>= 1) " + a + " = " + f + "(" + a +
+                 ", ig_shuffle(" + a + ", m));");
   };
   for (int i : reduces) shuffles(i, warp);
   if (warps <= 1) return;
   for (int i : reduces) {
-    out_.plain("__shared__ IgVec<unsigned char, " + str(s_.threads() / 32) + " * sizeof(" + accumulator_type(i) + ")> z" +
-               str(i) + ";");
+    out_.plain("__shared__ IgVec<unsigned char, " + str(s_.threads() / 32) + " * sizeof(" +
+               accumulator_type(i) + ")> z" + str(i) + ";");
     out_.plain(accumulator_type(i) + "* y" + str(i) + " = (" + accumulator_type(i) + "*)z" + str(i) + ".e;");
     out_.plain("if ((threadIdx.x & 31) == 0) y" + str(i) + "[threadIdx.x >> 5] = a" + str(i) + ";");
   }
@@ -72,7 +72,8 @@ void Emitter::combine_row(const std::vector<int>& reduces) {
     std::string zero = reduce_identity(k_.instrs[i].op, k_.instrs[i].dtype);
     if (zero[0] == '{') zero = accumulator_type(i) + zero;
     std::string lane = "(threadIdx.x & 31)", first = s_.side > 1 ? "y * " + str(warps) + " + " : "";
-    out_.plain("a" + str(i) + " = " + lane + " < " + str(warps) + " ? y" + str(i) + "[" + first + lane + "] : " + zero + ";");
+    out_.plain("a" + str(i) + " = " + lane + " < " + str(warps) + " ? y" + str(i) + "[" + first + lane +
+               "] : " + zero + ";");
     // Lanes from `warps` on hold neutral elements and take part in none of the first `warps` lanes' sums.
     shuffles(i, warps);
     std::string a = "a" + str(i);
@@ -91,7 +92,8 @@ void Emitter::combine_column(int i) {
   out_.plain("__syncthreads();");
   out_.plain("for (int m = " + str(s_.team / 2) + "; m > 0; m >>= 1) {");
   out_.plain("if (t < m) {");
-  each("c" + at + "threadIdx.x] = " + f + "(c" + at + "threadIdx.x], c" + at + "threadIdx.x + m * " + str(s_.side) + "]);");
+  each("c" + at + "threadIdx.x] = " + f + "(c" + at + "threadIdx.x], c" + at + "threadIdx.x + m * " +
+       str(s_.side) + "]);");
   out_.plain("}");
   out_.plain("__syncthreads(); }");
   each(a + (lanes ? "[j]" : "") + " = c" + at + "x];");

@@ -1,8 +1,10 @@
-// Which values of a kernel are computed before, between and after its reductions, which are kept from one round to the
-// next, and which do not change along the lanes of a thread. All of it follows from the structure alone.
+// Which values of a kernel are computed before, between and after its reductions, which are kept from one
+// round to the next, and which do not change along the lanes of a thread. All of it follows from the
+// structure alone.
 //
-// Tricky: what is kept should be the smallest cut. A value that is cheap to compute again from kept values, a cast
-// of something narrower, or a load that all rows share (a norm's weight) is computed or loaded again instead.
+// Tricky: what is kept should be the smallest cut. A value that is cheap to compute again from kept values, a
+// cast of something narrower, or a load that all rows share (a norm's weight) is computed or loaded again
+// instead.
 #include <algorithm>
 
 #include "codegen/cuda_schedule.h"
@@ -16,17 +18,34 @@ bool is_cheap(const Instr& in) {
   if (in.kind == InstrKind::Index || in.kind == InstrKind::InBounds) return true;
   if (in.kind != InstrKind::Compute) return false;
   switch (in.op) {
-    case Op::Cast: case Op::Where: case Op::Neg: case Op::Abs: case Op::Add: case Op::Sub: case Op::Mul:
-    case Op::Maximum: case Op::Minimum: case Op::Relu: case Op::Eq: case Op::Ne: case Op::Lt: case Op::Le:
-    case Op::Gt: case Op::Ge: case Op::LogicalNot: return true;
-    default: return false;
+    case Op::Cast:
+    case Op::Where:
+    case Op::Neg:
+    case Op::Abs:
+    case Op::Add:
+    case Op::Sub:
+    case Op::Mul:
+    case Op::Maximum:
+    case Op::Minimum:
+    case Op::Relu:
+    case Op::Eq:
+    case Op::Ne:
+    case Op::Lt:
+    case Op::Le:
+    case Op::Gt:
+    case Op::Ge:
+    case Op::LogicalNot:
+      return true;
+    default:
+      return false;
   }
 }
 
 /// A load that every outer point shares: it comes from a cache the second time.
 bool is_shared_load(const KernelSpec& k, const Instr& in) {
   if (in.kind != InstrKind::Load || in.indirect >= 0 || k.n_outer == 0) return false;
-  return std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t s) { return s == 0; });
+  return std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer,
+                     [](int64_t s) { return s == 0; });
 }
 
 template <class F>
@@ -59,7 +78,8 @@ std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const
     std::vector<bool> kept(n);
     for (size_t i = 0; i < n; ++i) kept[i] = held[i] && first[i] < b;
     for (size_t i = 0; i < n; ++i)
-      if (k.instrs[i].kind == InstrKind::Reduce && r.round[i] == b + 1) mark(k, k.instrs[i].arg[0], kept, need[b]);
+      if (k.instrs[i].kind == InstrKind::Reduce && r.round[i] == b + 1)
+        mark(k, k.instrs[i].arg[0], kept, need[b]);
     for (const Store& s : k.stores)
       if (k.instrs[s.value].level == Level::Elem && (r.stores_last ? r.last : r.round[s.value]) == b)
         mark(k, s.value, kept, need[b]);
@@ -67,7 +87,9 @@ std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const
   return need;
 }
 
-double words_of(DType t, bool packed) { return static_cast<double>(std::max<size_t>(size_of(t), packed ? 2 : 4)) / 4; }
+double words_of(DType t, bool packed) {
+  return static_cast<double>(std::max<size_t>(size_of(t), packed ? 2 : 4)) / 4;
+}
 
 /// The values whose consumers first appear in a later round than they do.
 std::vector<bool> crossing(const KernelSpec& k, const std::vector<int>& first) {
@@ -122,7 +144,8 @@ double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& 
   return peak;
 }
 
-/// Only what comes from memory (or from the random generator) and is needed again: all else is computed again.
+/// Only what comes from memory (or from the random generator) and is needed again: all else is computed
+/// again.
 std::vector<bool> sources_only(const KernelSpec& k, const std::vector<std::vector<bool>>& need) {
   std::vector<bool> held(k.instrs.size());
   for (size_t i = 0; i < held.size(); ++i) {
@@ -150,7 +173,8 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
   for (const Store& s : k.stores)
     if (k.instrs[s.value].level == Level::Elem) r.last = std::max(r.last, r.round[s.value]);
 
-  r.stores_last = std::any_of(k.buffers.begin(), k.buffers.end(), [](const BufferSpec& b) { return b.may_alias; });
+  r.stores_last =
+      std::any_of(k.buffers.begin(), k.buffers.end(), [](const BufferSpec& b) { return b.may_alias; });
   std::vector<int> first(n, -1);
   auto need = needs(k, r, std::vector<bool>(n), first);
   for (int b = r.last; b >= 0; --b)
@@ -179,7 +203,8 @@ std::vector<bool> lane_uniform(const KernelSpec& k, Mode mode) {
   for (size_t i = 0; i < k.instrs.size(); ++i) {
     const Instr& in = k.instrs[i];
     bool u = true;
-    if (in.kind == InstrKind::Load || in.kind == InstrKind::Index || in.kind == InstrKind::Random) u = fixed(in.map);
+    if (in.kind == InstrKind::Load || in.kind == InstrKind::Index || in.kind == InstrKind::Random)
+      u = fixed(in.map);
     for (const Bound& b : in.bounds) u = u && fixed(b.at);
     for_each_operand(in, [&](int a) { u = u && uniform[a]; });
     if (mode == Mode::Row && in.level == Level::Outer) u = true;

@@ -1,7 +1,7 @@
 // The choice of schedule, and the sizes that follow from it for each part.
 //
-// Everything here that reaches the text is a bucket: powers of two, or a short list. What is not a bucket (splits,
-// chunks, blocks) is a number of the launch.
+// Everything here that reaches the text is a bucket: powers of two, or a short list. What is not a bucket
+// (splits, chunks, blocks) is a number of the launch.
 #include "codegen/cuda_schedule.h"
 
 #include <algorithm>
@@ -17,7 +17,9 @@ constexpr size_t kStaticShared = 48 * 1024;  // what a kernel may declare
 constexpr int64_t kNarrowLimit = (int64_t{1} << 31) - (int64_t{1} << 22);
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t pow2_ceil(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(x, 1)))); }
+int64_t pow2_ceil(int64_t x) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(x, 1))));
+}
 
 /// A memory access: a Load or a Store.
 struct Access {
@@ -108,13 +110,15 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   const KernelSpec& k = parts[0];
   int axis = lane_axis(k, mode);
   if (axis < 0) return 1;
-  // Sixteen bytes of the widest large operand: more per thread would leave gaps between the threads of a warp.
+  // Sixteen bytes of the widest large operand: more per thread would leave gaps between the threads of a
+  // warp.
   double largest = 0;
   size_t widest = 1;
   for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
   for (const Access& a : accesses(k))
     if (a.map->stride[axis] == 1 && a.positions * 2 >= largest) widest = std::max(widest, size_of(a.dtype));
-  int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 || mode == Mode::Column ? 4 : 8));
+  int most = static_cast<int>(
+      std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 || mode == Mode::Column ? 4 : 8));
   for (int v = most; v > 1; v /= 2)
     if (lanes_fit(parts, mode, v)) return v;
   return 1;
@@ -136,7 +140,9 @@ bool try_shifted_lanes(std::span<const KernelSpec> parts, Schedule& s) {
   double most = 0;
   size_t narrowest = 16;
   for (const Access& a : all) most = std::max(most, a.positions);
-  auto heavy = [&](const Affine& m, double positions) { return m.stride[axis] == 1 && positions * 2 >= most; };
+  auto heavy = [&](const Affine& m, double positions) {
+    return m.stride[axis] == 1 && positions * 2 >= most;
+  };
   for (const Access& a : all)
     if (heavy(*a.map, a.positions)) narrowest = std::min(narrowest, size_of(a.dtype));
   int lanes = static_cast<int>(std::clamp<size_t>(16 / narrowest, 1, 8));
@@ -152,7 +158,9 @@ bool try_shifted_lanes(std::span<const KernelSpec> parts, Schedule& s) {
   s.lanes = lanes;
   s.shifted = s.tail = true;
   auto sig = row_signature(k, *first, lanes);
-  auto width = [&](const Affine& m) { return m.stride[axis] == 1 && row_signature(k, m, lanes) == sig ? lanes : 1; };
+  auto width = [&](const Affine& m) {
+    return m.stride[axis] == 1 && row_signature(k, m, lanes) == sig ? lanes : 1;
+  };
   s.load_width.assign(k.instrs.size(), 1);
   s.store_width.assign(k.stores.size(), 1);
   for (size_t i = 0; i < k.instrs.size(); ++i) {
@@ -184,7 +192,8 @@ void fill_widths(std::span<const KernelSpec> parts, Schedule& s) {
         s.load_width[i] = std::min(s.load_width[i], width_of(k, in.map, &in, axis, s.lanes, uniform));
     }
     for (size_t i = 0; i < k.stores.size(); ++i)
-      s.store_width[i] = std::min(s.store_width[i], width_of(k, k.stores[i].map, nullptr, axis, s.lanes, uniform));
+      s.store_width[i] =
+          std::min(s.store_width[i], width_of(k, k.stores[i].map, nullptr, axis, s.lanes, uniform));
   }
   int axis = lane_axis(first, s.mode);
   for (size_t i = 0; i < first.instrs.size(); ++i)
@@ -248,7 +257,8 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   Sizes z = sizes_of(parts, s, target);
   s.groups = 4;
   if (s.mode == Mode::Row) {
-    int64_t team = std::clamp<int64_t>(pow2_ceil(ceil_div(z.inner, 4)), std::min<int64_t>(8, pow2_ceil(z.inner)), 256);
+    int64_t team =
+        std::clamp<int64_t>(pow2_ceil(ceil_div(z.inner, 4)), std::min<int64_t>(8, pow2_ceil(z.inner)), 256);
     s.team = static_cast<int>(team);
     s.side = 256 / s.team;
   } else {
@@ -274,29 +284,32 @@ int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
   double registers = held + 32;
   for (const Instr& in : k.instrs) {
     bool elem_load = in.kind == InstrKind::Load && in.level == Level::Elem;
-    if (elem_load && k.n_outer > 0 && std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer, [](int64_t x) { return x == 0; }))
+    if (elem_load && k.n_outer > 0 &&
+        std::all_of(in.map.stride.begin(), in.map.stride.begin() + k.n_outer,
+                    [](int64_t x) { return x == 0; }))
       registers += s.lanes;  // shared by all rows: loaded beside what is held
   }
   auto rounded = static_cast<int>(ceil_div(static_cast<int64_t>(registers), 8) * 8);
   return std::clamp(65536 / (rounded * s.threads()), 1, 2048 / s.threads());
 }
 
-/// Rounds of reduce and broadcast: the row stays in registers if it fits, else in shared memory, else is read again.
+/// Rounds of reduce and broadcast: the row stays in registers if it fits, else in shared memory, else is read
+/// again.
 void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
   Rounds rounds = find_rounds(parts[0]);
   Sizes z = sizes_of(parts, s, target);
   double words = std::max(rounds.held_words, 0.5) * s.lanes;  // per lane group
-  double budget = 32;                                          // registers for what is held
+  double budget = 32;                                         // registers for what is held
   int most = s.mode == Mode::Row ? 1024 : 32;
   int64_t team = 1;
   if (s.mode == Mode::Row) {
     team = std::min<int64_t>(pow2_ceil(z.inner), 32);
-    while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget) team *= 2;
+    while (team<most&& static_cast<double>(ceil_div(z.inner, team)) * words> budget) team *= 2;
     s.team = static_cast<int>(team);
     s.side = std::max(1, 128 / s.team);
   } else {
     s.side = static_cast<int>(std::clamp<int64_t>(pow2_ceil(z.outer), 1, 32));
-    while (team < most && static_cast<double>(ceil_div(z.inner, team)) * words > budget / 4) team *= 2;
+    while (team<most&& static_cast<double>(ceil_div(z.inner, team)) * words> budget / 4) team *= 2;
     s.team = static_cast<int>(team);
     if (s.team * s.side < 128) s.side = std::min<int>(128 / s.team, static_cast<int>(pow2_ceil(z.outer)));
     while (s.team > 1 && column_bytes(parts[0], s) > kStaticShared) s.team /= 2;
@@ -318,7 +331,8 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.hold = Hold::Shared;
     size_t bytes = shared_bytes(parts[0], s, z.inner) + 2048;
     if (s.mode != Mode::Row || s.side > 1 || bytes > target.shared_per_block) continue;
-    s.groups = 2;  // few registers: what waits for the row of one block is covered by another block's arithmetic
+    s.groups =
+        2;  // few registers: what waits for the row of one block is covered by another block's arithmetic
     if (2 * bytes > target.shared_per_block) s.team = 1024;  // one block alone on its multiprocessor
     return;
   }
@@ -336,7 +350,8 @@ bool is_exact(std::span<const KernelSpec> parts, const CudaTarget& target, const
   return true;
 }
 
-/// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no such axis.
+/// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no such
+/// axis.
 int other_unit_axis(const KernelSpec& k) {
   int last = k.n_outer - 1;
   if (k.n_axes() < 2 || k.has_reduce() || k.n_inner() > 0) return -1;
@@ -352,11 +367,13 @@ int other_unit_axis(const KernelSpec& k) {
   if (*best == 0 || k.extent[axis] < 16 || k.extent[last] < 16) return -1;
   size_t shared = 0;
   for (const Access& a : accesses(k))
-    if (is_staged(k, *a.map, a.load, axis)) shared += size_of(a.dtype) <= 2 ? 64 * 65 * size_of(a.dtype) : 32 * 33 * size_of(a.dtype);
+    if (is_staged(k, *a.map, a.load, axis))
+      shared += size_of(a.dtype) <= 2 ? 64 * 65 * size_of(a.dtype) : 32 * 33 * size_of(a.dtype);
   return shared <= kStaticShared ? axis : -1;
 }
 
-/// Two lanes when all that is staged has elements of at most two bytes and pairs of them are aligned along either axis.
+/// Two lanes when all that is staged has elements of at most two bytes and pairs of them are aligned along
+/// either axis.
 int tile_lanes(std::span<const KernelSpec> parts, int tile) {
   for (const KernelSpec& k : parts) {
     int last = k.n_outer - 1;
@@ -386,7 +403,8 @@ size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups
   auto uniform = lane_uniform(k, s.mode);
   size_t per_group = 0;
   for (size_t i = 0; i < rounds.held.size(); ++i)
-    if (rounds.held[i]) per_group += memory_bytes(k.instrs[i].dtype) * static_cast<size_t>(uniform[i] ? 1 : s.lanes);
+    if (rounds.held[i])
+      per_group += memory_bytes(k.instrs[i].dtype) * static_cast<size_t>(uniform[i] ? 1 : s.lanes);
   return per_group * static_cast<size_t>(ceil_div(inner_groups, 16) * 16);
 }
 
@@ -402,7 +420,8 @@ Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& ta
   for (const KernelSpec& p : parts) s.wide = s.wide || needs_wide(p);
   double bytes = 0;
   for (const KernelSpec& p : parts)
-    for (const BufferSpec& b : p.buffers) bytes += static_cast<double>(b.numel) * static_cast<double>(size_of(b.dtype));
+    for (const BufferSpec& b : p.buffers)
+      bytes += static_cast<double>(b.numel) * static_cast<double>(size_of(b.dtype));
   s.streaming = bytes > static_cast<double>(target.cache_bytes);
 
   int tile = other_unit_axis(k);
@@ -425,7 +444,8 @@ Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& ta
     fill_widths(parts, s);
     return s;
   }
-  double row = unit_bytes(parts, k.n_inner() > 0 ? k.n_axes() - 1 : -1), column = unit_bytes(parts, k.n_outer - 1);
+  double row = unit_bytes(parts, k.n_inner() > 0 ? k.n_axes() - 1 : -1),
+         column = unit_bytes(parts, k.n_outer - 1);
   s.mode = column > row ? Mode::Column : Mode::Row;
   s.lanes = choose_lanes(parts, s.mode);
   fill_widths(parts, s);
@@ -459,7 +479,8 @@ Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& targ
   g.chunk = g.inner_groups;
   if (s.split) {
     int64_t wanted = ceil_div(int64_t{4} * target.multiprocessors, g.column_blocks);
-    int64_t most = std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4), 1);  // at least four groups a thread
+    int64_t most =
+        std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4), 1);  // at least four groups a thread
     g.chunk = ceil_div(g.inner_groups, std::min(wanted, most));
     int64_t step = int64_t{s.team} * s.groups;
     g.chunk = ceil_div(g.chunk, step) * step;
@@ -496,7 +517,8 @@ std::string describe(const Schedule& s) {
 }
 
 std::string Numbers::use(const std::string& name, Value value) {
-  if (known_.emplace(name, static_cast<int>(list_.size())).second) list_.push_back({name, std::move(value), false});
+  if (known_.emplace(name, static_cast<int>(list_.size())).second)
+    list_.push_back({name, std::move(value), false});
   return name;
 }
 
@@ -504,13 +526,14 @@ std::string Numbers::divide(const std::string& x, const std::string& name, const
   if (wide) return "(" + x + " / " + use(name, value) + ")";
   std::string magic = "m_" + name;
   if (known_.emplace(magic, static_cast<int>(list_.size())).second)
-    list_.push_back(
-        {magic, [value](const KernelSpec& k, const Geometry& g) { return magic_divisor(value(k, g)); }, true});
+    list_.push_back({magic,
+                     [value](const KernelSpec& k, const Geometry& g) { return magic_divisor(value(k, g)); },
+                     true});
   return "ig_div(" + x + ", " + magic + ")";
 }
 
 int64_t magic_divisor(int64_t d) {
-  if (d >= kNarrowLimit) return 0;  // of a part in a text that divides in 64 bits
+  if (d >= kNarrowLimit) return 0;                       // of a part in a text that divides in 64 bits
   int l = std::bit_width(static_cast<uint64_t>(d) - 1);  // ceil(log2 d)
   uint64_t m = ((uint64_t{1} << (31 + l)) + static_cast<uint64_t>(d) - 1) / static_cast<uint64_t>(d);
   return static_cast<int64_t>(m | (static_cast<uint64_t>(31 + l) << 32));

@@ -1,6 +1,6 @@
-// How a kernel is laid over threads: which axis the lanes of a thread run along, how many threads share a row, what
-// stays in registers between rounds. Decided from the structure and from buckets of the sizes, so that a
-// new batch size seldom means new text. The numbers themselves are collected by name in Numbers.
+// How a kernel is laid over threads: which axis the lanes of a thread run along, how many threads share a
+// row, what stays in registers between rounds. Decided from the structure and from buckets of the sizes, so
+// that a new batch size seldom means new text. The numbers themselves are collected by name in Numbers.
 #pragma once
 #include <functional>
 #include <map>
@@ -21,26 +21,26 @@ enum class Hold : uint8_t { None, Registers, Shared };
 
 struct Schedule {
   Mode mode = Mode::Map;
-  int lanes = 1;       // V: consecutive elements per thread
-  int team = 1;        // T: threads that share the inner axes of one outer point (of one lane group)
-  int side = 1;        // teams side by side in a block
-  int groups = 1;      // lane groups a thread has in flight (in registers: all it has)
+  int lanes = 1;   // V: consecutive elements per thread
+  int team = 1;    // T: threads that share the inner axes of one outer point (of one lane group)
+  int side = 1;    // teams side by side in a block
+  int groups = 1;  // lane groups a thread has in flight (in registers: all it has)
   Hold hold = Hold::None;
   bool keep_sources = false;  // what is held: see find_rounds
-  bool split = false;      // two stages: several blocks per outer point, then their partial results
-  bool packed = false;     // 16-bit values are held two to a register
-  bool exact = false;      // every group of every thread lies inside the row
-  bool shifted = false;    // Row: rows are not aligned; groups begin at aligned places, some before the row
+  bool split = false;         // two stages: several blocks per outer point, then their partial results
+  bool packed = false;        // 16-bit values are held two to a register
+  bool exact = false;         // every group of every thread lies inside the row
+  bool shifted = false;  // Row: rows are not aligned; groups begin at aligned places, some before the row
   int shift_load = -1, shift_store = -1;  // shifted: the access that says where
-  bool wide = false;       // 64-bit indices
-  bool tail = false;       // the lane axis is not a multiple of lanes
-  bool streaming = false;  // larger than the cache
-  int tile_axis = -1;      // Tile: the other axis
+  bool wide = false;                      // 64-bit indices
+  bool tail = false;                      // the lane axis is not a multiple of lanes
+  bool streaming = false;                 // larger than the cache
+  int tile_axis = -1;                     // Tile: the other axis
   int stage2_team = 0, stage2_side = 0;
   std::vector<int> load_width;   // per instruction: elements per memory access (a power of two up to lanes)
   std::vector<int> store_width;  // per store
 
-  int min_blocks = 0;      // per multiprocessor: a bound on registers; 0: none
+  int min_blocks = 0;  // per multiprocessor: a bound on registers; 0: none
 
   int threads() const { return team * side; }
   bool lanes_outer() const { return mode != Mode::Row; }
@@ -51,12 +51,13 @@ std::string describe(const Schedule& s);
 
 /// The rounds of a kernel: what is computed before, between and after its reductions.
 struct Rounds {
-  std::vector<int> round;      // per instruction: reductions that must be done before it
-  std::vector<bool> held;      // per instruction: kept from its round to a later one
-  int last = 0;                // of any store or reduction
-  bool stores_last = false;    // elements are stored in the last round: what is read there may be the same memory
-  double held_words = 0;       // registers per element, 16-bit values unpacked
-  double packed_words = 0;     // the same with two 16-bit values to a register
+  std::vector<int> round;  // per instruction: reductions that must be done before it
+  std::vector<bool> held;  // per instruction: kept from its round to a later one
+  int last = 0;            // of any store or reduction
+  bool stores_last =
+      false;              // elements are stored in the last round: what is read there may be the same memory
+  double held_words = 0;  // registers per element, 16-bit values unpacked
+  double packed_words = 0;  // the same with two 16-bit values to a register
 };
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.
 Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);

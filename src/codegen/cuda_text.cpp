@@ -1,5 +1,5 @@
-// Puts kernels together (declarations of numbers and buffers, then the emitter's statements) and computes what a
-// launch needs. See cuda_text.h for the layout of the kernel's argument.
+// Puts kernels together (declarations of numbers and buffers, then the emitter's statements) and computes
+// what a launch needs. See cuda_text.h for the layout of the kernel's argument.
 #include "codegen/cuda_text.h"
 
 #include <algorithm>
@@ -22,23 +22,27 @@ std::string hash_text(const std::string& s) {
     b ^= b >> 29;
   }
   char text[40];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a), static_cast<unsigned long long>(b));
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
   return text;
 }
 
 /// Everything of a kernel in front of its statements.
-std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int stage, const cuda::Schedule& schedule) {
+std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int stage,
+                 const cuda::Schedule& schedule) {
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(schedule.threads()) +
-                  (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) + "(const IgParams<" +
-                  str(many ? 1 : words) + "> p) {\nig_wait();\n";
-  s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n" : "typedef int I; typedef unsigned UI;\n";
+                  (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) +
+                  "(const IgParams<" + str(many ? 1 : words) + "> p) {\nig_wait();\n";
+  s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n"
+                          : "typedef int I; typedef unsigned UI;\n";
   if (many) {
     s += "const int parts = (int)p.n[0];\n";
     s += "const long long* firsts = p.table + " + str(stage) + " * parts;\n";
     s += "const int part = ig_part(firsts, parts, blockIdx.x);\n";
     s += "const unsigned blk = blockIdx.x - (unsigned)__ldg(firsts + part);\n";
-    s += "const long long* words = p.table + " + str(plan.n_stages) + " * parts + (long long)part * " + str(words) + ";\n";
+    s += "const long long* words = p.table + " + str(plan.n_stages) + " * parts + (long long)part * " +
+         str(words) + ";\n";
   } else {
     s += "const unsigned blk = blockIdx.x;\n";
   }
@@ -49,7 +53,8 @@ std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int sta
   }
   int n = plan.n_buffers;
   for (const auto& e : plan.numbers.list()) {
-    s += e.magic ? "const long long " + e.name + " = " + word(n) + ";\n" : "const I " + e.name + " = (I)" + word(n) + ";\n";
+    s += e.magic ? "const long long " + e.name + " = " + word(n) + ";\n"
+                 : "const I " + e.name + " = (I)" + word(n) + ";\n";
     ++n;
   }
   return s;
@@ -74,7 +79,8 @@ bool has_barriers(const std::string& text) {
 }
 
 void replace_all(std::string& s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
+    s.replace(at, from.size(), to);
 }
 
 }  // namespace
@@ -82,7 +88,8 @@ void replace_all(std::string& s, const std::string& from, const std::string& to)
 CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) {
   if (parts.empty()) throw Error(ErrorKind::Internal, "emit_cuda", "a kernel without parts");
   for (const KernelSpec& k : parts)
-    if (!same_structure(parts[0], k)) throw Error(ErrorKind::Internal, "emit_cuda", "parts of different structure");
+    if (!same_structure(parts[0], k))
+      throw Error(ErrorKind::Internal, "emit_cuda", "parts of different structure");
   auto plan = std::make_shared<cuda::Plan>();
   plan->schedule = cuda::choose_schedule(parts, target);
   plan->target = target;
@@ -141,7 +148,8 @@ CudaLaunch CudaText::launch(std::span<const KernelSpec> parts) const {
     }
   }
   for (size_t s = 0; s < stages.size(); ++s) {
-    if (blocks[s] > 0x7fffffff) throw Error(ErrorKind::Unsupported, "cuda", "a kernel of more than 2^31 blocks");
+    if (blocks[s] > 0x7fffffff)
+      throw Error(ErrorKind::Unsupported, "cuda", "a kernel of more than 2^31 blocks");
     l.stages[s].grid = static_cast<unsigned>(blocks[s]);
   }
   l.stages[0].shared_bytes = static_cast<unsigned>(shared_bytes(parts[0], plan->schedule, groups));

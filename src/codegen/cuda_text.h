@@ -1,17 +1,17 @@
 // CUDA C text from KernelSpecs.
 //
-// emit_cuda() turns the parts of one generated kernel (one structure, many sizes) into a header-free program and
-// all that is needed to launch it. The text depends on the structure and on a few buckets (lanes per thread,
-// threads per row, ...), never on a size: equal `key`, equal text, one compilation. Every number (extents, strides,
-// offsets, magic divisors) arrives at launch.
+// emit_cuda() turns the parts of one generated kernel (one structure, many sizes) into a header-free program
+// and all that is needed to launch it. The text depends on the structure and on a few buckets (lanes per
+// thread, threads per row, ...), never on a size: equal `key`, equal text, one compilation. Every number
+// (extents, strides, offsets, magic divisors) arrives at launch.
 //
 // A kernel takes one argument by value, so that its numbers lie in the constant bank:
 //   struct { const double* args; const uint64_t* seeds; const uint64_t* offsets; RunStatus* status;
 //            char* scratch; const int64_t* table; int64_t n[K]; }
-// For one part, n holds the part's words. For several parts n[0] is their number, and `table`, in device memory, holds
-// for each stage the first block of each part, then the parts' words. A part's words begin with one word per
-// buffer: its address, or, with kIndirectPointer set, the address of the place where its address stands. That is how
-// a replayed CUDA graph sees new external buffers without being patched.
+// For one part, n holds the part's words. For several parts n[0] is their number, and `table`, in device
+// memory, holds for each stage the first block of each part, then the parts' words. A part's words begin with
+// one word per buffer: its address, or, with kIndirectPointer set, the address of the place where its address
+// stands. That is how a replayed CUDA graph sees new external buffers without being patched.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -50,12 +50,12 @@ struct CudaLaunch {
     unsigned grid = 0;          // blocks, along x
     unsigned shared_bytes = 0;  // dynamic; above 48 KB the function's attribute must be raised first
   };
-  std::vector<Stage> stages;     // launched one after the other with the same argument
-  std::vector<int64_t> words;    // n[]
-  std::vector<int64_t> table;    // for device memory; empty for one part
+  std::vector<Stage> stages;   // launched one after the other with the same argument
+  std::vector<int64_t> words;  // n[]
+  std::vector<int64_t> table;  // for device memory; empty for one part
   size_t scratch_bytes = 0;
-  int first_part = 0;            // where part 0's words begin, in table or, when that is empty, in words
-  int part_words = 0;            // words per part; the first of them are the buffers' addresses
+  int first_part = 0;  // where part 0's words begin, in table or, when that is empty, in words
+  int part_words = 0;  // words per part; the first of them are the buffers' addresses
 
   /// The word that takes the address of a buffer.
   int64_t& pointer(int part, int buffer) {
@@ -67,8 +67,8 @@ struct CudaLaunch {
 };
 
 struct CudaStage {
-  std::string entry;     // name of the kernel in the text
-  unsigned threads = 0;  // per block
+  std::string entry;      // name of the kernel in the text
+  unsigned threads = 0;   // per block
   bool barriers = false;  // do its threads wait for one another?
 };
 
@@ -77,10 +77,11 @@ struct Plan;  // the schedule and the list of numbers
 }
 
 struct CudaText {
-  std::string body;    // to be compiled behind cuda_prelude()
-  std::string key;     // equal for equal text
+  std::string body;  // to be compiled behind cuda_prelude()
+  std::string key;   // equal for equal text
   std::vector<CudaStage> stages;
-  bool waits = false;    // every kernel begins with ig_wait(): it may be launched before the one in front of it has ended
+  bool waits = false;  // every kernel begins with ig_wait(): it may be launched before the one in front of it
+                       // has ended
   std::string schedule;  // for people: "row, 4 lanes, 512 threads per row, 4 groups in registers"
   std::shared_ptr<const cuda::Plan> plan;
 

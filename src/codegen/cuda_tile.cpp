@@ -1,7 +1,7 @@
 // A Map whose operands are contiguous along different axes: tiles of 32 x 32 elements, or
 // 64 x 64 pairs of small ones. What is contiguous along the other axis (b)
-// goes through shared memory, so that every access to global memory runs along the axis that is contiguous there.
-// A tile's rows are padded by one element, so that reading it along either side meets no bank twice.
+// goes through shared memory, so that every access to global memory runs along the axis that is contiguous
+// there. A tile's rows are padded by one element, so that reading it along either side meets no bank twice.
 #include "codegen/cuda_emit.h"
 
 namespace ingot::cuda {
@@ -10,19 +10,21 @@ void Emitter::place_tile() {
   int a = k_.n_outer - 1, b = s_.tile_axis;
   int edge = 32 * s_.lanes;
   auto tiles = [edge](int axis) {
-    return Numbers::Value([axis, edge](const KernelSpec& k, const Geometry&) { return (k.extent[axis] + edge - 1) / edge; });
+    return Numbers::Value(
+        [axis, edge](const KernelSpec& k, const Geometry&) { return (k.extent[axis] + edge - 1) / edge; });
   };
   out_.plain("const int x = threadIdx.x % 32, t = threadIdx.x / 32;");
   std::string na = number("na", tiles(a)), nb = number("nb", tiles(b));
   out_.plain("const unsigned qa = blk / (unsigned)" + na + ", qb = qa / (unsigned)" + nb + ";");
-  out_.plain("const I ta = (I)(blk - qa * (unsigned)" + na + ") * " + str(edge) + ", tb = (I)(qa - qb * (unsigned)" + nb + ") * " +
-             str(edge) + ";");
+  out_.plain("const I ta = (I)(blk - qa * (unsigned)" + na + ") * " + str(edge) +
+             ", tb = (I)(qa - qb * (unsigned)" + nb + ") * " + str(edge) + ";");
   std::string rest = "qb";
   for (int axis = a - 1; axis >= 0; --axis) {
     if (axis == b) continue;
     std::string q = "qt" + str(axis);
     out_.plain("const unsigned " + q + " = " + rest + " / (unsigned)" + extent(axis) + ";");
-    out_.plain("const I i" + str(axis) + " = (I)(" + rest + " - " + q + " * (unsigned)" + extent(axis) + ");");
+    out_.plain("const I i" + str(axis) + " = (I)(" + rest + " - " + q + " * (unsigned)" + extent(axis) +
+               ");");
     rest = q;
   }
 }
@@ -46,7 +48,8 @@ void Emitter::tile_loads(const std::vector<int>& need) {
     if (staged_load(i)) staged.push_back(i);
   for (size_t n = 0; n < k_.stores.size(); ++n)
     if (staged_store(static_cast<int>(n)))
-      out_.plain(tile_declaration(k_.buffers[k_.stores[n].buffer].dtype, "out" + str(static_cast<int64_t>(n))));
+      out_.plain(
+          tile_declaration(k_.buffers[k_.stores[n].buffer].dtype, "out" + str(static_cast<int64_t>(n))));
   if (staged.empty()) return;
   std::string lanes = str(s_.lanes), groups = "IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) {";
   for (int i : staged) out_.plain(tile_declaration(k_.buffers[k_.instrs[i].buffer].dtype, "tile" + str(i)));
@@ -60,13 +63,14 @@ void Emitter::tile_loads(const std::vector<int>& need) {
     if (s_.lanes == 1)
       raw_load(i, into, "ok", at);
     else
-      out_.plain("if (ok) ig_load<" + lanes + ", " + str(load_hint(i)) + ">(" + into + ", b" + str(k_.instrs[i].buffer) + " + (" +
-                 at.base + "));");
+      out_.plain("if (ok) ig_load<" + lanes + ", " + str(load_hint(i)) + ">(" + into + ", b" +
+                 str(k_.instrs[i].buffer) + " + (" + at.base + "));");
   }
   out_.plain("}");
   out_.plain(groups);
   for (int i : staged)
-    out_.lane("tile" + str(i) + "[x * " + lanes + " + j][t + u * " + str(s_.team) + "] = r" + str(i) + "[u].e[j];");
+    out_.lane("tile" + str(i) + "[x * " + lanes + " + j][t + u * " + str(s_.team) + "] = r" + str(i) +
+              "[u].e[j];");
   out_.plain("} }\n__syncthreads();");
 }
 

@@ -1,4 +1,5 @@
-// See cuda_values.h. The C expressions are those of graph/elementwise.def, turned into text by the preprocessor.
+// See cuda_values.h. The C expressions are those of graph/elementwise.def, turned into text by the
+// preprocessor.
 #include "codegen/cuda_values.h"
 
 #include <algorithm>
@@ -83,8 +84,8 @@ std::string int_literal(DType t, int64_t i) {
 }  // namespace
 
 const char* register_type(DType t) {
-  static const char* names[] = {"double", "float", "float", "float", "long long",
-                                "int", "short", "signed char", "unsigned char", "unsigned char"};
+  static const char* names[] = {"double", "float", "float",       "float",         "long long",
+                                "int",    "short", "signed char", "unsigned char", "unsigned char"};
   return names[static_cast<int>(t)];
 }
 
@@ -119,18 +120,24 @@ std::string cast(DType from, DType to, const std::string& x) {
 
 std::string literal(DType t, double f, int64_t i) {
   switch (t) {
-    case DType::Float64: return double_literal(f);
-    case DType::Float32: return float_literal(f);
+    case DType::Float64:
+      return double_literal(f);
+    case DType::Float32:
+      return float_literal(f);
     case DType::Float16:
-    case DType::BFloat16: return float_literal(round_half(t, static_cast<float>(f)));
-    case DType::Bool: return i != 0 ? "((unsigned char)1)" : "((unsigned char)0)";
-    default: return int_literal(t, i);
+    case DType::BFloat16:
+      return float_literal(round_half(t, static_cast<float>(f)));
+    case DType::Bool:
+      return i != 0 ? "((unsigned char)1)" : "((unsigned char)0)";
+    default:
+      return int_literal(t, i);
   }
 }
 
 std::string ElementwiseFunctions::call(Op op, DType t, const std::string& a, const std::string& b) {
   const Expression* e = expression(op);
-  if (e == nullptr) throw Error(ErrorKind::Internal, "cuda_text", "a Compute instruction has an op that is not elementwise");
+  if (e == nullptr)
+    throw Error(ErrorKind::Internal, "cuda_text", "a Compute instruction has an op that is not elementwise");
   std::string name = std::string("ew_") + e->name + "_" + suffix(t);
   std::string type = register_type(t), result = e->rule == TypeRule::Bool ? "unsigned char" : type;
   std::string value = e->text;
@@ -141,8 +148,9 @@ std::string ElementwiseFunctions::call(Op op, DType t, const std::string& a, con
   }
   if (t == DType::Bool && op == Op::BitNot) value = "a == T(0)";
   if (t == DType::Bool && e->rule != TypeRule::Bool) value = "(" + value + ") != 0";  // true + true is true
-  std::string text = "IG_FN " + result + " " + name + "(" + type + " a" + (e->arity == 2 ? ", " + type + " b" : "") +
-                     ") { typedef " + type + " T; return (" + result + ")(" + value + "); }\n";
+  std::string text = "IG_FN " + result + " " + name + "(" + type + " a" +
+                     (e->arity == 2 ? ", " + type + " b" : "") + ") { typedef " + type + " T; return (" +
+                     result + ")(" + value + "); }\n";
   defined_.insert(text);
   return name + "(" + a + (e->arity == 2 ? ", " + b : "") + ")";
 }
@@ -165,23 +173,35 @@ std::string reduce_identity(Op op, DType t) {
   };
   DType r = is_half(t) ? DType::Float32 : t;
   switch (op) {
-    case Op::Sum: return literal(r, 0, 0);
-    case Op::Prod: return literal(r, 1, 1);
-    case Op::Max: return lowest(true);
-    case Op::Min: return lowest(false);
-    default: return "{0, -1}";
+    case Op::Sum:
+      return literal(r, 0, 0);
+    case Op::Prod:
+      return literal(r, 1, 1);
+    case Op::Max:
+      return lowest(true);
+    case Op::Min:
+      return lowest(false);
+    default:
+      return "{0, -1}";
   }
 }
 
 const char* reduce_function(Op op) {
   switch (op) {
-    case Op::Sum: return "ig_sum";
-    case Op::Prod: return "ig_prod";
-    case Op::Max: return "ig_max";
-    case Op::Min: return "ig_min";
-    case Op::ArgMax: return "ig_argmax";
-    case Op::ArgMin: return "ig_argmin";
-    default: throw Error(ErrorKind::Internal, "cuda_text", "a Reduce instruction has an op that is no reduction");
+    case Op::Sum:
+      return "ig_sum";
+    case Op::Prod:
+      return "ig_prod";
+    case Op::Max:
+      return "ig_max";
+    case Op::Min:
+      return "ig_min";
+    case Op::ArgMax:
+      return "ig_argmax";
+    case Op::ArgMin:
+      return "ig_argmin";
+    default:
+      throw Error(ErrorKind::Internal, "cuda_text", "a Reduce instruction has an op that is no reduction");
   }
 }
 

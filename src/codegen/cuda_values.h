@@ -1,7 +1,8 @@
 // Types, constants, conversions and elementwise functions as CUDA C text.
 //
-// A value in a register has the register type of its dtype (16-bit floats: float, rounded after each instruction);
-// in memory it has the memory type (16-bit floats: unsigned short, converted by ig_up_* and ig_down_*).
+// A value in a register has the register type of its dtype (16-bit floats: float, rounded after each
+// instruction); in memory it has the memory type (16-bit floats: unsigned short, converted by ig_up_* and
+// ig_down_*).
 #pragma once
 #include <set>
 #include <string>

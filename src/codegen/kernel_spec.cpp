@@ -1,5 +1,5 @@
-// Questions about KernelSpecs that every backend and the compiler ask: sizes, kinds, equal structure, a printed form
-// for people and a verifier that catches a wrong kernel before it runs.
+// Questions about KernelSpecs that every backend and the compiler ask: sizes, kinds, equal structure, a
+// printed form for people and a verifier that catches a wrong kernel before it runs.
 #include "codegen/kernel_spec.h"
 
 #include <cstdio>
@@ -42,7 +42,8 @@ bool KernelSpec::is_row() const {
   return false;
 }
 
-// --- Equal structure -------------------------------------------------------------------------------------------
+// --- Equal structure
+// -------------------------------------------------------------------------------------------
 
 static bool alike(int64_t a, int64_t b) { return a == b || ((a < 0 || a > 1) && (b < 0 || b > 1)); }
 
@@ -55,7 +56,8 @@ static bool alike(const Affine& a, const Affine& b) {
 
 static bool alike(const Instr& a, const Instr& b) {
   if (a.kind != b.kind || a.op != b.op || a.dtype != b.dtype || a.level != b.level || a.buffer != b.buffer ||
-      a.slot != b.slot || a.imm_i != b.imm_i || a.indirect != b.indirect || a.bounds.size() != b.bounds.size())
+      a.slot != b.slot || a.imm_i != b.imm_i || a.indirect != b.indirect ||
+      a.bounds.size() != b.bounds.size())
     return false;
   if (!(a.imm_f == b.imm_f || (a.imm_f != a.imm_f && b.imm_f != b.imm_f))) return false;
   for (int k = 0; k < 3; ++k)
@@ -78,12 +80,14 @@ bool same_structure(const KernelSpec& a, const KernelSpec& b) {
     if (!alike(a.instrs[k], b.instrs[k])) return false;
   for (size_t k = 0; k < a.stores.size(); ++k) {
     const Store &p = a.stores[k], &q = b.stores[k];
-    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated || !alike(p.map, q.map)) return false;
+    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated || !alike(p.map, q.map))
+      return false;
   }
   return true;
 }
 
-// --- Printing --------------------------------------------------------------------------------------------------
+// --- Printing
+// --------------------------------------------------------------------------------------------------
 
 static std::string text(const Affine& m) {
   std::string s = "[" + std::to_string(m.offset);
@@ -102,12 +106,24 @@ static std::string text(const Instr& i) {
   auto v = [](int k) { return "%" + std::to_string(k); };
   std::string s;
   switch (i.kind) {
-    case InstrKind::Load: s = "load b" + std::to_string(i.buffer) + text(i.map); break;
-    case InstrKind::Const: s = "const " + (is_float(i.dtype) ? number(i.imm_f) : std::to_string(i.imm_i)); break;
-    case InstrKind::Arg: s = "arg " + std::to_string(i.slot); break;
-    case InstrKind::Index: s = "index " + text(i.map); break;
-    case InstrKind::InBounds: s = "inbounds"; break;
-    case InstrKind::Random: s = "random " + std::to_string(i.slot) + text(i.map) + " + " + std::to_string(i.imm_i); break;
+    case InstrKind::Load:
+      s = "load b" + std::to_string(i.buffer) + text(i.map);
+      break;
+    case InstrKind::Const:
+      s = "const " + (is_float(i.dtype) ? number(i.imm_f) : std::to_string(i.imm_i));
+      break;
+    case InstrKind::Arg:
+      s = "arg " + std::to_string(i.slot);
+      break;
+    case InstrKind::Index:
+      s = "index " + text(i.map);
+      break;
+    case InstrKind::InBounds:
+      s = "inbounds";
+      break;
+    case InstrKind::Random:
+      s = "random " + std::to_string(i.slot) + text(i.map) + " + " + std::to_string(i.imm_i);
+      break;
     case InstrKind::Compute:
     case InstrKind::Reduce:
       s = (i.kind == InstrKind::Reduce ? "reduce " : "") + std::string(info(i.op).name);
@@ -116,7 +132,8 @@ static std::string text(const Instr& i) {
       break;
   }
   if (i.indirect >= 0)
-    s += " + " + v(i.indirect) + "*" + std::to_string(i.indirect_stride) + " of " + std::to_string(i.indirect_extent);
+    s += " + " + v(i.indirect) + "*" + std::to_string(i.indirect_stride) + " of " +
+         std::to_string(i.indirect_extent);
   for (const Bound& b : i.bounds) s += " if 0<=" + text(b.at) + "<" + std::to_string(b.extent);
   if (i.kind == InstrKind::Load && !i.bounds.empty())
     s += " else " + (is_float(i.dtype) ? number(i.imm_f) : std::to_string(i.imm_i));
@@ -126,8 +143,10 @@ static std::string text(const Instr& i) {
 std::string to_string(const KernelSpec& k) {
   std::string s = "kernel " + k.label + " (";
   for (int a = 0; a < k.n_axes(); ++a) {
-    if (a) s += a == k.n_outer ? " | " : ", ";
-    else if (k.n_outer == 0) s += "| ";
+    if (a)
+      s += a == k.n_outer ? " | " : ", ";
+    else if (k.n_outer == 0)
+      s += "| ";
     s += std::to_string(k.extent[a]);
   }
   s += ")\n";
@@ -135,7 +154,8 @@ std::string to_string(const KernelSpec& k) {
     s += "  b" + std::to_string(b) + ": " + std::string(name_of(k.buffers[b].dtype)) + " x " +
          std::to_string(k.buffers[b].numel) + (k.buffers[b].written ? " written" : "") +
          (k.buffers[b].may_alias ? " aliased" : "") + "\n";
-  for (size_t n = 0; n < k.instrs.size(); ++n) s += "  %" + std::to_string(n) + " = " + text(k.instrs[n]) + "\n";
+  for (size_t n = 0; n < k.instrs.size(); ++n)
+    s += "  %" + std::to_string(n) + " = " + text(k.instrs[n]) + "\n";
   for (const Store& t : k.stores)
     s += "  b" + std::to_string(t.buffer) + text(t.map) + " = %" + std::to_string(t.value) +
          (t.predicated ? " if ok" : "") + "\n";
@@ -143,9 +163,9 @@ std::string to_string(const KernelSpec& k) {
 }
 
 const char* name_of(LibOp op) {
-  static const char* const names[] = {"matmul",          "scatter_add", "scatter", "scan", "sort", "attention", "attention_grad", "conv",
-                                      "conv_grad_input", "conv_grad_weight", "fold",      "linalg",
-                                      "copy"};
+  static const char* const names[] = {
+      "matmul", "scatter_add",     "scatter",          "scan", "sort",   "attention", "attention_grad",
+      "conv",   "conv_grad_input", "conv_grad_weight", "fold", "linalg", "copy"};
   static_assert(sizeof names / sizeof *names == static_cast<size_t>(LibOp::Copy) + 1, "one name for each");
   return names[static_cast<int>(op)];
 }
@@ -163,7 +183,8 @@ std::string to_string(const LibrarySpec& l) {
   return s;
 }
 
-// --- Verifier --------------------------------------------------------------------------------------------------
+// --- Verifier
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -184,7 +205,8 @@ struct Verifier {
   void map(const Affine& m, Level level, size_t n) const {
     check(static_cast<int>(m.stride.size()) == k.n_axes(), "a map has not one stride per axis", n);
     if (level == Level::Outer)
-      for (int a = k.n_outer; a < k.n_axes(); ++a) check(m.stride[a] == 0, "an outer map has an inner stride", n);
+      for (int a = k.n_outer; a < k.n_axes(); ++a)
+        check(m.stride[a] == 0, "an outer map has an inner stride", n);
   }
   void instr(const Instr& i, size_t n) const {
     const int self = static_cast<int>(n);
@@ -201,7 +223,8 @@ struct Verifier {
     }
     if (i.kind == InstrKind::Index || i.kind == InstrKind::Random) map(i.map, i.level, n);
     for (const Bound& b : i.bounds) map(b.at, i.level, n);
-    if (i.kind == InstrKind::Compute) check(is_elementwise(i.op) && i.arg[0] >= 0, "a compute is not elementwise", n);
+    if (i.kind == InstrKind::Compute)
+      check(is_elementwise(i.op) && i.arg[0] >= 0, "a compute is not elementwise", n);
     if (i.kind == InstrKind::Reduce)
       check(is_reduce(i.op) && i.arg[0] >= 0 && i.level == Level::Outer, "a reduce is malformed", n);
     if (i.level == Level::Outer && i.kind != InstrKind::Reduce)
@@ -224,7 +247,8 @@ void verify(const KernelSpec& k) {
     const Store& s = k.stores[n];
     v.check(s.value >= 0 && s.value < static_cast<int>(k.instrs.size()), "no such value to store", n);
     v.check(s.buffer >= 0 && s.buffer < static_cast<int>(k.buffers.size()), "no such buffer to store to", n);
-    v.check(k.buffers[s.buffer].dtype == k.instrs[s.value].dtype, "a store has another type than its buffer", n);
+    v.check(k.buffers[s.buffer].dtype == k.instrs[s.value].dtype, "a store has another type than its buffer",
+            n);
     v.check(k.buffers[s.buffer].written, "a store goes to a buffer that is not marked written", n);
     v.map(s.map, k.instrs[s.value].level, n);
     int64_t lo, hi;

@@ -1,17 +1,18 @@
 // KernelSpec: the contract between the compiler and the backends.
 //
 // A generated kernel is an iteration space, buffers reached through index maps, and a list of instructions in
-// SSA form over them. The axes are split in two: `outer` axes first, then `inner` ones, along which instructions
-// of kind Reduce work. Every instruction is of one of two levels: Elem (a value per point of the whole space) or
-// Outer (a value per point of the outer axes: reduce results and what is computed from them). An Outer value used
-// by an Elem instruction is broadcast along the inner axes. So
+// SSA form over them. The axes are split in two: `outer` axes first, then `inner` ones, along which
+// instructions of kind Reduce work. Every instruction is of one of two levels: Elem (a value per point of the
+// whole space) or Outer (a value per point of the outer axes: reduce results and what is computed from them).
+// An Outer value used by an Elem instruction is broadcast along the inner axes. So
 //   Map     has no inner axes and no Reduce;   every value is Elem
 //   Reduce  has Reduce instructions, and no Elem value depends on one
 //   Row     has Elem values that depend on Reduce results (softmax, norms): rounds of reduce and broadcast.
 // A Reduce kernel may store Elem values too (an activation's gradient and the bias gradient in one pass).
 //
-// The compiler has already merged axes that can be merged, dropped axes of size 1, and put the axes in the order
-// that suits memory: within outer and within inner the last axis is the fastest. Extents of 0 never get here.
+// The compiler has already merged axes that can be merged, dropped axes of size 1, and put the axes in the
+// order that suits memory: within outer and within inner the last axis is the fastest. Extents of 0 never get
+// here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -39,9 +40,9 @@ struct Bound {
 };
 
 enum class InstrKind : uint8_t {
-  Load,      // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that instruction adds
-             // v * indirect_stride to the position: v < 0 counts from the end (v + indirect_extent), anything outside
-             // [0, indirect_extent) raises an index error (site) and loads fill
+  Load,  // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that instruction
+         // adds v * indirect_stride to the position: v < 0 counts from the end (v + indirect_extent),
+         // anything outside [0, indirect_extent) raises an index error (site) and loads fill
   Const,     // imm, in dtype
   Arg,       // args[slot], a double given at launch, converted to dtype
   Index,     // int64 value of map
@@ -54,25 +55,25 @@ enum class Level : uint8_t { Elem, Outer };
 
 struct Instr {
   InstrKind kind = InstrKind::Const;
-  Op op = Op::Const;           // Compute, Reduce
+  Op op = Op::Const;             // Compute, Reduce
   DType dtype = DType::Float32;  // of the result. 16-bit floats: computed in float32, rounded to the type
   Level level = Level::Elem;
   int32_t arg[3] = {-1, -1, -1};  // instruction numbers
   int32_t buffer = -1;            // Load
   int32_t slot = -1;              // Arg, Random
   double imm_f = 0;               // Const (floating types), Load: fill
-  int64_t imm_i = 0;              // Const (integer types and bool), Load: fill; Random: offset added to the counter
-  Affine map;                     // Load, Index, Random
-  std::vector<Bound> bounds;      // Load, InBounds
-  int32_t indirect = -1;          // Load: instruction giving the index
+  int64_t imm_i = 0;  // Const (integer types and bool), Load: fill; Random: offset added to the counter
+  Affine map;         // Load, Index, Random
+  std::vector<Bound> bounds;  // Load, InBounds
+  int32_t indirect = -1;      // Load: instruction giving the index
   int64_t indirect_stride = 0, indirect_extent = 0;
-  int32_t site = -1;              // Load with indirect: which source place to name in an index error
+  int32_t site = -1;  // Load with indirect: which source place to name in an index error
 };
 
 struct Store {
   int32_t value = -1;  // instruction; its level decides whether it is stored per element or per outer point
   int32_t buffer = -1;
-  Affine map;              // over all axes (inner strides are 0 for Outer values)
+  Affine map;               // over all axes (inner strides are 0 for Outer values)
   bool predicated = false;  // store nothing when the run's status word is set
 };
 
@@ -106,11 +107,12 @@ std::string to_string(const KernelSpec& k);
 /// Throws Error(Internal) when an instruction refers to a later one, a level or a buffer is wrong, ...
 void verify(const KernelSpec& k);
 
-// --- Library calls --------------------------------------------------------------------------------------------
+// --- Library calls
+// --------------------------------------------------------------------------------------------
 
 struct OperandSpec {
   DType dtype = DType::Float32;
-  Dims shape, stride;   // stride in elements; 0: broadcast
+  Dims shape, stride;  // stride in elements; 0: broadcast
   int64_t offset = 0;
 };
 enum class LibOp : uint8_t {
@@ -118,15 +120,15 @@ enum class LibOp : uint8_t {
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
-  Sort,        // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
-  Attention,      // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
-  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
+  Sort,  // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
+  Attention,       // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
+  AttentionGrad,   // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
   Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy
   Fold,            // operands: out, value, (position); d0: strides, dilations; d1: window
-  Linalg,      // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
-  Copy,        // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
+  Linalg,          // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
+  Copy,            // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf };
 struct LibrarySpec {
@@ -137,7 +139,7 @@ struct LibrarySpec {
   bool accumulate = false;  // out += instead of out =
   Epilogue epilogue = Epilogue::None;
   int64_t attr[4] = {0, 0, 0, 0};
-  Dims d0, d1;  // Conv and its gradients, Fold
+  Dims d0, d1;       // Conv and its gradients, Fold
   double scale = 1;  // Attention
   int32_t site = -1;
 };

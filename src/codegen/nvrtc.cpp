@@ -1,7 +1,7 @@
 // See nvrtc.h. The few functions used have had the same C signatures since CUDA 11, so no header is needed.
 //
-// Floating-point contraction is off: a multiply and an add that happen to land in one kernel must give the same bits
-// as in two, and the kernels wait for memory, not for arithmetic.
+// Floating-point contraction is off: a multiply and an add that happen to land in one kernel must give the
+// same bits as in two, and the kernels wait for memory, not for arithmetic.
 #include "codegen/nvrtc.h"
 
 #include <dlfcn.h>
@@ -39,7 +39,8 @@ std::vector<std::string> matches(const std::string& pattern) {
   return found;
 }
 
-/// Where NVRTC may be, best first: what the user names, Python environments, toolkits, the loader's own search.
+/// Where NVRTC may be, best first: what the user names, Python environments, toolkits, the loader's own
+/// search.
 std::vector<std::string> candidates() {
   std::vector<std::string> list;
   auto add = [&](const std::string& pattern) {
@@ -64,7 +65,8 @@ std::vector<std::string> candidates() {
 }  // namespace
 
 bool Nvrtc::load(const std::string& path, std::string& why) {
-  // NVRTC opens its library of built-ins by name alone; outside the loader's path it is found only if it is there already.
+  // NVRTC opens its library of built-ins by name alone; outside the loader's path it is found only if it is
+  // there already.
   if (size_t slash = path.rfind('/'); slash != std::string::npos)
     for (const std::string& builtins : matches(path.substr(0, slash) + "/libnvrtc-builtins.so.*"))
       dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -107,7 +109,8 @@ bool Nvrtc::search(std::string& tried) {
     tried += "  " + path + ": " + why + "\n";
   }
   tried +=
-      "Install a CUDA toolkit, or `pip install nvidia-cuda-nvrtc` and set INGOT_VENV to that Python environment, or set "
+      "Install a CUDA toolkit, or `pip install nvidia-cuda-nvrtc` and set INGOT_VENV to that Python "
+      "environment, or set "
       "INGOT_NVRTC to the library's path.";
   return false;
 }
@@ -134,8 +137,8 @@ NvrtcResult Nvrtc::compile(const std::string& source, const std::string& arch, b
     return r;
   }
   std::string target = "--gpu-architecture=" + arch;
-  std::vector<const char*> options{target.c_str(), "--std=c++17", "--fmad=false", "--device-as-default-execution-space",
-                                   "--disable-warnings"};
+  std::vector<const char*> options{target.c_str(), "--std=c++17", "--fmad=false",
+                                   "--device-as-default-execution-space", "--disable-warnings"};
   if (verbose) options.push_back("--ptxas-options=-v");
   rc = f_->compile(program, static_cast<int>(options.size()), options.data());
   r.ok = rc == 0;

@@ -1,5 +1,6 @@
-// NVRTC, NVIDIA's run-time compiler, found and loaded when it is first asked for. It needs no GPU, so tests compile the
-// generated text wherever the library is installed (a CUDA toolkit, or the nvidia-cuda-nvrtc wheel).
+// NVRTC, NVIDIA's run-time compiler, found and loaded when it is first asked for. It needs no GPU, so tests
+// compile the generated text wherever the library is installed (a CUDA toolkit, or the nvidia-cuda-nvrtc
+// wheel).
 #pragma once
 #include <string>
 #include <vector>

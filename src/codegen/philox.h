@@ -1,6 +1,6 @@
-// Philox 4x32-10 (Salmon et al. 2011). Element n of a random tensor takes word (n % 4) of the block whose 128-bit
-// counter is (base + n / 4) in the low 64 bits and 0 above, key = the generator's 64-bit seed. The same code serves
-// the CPU, the oracle and, as text, the CUDA prelude.
+// Philox 4x32-10 (Salmon et al. 2011). Element n of a random tensor takes word (n % 4) of the block whose
+// 128-bit counter is (base + n / 4) in the low 64 bits and 0 above, key = the generator's 64-bit seed. The
+// same code serves the CPU, the oracle and, as text, the CUDA prelude.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// A captured call keeps its plans and the buffers they were bound to. Repeating it binds the new inputs in place of
-// the old ones, gives returned values fresh buffers, and leaves everything else where it was: state that the call
-// updates in place (parameters, moments) is updated in place again.
+// A captured call keeps its plans and the buffers they were bound to. Repeating it binds the new inputs in
+// place of the old ones, gives returned values fresh buffers, and leaves everything else where it was: state
+// that the call updates in place (parameters, moments) is updated in place again.
 #include "compile/capture.h"
 
 #include <memory>
@@ -46,8 +46,9 @@ struct Captured::Variant {
   std::vector<std::vector<Origin>> leaf_origin, output_origin;  // per run
   std::vector<std::pair<DType, Dims>> results;
   std::vector<Device> result_devices;
-  std::vector<Origin> given;         // of each result: a buffer that a run writes, an input, or something that was there before
-  std::vector<Ref<Storage>> fixed;   // ... the latter
+  std::vector<Origin>
+      given;  // of each result: a buffer that a run writes, an input, or something that was there before
+  std::vector<Ref<Storage>> fixed;  // ... the latter
   std::vector<RandomUse> random;
 
   ~Variant() {
@@ -57,13 +58,15 @@ struct Captured::Variant {
     for (Ref<Storage>& s : fixed) let_go(s);
   }
 
-  void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes, const SourceLoc& loc);
+  void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes,
+                    const SourceLoc& loc);
 
   bool fits(const std::vector<Tensor>& in, const SourceLoc& loc) const {
     if (in.size() != inputs.size()) return false;
     for (size_t i = 0; i < in.size(); ++i) {
       Node* n = node_of(in[i], loc);
-      if (n->dtype != inputs[i].first || !(n->shape == inputs[i].second) || n->device != devices[i]) return false;
+      if (n->dtype != inputs[i].first || !(n->shape == inputs[i].second) || n->device != devices[i])
+        return false;
     }
     return true;
   }
@@ -96,13 +99,16 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
       random_uses() = nullptr;
     }
   } off;
-  // fn gets handles of its own, so that an input is told from the same tensor given twice or used beside, and what fn does to it
-  // in place stays inside, the first time as every other.
+  // fn gets handles of its own, so that an input is told from the same tensor given twice or used beside, and
+  // what fn does to it in place stays inside, the first time as every other.
   std::vector<Tensor> own;
   std::vector<NodeRef> given;
   for (const Tensor& t : inputs) {
     Node* n = node_of(t, loc);
-    own.push_back(n->requires_grad ? t : Tensor::adopt(make_cell(make_leaf(n->storage, n->dtype, n->shape, n->device)).leak()));
+    own.push_back(
+        n->requires_grad
+            ? t
+            : Tensor::adopt(make_cell(make_leaf(n->storage, n->dtype, n->shape, n->device)).leak()));
     given.emplace_back(node_of(own.back(), loc));
     v->inputs.emplace_back(n->dtype, n->shape);
     v->devices.push_back(n->device);
@@ -121,7 +127,8 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   return results;
 }
 
-void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes, const SourceLoc& loc) {
+void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes,
+                                     const SourceLoc& loc) {
   // Results that are one buffer are written once: at the first of them.
   auto result = [&](const Ref<Storage>& s) {
     size_t i = 0;
@@ -136,13 +143,15 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, co
     for (size_t i = 0; i < leaves.size(); ++i) {
       for (size_t k = 0; k < given_nodes.size(); ++k)
         if (given_nodes[k].get() == r.leaf_nodes[i]) leaves[i] = {Origin::Input, static_cast<int>(k)};
-      if (leaves[i].kind == Origin::Fixed && written[result(r.leaves[i])]) leaves[i] = {Origin::Result, result(r.leaves[i])};
+      if (leaves[i].kind == Origin::Fixed && written[result(r.leaves[i])])
+        leaves[i] = {Origin::Result, result(r.leaves[i])};
       if (leaves[i].kind != Origin::Fixed) let_go(r.leaves[i]);
     }
     for (int i : r.copied)
       if (leaves[i].kind == Origin::Fixed && !made.contains(r.leaves[i].get()))
-        throw Error(ErrorKind::State, "capture", "a parameter or state tensor is held by another handle, so it cannot be updated in place", loc,
-                    "drop copies made by detach() before the captured call");
+        throw Error(ErrorKind::State, "capture",
+                    "a parameter or state tensor is held by another handle, so it cannot be updated in place",
+                    loc, "drop copies made by detach() before the captured call");
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (r.plan->outputs[i].donated < 0) made.insert(r.outputs[i].get());
       int k = result(r.outputs[i]);
@@ -176,7 +185,9 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
     else if (o.kind == Origin::Result && o.index < static_cast<int>(i))
       results[i] = results[o.index];
     else
-      results[i] = allocate_storage(v.result_devices[i], static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first), "capture");
+      results[i] = allocate_storage(
+          v.result_devices[i], static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first),
+          "capture");
   }
   std::vector<RandomUse> random;  // the same stretches, as far on as the generators are now
   for (const RandomUse& u : v.random) {
@@ -188,12 +199,15 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
     const CapturedRun& r = v.log.runs[k];
     std::vector<Ref<Storage>> leaves, outputs;
     auto pick = [&](const Origin& o, const Ref<Storage>& fixed) {
-      return o.kind == Origin::Input ? inputs[o.index].cell()->node->storage : o.kind == Origin::Result ? results[o.index] : fixed;
+      return o.kind == Origin::Input    ? inputs[o.index].cell()->node->storage
+             : o.kind == Origin::Result ? results[o.index]
+                                        : fixed;
     };
     for (size_t i = 0; i < r.leaves.size(); ++i) leaves.push_back(pick(v.leaf_origin[k][i], r.leaves[i]));
     for (size_t i = 0; i < r.outputs.size(); ++i) {
       int donated = r.plan->outputs[i].donated;
-      outputs.push_back(donated >= 0 ? leaves[static_cast<size_t>(donated)] : pick(v.output_origin[k][i], r.outputs[i]));
+      outputs.push_back(donated >= 0 ? leaves[static_cast<size_t>(donated)]
+                                     : pick(v.output_origin[k][i], r.outputs[i]));
     }
     std::vector<double> args = r.args;
     for (size_t i = 0; i < args.size(); ++i)
@@ -210,9 +224,15 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
   }
   std::vector<Tensor> out;
   for (size_t i = 0; i < results.size(); ++i) {
-    // What was there before the first call (a parameter, say) may change with the next one: the caller gets a copy.
-    if (v.fixed[i]) backend_for(v.result_devices[i].type())->copy_on_device(v.result_devices[i].index(), results[i]->data, v.fixed[i]->data, results[i]->bytes);
-    out.push_back(Tensor::adopt(make_cell(make_leaf(results[i], v.results[i].first, v.results[i].second, v.result_devices[i])).leak()));
+    // What was there before the first call (a parameter, say) may change with the next one: the caller gets a
+    // copy.
+    if (v.fixed[i])
+      backend_for(v.result_devices[i].type())
+          ->copy_on_device(v.result_devices[i].index(), results[i]->data, v.fixed[i]->data,
+                           results[i]->bytes);
+    out.push_back(Tensor::adopt(
+        make_cell(make_leaf(results[i], v.results[i].first, v.results[i].second, v.result_devices[i]))
+            .leak()));
   }
   return out;
 }

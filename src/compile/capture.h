@@ -33,7 +33,8 @@ struct CaptureLog {
 /// Where this thread's runs are noted, or null.
 CaptureLog*& capture_log();
 
-void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
-                  std::span<const double> args, std::span<const uint64_t> seeds, std::span<const uint64_t> offsets);
+void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves,
+                  std::span<const Ref<Storage>> outputs, std::span<const double> args,
+                  std::span<const uint64_t> seeds, std::span<const uint64_t> offsets);
 
 }  // namespace ingot

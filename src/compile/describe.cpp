@@ -74,39 +74,55 @@ std::string place(const Step& s, const Plan& p) {
 
 // An H200 as measured: copy bandwidth, bf16 matmul of 8192, TF32 off.
 DeviceRates h200() {
-  return {.name = "h200", .memory_gbs = 4284, .flops_f32 = 50e12, .flops_16 = 786e12, .flops_f64 = 60e12,
-          .scalar_flops = 30e12, .launch_us = 1, .threads = 132 * 2048};
+  return {.name = "h200",
+          .memory_gbs = 4284,
+          .flops_f32 = 50e12,
+          .flops_16 = 786e12,
+          .flops_f64 = 60e12,
+          .scalar_flops = 30e12,
+          .launch_us = 1,
+          .threads = 132 * 2048};
 }
 
 DeviceRates named_rates(const std::string& name, const Plan& p, const SourceLoc& loc) {
   if (name == "h200") return h200();
   if (!name.empty())
-    throw Error(ErrorKind::Value, "explain", "there are no rates for \"" + name + "\"", user_loc(loc), "use \"\" or \"h200\"");
+    throw Error(ErrorKind::Value, "explain", "there are no rates for \"" + name + "\"", user_loc(loc),
+                "use \"\" or \"h200\"");
   Device d = p.steps.empty() ? Device(DeviceType::CPU, 0) : p.steps[0].device;
   return backend_for(d.type())->rates(d.index());
 }
 
 }  // namespace
 
-std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory, const DeviceRates* rates) {
+std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory,
+                          const DeviceRates* rates) {
   std::string out = format("plan: %zu recorded ops, %zu inputs -> %zu steps, %d launches\n", t.nodes.size(),
                            t.leaves.size(), p.steps.size(), p.launches);
-  out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops", "time us", "place", "ops");
+  out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops", "time us",
+                "place", "ops");
   double read = 0, written = 0, flops = 0, time = 0;
   int n = 0;
   for (const Step& s : p.steps) {
     DeviceRates r = rates ? *rates : backend_for(s.device.type())->rates(s.device.index());
     double us = predicted_seconds(s, r) * 1e6;
-    const char* kind = s.kind == Step::Copy ? "copy" : s.kind == Step::Library ? "library"
-                       : s.parts[0].is_row() ? "row" : s.parts[0].has_reduce() ? "reduce" : "map";
+    const char* kind = s.kind == Step::Copy      ? "copy"
+                       : s.kind == Step::Library ? "library"
+                       : s.parts[0].is_row()     ? "row"
+                       : s.parts[0].has_reduce() ? "reduce"
+                                                 : "map";
     out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
-                  human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(), s.label.substr(0, 200).c_str());
+                  human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(),
+                  s.label.substr(0, 200).c_str());
     if (memory) {
       out += "       buffers:";
       for (size_t b = 0; b < s.buffers.size() && b < 24; ++b) {
         const Binding& w = s.buffers[b];
-        const char* where = w.place == Binding::Arena ? "arena+" : w.place == Binding::Leaf ? "input " : "output ";
-        out += format(" v%d@%s%zu", s.vals[b], where, w.place == Binding::Arena ? w.offset : static_cast<size_t>(w.index));
+        const char* where = w.place == Binding::Arena  ? "arena+"
+                            : w.place == Binding::Leaf ? "input "
+                                                       : "output ";
+        out += format(" v%d@%s%zu", s.vals[b], where,
+                      w.place == Binding::Arena ? w.offset : static_cast<size_t>(w.index));
       }
       out += "\n";
     }
@@ -117,21 +133,28 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
     flops += s.flops;
     time += us;
   }
-  out += format("total: %s read, %s written, %.4g flops, predicted %.1f us", human(read).c_str(), human(written).c_str(), flops, time);
-  if (!p.steps.empty()) out += " on " + (rates ? *rates : backend_for(p.steps[0].device.type())->rates(p.steps[0].device.index())).name;
+  out += format("total: %s read, %s written, %.4g flops, predicted %.1f us", human(read).c_str(),
+                human(written).c_str(), flops, time);
+  if (!p.steps.empty())
+    out += " on " +
+           (rates ? *rates : backend_for(p.steps[0].device.type())->rates(p.steps[0].device.index())).name;
   out += "\n";
-  for (const PlanArena& a : p.arenas) out += format("arena on %s: %zu bytes at peak\n", a.device.name().c_str(), a.bytes);
+  for (const PlanArena& a : p.arenas)
+    out += format("arena on %s: %zu bytes at peak\n", a.device.name().c_str(), a.bytes);
   for (size_t v = 0; v < p.graph.vals.size(); ++v)
     if (p.graph.vals[v].copied && !p.graph.vals[v].output && p.graph.users[v] > 0)
-      out += format("copied: %s of %s has no index map\n", info(p.graph.vals[v].op).name, to_string(p.graph.vals[v].shape).c_str());
+      out += format("copied: %s of %s has no index map\n", info(p.graph.vals[v].op).name,
+                    to_string(p.graph.vals[v].shape).c_str());
   for (const PlanOutput& o : p.outputs) {
     const Node* node = t.nodes[o.node];
     out += format("kept: %s %s%s, %s (%s:%u)\n", info(node->op).name, to_string(node->shape).c_str(),
-                  o.donated >= 0 ? " in place" : "", human(static_cast<double>(o.bytes)).c_str(), node->loc.file, node->loc.line);
+                  o.donated >= 0 ? " in place" : "", human(static_cast<double>(o.bytes)).c_str(),
+                  node->loc.file, node->loc.line);
   }
   if (memory)
     for (const Plan::Value& v : p.arena_values)
-      out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first, v.last, v.what.c_str());
+      out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first, v.last,
+                    v.what.c_str());
   return out;
 }
 
@@ -181,7 +204,8 @@ std::string what_differs(const std::vector<uint64_t>& key) {
   if (!last.empty()) {
     size_t i = 0;
     while (i < std::min(key.size(), last.size()) && key[i] == last[i]) ++i;
-    out = format("differs from the last new plan at word %zu of %zu (was %zu long)", i, key.size(), last.size());
+    out = format("differs from the last new plan at word %zu of %zu (was %zu long)", i, key.size(),
+                 last.size());
   }
   last = key;
   return out;

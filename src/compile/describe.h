@@ -6,7 +6,8 @@
 
 namespace ingot {
 
-std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory, const DeviceRates* rates = nullptr);
+std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory,
+                          const DeviceRates* rates = nullptr);
 /// What the bytes and flops of a step take at these rates.
 double predicted_seconds(const Step& s, const DeviceRates& r);
 /// How this key differs from the last one that missed: what made another plan necessary.

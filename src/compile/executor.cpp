@@ -1,5 +1,6 @@
-// Running: everything that can fail on the host (tracing, compiling, memory) happens before the first launch; until
-// then all nodes stay pending. After the run the outputs are leaves, and what only they needed is released.
+// Running: everything that can fail on the host (tracing, compiling, memory) happens before the first launch;
+// until then all nodes stay pending. After the run the outputs are leaves, and what only they needed is
+// released.
 #include "compile/executor.h"
 
 #include <chrono>
@@ -46,7 +47,8 @@ std::shared_ptr<Plan> look_up(const Trace& t) {
 
 // Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
 Node* behind(Node* n) {
-  while (!n->computed.load(std::memory_order_acquire) && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
+  while (!n->computed.load(std::memory_order_acquire) &&
+         (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
     n = n->in[0];
   return n;
 }
@@ -60,7 +62,8 @@ void share_storage(Node* n, Node* from) {
 }
 
 [[noreturn]] void throw_again(Node* n) {
-  throw Error(ErrorKind::State, info(n->op).name, "the value was not computed because an earlier run failed: " + *n->ext->error, n->loc);
+  throw Error(ErrorKind::State, info(n->op).name,
+              "the value was not computed because an earlier run failed: " + *n->ext->error, n->loc);
 }
 
 // Runs that a device has not answered for yet. Their errors are raised at the next synchronisation.
@@ -95,7 +98,8 @@ void watch_run(Device d, uint64_t ticket, std::vector<CheckSite> sites) {
   Watched w{d, ticket, std::move(sites), {}, false};
   std::lock_guard lock(watch().mutex);
   // A loop that never asks for a value must not pile them up.
-  if (watch().runs.size() >= 32) std::erase_if(watch().runs, [](Watched& r) { return r.ask(false) && !r.status.code; });
+  if (watch().runs.size() >= 32)
+    std::erase_if(watch().runs, [](Watched& r) { return r.ask(false) && !r.status.code; });
   watch().runs.push_back(std::move(w));
 }
 
@@ -105,16 +109,19 @@ Error unsolvable(const RunStatus& s, const SourceLoc& loc) {
   LinalgKind kind = static_cast<LinalgKind>(s.extent >> 32);
   std::string which = "matrix " + std::to_string(s.value), at = std::to_string(s.extent & 0xffffffff);
   if (kind == LinalgKind::Cholesky)
-    return Error(ErrorKind::Value, names[3], which + " is not positive definite: its leading minor of order " + at + " is not", loc,
+    return Error(ErrorKind::Value, names[3],
+                 which + " is not positive definite: its leading minor of order " + at + " is not", loc,
                  "it must be symmetric with positive eigenvalues; add a small multiple of eye(n)");
-  return Error(ErrorKind::Value, names[static_cast<int>(kind)], which + " is singular: pivot " + at + " is 0", loc,
-               "check for equal or dependent rows");
+  return Error(ErrorKind::Value, names[static_cast<int>(kind)], which + " is singular: pivot " + at + " is 0",
+               loc, "check for equal or dependent rows");
 }
 
 Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& loc) {
   if (s.code == RunStatus::Unsolvable) return unsolvable(s, loc);
   return Error(ErrorKind::Index, op,
-               "index " + std::to_string(s.value) + " is out of range for a dimension of size " + std::to_string(s.extent), loc,
+               "index " + std::to_string(s.value) + " is out of range for a dimension of size " +
+                   std::to_string(s.extent),
+               loc,
                "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
 }
 
@@ -176,19 +183,23 @@ class Run {
         auto start = std::chrono::steady_clock::now();
         b->launch(d.index(), *p_.steps[s].exe, items_[s].buffers, items_[s].scratch, args);
         b->synchronize(d.index());
-        us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+        us.push_back(
+            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
       }
     DeviceRates rates = b->rates(d.index());
     for (size_t s = begin; s < end; ++s)
-      std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us[s - begin], predicted_seconds(p_.steps[s], rates) * 1e6,
-                   p_.steps[s].label.substr(0, 120).c_str());
+      std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us[s - begin],
+                   predicted_seconds(p_.steps[s], rates) * 1e6, p_.steps[s].label.substr(0, 120).c_str());
   }
 
   void* address(const Binding& b, const std::vector<char*>& arena) const {
     switch (b.place) {
-      case Binding::Arena: return arena[b.index] + b.offset;
-      case Binding::Leaf: return leaves_[b.index]->data;
-      case Binding::Output: return outputs_[b.index]->data;
+      case Binding::Arena:
+        return arena[b.index] + b.offset;
+      case Binding::Leaf:
+        return leaves_[b.index]->data;
+      case Binding::Output:
+        return outputs_[b.index]->data;
     }
     return nullptr;
   }
@@ -227,7 +238,11 @@ class Run {
 };
 
 RunArgs args_of(const Trace& t) {
-  return {t.args.data(), t.seeds.data(), t.offsets.data(), nullptr, static_cast<int>(t.args.size()),
+  return {t.args.data(),
+          t.seeds.data(),
+          t.offsets.data(),
+          nullptr,
+          static_cast<int>(t.args.size()),
           static_cast<int>(t.seeds.size())};
 }
 
@@ -250,8 +265,8 @@ void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
   for (const NodeRef& n : done) drop_inputs(n.get());
 }
 
-// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or read an
-// assignment that did not happen. The assigned values are the old ones, and good.
+// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or
+// read an assignment that did not happen. The assigned values are the old ones, and good.
 std::vector<bool> doubtful(const Trace& t) {
   std::unordered_map<const Node*, size_t> number;
   std::vector<bool> bad(t.nodes.size());
@@ -268,9 +283,10 @@ std::vector<bool> doubtful(const Trace& t) {
   return bad;
 }
 
-// Assigned values keep what they were, values that had no part in the failure are there, and the others name the error
-// when they are used.
-[[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, const RunStatus& status) {
+// Assigned values keep what they were, values that had no part in the failure are there, and the others name
+// the error when they are used.
+[[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out,
+                                  const RunStatus& status) {
   Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
   Error error = index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
   auto message = std::make_shared<const std::string>(error.what());
@@ -301,7 +317,11 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
   RunStatus status = Run(*plan, leaves, out)(args_of(t), tickets);
   for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
   if (CaptureLog* log = capture_log()) {
-    CapturedRun r{plan, {}, out, {t.leaves.begin(), t.leaves.end()}, {}, t.args, {}, t.seeds, t.offsets, sites_of(*plan, t)};
+    CapturedRun r{plan,      {},
+                  out,       {t.leaves.begin(), t.leaves.end()},
+                  {},        t.args,
+                  {},        t.seeds,
+                  t.offsets, sites_of(*plan, t)};
     for (Storage* l : leaves) r.leaves.emplace_back(l);
     for (const PlanOutput& o : plan->outputs)
       for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
@@ -340,7 +360,8 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
     run_trace(t, plan);
     if (debug_flag("time")) {
       double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-      std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(), plan->launches, us);
+      std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(),
+                   plan->launches, us);
     }
   }
   for (Node* n : asked) share_storage(n, behind(n));
@@ -351,7 +372,8 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
 bool tf32_allowed() { return tf32.load(std::memory_order_relaxed); }
 void set_matmul_precision(const std::string& precision, SourceLoc loc) {
   if (precision != "highest" && precision != "high")
-    throw Error(ErrorKind::Value, "set_matmul_precision", "\"" + precision + "\" is no precision", user_loc(loc), "use \"highest\" or \"high\"");
+    throw Error(ErrorKind::Value, "set_matmul_precision", "\"" + precision + "\" is no precision",
+                user_loc(loc), "use \"highest\" or \"high\"");
   tf32 = precision == "high";
 }
 std::string get_matmul_precision() { return tf32_allowed() ? "high" : "highest"; }
@@ -389,8 +411,8 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   ++compiled_plans;
   if (debug_flag("plan")) {
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    std::fprintf(stderr, "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms; %s\n", t.nodes.size(),
-                 t.leaves.size(), plan->steps.size(), ms, what_differs(t.key).c_str());
+    std::fprintf(stderr, "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms; %s\n",
+                 t.nodes.size(), t.leaves.size(), plan->steps.size(), ms, what_differs(t.key).c_str());
   }
   if (debug_flag("fuse") || debug_flag("kernels") || debug_flag("memory"))
     std::fputs(describe_plan(*plan, t, debug_flag("kernels"), debug_flag("memory")).c_str(), stderr);
@@ -418,7 +440,8 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
 }
 
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {
-  // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is its thread's too, or computed.
+  // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is its
+  // thread's too, or computed.
   Recorder& mine = Recorder::current();
   std::vector<Node*> own;
   for (Node* n : nodes) {
@@ -436,11 +459,18 @@ void flush_if_due(Recorder& r) {
   if (r.size()) run_asked(r, {});
 }
 
-void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves, std::span<const Ref<Storage>> outputs,
-                  std::span<const double> args, std::span<const uint64_t> seeds, std::span<const uint64_t> offsets) {
+void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves,
+                  std::span<const Ref<Storage>> outputs, std::span<const double> args,
+                  std::span<const uint64_t> seeds, std::span<const uint64_t> offsets) {
   std::vector<Storage*> in;
   for (const Ref<Storage>& l : leaves) in.push_back(l.get());
-  RunArgs a{args.data(), seeds.data(), offsets.data(), nullptr, static_cast<int>(args.size()), static_cast<int>(seeds.size()), true};
+  RunArgs a{args.data(),
+            seeds.data(),
+            offsets.data(),
+            nullptr,
+            static_cast<int>(args.size()),
+            static_cast<int>(seeds.size()),
+            true};
   std::vector<std::pair<Device, uint64_t>> tickets;
   ++plan_runs;
   RunStatus status = Run(*r.plan, in, outputs)(a, tickets);

@@ -1,6 +1,6 @@
-// The grouping pass: values in recording order join the kernel of what they read, if that kernel's iteration space
-// is theirs, no cycle arises and the group stays within limits. Then every value read from outside its kernel is
-// either given a buffer or computed again by its reader, whichever moves fewer bytes.
+// The grouping pass: values in recording order join the kernel of what they read, if that kernel's iteration
+// space is theirs, no cycle arises and the group stays within limits. Then every value read from outside its
+// kernel is either given a buffer or computed again by its reader, whichever moves fewer bytes.
 #include "compile/group.h"
 
 #include <algorithm>
@@ -9,18 +9,28 @@
 namespace ingot {
 namespace {
 
-constexpr int kMaxOps = 256;             // instructions of one kernel
-constexpr int kSearchBudget = 4000;      // values looked at before a merge is given up
-constexpr int64_t kMaxRow = 1 << 16;     // longest row kept on chip
-constexpr int64_t kSmall = 1 << 20;      // bytes that are read again without a thought
-constexpr int kMaxRecompute = 48;        // weighted instructions worth repeating to save a buffer
+constexpr int kMaxOps = 256;          // instructions of one kernel
+constexpr int kSearchBudget = 4000;   // values looked at before a merge is given up
+constexpr int64_t kMaxRow = 1 << 16;  // longest row kept on chip
+constexpr int64_t kSmall = 1 << 20;   // bytes that are read again without a thought
+constexpr int kMaxRecompute = 48;     // weighted instructions worth repeating to save a buffer
 
 int weight(Op op) {
   switch (op) {
-    case Op::Random: return 8;
-    case Op::Div: case Op::Sqrt: case Op::Rsqrt: case Op::Reciprocal: case Op::Fmod: case Op::Remainder: return 3;
-    case Op::Pow: case Op::Atan2: return 10;
-    default: break;
+    case Op::Random:
+      return 8;
+    case Op::Div:
+    case Op::Sqrt:
+    case Op::Rsqrt:
+    case Op::Reciprocal:
+    case Op::Fmod:
+    case Op::Remainder:
+      return 3;
+    case Op::Pow:
+    case Op::Atan2:
+      return 10;
+    default:
+      break;
   }
   return op >= Op::Exp && op <= Op::Sigmoid ? 6 : 1;
 }
@@ -98,8 +108,8 @@ class Grouper {
     return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
   }
 
-  // A few cheap operations on what is in memory anyway, of no more bytes than the result: every reader computes it on
-  // the spot, so that no kernel waits for another because of it.
+  // A few cheap operations on what is in memory anyway, of no more bytes than the result: every reader
+  // computes it on the spot, so that no kernel waits for another because of it.
   bool is_free(int v) {
     const Val& val = g_.vals[v];
     if (!is_elementwise(val.op) || val.output || val.material || val.alone) return false;
@@ -137,8 +147,8 @@ class Grouper {
     return val.op != Op::Fence;
   }
 
-  // The largest value that u, or anything its kernel needs, is computed together with. What lies before a group's
-  // first member cannot depend on it, so searches stop there.
+  // The largest value that u, or anything its kernel needs, is computed together with. What lies before a
+  // group's first member cannot depend on it, so searches stop there.
   int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
 
   void find_readers() {
@@ -217,7 +227,8 @@ class Grouper {
     return row <= kMaxRow && (gr.outer >= 16 || gr.numel <= 32768);
   }
 
-  // Is operand k of the element-level value v the outer-level value p, repeated along the inner axes of the group?
+  // Is operand k of the element-level value v the outer-level value p, repeated along the inner axes of the
+  // group?
   bool broadcasts_rows(const Group& gr, int v, int k, int p) {
     Space s = Space::of(gr.shape, gr.mask);
     for (int tries = 0; tries < kMaxAxes; ++tries) {
@@ -293,14 +304,16 @@ class Grouper {
       Edge e = edge_of(g_, v, k);
       if (r_.group[e.producer] == gi) {
         if (!inside(gr, v, k, e, level, r_.level[e.producer])) return false;
-      } else if (!g_.vals[val.in[k]].source() && g_.vals[val.in[k]].op != Op::Leaf && depends(val.in[k], gi)) {
+      } else if (!g_.vals[val.in[k]].source() && g_.vals[val.in[k]].op != Op::Leaf &&
+                 depends(val.in[k], gi)) {
         return false;
       }
     }
     return true;
   }
 
-  // Joining at the outer level saves little; it must not make a reduction wait for kernels that it could run beside.
+  // Joining at the outer level saves little; it must not make a reduction wait for kernels that it could run
+  // beside.
   bool waits_for_others(int v, int gi) {
     const Group& gr = r_.groups[gi];
     for (int k = 0; k < g_.vals[v].n_in; ++k) {
@@ -328,8 +341,10 @@ class Grouper {
   // Merges group b into a; b's members are put at the outer level when `demote`.
   bool merge(int a, int b, bool demote) {
     Group &ga = r_.groups[a], &gb = r_.groups[b];
-    if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device) return false;
-    if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign) return false;
+    if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device)
+      return false;
+    if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign)
+      return false;
     if ((ga.late && (gb.early || gb.reduce)) || (gb.late && (ga.early || ga.reduce))) return false;
     if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
     if (!demote && !ga.reduce && gb.reduce) return merge_into_reduce(a, b);
@@ -409,7 +424,8 @@ void Grouper::place_elementwise(int v) {
     Level lp = r_.level[e.producer];
     if (e.direct && g_.vals[e.producer].numel() == val.numel())
       found.push_back({gi, lp == Level::Outer ? 1 : 2});
-    else if (lp == Level::Outer && gr.numel == val.numel() && row_fits(gr) && broadcasts_rows(gr, v, k, e.producer))
+    else if (lp == Level::Outer && gr.numel == val.numel() && row_fits(gr) &&
+             broadcasts_rows(gr, v, k, e.producer))
       found.push_back({gi, 0});
   }
   // The largest kernel first: there is most to save. Then broadcasts, outer and element level.
@@ -476,8 +492,10 @@ void Grouper::merge_siblings() {
     while (!stack_.empty()) {
       int m = stack_.back();
       stack_.pop_back();
-      // Windows overlap: what is read through one view counts, though its elements are fewer than the space's.
-      if (int u = g_.vals[m].in[0]; is_reduce(g_.vals[m].op) && g_.vals[u].view() && g_.vals[u].numel() == r_.groups[gi].numel)
+      // Windows overlap: what is read through one view counts, though its elements are fewer than the
+      // space's.
+      if (int u = g_.vals[m].in[0];
+          is_reduce(g_.vals[m].op) && g_.vals[u].view() && g_.vals[u].numel() == r_.groups[gi].numel)
         readers[u].push_back(static_cast<int>(gi));
       for (int k = 0; k < g_.vals[m].n_in; ++k) {
         int p = edge_of(g_, m, k).producer;
@@ -501,11 +519,12 @@ void Grouper::merge_siblings() {
     }
 }
 
-// --- Which values get a buffer -------------------------------------------------------------------------------------
+// --- Which values get a buffer
+// -------------------------------------------------------------------------------------
 
 struct Cost {
   int ops = 0;
-  int64_t bytes = 0;   // read to compute it again
+  int64_t bytes = 0;  // read to compute it again
   bool possible = true;
 };
 
@@ -519,8 +538,10 @@ class Materialiser {
     for (int v = 0; v < n; ++v) {
       const Val& val = g_.vals[v];
       if (g_.users[v] == 0) continue;
-      if (val.op == Op::Leaf || val.library() || val.side_result() || (val.compute() && val.numel() == 0)) g_.vals[v].material = true;
-      if (val.compute() && (val.output || !fuse || val.op == Op::Assign || val.copied)) g_.vals[v].material = true;
+      if (val.op == Op::Leaf || val.library() || val.side_result() || (val.compute() && val.numel() == 0))
+        g_.vals[v].material = true;
+      if (val.compute() && (val.output || !fuse || val.op == Op::Assign || val.copied))
+        g_.vals[v].material = true;
       for (int k = 0; k < val.n_in; ++k) note_reader(v, k);
       if (val.op == Op::Fence) {  // what the fence waits for must be something a kernel finishes
         Val& p = g_.vals[edge_of(g_, v, 1).producer];
@@ -544,7 +565,7 @@ class Materialiser {
       p.material = true;
       return;
     }
-    if (r_.group[e.producer] < 0) return;  // free
+    if (r_.group[e.producer] < 0) return;             // free
     if (r_.group[e.producer] == r_.group[v]) return;  // grouping made sure the edge is inside the kernel
     readers_[e.producer].push_back(v);
   }
@@ -565,7 +586,8 @@ class Materialiser {
       stack_.pop_back();
       const Val& val = g_.vals[u];
       c.ops += weight(val.op);
-      if (is_reduce(val.op) || val.op == Op::Assign || val.op == Op::Gather || --budget < 0) c.possible = false;
+      if (is_reduce(val.op) || val.op == Op::Assign || val.op == Op::Gather || --budget < 0)
+        c.possible = false;
       if (!c.possible) return c;
       for (int k = 0; k < val.n_in; ++k) {
         int p = edge_of(g_, u, k).producer;
@@ -610,7 +632,10 @@ class Materialiser {
     // With a buffer it is written once and read by each; without, each reads what it is made of.
     int64_t k = kernels_reading(v);
     bool saves = k * c.bytes <= (k + 1) * val.bytes() + val.bytes() / 16 || c.bytes < 4096;
-    bool worth = c.possible && saves && c.ops <= (spread ? (c.bytes ? 6 : 24) : k == 1 && alone(v) ? 4 * kMaxRecompute : kMaxRecompute);
+    bool worth = c.possible && saves &&
+                 c.ops <= (spread               ? (c.bytes ? 6 : 24)
+                           : k == 1 && alone(v) ? 4 * kMaxRecompute
+                                                : kMaxRecompute);
     if (worth)
       force_rows(v);
     else
@@ -622,7 +647,9 @@ class Materialiser {
     std::sort(groups.begin(), groups.end());
     return std::unique(groups.begin(), groups.end()) - groups.begin();
   }
-  int64_t space_of(int v) const { return r_.group[v] >= 0 ? r_.groups[r_.group[v]].numel : g_.vals[v].numel(); }
+  int64_t space_of(int v) const {
+    return r_.group[v] >= 0 ? r_.groups[r_.group[v]].numel : g_.vals[v].numel();
+  }
   // Is v the last member of a Map whose other values stay inside?
   bool alone(int v) const { return !r_.groups[r_.group[v]].reduce; }
 

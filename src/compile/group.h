@@ -12,19 +12,19 @@ struct Group {
   int64_t numel = 0;         // points of the whole space
   int64_t outer = 0;         // points of the outer axes (numel when there is no reduction)
   bool reduce = false;
-  Dims shape;                // of the space; inner axes in mask
+  Dims shape;  // of the space; inner axes in mask
   uint32_t mask = 0;
   std::vector<std::pair<int64_t, bool>> norm;  // the space with neighbours of one kind merged
-  int first = 0, last = 0;   // smallest and largest member
+  int first = 0, last = 0;                     // smallest and largest member
   int ops = 0;
-  int reach = 0;             // see Grouper::reach
+  int reach = 0;                     // see Grouper::reach
   bool early = false, late = false;  // has members of that phase
 };
 
 struct Grouping {
   std::vector<Group> groups;
-  std::vector<int> group;      // of each value; -1: none
-  std::vector<Level> level;    // of each value, inside its group
+  std::vector<int> group;    // of each value; -1: none
+  std::vector<Level> level;  // of each value, inside its group
 };
 
 /// What lies behind operand k of v when views are looked through.
@@ -38,7 +38,8 @@ Edge edge_of(const Graph& g, int v, int k);
 /// Marks views that no index map can express as copied, and chooses the layout of library results.
 void settle_views(Graph& g);
 /// Can view u be given to a library as strides? Fills shape, stride, offset of the buffer of `producer`.
-bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset, int* failed_at = nullptr);
+bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset,
+                  int* failed_at = nullptr);
 
 /// Before or after the last index check: see phase.cpp.
 enum class Phase : uint8_t { Any, Early, Late };

@@ -111,7 +111,8 @@ Fitting unflatten(const Space& s, const Lin& flat, const Dims& shape, Index& out
 
 namespace {
 
-// Reshape: group the dims of both sides into runs of equal size; a run of one dim on each side passes straight.
+// Reshape: group the dims of both sides into runs of equal size; a run of one dim on each side passes
+// straight.
 Fitting through_reshape(const Graph& g, int v, const Space& s, Index& idx) {
   const Dims& to = g.vals[v].shape;
   const Dims& from = g.vals[g.vals[v].in[0]].shape;
@@ -199,7 +200,8 @@ Fitting through(const Graph& g, int v, const Space& s, Index& idx, std::vector<L
         int64_t lo, hi;
         range_of(s, idx[d], lo, hi);
         if (lo >= 0 && hi < from[d]) continue;
-        if (idx[d].c[kIndirect]) return {Fit::Fail, -1, 0, v};  // a bound is over axes, not over gathered indices
+        if (idx[d].c[kIndirect])
+          return {Fit::Fail, -1, 0, v};  // a bound is over axes, not over gathered indices
         limits.push_back({idx[d], from[d]});
       }
       return {};

@@ -37,14 +37,17 @@ struct Val {
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
   bool library() const {
-    return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight || op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd ||
-           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
+    return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight ||
+           op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd ||
+           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::Linalg || op == Op::ToDevice ||
+           op == Op::SliceAssign;
   }
   /// One more result of a library call: it has a buffer, but no work of its own.
   bool side_result() const { return op == Op::Pick; }
   /// Work of a generated kernel.
   bool compute() const {
-    return is_elementwise(op) || is_reduce(op) || op == Op::Gather || op == Op::Assign || (is_movement(op) && copied);
+    return is_elementwise(op) || is_reduce(op) || op == Op::Gather || op == Op::Assign ||
+           (is_movement(op) && copied);
   }
   int64_t numel() const { return shape.numel(); }
   int64_t bytes() const { return numel() * static_cast<int64_t>(size_of(dtype)); }
@@ -62,18 +65,19 @@ struct Graph {
   void count_users();
 };
 
-/// Rewrites that change no bit of a result: common subexpressions, movement ops that do nothing, chains of the
-/// same movement, dead values. Ids stay; replaced values get `replaced[id]`.
+/// Rewrites that change no bit of a result: common subexpressions, movement ops that do nothing, chains of
+/// the same movement, dead values. Ids stay; replaced values get `replaced[id]`.
 void simplify(Graph& g);
-/// The transpose of a product of a transposed value -> the product the other way round, so that its rows lie as they are read.
+/// The transpose of a product of a transposed value -> the product the other way round, so that its rows lie
+/// as they are read.
 void turn_products(Graph& g);
-/// The physical order of convolutions' operands and results: channels innermost, where the backend wants that. What must
-/// stay as it is (leaves, what survives the run) is copied.
+/// The physical order of convolutions' operands and results: channels innermost, where the backend wants
+/// that. What must stay as it is (leaves, what survives the run) is copied.
 void choose_layouts(Graph& g);
 /// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
-/// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run it
-/// between passes.
+/// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run
+/// it between passes.
 void verify(const Graph& g);
 
 }  // namespace ingot

@@ -1,7 +1,7 @@
-// Values are lowered on demand from what is stored, with the position of the wanted element as a linear function of
-// the axes. A value that is a member of the group at its own position is one instruction; a value with a buffer is
-// a load; any other elementwise value is computed on the spot (inlined). A reshape that does not fit throws a
-// Refine, and the kernel is lowered again over the finer space.
+// Values are lowered on demand from what is stored, with the position of the wanted element as a linear
+// function of the axes. A value that is a member of the group at its own position is one instruction; a value
+// with a buffer is a load; any other elementwise value is computed on the spot (inlined). A reshape that does
+// not fit throws a Refine, and the kernel is lowered again over the finer space.
 #include "compile/lower.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ struct LInstr {
 
 class Lowerer {
  public:
-  Lowerer(const Graph& g, const Grouping& r, int gi, const Space& s) : g_(g), r_(r), gi_(gi), gr_(r.groups[gi]), s_(s) {}
+  Lowerer(const Graph& g, const Grouping& r, int gi, const Space& s)
+      : g_(g), r_(r), gi_(gi), gr_(r.groups[gi]), s_(s) {}
 
   void run(Lowered& out) {
     const Val& head = g_.vals[gr_.members[0]];
@@ -102,7 +103,8 @@ class Lowerer {
   }
 
   int constant(DType t, double f, int64_t i) {
-    auto [it, fresh] = constants_.try_emplace({t, std::bit_cast<int64_t>(f), i}, -1);  // by bits: NaN and -0.0 are numbers of their own
+    auto [it, fresh] = constants_.try_emplace({t, std::bit_cast<int64_t>(f), i},
+                                              -1);  // by bits: NaN and -0.0 are numbers of their own
     if (fresh) {
       LInstr x;
       x.i.kind = InstrKind::Const;
@@ -176,7 +178,8 @@ class Lowerer {
       const Val& val = g_.vals[u];
       if (val.op == Op::Reshape) {
         int p = val.in[0];
-        while (g_.vals[p].view() && (g_.vals[p].op == Op::Reshape || g_.vals[p].op == Op::Alias)) p = g_.vals[p].in[0];
+        while (g_.vals[p].view() && (g_.vals[p].op == Op::Reshape || g_.vals[p].op == Op::Alias))
+          p = g_.vals[p].in[0];
         if (!g_.vals[p].view()) {
           value = at_flat(user, p, flatten(idx, val.shape), limits, pads);
           break;
@@ -201,18 +204,22 @@ class Lowerer {
       b.i.dtype = DType::Bool;
       b.limits = p->limits;
       int inside = placed(std::move(b));
-      int fill = constant(p->dtype, is_float(p->dtype) ? p->fill : 0, is_float(p->dtype) ? 0 : static_cast<int64_t>(p->fill));
+      int fill = constant(p->dtype, is_float(p->dtype) ? p->fill : 0,
+                          is_float(p->dtype) ? 0 : static_cast<int64_t>(p->fill));
       value = compute(Op::Where, p->dtype, {inside, value, fill});
     }
     return value;
   }
   static double fill_of(const std::vector<Padding>& pads) { return pads.size() == 1 ? pads[0].fill : 0; }
 
-  int at_flat(int user, int p, const Lin& flat, const std::vector<Limit>& limits, const std::vector<Padding>& pads) {
+  int at_flat(int user, int p, const Lin& flat, const std::vector<Limit>& limits,
+              const std::vector<Padding>& pads) {
     const Val& val = g_.vals[p];
     bool mine = r_.group[p] == gi_;
-    if (mine && limits.empty() && flat == (r_.level[p] == Level::Elem ? s_.flat() : s_.outer())) return member(p);
-    if (val.material && !mine && val.stride == row_major(val.shape)) return load(p, flat, limits, fill_of(pads));
+    if (mine && limits.empty() && flat == (r_.level[p] == Level::Elem ? s_.flat() : s_.outer()))
+      return member(p);
+    if (val.material && !mine && val.stride == row_major(val.shape))
+      return load(p, flat, limits, fill_of(pads));
     return at(user, p, must(flat, val.shape, user, p), limits, fill_of(pads));
   }
 
@@ -228,7 +235,8 @@ class Lowerer {
       case Op::Iota:
       case Op::Random:
         return source(p, idx);
-      default: break;
+      default:
+        break;
     }
     if (r_.group[p] == gi_ && limits.empty()) {
       Lin lin = flatten(idx, val.shape);
@@ -282,7 +290,8 @@ class Lowerer {
     from[axis].c[kIndirect] = 1;
     int base = val.in[0];
     while (g_.vals[base].view()) base = g_.vals[base].in[0];
-    if (base != val.in[0] && (g_.vals[base].op == Op::Iota || g_.vals[base].op == Op::Random)) throw NoFit{p, val.in[0]};
+    if (base != val.in[0] && (g_.vals[base].op == Op::Iota || g_.vals[base].op == Op::Random))
+      throw NoFit{p, val.in[0]};
     sites_.push_back(p);
     indirect_ = {position, g_.vals[val.in[0]].shape[axis], static_cast<int>(sites_.size()) - 1};
     s_.indirect_extent = indirect_.extent;
@@ -420,7 +429,8 @@ void Lowerer::finish(Lowered& out) {
   for (PendingStore& s : stores_) lins.push_back(&s.map);
 
   // Merge neighbours that every map steps through as one.
-  std::vector<std::pair<int64_t, std::vector<int>>> axes;  // extent, original axes (the last one carries the stride)
+  std::vector<std::pair<int64_t, std::vector<int>>>
+      axes;  // extent, original axes (the last one carries the stride)
   KernelSpec& k = out.spec;
   k = KernelSpec{};
   int n_outer = 0;
@@ -429,7 +439,8 @@ void Lowerer::finish(Lowered& out) {
     bool merged = false;
     if (!axes.empty() && s_.axes[axes.back().second.back()].inner == inner) {
       int b = axes.back().second.back();
-      merged = std::all_of(lins.begin(), lins.end(), [&](Lin* l) { return l->c[b] == l->c[a] * s_.axes[a].extent; });
+      merged = std::all_of(lins.begin(), lins.end(),
+                           [&](Lin* l) { return l->c[b] == l->c[a] * s_.axes[a].extent; });
     }
     if (merged) {
       axes.back().first *= s_.axes[a].extent;
@@ -454,7 +465,8 @@ void Lowerer::finish(Lowered& out) {
   for (int v : buffer_vals_) k.buffers.push_back({g_.vals[v].dtype, g_.vals[v].numel(), false, false});
   for (LInstr& x : instrs_) {
     Instr i = x.i;
-    if (i.kind == InstrKind::Load || i.kind == InstrKind::Index || i.kind == InstrKind::Random) i.map = affine(x.map);
+    if (i.kind == InstrKind::Load || i.kind == InstrKind::Index || i.kind == InstrKind::Random)
+      i.map = affine(x.map);
     for (Limit& l : x.limits) i.bounds.push_back({affine(l.at), l.extent});
     k.instrs.push_back(std::move(i));
   }
@@ -511,19 +523,19 @@ bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& b
 LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std::vector<int>& buffer_vals) {
   const Val& val = g.vals[v];
   LibrarySpec l;
-  l.op = val.op == Op::Matmul          ? LibOp::Matmul
-         : val.op == Op::ScatterAdd    ? LibOp::ScatterAdd
-         : val.op == Op::Scatter       ? LibOp::Scatter
-         : val.op == Op::Scan          ? LibOp::Scan
-         : val.op == Op::Sort          ? LibOp::Sort
-         : val.op == Op::Attention     ? LibOp::Attention
-         : val.op == Op::AttentionGrad ? LibOp::AttentionGrad
-         : val.op == Op::Conv          ? LibOp::Conv
-         : val.op == Op::ConvGradInput ? LibOp::ConvGradInput
+  l.op = val.op == Op::Matmul           ? LibOp::Matmul
+         : val.op == Op::ScatterAdd     ? LibOp::ScatterAdd
+         : val.op == Op::Scatter        ? LibOp::Scatter
+         : val.op == Op::Scan           ? LibOp::Scan
+         : val.op == Op::Sort           ? LibOp::Sort
+         : val.op == Op::Attention      ? LibOp::Attention
+         : val.op == Op::AttentionGrad  ? LibOp::AttentionGrad
+         : val.op == Op::Conv           ? LibOp::Conv
+         : val.op == Op::ConvGradInput  ? LibOp::ConvGradInput
          : val.op == Op::ConvGradWeight ? LibOp::ConvGradWeight
-         : val.op == Op::Fold          ? LibOp::Fold
-         : val.op == Op::Linalg        ? LibOp::Linalg
-                                       : LibOp::Copy;
+         : val.op == Op::Fold           ? LibOp::Fold
+         : val.op == Op::Linalg         ? LibOp::Linalg
+                                        : LibOp::Copy;
   l.bias = val.bias;
   if (val.relu) l.epilogue = Epilogue::Relu;
   l.attr[0] = val.imm_i;

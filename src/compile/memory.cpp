@@ -1,5 +1,5 @@
-// Placing temporaries: steps are walked in order; what begins takes the tightest free gap, what ends gives its
-// place back. One pass with an ordered list of gaps, so a hundred thousand temporaries take milliseconds.
+// Placing temporaries: steps are walked in order; what begins takes the tightest free gap, what ends gives
+// its place back. One pass with an ordered list of gaps, so a hundred thousand temporaries take milliseconds.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -79,7 +79,8 @@ std::vector<size_t> place_temporaries(std::vector<Temporary>& temps, int arenas)
   auto rounded = [](size_t b) { return std::max<size_t>((b + kAlign - 1) / kAlign * kAlign, kAlign); };
   for (int s = 0; s < steps; ++s) {
     // Large ones first: they have the fewest gaps to choose from.
-    std::stable_sort(begins[s].begin(), begins[s].end(), [&](int a, int b) { return temps[a].bytes > temps[b].bytes; });
+    std::stable_sort(begins[s].begin(), begins[s].end(),
+                     [&](int a, int b) { return temps[a].bytes > temps[b].bytes; });
     for (int i : begins[s]) temps[i].offset = gaps[temps[i].arena].take(rounded(temps[i].bytes));
     for (int i : ends[s]) gaps[temps[i].arena].give(temps[i].offset, rounded(temps[i].bytes));
   }

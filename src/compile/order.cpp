@@ -34,7 +34,8 @@ struct Links {
   std::vector<std::vector<int>> next, prev;
 };
 
-// Who needs whom. Readers of a buffer that an Assign or SliceAssign may overwrite come before it, where they can.
+// Who needs whom. Readers of a buffer that an Assign or SliceAssign may overwrite come before it, where they
+// can.
 Links link(const Graph& g, const std::vector<Work>& works) {
   Links l;
   l.next.resize(works.size());
@@ -69,7 +70,8 @@ uint64_t structure_hash(const Work& w) {
   h.add(k.n_outer);
   h.add(static_cast<int>(w.device.type()) * 256 + w.device.index());
   for (const Instr& i : k.instrs) {
-    h.add(static_cast<uint64_t>(i.kind) | static_cast<uint64_t>(i.op) << 8 | static_cast<uint64_t>(i.dtype) << 16);
+    h.add(static_cast<uint64_t>(i.kind) | static_cast<uint64_t>(i.op) << 8 |
+          static_cast<uint64_t>(i.dtype) << 16);
     h.add_bits(i.imm_f);
     for (int a : i.arg) h.add(a);
   }
@@ -87,8 +89,8 @@ int64_t delayed_bytes(const Graph& g, const Work& w, const std::vector<char>& lo
   return n;
 }
 
-// The latest level each kernel can run at. Kernels of one level do not depend on each other, and all of them can be
-// moved to their levels at once: so merging within a level never closes a circle.
+// The latest level each kernel can run at. Kernels of one level do not depend on each other, and all of them
+// can be moved to their levels at once: so merging within a level never closes a circle.
 std::vector<int> latest_levels(const Links& l) {
   size_t n = l.next.size();
   std::vector<int> open(n), level(n, 0), stack;
@@ -127,8 +129,8 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
     bool merged = false;
     for (int b : bucket) {
       Work& into = works[b];
-      if (level[b] != level[i] || into.device != w.device || static_cast<int>(into.parts.size()) >= kMaxParts ||
-          !same_structure(into.parts[0], w.parts[0]))
+      if (level[b] != level[i] || into.device != w.device ||
+          static_cast<int>(into.parts.size()) >= kMaxParts || !same_structure(into.parts[0], w.parts[0]))
         continue;
       into.parts.push_back(std::move(w.parts[0]));
       into.vals.insert(into.vals.end(), w.vals.begin(), w.vals.end());
@@ -148,7 +150,9 @@ std::vector<int> order_works(const Graph& g, const std::vector<Work>& works) {
   std::vector<int> waiting(works.size());
   using Item = std::pair<int64_t, int>;
   std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
-  auto rank = [&](int w) { return static_cast<int64_t>(works[w].last) + (writes_state(works[w]) ? int64_t{1} << 40 : 0); };
+  auto rank = [&](int w) {
+    return static_cast<int64_t>(works[w].last) + (writes_state(works[w]) ? int64_t{1} << 40 : 0);
+  };
   for (size_t i = 0; i < works.size(); ++i) {
     waiting[i] = static_cast<int>(l.prev[i].size());
     if (!waiting[i]) ready.push({rank(static_cast<int>(i)), static_cast<int>(i)});
@@ -161,7 +165,8 @@ std::vector<int> order_works(const Graph& g, const std::vector<Work>& works) {
     for (int n : l.next[w])
       if (--waiting[n] == 0) ready.push({rank(n), n});
   }
-  if (order.size() != works.size()) throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a circle");
+  if (order.size() != works.size())
+    throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a circle");
   return order;
 }
 

@@ -1,13 +1,16 @@
-// A failed run changes nothing: whatever may meet a bad index comes before the first assignment. Values fall into three
-// parts: those that are checked or that a check waits for (early), those that only lead into assignments (late), and the
-// rest. No kernel has members of both of the first two, and kernels that assign are ordered last. Nor does a late value
-// join a reduction: updates of many parameters are one launch then, and each is in place.
+// A failed run changes nothing: whatever may meet a bad index comes before the first assignment. Values fall
+// into three parts: those that are checked or that a check waits for (early), those that only lead into
+// assignments (late), and the rest. No kernel has members of both of the first two, and kernels that assign
+// are ordered last. Nor does a late value join a reduction: updates of many parameters are one launch then,
+// and each is in place.
 #include "compile/group.h"
 
 namespace ingot {
 namespace {
 
-bool checks(const Val& v) { return v.op == Op::Gather || v.op == Op::ScatterAdd || v.op == Op::Scatter || v.op == Op::Linalg; }
+bool checks(const Val& v) {
+  return v.op == Op::Gather || v.op == Op::ScatterAdd || v.op == Op::Scatter || v.op == Op::Linalg;
+}
 
 // Values that a check waits for, and checks themselves.
 std::vector<char> find_early(const Graph& g) {
@@ -46,7 +49,8 @@ std::vector<Phase> find_phases(const Graph& g) {
     const Val& val = g.vals[v];
     // late[v]: every reader so far is; a value nobody reads leads nowhere.
     bool passes = is_elementwise(val.op) || val.view();
-    late[v] = val.op == Op::Assign || (late[v] && passes && g.users[v] > 0 && !val.output && !val.material && !early[v]);
+    late[v] = val.op == Op::Assign ||
+              (late[v] && passes && g.users[v] > 0 && !val.output && !val.material && !early[v]);
     phase[v] = early[v] ? Phase::Early : late[v] ? Phase::Late : Phase::Any;
     if (!late[v] && g.users[v] > 0)
       for (int k = 0; k < val.n_in; ++k) late[val.in[k]] = 0;

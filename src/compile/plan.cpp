@@ -27,7 +27,8 @@ std::vector<int> side_results(const Graph& g, int v) {
   if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad) return sides;
   for (int number = 1; number < 4; ++number)
     for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
-      if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v && g.vals[u].imm_i == number) {
+      if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v &&
+          g.vals[u].imm_i == number) {
         sides.push_back(static_cast<int>(u));
         break;
       }
@@ -48,7 +49,8 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       int user = -1, producer = -1;
       if (!lower_group(g, r, static_cast<int>(gi), low, user, producer)) {
         if (tries > 200)
-          throw Error(ErrorKind::Internal, "compile", "no index map fits " + std::string(info(g.vals[user].op).name));
+          throw Error(ErrorKind::Internal, "compile",
+                      "no index map fits " + std::string(info(g.vals[user].op).name));
         if (g.vals[producer].view())
           g.vals[producer].copied = true;
         else if (g.vals[producer].compute())
@@ -128,7 +130,9 @@ class Planner {
 #endif
     works_ = make_works(g, o_.fuse);
     for (Work& w : works_)
-      if (o_.tf32 && w.library_call && w.library.op == LibOp::Matmul && w.library.operands[1].dtype == DType::Float32) w.library.attr[1] = 1;
+      if (o_.tf32 && w.library_call && w.library.op == LibOp::Matmul &&
+          w.library.operands[1].dtype == DType::Float32)
+        w.library.attr[1] = 1;
     keep_history(g);
     if (o_.fuse) merge_horizontally(g, works_);
     order_ = order_works(g, works_);
@@ -152,18 +156,23 @@ class Planner {
         last_[v] = static_cast<int>(s);
         // What an assignment begins from is read (copied) here, though the kernel itself does not load it.
         if (val(v).op != Op::Assign && val(v).op != Op::SliceAssign) continue;
-        if (first_[v] == static_cast<int>(s)) last_[edge_of(plan_->graph, v, 0).producer] = static_cast<int>(s);
+        if (first_[v] == static_cast<int>(s))
+          last_[edge_of(plan_->graph, v, 0).producer] = static_cast<int>(s);
       }
     where_.resize(n);
     same_as_.assign(n, -1);
   }
 
-  // Is the load one element of the row that the store overwrites (a label's score), known before the row's first reduction? Every
-  // store of the row comes after that reduction.
+  // Is the load one element of the row that the store overwrites (a label's score), known before the row's
+  // first reduction? Every store of the row comes after that reduction.
   static bool picks_from_row(const KernelSpec& k, const Instr& load, const Store& st) {
-    if (load.indirect < 0 || load.level != Level::Outer || k.n_inner() != 1 || !k.is_row() || !load.bounds.empty()) return false;
+    if (load.indirect < 0 || load.level != Level::Outer || k.n_inner() != 1 || !k.is_row() ||
+        !load.bounds.empty())
+      return false;
     int inner = k.n_axes() - 1;
-    if (load.indirect_stride != st.map.stride[inner] || load.indirect_extent != k.extent[inner] || load.map.offset != st.map.offset) return false;
+    if (load.indirect_stride != st.map.stride[inner] || load.indirect_extent != k.extent[inner] ||
+        load.map.offset != st.map.offset)
+      return false;
     for (int x = 0; x < inner; ++x)
       if (load.map.stride[x] != st.map.stride[x]) return false;
     std::vector<bool> late(k.instrs.size());  // what depends on a reduction
@@ -175,10 +184,11 @@ class Planner {
     return !late[load.indirect] && late[st.value];
   }
 
-  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load of `in` must be
-  // of the element that is stored.
+  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load of `in`
+  // must be of the element that is stored.
   bool may_share(const Work& w, int in, int out) const {
-    if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype)) return false;
+    if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype))
+      return false;
     if (val(in).numel() != val(out).numel()) return false;
     const KernelSpec& k = w.parts[0];
     const Store* st = nullptr;
@@ -189,7 +199,8 @@ class Planner {
       if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
       if (picks_from_row(k, i, *st)) continue;
       // A value per outer point is read and written by whoever has that point.
-      if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0) return false;
+      if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0)
+        return false;
     }
     return true;
   }
@@ -200,7 +211,8 @@ class Planner {
     std::vector<char> taken(g.vals.size(), 0);  // this value's place was handed on
     assigned_.assign(g.vals.size(), 0);
     for (size_t v = 0; v < g.vals.size(); ++v)
-      if (g.vals[v].op == Op::Assign && g.users[v] > 0) assigned_[edge_of(g, static_cast<int>(v), 0).producer] = 1;
+      if (g.vals[v].op == Op::Assign && g.users[v] > 0)
+        assigned_[edge_of(g, static_cast<int>(v), 0).producer] = 1;
     for (size_t v = 0; v < g.vals.size(); ++v)
       if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0) where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
     for (size_t s = 0; s < order_.size(); ++s) {
@@ -218,7 +230,8 @@ class Planner {
       }
     }
     for (size_t v = 0; v < g.vals.size(); ++v)
-      if (g.vals[v].output && g.vals[v].numel() == 0 && g.vals[v].op != Op::Leaf) add_output(static_cast<int>(v), -1);
+      if (g.vals[v].output && g.vals[v].numel() == 0 && g.vals[v].op != Op::Leaf)
+        add_output(static_cast<int>(v), -1);
   }
 
   static bool writes(const Work& w, size_t b) {
@@ -239,14 +252,17 @@ class Planner {
       if (last_[v] != step || first_[v] == step || taken[v] || val(v).output) {
         if (!(val(v).op == Op::Leaf && last_[v] == step && !taken[v])) return false;
       }
-      if (val(v).op == Op::Leaf) return val(v).slot >= 0 && o_.donated[val(v).slot] && val(v).bytes() == o.bytes();
+      if (val(v).op == Op::Leaf)
+        return val(v).slot >= 0 && o_.donated[val(v).slot] && val(v).bytes() == o.bytes();
       return !o.output;  // a temporary's place is no place for what survives
     };
     if (o.op == Op::Assign || o.op == Op::SliceAssign) {
       int old = edge_of(plan_->graph, out, 0).producer;
-      bool whole = val(old).numel() == o.numel() && val(old).dtype == o.dtype && row_major(val(old).shape) == val(old).stride;
+      bool whole = val(old).numel() == o.numel() && val(old).dtype == o.dtype &&
+                   row_major(val(old).shape) == val(old).stride;
       bool last = last_[old] <= step;
-      bool read_elsewhere = o.op == Op::Assign && reads(w, old) && !may_share(w, old, out) && w.parts.size() == 1;
+      bool read_elsewhere =
+          o.op == Op::Assign && reads(w, old) && !may_share(w, old, out) && w.parts.size() == 1;
       if (o.op == Op::SliceAssign && reads(w, old)) read_elsewhere = true;
       if (whole && last && !taken[old] && !read_elsewhere && !val(old).output) {
         if (val(old).op == Op::Leaf && val(old).slot >= 0 && o_.donated[val(old).slot]) return old;
@@ -271,7 +287,8 @@ class Planner {
     for (KernelSpec& k : w.parts) {
       for (size_t b = 0; b < k.buffers.size(); ++b)
         if (w.vals[at + b] == from || w.vals[at + b] == out)
-          for (KernelSpec& part : w.parts) part.buffers[b].may_alias = true;  // parts of one launch are of one structure
+          for (KernelSpec& part : w.parts)
+            part.buffers[b].may_alias = true;  // parts of one launch are of one structure
       at += k.buffers.size();
     }
   }
@@ -315,8 +332,8 @@ class Planner {
       for (const KernelSpec& k : s.parts)
         for (const Instr& i : k.instrs)
           if (i.site >= 0) plan_->sites.push_back(i.site);
-      if (s.kind == Step::Library &&
-          (s.library.op == LibOp::ScatterAdd || s.library.op == LibOp::Scatter || s.library.op == LibOp::Linalg))
+      if (s.kind == Step::Library && (s.library.op == LibOp::ScatterAdd || s.library.op == LibOp::Scatter ||
+                                      s.library.op == LibOp::Linalg))
         plan_->sites.push_back(s.library.site);
       describe(s);
       plan_->steps.push_back(std::move(s));
@@ -386,21 +403,30 @@ void Planner::describe(Step& s) const {
   if (s.library.bias) s.label += "+bias";
   if (s.library.epilogue == Epilogue::Relu) s.label += "+relu";
   for (size_t b = 0; b < s.vals.size(); ++b)
-    (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) += static_cast<double>(val(s.vals[b]).bytes());
+    (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=
+        static_cast<double>(val(s.vals[b]).bytes());
   if (s.kind != Step::Library) return;
   const Dims& first = s.library.operands[0].shape;
   if (s.library.op == LibOp::Matmul)
-    s.flops = 2.0 * static_cast<double>(first.numel()) * static_cast<double>(s.library.operands[1].shape.back());
-  if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput || s.library.op == LibOp::ConvGradWeight) {
+    s.flops =
+        2.0 * static_cast<double>(first.numel()) * static_cast<double>(s.library.operands[1].shape.back());
+  if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput ||
+      s.library.op == LibOp::ConvGradWeight) {
     // Each product of an element of y's size with a weight of one output channel.
-    const Dims& y = s.library.operands[s.library.op == LibOp::Conv ? 0 : s.library.op == LibOp::ConvGradInput ? 1 : 2].shape;
+    const Dims& y =
+        s.library.operands[s.library.op == LibOp::Conv            ? 0
+                           : s.library.op == LibOp::ConvGradInput ? 1
+                                                                  : 2]
+            .shape;
     const Dims& w = s.library.operands[s.library.op == LibOp::ConvGradWeight ? 0 : 2].shape;
-    s.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel()) / static_cast<double>(std::max<int64_t>(1, w[0]));
+    s.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel()) /
+              static_cast<double>(std::max<int64_t>(1, w[0]));
   }
   if (s.library.op == LibOp::Attention || s.library.op == LibOp::AttentionGrad) {
     const Dims& k = s.library.operands[s.library.written + 1].shape;
     double products = s.library.op == LibOp::Attention ? 4 : 10;
-    s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) * (s.library.attr[0] ? 0.5 : 1);
+    s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) *
+              (s.library.attr[0] ? 0.5 : 1);
   }
 }
 
@@ -408,7 +434,8 @@ void Planner::describe(Step& s) const {
 void Planner::place() {
   std::map<std::pair<int, int>, int> arena_of;
   auto arena = [&](Device d) {
-    auto [it, fresh] = arena_of.try_emplace({static_cast<int>(d.type()), d.index()}, static_cast<int>(plan_->arenas.size()));
+    auto [it, fresh] =
+        arena_of.try_emplace({static_cast<int>(d.type()), d.index()}, static_cast<int>(plan_->arenas.size()));
     if (fresh) plan_->arenas.push_back({d, 0});
     return it->second;
   };
@@ -418,7 +445,9 @@ void Planner::place() {
   // Runs lock the arenas in this order: the same in every plan.
   std::map<std::pair<int, int>, Device> devices;
   for (const Step& st : plan_->steps)
-    for (int v : st.vals) devices.emplace(std::pair(static_cast<int>(val(v).device.type()), val(v).device.index()), val(v).device);
+    for (int v : st.vals)
+      devices.emplace(std::pair(static_cast<int>(val(v).device.type()), val(v).device.index()),
+                      val(v).device);
   for (auto& [key, d] : devices) arena(d);
   for (int s = 0; s < n; ++s) {
     Step& st = plan_->steps[s];
@@ -444,17 +473,20 @@ void Planner::place() {
     for (int v : st.vals) {
       int root = root_of(v);
       Binding b = where_[root];
-      if (auto it = temp_of.find(root); it != temp_of.end()) b = {Binding::Arena, arena(val(root).device), temps[it->second].offset};
+      if (auto it = temp_of.find(root); it != temp_of.end())
+        b = {Binding::Arena, arena(val(root).device), temps[it->second].offset};
       st.buffers.push_back(b);
     }
   }
   for (auto [v, t] : temp_of)
-    plan_->arena_values.push_back({v, std::string(info(val(v).op).name) + to_string(val(v).shape), temps[t].bytes,
-                                   temps[t].offset, temps[t].first, temps[t].last});
+    plan_->arena_values.push_back({v, std::string(info(val(v).op).name) + to_string(val(v).shape),
+                                   temps[t].bytes, temps[t].offset, temps[t].first, temps[t].last});
 }
 
 }  // namespace
 
-std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) { return Planner(std::move(g), options).run(); }
+std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
+  return Planner(std::move(g), options).run();
+}
 
 }  // namespace ingot

@@ -1,4 +1,5 @@
-// Plan: what one run does, ready to be bound to buffers and launched. Made once per structure, replayed after.
+// Plan: what one run does, ready to be bound to buffers and launched. Made once per structure, replayed
+// after.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,12 +13,16 @@ namespace ingot {
 /// Where a buffer of a step lies.
 struct Binding {
   enum Place : uint8_t { Arena, Leaf, Output } place = Arena;
-  int index = 0;       // leaf or output number
-  size_t offset = 0;   // Arena: bytes from its start
+  int index = 0;      // leaf or output number
+  size_t offset = 0;  // Arena: bytes from its start
 };
 
 struct Step {
-  enum Kind : uint8_t { Kernel, Library, Copy } kind = Kernel;  // Copy: buffers[0] := buffers[1], `bytes` of them
+  enum Kind : uint8_t {
+    Kernel,
+    Library,
+    Copy
+  } kind = Kernel;  // Copy: buffers[0] := buffers[1], `bytes` of them
   Device device{DeviceType::CPU, 0};
   Device from{DeviceType::CPU, 0};  // Copy: device of the source
   std::unique_ptr<Executable> exe;
@@ -34,10 +39,10 @@ struct Step {
 };
 
 struct PlanOutput {
-  int node = -1;         // traced node that gets the buffer
+  int node = -1;  // traced node that gets the buffer
   size_t bytes = 0;
   Device device{DeviceType::CPU, 0};
-  int donated = -1;      // takes the buffer of this leaf
+  int donated = -1;  // takes the buffer of this leaf
   bool assign = false;
 };
 
@@ -67,7 +72,7 @@ struct Plan {
 
 struct CompileOptions {
   bool fuse = true;
-  bool tf32 = false;  // products of float32 may round their inputs to TF32
+  bool tf32 = false;          // products of float32 may round their inputs to TF32
   std::vector<bool> donated;  // per leaf: nobody else needs it after this run
 };
 

@@ -1,5 +1,5 @@
-// Rewrites that change no bit of a result. One forward pass: every value is first given its inputs' replacements,
-// then looked up among the values seen so far.
+// Rewrites that change no bit of a result. One forward pass: every value is first given its inputs'
+// replacements, then looked up among the values seen so far.
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -22,7 +22,8 @@ bool same_value(const Graph& g, const Val& a, const Val& b) {
 
 uint64_t hash_value(const Graph& g, const Val& v) {
   Hasher h;
-  h.add(static_cast<uint64_t>(v.op) | static_cast<uint64_t>(v.dtype) << 8 | static_cast<uint64_t>(v.mask) << 16);
+  h.add(static_cast<uint64_t>(v.op) | static_cast<uint64_t>(v.dtype) << 8 |
+        static_cast<uint64_t>(v.mask) << 16);
   h.add(v.imm_i);
   h.add_bits(v.imm_f);
   h.add(v.slot);
@@ -87,8 +88,9 @@ void shorten(Graph& g, Val& v) {
   }
 }
 
-// The operand k of v, found to be the same as value `to`. A library call, and what an assignment begins from, needs a
-// buffer: views that came down to a constant, index or random value are then carried out instead of looked through.
+// The operand k of v, found to be the same as value `to`. A library call, and what an assignment begins from,
+// needs a buffer: views that came down to a constant, index or random value are then carried out instead of
+// looked through.
 int stored_if_needed(Graph& g, const Val& v, int k, int to) {
   int from = v.in[k];
   bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : v.library();
@@ -144,7 +146,8 @@ void simplify(Graph& g) {
   g.count_users();
   for (int i = n - 1; i >= 0; --i) {
     Val& v = g.vals[i];
-    if (v.op == Op::Pick && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1) g.users[i] = 1;  // its call writes it anyway
+    if (v.op == Op::Pick && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1)
+      g.users[i] = 1;  // its call writes it anyway
     if (g.users[i] > 0) continue;
     for (int k = 0; k < v.n_in; ++k) --g.users[v.in[k]];
     v.n_in = 0;
@@ -177,14 +180,16 @@ bool is_transpose(const Graph& g, const Val& v) {
 
 }  // namespace
 
-// The gradient of a weight that was used transposed is (X^T G)^T: it is computed as G^T X, so that what reads it (an
-// optimiser, a norm) finds its rows where they lie. The sums over the inner dim stay the same, term by term.
+// The gradient of a weight that was used transposed is (X^T G)^T: it is computed as G^T X, so that what reads
+// it (an optimiser, a norm) finds its rows where they lie. The sums over the inner dim stay the same, term by
+// term.
 void turn_products(Graph& g) {
   for (Val& v : g.vals) {
     if (!is_transpose(g, v)) continue;
     const int m = v.in[0];
     Val& product = g.vals[m];
-    if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1) continue;
+    if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1)
+      continue;
     const Val& left = g.vals[product.in[0]];
     if (!is_transpose(g, left) || g.vals[left.in[0]].source()) continue;
     const int x = left.in[0], right = product.in[1];
@@ -205,8 +210,8 @@ void turn_products(Graph& g) {
 
 namespace {
 
-/// The product behind v's operand m, if nobody else sees it; a reshape between that keeps rows ([B*T, N] -> [B, T, N]) is
-/// looked through. -1: there is none.
+/// The product behind v's operand m, if nobody else sees it; a reshape between that keeps rows ([B*T, N] ->
+/// [B, T, N]) is looked through. -1: there is none.
 int product_behind(const Graph& g, int m) {
   const Val& top = g.vals[m];
   int product = m;
@@ -214,7 +219,8 @@ int product_behind(const Graph& g, int m) {
       top.shape.back() == g.vals[top.in[0]].shape.back())
     product = top.in[0];
   const Val& mm = g.vals[product];
-  if (mm.op != Op::Matmul || g.users[product] != 1 || !is_float(mm.dtype) || mm.output || top.output) return -1;
+  if (mm.op != Op::Matmul || g.users[product] != 1 || !is_float(mm.dtype) || mm.output || top.output)
+    return -1;
   return product;
 }
 
@@ -236,8 +242,10 @@ bool fuse_conv_bias(Graph& g, Val& v) {
     const int c = v.in[side], b = v.in[1 - side];
     Val& conv = g.vals[c];
     const Val& bias = g.vals[b];
-    if (conv.op != Op::Conv || conv.bias || g.users[c] != 1 || conv.output || !is_float(conv.dtype) || b > c) continue;
-    bool fits = bias.dtype == conv.dtype && bias.device == conv.device && bias.shape.size() == conv.shape.size() && v.shape == conv.shape;
+    if (conv.op != Op::Conv || conv.bias || g.users[c] != 1 || conv.output || !is_float(conv.dtype) || b > c)
+      continue;
+    bool fits = bias.dtype == conv.dtype && bias.device == conv.device &&
+                bias.shape.size() == conv.shape.size() && v.shape == conv.shape;
     for (int d = 0; fits && d < bias.shape.size(); ++d) fits = bias.shape[d] == (d == 1 ? conv.shape[1] : 1);
     if (!fits) continue;
     conv.bias = true;

@@ -49,7 +49,8 @@ class Tracer {
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->ext && n->ext->error)) {
         Node* k = kept_by_handle(n);
         if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
-        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) && try_retain(k)) {
+        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) &&
+            try_retain(k)) {
           k->mark |= kWanted | kOutput;
           t_.roots.push_back(NodeRef::adopt(k));
         }
@@ -105,10 +106,10 @@ class Tracer {
     put(tf32_allowed());
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
       Node* n = t_.nodes[i];
-      put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 | static_cast<uint64_t>(n->device.type()) << 16 |
-          static_cast<uint64_t>(n->device.index()) << 20 | static_cast<uint64_t>(t_.role[i]) << 28 |
-           static_cast<uint64_t>(n->rank()) << 32 | static_cast<uint64_t>(n->n_inputs) << 40 |
-          static_cast<uint64_t>(n->mask) << 48);
+      put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 |
+          static_cast<uint64_t>(n->device.type()) << 16 | static_cast<uint64_t>(n->device.index()) << 20 |
+          static_cast<uint64_t>(t_.role[i]) << 28 | static_cast<uint64_t>(n->rank()) << 32 |
+          static_cast<uint64_t>(n->n_inputs) << 40 | static_cast<uint64_t>(n->mask) << 48);
       if (n->op == Op::Arg) {
         put(t_.args.size());
         t_.args.push_back(n->imm_f);
@@ -146,8 +147,8 @@ class Tracer {
     }
   }
 
-  // A leaf may be overwritten when the traced nodes are the only ones that hold it. A captured function that is repeated meets
-  // its leaves again, but for those it assigns anew.
+  // A leaf may be overwritten when the traced nodes are the only ones that hold it. A captured function that
+  // is repeated meets its leaves again, but for those it assigns anew.
   void find_donated() {
     std::unordered_set<const Node*> assigned;
     const bool capturing = is_capturing();
@@ -161,8 +162,9 @@ class Tracer {
       Node* l = t_.leaves[i];
       bool free = l->refs.load(std::memory_order_acquire) == static_cast<uint32_t>(uses_[i]) &&
                   l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
-                  l->storage->refs.load(std::memory_order_acquire) == 1 + l->storage->captured.load(std::memory_order_relaxed) && !l->storage->on_release &&
-                  !kept_.contains(l) && (!capturing || assigned.contains(l));
+                  l->storage->refs.load(std::memory_order_acquire) ==
+                      1 + l->storage->captured.load(std::memory_order_relaxed) &&
+                  !l->storage->on_release && !kept_.contains(l) && (!capturing || assigned.contains(l));
       t_.donated[i] = free;
       word |= static_cast<uint64_t>(free) << bit;
       if (++bit == 64) {
@@ -177,8 +179,9 @@ class Tracer {
     t_.hash = h.value();
   }
 
-  // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through, and one
-  // that stays pending because something that lives on (or a view's handle, or autograd) still refers to it.
+  // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through,
+  // and one that stays pending because something that lives on (or a view's handle, or autograd) still refers
+  // to it.
   void find_survivors() {
     auto pending = [&](Node* n) { return n->mark < t_.nodes.size() && t_.nodes[n->mark] == n; };
     std::vector<uint32_t> uses(t_.nodes.size(), 0);  // references from traced nodes
@@ -194,8 +197,10 @@ class Tracer {
       if (history) t_.role[k] |= kAsked;
       if ((t_.role[k] & 1) && !history) continue;
       for (Node* i : n->inputs()) {
-        if (pending(i)) held[i->mark] = true;
-        else kept_.insert(i);
+        if (pending(i))
+          held[i->mark] = true;
+        else
+          kept_.insert(i);
       }
     }
   }
@@ -207,8 +212,9 @@ class Tracer {
   std::vector<int> uses_;
 };
 
-// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a product over
-// no columns and adding nothing to zeros is 0, and assigning an empty slice or scattering nothing changes nothing. v becomes a view (carried out if it is an output).
+// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a
+// product over no columns and adding nothing to zeros is 0, and assigning an empty slice or scattering
+// nothing changes nothing. v becomes a view (carried out if it is an output).
 void replace_empty(Graph& g, Val& v) {
   if (v.numel() == 0 || v.n_in == 0) return;
   if ((v.op == Op::SliceAssign || v.op == Op::Scatter) && g.vals[v.in[1]].numel() == 0) {
@@ -227,8 +233,14 @@ void replace_empty(Graph& g, Val& v) {
   c.device = v.device;
   c.shape = Dims::filled(v.shape.size(), 1);
   bool low = v.op == Op::Max, high = v.op == Op::Min;
-  c.imm_f = v.op == Op::Prod ? 1 : low ? -std::numeric_limits<double>::infinity() : high ? std::numeric_limits<double>::infinity() : 0;
-  c.imm_i = v.op == Op::Prod ? 1 : low ? std::numeric_limits<int64_t>::min() : high ? std::numeric_limits<int64_t>::max() : 0;
+  c.imm_f = v.op == Op::Prod ? 1
+            : low            ? -std::numeric_limits<double>::infinity()
+            : high           ? std::numeric_limits<double>::infinity()
+                             : 0;
+  c.imm_i = v.op == Op::Prod ? 1
+            : low            ? std::numeric_limits<int64_t>::min()
+            : high           ? std::numeric_limits<int64_t>::max()
+                             : 0;
   if (v.dtype == DType::Bool) c.imm_i = v.op == Op::Prod || high;
   g.vals.push_back(c);
   v.op = Op::Expand;
@@ -237,8 +249,9 @@ void replace_empty(Graph& g, Val& v) {
   v.copied = v.output;
 }
 
-// Operands that must lie in memory: those of library calls, what an assignment begins from, and what is gathered from (an index
-// known only at run time reaches memory, not a formula; a constant is the same everywhere).
+// Operands that must lie in memory: those of library calls, what an assignment begins from, and what is
+// gathered from (an index known only at run time reaches memory, not a formula; a constant is the same
+// everywhere).
 bool wants_buffer(const Val& v, int k, const Val& from) {
   if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
   if (v.op == Op::Gather) return k == 0 && (from.op == Op::Iota || from.op == Op::Random);
@@ -312,7 +325,8 @@ Graph make_graph(const Trace& t) {
     }
     bool copy = t.role[i] & 2;
     v.output = t.role[i] & 1;
-    if (copy && n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
+    if (copy &&
+        n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
       v.output = false;
       id[n] = static_cast<int>(g.vals.size());
       g.vals.push_back(v);

@@ -1,5 +1,5 @@
-// Views become index maps. Where none fits, the view is carried out as a copy (and `explain` says so); where a
-// library result is only looked at through a permutation, it is written in that order in the first place.
+// Views become index maps. Where none fits, the view is carried out as a copy (and `explain` says so); where
+// a library result is only looked at through a permutation, it is written in that order in the first place.
 #include <algorithm>
 
 #include "compile/group.h"
@@ -7,13 +7,15 @@
 namespace ingot {
 namespace {
 
-// Walks from operand u down to what it is a view of, over the given space; positions end up linear in the buffer.
+// Walks from operand u down to what it is a view of, over the given space; positions end up linear in the
+// buffer.
 Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Lin& at, bool& padded) {
   std::vector<Limit> limits;
   while (g.vals[u].view()) {
     if (g.vals[u].op == Op::Reshape) {  // reshapes down to a buffer need no division
       int p = u;
-      while (g.vals[p].view() && (g.vals[p].op == Op::Reshape || g.vals[p].op == Op::Alias)) p = g.vals[p].in[0];
+      while (g.vals[p].view() && (g.vals[p].op == Op::Reshape || g.vals[p].op == Op::Alias))
+        p = g.vals[p].in[0];
       const Val& base = g.vals[p];
       if (!base.view() && (base.stride.empty() || base.stride == row_major(base.shape))) {
         at = flatten(idx, g.vals[u].shape);
@@ -47,7 +49,8 @@ bool choose_layout(Graph& g, int r) {
   int perm = g.vals[r].in[0];
   if (g.vals[perm].op != Op::Permute || g.vals[perm].copied) return false;
   Val& p = g.vals[g.vals[perm].in[0]];
-  if ((p.op != Op::Matmul && p.op != Op::Attention) || p.output || p.history || !p.stride.empty()) return false;
+  if ((p.op != Op::Matmul && p.op != Op::Attention) || p.output || p.history || !p.stride.empty())
+    return false;
   const Dims& order = g.ext[g.vals[perm].ext].d0;
   Dims packed = row_major(g.vals[perm].shape);
   Dims stride = Dims::filled(order.size(), 0);
@@ -75,7 +78,8 @@ bool settle_library(Graph& g, int v) {
       bool ok = strided_view(g, u, producer, stride, offset, &at);
       if (ok && g.vals[producer].source()) ok = false;
       if (ok && g.vals[v].op == Op::ToDevice)
-        ok = offset == 0 && is_row_major(stride, g.vals[u].shape) && g.vals[producer].numel() == g.vals[u].numel();
+        ok = offset == 0 && is_row_major(stride, g.vals[u].shape) &&
+             g.vals[producer].numel() == g.vals[u].numel();
       if (ok) break;
       if (at >= 0 && choose_layout(g, at)) {
         laid_out = true;

@@ -12,14 +12,14 @@ struct Work {
   bool library_call = false, copy = false;
   std::vector<KernelSpec> parts;
   LibrarySpec library;
-  std::vector<int> vals;  // what each buffer is, part after part
+  std::vector<int> vals;   // what each buffer is, part after part
   std::vector<int> after;  // values that must be there before, though nothing is read (fences)
-  int last = 0;           // largest value computed here: recording order
-  int region = -1;        // SliceAssign computed here
+  int last = 0;            // largest value computed here: recording order
+  int region = -1;         // SliceAssign computed here
 };
 
-/// Kernels of one structure that do not depend on each other become parts of one launch, where that does not keep
-/// much memory alive for longer.
+/// Kernels of one structure that do not depend on each other become parts of one launch, where that does not
+/// keep much memory alive for longer.
 void merge_horizontally(const Graph& g, std::vector<Work>& works);
 /// A topological order, close to the recording order; what writes parameters comes last.
 std::vector<int> order_works(const Graph& g, const std::vector<Work>& works);

@@ -38,8 +38,8 @@ int64_t batch_of(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
     int64_t size = t.dim(loc) > 0 ? t.size(0, loc) : 0;
     if (n >= 0 && size != n)
       throw Error(ErrorKind::Shape, "data_parallel",
-                  "the inputs' first sizes differ: " + std::to_string(n) + " and " + std::to_string(size), loc,
-                  "give inputs that hold one entry per sample along dim 0");
+                  "the inputs' first sizes differ: " + std::to_string(n) + " and " + std::to_string(size),
+                  loc, "give inputs that hold one entry per sample along dim 0");
     n = size;
   }
   if (n == 0) throw Error(ErrorKind::Shape, "data_parallel", "there are no samples along dim 0", loc);
@@ -48,12 +48,14 @@ int64_t batch_of(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
 
 }  // namespace
 
-Tensor data_parallel(const std::vector<Device>& devices, const std::vector<Tensor>& params, const std::vector<Tensor>& inputs,
+Tensor data_parallel(const std::vector<Device>& devices, const std::vector<Tensor>& params,
+                     const std::vector<Tensor>& inputs,
                      const std::function<Tensor(const std::vector<Tensor>&)>& fn, SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   if (devices.empty() || inputs.empty())
-    throw Error(ErrorKind::Value, "data_parallel", "there are no devices or no inputs", loc, "give at least one of each");
+    throw Error(ErrorKind::Value, "data_parallel", "there are no devices or no inputs", loc,
+                "give at least one of each");
   int64_t batch = batch_of(inputs, loc), count = static_cast<int64_t>(devices.size());
   Tensor total;
   for (int64_t d = 0; d < count; ++d) {
@@ -67,8 +69,8 @@ Tensor data_parallel(const std::vector<Device>& devices, const std::vector<Tenso
       return fn(part);
     }();
     if (loss.numel(loc) != 1)
-      throw Error(ErrorKind::Shape, "data_parallel", "the function returned shape " + to_string(loss.shape()), loc,
-                  "return the mean loss of the part, a single element");
+      throw Error(ErrorKind::Shape, "data_parallel", "the function returned shape " + to_string(loss.shape()),
+                  loc, "return the mean loss of the part, a single element");
     Tensor share = loss.to(devices[0]) * (static_cast<double>(size) / static_cast<double>(batch));
     total = total.defined() ? total + share : share;
   }

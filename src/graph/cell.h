@@ -14,10 +14,11 @@ using CellRef = Ref<Cell>;
 
 struct Cell {
   std::atomic<uint32_t> refs{0};
-  NodeRef node;        // never null
-  CellRef base;        // view of this cell ...
-  NodeRef base_node;   // ... taken when its node was this one: node reaches it by one movement op, or by two ...
-  NodeRef via;         // ... with this one between (a computed node may have dropped its inputs)
+  NodeRef node;  // never null
+  CellRef base;  // view of this cell ...
+  NodeRef
+      base_node;  // ... taken when its node was this one: node reaches it by one movement op, or by two ...
+  NodeRef via;    // ... with this one between (a computed node may have dropped its inputs)
   Ref<LeafMeta> meta;  // leaves that require gradients
 
   void rebind(NodeRef n);

@@ -15,7 +15,8 @@ inline Node* node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
   return t.cell()->node.get();
 }
 
-/// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an error find it there.
+/// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an error find
+/// it there.
 bool is_eager();
 
 /// A tensor of its own over a node.
@@ -29,7 +30,8 @@ inline Tensor tensor_of(NodeRef n) {
 /// A tensor over a cell.
 inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
 
-/// A view of base: n reaches base's node by one or two movement ops (or Alias), and writing to the view writes to base.
+/// A view of base: n reaches base's node by one or two movement ops (or Alias), and writing to the view
+/// writes to base.
 inline Tensor view_of(const Tensor& base, NodeRef n) {
   CellRef c = make_cell(std::move(n));
   c->base = CellRef(base.cell());

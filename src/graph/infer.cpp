@@ -1,5 +1,6 @@
-// Result type, shape and device of every primitive: the only place that knows, and the last check before a node is
-// made. Front-end functions check what needs the user's own words (dims, options); what is said here names operands.
+// Result type, shape and device of every primitive: the only place that knows, and the last check before a
+// node is made. Front-end functions check what needs the user's own words (dims, options); what is said here
+// names operands.
 #include <cstdlib>
 
 #include "graph/infer_conv.h"
@@ -21,8 +22,7 @@ void check_shape(Op op, const Dims& shape, const SourceLoc& loc) {
   int64_t n = 1;
   bool over = false;
   for (int64_t s : shape) {
-    if (s < 0)
-      fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc);
+    if (s < 0) fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc);
     if (s == 0) return;
     over = over || n > (int64_t{1} << 60) / s;
     if (!over) n *= s;
@@ -36,10 +36,10 @@ void check_device(Op op, Inputs in, const SourceLoc& loc) {
       // Suggest moving what is on the CPU: data usually follows the parameters.
       Node *stay = in[0], *go = in[i];
       if (go->device.type() != DeviceType::CPU && stay->device.type() == DeviceType::CPU) std::swap(stay, go);
-      fail(ErrorKind::Device, op, "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]),
-           loc,
-           "move one of them: the " + std::string(name_of(go->dtype)) + to_string(go->shape) + " with .to(\"" +
-               stay->device.name() + "\")");
+      fail(ErrorKind::Device, op,
+           "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]), loc,
+           "move one of them: the " + std::string(name_of(go->dtype)) + to_string(go->shape) +
+               " with .to(\"" + stay->device.name() + "\")");
     }
 }
 
@@ -55,8 +55,8 @@ void check_same_dtype(Op op, const Node& a, const Node& b, const SourceLoc& loc)
   for (int i = 1; i <= r; ++i) {
     int64_t x = i <= a.rank() ? a.shape[a.rank() - i] : 1, y = i <= b.rank() ? b.shape[b.rank() - i] : 1;
     if (x != y && x != 1 && y != 1) {
-      where = "dim -" + std::to_string(i) + " is " + std::to_string(x) + " in the first and " + std::to_string(y) +
-              " in the second";
+      where = "dim -" + std::to_string(i) + " is " + std::to_string(x) + " in the first and " +
+              std::to_string(y) + " in the second";
       break;
     }
   }
@@ -73,7 +73,8 @@ void check_same_dtype(Op op, const Node& a, const Node& b, const SourceLoc& loc)
         fix += "})";
         break;
       }
-  fail(ErrorKind::Shape, op, "cannot broadcast " + describe(a) + " with " + describe(b) + ": " + where, loc, fix);
+  fail(ErrorKind::Shape, op, "cannot broadcast " + describe(a) + " with " + describe(b) + ": " + where, loc,
+       fix);
 }
 
 void check_rule(Op op, const Node& x, const SourceLoc& loc) {
@@ -81,21 +82,24 @@ void check_rule(Op op, const Node& x, const SourceLoc& loc) {
   switch (info(op).rule) {
     case TypeRule::Float:
       if (!is_float(t))
-        fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc, "convert with .to(float32)");
+        fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc,
+             "convert with .to(float32)");
       break;
     case TypeRule::Int:
       if (is_float(t))
-        fail(ErrorKind::DType, op, "needs bool or an integer type, not " + describe(x), loc, "convert with .to(int64)");
+        fail(ErrorKind::DType, op, "needs bool or an integer type, not " + describe(x), loc,
+             "convert with .to(int64)");
       break;
     case TypeRule::Num:
       if (t == DType::Bool)
         fail(ErrorKind::DType, op, "is not defined for bool: " + describe(x), loc,
-             op == Op::Sub ? "use logical_xor(a, b), or convert with .to(int64)"
+             op == Op::Sub   ? "use logical_xor(a, b), or convert with .to(int64)"
              : op == Op::Neg ? "use logical_not(x) or !x, or convert with .to(int64)"
                              : "convert with .to(int64) or .to(float32)");
       break;
     case TypeRule::Same:
-    case TypeRule::Bool: break;
+    case TypeRule::Bool:
+      break;
   }
 }
 
@@ -133,8 +137,8 @@ Inferred reshape(const Node& x, const Dims& shape, const SourceLoc& loc) {
   check_shape(Op::Reshape, shape, loc);
   if (shape.numel() != x.numel())
     fail(ErrorKind::Shape, Op::Reshape,
-         describe(x) + " has " + std::to_string(x.numel()) + " elements, shape " + to_string(shape) + " would have " +
-             std::to_string(shape.numel()),
+         describe(x) + " has " + std::to_string(x.numel()) + " elements, shape " + to_string(shape) +
+             " would have " + std::to_string(shape.numel()),
          loc, "let one size be worked out: -1");
   return {x.dtype, shape, x.device};
 }
@@ -151,7 +155,8 @@ Inferred permute(const Node& x, const Dims& order, const SourceLoc& loc) {
   }
   if (!ok)
     fail(ErrorKind::Dim, Op::Permute,
-         to_string(order) + " does not name each of the " + std::to_string(x.rank()) + " dims of " + describe(x) + " once",
+         to_string(order) + " does not name each of the " + std::to_string(x.rank()) + " dims of " +
+             describe(x) + " once",
          loc, "list every dim from 0 to " + std::to_string(x.rank() - 1) + " once");
   return {x.dtype, shape, x.device};
 }
@@ -176,7 +181,8 @@ void check_range(Op op, const Node& x, const Attrs& a, const Dims& out, const So
   }
   if (!ok)
     fail(ErrorKind::Index, op,
-         "start " + to_string(a.d0) + ", step " + to_string(a.d1) + ", sizes " + to_string(out) + " leave " + describe(x),
+         "start " + to_string(a.d0) + ", step " + to_string(a.d1) + ", sizes " + to_string(out) + " leave " +
+             describe(x),
          loc);
 }
 
@@ -198,13 +204,15 @@ Inferred pad(const Node& x, const Attrs& a, const SourceLoc& loc) {
   for (int i = 0; ok && i < x.rank(); ++i) ok = a.d0[i] >= 0 && a.d0[i] + x.shape[i] <= a.shape[i];
   if (!ok)
     fail(ErrorKind::Shape, Op::Pad,
-         "cannot pad " + describe(x) + " to " + to_string(a.shape) + " with " + to_string(a.d0) + " in front", loc);
+         "cannot pad " + describe(x) + " to " + to_string(a.shape) + " with " + to_string(a.d0) + " in front",
+         loc);
   check_shape(Op::Pad, a.shape, loc);
   return {x.dtype, a.shape, x.device};
 }
 
 Inferred reduce(Op op, const Node& x, const Attrs& a, const SourceLoc& loc) {
-  if (a.mask >> x.rank()) fail(ErrorKind::Dim, op, "reduces a dim that " + describe(x) + " does not have", loc);
+  if (a.mask >> x.rank())
+    fail(ErrorKind::Dim, op, "reduces a dim that " + describe(x) + " does not have", loc);
   if ((op == Op::Sum || op == Op::Prod) && x.dtype == DType::Bool)
     fail(ErrorKind::DType, op, "is not defined for bool: " + describe(x), loc, "convert with .to(int64)");
   Inferred r{op == Op::ArgMax || op == Op::ArgMin ? DType::Int64 : x.dtype, x.shape, x.device};
@@ -229,8 +237,9 @@ void check_indexed(Op op, const Dims& src, const Node& index, int64_t axis, cons
   for (int i = 0; ok && i < src.size(); ++i) ok = i == axis || src[i] == index.shape[i];
   if (!ok)
     fail(ErrorKind::Shape, op,
-         "index " + describe(index) + " does not fit shape " + to_string(src) + " along dim " + std::to_string(axis), loc,
-         "index and data must agree in all other dims");
+         "index " + describe(index) + " does not fit shape " + to_string(src) + " along dim " +
+             std::to_string(axis),
+         loc, "index and data must agree in all other dims");
 }
 
 // The front end checked the operands before it chose the fused op.
@@ -262,7 +271,8 @@ Inferred scatter_add(Inputs in, const Attrs& a, const SourceLoc& loc) {
   if (!(in[0]->shape == in[1]->shape))
     fail(ErrorKind::Shape, Op::ScatterAdd, "index and value differ in shape: " + both(in), loc);
   if (in[1]->dtype == DType::Bool)
-    fail(ErrorKind::DType, Op::ScatterAdd, "cannot add bool: " + describe(*in[1]), loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, Op::ScatterAdd, "cannot add bool: " + describe(*in[1]), loc,
+         "convert with .to(int64)");
   return {in[1]->dtype, a.shape, in[0]->device};
 }
 
@@ -277,18 +287,23 @@ Inferred scatter(Inputs in, const Attrs& a, const SourceLoc& loc) {
 
 Inferred scan(const Node& x, const Attrs& a, const SourceLoc& loc) {
   auto kind = static_cast<ScanKind>(a.mask);
-  if (a.i < 0 || a.i >= x.rank()) fail(ErrorKind::Dim, Op::Scan, "runs along a dim that " + describe(x) + " does not have", loc);
+  if (a.i < 0 || a.i >= x.rank())
+    fail(ErrorKind::Dim, Op::Scan, "runs along a dim that " + describe(x) + " does not have", loc);
   if (kind == ScanKind::LogSum && !is_float(x.dtype))
-    fail(ErrorKind::DType, Op::Scan, "needs a floating type, not " + describe(x), loc, "convert with .to(float32)");
+    fail(ErrorKind::DType, Op::Scan, "needs a floating type, not " + describe(x), loc,
+         "convert with .to(float32)");
   if (kind < ScanKind::ArgMax && x.dtype == DType::Bool)
-    fail(ErrorKind::DType, Op::Scan, "is not defined for bool: " + describe(x), loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, Op::Scan, "is not defined for bool: " + describe(x), loc,
+         "convert with .to(int64)");
   return {kind >= ScanKind::ArgMax ? DType::Int64 : x.dtype, x.shape, x.device};
 }
 
 Inferred sort(const Node& x, const Attrs& a, const SourceLoc& loc) {
   bool ok = a.i >= 0 && a.i < x.rank() && a.shape.size() == x.rank();
-  for (int i = 0; ok && i < x.rank(); ++i) ok = i == a.i ? a.shape[i] >= 0 && a.shape[i] <= x.shape[i] : a.shape[i] == x.shape[i];
-  if (!ok) fail(ErrorKind::Shape, Op::Sort, "cannot give places " + to_string(a.shape) + " of " + describe(x), loc);
+  for (int i = 0; ok && i < x.rank(); ++i)
+    ok = i == a.i ? a.shape[i] >= 0 && a.shape[i] <= x.shape[i] : a.shape[i] == x.shape[i];
+  if (!ok)
+    fail(ErrorKind::Shape, Op::Sort, "cannot give places " + to_string(a.shape) + " of " + describe(x), loc);
   return {DType::Int64, a.shape, x.device};
 }
 
@@ -297,15 +312,16 @@ Inferred matmul(Inputs in, const SourceLoc& loc) {
   check_device(Op::Matmul, in, loc);
   check_same_dtype(Op::Matmul, a, b, loc);
   if (a.dtype == DType::Bool)
-    fail(ErrorKind::DType, Op::Matmul, "is not defined for bool: " + both(in), loc, "convert with .to(float32)");
+    fail(ErrorKind::DType, Op::Matmul, "is not defined for bool: " + both(in), loc,
+         "convert with .to(float32)");
   int r = a.rank();
   bool ok = r >= 2 && b.rank() == r;
   for (int i = 0; ok && i < r - 2; ++i) ok = a.shape[i] == b.shape[i];
   if (!ok) fail(ErrorKind::Shape, Op::Matmul, "batch dims do not fit: " + both(in), loc);
   if (a.shape[r - 1] != b.shape[r - 2])
     fail(ErrorKind::Shape, Op::Matmul,
-         "inner sizes differ: " + describe(a) + " ends in " + std::to_string(a.shape[r - 1]) + ", but " + describe(b) +
-             " has " + std::to_string(b.shape[r - 2]) + " rows",
+         "inner sizes differ: " + describe(a) + " ends in " + std::to_string(a.shape[r - 1]) + ", but " +
+             describe(b) + " has " + std::to_string(b.shape[r - 2]) + " rows",
          loc, a.shape[r - 1] == b.shape[r - 1] ? "transpose the second: b.transpose(-1, -2)" : "");
   Inferred out{a.dtype, a.shape, a.device};
   out.shape[r - 1] = b.shape[r - 1];
@@ -318,7 +334,8 @@ Inferred linalg(Inputs in, const Attrs& a, const SourceLoc& loc) {
   check_device(Op::Linalg, in, loc);
   LinalgKind kind = static_cast<LinalgKind>(a.i & 255);
   size_t want = kind == LinalgKind::Solve || kind == LinalgKind::Triangular ? 2 : 1;
-  if (in.size() != want || in[0]->rank() < 2) fail(ErrorKind::Internal, Op::Linalg, "has wrong operands", loc);
+  if (in.size() != want || in[0]->rank() < 2)
+    fail(ErrorKind::Internal, Op::Linalg, "has wrong operands", loc);
   Dims out = in[want - 1]->shape;
   if (kind == LinalgKind::Slogdet) {
     out.resize(out.size() - 1);
@@ -330,13 +347,19 @@ Inferred linalg(Inputs in, const Attrs& a, const SourceLoc& loc) {
 Inferred source(Op op, const Attrs& a, const SourceLoc& loc) {
   switch (op) {
     case Op::Const:
-    case Op::Arg: return {a.dtype, {}, a.device};
+    case Op::Arg:
+      return {a.dtype, {}, a.device};
     case Op::Iota:
-      if (a.shape.size() != 1) fail(ErrorKind::Internal, op, "wants one size, not " + to_string(a.shape), loc);
+      if (a.shape.size() != 1)
+        fail(ErrorKind::Internal, op, "wants one size, not " + to_string(a.shape), loc);
       check_shape(op, a.shape, loc);
       return {DType::Int64, a.shape, a.device};
-    case Op::Random: check_shape(op, a.shape, loc); return {DType::Int32, a.shape, a.device};
-    default: check_shape(op, a.shape, loc); return {a.dtype, a.shape, a.device};
+    case Op::Random:
+      check_shape(op, a.shape, loc);
+      return {DType::Int32, a.shape, a.device};
+    default:
+      check_shape(op, a.shape, loc);
+      return {a.dtype, a.shape, a.device};
   }
 }
 
@@ -349,7 +372,8 @@ Inferred uniform(const Node& x, const Attrs& a, const SourceLoc& loc) {
 Inferred assign(Inputs in, const SourceLoc& loc) {
   check_device(Op::Assign, in, loc);
   check_same_dtype(Op::Assign, *in[0], *in[1], loc);
-  if (!(in[0]->shape == in[1]->shape)) fail(ErrorKind::Shape, Op::Assign, "old and new value differ: " + both(in), loc);
+  if (!(in[0]->shape == in[1]->shape))
+    fail(ErrorKind::Shape, Op::Assign, "old and new value differ: " + both(in), loc);
   return {in[0]->dtype, in[0]->shape, in[0]->device};
 }
 
@@ -378,33 +402,58 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
   if (op <= Op::Random) return source(op, a, loc);
   const Node& x = *in[0];
   switch (op) {
-    case Op::Reshape: return reshape(x, a.shape, loc);
-    case Op::Permute: return permute(x, a.d0, loc);
-    case Op::Expand: return expand(x, a.shape, loc);
-    case Op::Slice: return slice(x, a, loc);
-    case Op::Pad: return pad(x, a, loc);
-    case Op::Cast: return {a.dtype, x.shape, x.device};
-    case Op::Where: return where(in, loc);
-    case Op::Uniform: return uniform(x, a, loc);
-    case Op::Assign: return assign(in, loc);
-    case Op::SliceAssign: return slice_assign(in, a, loc);
-    case Op::ToDevice: return {x.dtype, x.shape, a.device};
-    case Op::Gather: return gather(in, a, loc);
-    case Op::ScatterAdd: return scatter_add(in, a, loc);
-    case Op::Scatter: return scatter(in, a, loc);
-    case Op::Scan: return scan(x, a, loc);
-    case Op::Sort: return sort(x, a, loc);
-    case Op::Linalg: return linalg(in, a, loc);
-    case Op::Matmul: return matmul(in, loc);
-    case Op::Window: return infer_window(x, a, loc);
-    case Op::Fold: return infer_fold(in, a, loc);
+    case Op::Reshape:
+      return reshape(x, a.shape, loc);
+    case Op::Permute:
+      return permute(x, a.d0, loc);
+    case Op::Expand:
+      return expand(x, a.shape, loc);
+    case Op::Slice:
+      return slice(x, a, loc);
+    case Op::Pad:
+      return pad(x, a, loc);
+    case Op::Cast:
+      return {a.dtype, x.shape, x.device};
+    case Op::Where:
+      return where(in, loc);
+    case Op::Uniform:
+      return uniform(x, a, loc);
+    case Op::Assign:
+      return assign(in, loc);
+    case Op::SliceAssign:
+      return slice_assign(in, a, loc);
+    case Op::ToDevice:
+      return {x.dtype, x.shape, a.device};
+    case Op::Gather:
+      return gather(in, a, loc);
+    case Op::ScatterAdd:
+      return scatter_add(in, a, loc);
+    case Op::Scatter:
+      return scatter(in, a, loc);
+    case Op::Scan:
+      return scan(x, a, loc);
+    case Op::Sort:
+      return sort(x, a, loc);
+    case Op::Linalg:
+      return linalg(in, a, loc);
+    case Op::Matmul:
+      return matmul(in, loc);
+    case Op::Window:
+      return infer_window(x, a, loc);
+    case Op::Fold:
+      return infer_fold(in, a, loc);
     case Op::Conv:
     case Op::ConvGradInput:
-    case Op::ConvGradWeight: return infer_conv(op, in, a, loc);
-    case Op::Attention: return attention(in, loc);
-    case Op::AttentionGrad: return {x.dtype, x.shape, x.device};
-    case Op::Pick: return picked(x, a, loc);
-    default: break;
+    case Op::ConvGradWeight:
+      return infer_conv(op, in, a, loc);
+    case Op::Attention:
+      return attention(in, loc);
+    case Op::AttentionGrad:
+      return {x.dtype, x.shape, x.device};
+    case Op::Pick:
+      return picked(x, a, loc);
+    default:
+      break;
   }
   if (is_reduce(op)) return reduce(op, x, a, loc);
   return {x.dtype, x.shape, x.device};  // Alias, Fence

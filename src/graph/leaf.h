@@ -1,4 +1,5 @@
-// LeafMeta: what a leaf that requires gradients carries, shared by its cell and by the node the cell names now.
+// LeafMeta: what a leaf that requires gradients carries, shared by its cell and by the node the cell names
+// now.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -17,7 +18,8 @@ struct LeafMeta {
   std::atomic<uint32_t> refs{0};
   bool requires_grad = true;
   CellRef grad;  // accumulated gradient, or null
-  std::atomic<bool> named{true};  // false once the leaf's cell is gone: nobody can ask for the gradient any more
+  std::atomic<bool> named{
+      true};         // false once the leaf's cell is gone: nobody can ask for the gradient any more
   std::string name;  // parameter path
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd's hook type
 };

@@ -1,5 +1,6 @@
-// Allocation, reference counts and recording of nodes. Blocks come from a per-thread free list (slabs of 64), and
-// releasing the last reference works off an explicit stack, so that a chain of a million nodes does not recurse.
+// Allocation, reference counts and recording of nodes. Blocks come from a per-thread free list (slabs of 64),
+// and releasing the last reference works off an explicit stack, so that a chain of a million nodes does not
+// recurse.
 #include "graph/node.h"
 
 #include <cstdlib>
@@ -19,7 +20,8 @@
 namespace ingot {
 namespace {
 
-// A free list per thread and type. Blocks freed by another thread than the allocating one simply change lists.
+// A free list per thread and type. Blocks freed by another thread than the allocating one simply change
+// lists.
 template <class T>
 class Slab {
  public:
@@ -71,7 +73,7 @@ class Slab {
     }
     if (free_) return;
     // Slabs are never returned to the system: they hold blocks that any thread may have on its list.
-    auto* blocks = static_cast<Block*>(::operator new(sizeof(Block) * kBlocks, std::align_val_t{64}));
+    auto* blocks = static_cast<Block*>(::operator new (sizeof(Block) * kBlocks, std::align_val_t{64}));
     for (int i = 0; i < kBlocks; ++i) give(&blocks[i]);
   }
   Block* free_ = nullptr;
@@ -120,12 +122,15 @@ void destroy(Node* n) {
 Node* new_node() { return new (slab<Node>().take()) Node; }
 
 [[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
-  throw Error(ErrorKind::State, info(op).name,
-              "its operand " + describe(n) + " was not computed because an earlier run failed: " + *n.ext->error, loc);
+  throw Error(
+      ErrorKind::State, info(op).name,
+      "its operand " + describe(n) + " was not computed because an earlier run failed: " + *n.ext->error,
+      loc);
 }
 
 bool differentiable(Op op, DType result) {
-  return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random && op != Op::Uniform;
+  return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random &&
+         op != Op::Uniform;
 }
 
 }  // namespace
@@ -134,7 +139,8 @@ void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
 
 bool try_retain(Node* n) {
   uint32_t refs = n->refs.load(std::memory_order_relaxed);
-  while (refs && !n->refs.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  while (refs && !n->refs.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) {
   }
   return refs != 0;
 }
@@ -187,7 +193,9 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   for (Node* i : inputs)
     if (i->recorder && i->recorder != &rec && !i->computed.load(std::memory_order_acquire))
       materialise(std::span<Node* const>(&i, 1), loc);
-  if (!rec.running.load(std::memory_order_relaxed) && ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.size() >= 400000)) flush_if_due(rec);
+  if (!rec.running.load(std::memory_order_relaxed) &&
+      ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.size() >= 400000))
+    flush_if_due(rec);
 
   Node* n = new_node();
   n->op = op;
@@ -235,13 +243,15 @@ NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device d
 
 void drop_inputs(Node* n) {
   if (!n->computed.load(std::memory_order_acquire)) return;
-  if (n->requires_grad && !n->freed_history && !n->leaf) return;  // a leaf ends the walk: nothing is asked through it
+  if (n->requires_grad && !n->freed_history && !n->leaf)
+    return;  // a leaf ends the walk: nothing is asked through it
   // The thread that ran the node and the one that freed its history may both come here: one of them does it.
   int count = n->n_inputs.exchange(0);
   for (int i = 0; i < count; ++i) release(n->in[i]);
 }
 
-// --- Recorder ---------------------------------------------------------------------------------------------------
+// --- Recorder
+// ---------------------------------------------------------------------------------------------------
 
 void retain(Recorder* r) { r->refs_.fetch_add(1, std::memory_order_relaxed); }
 void release(Recorder* r) {
@@ -277,11 +287,12 @@ void Recorder::unlink(Node* n) {
   list_lock.unlock();
 }
 
-// --- Cells ------------------------------------------------------------------------------------------------------
+// --- Cells
+// ------------------------------------------------------------------------------------------------------
 
 void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
-// One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody can ask for
-// it, and the circle is cut.
+// One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody
+// can ask for it, and the circle is cut.
 static void unname(Node* n) {
   if (n->handles.fetch_sub(1, std::memory_order_acq_rel) != 1 || !n->ext || n->ext->hooks.empty()) return;
   std::erase_if(n->ext->hooks, [](const auto& hook) { return hook.first == 0; });

@@ -1,6 +1,7 @@
-// Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed (a buffer).
-// Nodes are reference-counted and slab-allocated; releasing a long chain is iterative. A node is made by record(),
-// which infers shape and type (graph/infer.cpp, the only place) and links it into its thread's Recorder.
+// Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed (a
+// buffer). Nodes are reference-counted and slab-allocated; releasing a long chain is iterative. A node is
+// made by record(), which infers shape and type (graph/infer.cpp, the only place) and links it into its
+// thread's Recorder.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -33,18 +34,20 @@ using NodeRef = Ref<Node>;
 
 /// What record() needs beside op and inputs; each op reads the fields its line in op.h names.
 struct Attrs {
-  Dims d0, d1;         // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`, and of Sort
+  Dims d0, d1;  // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`, and of Sort
   Dims shape;
-  int64_t i = 0;       // axis (Gather, ScatterAdd, Scatter, Scan, Sort), integer constant, random offset, generator
-  double f = 0;        // constant, fill
-  uint32_t mask = 0;   // reduced axes, ScatterMode, ScanKind
-  DType dtype = DType::Float32;  // Cast, Const, Arg, Leaf, Uniform
-  uint64_t seed = 0;   // Random
+  int64_t i =
+      0;         // axis (Gather, ScatterAdd, Scatter, Scan, Sort), integer constant, random offset, generator
+  double f = 0;  // constant, fill
+  uint32_t mask = 0;                         // reduced axes, ScatterMode, ScanKind
+  DType dtype = DType::Float32;              // Cast, Const, Arg, Leaf, Uniform
+  uint64_t seed = 0;                         // Random
   std::shared_ptr<const double> arg_source;  // Arg, optional: the value lives here and may change
-  Device device{DeviceType::CPU, 0};  // sources, ToDevice
+  Device device{DeviceType::CPU, 0};         // sources, ToDevice
 };
 
-/// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients for.
+/// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients
+/// for.
 struct CustomBackward;
 
 /// The rarely used parts of a node.
@@ -52,15 +55,15 @@ struct NodeExt {
   Dims d0, d1;
   uint64_t seed = 0;
   std::shared_ptr<const double> arg_source;  // Arg: where its value is read when a captured run is repeated
-  std::string name;  // parameter path, shown in errors and explain
+  std::string name;                          // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type
-  std::shared_ptr<const std::string> error;  // why the value is not there (a failed run)
+  std::shared_ptr<const std::string> error;                  // why the value is not there (a failed run)
 };
 
 struct Node {
   std::atomic<uint32_t> refs{0};
-  std::atomic<uint32_t> handles{0};  // Tensor cells that name this node
+  std::atomic<uint32_t> handles{0};   // Tensor cells that name this node
   std::atomic<bool> computed{false};  // value (storage) is there
   Op op = Op::Leaf;
   DType dtype = DType::Float32;
@@ -95,8 +98,9 @@ struct Node {
 };
 
 /// Records op on inputs. Throws Error at a wrong shape, type, device or axis; loc is the user's line.
-/// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another device
-/// only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is differentiable.
+/// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another
+/// device only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is
+/// differentiable.
 NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, const SourceLoc& loc);
 NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc);
 /// A computed leaf over a buffer.
@@ -124,8 +128,8 @@ std::string describe(const Node& n);
 /// The graph below a node, one line each, for INGOT_DEBUG=graph.
 std::string dump(std::span<Node* const> roots);
 
-/// Makes every node of the list computed: what is pending below them is compiled and run, together with all pending
-/// values of this thread that a live handle names. (compile/executor.cpp)
+/// Makes every node of the list computed: what is pending below them is compiled and run, together with all
+/// pending values of this thread that a live handle names. (compile/executor.cpp)
 void materialise(std::span<Node* const> nodes, const SourceLoc& loc);
 /// Runs everything that is pending in this thread and named by a handle.
 void run_pending();

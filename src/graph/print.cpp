@@ -71,9 +71,15 @@ std::string attributes(const Node& n) {
     case Op::Const:
       s = is_float(n.dtype) ? std::to_string(n.imm_f) : std::to_string(n.imm_i);
       break;
-    case Op::Arg: s = std::to_string(n.imm_f); break;
-    case Op::Random: s = "offset=" + std::to_string(n.imm_i); break;
-    case Op::Permute: s = to_string(n.ext ? n.ext->d0 : Dims{}); break;
+    case Op::Arg:
+      s = std::to_string(n.imm_f);
+      break;
+    case Op::Random:
+      s = "offset=" + std::to_string(n.imm_i);
+      break;
+    case Op::Permute:
+      s = to_string(n.ext ? n.ext->d0 : Dims{});
+      break;
     case Op::Slice:
     case Op::SliceAssign:
       if (n.ext) s = "start=" + to_string(n.ext->d0) + " step=" + to_string(n.ext->d1);
@@ -90,11 +96,17 @@ std::string attributes(const Node& n) {
       if (n.imm_i > 1) s += " groups=" + std::to_string(n.imm_i);
       break;
     case Op::Gather:
-    case Op::ScatterAdd: s = "dim=" + std::to_string(n.imm_i); break;
+    case Op::ScatterAdd:
+      s = "dim=" + std::to_string(n.imm_i);
+      break;
     case Op::Scatter:
     case Op::Scan:
-    case Op::Sort: s = "dim=" + std::to_string(n.imm_i) + " mode=" + std::to_string(n.mask); break;
-    case Op::Linalg: s = "kind=" + std::to_string(n.imm_i & 255) + " flags=" + std::to_string(n.imm_i >> 8); break;
+    case Op::Sort:
+      s = "dim=" + std::to_string(n.imm_i) + " mode=" + std::to_string(n.mask);
+      break;
+    case Op::Linalg:
+      s = "kind=" + std::to_string(n.imm_i & 255) + " flags=" + std::to_string(n.imm_i >> 8);
+      break;
     default:
       if (is_reduce(n.op)) {
         Dims d;
@@ -122,7 +134,8 @@ std::string dump(std::span<Node* const> roots) {
   std::string s;
   for (const Node* n : found) {
     s += "%" + std::to_string(n->seq) + " = " + info(n->op).name + "(";
-    for (size_t i = 0; i < n->inputs().size(); ++i) s += (i ? ", %" : "%") + std::to_string(n->inputs()[i]->seq);
+    for (size_t i = 0; i < n->inputs().size(); ++i)
+      s += (i ? ", %" : "%") + std::to_string(n->inputs()[i]->seq);
     std::string attrs = attributes(*n);
     if (!attrs.empty()) s += (n->n_inputs ? ", " : "") + attrs;
     s += ") : " + describe(*n);

@@ -1,5 +1,5 @@
-// Recorder: the pending nodes of one thread, in recording order. A run holds run_mutex; the list itself is guarded
-// by a spin lock, since handles may be dropped in other threads.
+// Recorder: the pending nodes of one thread, in recording order. A run holds run_mutex; the list itself is
+// guarded by a spin lock, since handles may be dropped in other threads.
 #pragma once
 #include <atomic>
 #include <mutex>

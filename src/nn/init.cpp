@@ -1,4 +1,5 @@
-// Initial values, after torch.nn.init. Each is computed at once, so that the first training step has the plan of all others.
+// Initial values, after torch.nn.init. Each is computed at once, so that the first training step has the plan
+// of all others.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -11,7 +12,8 @@ namespace {
 Options like(const Tensor& t, const char* op, const SourceLoc& loc) {
   Node* n = node_of(t, op, loc);
   if (!is_float(n->dtype))
-    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(t), loc, "make the tensor with float32");
+    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(t), loc,
+         "make the tensor with float32");
   return {n->dtype, n->device};
 }
 
@@ -38,9 +40,11 @@ Fans fans(const Tensor& t, const char* op, const SourceLoc& loc) {
 
 double kaiming_std(const Tensor& t, const KaimingOptions& o, const char* op, const SourceLoc& loc) {
   if (o.mode != "fan_in" && o.mode != "fan_out")
-    fail(ErrorKind::Value, op, "mode is \"" + std::string(o.mode) + "\"", loc, "use \"fan_in\" or \"fan_out\"");
+    fail(ErrorKind::Value, op, "mode is \"" + std::string(o.mode) + "\"", loc,
+         "use \"fan_in\" or \"fan_out\"");
   const Fans f = fans(t, op, loc);
-  return calculate_gain(o.nonlinearity, o.a, loc) / std::sqrt(std::max(1.0, o.mode == "fan_in" ? f.in : f.out));
+  return calculate_gain(o.nonlinearity, o.a, loc) /
+         std::sqrt(std::max(1.0, o.mode == "fan_in" ? f.in : f.out));
 }
 
 }  // namespace
@@ -85,7 +89,8 @@ Tensor xavier_normal_(Tensor t, double gain, const Generator& generator, SourceL
   return normal_(std::move(t), 0, gain * std::sqrt(2 / std::max(1.0, f.in + f.out)), generator, loc);
 }
 
-Tensor kaiming_uniform_(Tensor t, const KaimingOptions& options, const Generator& generator, SourceLoc where) {
+Tensor kaiming_uniform_(Tensor t, const KaimingOptions& options, const Generator& generator,
+                        SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const double bound = std::sqrt(3.0) * kaiming_std(t, options, "kaiming_uniform_", loc);
   return uniform_(std::move(t), -bound, bound, generator, loc);
@@ -106,8 +111,8 @@ double calculate_gain(std::string_view nonlinearity, std::optional<double> param
     const double slope = param.value_or(0.01);
     return std::sqrt(2 / (1 + slope * slope));
   }
-  fail(ErrorKind::Value, "calculate_gain", "no gain is known for \"" + std::string(nonlinearity) + "\"", user_loc(loc),
-       "there are: linear, sigmoid, tanh, relu, leaky_relu, selu");
+  fail(ErrorKind::Value, "calculate_gain", "no gain is known for \"" + std::string(nonlinearity) + "\"",
+       user_loc(loc), "there are: linear, sigmoid, tanh, relu, leaky_relu, selu");
 }
 
 }  // namespace ingot::nn::init

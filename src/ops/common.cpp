@@ -19,23 +19,27 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
   double n = 1;
   for (int64_t s : shape) {
     if (s < 0)
-      fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc, "sizes are 0 or more");
+      fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc,
+           "sizes are 0 or more");
     n *= static_cast<double>(s);
   }
-  if (n > 0x1p60) fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
+  if (n > 0x1p60)
+    fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
 }
 
 void throw_undefined(const char* op, const SourceLoc& loc) {
-  throw Error(ErrorKind::State, op, "a tensor is undefined: it was made by Tensor() and never given a value", loc,
-              "assign it first, for instance with zeros(shape)");
+  throw Error(ErrorKind::State, op, "a tensor is undefined: it was made by Tensor() and never given a value",
+              loc, "assign it first, for instance with zeros(shape)");
 }
 
-std::string describe(const Tensor& x) { return x.defined() ? describe(*x.cell()->node) : "an undefined tensor"; }
+std::string describe(const Tensor& x) {
+  return x.defined() ? describe(*x.cell()->node) : "an undefined tensor";
+}
 
 namespace {
 
-// Constants are converted when they are recorded; what C++ leaves undefined (NaN or 1e30 as an integer) becomes 0 or
-// the nearest end.
+// Constants are converted when they are recorded; what C++ leaves undefined (NaN or 1e30 as an integer)
+// becomes 0 or the nearest end.
 int64_t to_integer(double f) {
   if (f != f) return 0;
   if (f >= 9.2233720368547758e18) return INT64_MAX;
@@ -45,11 +49,16 @@ int64_t to_integer(double f) {
 
 int64_t wrap_integer(int64_t v, DType t) {
   switch (t) {
-    case DType::Int32: return static_cast<int32_t>(v);
-    case DType::Int16: return static_cast<int16_t>(v);
-    case DType::Int8: return static_cast<int8_t>(v);
-    case DType::UInt8: return static_cast<uint8_t>(v);
-    default: return v;
+    case DType::Int32:
+      return static_cast<int32_t>(v);
+    case DType::Int16:
+      return static_cast<int16_t>(v);
+    case DType::Int8:
+      return static_cast<int8_t>(v);
+    case DType::UInt8:
+      return static_cast<uint8_t>(v);
+    default:
+      return v;
   }
 }
 
@@ -109,9 +118,12 @@ NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc) {
 
 DType default_dtype(const Scalar& s) {
   switch (s.kind) {
-    case Scalar::Kind::Bool: return DType::Bool;
-    case Scalar::Kind::Int: return DType::Int64;
-    default: return DType::Float32;
+    case Scalar::Kind::Bool:
+      return DType::Bool;
+    case Scalar::Kind::Int:
+      return DType::Int64;
+    default:
+      return DType::Float32;
   }
 }
 
@@ -137,8 +149,8 @@ int wrap_dim_of(int64_t dim, int n, const Node* x, const char* op, const SourceL
   int64_t d = dim < 0 ? dim + n : dim;
   if (d < 0 || d >= n)
     fail(ErrorKind::Dim, op,
-         "dim " + std::to_string(dim) + " is outside " + describe(*x) + ", which takes dims from " + std::to_string(-n) +
-             " to " + std::to_string(n - 1),
+         "dim " + std::to_string(dim) + " is outside " + describe(*x) + ", which takes dims from " +
+             std::to_string(-n) + " to " + std::to_string(n - 1),
          loc, dim >= n ? "the last dim is -1" : "");
   return static_cast<int>(d);
 }
@@ -153,8 +165,8 @@ uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const Source
   for (int64_t d : axes.dims()) {
     uint32_t bit = 1u << wrap_dim(d, x, op, loc);
     if (mask & bit)
-      fail(ErrorKind::Dim, op, "dim " + std::to_string(d) + " is named twice in " + to_string(axes.dims()), loc,
-           "name each dim once");
+      fail(ErrorKind::Dim, op, "dim " + std::to_string(d) + " is named twice in " + to_string(axes.dims()),
+           loc, "name each dim once");
     mask |= bit;
   }
   return x->rank() ? mask : 0;
@@ -166,8 +178,10 @@ NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc) {
   DType t = promoted(a, b);
   NodeRef x = cast_to(a, t, loc), y = cast_to(b, t, loc);
   if (a->device != b->device) {
-    if (b->rank() == 0) y = move_to(y.get(), a->device, loc);
-    else if (a->rank() == 0) x = move_to(x.get(), b->device, loc);
+    if (b->rank() == 0)
+      y = move_to(y.get(), a->device, loc);
+    else if (a->rank() == 0)
+      x = move_to(x.get(), b->device, loc);
   }
   return record(op, {x.get(), y.get()}, kNoAttrs, loc);
 }

@@ -1,5 +1,5 @@
-// What the front-end functions share: promotion, constants, casts and the checks of dims, in a node's terms. Functions
-// here take the user's line, already looked up.
+// What the front-end functions share: promotion, constants, casts and the checks of dims, in a node's terms.
+// Functions here take the user's line, already looked up.
 #pragma once
 #include <string>
 
@@ -12,7 +12,8 @@ namespace ingot {
 inline const Attrs kNoAttrs{};
 
 /// Throws the error of an op; short, so that checks stay readable.
-[[noreturn]] void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix = {});
+[[noreturn]] void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc,
+                       std::string fix = {});
 
 /// 1.5, not 1.500000.
 std::string text_of(double v);
@@ -47,7 +48,9 @@ int wrap_dim_of(int64_t dim, int n, const Node* x, const char* op, const SourceL
 uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const SourceLoc& loc);
 
 /// Records one elementwise op of two nodes that already agree in type and device.
-inline NodeRef record2(Op op, Node* a, Node* b, const SourceLoc& loc) { return record(op, {a, b}, kNoAttrs, loc); }
+inline NodeRef record2(Op op, Node* a, Node* b, const SourceLoc& loc) {
+  return record(op, {a, b}, kNoAttrs, loc);
+}
 inline NodeRef record1(Op op, Node* a, const SourceLoc& loc) { return record(op, {a}, kNoAttrs, loc); }
 
 /// Promotes, moves 0-d operands to the other's device and records.
@@ -61,9 +64,10 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
 inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
 inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
 
-/// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that there is one.
-/// `bias` is added to the scores; it may be undefined and gets no gradient.
-Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal, double scale, const SourceLoc& loc);
+/// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that
+/// there is one. `bias` is added to the scores; it may be undefined and gets no gradient.
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
+                       double scale, const SourceLoc& loc);
 
 /// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);

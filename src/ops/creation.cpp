@@ -8,14 +8,16 @@
 namespace ingot {
 namespace {
 
-Tensor filled(const Dims& shape, const Scalar& value, DType dtype, Device device, const char* op, const SourceLoc& where) {
+Tensor filled(const Dims& shape, const Scalar& value, DType dtype, Device device, const char* op,
+              const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   check_new_shape(shape, op, loc);
   NodeRef c = constant(value, dtype, device, loc);
   return tensor_of(expand_to(c.get(), shape, loc));
 }
 
-Tensor filled_like(const Tensor& x, const Scalar& value, const Options& o, const char* op, const SourceLoc& loc) {
+Tensor filled_like(const Tensor& x, const Scalar& value, const Options& o, const char* op,
+                   const SourceLoc& loc) {
   Node* n = node_of(x, op, user_loc(loc));
   return filled(n->shape, value, dtype_or(o, n->dtype), o.device ? *o.device : n->device, op, loc);
 }
@@ -34,9 +36,15 @@ Tensor ones(const Dims& shape, const Options& o, SourceLoc loc) {
 Tensor full(const Dims& shape, const Scalar& value, const Options& o, SourceLoc loc) {
   return filled(shape, value, dtype_or(o, default_dtype(value)), device_or_default(o), "full", loc);
 }
-Tensor empty_like(const Tensor& x, const Options& o, SourceLoc loc) { return filled_like(x, 0, o, "empty_like", loc); }
-Tensor zeros_like(const Tensor& x, const Options& o, SourceLoc loc) { return filled_like(x, 0, o, "zeros_like", loc); }
-Tensor ones_like(const Tensor& x, const Options& o, SourceLoc loc) { return filled_like(x, 1, o, "ones_like", loc); }
+Tensor empty_like(const Tensor& x, const Options& o, SourceLoc loc) {
+  return filled_like(x, 0, o, "empty_like", loc);
+}
+Tensor zeros_like(const Tensor& x, const Options& o, SourceLoc loc) {
+  return filled_like(x, 0, o, "zeros_like", loc);
+}
+Tensor ones_like(const Tensor& x, const Options& o, SourceLoc loc) {
+  return filled_like(x, 1, o, "ones_like", loc);
+}
 Tensor full_like(const Tensor& x, const Scalar& value, const Options& o, SourceLoc loc) {
   return filled_like(x, value, o, "full_like", loc);
 }
@@ -58,7 +66,8 @@ Tensor argument(double value, const Options& o, SourceLoc where) {
 
 // ---- Sequences
 
-Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const Options& o, SourceLoc where) {
+Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const Options& o,
+              SourceLoc where) {
   SourceLoc loc = user_loc(where);
   bool floating = start.kind == Scalar::Kind::Float || stop.kind == Scalar::Kind::Float ||
                   step.kind == Scalar::Kind::Float;
@@ -90,7 +99,8 @@ Tensor linspace(double start, double stop, int64_t steps, const Options& o, Sour
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   if (steps < 0)
-    fail(ErrorKind::Value, "linspace", "the number of steps cannot be negative: " + std::to_string(steps), loc);
+    fail(ErrorKind::Value, "linspace", "the number of steps cannot be negative: " + std::to_string(steps),
+         loc);
   DType t = dtype_or(o, DType::Float32);
   Device d = device_or_default(o);
   double width = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
@@ -132,8 +142,8 @@ Tensor from_data(const void* data, DType dtype, const Dims& shape, const Options
   return tensor_of(cast_to(n.get(), dtype_or(o, dtype), loc));
 }
 
-Tensor wrap(void* data, DType dtype, const Dims& shape, const Options& o, void (*on_release)(void*), void* context,
-            SourceLoc where) {
+Tensor wrap(void* data, DType dtype, const Dims& shape, const Options& o, void (*on_release)(void*),
+            void* context, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   size_t bytes = bytes_of(shape, dtype, "wrap", loc);
   Device d = device_or_default(o);
@@ -142,8 +152,9 @@ Tensor wrap(void* data, DType dtype, const Dims& shape, const Options& o, void (
          "copy it: from_data(data, shape, \"" + d.name() + "\")");
   if (!data && bytes) fail(ErrorKind::Value, "wrap", "data is null", loc);
   if (o.dtype && *o.dtype != dtype)
-    fail(ErrorKind::DType, "wrap", "memory of " + std::string(name_of(dtype)) + " cannot be used in place as " +
-                                       std::string(name_of(*o.dtype)),
+    fail(ErrorKind::DType, "wrap",
+         "memory of " + std::string(name_of(dtype)) + " cannot be used in place as " +
+             std::string(name_of(*o.dtype)),
          loc, "wrap it as it is and convert with .to()");
   std::function<void()> release;
   if (on_release) release = [on_release, context] { on_release(context); };
@@ -158,8 +169,8 @@ Tensor tensor(const std::vector<T>& values, const Dims& shape, const Options& o,
   check_new_shape(shape, "tensor", loc);
   if (shape.numel() != static_cast<int64_t>(values.size()))
     fail(ErrorKind::Shape, "tensor",
-         "a vector of " + std::to_string(values.size()) + " elements does not fill shape " + to_string(shape) +
-             ", which holds " + std::to_string(shape.numel()),
+         "a vector of " + std::to_string(values.size()) + " elements does not fill shape " +
+             to_string(shape) + ", which holds " + std::to_string(shape.numel()),
          loc);
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<uint8_t> bytes(values.begin(), values.end());

@@ -1,5 +1,5 @@
-// Elementwise functions and operators: promote, then record one primitive of the table. The path of two tensors of one
-// type is kept short, since small programs are made of it.
+// Elementwise functions and operators: promote, then record one primitive of the table. The path of two
+// tensors of one type is kept short, since small programs are made of it.
 #include <cmath>
 
 #include "ops/common.h"
@@ -50,7 +50,9 @@ Tensor binary(Op op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
 }
 
 // Division and atan2 of integers happen in float32.
-NodeRef floating(Node* n, const SourceLoc& loc) { return is_float(n->dtype) ? n : cast_to(n, DType::Float32, loc); }
+NodeRef floating(Node* n, const SourceLoc& loc) {
+  return is_float(n->dtype) ? n : cast_to(n, DType::Float32, loc);
+}
 
 Tensor binary_float(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
@@ -82,8 +84,8 @@ NodeRef truth(Node* n, const SourceLoc& loc) {
 Tensor logical(Op op, const char* name, const Tensor& a, const Operand& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef x = truth(node_of(a, name, loc), loc);
-  NodeRef y = b.tensor ? truth(node_of(*b.tensor, name, loc), loc)
-                       : constant(b.scalar, DType::Bool, x->device, loc);
+  NodeRef y =
+      b.tensor ? truth(node_of(*b.tensor, name, loc), loc) : constant(b.scalar, DType::Bool, x->device, loc);
   return tensor_of(binary_node(op, x.get(), y.get(), loc));
 }
 
@@ -172,9 +174,11 @@ Tensor logical_xor(const Tensor& a, const Operand& b, SourceLoc loc) {
   return logical(Op::BitXor, "logical_xor", a, b, loc);
 }
 
-#define INGOT_OPERATOR(sign, how, op)                                                                          \
-  Tensor operator sign(const Tensor& a, const TensorArg& b) { return how(Op::op, a, b.tensor, b.loc); }        \
-  Tensor operator sign(const TensorArg& a, const Scalar& b) { return how(Op::op, a.tensor, Operand(b), a.loc); } \
+#define INGOT_OPERATOR(sign, how, op)                                                                   \
+  Tensor operator sign(const Tensor& a, const TensorArg& b) { return how(Op::op, a, b.tensor, b.loc); } \
+  Tensor operator sign(const TensorArg& a, const Scalar& b) {                                           \
+    return how(Op::op, a.tensor, Operand(b), a.loc);                                                    \
+  }                                                                                                     \
   Tensor operator sign(const Scalar& a, const TensorArg& b) { return how(Op::op, a, b.tensor, b.loc); }
 INGOT_OPERATOR(+, binary, Add)
 INGOT_OPERATOR(-, binary, Sub)
@@ -185,9 +189,13 @@ INGOT_OPERATOR(&, binary, BitAnd)
 INGOT_OPERATOR(|, binary, BitOr)
 INGOT_OPERATOR(^, binary, BitXor)
 #undef INGOT_OPERATOR
-#define INGOT_COMPARISON(sign, op)                                                                                  \
-  Tensor operator sign(const TensorArg& a, const TensorArg& b) { return binary(Op::op, a.tensor, b.tensor, a.loc); } \
-  Tensor operator sign(const TensorArg& a, const Scalar& b) { return binary(Op::op, a.tensor, Operand(b), a.loc); }  \
+#define INGOT_COMPARISON(sign, op)                               \
+  Tensor operator sign(const TensorArg& a, const TensorArg& b) { \
+    return binary(Op::op, a.tensor, b.tensor, a.loc);            \
+  }                                                              \
+  Tensor operator sign(const TensorArg& a, const Scalar& b) {    \
+    return binary(Op::op, a.tensor, Operand(b), a.loc);          \
+  }                                                              \
   Tensor operator sign(const Scalar& a, const TensorArg& b) { return binary(Op::op, a, b.tensor, b.loc); }
 INGOT_COMPARISON(==, Eq)
 INGOT_COMPARISON(!=, Ne)
@@ -231,8 +239,9 @@ Tensor pow(const Tensor& a, const Operand& b, SourceLoc where) {
   Node* n = node_of(a, "pow", loc);
   if (is_integer(n->dtype) && b.scalar.kind == Scalar::Kind::Int && b.scalar.i < 0)
     fail(ErrorKind::Value, "pow",
-         "an integer tensor cannot be raised to the negative power " + std::to_string(b.scalar.i) + ": " + describe(a), loc,
-         "convert first: pow(x.to(float32), " + std::to_string(b.scalar.i) + ")");
+         "an integer tensor cannot be raised to the negative power " + std::to_string(b.scalar.i) + ": " +
+             describe(a),
+         loc, "convert first: pow(x.to(float32), " + std::to_string(b.scalar.i) + ")");
   NodeRef x = cast_to(n, promoted(n, b.scalar), loc);
   if (x->dtype != DType::Bool)
     if (NodeRef y = simple_power(x.get(), b.scalar.f, loc)) return tensor_of(y);
@@ -269,7 +278,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, So
   Node* n = node_of(x, "masked_fill", loc);
   Node* m = node_of(mask, "masked_fill", loc);
   if (m->dtype != DType::Bool)
-    fail(ErrorKind::DType, "masked_fill", "the mask must be bool, not " + describe(mask), loc, "compare it: mask != 0");
+    fail(ErrorKind::DType, "masked_fill", "the mask must be bool, not " + describe(mask), loc,
+         "compare it: mask != 0");
   if (value.tensor) return where(mask, value.tensor->to(n->dtype), x);
   NodeRef v = constant(value.scalar, n->dtype, n->device, loc);
   return where(mask, tensor_of(v), x);

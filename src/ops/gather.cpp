@@ -1,5 +1,5 @@
-// Reading and adding by index. Gather wants data and index to agree in all dims but one; the functions here bring them
-// to that form with views.
+// Reading and adding by index. Gather wants data and index to agree in all dims but one; the functions here
+// bring them to that form with views.
 #include "ops/common.h"
 
 namespace ingot {
@@ -59,9 +59,11 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   Node *w = node_of(weight, "embedding", loc), *ix = node_of(index, "embedding", loc);
   check_index(ix, "embedding", loc);
   if (w->rank() != 2)
-    fail(ErrorKind::Shape, "embedding", "the weight must be a matrix [rows, size], not " + describe(weight), loc);
+    fail(ErrorKind::Shape, "embedding", "the weight must be a matrix [rows, size], not " + describe(weight),
+         loc);
   int64_t count = ix->numel(), width = w->shape[1];
-  if (ix->op == Op::Iota && count <= w->shape[0] && ix->device == w->device) {  // positions 0, 1, 2, ...: the first rows
+  if (ix->op == Op::Iota && count <= w->shape[0] &&
+      ix->device == w->device) {  // positions 0, 1, 2, ...: the first rows
     Attrs cut;
     cut.shape = {count, width};
     cut.d0 = {0, 0};
@@ -74,12 +76,14 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   a.i = 0;
   NodeRef rows = record(Op::Gather, {w, i.get()}, a, loc);
   Dims out = ix->shape;
-  if (out.size() == kMaxDims) fail(ErrorKind::Shape, "embedding", describe(index) + " has too many dims", loc);
+  if (out.size() == kMaxDims)
+    fail(ErrorKind::Shape, "embedding", describe(index) + " has too many dims", loc);
   out.push_back(width);
   return tensor_of(reshape_to(rows.get(), out, loc));
 }
 
-Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, const Tensor& value, SourceLoc where) {
+Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, const Tensor& value,
+                         SourceLoc where) {
   SourceLoc loc = user_loc(where);
   Node *ix = node_of(index, "scatter_add", loc), *v = node_of(value, "scatter_add", loc);
   check_index(ix, "scatter_add", loc);
@@ -94,7 +98,8 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
   Node* ix = node_of(index, "one_hot", loc);
   check_index(ix, "one_hot", loc);
   if (num_classes < 1)
-    fail(ErrorKind::Value, "one_hot", "num_classes must be at least 1, not " + std::to_string(num_classes), loc);
+    fail(ErrorKind::Value, "one_hot", "num_classes must be at least 1, not " + std::to_string(num_classes),
+         loc);
   Dims s = ix->shape;
   if (s.size() == kMaxDims) fail(ErrorKind::Shape, "one_hot", describe(index) + " has too many dims", loc);
   s.push_back(1);

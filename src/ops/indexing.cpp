@@ -1,5 +1,5 @@
-// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds dims. An index with tensors
-// goes on in pick.cpp.
+// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds dims. An
+// index with tensors goes on in pick.cpp.
 #include "ops/basic_index.h"
 #include "ops/common.h"
 
@@ -12,7 +12,9 @@ struct Range {
 };
 Range resolve(const IndexItem& item, int64_t size) {
   int64_t step = item.step;
-  auto clip = [&](int64_t v, int64_t lo, int64_t hi) { return std::min(std::max(v < 0 ? v + size : v, lo), hi); };
+  auto clip = [&](int64_t v, int64_t lo, int64_t hi) {
+    return std::min(std::max(v < 0 ? v + size : v, lo), hi);
+  };
   int64_t start, stop;
   if (step > 0) {
     start = item.given & 1 ? clip(item.start, 0, size) : 0;
@@ -33,8 +35,8 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
   int rank = x.cell()->node->rank();
   if (used > rank || index.size() > static_cast<size_t>(Indices::kMax))
     fail(ErrorKind::Index, "index",
-         std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) + ", which has " + std::to_string(rank) +
-             (rank == 1 ? " dim" : " dims"),
+         std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) + ", which has " +
+             std::to_string(rank) + (rank == 1 ? " dim" : " dims"),
          loc, rank == 0 ? "a 0-d tensor is read with x.item()" : "give at most one index for each dim");
   if (dots > 1)
     fail(ErrorKind::Index, "index", "Ellipsis stands twice in the index of " + describe(x), loc,
@@ -76,7 +78,8 @@ Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) 
         fail(ErrorKind::Index, "index",
              "index " + std::to_string(item.start) + " is outside dim " + std::to_string(dim) + " of " +
                  describe(x) + ", which has " + std::to_string(size) + (size == 1 ? " element" : " elements"),
-             loc, size ? "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1) : "");
+             loc,
+             size ? "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1) : "");
       keep(at, 1, 1);
     } else {
       if (item.step == 0)

@@ -1,7 +1,7 @@
-// In place: nothing is overwritten. The cell is rebound to a node with the new value, which every copy of the handle
-// then sees. A view's value is first pushed back through the movement ops it was taken by, down to its base: an
-// element that the view does not show keeps the base's value. Old values stay reachable by whoever recorded them, so
-// gradients never see a changed one.
+// In place: nothing is overwritten. The cell is rebound to a node with the new value, which every copy of the
+// handle then sees. A view's value is first pushed back through the movement ops it was taken by, down to its
+// base: an element that the view does not show keeps the base's value. Old values stay reachable by whoever
+// recorded them, so gradients never see a changed one.
 #include "graph/leaf.h"
 #include "ops/common.h"
 
@@ -27,31 +27,36 @@ Attrs attrs_of(const Node* n) {
 // value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
 NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name, const SourceLoc& loc) {
   switch (op->op) {
-    case Op::Reshape: return reshape_to(value.get(), parent->shape, loc);
-    case Op::Alias: return value;
+    case Op::Reshape:
+      return reshape_to(value.get(), parent->shape, loc);
+    case Op::Alias:
+      return value;
     case Op::Permute: {
       Attrs inverse;
       inverse.d0 = op->ext->d0;
       for (int i = 0; i < op->rank(); ++i) inverse.d0[static_cast<int>(op->ext->d0[i])] = i;
       return record(Op::Permute, {value.get()}, inverse, loc);
     }
-    case Op::Slice: return record(Op::SliceAssign, {parent, value.get()}, attrs_of(op), loc);
+    case Op::Slice:
+      return record(Op::SliceAssign, {parent, value.get()}, attrs_of(op), loc);
     default:
       fail(ErrorKind::State, name,
-           "several elements of the view " + describe(*op) + " are one element of its base: it cannot be written to", loc,
-           "write to a copy: x = x.clone()");
+           "several elements of the view " + describe(*op) +
+               " are one element of its base: it cannot be written to",
+           loc, "write to a copy: x = x.clone()");
   }
 }
 
 void check_leaf(const Cell* c, const char* name, const SourceLoc& loc, bool view) {
   if (!c->meta || !c->meta->requires_grad || !grad_enabled()) return;
   fail(ErrorKind::Autograd, name,
-       std::string(view ? "a view of a leaf" : "a leaf") + " that requires gradients is changed in place: " +
-           describe(*c->node),
+       std::string(view ? "a view of a leaf" : "a leaf") +
+           " that requires gradients is changed in place: " + describe(*c->node),
        loc, "wrap the update in { NoGrad guard; ... }, or write to x.detach()");
 }
 
-// A failed run must leave the old value of what the program holds on to; a value that was never computed needs no care.
+// A failed run must leave the old value of what the program holds on to; a value that was never computed
+// needs no care.
 void bind(Cell* c, NodeRef value, const SourceLoc& loc) {
   Node* old = c->node.get();
   NodeRef n = std::move(value);
@@ -106,7 +111,11 @@ Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const S
   if (!can_cast(r->dtype, n->dtype))
     fail(ErrorKind::DType, name,
          "the result is " + std::string(name_of(r->dtype)) + " and does not go into " + describe(x), loc,
-         "compute a new tensor (x = x " + std::string(op == Op::Div ? "/" : op == Op::Mul ? "*" : op == Op::Sub ? "-" : "+") +
+         "compute a new tensor (x = x " +
+             std::string(op == Op::Div   ? "/"
+                         : op == Op::Mul ? "*"
+                         : op == Op::Sub ? "-"
+                                         : "+") +
              " v), or convert x first");
   write_through(x, std::move(r), name, loc);
   return x;
@@ -132,7 +141,8 @@ void write_result(const Tensor& x, const Tensor& value, const char* op, const So
   SourceLoc loc = user_loc(where);
   Node *n = node_of(x, op, loc), *v = node_of(value, op, loc);
   if (!can_cast(v->dtype, n->dtype))
-    fail(ErrorKind::DType, op, "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
+    fail(ErrorKind::DType, op,
+         "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
          "compute a new tensor, or convert x first");
   write_through(x, NodeRef(v), op, loc);
 }
@@ -153,8 +163,9 @@ namespace {
 void copy_into(const Tensor& x, const Operand& v, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   Node* n = node_of(x, op, loc);
-  write_through(x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc), op,
-                loc);
+  write_through(
+      x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc), op,
+      loc);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// matmul: PyTorch's cases brought to the one primitive, [batch..., M, K] x [batch..., K, N] with equal batches. A
-// batch of matrices times one matrix is one product of M * batch rows.
+// matmul: PyTorch's cases brought to the one primitive, [batch..., M, K] x [batch..., K, N] with equal
+// batches. A batch of matrices times one matrix is one product of M * batch rows.
 #include "ops/autocast.h"
 #include "ops/common.h"
 
@@ -17,10 +17,12 @@ NodeRef with_batch(Node* n, const Dims& batch, const SourceLoc& loc) {
 
 void check(const Node* a, const Node* b, const SourceLoc& loc) {
   if (a->rank() == 0 || b->rank() == 0)
-    fail(ErrorKind::Shape, "matmul", "needs vectors or matrices, not " + describe(*a) + " and " + describe(*b), loc,
+    fail(ErrorKind::Shape, "matmul",
+         "needs vectors or matrices, not " + describe(*a) + " and " + describe(*b), loc,
          "multiply by a 0-d tensor with *");
   if (a->device != b->device)
-    fail(ErrorKind::Device, "matmul", "operands are on different devices: " + describe(*a) + " and " + describe(*b), loc,
+    fail(ErrorKind::Device, "matmul",
+         "operands are on different devices: " + describe(*a) + " and " + describe(*b), loc,
          "move one of them with .to(\"" + (a->device.is_cpu() ? b : a)->device.name() + "\")");
   if (a->dtype != b->dtype)
     fail(ErrorKind::DType, "matmul", "operands differ in type: " + describe(*a) + " and " + describe(*b), loc,
@@ -28,12 +30,12 @@ void check(const Node* a, const Node* b, const SourceLoc& loc) {
   int64_t k = a->shape.back(), rows = b->shape[std::max(0, b->rank() - 2)];
   if (k != rows)
     fail(ErrorKind::Shape, "matmul",
-         "inner sizes differ: " + describe(*a) + " ends in " + std::to_string(k) + ", but " + describe(*b) + " has " +
-             std::to_string(rows) + " rows",
+         "inner sizes differ: " + describe(*a) + " ends in " + std::to_string(k) + ", but " + describe(*b) +
+             " has " + std::to_string(rows) + " rows",
          loc,
-         b->rank() >= 2 && b->shape.back() == k                       ? "transpose the second: b.transpose(-1, -2)"
+         b->rank() >= 2 && b->shape.back() == k              ? "transpose the second: b.transpose(-1, -2)"
          : a->rank() >= 2 && a->shape[a->rank() - 2] == rows ? "transpose the first: a.transpose(-1, -2)"
-                                                                      : "");
+                                                             : "");
 }
 
 }  // namespace
@@ -51,8 +53,8 @@ Tensor matmul(const Tensor& ta, const Tensor& tb, SourceLoc where) {
   if (b_vector) b = reshape_to(b.get(), {b->shape[0], 1}, loc);
   Dims batch;
   if (!broadcast_shapes(batch_of(a.get()), batch_of(b.get()), batch))
-    fail(ErrorKind::Shape, "matmul", "batch dims do not broadcast: " + describe(ta) + " and " + describe(tb), loc,
-         "all dims but the last two must be equal or 1");
+    fail(ErrorKind::Shape, "matmul", "batch dims do not broadcast: " + describe(ta) + " and " + describe(tb),
+         loc, "all dims but the last two must be equal or 1");
   Dims out = batch;
   if (!a_vector) out.push_back(a->shape[a->rank() - 2]);
   if (!b_vector) out.push_back(b->shape.back());
@@ -80,7 +82,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
     int64_t features = 1;  // of one sample
     for (int i = 1; i < n->rank(); ++i) features *= n->shape[i];
     fail(ErrorKind::Shape, "linear",
-         "the input's last size must be the weight's second: " + describe(x) + " against weight " + describe(weight), loc,
+         "the input's last size must be the weight's second: " + describe(x) + " against weight " +
+             describe(weight),
+         loc,
          n->rank() > 2 && features == w->shape[1]
              ? "flatten the input first: x.flatten(1)"
              : "the layer wants inputs of " + std::to_string(w->shape[1]) + " features");
@@ -90,7 +94,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
          "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) + ", not " +
              describe(bias),
          loc);
-  // The bias is there before the product, so that the two can be one call; the weight is converted the way it lies.
+  // The bias is there before the product, so that the two can be one call; the weight is converted the way it
+  // lies.
   Tensor b = bias.defined() ? lowered(bias) : bias;
   Tensor y = matmul(x, lowered(weight).t(), loc);
   return b.defined() ? y + b : y;

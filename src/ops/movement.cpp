@@ -1,5 +1,5 @@
-// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell remembers the base it was
-// taken from, so that writing to it writes through. cat and repeat make values of their own.
+// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell remembers the
+// base it was taken from, so that writing to it writes through. cat and repeat make values of their own.
 #include "ops/common.h"
 
 namespace ingot {
@@ -22,8 +22,8 @@ Dims known_shape(const Node* x, const Dims& shape, const SourceLoc& loc) {
   }
   if (free < 0) return out;
   if (rest == 0)
-    fail(ErrorKind::Shape, "reshape", "in " + to_string(shape) + " the -1 could be anything: " + describe(*x), loc,
-         "write the size in its place");
+    fail(ErrorKind::Shape, "reshape", "in " + to_string(shape) + " the -1 could be anything: " + describe(*x),
+         loc, "write the size in its place");
   if (x->numel() % rest != 0)
     fail(ErrorKind::Shape, "reshape",
          describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " + to_string(shape) +
@@ -53,7 +53,8 @@ NodeRef sliced(Node* n, int dim, int64_t start, int64_t step, int64_t size, cons
 Node* with_dims(const Tensor& x, const char* op, const SourceLoc& loc) {
   Node* n = node_of(x, op, loc);
   if (n->rank() == 0)
-    fail(ErrorKind::Dim, op, "a 0-d tensor has no dims to cut: " + describe(x), loc, "use x.reshape({1}) first");
+    fail(ErrorKind::Dim, op, "a 0-d tensor has no dims to cut: " + describe(x), loc,
+         "use x.reshape({1}) first");
   return n;
 }
 
@@ -70,8 +71,8 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLoc wh
   int s = wrap_dim(start_dim, n, "flatten", loc), e = wrap_dim(end_dim, n, "flatten", loc);
   if (s > e)
     fail(ErrorKind::Dim, "flatten",
-         "start_dim " + std::to_string(start_dim) + " comes after end_dim " + std::to_string(end_dim) + " in " +
-             describe(x),
+         "start_dim " + std::to_string(start_dim) + " comes after end_dim " + std::to_string(end_dim) +
+             " in " + describe(x),
          loc, "swap them");
   if (n->rank() == 0) return reshaped(x, {1}, loc);
   Dims d;
@@ -171,7 +172,8 @@ Tensor repeat(const Tensor& x, const Dims& times, SourceLoc where) {
          to_string(times) + " has fewer numbers than " + describe(x) + " has dims", loc,
          "give one number for each dim");
   for (int64_t k : times)
-    if (k < 0) fail(ErrorKind::Value, "repeat", "cannot repeat a negative number of times: " + to_string(times), loc);
+    if (k < 0)
+      fail(ErrorKind::Value, "repeat", "cannot repeat a negative number of times: " + to_string(times), loc);
   Dims full = Dims::filled(times.size(), 1);
   for (int i = 0; i < n->rank(); ++i) full[times.size() - n->rank() + i] = n->shape[i];
   n = reshape_to(n.get(), full, loc);
@@ -196,8 +198,8 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, Sourc
   int64_t size = n->shape[d], s = start < 0 ? start + size : start;
   if (s < 0 || s > size || length < 0 || length > size - s)
     fail(ErrorKind::Index, "narrow",
-         "start " + std::to_string(start) + " and length " + std::to_string(length) + " leave dim " + std::to_string(d) +
-             " of " + describe(x) + ", which has " + std::to_string(size) + " elements",
+         "start " + std::to_string(start) + " and length " + std::to_string(length) + " leave dim " +
+             std::to_string(d) + " of " + describe(x) + ", which has " + std::to_string(size) + " elements",
          loc, "start + length must be at most " + std::to_string(size));
   return view_of(x, sliced(n, d, s, 1, length, loc));
 }
@@ -258,8 +260,8 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
   Node* n = node_of(x, "pad", loc);
   if (padding.size() % 2 || padding.size() / 2 > n->rank())
     fail(ErrorKind::Value, "pad",
-         "padding " + to_string(padding) + " must hold {front, behind} for at most the " + std::to_string(n->rank()) +
-             " dims of " + describe(x),
+         "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
+             std::to_string(n->rank()) + " dims of " + describe(x),
          loc, "for the last dim only: {front, behind}");
   Attrs cut, add;
   cut.d0 = add.d0 = Dims::filled(n->rank(), 0);
@@ -273,7 +275,8 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     cut.shape[i] += std::min<int64_t>(0, front) + std::min<int64_t>(0, behind);
     cuts = cuts || front < 0 || behind < 0;
     if (cut.shape[i] < 0)
-      fail(ErrorKind::Shape, "pad", "padding " + to_string(padding) + " cuts more than " + describe(x) + " has", loc);
+      fail(ErrorKind::Shape, "pad",
+           "padding " + to_string(padding) + " cuts more than " + describe(x) + " has", loc);
   }
   NodeRef inner = cuts ? record(Op::Slice, {n}, cut, loc) : NodeRef(n);
   add.shape = cut.shape;
@@ -287,8 +290,9 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
   return tensor_of(inner->shape == add.shape ? inner : record(Op::Pad, {inner.get()}, add, loc));
 }
 
-// ---- Joining: every part is padded to the full size, and the position along dim chooses between them. The choice
-// is a balanced tree, so that a value is reached in log(parts) steps and NaNs of one part never touch another.
+// ---- Joining: every part is padded to the full size, and the position along dim chooses between them. The
+// choice is a balanced tree, so that a value is reached in log(parts) steps and NaNs of one part never touch
+// another.
 
 namespace {
 
@@ -329,9 +333,12 @@ NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op
     for (int i = 0; ok && i < n->rank(); ++i) ok = i == d || n->shape[i] == like->shape[i];
     if (!ok)
       fail(ErrorKind::Shape, op,
-           "sizes must agree but for dim " + std::to_string(d) + ": " + describe(*like) + " and " + describe(*n), loc);
+           "sizes must agree but for dim " + std::to_string(d) + ": " + describe(*like) + " and " +
+               describe(*n),
+           loc);
     if (n->device != like->device)
-      fail(ErrorKind::Device, op, "tensors are on different devices: " + describe(*like) + " and " + describe(*n), loc,
+      fail(ErrorKind::Device, op,
+           "tensors are on different devices: " + describe(*like) + " and " + describe(*n), loc,
            "move one with .to(\"" + like->device.name() + "\")");
     total += n->shape[d];
   }
@@ -375,7 +382,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLoc where) {
   int d = wrap_dim_of(dim, first->rank() + 1, first.get(), "stack", loc);
   for (NodeRef& n : nodes) {
     if (!(n->shape == first->shape))
-      fail(ErrorKind::Shape, "stack", "tensors differ in shape: " + describe(*first) + " and " + describe(*n), loc);
+      fail(ErrorKind::Shape, "stack", "tensors differ in shape: " + describe(*first) + " and " + describe(*n),
+           loc);
     Dims s = n->shape;
     s.insert(d, 1);
     n = reshape_to(n.get(), s, loc);
@@ -391,8 +399,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   for (int64_t s : sizes) total += s;
   if (total != n->shape[d])
     fail(ErrorKind::Value, "split",
-         "the " + std::to_string(sizes.size()) + " sizes add up to " + std::to_string(total) + ", but dim " + std::to_string(d) +
-             " of " + describe(x) + " has " + std::to_string(n->shape[d]),
+         "the " + std::to_string(sizes.size()) + " sizes add up to " + std::to_string(total) + ", but dim " +
+             std::to_string(d) + " of " + describe(x) + " has " + std::to_string(n->shape[d]),
          loc);
   std::vector<Tensor> out;
   int64_t at = 0;
@@ -420,7 +428,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim, SourceLo
   SourceLoc loc = user_loc(where);
   Node* n = with_dims(x, "chunk", loc);
   int d = wrap_dim(dim, n, "chunk", loc);
-  if (chunks < 1) fail(ErrorKind::Value, "chunk", "needs at least 1 chunk, not " + std::to_string(chunks), loc);
+  if (chunks < 1)
+    fail(ErrorKind::Value, "chunk", "needs at least 1 chunk, not " + std::to_string(chunks), loc);
   return split(x, std::max<int64_t>(1, (n->shape[d] + chunks - 1) / chunks), d, loc);
 }
 
@@ -444,7 +453,11 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op, c
 
 }  // namespace
 
-Tensor tril(const Tensor& x, int64_t diagonal, SourceLoc loc) { return triangle(x, diagonal, true, "tril", loc); }
-Tensor triu(const Tensor& x, int64_t diagonal, SourceLoc loc) { return triangle(x, diagonal, false, "triu", loc); }
+Tensor tril(const Tensor& x, int64_t diagonal, SourceLoc loc) {
+  return triangle(x, diagonal, true, "tril", loc);
+}
+Tensor triu(const Tensor& x, int64_t diagonal, SourceLoc loc) {
+  return triangle(x, diagonal, false, "triu", loc);
+}
 
 }  // namespace ingot

@@ -1,5 +1,5 @@
-// Functions of networks, composed from primitives so that they fuse and differentiate by composition. 16-bit floats
-// compute in float32: one cast in, one cast back.
+// Functions of networks, composed from primitives so that they fuse and differentiate by composition. 16-bit
+// floats compute in float32: one cast in, one cast back.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,8 @@ DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
   Node* n = node_of(x, op, loc);
   if (!is_float(n->dtype))
-    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc, "convert with x.to(float32)");
+    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc,
+         "convert with x.to(float32)");
   return n;
 }
 
@@ -90,19 +91,21 @@ Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
 namespace {
 
 // The last dims of x that normalized_shape names, checked against it and against the parameters.
-Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias, const char* op,
-                     const SourceLoc& loc) {
+Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias,
+                     const char* op, const SourceLoc& loc) {
   Node* n = floating(x, op, loc);
   int k = shape.size();
   bool ok = k > 0 && k <= n->rank();
   for (int i = 0; ok && i < k; ++i) ok = shape[i] == n->shape[n->rank() - k + i];
   if (!ok)
-    fail(ErrorKind::Shape, op, "normalized_shape " + to_string(shape) + " is not the end of " + describe(x), loc,
+    fail(ErrorKind::Shape, op, "normalized_shape " + to_string(shape) + " is not the end of " + describe(x),
+         loc,
          n->rank() ? "to normalise over the last dim, use {" + std::to_string(n->shape.back()) + "}" : "");
   for (const Tensor* p : {&weight, &bias})
     if (p->defined() && !(p->shape() == shape))
       fail(ErrorKind::Shape, op,
-           std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) + ", not " + describe(*p),
+           std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) + ", not " +
+               describe(*p),
            loc);
   Dims axes;
   for (int i = n->rank() - k; i < n->rank(); ++i) axes.push_back(i);
@@ -111,8 +114,8 @@ Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, c
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias, double eps,
-                  SourceLoc where) {
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias,
+                  double eps, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Axes axes = normalized_axes(x, normalized_shape, weight, bias, "layer_norm", loc);
@@ -125,13 +128,13 @@ Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& w
   return y.to(raised(t));
 }
 
-Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, std::optional<double> eps,
-                SourceLoc where) {
+Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight,
+                std::optional<double> eps, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Axes axes = normalized_axes(x, normalized_shape, weight, {}, "rms_norm", loc);
   DType t = x.dtype(), w = wide(t);
-  double e = eps ? *eps
+  double e = eps                   ? *eps
              : w == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                    : static_cast<double>(std::numeric_limits<float>::epsilon());
   Tensor f = x.to(w);
@@ -159,7 +162,8 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
 // A mask as numbers that are added to the scores, of rank 4; undefined when it is none or wants a gradient.
 static Tensor added_scores(const Tensor& mask, DType type) {
   if (!mask.defined() || mask.dim() > 4 || mask.requires_grad()) return {};
-  Tensor bias = mask.dtype() == DType::Bool ? where(mask, 0.0, -std::numeric_limits<double>::infinity()) : mask;
+  Tensor bias =
+      mask.dtype() == DType::Bool ? where(mask, 0.0, -std::numeric_limits<double>::infinity()) : mask;
   while (bias.dim() < 4) bias = bias.unsqueeze(0);
   return bias.to(type);
 }
@@ -174,11 +178,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             k->shape[k->rank() - 2] == v->shape[v->rank() - 2];
   if (!ok)
     fail(ErrorKind::Shape, op,
-         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) + ", " + describe(key) +
-             " and " + describe(value),
+         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) + ", " +
+             describe(key) + " and " + describe(value),
          loc);
   if (options.is_causal && options.mask.defined())
-    fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc, "put the causal part into the mask");
+    fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc,
+         "put the causal part into the mask");
   double scale = options.scale ? *options.scale : 1.0 / std::sqrt(static_cast<double>(q->shape.back()));
   if (autocasting()) {
     const Tensor lower[3] = {lowered(query), lowered(key), lowered(value)};
@@ -188,8 +193,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (options.enable_gqa && q->rank() >= 3 && k->rank() == q->rank() && v->rank() == q->rank()) {
     int64_t heads = q->shape[q->rank() - 3], groups = k->shape[q->rank() - 3];
     if (groups == 0 || heads % groups != 0 || v->shape[q->rank() - 3] != groups)
-      fail(ErrorKind::Shape, op, "the query's heads must be a multiple of the key's and value's: " + describe(query) + ", " + describe(key) +
-           " and " + describe(value), loc);
+      fail(ErrorKind::Shape, op,
+           "the query's heads must be a multiple of the key's and value's: " + describe(query) + ", " +
+               describe(key) + " and " + describe(value),
+           loc);
     if (groups != heads) {
       auto repeated = [&](const Tensor& t) {
         std::vector<int64_t> wide(t.shape().begin(), t.shape().end());
@@ -206,7 +213,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (options.dropout_p == 0 && is_half(q->dtype) && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
     Tensor bias = added_scores(options.mask, q->dtype);
     bool fits = !options.mask.defined() || bias.defined();
-    if (fits && has_attention(*q, *k, *v, bias.defined() ? node_of(bias, op, loc) : nullptr, options.is_causal, scale))
+    if (fits && has_attention(*q, *k, *v, bias.defined() ? node_of(bias, op, loc) : nullptr,
+                              options.is_causal, scale))
       return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
   }
   double never = -std::numeric_limits<double>::infinity();
@@ -218,7 +226,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   } else if (options.mask.defined()) {
     scores = options.mask.dtype() == DType::Bool ? where(options.mask, scores, never) : scores + options.mask;
   }
-  Tensor p = dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0, default_generator(), loc);
+  Tensor p =
+      dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0, default_generator(), loc);
   return matmul(p, value, loc);
 }
 

@@ -10,7 +10,8 @@ Tensor channels(const Tensor& v, int rank, DType t);
 Axes all_but_channels(int rank);
 
 /// running + momentum * (now - running), in place and outside of any gradient.
-void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op, const SourceLoc& loc);
+void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op,
+                  const SourceLoc& loc);
 
 struct NormResult {
   Tensor y, mean, var;  // mean and var [1, C, 1, ...], without history

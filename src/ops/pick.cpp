@@ -1,5 +1,6 @@
-// x[...] with tensors among the items. The other items are applied first, as a view; the dims that tensors stand for are moved to
-// the front and made one, a mask becoming the places where it is true; then whole rows are gathered or scattered.
+// x[...] with tensors among the items. The other items are applied first, as a view; the dims that tensors
+// stand for are moved to the front and made one, a mask becoming the places where it is true; then whole rows
+// are gathered or scattered.
 #include <algorithm>
 #include <memory>
 
@@ -11,13 +12,13 @@
 namespace ingot {
 
 struct IndexPlace {
-  Tensor view;            // x under the items without tensors; writing to it writes to x
-  Dims merged;            // the view's shape with the dims of each mask made one
-  Dims order;             // merged dims, those with tensors first
-  int picked = 0;         // how many have one
-  Tensor rows;            // which rows of the view, turned by `order` and its picked dims made one
-  Dims broadcast;         // shape of the index tensors together
-  int at = 0;             // where that shape stands in the result
+  Tensor view;     // x under the items without tensors; writing to it writes to x
+  Dims merged;     // the view's shape with the dims of each mask made one
+  Dims order;      // merged dims, those with tensors first
+  int picked = 0;  // how many have one
+  Tensor rows;     // which rows of the view, turned by `order` and its picked dims made one
+  Dims broadcast;  // shape of the index tensors together
+  int at = 0;      // where that shape stands in the result
 
   Dims rest() const {
     Dims d;
@@ -81,7 +82,8 @@ struct Item {
 }
 
 // Applies the items without tensors and finds the dims of the view that each tensor stands for.
-Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>& items, const SourceLoc& loc) {
+Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>& items,
+                       const SourceLoc& loc) {
   std::vector<IndexItem> plain;
   Node* n = node_of(x, "index", loc);
   int used = 0;
@@ -108,8 +110,10 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
       continue;
     }
     plain.push_back(item);
-    if (item.kind == IndexItem::Kind::Dots) dim += n->rank() - used;
-    else if (item.kind != IndexItem::Kind::At) ++dim;
+    if (item.kind == IndexItem::Kind::Dots)
+      dim += n->rank() - used;
+    else if (item.kind != IndexItem::Kind::At)
+      ++dim;
   }
   if (plain.size() > static_cast<size_t>(Indices::kMax)) fail_count(x, loc);
   return basic_index(x, Indices(plain, loc), loc);
@@ -119,23 +123,27 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
 Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int64_t& size) {
   const Tensor& t = *item.tensor;
   if (t.device() != view.device() && t.dim() != 0 && t.device().type() != DeviceType::CPU)
-    fail(ErrorKind::Device, "index", "the index " + describe(t) + " is on another device than " + describe(view), loc,
+    fail(ErrorKind::Device, "index",
+         "the index " + describe(t) + " is on another device than " + describe(view), loc,
          "move it with .to(\"" + view.device().name() + "\")");
   size = 1;
   for (int d = 0; d < std::max(item.dims, 1); ++d) size *= view.size(item.dim + d);
   if (t.dtype() == DType::Int64 || t.dtype() == DType::Int32) return t.to(view.device());
   if (t.dtype() != DType::Bool)
-    fail(ErrorKind::DType, "index", "an index must be int64, int32 or bool, not " + describe(t), loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, "index", "an index must be int64, int32 or bool, not " + describe(t), loc,
+         "convert with .to(int64)");
   for (int d = 0; d < item.dims; ++d)
     if (t.size(d) != view.size(item.dim + d))
       fail(ErrorKind::Index, "index",
-           "the mask " + describe(t) + " differs from " + describe(view) + " in the dims from " + std::to_string(item.dim) + " on", loc,
-           "a mask has the sizes of the dims it stands for");
+           "the mask " + describe(t) + " differs from " + describe(view) + " in the dims from " +
+               std::to_string(item.dim) + " on",
+           loc, "a mask has the sizes of the dims it stands for");
   check_not_captured(t, "index", loc);
   return true_places(t).to(view.device());
 }
 
-// One number for each place; every part is looked up, so that one outside its dim is reported as it was written.
+// One number for each place; every part is looked up, so that one outside its dim is reported as it was
+// written.
 Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes) {
   if (places.size() == 1) return places[0].reshape({-1});
   Tensor row;
@@ -176,9 +184,12 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
   p->broadcast = places[0].shape();
   for (const Tensor& t : places)
     if (!broadcast_shapes(p->broadcast, t.shape(), p->broadcast))
-      fail(ErrorKind::Shape, "index", "the indices do not broadcast: one has shape " + to_string(t.shape()) + ", those before it " + to_string(p->broadcast), loc,
-           "sizes must be equal or 1, counted from the last dim");
-  if (p->broadcast.size() + p->order.size() - p->picked > kMaxDims) fail(ErrorKind::Shape, "index", "the result would have too many dims", loc);
+      fail(ErrorKind::Shape, "index",
+           "the indices do not broadcast: one has shape " + to_string(t.shape()) + ", those before it " +
+               to_string(p->broadcast),
+           loc, "sizes must be equal or 1, counted from the last dim");
+  if (p->broadcast.size() + p->order.size() - p->picked > kMaxDims)
+    fail(ErrorKind::Shape, "index", "the result would have too many dims", loc);
   for (Tensor& t : places) t = t.expand(p->broadcast);
   int64_t rows = 1;
   for (int64_t s : sizes) rows *= s;
@@ -191,7 +202,8 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
 // The value in the result's shape and x's type.
 Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const SourceLoc& loc) {
   Node* n = node_of(p.view, op, loc);
-  NodeRef value = v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc);
+  NodeRef value =
+      v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc);
   Dims want = p.result_shape(), both;
   // Dims of size 1 in front do not matter, as in PyTorch.
   while (value->rank() > want.size() && value->shape[0] == 1) {
@@ -200,7 +212,8 @@ Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const Sourc
     value = reshape_to(value.get(), less, loc);
   }
   if (!broadcast_shapes(want, value->shape, both) || !(both == want))
-    fail(ErrorKind::Shape, op, describe(*value) + " does not fit into the " + to_string(want) + " elements of the index", loc,
+    fail(ErrorKind::Shape, op,
+         describe(*value) + " does not fit into the " + to_string(want) + " elements of the index", loc,
          "the value must broadcast to that shape");
   value = move_to(value.get(), n->device, loc);
   value = cast_to(value.get(), n->dtype, loc);
@@ -216,19 +229,24 @@ void write(const IndexPlace& p, const Operand& v, bool add, const char* op, cons
 
 using Binary = Tensor (*)(const Tensor&, const Operand&, SourceLoc);
 
-void update(const Tensor& now, const std::shared_ptr<const IndexPlace>& p, Binary f, const Operand& v, const char* op) {
+void update(const Tensor& now, const std::shared_ptr<const IndexPlace>& p, Binary f, const Operand& v,
+            const char* op) {
   SourceLoc loc = user_loc(v.loc);
   Tensor result = f(now, v, loc);
   if (is_float(result.dtype()) && !is_float(now.dtype()))
-    fail(ErrorKind::DType, op, "the result is " + std::string(name_of(result.dtype())) + " and does not go into " + describe(p->view), loc,
-         "convert the indexed tensor first");
+    fail(ErrorKind::DType, op,
+         "the result is " + std::string(name_of(result.dtype())) + " and does not go into " +
+             describe(p->view),
+         loc, "convert the indexed tensor first");
   write(*p, Operand(result, loc), false, op, loc);
 }
 
 // x[mask] = number needs no places.
 bool is_fill(const Indices& index, const Operand& v) {
-  if (index.size() != 1 || index[0].kind != IndexItem::Kind::Places || !index[0].places->defined()) return false;
-  return index[0].places->dtype() == DType::Bool && index[0].places->dim() > 0 && (!v.tensor || (v.tensor->defined() && v.tensor->dim() == 0));
+  if (index.size() != 1 || index[0].kind != IndexItem::Kind::Places || !index[0].places->defined())
+    return false;
+  return index[0].places->dtype() == DType::Bool && index[0].places->dim() > 0 &&
+         (!v.tensor || (v.tensor->defined() && v.tensor->dim() == 0));
 }
 
 Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumulate, const SourceLoc& loc) {
@@ -237,10 +255,12 @@ Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumu
   bool ok = m->rank() <= n->rank();
   for (int d = 0; ok && d < m->rank(); ++d) ok = m->shape[d] == n->shape[d];
   if (!ok)
-    fail(ErrorKind::Index, "index_put", "the mask " + describe(mask) + " differs from " + describe(x), loc, "a mask has the sizes of the dims it stands for");
+    fail(ErrorKind::Index, "index_put", "the mask " + describe(mask) + " differs from " + describe(x), loc,
+         "a mask has the sizes of the dims it stands for");
   Dims wide = m->shape;
   wide.resize(n->rank(), 1);
-  NodeRef number = v.tensor ? NodeRef(node_of(*v.tensor, "index_put", loc)) : constant(v.scalar, n->dtype, n->device, loc);
+  NodeRef number =
+      v.tensor ? NodeRef(node_of(*v.tensor, "index_put", loc)) : constant(v.scalar, n->dtype, n->device, loc);
   number = move_to(number.get(), n->device, loc);
   Tensor value = tensor_of(cast_to(number.get(), n->dtype, loc));
   return where(mask.reshape(wide), accumulate ? x + value : value.expand(n->shape), x);
@@ -285,7 +305,8 @@ Tensor& Tensor::index_put_(const Indices& indices, const Operand& values, bool a
   return *this;
 }
 
-Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values, bool accumulate, SourceLoc where) {
+Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values, bool accumulate,
+                 SourceLoc where) {
   SourceLoc loc = user_loc(where);
   node_of(x, "index_put", loc);
   if (is_fill(indices, values)) return filled(x, *indices[0].places, values, accumulate, loc);

@@ -1,5 +1,5 @@
-// Printing: nested brackets, columns of one width, four digits, scientific where the range asks for it (PyTorch's
-// rules), only the edges past 1000 elements; then type, shape and device.
+// Printing: nested brackets, columns of one width, four digits, scientific where the range asks for it
+// (PyTorch's rules), only the edges past 1000 elements; then type, shape and device.
 #include <cmath>
 #include <cstdio>
 #include <ostream>
@@ -61,10 +61,13 @@ class Format {
 
 class Printer {
  public:
-  Printer(const Tensor& x, const SourceLoc& loc) : shape_(x.shape()), strides_(row_major(shape_)), format_(x.dtype()) {
+  Printer(const Tensor& x, const SourceLoc& loc)
+      : shape_(x.shape()), strides_(row_major(shape_)), format_(x.dtype()) {
     edges_ = shape_.numel() > kSummarise;
-    if (is_float(x.dtype())) floats_ = x.to_vector<double>(loc);
-    else ints_ = x.to_vector<int64_t>(loc);
+    if (is_float(x.dtype()))
+      floats_ = x.to_vector<double>(loc);
+    else
+      ints_ = x.to_vector<int64_t>(loc);
     visit(0, 0);
     format_.decide();
   }
@@ -102,8 +105,10 @@ class Printer {
     int64_t on_line = 0;
     for (int64_t k = 0; k < shape_[dim]; ++k) {
       bool dots = cut(dim) && k == kEdge;
-      if (k && last) s += on_line >= per_line ? ",\n" + indent : ", ";
-      else if (k) s += between;
+      if (k && last)
+        s += on_line >= per_line ? ",\n" + indent : ", ";
+      else if (k)
+        s += between;
       if (on_line >= per_line) on_line = 0;
       ++on_line;
       if (dots) {

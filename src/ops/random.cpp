@@ -1,5 +1,5 @@
-// Random numbers: each call takes a stretch of its generator's counter when it is recorded, so the numbers do not
-// depend on when, where or how it is computed.
+// Random numbers: each call takes a stretch of its generator's counter when it is recorded, so the numbers do
+// not depend on when, where or how it is computed.
 #include "ingot/random.h"
 
 #include <algorithm>
@@ -77,7 +77,8 @@ NodeRef bits(const Dims& shape, Device device, const Generator& g, const char* o
   return record(Op::Random, {}, a, loc);
 }
 
-NodeRef uniform(const Dims& shape, DType dtype, Device device, const Generator& g, const char* op, const SourceLoc& loc) {
+NodeRef uniform(const Dims& shape, DType dtype, Device device, const Generator& g, const char* op,
+                const SourceLoc& loc) {
   NodeRef b = bits(shape, device, g, op, loc);
   Attrs a;
   a.dtype = dtype == DType::Float64 ? DType::Float64 : DType::Float32;
@@ -114,16 +115,19 @@ Tensor randn(const Dims& shape, const Options& o, const Generator& g, SourceLoc 
   LocScope scope(loc);
   DType t = floating(o, "randn", loc);
   Device d = device_or_default(o);
-  Tensor u = tensor_of(uniform(shape, t, d, g, "randn", loc)), v = tensor_of(uniform(shape, t, d, g, "randn", loc));
+  Tensor u = tensor_of(uniform(shape, t, d, g, "randn", loc)),
+         v = tensor_of(uniform(shape, t, d, g, "randn", loc));
   return (sqrt(log(1.0 - u) * -2.0) * cos(v * 6.283185307179586)).to(t);
 }
 
-Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& o, const Generator& g, SourceLoc where) {
+Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& o, const Generator& g,
+               SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   if (low >= high || static_cast<uint64_t>(high) - static_cast<uint64_t>(low) > (uint64_t{1} << 32))
     fail(ErrorKind::Value, "randint",
-         "needs low < high and at most 2^32 numbers between, not " + std::to_string(low) + " and " + std::to_string(high),
+         "needs low < high and at most 2^32 numbers between, not " + std::to_string(low) + " and " +
+             std::to_string(high),
          loc);
   // The high word of bits * n; past 2^31 numbers the product would leave int64.
   Device d = device_or_default(o);

@@ -28,13 +28,15 @@ int64_t count(const Node* n, uint32_t mask) {
 Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
   Node* n = node_of(x, op, loc);
   if (!is_float(n->dtype))
-    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc, "convert with x.to(float32)");
+    fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc,
+         "convert with x.to(float32)");
   return n;
 }
 
 DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
-Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const SourceLoc& where, const char* name) {
+Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const SourceLoc& where,
+              const char* name) {
   SourceLoc loc = user_loc(where);
   Node* n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
@@ -121,7 +123,8 @@ Tensor min(const Tensor& a, const Tensor& b, SourceLoc loc) { return minimum(a, 
 namespace {
 
 // Values are read at the place that was found, so that the gradient goes to that one element, as PyTorch's.
-ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const char* name, const SourceLoc& where) {
+ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const char* name,
+                      const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   Tensor at = simple(op, x, dim, true, loc, name);
   Node* n = x.cell()->node.get();
@@ -159,8 +162,10 @@ Tensor truth(Op op, bool of_nothing, const Tensor& x, const Axes& dim, bool keep
   if (count(n, mask) == 0) {
     Dims s;
     for (int i = 0; i < n->rank(); ++i)
-      if (!(mask >> i & 1)) s.push_back(n->shape[i]);
-      else if (keepdim) s.push_back(1);
+      if (!(mask >> i & 1))
+        s.push_back(n->shape[i]);
+      else if (keepdim)
+        s.push_back(1);
     return full(s, of_nothing, n->device, loc);
   }
   NodeRef b = n;

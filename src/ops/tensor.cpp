@@ -1,4 +1,5 @@
-// Tensor's own: what it is, how its value gets to the host, and its methods, each the function of ops.h of that name.
+// Tensor's own: what it is, how its value gets to the host, and its methods, each the function of ops.h of
+// that name.
 #include "ingot/tensor.h"
 
 #include "base/convert.h"
@@ -63,7 +64,8 @@ void Tensor::copy_to(void* dst, SourceLoc where) const {
   if (n->bytes() == 0) return;
   if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
   if (is_capturing())
-    fail(ErrorKind::State, "copy_to", "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
+    fail(ErrorKind::State, "copy_to",
+         "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
          "return the tensor and read it outside");
   NodeRef keep(n);
   eval_(loc);
@@ -131,18 +133,24 @@ Tensor Tensor::detach(SourceLoc where) const {
 // ---- Methods
 
 Tensor Tensor::reshape(const Dims& shape, SourceLoc loc) const { return ingot::reshape(*this, shape, loc); }
-Tensor Tensor::flatten(int64_t start, int64_t end, SourceLoc loc) const { return ingot::flatten(*this, start, end, loc); }
+Tensor Tensor::flatten(int64_t start, int64_t end, SourceLoc loc) const {
+  return ingot::flatten(*this, start, end, loc);
+}
 Tensor Tensor::squeeze(SourceLoc loc) const { return ingot::squeeze(*this, loc); }
 Tensor Tensor::squeeze(int64_t dim, SourceLoc loc) const { return ingot::squeeze(*this, dim, loc); }
 Tensor Tensor::unsqueeze(int64_t dim, SourceLoc loc) const { return ingot::unsqueeze(*this, dim, loc); }
 Tensor Tensor::permute(const Dims& dims, SourceLoc loc) const { return ingot::permute(*this, dims, loc); }
-Tensor Tensor::transpose(int64_t a, int64_t b, SourceLoc loc) const { return ingot::transpose(*this, a, b, loc); }
+Tensor Tensor::transpose(int64_t a, int64_t b, SourceLoc loc) const {
+  return ingot::transpose(*this, a, b, loc);
+}
 Tensor Tensor::t(SourceLoc loc) const { return ingot::t(*this, loc); }
 Tensor Tensor::expand(const Dims& shape, SourceLoc loc) const { return ingot::expand(*this, shape, loc); }
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLoc loc) const {
   return ingot::narrow(*this, dim, start, length, loc);
 }
-Tensor Tensor::select(int64_t dim, int64_t index, SourceLoc loc) const { return ingot::select(*this, dim, index, loc); }
+Tensor Tensor::select(int64_t dim, int64_t index, SourceLoc loc) const {
+  return ingot::select(*this, dim, index, loc);
+}
 Tensor Tensor::slice(int64_t dim, const Slice& range, SourceLoc loc) const {
   return ingot::slice(*this, dim, range, loc);
 }
@@ -213,16 +221,18 @@ INGOT_METHOD(logical_or)
 INGOT_METHOD(logical_xor)
 #undef INGOT_METHOD
 
-Tensor Tensor::clamp(const Scalar& lo, const Scalar& hi, SourceLoc loc) const { return ingot::clamp(*this, lo, hi, loc); }
+Tensor Tensor::clamp(const Scalar& lo, const Scalar& hi, SourceLoc loc) const {
+  return ingot::clamp(*this, lo, hi, loc);
+}
 Tensor Tensor::clamp_min(const Scalar& lo, SourceLoc loc) const { return ingot::clamp_min(*this, lo, loc); }
 Tensor Tensor::clamp_max(const Scalar& hi, SourceLoc loc) const { return ingot::clamp_max(*this, hi, loc); }
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, SourceLoc loc) const {
   return ingot::masked_fill(*this, mask, value, loc);
 }
 
-#define INGOT_METHOD(name)                                                      \
-  Tensor Tensor::name(const Axes& dim, bool keepdim, SourceLoc loc) const {     \
-    return ingot::name(*this, dim, keepdim, loc);                               \
+#define INGOT_METHOD(name)                                                  \
+  Tensor Tensor::name(const Axes& dim, bool keepdim, SourceLoc loc) const { \
+    return ingot::name(*this, dim, keepdim, loc);                           \
   }
 INGOT_METHOD(sum)
 INGOT_METHOD(mean)
@@ -239,8 +249,12 @@ Tensor Tensor::var(const Axes& dim, double correction, bool keepdim, SourceLoc l
 Tensor Tensor::std(const Axes& dim, double correction, bool keepdim, SourceLoc loc) const {
   return ingot::std(*this, dim, correction, keepdim, loc);
 }
-ValuesIndices Tensor::max(int64_t dim, bool keepdim, SourceLoc loc) const { return ingot::max(*this, dim, keepdim, loc); }
-ValuesIndices Tensor::min(int64_t dim, bool keepdim, SourceLoc loc) const { return ingot::min(*this, dim, keepdim, loc); }
+ValuesIndices Tensor::max(int64_t dim, bool keepdim, SourceLoc loc) const {
+  return ingot::max(*this, dim, keepdim, loc);
+}
+ValuesIndices Tensor::min(int64_t dim, bool keepdim, SourceLoc loc) const {
+  return ingot::min(*this, dim, keepdim, loc);
+}
 Tensor Tensor::argmax(::std::optional<int64_t> dim, bool keepdim, SourceLoc loc) const {
   return ingot::argmax(*this, dim, keepdim, loc);
 }

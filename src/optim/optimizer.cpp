@@ -14,9 +14,9 @@
 namespace ingot::optim {
 
 // What every optimiser has by the same text: out of the header, which many programs compile.
-#define INGOT_OPTIMIZER(Name)                                                                              \
-  Name::Name(const std::vector<Tensor>& params, const Name##Options& options, SourceLoc loc)               \
-      : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}                            \
+#define INGOT_OPTIMIZER(Name)                                                                \
+  Name::Name(const std::vector<Tensor>& params, const Name##Options& options, SourceLoc loc) \
+      : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}              \
   Name::~Name() = default;
 INGOT_OPTIMIZER(SGD)
 INGOT_OPTIMIZER(RMSprop)

@@ -24,10 +24,10 @@ struct RunStatus {
 
 /// Values handed to a run that are not part of the plan.
 struct RunArgs {
-  const double* args = nullptr;         // InstrKind::Arg slots
-  const uint64_t* seeds = nullptr;      // per Random slot: key
-  const uint64_t* offsets = nullptr;    // per Random slot: counter at the plan's start
-  RunStatus* status = nullptr;          // in the device's memory (launch), or the host's (run: filled when known)
+  const double* args = nullptr;       // InstrKind::Arg slots
+  const uint64_t* seeds = nullptr;    // per Random slot: key
+  const uint64_t* offsets = nullptr;  // per Random slot: counter at the plan's start
+  RunStatus* status = nullptr;  // in the device's memory (launch), or the host's (run: filled when known)
   int n_args = 0, n_seeds = 0;
   bool captured = false;  // repeated without recording: the host has time to spare
 };
@@ -44,10 +44,10 @@ struct LaunchItem {
 /// Rates used to predict times (explain) and limits used to plan.
 struct DeviceRates {
   std::string name;
-  double memory_gbs = 0;       // copy bandwidth, bytes read + written
+  double memory_gbs = 0;                              // copy bandwidth, bytes read + written
   double flops_f32 = 0, flops_16 = 0, flops_f64 = 0;  // matrix product, flop/s
-  double scalar_flops = 0;     // elementwise arithmetic
-  double launch_us = 0;        // cost of one more kernel
+  double scalar_flops = 0;                            // elementwise arithmetic
+  double launch_us = 0;                               // cost of one more kernel
   int threads = 1;
 };
 
@@ -85,24 +85,26 @@ class Backend {
   /// Do its convolutions want activations and weights with the channels innermost?
   virtual bool channels_last() const { return false; }
 
-  // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers one
-  // after the other. supports() says no for a library call this backend has none for: the compiler then
+  // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers
+  // one after the other. supports() says no for a library call this backend has none for: the compiler then
   // decomposes it or reports it.
   virtual bool supports(const LibrarySpec& spec) = 0;
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
-  virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) = 0;
+  virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch,
+                      const RunArgs& run) = 0;
 
-  /// A whole run on one device, in order; plan names it, the same plan comes with the same items but for addresses.
-  /// Fills run.status (host memory) when the device answers at once, as the CPU does. A device that works on its own
-  /// gives back a ticket instead (not 0) and answers poll() later.
+  /// A whole run on one device, in order; plan names it, the same plan comes with the same items but for
+  /// addresses. Fills run.status (host memory) when the device answers at once, as the CPU does. A device
+  /// that works on its own gives back a ticket instead (not 0) and answers poll() later.
   virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& run) {
     (void)plan;
     for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
     return 0;
   }
   /// A run whose launches are timed one by one, without pauses between them; false when this backend cannot.
-  virtual bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& run, std::vector<double>& microseconds) {
+  virtual bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& run,
+                         std::vector<double>& microseconds) {
     (void)device, (void)items, (void)run, (void)microseconds;
     return false;
   }

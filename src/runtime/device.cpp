@@ -79,19 +79,23 @@ Device::Device(std::string_view name) {
                 "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
   Backend* b = backend_for(type_);
   if (!b)
-    throw Error(ErrorKind::Device, "Device", "\"" + std::string(name) + "\" is not there: " + missing_reason(type_));
+    throw Error(ErrorKind::Device, "Device",
+                "\"" + std::string(name) + "\" is not there: " + missing_reason(type_));
   if (index >= b->device_count())
     throw Error(ErrorKind::Device, "Device",
-                "\"" + std::string(name) + "\" is not there: this machine has " + std::to_string(b->device_count()) +
-                    " device(s) of that kind, numbered from 0");
+                "\"" + std::string(name) + "\" is not there: this machine has " +
+                    std::to_string(b->device_count()) + " device(s) of that kind, numbered from 0");
   index_ = static_cast<uint8_t>(index);
 }
 
 std::string Device::name() const {
   switch (type_) {
-    case DeviceType::CPU: return index_ ? "cpu:" + std::to_string(index_) : "cpu";
-    case DeviceType::CUDA: return "cuda:" + std::to_string(index_);
-    case DeviceType::Null: return "null:" + std::to_string(index_);
+    case DeviceType::CPU:
+      return index_ ? "cpu:" + std::to_string(index_) : "cpu";
+    case DeviceType::CUDA:
+      return "cuda:" + std::to_string(index_);
+    case DeviceType::Null:
+      return "null:" + std::to_string(index_);
   }
   return "?";
 }
@@ -118,7 +122,8 @@ std::vector<DeviceInfo> list_devices() {
   for (Device d : Device::all()) {
     Backend* b = backend_for(d.type());
     try {
-      list.push_back({d, b->chip(d.index()), b->total_memory(d.index()), b->free_memory(d.index()), b->facts(d.index())});
+      list.push_back({d, b->chip(d.index()), b->total_memory(d.index()), b->free_memory(d.index()),
+                      b->facts(d.index())});
     } catch (const Error& e) {  // a GPU that cannot be used now is listed all the same
       list.push_back({d, "not usable", 0, 0, {{"why", e.what()}}});
     }

@@ -45,10 +45,10 @@ std::string human(size_t bytes) {
   std::vector<size_t> sizes;
   for (Storage* s : m.large) sizes.push_back(s->bytes);
   std::sort(sizes.rbegin(), sizes.rend());
-  std::string what = d.name() + " has no room for " + human(bytes) + (*why ? std::string(" (") + why + ")" : "") +
-                     ": " + human(m.stats.in_use) + " in use" +
-                     (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") + ", " + human(m.stats.arena) +
-                     " of it in the arena";
+  std::string what = d.name() + " has no room for " + human(bytes) +
+                     (*why ? std::string(" (") + why + ")" : "") + ": " + human(m.stats.in_use) + " in use" +
+                     (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") + ", " +
+                     human(m.stats.arena) + " of it in the arena";
   if (!sizes.empty()) {
     what += "; largest live tensors:";
     for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) what += (i ? ", " : " ") + human(sizes[i]);
@@ -99,7 +99,8 @@ void release(Storage* s) {
   delete s;
 }
 
-// An arena that an earlier plan needed is given back before memory is said to be out; the next run takes what it needs.
+// An arena that an earlier plan needed is given back before memory is said to be out; the next run takes what
+// it needs.
 static void* take_or_shrink(Device device, size_t bytes, const char* why) {
   try {
     return take(device, bytes, why);

@@ -11,7 +11,8 @@ namespace ingot {
 
 struct Storage {
   std::atomic<uint32_t> refs{0};
-  std::atomic<uint32_t> captured{0};  // references held by captured functions, which do not mind updates in place
+  std::atomic<uint32_t> captured{
+      0};  // references held by captured functions, which do not mind updates in place
   void* data = nullptr;
   size_t bytes = 0;
   Device device{DeviceType::CPU, 0};
@@ -20,7 +21,8 @@ struct Storage {
 void retain(Storage* s);
 void release(Storage* s);
 
-/// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit has no room.
+/// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit has no
+/// room.
 Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why = "");
 /// Memory of the caller's, not copied and not freed.
 Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release);
@@ -29,8 +31,8 @@ Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function
 void copy_from_host(Storage& to, const void* from, size_t bytes);
 void copy_to_host(void* to, const Storage& from, size_t bytes);
 
-/// The arena that all plans of a device share grows to the largest request and never holds what survives a run.
-/// A lease holds it for one run; runs on one device follow each other.
+/// The arena that all plans of a device share grows to the largest request and never holds what survives a
+/// run. A lease holds it for one run; runs on one device follow each other.
 class ArenaLease {
  public:
   ArenaLease(Device device, size_t bytes);

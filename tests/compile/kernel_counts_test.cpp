@@ -40,7 +40,8 @@ struct Block {
     Tensor qkv = linear(layer_norm(x, {C}, g1, b1), wqkv, bqkv);
     std::vector<Tensor> parts = qkv.split(C, 2);
     auto heads = [&](const Tensor& t) { return t.view({B, T, H, C / H}).transpose(1, 2); };
-    Tensor a = scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), {.is_causal = true});
+    Tensor a =
+        scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), {.is_causal = true});
     Tensor y = x + linear(a.transpose(1, 2).reshape({B, T, C}), wo, bo);
     return y + linear(gelu(linear(layer_norm(y, {C}, g2, b2), wf, bf), "tanh"), wp, bp);
   }
@@ -52,7 +53,8 @@ struct Block {
 TEST_CASE("elementwise chains, softmax, norms and losses are one kernel") {
   Tensor x = on_null({4096, 1024});
   Tensor g = on_null({1024}), b = on_null({1024});
-  CHECK(count([&] { (0.5 * x * (1.0 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3))))).eval_(); }).generated == 1);
+  CHECK(count([&] { (0.5 * x * (1.0 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3))))).eval_(); }).generated ==
+        1);
   CHECK(count([&] { softmax(x, 1).eval_(); }).generated == 1);
   CHECK(count([&] { log_softmax(x, 1).eval_(); }).generated == 1);
   CHECK(count([&] { layer_norm(x, {1024}, g, b).eval_(); }).generated == 1);
@@ -81,8 +83,8 @@ TEST_CASE("cross entropy forward and backward read and write the logits once") {
     loss.backward();
     eval({loss, logits.grad()});
   });
-  // The rows with their gradient are one kernel; counting the valid targets before and adding the rows up after are
-  // two small ones (with reduction "sum" the count goes away).
+  // The rows with their gradient are one kernel; counting the valid targets before and adding the rows up
+  // after are two small ones (with reduction "sum" the count goes away).
   CHECK(c.generated <= 3);
   CHECK(c.library == 0);
   Counts s = count([&] {
@@ -114,7 +116,10 @@ TEST_CASE("an optimiser step over many tensors is few launches") {
 TEST_CASE("a pre-norm GPT block, attention written out") {
   Block block(4, 64, 128, 4);
   Tensor x = on_null({4, 64, 128});
-  Counts f = count([&] { NoGrad off; block.forward(x).eval_(); });
+  Counts f = count([&] {
+    NoGrad off;
+    block.forward(x).eval_();
+  });
   CHECK(f.library <= 6);
   CHECK(f.generated <= 5);
   MESSAGE("forward: ", f.library, " library calls, ", f.generated, " generated kernels");

@@ -1,5 +1,6 @@
-// How many plans whole training loops compile, counted on the null device. A plan is made for a structure: what changes
-// from step to step (rates, counts, scales, random offsets, data) is an argument or a buffer and makes no other one.
+// How many plans whole training loops compile, counted on the null device. A plan is made for a structure:
+// what changes from step to step (rates, counts, scales, random offsets, data) is an argument or a buffer and
+// makes no other one.
 #include <functional>
 
 #include "semantics.h"
@@ -14,8 +15,10 @@ struct Net : nn::Module {
   nn::LayerNorm norm;
   nn::Dropout drop;
   explicit Net(int64_t features = 20, int64_t classes = 10)
-      : in(add("in", nn::Linear(features, 64))), out(add("out", nn::Linear(64, classes))),
-        norm(add("norm", nn::LayerNorm(64))), drop(add("drop", nn::Dropout(0.1))) {}
+      : in(add("in", nn::Linear(features, 64))),
+        out(add("out", nn::Linear(64, classes))),
+        norm(add("norm", nn::LayerNorm(64))),
+        drop(add("drop", nn::Dropout(0.1))) {}
   Tensor forward(Tensor x) override { return out(drop(gelu(norm(in(x))))); }
 };
 
@@ -56,8 +59,10 @@ TEST_CASE("100 steps with schedule, dropout, AdamW, loss scaling, prints and a r
     scaler.update();
     if (step % 10 == 0) (void)loss.item();
   }
-  // 1: a step on 32 samples. Step 0 has the plan of all others: parameters, moments, counts and the scale were computed when
-  //    they were made. Printing the loss finds it computed: it is kept in every step, because its handle lives.
+  // 1: a step on 32 samples. Step 0 has the plan of all others: parameters, moments, counts and the scale
+  // were computed when
+  //    they were made. Printing the loss finds it computed: it is kept in every step, because its handle
+  //    lives.
   // 2: the same step on 7 samples.
   CHECK(plans.count() == 2);
   CHECK(runs.count() == 100);
@@ -83,7 +88,8 @@ TEST_CASE("clipping, unscaling and a loss that is added up on the device: 3 plan
     total += loss.detach();  // runs with the next step
   }
   CHECK(runs.count() == 100);
-  // 1: step 0, which has no earlier loss to add. 2: a step on 32 samples that adds the loss before it. 3: the same on 7.
+  // 1: step 0, which has no earlier loss to add. 2: a step on 32 samples that adds the loss before it. 3: the
+  // same on 7.
   CHECK(plans.count() == 3);
   (void)total.item();
   CHECK(plans.count() == 4);  // the last addition alone
@@ -93,7 +99,9 @@ TEST_CASE("accuracy every 10 steps and an evaluation every epoch: 4 plans") {
   OnNull device;
   Net net;
   optim::AdamW opt(net.parameters(), {.lr = 1e-3});
-  auto accuracy = [](const Tensor& logits, const Tensor& target) { return (logits.argmax(1) == target).to(float32).mean().item(); };
+  auto accuracy = [](const Tensor& logits, const Tensor& target) {
+    return (logits.argmax(1) == target).to(float32).mean().item();
+  };
   Plans plans;
   for (int step = 0; step < 100; ++step) {
     auto [x, target] = batch(step);
@@ -126,7 +134,8 @@ TEST_CASE("accumulation over 4 parts: 4 plans, however often") {
     }
     opt.step();
   }
-  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie transposed (a view of a computed
+  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie transposed (a
+  // view of a computed
   //    value stays a view). 3: the third, which adds to sums. 4: the last part and the update.
   CHECK(plans.count() == 4);
   CHECK(runs.count() == 80);
@@ -155,7 +164,9 @@ TEST_CASE("a hand-written update, tied weights, a hook and a checkpoint: 1 plan"
   Plans plans;
   for (int step = 0; step < 20; ++step) {
     auto [x, target] = batch(0);
-    std::function<Tensor(const std::vector<Tensor>&)> body = [&](const std::vector<Tensor>& in) { return net.forward(in[0]); };
+    std::function<Tensor(const std::vector<Tensor>&)> body = [&](const std::vector<Tensor>& in) {
+      return net.forward(in[0]);
+    };
     Tensor h = checkpoint(body, {linear(linear(x, tied), tied.t())});
     register_hook(h, [](const Tensor& g) { return g * 0.5; });
     cross_entropy(h, target).backward();

@@ -10,7 +10,9 @@ TEST_CASE("out of memory is a typed error, nothing has changed, and a retry work
   Device d("cpu:3");
   Tensor w = parameter(V(1000, 1), d);
   optim::AdamW opt({w}, {.lr = 0.1});
-  auto loss = [&] { return (w.view({1000, 1}) * w).exp().softmax(1).matmul(w.view({1000, 1})).sum(); };  // 4 MB of temporaries
+  auto loss = [&] {
+    return (w.view({1000, 1}) * w).exp().softmax(1).matmul(w.view({1000, 1})).sum();
+  };  // 4 MB of temporaries
   V before = numbers(w);
   loss().backward();
   d.set_memory_limit(d.memory().in_use + 1000000);
@@ -121,7 +123,8 @@ TEST_CASE("wrap() reads and writes the caller's memory and says when it is done"
   released = 0;
   std::vector<float> data{1, 2, 3};
   {
-    Tensor x = wrap(data.data(), {3}, {}, [](void* n) { ++*static_cast<int*>(n); }, &released);
+    Tensor x = wrap(
+        data.data(), {3}, {}, [](void* n) { ++*static_cast<int*>(n); }, &released);
     CHECK(numbers(x * 2) == V{2, 4, 6});
     Tensor y = x + 1;
     x = Tensor();
@@ -203,7 +206,8 @@ V train_mlp(const std::vector<Device>& devices, int64_t batch) {
     auto loss_of = [&](const std::vector<Tensor>& part) {
       return cross_entropy(linear(relu(linear(part[0], w1, b1)), w2, b2), part[1]);
     };
-    Tensor loss = devices.empty() ? loss_of({x, target}) : data_parallel(devices, opt.params(), {x, target}, loss_of);
+    Tensor loss =
+        devices.empty() ? loss_of({x, target}) : data_parallel(devices, opt.params(), {x, target}, loss_of);
     loss.backward();
     opt.step();
     losses.push_back(loss.item());
@@ -252,7 +256,8 @@ TEST_CASE("a captured step equals the plain loop bit for bit, with dropout and a
     manual_seed(8);
     Model m;
     Generator data(3);
-    Captured fn = capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{m.step(in[0], in[1])}; });
+    Captured fn =
+        capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{m.step(in[0], in[1])}; });
     V all;
     for (int i = 0; i < 20; ++i) {
       m.opt.set_lr(0.01 * (1 + std::cos(0.1 * i)));
@@ -294,7 +299,8 @@ TEST_CASE("results of a captured function are the caller's: the next call does n
 
 TEST_CASE("a captured function tells its inputs apart from each other and from what it uses beside") {
   Tensor a = here({1, 2}), b = here({10, 20});
-  Captured sum = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + in[1]}; });
+  Captured sum =
+      capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + in[1]}; });
   CHECK(numbers(sum({a, a})[0]) == V{3, 6});
   CHECK(numbers(sum({a, b})[0]) == V{12, 24});
   CHECK(numbers(sum({b, b})[0]) == V{30, 60});
@@ -351,17 +357,19 @@ TEST_CASE("reading a value inside a captured function throws, and the function c
   CHECK(numbers(fn({here({1, 2})})[0]) == V{3, 6});
   CHECK(numbers(fn({here({2, 3})})[0]) == V{6, 9});
   CHECK(kind_of([&] {
-    Captured prints = capture([](const std::vector<Tensor>& in) {
-      (void)in[0].to_string();
-      return in;
-    });
-    prints({here({1})});
-  }) == ErrorKind::State);
+          Captured prints = capture([](const std::vector<Tensor>& in) {
+            (void)in[0].to_string();
+            return in;
+          });
+          prints({here({1})});
+        }) == ErrorKind::State);
 }
 
 TEST_CASE("a captured function draws on from the generators it was given, and sees another seed") {
   Generator plain(4), used(4);
-  auto body = [](const Generator& g) { return [&g](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({3}, {}, g) + in[0]}; }; };
+  auto body = [](const Generator& g) {
+    return [&g](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({3}, {}, g) + in[0]}; };
+  };
   Captured fn = capture(body(used));
   Tensor zero = here({0, 0, 0});
   auto same = [&] { return numbers(fn({zero})[0]) == numbers(body(plain)({zero})[0]); };
@@ -441,8 +449,10 @@ TEST_CASE("accumulation inside a captured function: every segment is repeated") 
     Captured fn = capture(body);
     for (int i = 0; i < 5; ++i) {
       Tensor x = here({0.1 * i, 0.5});
-      if (captured) fn({x});
-      else body({x});
+      if (captured)
+        fn({x});
+      else
+        body({x});
     }
     return numbers(w);
   };

@@ -1,5 +1,5 @@
-// The semantics, one tiny program per sentence: when things run, what a handle is, what in-place calls do, which values a
-// run keeps, and what never makes another plan.
+// The semantics, one tiny program per sentence: when things run, what a handle is, what in-place calls do,
+// which values a run keeps, and what never makes another plan.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -365,7 +365,8 @@ TEST_CASE("explain's peak is the measured peak") {
   Device d("cpu:5");
   d.synchronize();
   Generator g(1);
-  Tensor w1 = randn({64, 96}, d, g).eval_(), w2 = randn({96, 32}, d, g).eval_(), x = randn({40, 64}, d, g).eval_();
+  Tensor w1 = randn({64, 96}, d, g).eval_(), w2 = randn({96, 32}, d, g).eval_(),
+         x = randn({40, 64}, d, g).eval_();
   w1.requires_grad_(), w2.requires_grad_();
   Tensor loss = softmax(matmul(gelu(matmul(x, w1)), w2), 1).square().sum();
   loss.backward();

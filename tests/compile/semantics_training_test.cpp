@@ -205,7 +205,9 @@ TEST_CASE("a chain of a million nodes is recorded, differentiated and released w
   y = Tensor();
 }
 
-TEST_CASE("a checkpoint is computed again after the gradient has arrived, with the same gradients, from less arena") {
+TEST_CASE(
+    "a checkpoint is computed again after the gradient has arrived, with the same gradients, from less "
+    "arena") {
   Device d("cpu:4");
   Generator g(2);
   std::vector<Tensor> ws;
@@ -215,7 +217,9 @@ TEST_CASE("a checkpoint is computed again after the gradient has arrived, with t
   auto program = [&](bool recompute, size_t* peak) {
     for (Tensor& w : ws) w.zero_grad();
     Tensor h = x;
-    for (Tensor& w : ws) h = recompute ? checkpoint(std::function<Tensor(const std::vector<Tensor>&)>(layer), {h, w}) : layer({h, w});
+    for (Tensor& w : ws)
+      h = recompute ? checkpoint(std::function<Tensor(const std::vector<Tensor>&)>(layer), {h, w})
+                    : layer({h, w});
     h.square().mean().backward();
     std::vector<Tensor> grads;
     for (Tensor& w : ws) grads.push_back(w.grad());
@@ -236,7 +240,9 @@ TEST_CASE("a checkpoint is computed again after the gradient has arrived, with t
 TEST_CASE("a checkpoint draws the same random numbers again") {
   manual_seed(6);
   Tensor w = parameter(V(32, 1));
-  std::function<Tensor(const std::vector<Tensor>&)> drop = [](const std::vector<Tensor>& in) { return dropout(in[0] * in[0], 0.5); };
+  std::function<Tensor(const std::vector<Tensor>&)> drop = [](const std::vector<Tensor>& in) {
+    return dropout(in[0] * in[0], 0.5);
+  };
   Tensor y = checkpoint(drop, {w});
   Tensor after = rand({4});
   y.sum().backward();
@@ -274,7 +280,9 @@ namespace {
 struct Words {
   Tensor table = parameter({1, 2, 3, 4, 5, 6}), other = parameter({1, 1});
   optim::AdamW opt{{table, other}, {.lr = 0.1}};
-  Tensor loss(const std::vector<int64_t>& ids) { return (embedding(table.view({3, 2}), tensor(ids)) * other).square().sum(); }
+  Tensor loss(const std::vector<int64_t>& ids) {
+    return (embedding(table.view({3, 2}), tensor(ids)) * other).square().sum();
+  }
   V state() {
     V all = numbers(table);
     for (double v : numbers(other)) all.push_back(v);
@@ -409,7 +417,9 @@ TEST_CASE("a hook that throws leaves the gradients as they were") {
   CHECK(numbers(w.grad()) == V{1, 1});
 }
 
-TEST_CASE("loss scaling: a step whose gradients overflow changes nothing and lowers the scale, without another plan") {
+TEST_CASE(
+    "loss scaling: a step whose gradients overflow changes nothing and lowers the scale, without another "
+    "plan") {
   Tensor w = parameter({1, 2}), x = here({1e30, 1});
   optim::AdamW opt({w}, {.lr = 0.1});
   amp::GradScaler scaler({.init_scale = 1024, .growth_interval = 2});

@@ -1,5 +1,5 @@
-// Several threads at once: each records and runs its own, they share parameters, hand pending tensors to each other and
-// drop each other's handles.
+// Several threads at once: each records and runs its own, they share parameters, hand pending tensors to each
+// other and drop each other's handles.
 #include "semantics.h"
 
 #include <atomic>
@@ -111,7 +111,9 @@ TEST_CASE("a pending tensor is handed to another thread, which reads it") {
   CHECK(sum == want);
 }
 
-TEST_CASE("a pending tensor is handed to another thread, which goes on computing with it, views and gradients too") {
+TEST_CASE(
+    "a pending tensor is handed to another thread, which goes on computing with it, views and gradients "
+    "too") {
   Queue<Tensor> queue;
   std::atomic<int> wrong{0};
   std::thread worker([&] {
@@ -200,8 +202,10 @@ TEST_CASE("another thread reads losses while their owner goes on with backward a
       Tensor loss = (w * x).exp().sum();
       log(loss.detach());
       loss.backward();
-      if (i % 3) opt.step();
-      else opt.zero_grad();
+      if (i % 3)
+        opt.step();
+      else
+        opt.zero_grad();
     }
   };
   train([&](const Tensor& t) { losses.put(t); });
@@ -251,8 +255,10 @@ TEST_CASE("set_num_threads may be called while others run; results do not depend
   std::atomic<int> wrong{0};
   together(3, [&](int k) {
     for (int i = 0; i < 6; ++i) {
-      if (k == 0) set_num_threads(1 + i % 3);
-      else if (!close(program(), want, 1e-6)) ++wrong;
+      if (k == 0)
+        set_num_threads(1 + i % 3);
+      else if (!close(program(), want, 1e-6))
+        ++wrong;
     }
   });
   set_num_threads(before);
@@ -283,7 +289,9 @@ TEST_CASE("data_parallel in one thread does not move the tensors another makes")
   });
   Tensor w = parameter({1, 2}), x = here({1, 2, 3, 4}).view({2, 2});
   for (int i = 0; i < 20; ++i) {
-    Tensor loss = data_parallel({"cpu:0", "cpu:1"}, {w}, {x}, [&](const std::vector<Tensor>& part) { return (part[0] * w).sum() * ones({}); });
+    Tensor loss = data_parallel({"cpu:0", "cpu:1"}, {w}, {x}, [&](const std::vector<Tensor>& part) {
+      return (part[0] * w).sum() * ones({});
+    });
     CHECK(loss.item() == doctest::Approx(8));
   }
   done = true;

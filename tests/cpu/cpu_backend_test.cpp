@@ -35,15 +35,17 @@ struct Runner {
 };
 
 /// Empty when equal; else which element of which buffer differs.
-std::string difference(const KernelSpec& k, const std::vector<Bytes>& got, const std::vector<Bytes>& want, size_t first = 0) {
+std::string difference(const KernelSpec& k, const std::vector<Bytes>& got, const std::vector<Bytes>& want,
+                       size_t first = 0) {
   for (size_t b = 0; b < k.buffers.size(); ++b) {
     if (got[first + b] == want[b]) continue;
     for (int64_t i = 0; i < k.buffers[b].numel; ++i) {
-      const Number x = read_number(got[first + b], k.buffers[b].dtype, i), y = read_number(want[b], k.buffers[b].dtype, i);
+      const Number x = read_number(got[first + b], k.buffers[b].dtype, i),
+                   y = read_number(want[b], k.buffers[b].dtype, i);
       const bool same = is_float(k.buffers[b].dtype) ? x.f == y.f || (x.f != x.f && y.f != y.f) : x.i == y.i;
       if (!same)
-        return "buffer " + std::to_string(b) + " element " + std::to_string(i) + ": " + std::to_string(x.f) + "/" +
-               std::to_string(x.i) + ", should be " + std::to_string(y.f) + "/" + std::to_string(y.i);
+        return "buffer " + std::to_string(b) + " element " + std::to_string(i) + ": " + std::to_string(x.f) +
+               "/" + std::to_string(x.i) + ", should be " + std::to_string(y.f) + "/" + std::to_string(y.i);
     }
   }
   return {};
@@ -129,13 +131,18 @@ TEST_CASE("several parts are one launch") {
 
 namespace {
 
-/// sum over the inner axis of exp(x - max) and of x, stored with exp(x - max): all paths of a split Row kernel.
+/// sum over the inner axis of exp(x - max) and of x, stored with exp(x - max): all paths of a split Row
+/// kernel.
 KernelSpec row_kernel(int64_t outer, int64_t inner, bool columns) {
   KernelSpec k;
   k.extent = {outer, inner};
   k.n_outer = 1;
-  const Affine whole{0, columns ? std::vector<int64_t>{1, outer} : std::vector<int64_t>{inner, 1}}, kept{0, {1, 0}};
-  k.buffers = {{float32, outer * inner, false, false}, {float32, outer * inner, true, false}, {float32, outer, true, false}, {float32, outer, true, false}};
+  const Affine whole{0, columns ? std::vector<int64_t>{1, outer} : std::vector<int64_t>{inner, 1}},
+      kept{0, {1, 0}};
+  k.buffers = {{float32, outer * inner, false, false},
+               {float32, outer * inner, true, false},
+               {float32, outer, true, false},
+               {float32, outer, true, false}};
   auto add = [&](InstrKind kind, Op op, Level level, int a, int b) {
     Instr i;
     i.kind = kind;
@@ -148,9 +155,12 @@ KernelSpec row_kernel(int64_t outer, int64_t inner, bool columns) {
     k.instrs.push_back(i);
     return static_cast<int>(k.instrs.size()) - 1;
   };
-  const int x = add(InstrKind::Load, Op::Leaf, Level::Elem, -1, -1), m = add(InstrKind::Reduce, Op::Max, Level::Outer, x, -1);
-  const int e = add(InstrKind::Compute, Op::Exp, Level::Elem, add(InstrKind::Compute, Op::Sub, Level::Elem, x, m), -1);
-  const int s = add(InstrKind::Reduce, Op::Sum, Level::Outer, e, -1), t = add(InstrKind::Reduce, Op::Sum, Level::Outer, x, -1);
+  const int x = add(InstrKind::Load, Op::Leaf, Level::Elem, -1, -1),
+            m = add(InstrKind::Reduce, Op::Max, Level::Outer, x, -1);
+  const int e =
+      add(InstrKind::Compute, Op::Exp, Level::Elem, add(InstrKind::Compute, Op::Sub, Level::Elem, x, m), -1);
+  const int s = add(InstrKind::Reduce, Op::Sum, Level::Outer, e, -1),
+            t = add(InstrKind::Reduce, Op::Sum, Level::Outer, x, -1);
   k.stores = {{e, 1, whole, false}, {s, 2, kept, false}, {t, 3, kept, false}};
   return k;
 }
@@ -168,7 +178,8 @@ void fill_noise(Bytes& b, uint64_t seed) {
 TEST_CASE("bits do not depend on the number of threads") {
   Runner r;
   for (bool columns : {false, true})
-    for (auto [outer, inner] : {std::pair<int64_t, int64_t>{1, 300000}, {3, 90000}, {700, 500}, {2000, 40}, {30000, 7}}) {
+    for (auto [outer, inner] :
+         {std::pair<int64_t, int64_t>{1, 300000}, {3, 90000}, {700, 500}, {2000, 40}, {30000, 7}}) {
       const KernelSpec k = row_kernel(outer, inner, columns);
       std::vector<Bytes> first;
       for (int threads : {1, 2, 5}) {
@@ -238,12 +249,15 @@ TEST_CASE("functions in machine code have the bits of the loops") {
     std::memcpy(&f, &bits, 4);
     x.push_back(f);
   }
-  for (int i = 0; i < 60003; ++i) x.push_back(static_cast<float>(static_cast<int>(rng() % 400001) - 200000) * 1e-4f);
+  for (int i = 0; i < 60003; ++i)
+    x.push_back(static_cast<float>(static_cast<int>(rng() % 400001) - 200000) * 1e-4f);
   const float inf = std::numeric_limits<float>::infinity();
-  for (float f : {0.0f, -0.0f, inf, -inf, std::nanf(""), 1e-45f, -1e-45f, 1.0f, 0.625f, 0.927734375f, 88.73f, -87.4f, -104.0f, 3e38f}) x.push_back(f);
+  for (float f : {0.0f, -0.0f, inf, -inf, std::nanf(""), 1e-45f, -1e-45f, 1.0f, 0.625f, 0.927734375f, 88.73f,
+                  -87.4f, -104.0f, 3e38f})
+    x.push_back(f);
   const int64_t n = static_cast<int64_t>(x.size());
-  for (Op op : {Op::Neg, Op::Abs, Op::Sign, Op::Relu, Op::Floor, Op::Ceil, Op::Round, Op::Trunc, Op::Sqrt, Op::Rsqrt, Op::Reciprocal, Op::Exp,
-                Op::Log, Op::Tanh, Op::Erf, Op::Sigmoid}) {
+  for (Op op : {Op::Neg, Op::Abs, Op::Sign, Op::Relu, Op::Floor, Op::Ceil, Op::Round, Op::Trunc, Op::Sqrt,
+                Op::Rsqrt, Op::Reciprocal, Op::Exp, Op::Log, Op::Tanh, Op::Erf, Op::Sigmoid}) {
     KernelSpec k;
     k.extent = {n};
     k.n_outer = 1;

@@ -1,5 +1,5 @@
-// Scatters, scans and sorts of the CPU backend: random calls against naive loops, lines long enough for every way, the same bits
-// for any number of threads.
+// Scatters, scans and sorts of the CPU backend: random calls against naive loops, lines long enough for every
+// way, the same bits for any number of threads.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -28,9 +28,12 @@ RunStatus launch(Backend& b, const LibrarySpec& s, CallMemory& m) {
 
 LibrarySpec call(std::mt19937& gen, int n) {
   switch (n % 3) {
-    case 0: return random_write(gen, n % 2 == 0, n % 5 == 0);
-    case 1: return random_scan(gen, n % 7 == 1 ? 300000 : n % 2 ? 40 : 3000);
-    default: return random_sort(gen, n % 7 == 2 ? 60000 : n % 2 ? 30 : 1500);
+    case 0:
+      return random_write(gen, n % 2 == 0, n % 5 == 0);
+    case 1:
+      return random_scan(gen, n % 7 == 1 ? 300000 : n % 2 ? 40 : 3000);
+    default:
+      return random_sort(gen, n % 7 == 2 ? 60000 : n % 2 ? 30 : 1500);
   }
 }
 
@@ -62,8 +65,10 @@ TEST_CASE("an index out of range is reported") {
     int64_t extent = index_extent(s);
     CallMemory m(s, 3, extent);
     const OperandSpec& index = s.operands[2];
-    if (index.dtype == DType::Int64) static_cast<int64_t*>(m.at(2))[index.offset] = -extent - 1;
-    else static_cast<int32_t*>(m.at(2))[index.offset] = static_cast<int32_t>(-extent - 1);
+    if (index.dtype == DType::Int64)
+      static_cast<int64_t*>(m.at(2))[index.offset] = -extent - 1;
+    else
+      static_cast<int32_t*>(m.at(2))[index.offset] = static_cast<int32_t>(-extent - 1);
     RunStatus status = launch(*b, s, m);
     CHECK(status.code == RunStatus::IndexError);
     CHECK(status.site == 7);

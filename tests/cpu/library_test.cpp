@@ -138,11 +138,16 @@ TEST_CASE("matmul of random shapes, strides, types and epilogues") {
     reference_matmul(s, want);
     set_num_threads(1 + seed % 3);
     c.launch(s, data);
-    const double tol = s.epilogue < Epilogue::GeluTanh ? 0 : t == DType::Float32 ? 2e-6 : t == DType::Float64 ? 1e-13 : 1e-2;
+    const double tol = s.epilogue < Epilogue::GeluTanh ? 0
+                       : t == DType::Float32           ? 2e-6
+                       : t == DType::Float64           ? 1e-13
+                                                       : 1e-2;
     double worst = 0;
     for (size_t i = 0; i < data[0].size() / size_of(t); ++i) {
-      const Number x = read_number(data[0], t, static_cast<int64_t>(i)), y = read_number(want[0], t, static_cast<int64_t>(i));
-      worst = std::max({worst, std::fabs(x.f - y.f) / (1 + std::fabs(y.f)), static_cast<double>(std::llabs(x.i - y.i))});
+      const Number x = read_number(data[0], t, static_cast<int64_t>(i)),
+                   y = read_number(want[0], t, static_cast<int64_t>(i));
+      worst = std::max(
+          {worst, std::fabs(x.f - y.f) / (1 + std::fabs(y.f)), static_cast<double>(std::llabs(x.i - y.i))});
     }
     if (worst > tol) FAIL("seed " << seed << ": off by " << worst << " in " << to_string(s));
   }
@@ -151,7 +156,8 @@ TEST_CASE("matmul of random shapes, strides, types and epilogues") {
 TEST_CASE("scatter-add adds in order and reports bad indices") {
   for (int seed = 1; seed <= 300; ++seed) {
     Case c(static_cast<uint64_t>(seed));
-    static const DType types[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int64, DType::Int32, DType::Int8};
+    static const DType types[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16,
+                                  DType::Int64,   DType::Int32,   DType::Int8};
     const DType t = types[c.pick(0, 6)];
     const int rank = c.pick(1, 3), axis = c.pick(0, rank - 1);
     Dims shape, out;
@@ -163,7 +169,8 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
     s.attr[0] = axis;
     s.site = 3;
     std::vector<Bytes> data(3);
-    s.operands = {c.operand(t, out, data[0], false), c.operand(c.pick(0, 1) ? DType::Int64 : DType::Int32, shape, data[1], false),
+    s.operands = {c.operand(t, out, data[0], false),
+                  c.operand(c.pick(0, 1) ? DType::Int64 : DType::Int32, shape, data[1], false),
                   c.operand(t, shape, data[2], false)};
     if (c.pick(0, 1))  // rows: the index does not vary behind the axis
       for (int a = axis + 1; a < rank; ++a) s.operands[1].stride[a] = 0;
@@ -180,7 +187,8 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
       }
       std::vector<int64_t> o = i;
       o[static_cast<size_t>(axis)] = v;
-      Number x = read_number(want[0], t, at(s.operands[0], o)), y = read_number(data[2], t, at(s.operands[2], i));
+      Number x = read_number(want[0], t, at(s.operands[0], o)),
+             y = read_number(data[2], t, at(s.operands[2], i));
       write_number(want[0], t, at(s.operands[0], o), to_type({x.f + y.f, x.i + y.i}, t));
     });
     set_num_threads(1 + seed % 3);
@@ -190,8 +198,11 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
     if (bad) CHECK((status.site == 3 && status.extent == 4));
     if (data[0] != want[0]) {
       for (size_t i = 0; i < data[0].size() / size_of(t); ++i) {
-        const Number x = read_number(data[0], t, static_cast<int64_t>(i)), y = read_number(want[0], t, static_cast<int64_t>(i));
-        if (x.f != y.f || x.i != y.i) FAIL("seed " << seed << " element " << i << ": " << x.f << "/" << x.i << " for " << y.f << "/" << y.i << " in " << to_string(s));
+        const Number x = read_number(data[0], t, static_cast<int64_t>(i)),
+                     y = read_number(want[0], t, static_cast<int64_t>(i));
+        if (x.f != y.f || x.i != y.i)
+          FAIL("seed " << seed << " element " << i << ": " << x.f << "/" << x.i << " for " << y.f << "/"
+                       << y.i << " in " << to_string(s));
       }
     }
   }

@@ -25,7 +25,9 @@ int SpecMaker::add_buffer(DType t, int64_t numel, bool written) {
   return static_cast<int>(k_.buffers.size()) - 1;
 }
 
-DType SpecMaker::any_type() { return floats_ || chance(45) ? DType::Float32 : static_cast<DType>(pick(0, kDTypeCount - 1)); }
+DType SpecMaker::any_type() {
+  return floats_ || chance(45) ? DType::Float32 : static_cast<DType>(pick(0, kDTypeCount - 1));
+}
 DType SpecMaker::num_type() {
   const DType t = any_type();
   return t == DType::Bool ? DType::Float32 : t;
@@ -96,7 +98,8 @@ int SpecMaker::bounded_load(Level level, DType t) {
   }
   int64_t numel;
   i.map = dense(level, shape, numel, false);
-  for (int a = 0; a < n; ++a) i.map.offset -= front[static_cast<size_t>(a)] * i.map.stride[static_cast<size_t>(a)];
+  for (int a = 0; a < n; ++a)
+    i.map.offset -= front[static_cast<size_t>(a)] * i.map.stride[static_cast<size_t>(a)];
   i.buffer = add_buffer(t, numel, false);
   return add(i);
 }
@@ -237,10 +240,11 @@ int SpecMaker::cast(int v, DType t, Level level) {
 int SpecMaker::value_of(Level level, DType t) {
   std::vector<int> have;
   for (size_t v = 0; v < k_.instrs.size(); ++v)
-    if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) && k_.instrs[v].kind != InstrKind::Random &&
-        !(floats_ && k_.instrs[v].dtype == DType::Int64))
+    if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) &&
+        k_.instrs[v].kind != InstrKind::Random && !(floats_ && k_.instrs[v].dtype == DType::Int64))
       have.push_back(static_cast<int>(v));
-  int v = have.empty() || chance(20) ? source(level) : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
+  int v = have.empty() || chance(20) ? source(level)
+                                     : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
   const DType from = k_.instrs[static_cast<size_t>(v)].dtype;
   // Casting a negative float to an unsigned type is not defined the same everywhere.
   if (is_float(from) && t == DType::UInt8) v = cast(v, DType::Int32, k_.instrs[static_cast<size_t>(v)].level);
@@ -316,8 +320,10 @@ int SpecMaker::reduce() {
     i.arg[0] = add(s);
   }
   i.dtype = i.op == Op::ArgMax || i.op == Op::ArgMin ? DType::Int64
-            : i.op == Op::Sum && !is_float(t)         ? (chance(50) ? DType::Int64 : t == DType::Bool ? DType::Int32 : t)
-                                                      : t;
+            : i.op == Op::Sum && !is_float(t)        ? (chance(50)         ? DType::Int64
+                                                        : t == DType::Bool ? DType::Int32
+                                                                           : t)
+                                                     : t;
   if (i.op == Op::Prod && t == DType::Bool) i.dtype = DType::Int64;
   return add(i);
 }
@@ -338,13 +344,17 @@ void SpecMaker::store(int v) {
   if (i.level == Level::Elem && chance(25)) {
     for (size_t w = 0; w < k_.instrs.size(); ++w) {
       const Instr& l = k_.instrs[w];
-      if (l.kind != InstrKind::Load || l.level != Level::Elem || l.dtype != t || !l.bounds.empty() || l.indirect >= 0) continue;
+      if (l.kind != InstrKind::Load || l.level != Level::Elem || l.dtype != t || !l.bounds.empty() ||
+          l.indirect >= 0)
+        continue;
       bool whole = !k_.buffers[static_cast<size_t>(l.buffer)].written;
-      for (size_t a = 0; a < k_.extent.size(); ++a) whole = whole && (l.map.stride[a] != 0 || k_.extent[a] == 1);
+      for (size_t a = 0; a < k_.extent.size(); ++a)
+        whole = whole && (l.map.stride[a] != 0 || k_.extent[a] == 1);
       if (!whole) continue;
       s.buffer = l.buffer;
       s.map = l.map;
-      k_.buffers[static_cast<size_t>(l.buffer)].written = k_.buffers[static_cast<size_t>(l.buffer)].may_alias = true;
+      k_.buffers[static_cast<size_t>(l.buffer)].written =
+          k_.buffers[static_cast<size_t>(l.buffer)].may_alias = true;
       k_.stores.push_back(s);
       return;
     }
@@ -360,7 +370,8 @@ KernelSpec SpecMaker::make(std::vector<Bytes>& data) {
   columns_ = floats_ && chance(30);
   const int n = columns_ ? 2 : pick(0, 4);
   int64_t total = 1;
-  const int64_t most = chance(4) ? 150000 : 20000;  // large enough for several tiles, and sometimes for splits
+  const int64_t most =
+      chance(4) ? 150000 : 20000;  // large enough for several tiles, and sometimes for splits
   for (int a = 0; a < n; ++a) {
     int64_t e = chance(70) ? pick(2, 9) : chance(70) ? pick(10, 70) : pick(100, 3000);
     if (floats_ && (columns_ || a + 1 == n)) e = pick(16, 200);

@@ -18,8 +18,10 @@ Number load_as(const Bytes& b, int64_t at) {
   T v;
   std::memcpy(&v, b.data() + at * static_cast<int64_t>(sizeof(T)), sizeof(T));
   Number n;
-  if constexpr (std::is_floating_point_v<T>) n.f = static_cast<double>(v);
-  else n.i = static_cast<int64_t>(v);
+  if constexpr (std::is_floating_point_v<T>)
+    n.f = static_cast<double>(v);
+  else
+    n.i = static_cast<int64_t>(v);
   return n;
 }
 template <class T>
@@ -30,52 +32,90 @@ void store_as(Bytes& b, int64_t at, T v) {
 
 Number read_number(const Bytes& b, DType t, int64_t at) {
   switch (t) {
-    case DType::Float64: return load_as<double>(b, at);
-    case DType::Float32: return load_as<float>(b, at);
-    case DType::Float16: return {static_cast<double>(f32_from_f16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
-    case DType::BFloat16: return {static_cast<double>(f32_from_bf16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
-    case DType::Int64: return load_as<int64_t>(b, at);
-    case DType::Int32: return load_as<int32_t>(b, at);
-    case DType::Int16: return load_as<int16_t>(b, at);
-    case DType::Int8: return load_as<int8_t>(b, at);
-    default: return load_as<uint8_t>(b, at);
+    case DType::Float64:
+      return load_as<double>(b, at);
+    case DType::Float32:
+      return load_as<float>(b, at);
+    case DType::Float16:
+      return {static_cast<double>(f32_from_f16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
+    case DType::BFloat16:
+      return {static_cast<double>(f32_from_bf16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
+    case DType::Int64:
+      return load_as<int64_t>(b, at);
+    case DType::Int32:
+      return load_as<int32_t>(b, at);
+    case DType::Int16:
+      return load_as<int16_t>(b, at);
+    case DType::Int8:
+      return load_as<int8_t>(b, at);
+    default:
+      return load_as<uint8_t>(b, at);
   }
 }
 
 void write_number(Bytes& b, DType t, int64_t at, Number v) {
   switch (t) {
-    case DType::Float64: return store_as(b, at, v.f);
-    case DType::Float32: return store_as(b, at, static_cast<float>(v.f));
-    case DType::Float16: return store_as(b, at, f16_from_f32(static_cast<float>(v.f)));
-    case DType::BFloat16: return store_as(b, at, bf16_from_f32(static_cast<float>(v.f)));
-    case DType::Int64: return store_as(b, at, v.i);
-    case DType::Int32: return store_as(b, at, static_cast<int32_t>(v.i));
-    case DType::Int16: return store_as(b, at, static_cast<int16_t>(v.i));
-    default: return store_as(b, at, static_cast<uint8_t>(v.i));
+    case DType::Float64:
+      return store_as(b, at, v.f);
+    case DType::Float32:
+      return store_as(b, at, static_cast<float>(v.f));
+    case DType::Float16:
+      return store_as(b, at, f16_from_f32(static_cast<float>(v.f)));
+    case DType::BFloat16:
+      return store_as(b, at, bf16_from_f32(static_cast<float>(v.f)));
+    case DType::Int64:
+      return store_as(b, at, v.i);
+    case DType::Int32:
+      return store_as(b, at, static_cast<int32_t>(v.i));
+    case DType::Int16:
+      return store_as(b, at, static_cast<int16_t>(v.i));
+    default:
+      return store_as(b, at, static_cast<uint8_t>(v.i));
   }
 }
 
 Number to_type(Number v, DType t) {
   switch (t) {
-    case DType::Float32: v.f = static_cast<double>(static_cast<float>(v.f)); break;
-    case DType::Float16: v.f = static_cast<double>(f32_from_f16(f16_from_f32(static_cast<float>(v.f)))); break;
-    case DType::BFloat16: v.f = static_cast<double>(f32_from_bf16(bf16_from_f32(static_cast<float>(v.f)))); break;
-    case DType::Int32: v.i = static_cast<int32_t>(v.i); break;
-    case DType::Int16: v.i = static_cast<int16_t>(v.i); break;
-    case DType::Int8: v.i = static_cast<int8_t>(v.i); break;
-    case DType::UInt8: v.i = static_cast<uint8_t>(v.i); break;
-    case DType::Bool: v.i = v.i != 0; break;
-    default: break;
+    case DType::Float32:
+      v.f = static_cast<double>(static_cast<float>(v.f));
+      break;
+    case DType::Float16:
+      v.f = static_cast<double>(f32_from_f16(f16_from_f32(static_cast<float>(v.f))));
+      break;
+    case DType::BFloat16:
+      v.f = static_cast<double>(f32_from_bf16(bf16_from_f32(static_cast<float>(v.f))));
+      break;
+    case DType::Int32:
+      v.i = static_cast<int32_t>(v.i);
+      break;
+    case DType::Int16:
+      v.i = static_cast<int16_t>(v.i);
+      break;
+    case DType::Int8:
+      v.i = static_cast<int8_t>(v.i);
+      break;
+    case DType::UInt8:
+      v.i = static_cast<uint8_t>(v.i);
+      break;
+    case DType::Bool:
+      v.i = v.i != 0;
+      break;
+    default:
+      break;
   }
   return v;
 }
 
 Number convert(Number v, DType from, DType to) {
   Number r;
-  if (to == DType::Bool) r.i = is_float(from) ? v.f != 0 : v.i != 0;
-  else if (is_float(to)) r.f = is_float(from) ? v.f : static_cast<double>(v.i);
-  else if (!is_float(from)) r.i = v.i;
-  else r.i = to == DType::Int64 ? ig_cast<int64_t>(v.f) : ig_cast<int32_t>(v.f);
+  if (to == DType::Bool)
+    r.i = is_float(from) ? v.f != 0 : v.i != 0;
+  else if (is_float(to))
+    r.f = is_float(from) ? v.f : static_cast<double>(v.i);
+  else if (!is_float(from))
+    r.i = v.i;
+  else
+    r.i = to == DType::Int64 ? ig_cast<int64_t>(v.f) : ig_cast<int32_t>(v.f);
   return to_type(r, to);
 }
 
@@ -84,16 +124,18 @@ template <class T>
 T expression(Op op, T a, [[maybe_unused]] T b, bool& is_bool) {
   is_bool = false;
   switch (op) {
-#define INGOT_EW(E, name, arity, rule, expr, ga, gb)                                                       \
-  case Op::E:                                                                                              \
-    if constexpr ((TypeRule::rule != TypeRule::Float || is_fp<T>) && (TypeRule::rule != TypeRule::Int || !is_fp<T>)) { \
-      is_bool = TypeRule::rule == TypeRule::Bool;                                                          \
-      return static_cast<T>(expr);                                                                         \
-    }                                                                                                      \
+#define INGOT_EW(E, name, arity, rule, expr, ga, gb)                                                   \
+  case Op::E:                                                                                          \
+    if constexpr ((TypeRule::rule != TypeRule::Float || is_fp<T>)&&(TypeRule::rule != TypeRule::Int || \
+                                                                    !is_fp<T>)) {                      \
+      is_bool = TypeRule::rule == TypeRule::Bool;                                                      \
+      return static_cast<T>(expr);                                                                     \
+    }                                                                                                  \
     break;
 #include "graph/elementwise.def"
 #undef INGOT_EW
-    default: break;
+    default:
+      break;
   }
   return T(0);
 }
@@ -113,8 +155,10 @@ Number compute(Op op, DType in, DType out, Number a, Number b, Number c) {
   if (in == DType::Bool && op == Op::BitNot) return {0, a.i == 0};
   if (is_float(in)) {
     const double v = expression<double>(op, a.f, b.f, is_bool);
-    if (is_bool) r.i = v != 0;
-    else r.f = v;
+    if (is_bool)
+      r.i = v != 0;
+    else
+      r.f = v;
   } else {
     r.i = expression<int64_t>(op, a.i, b.i, is_bool);
   }
@@ -143,7 +187,8 @@ struct Interpreter {
   }
   Number value(int v, int64_t point) const {
     const auto& x = values[static_cast<size_t>(v)];
-    return k.instrs[static_cast<size_t>(v)].level == Level::Outer ? x[static_cast<size_t>(point / inner)] : x[static_cast<size_t>(point)];
+    return k.instrs[static_cast<size_t>(v)].level == Level::Outer ? x[static_cast<size_t>(point / inner)]
+                                                                  : x[static_cast<size_t>(point)];
   }
   static bool inside(const Instr& in, const std::vector<int64_t>& i) {
     for (const Bound& b : in.bounds) {
@@ -160,7 +205,8 @@ struct Interpreter {
     if (in.indirect >= 0) {
       const int64_t v = value(in.indirect, point).i, w = v < 0 ? v + in.indirect_extent : v;
       if (w < 0 || w >= in.indirect_extent) {
-        if (run.status && run.status->code == 0) *run.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};
+        if (run.status && run.status->code == 0)
+          *run.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};
         return fill;
       }
       p += w * in.indirect_stride;
@@ -170,22 +216,30 @@ struct Interpreter {
 
   Number eval(const Instr& in, const std::vector<int64_t>& i, int64_t point) {
     switch (in.kind) {
-      case InstrKind::Load: return load(in, i, point);
-      case InstrKind::Const: return to_type({in.imm_f, in.imm_i}, in.dtype);
-      case InstrKind::Arg: return convert({run.args[in.slot], 0}, DType::Float64, in.dtype);
-      case InstrKind::Index: return {0, at(in.map, i)};
-      case InstrKind::InBounds: return {0, inside(in, i)};
+      case InstrKind::Load:
+        return load(in, i, point);
+      case InstrKind::Const:
+        return to_type({in.imm_f, in.imm_i}, in.dtype);
+      case InstrKind::Arg:
+        return convert({run.args[in.slot], 0}, DType::Float64, in.dtype);
+      case InstrKind::Index:
+        return {0, at(in.map, i)};
+      case InstrKind::InBounds:
+        return {0, inside(in, i)};
       case InstrKind::Random: {
         const int64_t n = at(in.map, i);
         const uint64_t base = run.offsets[in.slot] + static_cast<uint64_t>(in.imm_i);
-        return {0, static_cast<int32_t>(philox(base + static_cast<uint64_t>(n / 4), run.seeds[in.slot]).v[n % 4])};
+        return {0, static_cast<int32_t>(
+                       philox(base + static_cast<uint64_t>(n / 4), run.seeds[in.slot]).v[n % 4])};
       }
-      default: break;
+      default:
+        break;
     }
     Number x[3];
     for (int a = 0; a < 3; ++a)
       if (in.arg[a] >= 0) x[a] = value(in.arg[a], point);
-    return compute(in.op, k.instrs[static_cast<size_t>(in.arg[in.op == Op::Where ? 1 : 0])].dtype, in.dtype, x[0], x[1], x[2]);
+    return compute(in.op, k.instrs[static_cast<size_t>(in.arg[in.op == Op::Where ? 1 : 0])].dtype, in.dtype,
+                   x[0], x[1], x[2]);
   }
 
   Number reduce(const Instr& in, int64_t o) const {
@@ -196,12 +250,16 @@ struct Interpreter {
     int64_t where = -1;
     for (int64_t c = 0; c < inner; ++c) {
       const Number v = value(in.arg[0], o * inner + c);
-      if (in.op == Op::Sum) acc = {acc.f + v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) + static_cast<uint64_t>(v.i))};
-      if (in.op == Op::Prod) acc = {acc.f * v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) * static_cast<uint64_t>(v.i))};
+      if (in.op == Op::Sum)
+        acc = {acc.f + v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) + static_cast<uint64_t>(v.i))};
+      if (in.op == Op::Prod)
+        acc = {acc.f * v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) * static_cast<uint64_t>(v.i))};
       const bool max = in.op == Op::Max || in.op == Op::ArgMax;
       bool better = where < 0;
-      if (fl) better = better || (max ? v.f > best.f : v.f < best.f) || (v.f != v.f && best.f == best.f);
-      else better = better || (max ? v.i > best.i : v.i < best.i);
+      if (fl)
+        better = better || (max ? v.f > best.f : v.f < best.f) || (v.f != v.f && best.f == best.f);
+      else
+        better = better || (max ? v.i > best.i : v.i < best.i);
       if (better) {
         best = v;
         where = c;
@@ -249,7 +307,8 @@ void interpret(const KernelSpec& k, std::vector<Bytes*> buffers, const RunArgs& 
     const auto& v = it.values[static_cast<size_t>(s.value)];
     for (int64_t p = 0; p < static_cast<int64_t>(v.size()); ++p) {
       it.coordinates(outer ? p * it.inner : p, i);
-      write_number(*buffers[static_cast<size_t>(s.buffer)], in.dtype, Interpreter::at(s.map, i), v[static_cast<size_t>(p)]);
+      write_number(*buffers[static_cast<size_t>(s.buffer)], in.dtype, Interpreter::at(s.map, i),
+                   v[static_cast<size_t>(p)]);
     }
   }
 }

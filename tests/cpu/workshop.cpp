@@ -1,5 +1,5 @@
-// Workshop of the CPU backend: hand-built kernels timed alone, as time, GB/s against this machine's copy bandwidth and,
-// for matmul, GFLOP/s.   bench_cpu_backend [part of a name]
+// Workshop of the CPU backend: hand-built kernels timed alone, as time, GB/s against this machine's copy
+// bandwidth and, for matmul, GFLOP/s.   bench_cpu_backend [part of a name]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -87,7 +87,8 @@ struct Builder {
 
 /// With one thread: processor time, which other programs on the machine disturb least.
 double now() {
-  if (get_num_threads() > 1) return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  if (get_num_threads() > 1)
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
@@ -116,7 +117,11 @@ struct Memory {
     ptr.push_back(backend->allocate(0, bytes));
     size.push_back(bytes);
     float* f = static_cast<float*>(ptr.back());
-    for (size_t i = 0; i < bytes / 4; ++i) f[i] = static_cast<float>(static_cast<int>((i * 2654435761u + static_cast<unsigned>(fill_index)) >> 20) & 1023) / 256.0f - 2.0f;
+    for (size_t i = 0; i < bytes / 4; ++i)
+      f[i] = static_cast<float>(
+                 static_cast<int>((i * 2654435761u + static_cast<unsigned>(fill_index)) >> 20) & 1023) /
+                 256.0f -
+             2.0f;
   }
   ~Memory() {
     for (size_t k = 0; k < ptr.size(); ++k) backend->deallocate(0, ptr[k], size[k]);
@@ -125,7 +130,8 @@ struct Memory {
 
 void report(const char* name, double s, double bytes, double flops = 0) {
   std::printf("%-28s %10.4f ms", name, s * 1e3);
-  if (bytes > 0) std::printf("  %6.1f GB/s (%3.0f%% of copy)", bytes / s / 1e9, 100 * bytes / s / 1e9 / copy_gbs);
+  if (bytes > 0)
+    std::printf("  %6.1f GB/s (%3.0f%% of copy)", bytes / s / 1e9, 100 * bytes / s / 1e9 / copy_gbs);
   if (flops > 0) std::printf("  %6.1f GFLOP/s", flops / s / 1e9);
   std::printf("\n");
   std::fflush(stdout);
@@ -133,11 +139,13 @@ void report(const char* name, double s, double bytes, double flops = 0) {
 
 bool skip(const char* name) { return !wanted.empty() && !std::strstr(name, wanted.c_str()); }
 
-void bench(const char* name, std::vector<KernelSpec> parts, double bytes, std::function<void(Memory&)> prepare = nullptr) {
+void bench(const char* name, std::vector<KernelSpec> parts, double bytes,
+           std::function<void(Memory&)> prepare = nullptr) {
   if (skip(name)) return;
   Memory m;
   for (const KernelSpec& k : parts)
-    for (const BufferSpec& b : k.buffers) m.add(static_cast<size_t>(b.numel) * size_of(b.dtype), static_cast<int>(m.ptr.size()));
+    for (const BufferSpec& b : k.buffers)
+      m.add(static_cast<size_t>(b.numel) * size_of(b.dtype), static_cast<int>(m.ptr.size()));
   if (prepare) prepare(m);
   auto exe = backend->compile(0, parts);
   void* scratch = backend->allocate(0, exe->scratch_bytes);
@@ -149,7 +157,8 @@ void bench(const char* name, std::vector<KernelSpec> parts, double bytes, std::f
   backend->deallocate(0, scratch, exe->scratch_bytes);
 }
 
-// --- Kernels ---------------------------------------------------------------------------------------------------
+// --- Kernels
+// ---------------------------------------------------------------------------------------------------
 
 int gelu_value(Builder& b, int x, int* tanh_out = nullptr) {
   const int x3 = b.op(Op::Mul, b.op(Op::Mul, x, x), x);
@@ -168,12 +177,14 @@ KernelSpec gelu(int64_t n) {
 
 KernelSpec gelu_backward(int64_t n) {
   Builder b({n}, 1);
-  const int in = b.buffer(float32, n, false), grad = b.buffer(float32, n, false), out = b.buffer(float32, n, true), dx = b.buffer(float32, n, true);
+  const int in = b.buffer(float32, n, false), grad = b.buffer(float32, n, false),
+            out = b.buffer(float32, n, true), dx = b.buffer(float32, n, true);
   const int x = b.load(in, {1}), g = b.load(grad, {1});
   int t;
   b.store(gelu_value(b, x, &t), out, {1});
   const int dt = b.op(Op::Sub, b.num(1), b.op(Op::Mul, t, t));
-  const int inner = b.op(Op::Mul, b.num(0.79788456), b.op(Op::Add, b.num(1), b.op(Op::Mul, b.num(3 * 0.044715), b.op(Op::Mul, x, x))));
+  const int inner = b.op(Op::Mul, b.num(0.79788456),
+                         b.op(Op::Add, b.num(1), b.op(Op::Mul, b.num(3 * 0.044715), b.op(Op::Mul, x, x))));
   const int left = b.op(Op::Mul, b.num(0.5), b.op(Op::Add, b.num(1), t));
   const int right = b.op(Op::Mul, b.op(Op::Mul, b.op(Op::Mul, b.num(0.5), x), dt), inner);
   b.store(b.op(Op::Mul, g, b.op(Op::Add, left, right)), dx, {1});
@@ -182,7 +193,8 @@ KernelSpec gelu_backward(int64_t n) {
 
 KernelSpec add(int64_t n) {
   Builder b({n}, 1);
-  const int x = b.buffer(float32, n, false), y = b.buffer(float32, n, false), out = b.buffer(float32, n, true);
+  const int x = b.buffer(float32, n, false), y = b.buffer(float32, n, false),
+            out = b.buffer(float32, n, true);
   b.store(b.op(Op::Add, b.load(x, {1}), b.load(y, {1})), out, {1});
   return b.k;
 }
@@ -199,8 +211,8 @@ KernelSpec softmax(int64_t R, int64_t C, bool columns = false) {
 /// Returns xhat; mean and rstd are stored per row.
 KernelSpec layer_norm(int64_t R, int64_t C) {
   Builder b({R, C}, 1);
-  const int in = b.buffer(float32, R * C, false), w = b.buffer(float32, C, false), bias = b.buffer(float32, C, false),
-            out = b.buffer(float32, R * C, true);
+  const int in = b.buffer(float32, R * C, false), w = b.buffer(float32, C, false),
+            bias = b.buffer(float32, C, false), out = b.buffer(float32, R * C, true);
   const int x = b.load(in, {C, 1}), inv = b.num(1.0 / static_cast<double>(C));
   const int mean = b.op(Op::Mul, b.reduce(Op::Sum, x), inv, Level::Outer);
   const int d = b.op(Op::Sub, x, mean);
@@ -220,7 +232,8 @@ KernelSpec sum(int64_t A, int64_t B, int kind) {  // kind 0: over axis 0, 1: ove
   }
   Builder b(kind ? std::vector<int64_t>{A, B} : std::vector<int64_t>{B, A}, 1);
   const int in = b.buffer(float32, A * B, false), out = b.buffer(float32, kind ? A : B, true);
-  b.store(b.reduce(Op::Sum, b.load(in, kind ? std::vector<int64_t>{B, 1} : std::vector<int64_t>{1, B})), out, {1, 0});
+  b.store(b.reduce(Op::Sum, b.load(in, kind ? std::vector<int64_t>{B, 1} : std::vector<int64_t>{1, B})), out,
+          {1, 0});
   return b.k;
 }
 
@@ -233,7 +246,8 @@ KernelSpec transpose(int64_t n) {
 
 KernelSpec embedding(int64_t rows, int64_t C, int64_t V) {
   Builder b({rows, C}, 2);
-  const int idx = b.buffer(int64, rows, false), w = b.buffer(float32, V * C, false), out = b.buffer(float32, rows * C, true);
+  const int idx = b.buffer(int64, rows, false), w = b.buffer(float32, V * C, false),
+            out = b.buffer(float32, rows * C, true);
   const int i = b.load(idx, {1, 0});
   Instr l;
   l.kind = InstrKind::Load;
@@ -248,11 +262,14 @@ KernelSpec embedding(int64_t rows, int64_t C, int64_t V) {
 
 KernelSpec adamw(int64_t n) {
   Builder b({n}, 1);
-  const int P = b.buffer(float32, n, true, true), G = b.buffer(float32, n, false), M = b.buffer(float32, n, true, true), V = b.buffer(float32, n, true, true);
+  const int P = b.buffer(float32, n, true, true), G = b.buffer(float32, n, false),
+            M = b.buffer(float32, n, true, true), V = b.buffer(float32, n, true, true);
   const int p = b.load(P, {1}), g = b.load(G, {1}), m = b.load(M, {1}), v = b.load(V, {1});
-  const int lr = b.arg(0), b1 = b.arg(1), b2 = b.arg(2), c1 = b.arg(3), c2 = b.arg(4), eps = b.arg(5), wd = b.arg(6);
+  const int lr = b.arg(0), b1 = b.arg(1), b2 = b.arg(2), c1 = b.arg(3), c2 = b.arg(4), eps = b.arg(5),
+            wd = b.arg(6);
   const int m2 = b.op(Op::Add, b.op(Op::Mul, m, b1), b.op(Op::Mul, g, b.op(Op::Sub, b.num(1), b1)));
-  const int v2 = b.op(Op::Add, b.op(Op::Mul, v, b2), b.op(Op::Mul, b.op(Op::Mul, g, g), b.op(Op::Sub, b.num(1), b2)));
+  const int v2 =
+      b.op(Op::Add, b.op(Op::Mul, v, b2), b.op(Op::Mul, b.op(Op::Mul, g, g), b.op(Op::Sub, b.num(1), b2)));
   const int den = b.op(Op::Add, b.op(Op::Sqrt, b.op(Op::Div, v2, c2)), eps);
   const int step = b.op(Op::Div, b.op(Op::Div, m2, c1), den);
   const int q = b.op(Op::Sub, p, b.op(Op::Mul, lr, b.op(Op::Add, step, b.op(Op::Mul, wd, p))));
@@ -270,7 +287,8 @@ void matmul(const char* name, int64_t batch, int64_t M, int64_t N, int64_t K, bo
   m.add(static_cast<size_t>(batch * M * K) * 4);
   m.add(static_cast<size_t>(batch * K * N) * 4);
   LibrarySpec s;
-  s.operands = {{float32, {batch, M, N}, {M * N, N, 1}, 0}, {float32, {batch, M, K}, {M * K, K, 1}, 0},
+  s.operands = {{float32, {batch, M, N}, {M * N, N, 1}, 0},
+                {float32, {batch, M, K}, {M * K, K, 1}, 0},
                 {float32, {batch, K, N}, b_transposed ? Dims{K * N, 1, K} : Dims{K * N, N, 1}, 0}};
   auto exe = backend->prepare(0, s);
   void* scratch = backend->allocate(0, exe->scratch_bytes);
@@ -293,7 +311,8 @@ void scatter(const char* name, int64_t rows, int64_t C, int64_t V) {
   RunStatus status;
   RunArgs run;
   run.status = &status;
-  report(name, best_of([&] { backend->launch(0, *exe, m.ptr.data(), nullptr, run); }), static_cast<double>(4 * C * (V + 3 * rows)));
+  report(name, best_of([&] { backend->launch(0, *exe, m.ptr.data(), nullptr, run); }),
+         static_cast<double>(4 * C * (V + 3 * rows)));
 }
 
 void measure_copy() {

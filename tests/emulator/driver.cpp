@@ -27,7 +27,8 @@ struct Driver::Api {
   int (*load)(Handle*, const void*);
   int (*function)(Handle*, Handle, const char*);
   int (*set_attribute)(Handle, int, int);
-  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**);
+  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                void**);
   int (*synchronize)();
   int (*event_create)(Handle*, unsigned);
   int (*event_record)(Handle, Handle);
@@ -110,9 +111,15 @@ void* Driver::allocate(size_t bytes) {
   return reinterpret_cast<void*>(p);
 }
 void Driver::release(void* p) { api_->check(api_->release(address(p)), "release"); }
-void Driver::upload(void* to, const void* from, size_t n) { api_->check(api_->upload(address(to), from, n), "upload"); }
-void Driver::download(void* to, const void* from, size_t n) { api_->check(api_->download(to, address(from), n), "download"); }
-void Driver::copy(void* to, const void* from, size_t n) { api_->check(api_->copy(address(to), address(from), n), "copy"); }
+void Driver::upload(void* to, const void* from, size_t n) {
+  api_->check(api_->upload(address(to), from, n), "upload");
+}
+void Driver::download(void* to, const void* from, size_t n) {
+  api_->check(api_->download(to, address(from), n), "download");
+}
+void Driver::copy(void* to, const void* from, size_t n) {
+  api_->check(api_->copy(address(to), address(from), n), "copy");
+}
 void Driver::synchronize() { api_->check(api_->synchronize(), "synchronize"); }
 
 Driver::Kernel Driver::compile(const CudaText& text, const CudaLaunch& launch, bool verbose) {
@@ -127,12 +134,14 @@ Driver::Kernel Driver::compile(const CudaText& text, const CudaLaunch& launch, b
   for (size_t s = 0; s < text.stages.size(); ++s) {
     api_->check(api_->function(&k.function[s], module, text.stages[s].entry.c_str()), "function");
     if (launch.stages[s].shared_bytes > 48 * 1024)
-      api_->check(api_->set_attribute(k.function[s], 8, static_cast<int>(launch.stages[s].shared_bytes)), "shared memory");
+      api_->check(api_->set_attribute(k.function[s], 8, static_cast<int>(launch.stages[s].shared_bytes)),
+                  "shared memory");
   }
   return k;
 }
 
-void Driver::launch(const Kernel& kernel, const CudaText& text, const CudaLaunch& l, const CudaHeader& header) {
+void Driver::launch(const Kernel& kernel, const CudaText& text, const CudaLaunch& l,
+                    const CudaHeader& header) {
   std::vector<int64_t> argument = l.argument(header);
   void* arguments[] = {argument.data()};
   for (size_t s = 0; s < text.stages.size(); ++s)

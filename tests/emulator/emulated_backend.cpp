@@ -55,11 +55,16 @@ class Check {
     DType t = k.buffers[n].dtype;
     for (int64_t i = 0; i < k.buffers[n].numel; ++i) {
       Element got = read_element(t, buffers_[b], i), want = read_element(t, copies_[b].data(), i);
-      double near = (is_half(t) ? 2e-2 : t == DType::Float32 ? 1e-3 : 1e-9) * std::max(1.0, std::fabs(want.f));
-      if (got.i == want.i && (std::fabs(got.f - want.f) <= near || std::isnan(want.f) || got.f == want.f)) continue;
-      std::fprintf(stderr, "emulator: b%zu[%lld] is %g / %lld, want %g / %lld\n%s%s\n%s\n", n, static_cast<long long>(i), got.f,
-                   static_cast<long long>(got.i), want.f, static_cast<long long>(want.i), to_string(k).c_str(),
-                   kernel_.text.schedule.c_str(), kernel_.text.body.c_str());
+      double near = (is_half(t)            ? 2e-2
+                     : t == DType::Float32 ? 1e-3
+                                           : 1e-9) *
+                    std::max(1.0, std::fabs(want.f));
+      if (got.i == want.i && (std::fabs(got.f - want.f) <= near || std::isnan(want.f) || got.f == want.f))
+        continue;
+      std::fprintf(stderr, "emulator: b%zu[%lld] is %g / %lld, want %g / %lld\n%s%s\n%s\n", n,
+                   static_cast<long long>(i), got.f, static_cast<long long>(got.i), want.f,
+                   static_cast<long long>(want.i), to_string(k).c_str(), kernel_.text.schedule.c_str(),
+                   kernel_.text.body.c_str());
       std::abort();
     }
   }
@@ -73,8 +78,14 @@ class EmulatedBackend : public Backend {
   explicit EmulatedBackend(bool collect) : collect_(collect) {}
   int device_count() override { return 1; }
   DeviceRates rates(int) override {
-    return {.name = "emulated", .memory_gbs = 4284, .flops_f32 = 50e12, .flops_16 = 786e12, .flops_f64 = 50e12,
-            .scalar_flops = 40e12, .launch_us = 1, .threads = 132 * 2048};
+    return {.name = "emulated",
+            .memory_gbs = 4284,
+            .flops_f32 = 50e12,
+            .flops_16 = 786e12,
+            .flops_f64 = 50e12,
+            .scalar_flops = 40e12,
+            .launch_us = 1,
+            .threads = 132 * 2048};
   }
   size_t free_memory(int) override { return size_t{1} << 40; }
   size_t total_memory(int) override { return size_t{1} << 40; }
@@ -112,19 +123,23 @@ class EmulatedBackend : public Backend {
   }
   void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
     if (collect_) return;
-    if (auto* library = dynamic_cast<EmulatedLibrary*>(&exe)) return cpu()->launch(0, *library->cpu, buffers, scratch, run);
+    if (auto* library = dynamic_cast<EmulatedLibrary*>(&exe))
+      return cpu()->launch(0, *library->cpu, buffers, scratch, run);
     auto& kernel = static_cast<EmulatedKernel&>(exe);
     CudaLaunch l = kernel.launch;
     size_t b = 0;
     for (size_t p = 0; p < kernel.buffers.size(); ++p)
       for (size_t n = 0; n < kernel.buffers[p]; ++n, ++b) {
         // Every second address goes through a table, as those of external buffers do in a replayed graph.
-        auto direct = reinterpret_cast<uint64_t>(buffers[b]), table = reinterpret_cast<uint64_t>(&buffers[b]) | kIndirectPointer;
-        l.pointer(static_cast<int>(p), static_cast<int>(n)) = static_cast<int64_t>(b % 2 == 0 ? direct : table);
+        auto direct = reinterpret_cast<uint64_t>(buffers[b]),
+             table = reinterpret_cast<uint64_t>(&buffers[b]) | kIndirectPointer;
+        l.pointer(static_cast<int>(p), static_cast<int>(n)) =
+            static_cast<int64_t>(b % 2 == 0 ? direct : table);
       }
     std::optional<Check> check;
     if (std::getenv("INGOT_EMULATOR_CHECK") != nullptr) check.emplace(kernel, buffers);
-    Emulator::get().run(kernel.text, l, {run.args, run.seeds, run.offsets, run.status, scratch, l.table.data()});
+    Emulator::get().run(kernel.text, l,
+                        {run.args, run.seeds, run.offsets, run.status, scratch, l.table.data()});
     if (check && run.status->code == 0) check->compare(run);
   }
   void synchronize(int) override {}
@@ -136,6 +151,8 @@ class EmulatedBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_emulated_backend(bool collect) { return std::make_unique<EmulatedBackend>(collect); }
+std::unique_ptr<Backend> make_emulated_backend(bool collect) {
+  return std::make_unique<EmulatedBackend>(collect);
+}
 
 }  // namespace ingot::test

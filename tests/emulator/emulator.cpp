@@ -1,4 +1,5 @@
-// See emulator.h. Texts are compiled in two processes at a time; a text whose file is in the cache is not compiled.
+// See emulator.h. Texts are compiled in two processes at a time; a text whose file is in the cache is not
+// compiled.
 #include "emulator/emulator.h"
 
 #include <dlfcn.h>
@@ -20,7 +21,8 @@ namespace ingot::test {
 namespace fs = std::filesystem;
 namespace {
 
-const char* const kCompile = "g++ -std=c++17 -O0 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off ";
+const char* const kCompile =
+    "g++ -std=c++17 -O0 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off ";
 
 std::string cache_folder() {
   const char* named = std::getenv("INGOT_EMULATOR_CACHE");
@@ -44,7 +46,8 @@ std::string builtins() {
 
 /// Changes when anything but the kernels' own texts does.
 std::string generation() {
-  static const std::string g = std::to_string(std::hash<std::string>{}(builtins() + cuda_prelude() + kCompile));
+  static const std::string g =
+      std::to_string(std::hash<std::string>{}(builtins() + cuda_prelude() + kCompile));
   return g;
 }
 
@@ -78,19 +81,24 @@ void Emulator::add(const CudaText& text) {
   waiting_.emplace(text.key, text);
 }
 
-void Emulator::compile_file(const std::string& name, const std::vector<CudaText>& texts, size_t begin, size_t end) const {
+void Emulator::compile_file(const std::string& name, const std::vector<CudaText>& texts, size_t begin,
+                            size_t end) const {
   std::string source = "#define IG_EMULATED 1\n" + builtins() + cuda_prelude();
-  source += "template <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const IgParams<K>*)a); }\n";
+  source +=
+      "template <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const "
+      "IgParams<K>*)a); }\n";
   for (size_t i = begin; i < end; ++i) {
     source += "namespace k" + std::to_string(i) + " {\n" + texts[i].body + "}\n";
     for (const CudaStage& s : texts[i].stages)
-      source += "extern \"C\" void run_" + s.entry + "(const void* a) { ig_emu_call(k" + std::to_string(i) + "::" + s.entry + ", a); }\n";
+      source += "extern \"C\" void run_" + s.entry + "(const void* a) { ig_emu_call(k" + std::to_string(i) +
+                "::" + s.entry + ", a); }\n";
   }
   std::string path = cache_folder() + "/" + name, part = path + "." + std::to_string(getpid());
   write_atomically(path + ".cpp", source);
   std::string command = kCompile + path + ".cpp -o " + part + " 2> " + path + ".log";
   if (std::system(command.c_str()) != 0)
-    throw std::runtime_error("emulator: the compiler refuses " + path + ".cpp:\n" + read_file(path + ".log").substr(0, 4000));
+    throw std::runtime_error("emulator: the compiler refuses " + path + ".cpp:\n" +
+                             read_file(path + ".log").substr(0, 4000));
   fs::rename(part, path);
   for (size_t i = begin; i < end; ++i) write_atomically(file_of(texts[i]), name);
 }
@@ -111,7 +119,8 @@ void Emulator::build() {
       failures[b] = std::current_exception();
     }
   };
-  for (size_t b = 0; b < failures.size(); ++b) names.push_back("k" + texts[b * step].key + "_" + generation() + ".so");
+  for (size_t b = 0; b < failures.size(); ++b)
+    names.push_back("k" + texts[b * step].key + "_" + generation() + ".so");
   for (size_t b = 0; b < failures.size(); b += 2) {
     std::thread other;
     if (b + 1 < failures.size()) other = std::thread(work, b + 1);
@@ -133,8 +142,10 @@ Emulator::Entry Emulator::find(const CudaText& text, size_t stage) {
   void*& handle = loaded_[file];
   if (handle == nullptr) handle = dlopen((cache_folder() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw std::runtime_error(std::string("emulator: ") + dlerror());
-  Entry e{reinterpret_cast<Kernel>(dlsym(handle, ("run_" + name).c_str())), static_cast<void**>(dlsym(handle, "ig_emu"))};
-  if (e.kernel == nullptr || e.state == nullptr) throw std::runtime_error("emulator: " + file + " lacks " + name);
+  Entry e{reinterpret_cast<Kernel>(dlsym(handle, ("run_" + name).c_str())),
+          static_cast<void**>(dlsym(handle, "ig_emu"))};
+  if (e.kernel == nullptr || e.state == nullptr)
+    throw std::runtime_error("emulator: " + file + " lacks " + name);
   return entries_[name] = e;
 }
 

@@ -1,5 +1,5 @@
-// See fibers.h. Switching saves the callee-saved registers on the fiber's own stack: a few nanoseconds on x86-64;
-// elsewhere ucontext does the same, more slowly.
+// See fibers.h. Switching saves the callee-saved registers on the fiber's own stack: a few nanoseconds on
+// x86-64; elsewhere ucontext does the same, more slowly.
 #include "emulator/fibers.h"
 
 #include <sys/mman.h>
@@ -144,7 +144,8 @@ void run_warp(unsigned begin, unsigned end) {
       any_warp |= block.fibers[n].wait == Wait::Warp;
     }
     if (!any_warp) return;
-    if (!exchange(begin, end)) throw std::runtime_error("emulator: a shuffle that not all threads of the warp reach");
+    if (!exchange(begin, end))
+      throw std::runtime_error("emulator: a shuffle that not all threads of the warp reach");
   }
 }
 
@@ -153,8 +154,10 @@ void run_warp(unsigned begin, unsigned end) {
 void run_fibers(unsigned threads, IgEmuState& state, const std::function<void()>& body) {
   if (block.n_stacks < threads) {
     if (block.stacks != nullptr) munmap(block.stacks, block.n_stacks * kStack);
-    void* m = mmap(nullptr, threads * kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (m == MAP_FAILED) throw std::runtime_error("emulator: no memory for " + std::to_string(threads) + " stacks");
+    void* m = mmap(nullptr, threads * kStack, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m == MAP_FAILED)
+      throw std::runtime_error("emulator: no memory for " + std::to_string(threads) + " stacks");
     block.stacks = static_cast<char*>(m);
     block.n_stacks = threads;
   }

@@ -1,5 +1,5 @@
-// The threads of one block as fibers. A fiber runs until it waits (for its block or for its warp) or ends; the scheduler
-// resumes it when all that it waits for have come.
+// The threads of one block as fibers. A fiber runs until it waits (for its block or for its warp) or ends;
+// the scheduler resumes it when all that it waits for have come.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@ struct IgEmuState;
 
 namespace ingot::test {
 
-/// Runs body as `threads` threads of a block; `state` is what the kernel text sees (thread numbers, callbacks).
-/// Throws std::runtime_error when they deadlock.
+/// Runs body as `threads` threads of a block; `state` is what the kernel text sees (thread numbers,
+/// callbacks). Throws std::runtime_error when they deadlock.
 void run_fibers(unsigned threads, IgEmuState& state, const std::function<void()>& body);
 
 }  // namespace ingot::test

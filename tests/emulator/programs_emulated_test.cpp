@@ -1,5 +1,6 @@
-// Random programs on the emulated GPU: what the compiler really makes of programs (views, reductions, gradients) goes through
-// the CUDA emitter. INGOT_RANDOM_PROGRAMS=N tries N of them, INGOT_RANDOM_SEED=S only one.
+// Random programs on the emulated GPU: what the compiler really makes of programs (views, reductions,
+// gradients) goes through the CUDA emitter. INGOT_RANDOM_PROGRAMS=N tries N of them, INGOT_RANDOM_SEED=S only
+// one.
 #include <cstdlib>
 
 #include <doctest/doctest.h>

@@ -37,12 +37,15 @@ int SpecBuilder::buffer(DType t, const Affine& map, int64_t extra) {
 
 Level SpecBuilder::level_of(std::initializer_list<int> args) const {
   for (int a : args)
-    if (a >= 0 && k.instrs[a].level == Level::Elem && k.instrs[a].kind != InstrKind::Const && k.instrs[a].kind != InstrKind::Arg)
+    if (a >= 0 && k.instrs[a].level == Level::Elem && k.instrs[a].kind != InstrKind::Const &&
+        k.instrs[a].kind != InstrKind::Arg)
       return Level::Elem;
   return k.n_inner() > 0 ? Level::Outer : Level::Elem;
 }
 
-int SpecBuilder::load(DType t, const Affine& map, Level level) { return load_from(buffer(t, map), map, level); }
+int SpecBuilder::load(DType t, const Affine& map, Level level) {
+  return load_from(buffer(t, map), map, level);
+}
 
 int SpecBuilder::load_from(int b, const Affine& map, Level level) {
   Instr in;
@@ -54,7 +57,8 @@ int SpecBuilder::load_from(int b, const Affine& map, Level level) {
   return add(in);
 }
 
-int SpecBuilder::load_indirect(DType t, const Affine& map, int index, int64_t stride, int64_t extent, Level level) {
+int SpecBuilder::load_indirect(DType t, const Affine& map, int index, int64_t stride, int64_t extent,
+                               Level level) {
   int i = load_from(buffer(t, map, stride * (extent - 1)), map, level);
   Instr& in = k.instrs[i];
   in.indirect = index;

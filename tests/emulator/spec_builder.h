@@ -22,7 +22,8 @@ class SpecBuilder {
   int load(DType t) { return load(t, dense()); }
   /// buffers[buffer] read a second time, elsewhere.
   int load_from(int buffer, const Affine& map, Level level = Level::Elem);
-  int load_indirect(DType t, const Affine& map, int index, int64_t stride, int64_t extent, Level level = Level::Elem);
+  int load_indirect(DType t, const Affine& map, int index, int64_t stride, int64_t extent,
+                    Level level = Level::Elem);
   void bound(int instr, const Affine& at, int64_t extent, double fill = 0);
   int constant(DType t, double x);
   int arg(DType t, int slot);

@@ -14,8 +14,8 @@ using V = std::vector<double>;
 
 namespace {
 
-// Every program runs twice: once only recorded and read by the oracle, once with each value computed when it is
-// looked at, so that the next write meets computed nodes.
+// Every program runs twice: once only recorded and read by the oracle, once with each value computed when it
+// is looked at, so that the next write meets computed nodes.
 bool computing = false;
 
 V values(const Tensor& x) {
@@ -30,8 +30,8 @@ V values(const Tensor& x) {
   return out;
 }
 
-#define BOTH_WAYS                                    \
-  SUBCASE("recorded") { computing = false; }         \
+#define BOTH_WAYS                            \
+  SUBCASE("recorded") { computing = false; } \
   SUBCASE("computed") { computing = true; }
 
 struct GradOff {

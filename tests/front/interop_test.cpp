@@ -51,7 +51,8 @@ TEST_CASE("what cannot be shared is refused") {
 TEST_CASE("what is known by a formula can be gathered from") {
   Tensor at = tensor({3, 0, 2});
   CHECK(arange(10).index_select(0, at).to_vector<int64_t>() == std::vector<int64_t>{3, 0, 2});
-  CHECK(arange(10).view({2, 5}).index_select(1, at).to_vector<int64_t>() == std::vector<int64_t>{3, 0, 2, 8, 5, 7});
+  CHECK(arange(10).view({2, 5}).index_select(1, at).to_vector<int64_t>() ==
+        std::vector<int64_t>{3, 0, 2, 8, 5, 7});
   manual_seed(4);
   Tensor r = rand({10}), picked = r.index_select(0, at);
   auto all = r.to_vector<float>();

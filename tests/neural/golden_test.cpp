@@ -80,8 +80,10 @@ TEST_CASE("PyTorch's values") {
   Tensor m4 = ramp({4}, 5, 11, 0.25, -1.0), v4 = ramp({4}, 3, 7, 0.25, 0.5),
          q = ramp({1, 1, 4, 4}, 3, 3, 1.0, 0.0);
   q.requires_grad_();
-  Tensor x3 = ramp({4, 3, 3}, 7, 23, 0.125, -1.25), h0 = ramp({4, 3, 2}, 5, 19, 0.125, -1.0), c0 = ramp({4, 3, 2}, 7, 17, 0.125, -1.0);
-  std::vector<Tensor> lw = rnn_weights(4, 2, {3, 3, 4, 4}), gw = rnn_weights(3, 2, {3}), pw = rnn_weights(4, 2, {3, 3});
+  Tensor x3 = ramp({4, 3, 3}, 7, 23, 0.125, -1.25), h0 = ramp({4, 3, 2}, 5, 19, 0.125, -1.0),
+         c0 = ramp({4, 3, 2}, 7, 17, 0.125, -1.0);
+  std::vector<Tensor> lw = rnn_weights(4, 2, {3, 3, 4, 4}), gw = rnn_weights(3, 2, {3}),
+                      pw = rnn_weights(4, 2, {3, 3});
   std::vector<Tensor> rw = rnn_weights(1, 3, {3});
   rw.resize(2);
   RnnOptions two, first, packed;

@@ -107,7 +107,8 @@ TEST_CASE("norms, windows, sizes and recurrent networks say what is wrong") {
   MISTAKE(Shape, "h0 must be [1, 2, 2]", lstm(s, zeros({1, 2, 3}), {}, {ih, hh, b, b}));
   RnnOptions o;
   o.lengths = {3, 4};
-  MISTAKE(Value, "lengths must be one for each of the 2 sequences, from 1 to 3", lstm(s, {}, {}, {ih, hh, b, b}, true, o));
+  MISTAKE(Value, "lengths must be one for each of the 2 sequences, from 1 to 3",
+          lstm(s, {}, {}, {ih, hh, b, b}, true, o));
   o = {};
   o.nonlinearity = "selu";
   MISTAKE(Value, "nonlinearity is \"selu\"", rnn(s, {}, {zeros({2, 4}), zeros({2, 2})}, false, o));

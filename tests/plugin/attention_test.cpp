@@ -1,5 +1,6 @@
-// cuDNN's attention graphs, planned for an H200 from its description, without a GPU. Engines are found and their code is
-// generated; only loading it needs the device, so an error about that, and no other, is expected here.
+// cuDNN's attention graphs, planned for an H200 from its description, without a GPU. Engines are found and
+// their code is generated; only loading it needs the device, so an error about that, and no other, is
+// expected here.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -23,13 +24,15 @@ OperandSpec operand(const Dims& shape, const Dims& stride, DType t = bfloat16) {
 }
 
 /// q, k, v as the thirds of one [B, T, 3, H, D] projection, o as [B, T, H, D].
-cuda::AttentionProblem problem(bool backward, bool causal, int64_t B, int64_t H, int64_t T, int64_t D, DType t = bfloat16) {
+cuda::AttentionProblem problem(bool backward, bool causal, int64_t B, int64_t H, int64_t T, int64_t D,
+                               DType t = bfloat16) {
   cuda::AttentionProblem p;
   p.backward = backward;
   p.causal = causal;
   p.scale = 0.125;
   Dims shape{B, H, T, D}, packed{T * 3 * H * D, D, 3 * H * D, 1}, plain{T * H * D, D, H * D, 1};
-  OperandSpec q = operand(shape, packed, t), o = operand(shape, plain, t), lse = operand({B, H, T}, {H * T, T, 1}, float32);
+  OperandSpec q = operand(shape, packed, t), o = operand(shape, plain, t),
+              lse = operand({B, H, T}, {H * T, T, 1}, float32);
   if (backward)
     p.operands = {q, q, q, q, q, q, o, o, lse};
   else
@@ -62,7 +65,8 @@ TEST_CASE("attention graphs find an engine on an H200") {
         CAPTURE(D);
         std::string wrong = cuda::plan_attention_for(text.str(), problem(backward, causal, 4, 12, T, D));
         MESSAGE(wrong);
-        bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos || wrong.find("cuLibraryLoad") != std::string::npos;
+        bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
+                       wrong.find("cuLibraryLoad") != std::string::npos;
         CHECK(planned);
       }
   for (bool backward : {false, true})
@@ -74,7 +78,8 @@ TEST_CASE("attention graphs find an engine on an H200") {
       CAPTURE(heads);
       std::string wrong = cuda::plan_attention_for(text.str(), p);
       MESSAGE(wrong);
-      CHECK((wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos || wrong.find("cuLibraryLoad") != std::string::npos));
+      CHECK((wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
+             wrong.find("cuLibraryLoad") != std::string::npos));
     }
 }
 

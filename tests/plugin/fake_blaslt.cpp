@@ -76,8 +76,8 @@ void set(int type, void* p, int64_t i, double v) {
 
 int matmuls = 0;
 
-int multiply(const Desc* d, const void* a, const Layout* la, const void* b, const Layout* lb, const void* c, void* out, const Layout* lo,
-             double al, double be) {
+int multiply(const Desc* d, const void* a, const Layout* la, const void* b, const Layout* lb, const void* c,
+             void* out, const Layout* lo, double al, double be) {
   static const char* mode = std::getenv("FAKE_CUDA");
   if (mode && std::strcmp(mode, "null") == 0) return 0;
   auto m = static_cast<int64_t>(lo->rows), n = static_cast<int64_t>(lo->cols);
@@ -121,23 +121,33 @@ int cublasLtMatmulDescCreate(Desc** d, int compute, int scale) { return *d = new
 int cublasLtMatmulDescDestroy(Desc* d) { return delete d, 0; }
 int cublasLtMatmulDescSetAttribute(Desc* d, int a, const void* v, size_t n) {
   if (n != (a == 8 ? 8u : 4u)) return 7;
-  void* to = a == 3 ? static_cast<void*>(&d->trans_a) : a == 4 ? &d->trans_b : a == 7 ? &d->epilogue : a == 26 ? &d->bias_type : a == 8 ? static_cast<void*>(&d->bias) : nullptr;
+  void* to = a == 3    ? static_cast<void*>(&d->trans_a)
+             : a == 4  ? &d->trans_b
+             : a == 7  ? &d->epilogue
+             : a == 26 ? &d->bias_type
+             : a == 8  ? static_cast<void*>(&d->bias)
+                       : nullptr;
   if (!to) return 7;
   return std::memcpy(to, v, n), 0;
 }
 int cublasLtMatmulPreferenceCreate(void** p) { return *p = new int, 0; }
 int cublasLtMatmulPreferenceDestroy(void* p) { return delete static_cast<int*>(p), 0; }
-int cublasLtMatmulPreferenceSetAttribute(void*, int a, const void*, size_t n) { return n == (a == 1 ? 8u : 4u) ? 0 : 7; }
-int cublasLtMatmulAlgoGetHeuristic(void*, Desc*, Layout*, Layout*, Layout*, Layout*, void*, int, Heuristic* h, int* n) {
-  for (int i = 0; i < 2; ++i) h[i] = {{{1, static_cast<uint64_t>(i)}}, static_cast<size_t>(i) << 20, 0, 1, {}};
+int cublasLtMatmulPreferenceSetAttribute(void*, int a, const void*, size_t n) {
+  return n == (a == 1 ? 8u : 4u) ? 0 : 7;
+}
+int cublasLtMatmulAlgoGetHeuristic(void*, Desc*, Layout*, Layout*, Layout*, Layout*, void*, int, Heuristic* h,
+                                   int* n) {
+  for (int i = 0; i < 2; ++i)
+    h[i] = {{{1, static_cast<uint64_t>(i)}}, static_cast<size_t>(i) << 20, 0, 1, {}};
   return *n = 2, 0;
 }
 int cublasLtMatmulAlgoCheck(void*, Desc*, Layout*, Layout*, Layout*, Layout*, const Algo* a, Heuristic* h) {
   *h = {*a, static_cast<size_t>(a->data[1]) << 20, 0, 1, {}};
   return a->data[0] == 1 ? 0 : 7;
 }
-int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta,
-                   const void* c, Layout*, void* out, Layout* lo, const Algo* algo, void* workspace, size_t bytes, void* stream) {
+int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb,
+                   const void* beta, const void* c, Layout*, void* out, Layout* lo, const Algo* algo,
+                   void* workspace, size_t bytes, void* stream) {
   if (!algo || algo->data[0] != 1 || (bytes && !workspace)) return 7;
   bool f64 = desc->scale == 1;
   double al = f64 ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);

@@ -1,11 +1,13 @@
-// A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that the plug-in calls, in one library.
-// Device memory is host memory; "compiling" keeps the text, "loading" builds it with the C++ compiler behind the emulator's
-// built-ins, launching runs the threads of each block as fibers. Work is done at once, except while a stream is captured: then
-// it is kept with its arguments, and done at each launch of the graph. Signatures are those of cuda.h and cublasLt.h, written
-// out, so that no CUDA header is needed.
+// A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that the plug-in
+// calls, in one library. Device memory is host memory; "compiling" keeps the text, "loading" builds it with
+// the C++ compiler behind the emulator's built-ins, launching runs the threads of each block as fibers. Work
+// is done at once, except while a stream is captured: then it is kept with its arguments, and done at each
+// launch of the graph. Signatures are those of cuda.h and cublasLt.h, written out, so that no CUDA header is
+// needed.
 //
-// FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and whole programs go through
-// planning, capture and launching, with wrong results and at no cost. That fills a cache of kernels ahead of a run elsewhere.
+// FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and whole
+// programs go through planning, capture and launching, with wrong results and at no cost. That fills a cache
+// of kernels ahead of a run elsewhere.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -79,7 +81,8 @@ int put(Stream* s, std::function<int()> work) {
   return kOk;
 }
 
-// The steps in an order that no rule but their own forbids, another one each time: what should wait and does not is seen.
+// The steps in an order that no rule but their own forbids, another one each time: what should wait and does
+// not is seen.
 int run_graph(const Graph& g) {
   static std::mt19937 gen(7);
   std::vector<size_t> waits(g.steps.size()), ready;
@@ -107,12 +110,14 @@ std::string read_file(const std::string& path) {
   return s.str();
 }
 
-int run_kernel(const Function& f, unsigned grid, unsigned threads, unsigned shared_bytes, const void* argument) {
+int run_kernel(const Function& f, unsigned grid, unsigned threads, unsigned shared_bytes,
+               const void* argument) {
   std::lock_guard lock(mutex);
   ++launches;
   std::vector<uint64_t> shared(shared_bytes / 8 + 4, 0x7ff7ff7f7ff7ff7full);
   IgEmuState state{};
-  state.dynamic_shared = reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(shared.data()) + 15) / 16 * 16);
+  state.dynamic_shared =
+      reinterpret_cast<unsigned char*>((reinterpret_cast<uintptr_t>(shared.data()) + 15) / 16 * 16);
   state.block_dim = {threads, 1, 1};
   state.grid_dim = {grid, 1, 1};
   *f.state = &state;
@@ -140,8 +145,11 @@ void* build(const std::string& source) {
   std::string folder = named ? named : (fs::current_path() / "emulator_cache").string();
   fs::create_directories(folder);
   std::string all = "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
-  all += "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const IgParams<K>*)a); }\n"
-         "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return sizeof(IgParams<K>); }\n";
+  all +=
+      "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const "
+      "IgParams<K>*)a); }\n"
+      "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return "
+      "sizeof(IgParams<K>); }\n";
   static const std::regex entry(R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {
     std::string name = (*i)[1];
@@ -152,7 +160,9 @@ void* build(const std::string& source) {
   if (!fs::exists(path)) {
     std::string part = path + "." + std::to_string(getpid());
     std::ofstream(part + ".cpp") << all;
-    std::string command = "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " + part + ".cpp -o " + part;
+    std::string command =
+        "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " + part +
+        ".cpp -o " + part;
     if (std::system(command.c_str()) != 0) return nullptr;
     fs::rename(part, path);
     fs::remove(part + ".cpp");
@@ -167,7 +177,8 @@ struct Module {
   bool fibers;
 };
 
-/// What the kernel behind every run does, so that the host does not wait in vain (backend/cuda/text_edges.cpp).
+/// What the kernel behind every run does, so that the host does not wait in vain
+/// (backend/cuda/text_edges.cpp).
 int end_run(const char* argument) {
   int64_t n[8];
   std::memcpy(n, argument + 48, sizeof n);
@@ -180,7 +191,9 @@ int end_run(const char* argument) {
 
 }  // namespace
 
-int fake_cuda_put(void* stream, std::function<int()> work) { return put(static_cast<Stream*>(stream), std::move(work)); }
+int fake_cuda_put(void* stream, std::function<int()> work) {
+  return put(static_cast<Stream*>(stream), std::move(work));
+}
 
 extern "C" {
 
@@ -197,18 +210,37 @@ int cuGetErrorName(int, const char** s) { return *s = "FAKE_ERROR", kOk; }
 int cuGetErrorString(int, const char** s) { return *s = "an error of the fake driver", kOk; }
 int cuDeviceGetCount(int* n) { return *n = 1, kOk; }
 int cuDeviceGet(int* d, int n) { return *d = n, kOk; }
-int cuDeviceGetName(char* text, int n, int) { return std::strncpy(text, "Fake GPU", static_cast<size_t>(n)), kOk; }
+int cuDeviceGetName(char* text, int n, int) {
+  return std::strncpy(text, "Fake GPU", static_cast<size_t>(n)), kOk;
+}
 int cuDeviceGetAttribute(int* v, int a, int) {
   switch (a) {
-    case 75: *v = 9; break;         // compute capability
-    case 76: *v = 0; break;
-    case 16: *v = nothing_runs ? 132 : 4; break;  // multiprocessors: few, so that tests see grids that loop
-    case 13: *v = 1980000; break;   // clock
-    case 36: *v = 3201000; break;   // memory clock
-    case 37: *v = 6144; break;      // bus width
-    case 38: *v = nothing_runs ? 60 << 20 : 1 << 20; break;  // L2
-    case 97: *v = 232448; break;    // shared memory per block, opt-in
-    default: *v = 0;
+    case 75:
+      *v = 9;
+      break;  // compute capability
+    case 76:
+      *v = 0;
+      break;
+    case 16:
+      *v = nothing_runs ? 132 : 4;
+      break;  // multiprocessors: few, so that tests see grids that loop
+    case 13:
+      *v = 1980000;
+      break;  // clock
+    case 36:
+      *v = 3201000;
+      break;  // memory clock
+    case 37:
+      *v = 6144;
+      break;  // bus width
+    case 38:
+      *v = nothing_runs ? 60 << 20 : 1 << 20;
+      break;  // L2
+    case 97:
+      *v = 232448;
+      break;  // shared memory per block, opt-in
+    default:
+      *v = 0;
   }
   return kOk;
 }
@@ -223,8 +255,9 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
   if (failures_left == 0 || used + n > kMemory) return kNoMemory;
   if (failures_left > 0) --failures_left;
   // An H200's memory is taken from the address space alone.
-  void* m = nothing_runs ? mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                         : std::aligned_alloc(512, (n + 511) / 512 * 512);
+  void* m = nothing_runs
+                ? mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                : std::aligned_alloc(512, (n + 511) / 512 * 512);
   if (!m || m == MAP_FAILED) return kNoMemory;
   if (!nothing_runs) std::memset(m, 0x7f, n);
   *p = reinterpret_cast<uint64_t>(m);
@@ -245,14 +278,21 @@ int cuMemFree_v2(uint64_t p) {
   blocks.erase(at);
   return kOk;
 }
-int cuMemHostAlloc(void** p, size_t n, unsigned) { return *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096), kOk; }
+int cuMemHostAlloc(void** p, size_t n, unsigned) {
+  return *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096), kOk;
+}
 int cuMemFreeHost(void* p) { return std::free(p), kOk; }
 static int copy(uint64_t to, uint64_t from, size_t n, Stream* s) {
   if (nothing_runs && n > (1 << 20)) return kOk;
-  return put(s, [=] { return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n), kOk; });
+  return put(
+      s, [=] { return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n), kOk; });
 }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) { return copy(to, reinterpret_cast<uint64_t>(from), n, s); }
-int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) { return copy(reinterpret_cast<uint64_t>(to), from, n, s); }
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) {
+  return copy(to, reinterpret_cast<uint64_t>(from), n, s);
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) {
+  return copy(reinterpret_cast<uint64_t>(to), from, n, s);
+}
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, Stream* s) { return copy(to, from, n, s); }
 int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, Stream* s) {
   if (nothing_runs && n > (1 << 20)) return kOk;
@@ -282,7 +322,9 @@ int cuStreamEndCapture(Stream* s, Graph** g) {
 }
 int cuEventCreate(Event** e, unsigned) { return *e = new Event, kOk; }
 int cuEventDestroy_v2(Event* e) { return delete e, kOk; }
-int cuEventRecord(Event* e, Stream* s) { return e->graph = s ? s->capturing : nullptr, e->after = s ? s->after : std::vector<size_t>{}, kOk; }
+int cuEventRecord(Event* e, Stream* s) {
+  return e->graph = s ? s->capturing : nullptr, e->after = s ? s->after : std::vector<size_t>{}, kOk;
+}
 int cuEventQuery(void*) { return kOk; }
 int cuEventSynchronize(void*) { return kOk; }
 int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.1f, kOk; }
@@ -291,8 +333,8 @@ int cuModuleLoadData(Module** m, const void* image) {
   if (nothing_runs) return *m = new Module{nullptr, false}, kOk;
   std::string source = static_cast<const char*>(image);
   std::string own = source.substr(std::min(source.size(), ingot::cuda_prelude().size()));
-  bool fibers = own.find("__syncthreads") != std::string::npos || own.find("ig_shuffle") != std::string::npos ||
-                own.find("ig_from_lane0") != std::string::npos;
+  bool fibers = own.find("__syncthreads") != std::string::npos ||
+                own.find("ig_shuffle") != std::string::npos || own.find("ig_from_lane0") != std::string::npos;
   void* library = build(source);
   if (!library) return 300;
   *m = new Module{library, fibers};
@@ -303,7 +345,8 @@ int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   made->name = name;
   made->argument_bytes = 112;
   if (nothing_runs) return *f = made, kOk;
-  made->run = reinterpret_cast<void (*)(const void*)>(dlsym(m->library, ("run_" + std::string(name)).c_str()));
+  made->run =
+      reinterpret_cast<void (*)(const void*)>(dlsym(m->library, ("run_" + std::string(name)).c_str()));
   auto size = reinterpret_cast<unsigned long (*)()>(dlsym(m->library, ("size_" + std::string(name)).c_str()));
   made->state = static_cast<void**>(dlsym(m->library, "ig_emu"));
   if (!made->run || !size || !made->state) return 500;
@@ -313,9 +356,10 @@ int cuModuleGetFunction(Function** f, Module* m, const char* name) {
 }
 int cuFuncSetAttribute(Function*, int, int v) { return v > 232448 ? kInvalid : kOk; }
 int cuFuncGetAttribute(int* v, int, Function*) { return *v = 0, kOk; }
-int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, Stream* s,
-                   void** arguments, void**) {
-  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared > 232448) return kInvalid;
+int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, Stream* s, void** arguments, void**) {
+  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared > 232448)
+    return kInvalid;
   if (nothing_runs && f->name.find("ig_edges") == std::string::npos) return kOk;
   std::vector<char> argument(f->argument_bytes);
   std::memcpy(argument.data(), arguments[0], argument.size());
@@ -340,13 +384,16 @@ int cuGraphExecDestroy(Graph* g) { return delete g, kOk; }
 
 // --- NVRTC ---
 int nvrtcVersion(int* a, int* b) { return *a = 13, *b = 0, kOk; }
-int nvrtcCreateProgram(Program** p, const char* source, const char*, int, const char* const*, const char* const*) {
+int nvrtcCreateProgram(Program** p, const char* source, const char*, int, const char* const*,
+                       const char* const*) {
   return *p = new Program{source}, kOk;
 }
 int nvrtcDestroyProgram(Program** p) { return delete *p, kOk; }
 int nvrtcCompileProgram(Program*, int, const char* const*) { return kOk; }
 int nvrtcGetCUBINSize(Program* p, size_t* n) { return *n = p->source.size() + 1, kOk; }
-int nvrtcGetCUBIN(Program* p, char* out) { return std::memcpy(out, p->source.c_str(), p->source.size() + 1), kOk; }
+int nvrtcGetCUBIN(Program* p, char* out) {
+  return std::memcpy(out, p->source.c_str(), p->source.size() + 1), kOk;
+}
 int nvrtcGetPTXSize(Program* p, size_t* n) { return nvrtcGetCUBINSize(p, n); }
 int nvrtcGetPTX(Program* p, char* out) { return nvrtcGetCUBIN(p, out); }
 int nvrtcGetProgramLogSize(Program*, size_t* n) { return *n = 1, kOk; }

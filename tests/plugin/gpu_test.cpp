@@ -1,4 +1,5 @@
-// What only a GPU shows. Skipped where there is none. Each case prints a line; the order is from simple to whole.
+// What only a GPU shows. Skipped where there is none. Each case prints a line; the order is from simple to
+// whole.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -23,7 +24,9 @@ bool no_gpu() {
   return true;
 }
 Backend& gpu() { return *backend_for(DeviceType::CUDA); }
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double d = 0, n = 0;
@@ -37,8 +40,9 @@ TEST_CASE("a: device, memory, copies") {
   if (no_gpu()) return;
   Backend& b = gpu();
   DeviceRates r = b.rates(0);
-  std::printf("a: %d device(s); %s, predicted %.0f GB/s, %.0f TFLOP/s in 16 bits, %.1f GiB free\n", b.device_count(), r.name.c_str(), r.memory_gbs,
-              r.flops_16 / 1e12, double(b.free_memory(0)) / (1 << 30));
+  std::printf("a: %d device(s); %s, predicted %.0f GB/s, %.0f TFLOP/s in 16 bits, %.1f GiB free\n",
+              b.device_count(), r.name.c_str(), r.memory_gbs, r.flops_16 / 1e12,
+              double(b.free_memory(0)) / (1 << 30));
   size_t n = size_t{256} << 20;
   std::vector<char> in(n), out(n);
   for (size_t i = 0; i < n; ++i) in[i] = static_cast<char>(i * 2654435761u >> 7);
@@ -53,8 +57,8 @@ TEST_CASE("a: device, memory, copies") {
   b.copy_to_host(0, out.data(), q, n);
   double t3 = now();
   CHECK(in == out);
-  std::printf("a: host to device %.1f GB/s, device to host %.1f GB/s, on the device %.0f GB/s\n", double(n) / (t1 - t0) / 1e9,
-              double(n) / (t3 - t2) / 1e9, 40.0 * double(n) / (t2 - t1) / 1e9);
+  std::printf("a: host to device %.1f GB/s, device to host %.1f GB/s, on the device %.0f GB/s\n",
+              double(n) / (t1 - t0) / 1e9, double(n) / (t3 - t2) / 1e9, 40.0 * double(n) / (t2 - t1) / 1e9);
   b.deallocate(0, p, n);
   b.deallocate(0, q, n);
   CHECK(b.allocate(0, size_t{1} << 42) == nullptr);
@@ -67,7 +71,10 @@ TEST_CASE("b: library calls with random strides") {
   int bad = 0, count = 600;
   for (int n = 0; n < count; ++n) {
     LibrarySpec s = n % 6 == 5 ? random_scatter(gen, n % 12 == 5) : random_matmul(gen, n % 6 < 4);
-    if (n >= 300) s = n % 3 == 0 ? random_write(gen, n % 2, n % 4 == 3) : n % 3 == 1 ? random_scan(gen, n % 2 ? 200000 : 700) : random_sort(gen, n % 2 ? 200000 : 2048);
+    if (n >= 300)
+      s = n % 3 == 0   ? random_write(gen, n % 2, n % 4 == 3)
+          : n % 3 == 1 ? random_scan(gen, n % 2 ? 200000 : 700)
+                       : random_sort(gen, n % 2 ? 200000 : 2048);
     CAPTURE(n);
     CAPTURE(to_string(s));
     int64_t extent = index_extent(s);
@@ -102,10 +109,16 @@ TEST_CASE("c: products of every shape family against float64") {
     bool ta, tb;
   };
   for (DType t : {float64, float32, float16, bfloat16})
-    for (Shape s : {Shape{1, 256, 512, 384, false, false}, {1, 256, 512, 384, true, false}, {1, 256, 512, 384, false, true}, {6, 64, 128, 96, false, true},
-                    {1, 1, 300, 70, false, false}, {1, 333, 77, 1, false, false}, {3, 65, 33, 129, true, true}}) {
+    for (Shape s : {Shape{1, 256, 512, 384, false, false},
+                    {1, 256, 512, 384, true, false},
+                    {1, 256, 512, 384, false, true},
+                    {6, 64, 128, 96, false, true},
+                    {1, 1, 300, 70, false, false},
+                    {1, 333, 77, 1, false, false},
+                    {3, 65, 33, 129, true, true}}) {
       auto make = [&](int64_t r, int64_t c, bool transposed) {
-        Tensor x = s.b > 1 ? randn(transposed ? Dims{s.b, c, r} : Dims{s.b, r, c}) : randn(transposed ? Dims{c, r} : Dims{r, c});
+        Tensor x = s.b > 1 ? randn(transposed ? Dims{s.b, c, r} : Dims{s.b, r, c})
+                           : randn(transposed ? Dims{c, r} : Dims{r, c});
         x = x.to(t);
         eval(x);
         return std::pair<Tensor, bool>(x, transposed);
@@ -159,14 +172,17 @@ TEST_CASE("d: a training loop gives the CPU's curve, and the same bits twice") {
   double e = distance(one, cpu);
   CHECK(e < 1e-4);
   CHECK(one == two);
-  std::printf("d: 50 steps: distance to the CPU %.2e, %s twice\n", e, one == two ? "same bits" : "DIFFERENT BITS");
+  std::printf("d: 50 steps: distance to the CPU %.2e, %s twice\n", e,
+              one == two ? "same bits" : "DIFFERENT BITS");
 }
 
 TEST_CASE("e: an index error is raised and the context lives on") {
   if (no_gpu()) return;
   Device d("cuda");
   Tensor table = arange(0, 12).to(float32).reshape({6, 2}).to(d);
-  auto pick = [&](std::vector<int64_t> at) { return table.index_select(0, from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d)).sum().item(); };
+  auto pick = [&](std::vector<int64_t> at) {
+    return table.index_select(0, from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d)).sum().item();
+  };
   CHECK(pick({1, 2, 5}) == 35);
   CHECK_THROWS_AS(pick({1, 2, 6}), Error);
   CHECK(pick({0, 0, 1}) == 7);
@@ -200,7 +216,8 @@ TEST_CASE("f: two threads, and 2000 steps with flat memory") {
     if (i == 100) early = gpu().free_memory(0);
   }
   w.sum().item();
-  std::printf("f: threads agree; 2000 steps at %.1f us, free memory moved by %lld KiB\n", (now() - begin) / 2000 * 1e6,
+  std::printf("f: threads agree; 2000 steps at %.1f us, free memory moved by %lld KiB\n",
+              (now() - begin) / 2000 * 1e6,
               (static_cast<long long>(early) - static_cast<long long>(gpu().free_memory(0))) / 1024);
   CHECK(early <= gpu().free_memory(0) + (4 << 20));
   set_default_device("cpu");
@@ -213,12 +230,16 @@ TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float3
     bool causal, additive, boolean, grouped;
   };
   const int64_t B = 2, H = 4, T = 256, D = 64;
-  for (Form f : {Form{"plain", false, false, false, false}, {"causal", true, false, false, false}, {"additive", false, true, false, false},
-                 {"boolean", false, false, true, false}, {"grouped", true, false, false, true}}) {
+  for (Form f : {Form{"plain", false, false, false, false},
+                 {"causal", true, false, false, false},
+                 {"additive", false, true, false, false},
+                 {"boolean", false, false, true, false},
+                 {"grouped", true, false, false, true}}) {
     CAPTURE(f.name);
     manual_seed(5);
     int64_t heads = f.grouped ? 2 : H;
-    Tensor q = randn({B, H, T, D}).to(bfloat16), k = randn({B, heads, T, D}).to(bfloat16), v = randn({B, heads, T, D}).to(bfloat16);
+    Tensor q = randn({B, H, T, D}).to(bfloat16), k = randn({B, heads, T, D}).to(bfloat16),
+           v = randn({B, heads, T, D}).to(bfloat16);
     Tensor g = randn({B, H, T, D}).to(bfloat16), mask;
     if (f.additive) mask = randn({1, H, T, T}).to(bfloat16);
     if (f.boolean) mask = (rand({B, 1, T, T}) > 0.3) | eye(T).to(DType::Bool);
@@ -238,21 +259,23 @@ TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float3
       for (const Tensor& x : all) out.push_back(x.to(float32).to(Device("cpu")).to_vector<float>());
       return out;
     };
-    auto want = run(Device("cpu"), float32, true), got = run(Device("cuda"), bfloat16, true), alone = run(Device("cuda"), bfloat16, false);
+    auto want = run(Device("cpu"), float32, true), got = run(Device("cuda"), bfloat16, true),
+         alone = run(Device("cuda"), bfloat16, false);
     for (size_t i = 0; i < want.size(); ++i) {
       CAPTURE(i);
       CHECK(distance(got[i], want[i]) < 1e-2);
     }
     CHECK(distance(alone[0], want[0]) < 1e-2);
-    std::printf("g: %-9s o %.1e dq %.1e dk %.1e dv %.1e\n", f.name, distance(got[0], want[0]), distance(got[1], want[1]), distance(got[2], want[2]),
-                distance(got[3], want[3]));
+    std::printf("g: %-9s o %.1e dq %.1e dk %.1e dv %.1e\n", f.name, distance(got[0], want[0]),
+                distance(got[1], want[1]), distance(got[2], want[2]), distance(got[3], want[3]));
   }
 }
 
 TEST_CASE("h: scans, sorts and writes by index agree with the CPU and take this long") {
   if (no_gpu()) return;
   Device d("cuda");
-  Tensor x = randn({1 << 20}), m = randn({512, 4096}), wide = randn({64, 50257}), at = (rand({1 << 20}, float64) * (1 << 20)).to(int64);
+  Tensor x = randn({1 << 20}), m = randn({512, 4096}), wide = randn({64, 50257}),
+         at = (rand({1 << 20}, float64) * (1 << 20)).to(int64);
   eval({x, m, wide, at});
   struct Row {
     const char* name;
@@ -270,14 +293,16 @@ TEST_CASE("h: scans, sorts and writes by index agree with the CPU and take this 
       {"topk 50 of 64 x 50257", [](auto&, auto&, auto& c, auto&) { return topk(c, 50).values; }, 0},
       {"scatter of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter(a, 0, i, a * 2.0); }, 0},
       {"scatter_add of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter_add(a, 0, i, a); }, 1e-5},
-      {"searchsorted 2^20 in 2^20", [](auto& a, auto&, auto&, auto&) { return searchsorted(sort(a).values, a * 0.5).to(float32); }, 0},
+      {"searchsorted 2^20 in 2^20",
+       [](auto& a, auto&, auto&, auto&) { return searchsorted(sort(a).values, a * 0.5).to(float32); }, 0},
       {"x[mask] of 2^20", [](auto& a, auto&, auto&, auto&) { return Tensor(a[a > 0]); }, 0},
       {"unique of 2^20", [](auto&, auto&, auto&, auto& i) { return unique(i % 1000).counts.to(float32); }, 0},
   };
   Tensor gx = x.to(d), gm = m.to(d), gw = wide.to(d), gi = at.to(d);
   eval({gx, gm, gw, gi});
   for (const Row& r : rows) {
-    std::vector<float> want = r.f(x, m, wide, at).to_vector<float>(), got = r.f(gx, gm, gw, gi).to_vector<float>();
+    std::vector<float> want = r.f(x, m, wide, at).to_vector<float>(),
+                       got = r.f(gx, gm, gw, gi).to_vector<float>();
     REQUIRE(want.size() == got.size());
     double off = distance(got, want);
     CHECK_MESSAGE(off <= r.near, r.name << ": off by " << off);

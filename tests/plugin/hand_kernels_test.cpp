@@ -1,13 +1,14 @@
-// The kernels written by hand: compiled by NVRTC for sm_80 and sm_90 where there is one, run by the emulator, compared with
-// naive loops. The product's own strides reach the library's form by describe_matmul(), tested on the fake machine.
+// The kernels written by hand: compiled by NVRTC for sm_80 and sm_90 where there is one, run by the emulator,
+// compared with naive loops. The product's own strides reach the library's form by describe_matmul(), tested
+// on the fake machine.
 #include <doctest/doctest.h>
 
 #include <map>
 
 #include "backend/cuda/kernel_text.h"
 #include "codegen/nvrtc.h"
-#include "plugin/library_cases.h"
 #include "emulator/emulator.h"
+#include "plugin/library_cases.h"
 #include "runtime/backend.h"
 
 using namespace ingot;
@@ -17,7 +18,8 @@ namespace {
 
 RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
   CudaLaunch launch = k.launch;
-  for (size_t i = 0; i < m.blocks.size(); ++i) launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
+  for (size_t i = 0; i < m.blocks.size(); ++i)
+    launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
   std::vector<uint64_t> scratch(launch.scratch_bytes / 8 + 1, 0x7ff7ff7f7ff7ff7full);
   RunStatus status;
   Emulator::get().run(k.text, launch, {nullptr, nullptr, nullptr, &status, scratch.data(), nullptr});
@@ -40,7 +42,8 @@ std::vector<Call> calls() {
   };
   for (int i = 0; i < 60; ++i) add(random_matmul(gen, false));
   for (int i = 0; i < 400; ++i)
-    if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s)) all.push_back({s, cuda::small_matmul(s)});
+    if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s))
+      all.push_back({s, cuda::small_matmul(s)});
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, false));
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, true));
   for (int i = 0; i < 60; ++i) add(random_write(gen, i % 3 == 0, i % 3 == 1));

@@ -10,7 +10,9 @@
 namespace ingot::test {
 namespace {
 
-int64_t pick(std::mt19937& gen, int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(gen() % static_cast<uint64_t>(hi - lo + 1)); }
+int64_t pick(std::mt19937& gen, int64_t lo, int64_t hi) {
+  return lo + static_cast<int64_t>(gen() % static_cast<uint64_t>(hi - lo + 1));
+}
 
 /// Strides of a tensor whose axes lie in this order in memory, the last fastest, with gaps.
 Dims strides_in_order(const Dims& shape, const std::vector<int>& order, std::mt19937& gen) {
@@ -78,7 +80,8 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
     if (spec.bias) sum += value(o[3], m.at(3), o[3].offset + at[r - 1] * o[3].stride[0]);
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
-    if (spec.epilogue == Epilogue::GeluTanh) sum = 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    if (spec.epilogue == Epilogue::GeluTanh)
+      sum = 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
     write_element(o[0].dtype, m.at(0), p, {sum, static_cast<int64_t>(sum)});
   });
 }
@@ -109,7 +112,8 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
     blocks.emplace_back(bytes.back() / 8 + 2, 0);
     for (int64_t k = 0; k < n; ++k) {
       auto whole = static_cast<int64_t>(gen() % 7) - (o.dtype == DType::UInt8 ? 0 : 3);
-      if (extent && i + 2 == spec.operands.size()) whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
+      if (extent && i + 2 == spec.operands.size())
+        whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
       double f = static_cast<double>(gen() % 2001) / 1000 - 1;
       static const double odd[] = {HUGE_VAL - HUGE_VAL, HUGE_VAL, -HUGE_VAL, 0.0, -0.0};
       if (spec.op == LibOp::Sort && gen() % 16 == 0) f = odd[gen() % 5];
@@ -131,7 +135,8 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
   }
   a.push_back(M), a.push_back(K), b.push_back(K), b.push_back(N), o.push_back(M), o.push_back(N);
   bool shuffle = gen() % 2;
-  s.operands = {operand(out, o, gen, gen() % 8 == 0), operand(t, a, gen, shuffle), operand(t, b, gen, shuffle)};
+  s.operands = {operand(out, o, gen, gen() % 8 == 0), operand(t, a, gen, shuffle),
+                operand(t, b, gen, shuffle)};
   if (gen() % 3 == 0)  // one b for the whole batch
     for (int d = 0; d < b.size() - 2; ++d) s.operands[2].stride[d] = 0;
   s.accumulate = gen() % 5 == 0;
@@ -154,12 +159,15 @@ LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
   Dims shape, out;
   for (int d = 0; d < rank; ++d) {
     int64_t n = pick(gen, 1, 6), v = n;
-    if (d == axis) n = rows ? pick(gen, 33, 900) : pick(gen, 1, 40), v = gen() % 3 ? pick(gen, 1, 20) : pick(gen, 200, 1000);
+    if (d == axis)
+      n = rows ? pick(gen, 33, 900) : pick(gen, 1, 40),
+      v = gen() % 3 ? pick(gen, 1, 20) : pick(gen, 200, 1000);
     shape.push_back(n);
     out.push_back(v);
   }
   s.attr[0] = axis;
-  s.operands = {operand(t, out, gen, false), operand(gen() % 2 ? int64 : int32, shape, gen, false), operand(t, shape, gen, gen() % 2)};
+  s.operands = {operand(t, out, gen, false), operand(gen() % 2 ? int64 : int32, shape, gen, false),
+                operand(t, shape, gen, gen() % 2)};
   s.operands[0].stride = row_major(out);
   s.operands[0].offset = 0;
   if (rows) {
@@ -180,7 +188,9 @@ LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
     s.attr[0] = gen() % 2;
     Dims index = s.attr[0] ? Dims{3, pick(gen, 128, 700)} : Dims{pick(gen, 128, 700), 3}, out = index;
     out[static_cast<int>(s.attr[0])] = pick(gen, 2, 400);
-    s.operands = {operand(float32, out, gen, false), operand(gen() % 2 ? int64 : int32, index, gen, gen() % 2), operand(float32, index, gen, gen() % 2)};
+    s.operands = {operand(float32, out, gen, false),
+                  operand(gen() % 2 ? int64 : int32, index, gen, gen() % 2),
+                  operand(float32, index, gen, gen() % 2)};
     s.operands[0].stride = row_major(out);
     s.operands[0].offset = 0;
   }
@@ -198,7 +208,8 @@ namespace {
 void one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt19937& gen) {
   int rank = static_cast<int>(pick(gen, 1, 4)), axis = static_cast<int>(pick(gen, 0, rank - 1));
   Dims shape;
-  for (int d = 0; d < rank; ++d) shape.push_back(d == axis ? pick(gen, 1, longest) : pick(gen, 1, longest > 1000 ? 2 : 7));
+  for (int d = 0; d < rank; ++d)
+    shape.push_back(d == axis ? pick(gen, 1, longest) : pick(gen, 1, longest > 1000 ? 2 : 7));
   s.attr[0] = axis;
   s.operands = {operand(result, shape, gen, false), operand(t, shape, gen, gen() % 2)};
   s.operands[0].stride = row_major(shape);
@@ -233,7 +244,9 @@ LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
 }
 
 int64_t index_extent(const LibrarySpec& s) {
-  return s.op == LibOp::ScatterAdd || s.op == LibOp::Scatter ? s.operands[0].shape[static_cast<int>(s.attr[0])] : 0;
+  return s.op == LibOp::ScatterAdd || s.op == LibOp::Scatter
+             ? s.operands[0].shape[static_cast<int>(s.attr[0])]
+             : 0;
 }
 
 namespace {
@@ -243,20 +256,26 @@ void write_reference(const LibrarySpec& spec, CallMemory& m) {
   auto axis = static_cast<int>(spec.attr[0]);
   auto mode = static_cast<ScatterMode>(spec.attr[1]);
   std::vector<double> out(static_cast<size_t>(span(o[0])), 0.0);
-  for_each(o[0].shape, [&](const Dims& at) { out[static_cast<size_t>(place(o[0], at))] = value(o[1], m.at(1), place(o[1], at)); });
+  for_each(o[0].shape, [&](const Dims& at) {
+    out[static_cast<size_t>(place(o[0], at))] = value(o[1], m.at(1), place(o[1], at));
+  });
   for_each(o[3].shape, [&](const Dims& at) {
     Dims to = at;
     int64_t i = read_element(o[2].dtype, m.at(2), place(o[2], at)).i;
     to[axis] = i < 0 ? i + o[0].shape[axis] : i;
     double& x = out[static_cast<size_t>(place(o[0], to))];
     double v = value(o[3], m.at(3), place(o[3], at));
-    x = mode == ScatterMode::Set ? v : mode == ScatterMode::Prod ? x * v : mode == ScatterMode::Max ? std::max(x, v) : std::min(x, v);
+    x = mode == ScatterMode::Set    ? v
+        : mode == ScatterMode::Prod ? x * v
+        : mode == ScatterMode::Max  ? std::max(x, v)
+                                    : std::min(x, v);
     if (!is_float(o[0].dtype)) {  // wraps around at every step, as the device does
       write_element(o[0].dtype, m.at(0), 0, {0, static_cast<int64_t>(x)});
       x = static_cast<double>(read_element(o[0].dtype, m.at(0), 0).i);
     }
   });
-  for (size_t i = 0; i < out.size(); ++i) write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {out[i], static_cast<int64_t>(out[i])});
+  for (size_t i = 0; i < out.size(); ++i)
+    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {out[i], static_cast<int64_t>(out[i])});
 }
 
 void scan_reference(const LibrarySpec& spec, CallMemory& m) {
@@ -274,8 +293,10 @@ void scan_reference(const LibrarySpec& spec, CallMemory& m) {
       double x = is_float(o[1].dtype) ? e.f : static_cast<double>(e.i);
       bool wins = kind == ScanKind::ArgMax ? x >= best : x <= best;
       if (kind == ScanKind::Sum) f += x, i += e.i;
-      if (kind == ScanKind::Prod) f *= x, i = static_cast<int64_t>(static_cast<uint64_t>(i) * static_cast<uint64_t>(e.i));
-      if (kind == ScanKind::LogSum) f = std::max(f, x) + std::log1p(std::exp(std::min(f, x) - std::max(f, x)));
+      if (kind == ScanKind::Prod)
+        f *= x, i = static_cast<int64_t>(static_cast<uint64_t>(i) * static_cast<uint64_t>(e.i));
+      if (kind == ScanKind::LogSum)
+        f = std::max(f, x) + std::log1p(std::exp(std::min(f, x) - std::max(f, x)));
       if (found < 0 || std::isnan(x) || (!std::isnan(best) && wins)) best = x, found = k;
       write_element(o[0].dtype, m.at(0), place(o[0], at), {f, kind >= ScanKind::ArgMax ? found : i});
     }
@@ -294,7 +315,9 @@ void sort_reference(const LibrarySpec& spec, CallMemory& m) {
       all.push_back({value(o[1], m.at(1), place(o[1], at)), k});
     }
     std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-      if (std::isnan(a.first) || std::isnan(b.first)) return spec.attr[1] ? std::isnan(a.first) && !std::isnan(b.first) : !std::isnan(a.first) && std::isnan(b.first);
+      if (std::isnan(a.first) || std::isnan(b.first))
+        return spec.attr[1] ? std::isnan(a.first) && !std::isnan(b.first)
+                            : !std::isnan(a.first) && std::isnan(b.first);
       return spec.attr[1] ? a.first > b.first : a.first < b.first;
     });
     for (int64_t k = 0; k < o[0].shape[axis]; ++k) {
@@ -308,11 +331,16 @@ void sort_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void reference(const LibrarySpec& spec, CallMemory& m) {
   switch (spec.op) {
-    case LibOp::Matmul: return matmul_reference(spec, m);
-    case LibOp::Scatter: return write_reference(spec, m);
-    case LibOp::Scan: return scan_reference(spec, m);
-    case LibOp::Sort: return sort_reference(spec, m);
-    default: return scatter_reference(spec, m);
+    case LibOp::Matmul:
+      return matmul_reference(spec, m);
+    case LibOp::Scatter:
+      return write_reference(spec, m);
+    case LibOp::Scan:
+      return scan_reference(spec, m);
+    case LibOp::Sort:
+      return sort_reference(spec, m);
+    default:
+      return scatter_reference(spec, m);
   }
 }
 
@@ -323,8 +351,9 @@ std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& wan
     Element g = read_element(o.dtype, got.at(0), i), w = read_element(o.dtype, want.at(0), i);
     bool same = is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
     if (!same)
-      return "element " + std::to_string(i) + " of " + std::to_string(n) + ": got " + std::to_string(is_float(o.dtype) ? g.f : static_cast<double>(g.i)) +
-             ", want " + std::to_string(is_float(o.dtype) ? w.f : static_cast<double>(w.i));
+      return "element " + std::to_string(i) + " of " + std::to_string(n) + ": got " +
+             std::to_string(is_float(o.dtype) ? g.f : static_cast<double>(g.i)) + ", want " +
+             std::to_string(is_float(o.dtype) ? w.f : static_cast<double>(w.i));
   }
   return {};
 }

@@ -1,15 +1,16 @@
-// The whole plug-in on a fake CUDA machine: memory, copies, products through the library's interface, runs, capture and replay,
-// device errors. What only a GPU shows (speed, real asynchrony, the libraries themselves) is tested there.
-#include <doctest/doctest.h>
+// The whole plug-in on a fake CUDA machine: memory, copies, products through the library's interface, runs,
+// capture and replay, device errors. What only a GPU shows (speed, real asynchrony, the libraries themselves)
+// is tested there.
 #include <dlfcn.h>
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
-#include "plugin/library_cases.h"
 #include "ingot/ingot.h"
 #include "ingot/optim.h"
+#include "plugin/library_cases.h"
 #include "runtime/backend.h"
 
 using namespace ingot;
@@ -20,7 +21,8 @@ namespace {
 struct Machine {
   Machine() {
     setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
-    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"}) setenv(name, FAKE_CUDA, 1);
+    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"})
+      setenv(name, FAKE_CUDA, 1);
     cache = std::filesystem::current_path() / "fake_cache";
     std::filesystem::remove_all(cache);
     setenv("INGOT_CACHE_DIR", cache.c_str(), 1);

@@ -1,4 +1,5 @@
-// Launches side by side: whatever the memory they touch, each waits for all it depends on and no cycle of waiting arises.
+// Launches side by side: whatever the memory they touch, each waits for all it depends on and no cycle of
+// waiting arises.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +46,8 @@ TEST_CASE("random runs: every dependence is kept") {
     std::vector<int> tail(static_cast<size_t>(lanes), -1);
     for (int j = 0; j < n; ++j) {
       std::vector<Access> mine;
-      for (size_t k = 0, m = 1 + gen() % 4; k < m; ++k) mine.push_back({gen() % 100, gen() % 30, gen() % 3 == 0});
+      for (size_t k = 0, m = 1 + gen() % 4; k < m; ++k)
+        mine.push_back({gen() % 100, gen() % 30, gen() % 3 == 0});
       auto p = o.add(mine, false, false);
       std::vector<bool> over(static_cast<size_t>(n));
       auto follow = [&](int i) {

@@ -1,5 +1,5 @@
-// The budget of recording: one elementwise op, recorded, keyed, found in the plan cache and freed. The null device
-// executes nothing, so what is timed is what Ingot itself costs.
+// The budget of recording: one elementwise op, recorded, keyed, found in the plan cache and freed. The null
+// device executes nothing, so what is timed is what Ingot itself costs.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -12,7 +12,9 @@ namespace {
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 

@@ -19,8 +19,9 @@ struct Data {
     eval({x, y});
   }
   data::DataLoader loader(int64_t batch, bool shuffle = false) const {
-    return data::DataLoader(data::TensorDataset({x.cpu(), y.cpu()}),
-                            {.batch_size = batch, .shuffle = shuffle, .num_workers = 0, .device = default_device()});
+    return data::DataLoader(
+        data::TensorDataset({x.cpu(), y.cpu()}),
+        {.batch_size = batch, .shuffle = shuffle, .num_workers = 0, .device = default_device()});
   }
 };
 

@@ -95,7 +95,8 @@ class Sequential : public Module {
   Sequential();
   template <class... M>
   requires(sizeof...(M) > 0 && (std::is_base_of_v<Module, M> && ...) &&
-           !(sizeof...(M) == 1 && (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers) : Sequential() {
+           !(sizeof...(M) == 1 && (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers)
+      : Sequential() {
     (push_back(std::move(layers)), ...);
   }
   Sequential(const Sequential& o);

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/conv_shape.h"
 #include "backend/cpu/element.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
+#include "codegen/conv_shape.h"
 
 namespace ingot::cpu {
 
@@ -183,8 +183,8 @@ class FloatConv final : public CpuExecutable {
       pack_b(buffers[operand(p_.pb)], b0, kc, n, s);
       pack_a(buffers[operand(p_.pa)], a0 + m0 * p_.a_m, kc, m, s);
       for (int64_t i = 0; i < m; i += g_.mr)
-        g_.block({kc, 0, g_.mr, g_.nr, kc * g_.nr, cols_}, std::min<int64_t>(g_.mr, m - i), n, s.a.data() + i * kc, s.b.data(),
-                 s.c.data() + i * cols_, k > 0);
+        g_.block({kc, 0, g_.mr, g_.nr, kc * g_.nr, cols_}, std::min<int64_t>(g_.mr, m - i), n,
+                 s.a.data() + i * kc, s.b.data(), s.c.data() + i * cols_, k > 0);
     }
     deliver(buffers, c0 + m0 * p_.c_m, batch % p_.s.G * p_.M + m0, m, n, s);
   }

@@ -1,4 +1,5 @@
-// The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their memory.
+// The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their
+// memory.
 #include "backend/cpu/cpu_backend.h"
 #include "ingot/error.h"
 
@@ -40,16 +41,23 @@ class CpuBackend final : public Backend {
   std::string chip(int) override {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
-      if (line.starts_with("model name") && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+      if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+        return line.substr(line.find(": ") + 2);
     return "CPU";
   }
   Facts facts(int) override {
     static const char* const names[] = {"baseline", "AVX2", "AVX-512"};
-    return {{"cores", std::to_string(std::thread::hardware_concurrency())}, {"threads used", std::to_string(get_num_threads())}, {"SIMD", names[static_cast<int>(cpu::simd_level())]}};
+    return {{"cores", std::to_string(std::thread::hardware_concurrency())},
+            {"threads used", std::to_string(get_num_threads())},
+            {"SIMD", names[static_cast<int>(cpu::simd_level())]}};
   }
 
-  void* allocate(int device, size_t bytes) override { return pools_[static_cast<size_t>(device)].allocate(bytes); }
-  void deallocate(int device, void* p, size_t bytes) override { pools_[static_cast<size_t>(device)].deallocate(p, bytes); }
+  void* allocate(int device, size_t bytes) override {
+    return pools_[static_cast<size_t>(device)].allocate(bytes);
+  }
+  void deallocate(int device, void* p, size_t bytes) override {
+    pools_[static_cast<size_t>(device)].deallocate(p, bytes);
+  }
   void copy_from_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_to_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
   void copy_on_device(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
@@ -65,19 +73,28 @@ class CpuBackend final : public Backend {
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     switch (spec.op) {
-      case LibOp::Matmul: return cpu::prepare_matmul(spec);
+      case LibOp::Matmul:
+        return cpu::prepare_matmul(spec);
       case LibOp::ScatterAdd:
-      case LibOp::Scatter: return cpu::prepare_scatter(spec);
-      case LibOp::Scan: return cpu::prepare_scan(spec);
-      case LibOp::Sort: return cpu::prepare_sort(spec);
-      case LibOp::Linalg: return cpu::prepare_linalg(spec);
-      case LibOp::Copy: return cpu::prepare_copy(spec);
+      case LibOp::Scatter:
+        return cpu::prepare_scatter(spec);
+      case LibOp::Scan:
+        return cpu::prepare_scan(spec);
+      case LibOp::Sort:
+        return cpu::prepare_sort(spec);
+      case LibOp::Linalg:
+        return cpu::prepare_linalg(spec);
+      case LibOp::Copy:
+        return cpu::prepare_copy(spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:
-      case LibOp::ConvGradWeight: return cpu::prepare_conv(spec);
-      case LibOp::Fold: return cpu::prepare_fold(spec);
+      case LibOp::ConvGradWeight:
+        return cpu::prepare_conv(spec);
+      case LibOp::Fold:
+        return cpu::prepare_fold(spec);
       case LibOp::Attention:
-      case LibOp::AttentionGrad: break;
+      case LibOp::AttentionGrad:
+        break;
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }

@@ -12,12 +12,12 @@
 #include <mutex>
 #include <vector>
 
-#include "codegen/conv_shape.h"
 #include "backend/cpu/dnnl/api.h"
 #include "backend/cpu/half.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
+#include "codegen/conv_shape.h"
 
 namespace ingot::cpu {
 

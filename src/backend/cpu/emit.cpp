@@ -20,25 +20,43 @@ uint64_t bits_of(DType t, double f, int64_t i, bool memory) {
   uint64_t u = 0;
   auto put = [&](auto v) { std::memcpy(&u, &v, sizeof v); };
   switch (t) {
-    case DType::Float64: put(f); break;
-    case DType::Float32: put(static_cast<float>(f)); break;
+    case DType::Float64:
+      put(f);
+      break;
+    case DType::Float32:
+      put(static_cast<float>(f));
+      break;
     case DType::Float16: {
       const uint16_t h = f16_from_f32(static_cast<float>(f));
-      if (memory) put(h);
-      else put(f32_from_f16(h));
+      if (memory)
+        put(h);
+      else
+        put(f32_from_f16(h));
       break;
     }
     case DType::BFloat16: {
       const uint16_t h = bf16_from_f32(static_cast<float>(f));
-      if (memory) put(h);
-      else put(f32_from_bf16(h));
+      if (memory)
+        put(h);
+      else
+        put(f32_from_bf16(h));
       break;
     }
-    case DType::Int64: put(i); break;
-    case DType::Int32: put(static_cast<int32_t>(i)); break;
-    case DType::Int16: put(static_cast<int16_t>(i)); break;
-    case DType::Bool: put(static_cast<uint8_t>(i != 0)); break;
-    default: put(static_cast<uint8_t>(i)); break;
+    case DType::Int64:
+      put(i);
+      break;
+    case DType::Int32:
+      put(static_cast<int32_t>(i));
+      break;
+    case DType::Int16:
+      put(static_cast<int16_t>(i));
+      break;
+    case DType::Bool:
+      put(static_cast<uint8_t>(i != 0));
+      break;
+    default:
+      put(static_cast<uint8_t>(i));
+      break;
   }
   return u;
 }
@@ -46,9 +64,20 @@ uint64_t bits_of(DType t, double f, int64_t i, bool memory) {
 /// Ops whose result on 16-bit floats is exact, so that no rounding is needed.
 bool exact_on_half(Op op) {
   switch (op) {
-    case Op::Neg: case Op::Abs: case Op::Sign: case Op::Relu: case Op::Maximum: case Op::Minimum: case Op::Where:
-    case Op::Floor: case Op::Ceil: case Op::Trunc: case Op::Copysign: return true;
-    default: return false;
+    case Op::Neg:
+    case Op::Abs:
+    case Op::Sign:
+    case Op::Relu:
+    case Op::Maximum:
+    case Op::Minimum:
+    case Op::Where:
+    case Op::Floor:
+    case Op::Ceil:
+    case Op::Trunc:
+    case Op::Copysign:
+      return true;
+    default:
+      return false;
   }
 }
 }  // namespace
@@ -94,34 +123,58 @@ void Emitter::run() {
     outer_round(r);
     elem_round(r);
   }
-  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty() && !plan_.rounds.back().columns)
+  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty() &&
+         !plan_.rounds.back().columns)
     plan_.rounds.pop_back();
   place_values();
   plan_ahead();
 }
 
-/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory from work that does not.
+/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory from work
+/// that does not.
 static double loop_cost(const Instr& i) {
   if (i.kind == InstrKind::Reduce) return 0.04;
   if (i.kind != InstrKind::Compute) return 0;
   switch (i.op) {
-    case Op::Div: case Op::Sqrt: case Op::Reciprocal: return 0.18;
-    case Op::Exp: case Op::Exp2: case Op::Log: case Op::Log2: case Op::Log10: case Op::Sigmoid: case Op::Rsqrt: return 0.35;
-    case Op::Tanh: case Op::Erf: case Op::Sin: case Op::Cos: case Op::Expm1: case Op::Log1p: case Op::Atan: case Op::Sinh:
-    case Op::Cosh: return 0.45;
-    default: return i.op > Op::Sqrt && i.op < Op::Relu ? 3.0 : 0.045;
+    case Op::Div:
+    case Op::Sqrt:
+    case Op::Reciprocal:
+      return 0.18;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Sigmoid:
+    case Op::Rsqrt:
+      return 0.35;
+    case Op::Tanh:
+    case Op::Erf:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Expm1:
+    case Op::Log1p:
+    case Op::Atan:
+    case Op::Sinh:
+    case Op::Cosh:
+      return 0.45;
+    default:
+      return i.op > Op::Sqrt && i.op < Op::Relu ? 3.0 : 0.045;
   }
 }
 
-/// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not arithmetic, sets the pace.
+/// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not arithmetic, sets
+/// the pace.
 void Emitter::plan_ahead() {
   double bytes = 0, cost = 0;
   for (const MemoryRef& m : plan_.refs)
     if (m.ahead) bytes += m.esize;
   for (size_t k = 0; k < spec_.instrs.size(); ++k)
-    if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce) cost += loop_cost(spec_.instrs[k]);
+    if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce)
+      cost += loop_cost(spec_.instrs[k]);
   // A single pass over memory is what the hardware foresees best.
-  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 && bytes / 27 > (plan_.streams ? 0.19 : 0.23) * cost && cost > 0.1;
+  const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 &&
+                    bytes / 27 > (plan_.streams ? 0.19 : 0.23) * cost && cost > 0.1;
   int64_t lines = 0, loops = 1;
   for (MemoryRef& m : plan_.refs) {
     m.ahead &= pays;
@@ -177,7 +230,8 @@ void Emitter::outer_round(int r) {
     }
   }
   for (size_t s = 0; s < spec_.stores.size(); ++s)
-    if (spec_.instrs[spec_.stores[s].value].level == Level::Outer && an_.store_round[s] == r) store(round.outer, s);
+    if (spec_.instrs[spec_.stores[s].value].level == Level::Outer && an_.store_round[s] == r)
+      store(round.outer, s);
 }
 
 void Emitter::elem_round(int r) {
@@ -206,8 +260,8 @@ void Emitter::elem_round(int r) {
         store(round.elem, s);
 }
 
-/// A load of memory that is also written, and whose value is stored as it is: another store may come before, so the
-/// value must be copied while it is there.
+/// A load of memory that is also written, and whose value is stored as it is: another store may come before,
+/// so the value must be copied while it is there.
 bool Emitter::moved_in_place(int k) const {
   if (!spec_.buffers[spec_.instrs[k].buffer].may_alias) return false;
   for (const Store& s : spec_.stores) {
@@ -241,10 +295,12 @@ void Emitter::keep_rows(int r) {
   }
 }
 
-// --- Instructions ----------------------------------------------------------------------------------------------
+// --- Instructions
+// ----------------------------------------------------------------------------------------------
 
 void Emitter::call(std::vector<Step>& out, TileFn fn, Span s, int dst, int a, int b, int c) {
-  if (!fn) throw Error(ErrorKind::Internal, "cpu kernel", "no loop for an instruction of\n" + to_string(spec_));
+  if (!fn)
+    throw Error(ErrorKind::Internal, "cpu kernel", "no loop for an instruction of\n" + to_string(spec_));
   Step t{StepKind::Call};
   t.span = s;
   t.fn = fn;
@@ -262,14 +318,22 @@ void Emitter::round_half(std::vector<Step>& out, int k) {
 void Emitter::instr(std::vector<Step>& out, int k) {
   const Instr& i = spec_.instrs[k];
   switch (i.kind) {
-    case InstrKind::Const: constant(k, 1); return;
-    case InstrKind::Load: load(out, k); return;
-    case InstrKind::Compute: compute(out, k); return;
-    case InstrKind::Reduce: return;
-    default: break;
+    case InstrKind::Const:
+      constant(k, 1);
+      return;
+    case InstrKind::Load:
+      load(out, k);
+      return;
+    case InstrKind::Compute:
+      compute(out, k);
+      return;
+    case InstrKind::Reduce:
+      return;
+    default:
+      break;
   }
-  Step s{i.kind == InstrKind::Arg     ? StepKind::Arg
-         : i.kind == InstrKind::Index ? StepKind::Index
+  Step s{i.kind == InstrKind::Arg      ? StepKind::Arg
+         : i.kind == InstrKind::Index  ? StepKind::Index
          : i.kind == InstrKind::Random ? StepKind::Random
                                        : StepKind::InBounds};
   s.span = values_[k].span;
@@ -336,7 +400,9 @@ int Emitter::operand(std::vector<Step>& out, int v0, Span want, bool scalar_ok) 
   if (s == Span::Uniform) {  // once, in the prologue
     if (v < static_cast<int>(spec_.instrs.size()) && spec_.instrs[v].kind == InstrKind::Const) {
       auto it = splats_.find(v);
-      if (it == splats_.end()) it = splats_.emplace(v, constant(v, std::max<int64_t>(2, std::max(count(Span::Full), plan_.R)))).first;
+      if (it == splats_.end())
+        it =
+            splats_.emplace(v, constant(v, std::max<int64_t>(2, std::max(count(Span::Full), plan_.R)))).first;
       return it->second;
     }
     const auto key = std::make_tuple(v, static_cast<int>(want), -1);
@@ -386,15 +452,18 @@ void Emitter::mark_pairs() {
   // exp of a difference is one loop.
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     const Instr& i = spec_.instrs[k];
-    if (i.kind != InstrKind::Compute || i.op != Op::Exp || i.dtype != DType::Float32 || !an_.computed[k]) continue;
+    if (i.kind != InstrKind::Compute || i.op != Op::Exp || i.dtype != DType::Float32 || !an_.computed[k])
+      continue;
     const int a = i.arg[0];
-    if (arith(a) && spec_.instrs[a].op == Op::Sub && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k]) absorbed_[a] = 1;
+    if (arith(a) && spec_.instrs[a].op == Op::Sub && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k])
+      absorbed_[a] = 1;
   }
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     if (!arith(k) || !an_.computed[k]) continue;
     for (int side = 0; side < 2; ++side) {
       const int a = spec_.instrs[k].arg[side];
-      if (!absorbed_[k] && arith(a) && !head[a] && !absorbed_[a] && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k]) {
+      if (!absorbed_[k] && arith(a) && !head[a] && !absorbed_[a] && an_.uses[a] == 1 &&
+          an_.computed[a] == an_.computed[k]) {
         absorbed_[a] = 1;
         head[k] = 1;
         break;
@@ -419,7 +488,9 @@ bool Emitter::pair(std::vector<Step>& out, int k) {
     const int operands[3] = {i.arg[0], i.arg[1], o.arg[1 - side]};
     int scalars = 0;
     for (int q = 0; q < 3; ++q)
-      if (an_.is_scalar(values_[resolve(operands[q])].span) && values_[resolve(operands[q])].span != Span::Full) scalars |= 1 << q;
+      if (an_.is_scalar(values_[resolve(operands[q])].span) &&
+          values_[resolve(operands[q])].span != Span::Full)
+        scalars |= 1 << q;
     TileFn fn = find_pair(i.op, o.op, side == 1, scalars);
     if (!fn) fn = find_pair(i.op, o.op, side == 1, scalars = 0);
     int v[3];

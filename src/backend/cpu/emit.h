@@ -1,5 +1,5 @@
-// Second half of making a Plan: steps for each instruction, direct access to memory where it is dense, pairs of
-// arithmetic ops in one loop, and buffers reused as soon as their values are dead.
+// Second half of making a Plan: steps for each instruction, direct access to memory where it is dense, pairs
+// of arithmetic ops in one loop, and buffers reused as soon as their values are dead.
 #pragma once
 #include <map>
 #include <memory>
@@ -59,7 +59,7 @@ class Emitter {
   Plan& plan_;
   std::vector<Value> values_;
   std::vector<int> alias_;
-  std::vector<char> absorbed_;  // instructions computed inside a pair
+  std::vector<char> absorbed_;                         // instructions computed inside a pair
   std::map<std::tuple<int, int, int>, int> expanded_;  // value, span, round -> value
   std::map<int, int> splats_;
   int round_now_ = 0;

@@ -1,4 +1,5 @@
-// The end of an Emitter's work: stores, which the producing loop does itself where it can, and the places of values.
+// The end of an Emitter's work: stores, which the producing loop does itself where it can, and the places of
+// values.
 #include <algorithm>
 #include <memory>
 
@@ -9,7 +10,8 @@
 namespace ingot::cpu {
 
 namespace {
-// A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past it.
+// A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past
+// it.
 constexpr int64_t kStreamTraffic = int64_t{28} << 20, kStreamBytes = int64_t{4} << 20;
 
 }  // namespace
@@ -36,7 +38,8 @@ bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st
   for (size_t t = first + 1; t < out.size(); ++t) {
     const Step& s = out[t];
     if (aliased(s.a) || aliased(s.b) || aliased(s.c)) return false;
-    const bool reads = s.kind == StepKind::Gather || s.kind == StepKind::Bounded || s.kind == StepKind::Indirect;
+    const bool reads =
+        s.kind == StepKind::Gather || s.kind == StepKind::Bounded || s.kind == StepKind::Indirect;
     if (reads && spec_.buffers[plan_.refs[s.ref].buffer].may_alias) return false;
   }
   return true;
@@ -78,9 +81,11 @@ void Emitter::store(std::vector<Step>& out, size_t index) {
   out.push_back(s);
 }
 
-// --- Places ----------------------------------------------------------------------------------------------------
+// --- Places
+// ----------------------------------------------------------------------------------------------------
 
-/// Bytes of the frame, with an odd number of cache lines between buffers so that they do not fall on one another.
+/// Bytes of the frame, with an odd number of cache lines between buffers so that they do not fall on one
+/// another.
 int64_t Emitter::frame_slot(int64_t bytes) {
   const int64_t at = plan_.tile_bytes;
   int64_t lines = (bytes + 63) / 64 + 1;
@@ -113,10 +118,12 @@ void Emitter::place_values() {
     const Step& s = *all[t];
     std::vector<int> dying;
     for (int v : {s.a, s.b, s.c})
-      if (v >= 0 && last[v] == static_cast<int>(t) && in_frame(v) && std::find(dying.begin(), dying.end(), v) == dying.end())
+      if (v >= 0 && last[v] == static_cast<int>(t) && in_frame(v) &&
+          std::find(dying.begin(), dying.end(), v) == dying.end())
         dying.push_back(v);
     const int d = s.dst;
-    if (d >= 0 && !values_[d].placed && !values_[d].bound && s.kind != StepKind::InitAcc && s.kind != StepKind::Reduce) {
+    if (d >= 0 && !values_[d].placed && !values_[d].bound && s.kind != StepKind::InitAcc &&
+        s.kind != StepKind::Reduce) {
       Value& x = values_[d];
       x.placed = true;
       if (x.span == Span::Outer && t >= prologue) {

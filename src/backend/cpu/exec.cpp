@@ -1,4 +1,5 @@
-// See exec.h: frames, boxes, tiles and the dispatch of steps. Steps that address memory are in exec_memory.cpp.
+// See exec.h: frames, boxes, tiles and the dispatch of steps. Steps that address memory are in
+// exec_memory.cpp.
 #include "backend/cpu/exec.h"
 
 #include <atomic>
@@ -34,13 +35,15 @@ struct Frame {
 thread_local Frame frame;
 }  // namespace
 
-Exec::Exec(const Plan& plan, void* const* buffers, const RunArgs& run) : p_(plan), buffers_(buffers), run_(run) {
+Exec::Exec(const Plan& plan, void* const* buffers, const RunArgs& run)
+    : p_(plan), buffers_(buffers), run_(run) {
   frame.reserve(static_cast<size_t>(plan.tile_bytes + plan.box_bytes + plan.acc_bytes), plan.places.size());
   frame_ = frame.data;
   vals_ = frame.vals.data();
   const ValuePlace* place = plan.places.data();
   for (size_t v = 0; v < plan.places.size(); ++v) {
-    if (place[v].segment == Segment::Tile) vals_[v] = frame_ + place[v].offset;
+    if (place[v].segment == Segment::Tile)
+      vals_[v] = frame_ + place[v].offset;
     else if (place[v].segment == Segment::Constant)
       vals_[v] = reinterpret_cast<char*>(plan.constants[static_cast<size_t>(place[v].offset)].get());
   }
@@ -58,7 +61,8 @@ void Exec::use_areas(char* box_area, char* acc) {
     if (p_.places[v].segment == Segment::Box) vals_[v] = box_area + p_.places[v].offset;
 }
 
-// --- Boxes -----------------------------------------------------------------------------------------------------
+// --- Boxes
+// -----------------------------------------------------------------------------------------------------
 
 void Exec::set_box(int64_t box) {
   for (int k = p_.outer_hi - 1; k >= p_.outer_lo; --k) {
@@ -101,8 +105,10 @@ void Exec::elem_tiles(const Round& r, int64_t begin, int64_t end) {
       set_inner(t);
       count_points();
     }
-    if (r.columns) columns(r);
-    else steps(r.elem);
+    if (r.columns)
+      columns(r);
+    else
+      steps(r.elem);
   }
 }
 
@@ -168,8 +174,8 @@ void Exec::between(int64_t box, size_t round, char* box_area, char* acc) {
   steps(p_.rounds[round].outer);
 }
 
-/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the hardware's prefetchers do
-/// not bridge; asking for all of it at once would only move the wait.
+/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the hardware's
+/// prefetchers do not bridge; asking for all of it at once would only move the wait.
 void Exec::prefetch() {
   for (int lines = p_.ahead_lines; lines > 0 && n_ahead_ > 0; --lines) {
     Ahead& a = ahead_[n_ahead_ - 1];
@@ -179,7 +185,8 @@ void Exec::prefetch() {
   }
 }
 
-// --- Steps -----------------------------------------------------------------------------------------------------
+// --- Steps
+// -----------------------------------------------------------------------------------------------------
 
 void Exec::steps(const std::vector<Step>& list) {
   char** v = vals_;
@@ -187,7 +194,8 @@ void Exec::steps(const std::vector<Step>& list) {
     switch (s.kind) {
       case StepKind::Call:
         if (n_ahead_) prefetch();
-        s.fn(v[s.dst], v[s.a], s.b >= 0 ? v[s.b] : nullptr, s.c >= 0 ? v[s.c] : nullptr, n_[static_cast<int>(s.span)]);
+        s.fn(v[s.dst], v[s.a], s.b >= 0 ? v[s.b] : nullptr, s.c >= 0 ? v[s.c] : nullptr,
+             n_[static_cast<int>(s.span)]);
         break;
       case StepKind::Bind: {
         const MemoryRef& m = p_.refs[static_cast<size_t>(s.ref)];
@@ -199,28 +207,38 @@ void Exec::steps(const std::vector<Step>& list) {
         }
         break;
       }
-      case StepKind::Expand: expand(s); break;
-      case StepKind::InitAcc: s.reducer->init(acc_ + s.acc, n_[static_cast<int>(Span::Outer)]); break;
+      case StepKind::Expand:
+        expand(s);
+        break;
+      case StepKind::InitAcc:
+        s.reducer->init(acc_ + s.acc, n_[static_cast<int>(Span::Outer)]);
+        break;
       case StepKind::Reduce: {
         if (n_ahead_) prefetch();
         const int64_t R = n_[static_cast<int>(Span::Outer)], C = n_[static_cast<int>(Span::Full)] / R;
-        if (s.b >= 0) (p_.by_columns ? s.reducer->dot_cols : s.reducer->dot_rows)(acc_ + s.acc, v[s.a], v[s.b], R, C);
-        else if (p_.by_columns) s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
-        else s.reducer->rows(acc_ + s.acc, v[s.a], R, C, inner_index0_);
+        if (s.b >= 0)
+          (p_.by_columns ? s.reducer->dot_cols : s.reducer->dot_rows)(acc_ + s.acc, v[s.a], v[s.b], R, C);
+        else if (p_.by_columns)
+          s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
+        else
+          s.reducer->rows(acc_ + s.acc, v[s.a], R, C, inner_index0_);
         break;
       }
       case StepKind::Finish:
         s.fn(v[s.dst], acc_ + s.acc, nullptr, nullptr, n_[static_cast<int>(Span::Outer)]);
         break;
-      default: memory_step(s);
+      default:
+        memory_step(s);
     }
   }
 }
 
 void Exec::expand(const Step& s) {
   const int64_t have = n_[static_cast<int>(s.from)], want = n_[static_cast<int>(s.span)];
-  if (s.from == Span::Outer && p_.by_columns) repeat_all(vals_[s.dst], vals_[s.a], s.esize, have, want / have);
-  else repeat_each(vals_[s.dst], vals_[s.a], s.esize, have, want / have);
+  if (s.from == Span::Outer && p_.by_columns)
+    repeat_all(vals_[s.dst], vals_[s.a], s.esize, have, want / have);
+  else
+    repeat_each(vals_[s.dst], vals_[s.a], s.esize, have, want / have);
 }
 
 bool Exec::failed() const {

@@ -1,4 +1,5 @@
-// The steps of an Exec that address memory point by point: strided boxes, padding, gathers, index values, random bits.
+// The steps of an Exec that address memory point by point: strided boxes, padding, gathers, index values,
+// random bits.
 #include <atomic>
 #include <cstring>
 
@@ -24,8 +25,8 @@ void Exec::range(Span s, int& lo, int& hi) const {
   }
 }
 
-/// f(i, row, last, count) for each run along the last axis of the span: i are the coordinates of its first point, row
-/// its number, last the axis (-1: none).
+/// f(i, row, last, count) for each run along the last axis of the span: i are the coordinates of its first
+/// point, row its number, last the axis (-1: none).
 template <class F>
 void Exec::rows(Span s, F f) {
   int lo, hi;
@@ -96,7 +97,8 @@ void Exec::bounded(const Step& s, const MemoryRef& m) {
     if (lo > 0) fill_elements(dst, &m.fill, m.esize, lo < count ? lo : count);
     if (hi > lo) {
       const int64_t stride = last >= 0 ? m.at.stride[last] : 0;
-      copy_run(dst + lo * m.esize, base + (at(m.at, i, p_.n_axes) + lo * stride) * m.esize, stride, m.esize, hi - lo);
+      copy_run(dst + lo * m.esize, base + (at(m.at, i, p_.n_axes) + lo * stride) * m.esize, stride, m.esize,
+               hi - lo);
     }
     const int64_t tail = hi > lo ? hi : lo;
     if (tail < count) fill_elements(dst + tail * m.esize, &m.fill, m.esize, count - tail);
@@ -135,12 +137,20 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
     if (per_point) {
       for (int64_t j = 0; j < count; ++j) {
         const int64_t w = j >= lo && j < hi ? select(index[row * count + j]) : -1;
-        const void* from = w < 0 ? static_cast<const void*>(&m.fill) : base + (p + j * stride + w * m.index_stride) * m.esize;
+        const void* from = w < 0 ? static_cast<const void*>(&m.fill)
+                                 : base + (p + j * stride + w * m.index_stride) * m.esize;
         switch (m.esize) {
-          case 1: std::memcpy(dst + j, from, 1); break;
-          case 2: std::memcpy(dst + j * 2, from, 2); break;
-          case 4: std::memcpy(dst + j * 4, from, 4); break;
-          default: std::memcpy(dst + j * 8, from, 8);
+          case 1:
+            std::memcpy(dst + j, from, 1);
+            break;
+          case 2:
+            std::memcpy(dst + j * 2, from, 2);
+            break;
+          case 4:
+            std::memcpy(dst + j * 4, from, 4);
+            break;
+          default:
+            std::memcpy(dst + j * 8, from, 8);
         }
       }
       return;
@@ -148,25 +158,33 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
     if (per_row && row + 1 < n_rows) {
       // Near enough, and in unsigned numbers: a bad index makes a bad guess, which does no harm.
       const uint64_t next = static_cast<uint64_t>(index[row + 1]) * static_cast<uint64_t>(m.index_stride);
-      const uintptr_t from = reinterpret_cast<uintptr_t>(base) + (static_cast<uint64_t>(p) + next) * static_cast<uint64_t>(m.esize);
+      const uintptr_t from = reinterpret_cast<uintptr_t>(base) +
+                             (static_cast<uint64_t>(p) + next) * static_cast<uint64_t>(m.esize);
       for (int64_t b = 0; b < count * m.esize && b < 1024; b += 64)
         __builtin_prefetch(reinterpret_cast<const void*>(from + static_cast<uint64_t>(b)), 0, 2);
     }
     const int64_t w = hi > lo ? select(index[per_row ? row : 0]) : -1;
     if (w < 0) hi = lo = count;
     if (lo > 0) fill_elements(dst, &m.fill, m.esize, lo);
-    if (hi > lo) copy_run(dst + lo * m.esize, base + (p + lo * stride + w * m.index_stride) * m.esize, stride, m.esize, hi - lo);
+    if (hi > lo)
+      copy_run(dst + lo * m.esize, base + (p + lo * stride + w * m.index_stride) * m.esize, stride, m.esize,
+               hi - lo);
     if (hi < count) fill_elements(dst + hi * m.esize, &m.fill, m.esize, count - hi);
   });
 }
 
 void Exec::indirect(const Step& s, const MemoryRef& m) {
   switch (m.index_type) {
-    case TileType::I64: return indirect_typed<int64_t>(s, m);
-    case TileType::I32: return indirect_typed<int32_t>(s, m);
-    case TileType::I16: return indirect_typed<int16_t>(s, m);
-    case TileType::I8: return indirect_typed<int8_t>(s, m);
-    default: return indirect_typed<uint8_t>(s, m);
+    case TileType::I64:
+      return indirect_typed<int64_t>(s, m);
+    case TileType::I32:
+      return indirect_typed<int32_t>(s, m);
+    case TileType::I16:
+      return indirect_typed<int16_t>(s, m);
+    case TileType::I8:
+      return indirect_typed<int8_t>(s, m);
+    default:
+      return indirect_typed<uint8_t>(s, m);
   }
 }
 
@@ -204,15 +222,24 @@ void Exec::argument(const Step& s, const MemoryRef& m) {
   char* out = vals_[s.dst];
   auto put = [&](auto x) { std::memcpy(out, &x, sizeof x); };
   switch (m.dtype) {
-    case DType::Float64: return put(v);
-    case DType::Float32: return put(static_cast<float>(v));
-    case DType::Float16: return put(f32_from_f16(f16_from_f32(static_cast<float>(v))));
-    case DType::BFloat16: return put(f32_from_bf16(bf16_from_f32(static_cast<float>(v))));
-    case DType::Int64: return put(static_cast<int64_t>(v));
-    case DType::Int32: return put(static_cast<int32_t>(static_cast<int64_t>(v)));
-    case DType::Int16: return put(static_cast<int16_t>(static_cast<int64_t>(v)));
-    case DType::Bool: return put(static_cast<uint8_t>(v != 0));
-    default: return put(static_cast<uint8_t>(static_cast<int64_t>(v)));
+    case DType::Float64:
+      return put(v);
+    case DType::Float32:
+      return put(static_cast<float>(v));
+    case DType::Float16:
+      return put(f32_from_f16(f16_from_f32(static_cast<float>(v))));
+    case DType::BFloat16:
+      return put(f32_from_bf16(bf16_from_f32(static_cast<float>(v))));
+    case DType::Int64:
+      return put(static_cast<int64_t>(v));
+    case DType::Int32:
+      return put(static_cast<int32_t>(static_cast<int64_t>(v)));
+    case DType::Int16:
+      return put(static_cast<int16_t>(static_cast<int64_t>(v)));
+    case DType::Bool:
+      return put(static_cast<uint8_t>(v != 0));
+    default:
+      return put(static_cast<uint8_t>(static_cast<int64_t>(v)));
   }
 }
 
@@ -234,7 +261,8 @@ void Exec::store(const Step& s, const MemoryRef& m) {
           ++others;
         }
       if (others == 1) {
-        stream_rows(dst + position(m.at) * m.esize, m.at.stride[with] * m.esize, src, e_[with], e_[last] * m.esize);
+        stream_rows(dst + position(m.at) * m.esize, m.at.stride[with] * m.esize, src, e_[with],
+                    e_[last] * m.esize);
         return;
       }
       rows(s.span, [&](const int64_t* i, int64_t row, int, int64_t count) {
@@ -246,14 +274,18 @@ void Exec::store(const Step& s, const MemoryRef& m) {
     return;
   }
   dst += position(m.at) * m.esize;
-  if (s.kind == StepKind::Stream) stream_copy(dst, src, bytes);
-  else if (dst != src) std::memcpy(dst, src, static_cast<size_t>(bytes));
+  if (s.kind == StepKind::Stream)
+    stream_copy(dst, src, bytes);
+  else if (dst != src)
+    std::memcpy(dst, src, static_cast<size_t>(bytes));
 }
 
 void Exec::memory_step(const Step& s) {
   const MemoryRef& m = p_.refs[static_cast<size_t>(s.ref)];
   switch (s.kind) {
-    case StepKind::Bind: vals_[s.dst] = static_cast<char*>(buffers_[m.buffer]) + position(m.at) * m.esize; return;
+    case StepKind::Bind:
+      vals_[s.dst] = static_cast<char*>(buffers_[m.buffer]) + position(m.at) * m.esize;
+      return;
     case StepKind::BindRow:
       vals_[s.dst] = frame_ + m.at.offset + inner_tile_ * p_.R * p_.C * s.esize;
       return;
@@ -264,13 +296,19 @@ void Exec::memory_step(const Step& s) {
       gather_box(vals_[s.dst], src, m.at.stride + lo, e_ + lo, hi - lo, m.esize);
       return;
     }
-    case StepKind::Bounded: return bounded(s, m);
-    case StepKind::Indirect: return indirect(s, m);
-    case StepKind::InBounds: return in_bounds(s, m);
+    case StepKind::Bounded:
+      return bounded(s, m);
+    case StepKind::Indirect:
+      return indirect(s, m);
+    case StepKind::InBounds:
+      return in_bounds(s, m);
     case StepKind::Index:
-    case StepKind::Random: return generate(s, m);
-    case StepKind::Arg: return argument(s, m);
-    default: return store(s, m);
+    case StepKind::Random:
+      return generate(s, m);
+    case StepKind::Arg:
+      return argument(s, m);
+    default:
+      return store(s, m);
   }
 }
 

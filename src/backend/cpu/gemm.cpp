@@ -29,8 +29,8 @@ constexpr int nr() {
 }
 
 template <class T, int M, bool kPacked>
-HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, T* HWY_RESTRICT c,
-                     bool add) {
+HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
+                     T* HWY_RESTRICT c, bool add) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
@@ -71,28 +71,40 @@ void rows_block(const GemmBlock& g, int64_t cols, const T* a, const T* b, T* c, 
   constexpr int NR = nr<T>();
   for (int64_t j = 0; j < cols; j += NR, b += g.b_panel) {
     const int64_t n = cols - j < NR ? cols - j : NR;
-    if (g.a_row) tile<T, M, false>(g, n, a, b, c + j, add);
-    else tile<T, M, true>(g, n, a, b, c + j, add);
+    if (g.a_row)
+      tile<T, M, false>(g, n, a, b, c + j, add);
+    else
+      tile<T, M, true>(g, n, a, b, c + j, add);
   }
 }
 
 template <class T>
-void Block(const GemmBlock& g, int64_t rows, int64_t cols, const void* pa, const void* pb, void* pc, bool add) {
+void Block(const GemmBlock& g, int64_t rows, int64_t cols, const void* pa, const void* pb, void* pc,
+           bool add) {
   const T *a = static_cast<const T*>(pa), *b = static_cast<const T*>(pb);
   T* c = static_cast<T*>(pc);
   switch (rows) {
-    case 1: return rows_block<T, 1>(g, cols, a, b, c, add);
-    case 2: return rows_block<T, 2>(g, cols, a, b, c, add);
-    case 3: return rows_block<T, 3>(g, cols, a, b, c, add);
-    case 4: return rows_block<T, 4>(g, cols, a, b, c, add);
-    default: break;
+    case 1:
+      return rows_block<T, 1>(g, cols, a, b, c, add);
+    case 2:
+      return rows_block<T, 2>(g, cols, a, b, c, add);
+    case 3:
+      return rows_block<T, 3>(g, cols, a, b, c, add);
+    case 4:
+      return rows_block<T, 4>(g, cols, a, b, c, add);
+    default:
+      break;
   }
   if constexpr (kMR == 8) {
     switch (rows) {
-      case 5: return rows_block<T, 5>(g, cols, a, b, c, add);
-      case 6: return rows_block<T, 6>(g, cols, a, b, c, add);
-      case 7: return rows_block<T, 7>(g, cols, a, b, c, add);
-      default: return rows_block<T, 8>(g, cols, a, b, c, add);
+      case 5:
+        return rows_block<T, 5>(g, cols, a, b, c, add);
+      case 6:
+        return rows_block<T, 6>(g, cols, a, b, c, add);
+      case 7:
+        return rows_block<T, 7>(g, cols, a, b, c, add);
+      default:
+        return rows_block<T, 8>(g, cols, a, b, c, add);
     }
   }
 }
@@ -100,10 +112,14 @@ void Block(const GemmBlock& g, int64_t rows, int64_t cols, const void* pa, const
 template <class T>
 T to_compute(const void* p, DType t, int64_t at) {
   switch (t) {
-    case DType::Float64: return static_cast<T>(static_cast<const double*>(p)[at]);
-    case DType::Float16: return static_cast<T>(f32_from_f16(static_cast<const uint16_t*>(p)[at]));
-    case DType::BFloat16: return static_cast<T>(f32_from_bf16(static_cast<const uint16_t*>(p)[at]));
-    default: return static_cast<T>(static_cast<const float*>(p)[at]);
+    case DType::Float64:
+      return static_cast<T>(static_cast<const double*>(p)[at]);
+    case DType::Float16:
+      return static_cast<T>(f32_from_f16(static_cast<const uint16_t*>(p)[at]));
+    case DType::BFloat16:
+      return static_cast<T>(f32_from_bf16(static_cast<const uint16_t*>(p)[at]));
+    default:
+      return static_cast<T>(static_cast<const float*>(p)[at]);
   }
 }
 
@@ -114,15 +130,18 @@ HWY_INLINE void copy_panel(T* HWY_RESTRICT dst, const T* HWY_RESTRICT src, int64
 }
 
 template <class T>
-void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t cs, int64_t k, int64_t cols) {
+void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t cs, int64_t k,
+          int64_t cols) {
   T* dst = static_cast<T*>(out);
   const bool same = type == (sizeof(T) == 4 ? DType::Float32 : DType::Float64);
   for (int64_t j = 0; j < cols; j += width, dst += k * width) {
     const int64_t n = cols - j < width ? cols - j : width;
     if (n < width) std::memset(dst, 0, static_cast<size_t>(k * width) * sizeof(T));
     if (same && cs == 1 && n == width) {
-      if (width == kMR) copy_panel<T, kMR>(dst, static_cast<const T*>(src) + j, ks, k);
-      else copy_panel<T, nr<T>()>(dst, static_cast<const T*>(src) + j, ks, k);
+      if (width == kMR)
+        copy_panel<T, kMR>(dst, static_cast<const T*>(src) + j, ks, k);
+      else
+        copy_panel<T, nr<T>()>(dst, static_cast<const T*>(src) + j, ks, k);
     } else if (same) {
       const int64_t e[2] = {k, n}, ds[2] = {width, 1}, ss[2] = {ks, cs};
       copy_box(dst, ds, static_cast<const T*>(src) + j * cs, ss, e, 2, sizeof(T));

@@ -25,7 +25,8 @@ inline uint16_t f16_from_f32(float f) {
 inline float f32_from_f16(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, m = h & 0x7fffu;
   if (m >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((m & 0x3ffu) << 13));
-  if (m < 0x400u) return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(static_cast<float>(m) * 0x1p-24f));
+  if (m < 0x400u)
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(static_cast<float>(m) * 0x1p-24f));
   return std::bit_cast<float>(sign | ((m << 13) + 0x38000000u));
 }
 

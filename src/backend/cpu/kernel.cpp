@@ -1,5 +1,5 @@
-// See kernel.h. The tasks of all parts of a launch are one range that the threads share, so a thousand small parts
-// cost one start of the threads. Split parts add a merge between passes.
+// See kernel.h. The tasks of all parts of a launch are one range that the threads share, so a thousand small
+// parts cost one start of the threads. Split parts add a merge between passes.
 #include "backend/cpu/kernel.h"
 
 #include <algorithm>
@@ -69,9 +69,11 @@ char* Kernel::acc_area(const Part& p, char* scratch, int64_t box, int64_t split)
   return scratch + p.scratch + q.boxes * q.box_bytes + (box * (q.splits + 1) + split) * q.acc_bytes;
 }
 
-void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers, char* scratch,
-                       const RunArgs& args) {
-  size_t k = static_cast<size_t>(std::upper_bound(pass.first.begin(), pass.first.end(), begin) - pass.first.begin()) - 1;
+void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers,
+                       char* scratch, const RunArgs& args) {
+  size_t k = static_cast<size_t>(std::upper_bound(pass.first.begin(), pass.first.end(), begin) -
+                                 pass.first.begin()) -
+             1;
   for (; begin < end; ++k) {
     const Part& part = parts_[static_cast<size_t>(pass.part[k])];
     const Plan& plan = *part.plan;
@@ -94,13 +96,16 @@ void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t en
   }
 }
 
-void Kernel::run_pass(const Pass& pass, size_t round, void* const* buffers, char* scratch, const RunArgs& args) {
+void Kernel::run_pass(const Pass& pass, size_t round, void* const* buffers, char* scratch,
+                      const RunArgs& args) {
   if (pass.tasks == 0) return;
-  if (pass.tasks == 1 || pass.work < kSerialWork) return run_tasks(pass, round, 0, pass.tasks, buffers, scratch, args);
+  if (pass.tasks == 1 || pass.work < kSerialWork)
+    return run_tasks(pass, round, 0, pass.tasks, buffers, scratch, args);
   const int64_t per_task = std::max<int64_t>(1, pass.work / pass.tasks);
   const int64_t pieces = 8 * get_num_threads();
   const int64_t grain = std::max({int64_t{1}, (kSerialWork / 2) / per_task, pass.tasks / pieces});
-  parallel_for(pass.tasks, grain, [&](int64_t b, int64_t e) { run_tasks(pass, round, b, e, buffers, scratch, args); });
+  parallel_for(pass.tasks, grain,
+               [&](int64_t b, int64_t e) { run_tasks(pass, round, b, e, buffers, scratch, args); });
 }
 
 /// Merges the accumulators of the round before (if any) and does what comes before the tiles of this one.

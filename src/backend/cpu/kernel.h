@@ -32,8 +32,8 @@ class Kernel final : public CpuExecutable {
     int64_t work = 0;
   };
   void run_pass(const Pass& pass, size_t round, void* const* buffers, char* scratch, const RunArgs& args);
-  void run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers, char* scratch,
-                 const RunArgs& args);
+  void run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers,
+                 char* scratch, const RunArgs& args);
   void merge_pass(size_t round, void* const* buffers, char* scratch, const RunArgs& args);
   char* box_area(const Part& p, char* scratch, int64_t box) const;
   char* acc_area(const Part& p, char* scratch, int64_t box, int64_t split) const;

@@ -17,7 +17,8 @@ constexpr int64_t kMaxSplitTasks = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Tile extents of the positions [lo, hi), last first, until `budget` elements are reached. Returns their product.
+/// Tile extents of the positions [lo, hi), last first, until `budget` elements are reached. Returns their
+/// product.
 int64_t take(Plan& p, int lo, int hi, int64_t budget) {
   int64_t product = 1;
   bool open = true;
@@ -55,7 +56,8 @@ Access Analysis::access(const Affine& m) const {
 
 void Analysis::choose_order() {
   const int n = spec.n_axes(), no = spec.n_outer;
-  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk through a matrix.
+  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk through a
+  // matrix.
   double along_outer = 0, along_inner = 0;
   auto vote = [&](const Affine& m) {
     double elements = 1;
@@ -86,7 +88,8 @@ void Analysis::choose_order() {
   for (int k = 0; k < n; ++k) plan.extent[k] = spec.extent[order[k]];
 }
 
-// --- Spans -----------------------------------------------------------------------------------------------------
+// --- Spans
+// -----------------------------------------------------------------------------------------------------
 
 void Analysis::classify() {
   const int n = spec.n_axes();
@@ -114,8 +117,11 @@ void Analysis::classify() {
     Span s = Span::Uniform;
     switch (i.kind) {
       case InstrKind::Const:
-      case InstrKind::Arg: break;
-      case InstrKind::Reduce: s = Span::Outer; break;
+      case InstrKind::Arg:
+        break;
+      case InstrKind::Reduce:
+        s = Span::Outer;
+        break;
       case InstrKind::Compute:
         for (int a : i.arg)
           if (a >= 0) s = join(s, span[a]);
@@ -135,7 +141,8 @@ void Analysis::classify() {
   for (const Store& s : spec.stores) ++uses[s.value];
 }
 
-// --- Tiles -----------------------------------------------------------------------------------------------------
+// --- Tiles
+// -----------------------------------------------------------------------------------------------------
 
 void Analysis::choose_tiles() {
   Plan& p = plan;
@@ -181,11 +188,14 @@ void Analysis::choose_tiles() {
       if (direct) r = 2 * kTile;
       if (rowish) r = std::max<int64_t>(16, std::min<int64_t>(256, kPanel / p.inner_size));
       const int64_t R = take(p, p.outer_lo, p.outer_hi, r);
-      take(p, p.inner_lo, p.inner_hi, direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
+      take(p, p.inner_lo, p.inner_hi,
+           direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
     }
   } else {
     // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers follow.
-    const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile : !rowish && only_sums_of_memory() ? 16 * kTile : kTile;
+    const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile
+                      : !rowish && only_sums_of_memory() ? 16 * kTile
+                                                         : kTile;
     const int64_t C = take(p, p.inner_lo, p.inner_hi, c);
     const int64_t r = C == p.inner_size && C < kWideRow ? kTile / C : 1;
     take(p, p.outer_lo, p.outer_hi, r);
@@ -201,7 +211,8 @@ void Analysis::choose_tiles() {
 
 bool Analysis::plain_load(int k) const {
   const Instr& i = spec.instrs[k];
-  return i.kind == InstrKind::Load && i.bounds.empty() && i.indirect < 0 && !is_half(i.dtype) && span[k] == Span::Full;
+  return i.kind == InstrKind::Load && i.bounds.empty() && i.indirect < 0 && !is_half(i.dtype) &&
+         span[k] == Span::Full;
 }
 
 /// A Reduce kernel that reads memory and reduces it, with nothing between and nothing stored per element.
@@ -231,7 +242,8 @@ void Analysis::choose_split() {
   Plan& p = plan;
   p.tiles_per_split = p.inner_tiles;
   if (!spec.has_reduce() || p.boxes >= 16 || p.inner_tiles < 4 || p.work < 2 * kSplitWork) return;
-  const int64_t want = std::min({kMaxSplitTasks / p.boxes, p.work / p.boxes * p.boxes / kSplitWork, p.inner_tiles});
+  const int64_t want =
+      std::min({kMaxSplitTasks / p.boxes, p.work / p.boxes * p.boxes / kSplitWork, p.inner_tiles});
   if (want < 2) return;
   p.tiles_per_split = ceil_div(p.inner_tiles, want);
   p.splits = ceil_div(p.inner_tiles, p.tiles_per_split);
@@ -280,7 +292,8 @@ bool Analysis::is_scalar(Span s) const {
   return true;
 }
 
-// --- Rounds ----------------------------------------------------------------------------------------------------
+// --- Rounds
+// ----------------------------------------------------------------------------------------------------
 
 void Analysis::find_rounds() {
   round.assign(spec.instrs.size(), 0);
@@ -321,8 +334,8 @@ bool Analysis::alias_cast(int k) const {
   return tile_type(from) == tile_type(i.dtype) && (!is_half(i.dtype) || from == i.dtype);
 }
 
-/// Values are computed as late as their first use allows. One needed in several rounds is kept, unless it is a mere
-/// address, or rounds are passes of their own (split), where nothing is kept.
+/// Values are computed as late as their first use allows. One needed in several rounds is kept, unless it is
+/// a mere address, or rounds are passes of their own (split), where nothing is kept.
 void Analysis::place_rounds() {
   const size_t n = spec.instrs.size();
   needed.assign(n, 0);
@@ -343,8 +356,7 @@ void Analysis::place_rounds() {
     if (i.kind == InstrKind::Reduce) {
       if (needed[k]) computed[k] = uint64_t{1} << round[k];
     } else if (span[k] == Span::Full || span[k] == Span::Inv) {
-      const bool again = plan.splits > 1 ||
-                         alias_cast(static_cast<int>(k)) ||
+      const bool again = plan.splits > 1 || alias_cast(static_cast<int>(k)) ||
                          (plan.inner_tiles > 1 && (span[k] == Span::Inv || rebind(static_cast<int>(k))));
       computed[k] = again ? needed[k] : needed[k] & (~needed[k] + 1);
     } else if (needed[k]) {

@@ -1,5 +1,5 @@
-// First half of making a Plan: the order of the axes, the sizes of the tiles, the span of each value and the rounds
-// it is needed in.
+// First half of making a Plan: the order of the axes, the sizes of the tiles, the span of each value and the
+// rounds it is needed in.
 #pragma once
 #include "backend/cpu/plan.h"
 
@@ -14,7 +14,7 @@ struct Analysis {
   std::vector<uint64_t> computed;  // rounds (bits) an instruction is computed in
   std::vector<uint64_t> needed;    // rounds it is used in
   std::vector<int> uses;
-  std::vector<int> store_round;    // per store
+  std::vector<int> store_round;  // per store
   int n_rounds = 1;
 
   Analysis(const KernelSpec& s, Plan& p) : spec(s), plan(p) {}

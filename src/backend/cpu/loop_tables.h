@@ -10,10 +10,10 @@ inline constexpr int kScalarVariants = 8;
 struct OpTable {
   TileFn fn[kOps][kTileTypes][kScalarVariants] = {};
   TileFn cast[kTileTypes][kTileTypes] = {};
-  TileFn uniform[2] = {};                             // float64, float32
+  TileFn uniform[2] = {};                               // float64, float32
   TileFn round[2] = {}, widen[2] = {}, narrow[2] = {};  // float16, bfloat16
   TileFn exp_sub[kScalarVariants] = {};
-  TileFn pair[3][3][2][kScalarVariants] = {};         // inner, outer in Add, Sub, Mul; swapped; scalars
+  TileFn pair[3][3][2][kScalarVariants] = {};  // inner, outer in Add, Sub, Mul; swapped; scalars
 };
 
 void fill_float_loops(OpTable& t);

@@ -1,5 +1,5 @@
-// The generic tile loops: one per row of elementwise.def and type, made from the row's own C expression and left to
-// the compiler to vectorise. Included once per instruction set by loops_float.cpp and loops_int.cpp.
+// The generic tile loops: one per row of elementwise.def and type, made from the row's own C expression and
+// left to the compiler to vectorise. Included once per instruction set by loops_float.cpp and loops_int.cpp.
 #if defined(INGOT_CPU_LOOPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_LOOPS_INL
 #undef INGOT_CPU_LOOPS_INL
@@ -14,15 +14,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::cpu::HWY_NAMESPACE {
 
-#define INGOT_EW(E, name, arity_, rule_, expr, ga, gb)               \
-  struct E##Fn {                                                     \
-    static constexpr int arity = arity_;                             \
-    static constexpr TypeRule rule = TypeRule::rule_;                \
-    static constexpr Op op = Op::E;                                  \
-    template <class T>                                               \
-    static HWY_INLINE auto call(T a, [[maybe_unused]] T b) {         \
-      return expr;                                                   \
-    }                                                                \
+#define INGOT_EW(E, name, arity_, rule_, expr, ga, gb)       \
+  struct E##Fn {                                             \
+    static constexpr int arity = arity_;                     \
+    static constexpr TypeRule rule = TypeRule::rule_;        \
+    static constexpr Op op = Op::E;                          \
+    template <class T>                                       \
+    static HWY_INLINE auto call(T a, [[maybe_unused]] T b) { \
+      return expr;                                           \
+    }                                                        \
   };
 #include "graph/elementwise.def"
 #undef INGOT_EW
@@ -30,10 +30,14 @@ namespace ingot::cpu::HWY_NAMESPACE {
 template <class T, TypeRule rule>
 constexpr bool allowed() {
   switch (rule) {
-    case TypeRule::Float: return is_fp<T>;
-    case TypeRule::Int: return !is_fp<T>;
-    case TypeRule::Num: return !std::is_same_v<T, bool>;
-    default: return true;
+    case TypeRule::Float:
+      return is_fp<T>;
+    case TypeRule::Int:
+      return !is_fp<T>;
+    case TypeRule::Num:
+      return !std::is_same_v<T, bool>;
+    default:
+      return true;
   }
 }
 
@@ -44,10 +48,12 @@ void loop(void* out, const void* a, const void* b, const void*, int64_t n) {
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   const T x0 = sa ? *x : T(0), y0 = sb ? *y : T(0);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (F::arity == 1) r[i] = static_cast<R>(F::template call<T>(x[i], T(0)));
-    else r[i] = static_cast<R>(F::template call<T>(sa ? x0 : x[i], sb ? y0 : y[i]));
+    if constexpr (F::arity == 1)
+      r[i] = static_cast<R>(F::template call<T>(x[i], T(0)));
+    else
+      r[i] = static_cast<R>(F::template call<T>(sa ? x0 : x[i], sb ? y0 : y[i]));
   }
 }
 
@@ -77,7 +83,7 @@ template <class From, class To>
 void cast_loop(void* out, const void* a, const void*, const void*, int64_t n) {
   To* r = static_cast<To*>(out);
   const From* x = static_cast<const From*>(a);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = ig_cast<To, From>(x[i]);
 }
 
@@ -101,7 +107,7 @@ void where_loop(void* out, const void* a, const void* b, const void* c, int64_t 
   const T* x = static_cast<const T*>(b);
   const T* y = static_cast<const T*>(c);
   const T x0 = sb ? *x : T(0), y0 = sc ? *y : T(0);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     const T p = sb ? x0 : x[i], q = sc ? y0 : y[i];
     r[i] = m[i] ? p : q;

@@ -13,10 +13,12 @@ template <class T>
 void uniform_loop(void* out, const void* a, const void*, const void*, int64_t n) {
   T* r = static_cast<T*>(out);
   const uint32_t* x = static_cast<const uint32_t*>(a);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (sizeof(T) == 4) r[i] = static_cast<float>(static_cast<int32_t>(x[i] >> 8)) * 0x1p-24f;
-    else r[i] = static_cast<double>(x[i]) * 0x1p-32;
+    if constexpr (sizeof(T) == 4)
+      r[i] = static_cast<float>(static_cast<int32_t>(x[i] >> 8)) * 0x1p-24f;
+    else
+      r[i] = static_cast<double>(x[i]) * 0x1p-32;
   }
 }
 
@@ -55,7 +57,9 @@ const OpTable& op_table() {
 TileFn find_op(Op op, TileType in, int scalars) {
   return op_table().fn[static_cast<int>(op)][static_cast<int>(in)][scalars];
 }
-TileFn find_cast(TileType from, TileType to) { return op_table().cast[static_cast<int>(from)][static_cast<int>(to)]; }
+TileFn find_cast(TileType from, TileType to) {
+  return op_table().cast[static_cast<int>(from)][static_cast<int>(to)];
+}
 TileFn find_uniform(TileType to) { return op_table().uniform[static_cast<int>(to)]; }
 static int half(DType t) { return t == DType::BFloat16; }
 TileFn find_round(DType to) { return op_table().round[half(to)]; }

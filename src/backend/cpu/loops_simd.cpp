@@ -1,5 +1,5 @@
-// Hand-written SIMD tile loops: float32 transcendental functions, pairs of arithmetic ops done in registers, and the
-// conversions of 16-bit floats.
+// Hand-written SIMD tile loops: float32 transcendental functions, pairs of arithmetic ops done in registers,
+// and the conversions of 16-bit floats.
 #include <cmath>
 #include <cstring>
 
@@ -50,21 +50,51 @@ void unary(void* out, const void* a, const void*, const void*, int64_t count) {
   if (i < n) store_n(Fn::call(load_n(x + i, n - i)), r + i, n - i);
 }
 
-struct ExpV { static HWY_INLINE V call(V x) { return vexp(x); } };
-struct LogV { static HWY_INLINE V call(V x) { return vlog(x); } };
-struct TanhV { static HWY_INLINE V call(V x) { return vtanh(x); } };
-struct ErfV { static HWY_INLINE V call(V x) { return verf(x); } };
-struct Exp2V { static HWY_INLINE V call(V x) { return vexp2(x); } };
-struct Expm1V { static HWY_INLINE V call(V x) { return vexpm1(x); } };
-struct SinhV { static HWY_INLINE V call(V x) { return vsinh(x); } };
-struct CoshV { static HWY_INLINE V call(V x) { return vcosh(x); } };
-struct Log2V { static HWY_INLINE V call(V x) { return vlog2(x); } };
-struct Log10V { static HWY_INLINE V call(V x) { return vlog10(x); } };
-struct Log1pV { static HWY_INLINE V call(V x) { return vlog1p(x); } };
-struct AtanV { static HWY_INLINE V call(V x) { return vatan(x); } };
-struct SigmoidV { static HWY_INLINE V call(V x) { return vsigmoid(x); } };
-struct SqrtV { static HWY_INLINE V call(V x) { return hn::Sqrt(x); } };
-struct RsqrtV { static HWY_INLINE V call(V x) { return hn::Div(splat(1.0f), hn::Sqrt(x)); } };
+struct ExpV {
+  static HWY_INLINE V call(V x) { return vexp(x); }
+};
+struct LogV {
+  static HWY_INLINE V call(V x) { return vlog(x); }
+};
+struct TanhV {
+  static HWY_INLINE V call(V x) { return vtanh(x); }
+};
+struct ErfV {
+  static HWY_INLINE V call(V x) { return verf(x); }
+};
+struct Exp2V {
+  static HWY_INLINE V call(V x) { return vexp2(x); }
+};
+struct Expm1V {
+  static HWY_INLINE V call(V x) { return vexpm1(x); }
+};
+struct SinhV {
+  static HWY_INLINE V call(V x) { return vsinh(x); }
+};
+struct CoshV {
+  static HWY_INLINE V call(V x) { return vcosh(x); }
+};
+struct Log2V {
+  static HWY_INLINE V call(V x) { return vlog2(x); }
+};
+struct Log10V {
+  static HWY_INLINE V call(V x) { return vlog10(x); }
+};
+struct Log1pV {
+  static HWY_INLINE V call(V x) { return vlog1p(x); }
+};
+struct AtanV {
+  static HWY_INLINE V call(V x) { return vatan(x); }
+};
+struct SigmoidV {
+  static HWY_INLINE V call(V x) { return vsigmoid(x); }
+};
+struct SqrtV {
+  static HWY_INLINE V call(V x) { return hn::Sqrt(x); }
+};
+struct RsqrtV {
+  static HWY_INLINE V call(V x) { return hn::Div(splat(1.0f), hn::Sqrt(x)); }
+};
 
 /// Large arguments (and infinities, NaN) go to libm, one by one.
 template <int quarter>
@@ -80,22 +110,28 @@ struct SinCosV {
   }
 };
 
-// --- Pairs -----------------------------------------------------------------------------------------------------
+// --- Pairs
+// -----------------------------------------------------------------------------------------------------
 
 template <int op>
 HWY_INLINE V arith(V a, V b) {
-  if constexpr (op == 0) return hn::Add(a, b);
-  else if constexpr (op == 1) return hn::Sub(a, b);
-  else return hn::Mul(a, b);
+  if constexpr (op == 0)
+    return hn::Add(a, b);
+  else if constexpr (op == 1)
+    return hn::Sub(a, b);
+  else
+    return hn::Mul(a, b);
 }
 
-/// r = (a inner b) outer c, or c outer (a inner b). Both are rounded: the result is that of the two ops alone.
+/// r = (a inner b) outer c, or c outer (a inner b). Both are rounded: the result is that of the two ops
+/// alone.
 template <int inner, int outer, bool swapped, int scalars>
 void pair_loop(void* out, const void* pa, const void* pb, const void* pc, int64_t count) {
   const F d;
   const size_t N = hn::Lanes(d), n = static_cast<size_t>(count);
   float* r = static_cast<float*>(out);
-  const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb), *c = static_cast<const float*>(pc);
+  const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb),
+              *c = static_cast<const float*>(pc);
   const V a0 = splat(*a), b0 = splat(*b), c0 = splat(*c);
   auto f = [&](V x, V y, V z) HWY_ATTR {
     const V t = arith<inner>(x, y);
@@ -114,7 +150,8 @@ void pair_loop(void* out, const void* pa, const void* pb, const void* pc, int64_
   for (; i + N <= n; i += N) hn::StoreU(at(i), d, r + i);
   if (i < n) {
     const size_t k = n - i;
-    store_n(f(scalars & 1 ? a0 : load_n(a + i, k), scalars & 2 ? b0 : load_n(b + i, k), scalars & 4 ? c0 : load_n(c + i, k)),
+    store_n(f(scalars & 1 ? a0 : load_n(a + i, k), scalars & 2 ? b0 : load_n(b + i, k),
+              scalars & 4 ? c0 : load_n(c + i, k)),
             r + i, k);
   }
 }
@@ -127,7 +164,8 @@ void exp_sub_loop(void* out, const void* pa, const void* pb, const void*, int64_
   float* r = static_cast<float*>(out);
   const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
   const V b0 = splat(*b);
-  auto at = [&](size_t i) HWY_ATTR { return vexp(hn::Sub(hn::LoadU(d, a + i), scalar ? b0 : hn::LoadU(d, b + i))); };
+  auto at = [&](size_t i)
+                HWY_ATTR { return vexp(hn::Sub(hn::LoadU(d, a + i), scalar ? b0 : hn::LoadU(d, b + i))); };
   size_t i = 0;
   for (; i + 2 * N <= n; i += 2 * N) {
     const V p = at(i), q = at(i + N);
@@ -158,7 +196,8 @@ void add_pairs(OpTable& t) {
   add_pair<inner, 2, true>(t);
 }
 
-// --- 16-bit floats ---------------------------------------------------------------------------------------------
+// --- 16-bit floats
+// ---------------------------------------------------------------------------------------------
 
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<F>> bf16_bits(V x) {
   const hn::RebindToUnsigned<F> du;
@@ -179,13 +218,13 @@ struct RoundBf16 {
 void widen_bf16(void* out, const void* a, const void*, const void*, int64_t n) {
   uint32_t* r = static_cast<uint32_t*>(out);
   const uint16_t* x = static_cast<const uint16_t*>(a);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = static_cast<uint32_t>(x[i]) << 16;
 }
 void narrow_bf16(void* out, const void* a, const void*, const void*, int64_t n) {
   uint16_t* r = static_cast<uint16_t*>(out);
   const float* x = static_cast<const float*>(a);
-INGOT_IVDEP
+  INGOT_IVDEP
   for (int64_t i = 0; i < n; ++i) r[i] = bf16_from_f32(x[i]);
 }
 
@@ -203,7 +242,8 @@ void widen_f16(void* out, const void* a, const void*, const void*, int64_t n) {
   float* r = static_cast<float*>(out);
   const auto* x = static_cast<const uint16_t*>(a);
   int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(x + i))), d, r + i);
+  for (; i + N <= n; i += N)
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(x + i))), d, r + i);
   for (; i < n; ++i) r[i] = f32_from_f16(x[i]);
 }
 void narrow_f16(void* out, const void* a, const void*, const void*, int64_t n) {
@@ -213,19 +253,25 @@ void narrow_f16(void* out, const void* a, const void*, const void*, int64_t n) {
   auto* r = static_cast<uint16_t*>(out);
   const float* x = static_cast<const float*>(a);
   int64_t i = 0;
-  for (; i + N <= n; i += N) hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, reinterpret_cast<hwy::float16_t*>(r + i));
+  for (; i + N <= n; i += N)
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, reinterpret_cast<hwy::float16_t*>(r + i));
   for (; i < n; ++i) r[i] = f16_from_f32(x[i]);
 }
-void round_f16(void* out, const void* a, const void* b, const void* c, int64_t n) { unary<RoundF16>(out, a, b, c, n); }
+void round_f16(void* out, const void* a, const void* b, const void* c, int64_t n) {
+  unary<RoundF16>(out, a, b, c, n);
+}
 #else
 void widen_f16(void* out, const void* a, const void*, const void*, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<float*>(out)[i] = f32_from_f16(static_cast<const uint16_t*>(a)[i]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float*>(out)[i] = f32_from_f16(static_cast<const uint16_t*>(a)[i]);
 }
 void narrow_f16(void* out, const void* a, const void*, const void*, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<uint16_t*>(out)[i] = f16_from_f32(static_cast<const float*>(a)[i]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<uint16_t*>(out)[i] = f16_from_f32(static_cast<const float*>(a)[i]);
 }
 void round_f16(void* out, const void* a, const void*, const void*, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) static_cast<float*>(out)[i] = f32_from_f16(f16_from_f32(static_cast<const float*>(a)[i]));
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float*>(out)[i] = f32_from_f16(f16_from_f32(static_cast<const float*>(a)[i]));
 }
 #endif
 

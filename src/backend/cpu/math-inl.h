@@ -1,5 +1,5 @@
-// float32 transcendental functions on Highway vectors, two units in the last place or better on the whole range,
-// with infinities and NaN as libm gives them. Included once per instruction set.
+// float32 transcendental functions on Highway vectors, two units in the last place or better on the whole
+// range, with infinities and NaN as libm gives them. Included once per instruction set.
 #if defined(INGOT_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_MATH_INL
 #undef INGOT_CPU_MATH_INL
@@ -46,8 +46,10 @@ HWY_INLINE V exp_poly(V r) {
 HWY_INLINE V clamp(V x, float lo, float hi) {
   const V r = hn::Min(splat(hi), hn::Max(splat(lo), x));
   // On x86 Max and Min return their second operand when one is NaN.
-  if constexpr (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2) return r;
-  else return hn::IfThenElse(hn::IsNaN(x), x, r);
+  if constexpr (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2)
+    return r;
+  else
+    return hn::IfThenElse(hn::IsNaN(x), x, r);
 }
 
 HWY_INLINE V vexp(V x) {

@@ -1,6 +1,6 @@
-// Matmul by packed blocks (gemm.h): any strides, batches, bias, activation, accumulation. 16-bit floats compute in
-// float32, integers in int64. The sum over k is cut at the same places whatever the number of threads, so
-// results do not depend on it.
+// Matmul by packed blocks (gemm.h): any strides, batches, bias, activation, accumulation. 16-bit floats
+// compute in float32, integers in int64. The sum over k is cut at the same places whatever the number of
+// threads, so results do not depend on it.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -39,18 +39,23 @@ char* thread_scratch(size_t bytes) {
 class FloatMatmul final : public CpuExecutable {
  public:
   explicit FloatMatmul(const LibrarySpec& spec)
-      : spec_(spec), sh_(spec), type_(spec.operands[0].dtype),
+      : spec_(spec),
+        sh_(spec),
+        type_(spec.operands[0].dtype),
         compute_(type_ == DType::Float64 ? DType::Float64 : DType::Float32),
-        g_(compute_ == DType::Float64 ? gemm_f64() : gemm_f32()), size_(static_cast<int64_t>(size_of(compute_))) {
+        g_(compute_ == DType::Float64 ? gemm_f64() : gemm_f32()),
+        size_(static_cast<int64_t>(size_of(compute_))) {
     // Float32 and float64 results are built in place when rows of C are dense.
     in_place_ = type_ == compute_ && (sh_.c_n == 1 || sh_.N == 1) &&
                 !(spec.accumulate && (spec.bias || spec.epilogue != Epilogue::None));
     panels_ = ceil_div(sh_.N, g_.nr);
-    const double flops = 2.0 * static_cast<double>(sh_.M) * static_cast<double>(sh_.N) * static_cast<double>(sh_.K);
+    const double flops =
+        2.0 * static_cast<double>(sh_.M) * static_cast<double>(sh_.N) * static_cast<double>(sh_.K);
     serial_ = flops * static_cast<double>(sh_.batches) < 1e6;
     // Small members of a batch are done whole, each by one thread; otherwise threads share one packed B.
     local_ = serial_ || (sh_.batches >= 4 && sh_.N * sh_.K <= (256 << 10));
-    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines fall on one another in the cache.
+    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines fall on one
+    // another in the cache.
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
     a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 && stride * size_ % 4096 != 0 && sh_.N <= 1024;
     along_ = a_lies_ && sh_.a_k != 1;
@@ -58,13 +63,16 @@ class FloatMatmul final : public CpuExecutable {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    Call c{at(buffers[0], 0), at(buffers[1], 1), at(buffers[2], 2), spec_.bias ? at(buffers[3], 3) : nullptr, nullptr};
+    Call c{at(buffers[0], 0), at(buffers[1], 1), at(buffers[2], 2), spec_.bias ? at(buffers[3], 3) : nullptr,
+           nullptr};
     if (local_) {
       auto work = [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) one_of_batch(c, n);
       };
-      if (serial_) work(0, sh_.batches);
-      else parallel_for(sh_.batches, std::max<int64_t>(1, sh_.batches / (16 * get_num_threads())), work);
+      if (serial_)
+        work(0, sh_.batches);
+      else
+        parallel_for(sh_.batches, std::max<int64_t>(1, sh_.batches / (16 * get_num_threads())), work);
       return;
     }
     for (int64_t n = 0; n < sh_.batches; ++n) shared(c, n, static_cast<char*>(scratch));
@@ -76,13 +84,15 @@ class FloatMatmul final : public CpuExecutable {
     char* packed;
   };
   char* at(void* p, int k) const {
-    return static_cast<char*>(p) + spec_.operands[static_cast<size_t>(k)].offset *
-                                       static_cast<int64_t>(size_of(spec_.operands[static_cast<size_t>(k)].dtype));
+    return static_cast<char*>(p) +
+           spec_.operands[static_cast<size_t>(k)].offset *
+               static_cast<int64_t>(size_of(spec_.operands[static_cast<size_t>(k)].dtype));
   }
   Call member(const Call& c, int64_t n) const {
     int64_t a = 0, b = 0, o = 0;
     sh_.offsets(n, a, b, o);
-    const int64_t in = static_cast<int64_t>(size_of(spec_.operands[1].dtype)), bn = static_cast<int64_t>(size_of(spec_.operands[2].dtype)),
+    const int64_t in = static_cast<int64_t>(size_of(spec_.operands[1].dtype)),
+                  bn = static_cast<int64_t>(size_of(spec_.operands[2].dtype)),
                   out = static_cast<int64_t>(size_of(type_));
     return {c.c + o * out, c.a + a * in, c.b + b * bn, c.bias, nullptr};
   }
@@ -97,24 +107,28 @@ class FloatMatmul final : public CpuExecutable {
 
   void one_of_batch(const Call& all, int64_t n) const {
     Call c = member(all, n);
-    const int64_t a_bytes = (g_.kc * block_rows(sh_.M) + 64) * size_, b_bytes = (sh_.K * panels_ * g_.nr + 64) * size_;
+    const int64_t a_bytes = (g_.kc * block_rows(sh_.M) + 64) * size_,
+                  b_bytes = (sh_.K * panels_ * g_.nr + 64) * size_;
     char* s = thread_scratch(static_cast<size_t>(a_bytes + b_bytes + temp_bytes()));
     c.packed = s + a_bytes;
     for (int64_t k = 0; k < sh_.K; k += g_.kc) pack_b(c, k, 0, panels_, c.packed);
     for (int64_t m = 0; m < sh_.M; m += block_rows(sh_.M))
-      for (int64_t j = 0; j < panels_; j += block_panels()) block(c, m, block_rows(sh_.M), j, s, s + a_bytes + b_bytes);
+      for (int64_t j = 0; j < panels_; j += block_panels())
+        block(c, m, block_rows(sh_.M), j, s, s + a_bytes + b_bytes);
   }
 
   void shared(const Call& all, int64_t n, char* packed) const {
     Call c = member(all, n);
     c.packed = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(packed) + 63) / 64 * 64);
-    const int64_t kbs = ceil_div(sh_.K, g_.kc), group = std::max<int64_t>(1, 4096 / (g_.nr * 8)), groups = ceil_div(panels_, group);
-    parallel_for(kbs * groups, std::max<int64_t>(1, kbs * groups / (8 * get_num_threads())), [&](int64_t b, int64_t e) {
-      for (int64_t t = b; t < e; ++t) {
-        const int64_t from = t % groups * group;
-        pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_), c.packed);
-      }
-    });
+    const int64_t kbs = ceil_div(sh_.K, g_.kc), group = std::max<int64_t>(1, 4096 / (g_.nr * 8)),
+                  groups = ceil_div(panels_, group);
+    parallel_for(kbs * groups, std::max<int64_t>(1, kbs * groups / (8 * get_num_threads())),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t t = b; t < e; ++t) {
+                     const int64_t from = t % groups * group;
+                     pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_), c.packed);
+                   }
+                 });
     const int64_t nb = ceil_div(panels_, block_panels());
     // Enough blocks for the threads to finish together.
     int64_t rows = block_rows(sh_.M);
@@ -145,7 +159,8 @@ class FloatMatmul final : public CpuExecutable {
         g_.pack(a_pack, g_.mr, a, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
         a = a_pack;
       }
-      const GemmBlock g{kc, a_lies_ && !along_ ? sh_.a_m : 0, along_ ? sh_.a_k : g_.mr, g_.nr, kc * g_.nr, ld};
+      const GemmBlock g{kc, a_lies_ && !along_ ? sh_.a_m : 0, along_ ? sh_.a_k : g_.mr, g_.nr, kc * g_.nr,
+                        ld};
       const int64_t step = a_lies_ ? sh_.a_m : kc;
       const char* b = c.packed + (k * panels_ + j * kc) * g_.nr * size_;
       for (int64_t i = 0; i < rows; i += g_.mr)
@@ -159,16 +174,22 @@ class FloatMatmul final : public CpuExecutable {
   }
 
   void epilogue(const Call& c, char* row, int64_t n0, int64_t cols) const {
-    if (compute_ == DType::Float64) finish_row(reinterpret_cast<double*>(row), c, n0, cols);
-    else finish_row(reinterpret_cast<float*>(row), c, n0, cols);
+    if (compute_ == DType::Float64)
+      finish_row(reinterpret_cast<double*>(row), c, n0, cols);
+    else
+      finish_row(reinterpret_cast<float*>(row), c, n0, cols);
   }
   double bias_at(const char* p, int64_t n) const {
     const int64_t i = n * spec_.operands[3].stride[spec_.operands[3].stride.size() - 1];
     switch (spec_.operands[3].dtype) {
-      case DType::Float64: return reinterpret_cast<const double*>(p)[i];
-      case DType::Float16: return f32_from_f16(reinterpret_cast<const uint16_t*>(p)[i]);
-      case DType::BFloat16: return f32_from_bf16(reinterpret_cast<const uint16_t*>(p)[i]);
-      default: return reinterpret_cast<const float*>(p)[i];
+      case DType::Float64:
+        return reinterpret_cast<const double*>(p)[i];
+      case DType::Float16:
+        return f32_from_f16(reinterpret_cast<const uint16_t*>(p)[i]);
+      case DType::BFloat16:
+        return f32_from_bf16(reinterpret_cast<const uint16_t*>(p)[i]);
+      default:
+        return reinterpret_cast<const float*>(p)[i];
     }
   }
   template <class T>
@@ -238,29 +259,44 @@ class IntMatmul final : public CpuExecutable {
   explicit IntMatmul(const LibrarySpec& spec) : spec_(spec), sh_(spec) {}
   void run(void* const* buffers, void*, const RunArgs&) override {
     const int64_t rows = sh_.batches * sh_.M;
-    parallel_for(rows, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, sh_.N * sh_.K)), [&](int64_t b, int64_t e) {
-      for (int64_t r = b; r < e; ++r) row(buffers, r);
-    });
+    parallel_for(rows, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, sh_.N * sh_.K)),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t r = b; r < e; ++r) row(buffers, r);
+                 });
   }
 
  private:
   static int64_t get(const void* p, DType t, int64_t i) {
     switch (t) {
-      case DType::Int64: return static_cast<const int64_t*>(p)[i];
-      case DType::Int32: return static_cast<const int32_t*>(p)[i];
-      case DType::Int16: return static_cast<const int16_t*>(p)[i];
-      case DType::Int8: return static_cast<const int8_t*>(p)[i];
-      default: return static_cast<const uint8_t*>(p)[i];
+      case DType::Int64:
+        return static_cast<const int64_t*>(p)[i];
+      case DType::Int32:
+        return static_cast<const int32_t*>(p)[i];
+      case DType::Int16:
+        return static_cast<const int16_t*>(p)[i];
+      case DType::Int8:
+        return static_cast<const int8_t*>(p)[i];
+      default:
+        return static_cast<const uint8_t*>(p)[i];
     }
   }
   static void put(void* p, DType t, int64_t i, int64_t v, bool add) {
     if (add) v = static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(get(p, t, i)));
     switch (t) {
-      case DType::Int64: static_cast<int64_t*>(p)[i] = v; return;
-      case DType::Int32: static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v); return;
-      case DType::Int16: static_cast<int16_t*>(p)[i] = static_cast<int16_t>(v); return;
-      case DType::Bool: static_cast<uint8_t*>(p)[i] = v != 0; return;
-      default: static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(v);
+      case DType::Int64:
+        static_cast<int64_t*>(p)[i] = v;
+        return;
+      case DType::Int32:
+        static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v);
+        return;
+      case DType::Int16:
+        static_cast<int16_t*>(p)[i] = static_cast<int16_t>(v);
+        return;
+      case DType::Bool:
+        static_cast<uint8_t*>(p)[i] = v != 0;
+        return;
+      default:
+        static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(v);
     }
   }
   void row(void* const* buffers, int64_t r) const {
@@ -271,11 +307,14 @@ class IntMatmul final : public CpuExecutable {
     std::vector<uint64_t> sum(static_cast<size_t>(sh_.N), 0);
     for (int64_t k = 0; k < sh_.K; ++k) {
       const uint64_t x = static_cast<uint64_t>(get(buffers[1], at, a + m * sh_.a_m + k * sh_.a_k));
-      for (int64_t n = 0; n < sh_.N; ++n) sum[n] += x * static_cast<uint64_t>(get(buffers[2], bt, b + k * sh_.b_k + n * sh_.b_n));
+      for (int64_t n = 0; n < sh_.N; ++n)
+        sum[n] += x * static_cast<uint64_t>(get(buffers[2], bt, b + k * sh_.b_k + n * sh_.b_n));
     }
     for (int64_t n = 0; n < sh_.N; ++n) {
       int64_t v = static_cast<int64_t>(sum[n]);
-      if (spec_.bias) v += get(buffers[3], spec_.operands[3].dtype, spec_.operands[3].offset + n * spec_.operands[3].stride.back());
+      if (spec_.bias)
+        v += get(buffers[3], spec_.operands[3].dtype,
+                 spec_.operands[3].offset + n * spec_.operands[3].stride.back());
       if (spec_.epilogue == Epilogue::Relu) v = std::max<int64_t>(v, 0);
       put(buffers[0], ct, c + m * sh_.c_m + n * sh_.c_n, v, spec_.accumulate);
     }

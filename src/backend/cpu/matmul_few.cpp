@@ -14,7 +14,8 @@ namespace {
 
 class FewRows final : public CpuExecutable {
  public:
-  FewRows(const LibrarySpec& spec, const Shape& shape, bool transposed) : spec_(spec), sh_(shape), transposed_(transposed) {
+  FewRows(const LibrarySpec& spec, const Shape& shape, bool transposed)
+      : spec_(spec), sh_(shape), transposed_(transposed) {
     chunks_ = (sh_.N + kChunk - 1) / kChunk;
   }
 
@@ -25,7 +26,8 @@ class FewRows final : public CpuExecutable {
     };
     if (serial) return work(0, sh_.batches * chunks_);
     const int64_t per_chunk = std::min(kChunk, sh_.N) * sh_.K;
-    parallel_for(sh_.batches * chunks_, std::max<int64_t>(1, (32 << 10) / std::max<int64_t>(1, per_chunk)), work);
+    parallel_for(sh_.batches * chunks_, std::max<int64_t>(1, (32 << 10) / std::max<int64_t>(1, per_chunk)),
+                 work);
   }
 
  private:
@@ -56,10 +58,14 @@ class FewRows final : public CpuExecutable {
   }
   float activate(float v) const {
     switch (spec_.epilogue) {
-      case Epilogue::None: return v;
-      case Epilogue::Relu: return v > 0 || v != v ? v : 0;
-      case Epilogue::GeluTanh: return 0.5f * v * (1 + std::tanh(0.79788456080286536f * (v + 0.044715f * v * v * v)));
-      default: return 0.5f * v * (1 + std::erf(v * 0.70710678118654752f));
+      case Epilogue::None:
+        return v;
+      case Epilogue::Relu:
+        return v > 0 || v != v ? v : 0;
+      case Epilogue::GeluTanh:
+        return 0.5f * v * (1 + std::tanh(0.79788456080286536f * (v + 0.044715f * v * v * v)));
+      default:
+        return 0.5f * v * (1 + std::erf(v * 0.70710678118654752f));
     }
   }
 

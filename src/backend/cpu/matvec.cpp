@@ -1,4 +1,5 @@
-// See matvec.h. Memory sets the pace: whole rows of b, several at a time, each element used for all M rows of a.
+// See matvec.h. Memory sets the pace: whole rows of b, several at a time, each element used for all M rows of
+// a.
 #include "backend/cpu/matvec.h"
 
 #include "backend/cpu/targets.h"
@@ -16,7 +17,8 @@ using V = hn::Vec<D>;
 
 /// b's rows run along k: dot products, R rows of b at a time.
 template <int M, int R>
-HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b, int64_t b_n) {
+HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
+                     int64_t b_n) {
   const D d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   V acc[M][R];
@@ -43,7 +45,8 @@ HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int6
 }
 
 template <int M>
-void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b, int64_t b_n) {
+void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
+              int64_t b_n) {
   constexpr int R = M <= 4 ? 4 : 2;
   int64_t n = 0;
   for (; n + R <= count; n += R) dots<M, R>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
@@ -52,7 +55,8 @@ void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m
 
 /// b's rows run along n: a row of b times one number of a is added to W vectors of sums kept in registers.
 template <int M, int W>
-HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k, const float* b, int64_t b_k) {
+HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k,
+                      const float* b, int64_t b_k) {
   const D d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   V acc[M][W];
@@ -74,7 +78,8 @@ HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int
 }
 
 template <int M>
-void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k, const float* b, int64_t b_k) {
+void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k, const float* b,
+            int64_t b_k) {
   constexpr int W = M == 1 ? 8 : M == 2 ? 6 : M <= 4 ? 4 : 2;
   const int64_t N = static_cast<int64_t>(hn::Lanes(D()));
   int64_t n = 0;
@@ -88,23 +93,33 @@ void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, 
     }
 }
 
-void FewRows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m, int64_t a_k, const float* b,
-             int64_t b_k, int64_t b_n) {
+void FewRows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m,
+             int64_t a_k, const float* b, int64_t b_k, int64_t b_n) {
   const int64_t count = n1 - n0;
   const float* at = b + n0 * b_n;
   auto go = [&]<int rows>() HWY_ATTR {
-    if (b_n == 1) sweeps<rows>(sums, count, K, a, a_m, a_k, at, b_k);
-    else dot_rows<rows>(sums, count, K, a, a_m, at, b_n);
+    if (b_n == 1)
+      sweeps<rows>(sums, count, K, a, a_m, a_k, at, b_k);
+    else
+      dot_rows<rows>(sums, count, K, a, a_m, at, b_n);
   };
   switch (M) {
-    case 1: return go.template operator()<1>();
-    case 2: return go.template operator()<2>();
-    case 3: return go.template operator()<3>();
-    case 4: return go.template operator()<4>();
-    case 5: return go.template operator()<5>();
-    case 6: return go.template operator()<6>();
-    case 7: return go.template operator()<7>();
-    default: return go.template operator()<8>();
+    case 1:
+      return go.template operator()<1>();
+    case 2:
+      return go.template operator()<2>();
+    case 3:
+      return go.template operator()<3>();
+    case 4:
+      return go.template operator()<4>();
+    case 5:
+      return go.template operator()<5>();
+    case 6:
+      return go.template operator()<6>();
+    case 7:
+      return go.template operator()<7>();
+    default:
+      return go.template operator()<8>();
   }
 }
 
@@ -115,8 +130,8 @@ HWY_AFTER_NAMESPACE();
 #include "backend/cpu/dispatch.h"
 
 namespace ingot::cpu {
-void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m, int64_t a_k,
-              const float* b, int64_t b_k, int64_t b_n) {
+void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m,
+              int64_t a_k, const float* b, int64_t b_k, int64_t b_n) {
   INGOT_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n);
 }
 }  // namespace ingot::cpu

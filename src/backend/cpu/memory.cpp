@@ -27,7 +27,8 @@ size_t rounded(size_t bytes) {
 void* fresh(size_t bytes) {
   if (bytes < kHuge) return std::aligned_alloc(64, bytes);
   // Mapped with room to start on a huge page; the rest is given back at once.
-  char* p = static_cast<char*>(mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* p = static_cast<char*>(
+      mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (p == MAP_FAILED) return nullptr;
   char* at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + kHuge - 1) / kHuge * kHuge);
   if (at > p) munmap(p, static_cast<size_t>(at - p));
@@ -37,8 +38,10 @@ void* fresh(size_t bytes) {
 }
 
 void release(void* p, size_t bytes) {
-  if (bytes < kHuge) std::free(p);
-  else munmap(p, bytes);
+  if (bytes < kHuge)
+    std::free(p);
+  else
+    munmap(p, bytes);
 }
 }  // namespace
 

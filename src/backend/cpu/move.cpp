@@ -1,5 +1,5 @@
-// See move.h. Boxes are reduced to their essential axes first, so that nearly every call ends in memcpy, a fill, a
-// strided run or a blocked transposition in registers.
+// See move.h. Boxes are reduced to their essential axes first, so that nearly every call ends in memcpy, a
+// fill, a strided run or a blocked transposition in registers.
 #include "backend/cpu/move.h"
 
 #include <cstring>
@@ -32,7 +32,8 @@ HWY_INLINE void transpose8x8(uint32_t* dst, int64_t dp, const uint32_t* src, int
   const hn::FixedTag<uint32_t, 8> d;
   const hn::FixedTag<uint64_t, 4> dw;
   auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
-  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6), a7 = row(7);
+  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6),
+             a7 = row(7);
   auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
   const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
   const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
@@ -74,7 +75,8 @@ template <class T>
 void transpose(void* dst, int64_t dp, const void* src, int64_t sq, int64_t p, int64_t q) {
   if constexpr (sizeof(T) == 4)
     transpose32(static_cast<uint32_t*>(dst), dp, static_cast<const uint32_t*>(src), sq, p, q);
-  else transpose_scalar(static_cast<T*>(dst), dp, static_cast<const T*>(src), sq, p, q);
+  else
+    transpose_scalar(static_cast<T*>(dst), dp, static_cast<const T*>(src), sq, p, q);
 }
 
 template <class T>
@@ -83,7 +85,7 @@ HWY_INLINE void run(T* dst, int64_t ds, const T* src, int64_t ss, int64_t n) {
     if (n * sizeof(T) > 256) {
       std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(T));
     } else {
-INGOT_IVDEP
+      INGOT_IVDEP
       for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
     }
   } else if (ds == 1 && ss == 0) {
@@ -105,8 +107,10 @@ HWY_INLINE int essential(Axis* ax, const int64_t* ds, const int64_t* ss, const i
   int n = 0;
   for (int a = 0; a < nd; ++a) {
     if (e[a] == 1) continue;
-    if (n && ax[n - 1].d == ds[a] * e[a] && ax[n - 1].s == ss[a] * e[a]) ax[n - 1] = {ax[n - 1].e * e[a], ds[a], ss[a]};
-    else ax[n++] = {e[a], ds[a], ss[a]};
+    if (n && ax[n - 1].d == ds[a] * e[a] && ax[n - 1].s == ss[a] * e[a])
+      ax[n - 1] = {ax[n - 1].e * e[a], ds[a], ss[a]};
+    else
+      ax[n++] = {e[a], ds[a], ss[a]};
   }
   if (n == 0) ax[n++] = {1, 1, 1};
   return n;
@@ -154,12 +158,17 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
   odometer(ax, n - 1, dst, src, [&](T* t, const T* f) HWY_ATTR { run(t, last.d, f, last.s, last.e); });
 }
 
-void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize) {
+void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
+             int esize) {
   switch (esize) {
-    case 1: return copy_typed<uint8_t>(dst, ds, src, ss, e, nd);
-    case 2: return copy_typed<uint16_t>(dst, ds, src, ss, e, nd);
-    case 4: return copy_typed<uint32_t>(dst, ds, src, ss, e, nd);
-    default: return copy_typed<uint64_t>(dst, ds, src, ss, e, nd);
+    case 1:
+      return copy_typed<uint8_t>(dst, ds, src, ss, e, nd);
+    case 2:
+      return copy_typed<uint16_t>(dst, ds, src, ss, e, nd);
+    case 4:
+      return copy_typed<uint32_t>(dst, ds, src, ss, e, nd);
+    default:
+      return copy_typed<uint64_t>(dst, ds, src, ss, e, nd);
   }
 }
 
@@ -173,10 +182,14 @@ void repeat_typed(T* dst, const T* src, int64_t count, int64_t times) {
 
 void RepeatEach(void* dst, const void* src, int esize, int64_t count, int64_t times) {
   switch (esize) {
-    case 1: return repeat_typed(static_cast<uint8_t*>(dst), static_cast<const uint8_t*>(src), count, times);
-    case 2: return repeat_typed(static_cast<uint16_t*>(dst), static_cast<const uint16_t*>(src), count, times);
-    case 4: return repeat_typed(static_cast<uint32_t*>(dst), static_cast<const uint32_t*>(src), count, times);
-    default: return repeat_typed(static_cast<uint64_t*>(dst), static_cast<const uint64_t*>(src), count, times);
+    case 1:
+      return repeat_typed(static_cast<uint8_t*>(dst), static_cast<const uint8_t*>(src), count, times);
+    case 2:
+      return repeat_typed(static_cast<uint16_t*>(dst), static_cast<const uint16_t*>(src), count, times);
+    case 4:
+      return repeat_typed(static_cast<uint32_t*>(dst), static_cast<const uint32_t*>(src), count, times);
+    default:
+      return repeat_typed(static_cast<uint64_t*>(dst), static_cast<const uint64_t*>(src), count, times);
   }
 }
 
@@ -198,7 +211,8 @@ HWY_INLINE void stream(void* out, const void* in, int64_t bytes) {
 
 void StreamCopy(void* out, const void* in, int64_t bytes) { stream(out, in, bytes); }
 void StreamRows(void* out, int64_t pitch, const void* in, int64_t rows, int64_t bytes) {
-  for (int64_t r = 0; r < rows; ++r) stream(static_cast<char*>(out) + r * pitch, static_cast<const char*>(in) + r * bytes, bytes);
+  for (int64_t r = 0; r < rows; ++r)
+    stream(static_cast<char*>(out) + r * pitch, static_cast<const char*>(in) + r * bytes, bytes);
 }
 
 }  // namespace ingot::cpu::HWY_NAMESPACE
@@ -209,8 +223,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 
-
-void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize) {
+void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
+              int esize) {
   INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize);
 }
 static void dense_strides(int64_t* d, const int64_t* e, int nd) {
@@ -230,13 +244,16 @@ void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e
   dense_strides(d, e, nd);
   copy_box(dst, ds, src, d, e, nd, esize);
 }
-void fill_elements(void* dst, const void* value, int esize, int64_t n) { repeat_each(dst, value, esize, 1, n); }
+void fill_elements(void* dst, const void* value, int esize, int64_t n) {
+  repeat_each(dst, value, esize, 1, n);
+}
 void repeat_each(void* dst, const void* src, int esize, int64_t count, int64_t times) {
   INGOT_DISPATCH(RepeatEach)(dst, src, esize, count, times);
 }
 void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t times) {
   const size_t bytes = static_cast<size_t>(count * esize);
-  for (int64_t t = 0; t < times; ++t) std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(t) * bytes, src, bytes);
+  for (int64_t t = 0; t < times; ++t)
+    std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(t) * bytes, src, bytes);
 }
 void stream_copy(void* dst, const void* src, int64_t bytes) { INGOT_DISPATCH(StreamCopy)(dst, src, bytes); }
 void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes) {

@@ -1,4 +1,5 @@
-// Moving elements between strided boxes of memory and dense tiles: copies, fills, transpositions, streaming stores.
+// Moving elements between strided boxes of memory and dense tiles: copies, fills, transpositions, streaming
+// stores.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +8,8 @@
 namespace ingot::cpu {
 
 /// dst[sum ds*i] = src[sum ss*i] for all i in the box e[0..nd), elements of esize bytes, strides in elements.
-void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize);
+void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
+              int esize);
 /// The same with a dense destination (or source) in row-major order.
 void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize);
 void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize);

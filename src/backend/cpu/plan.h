@@ -1,12 +1,12 @@
-// A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its points lie densely,
-// in "layout order" of the axes: outer axes, then inner ones (by rows), or, when memory runs along the outer axes, inner
-// axes first (by columns). Values of a tile live in a frame of buffers that each thread has; loads and stores of
-// dense memory need no copy and work on the memory itself.
+// A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its points lie
+// densely, in "layout order" of the axes: outer axes, then inner ones (by rows), or, when memory runs along
+// the outer axes, inner axes first (by columns). Values of a tile live in a frame of buffers that each thread
+// has; loads and stores of dense memory need no copy and work on the memory itself.
 //
 // Work is split in outer boxes: R outer points whose C inner points are visited tile by tile, once per round.
-// A round ends with reductions; their results are Outer values of the next. When there are few boxes and long inner
-// axes the inner tiles of a round are split over threads too, in pieces that depend on sizes only, and their
-// accumulators are merged in order: results do not depend on the number of threads.
+// A round ends with reductions; their results are Outer values of the next. When there are few boxes and long
+// inner axes the inner tiles of a round are split over threads too, in pieces that depend on sizes only, and
+// their accumulators are merged in order: results do not depend on the number of threads.
 #pragma once
 #include <memory>
 #include <vector>
@@ -74,25 +74,26 @@ enum class StepKind : uint8_t {
   InBounds,
   Random,
   Arg,
-  Expand,    // dst (span) := a (from), repeated
-  Store,     // a to dense memory
-  Stream,    // the same past the caches
-  Scatter,   // a to a strided box
+  Expand,   // dst (span) := a (from), repeated
+  Store,    // a to dense memory
+  Stream,   // the same past the caches
+  Scatter,  // a to a strided box
   InitAcc,
   Reduce,
-  Finish,    // accumulator to dst
+  Finish,  // accumulator to dst
 };
 
 struct Step {
   StepKind kind;
-  Span span = Span::Full;  // of the result
-  Span from = Span::Full;  // Expand
-  uint8_t esize = 0;       // Expand, BindRow
+  Span span = Span::Full;                    // of the result
+  Span from = Span::Full;                    // Expand
+  uint8_t esize = 0;                         // Expand, BindRow
   int32_t dst = -1, a = -1, b = -1, c = -1;  // value numbers
   TileFn fn = nullptr;
   const Reducer* reducer = nullptr;
   int32_t ref = -1;  // MemoryRef
-  int64_t pitch = 0;  // Reduce by columns: elements between rows, when they are read where they lie; 0: a dense tile
+  int64_t pitch =
+      0;  // Reduce by columns: elements between rows, when they are read where they lie; 0: a dense tile
   int32_t acc = -1;  // offset of the accumulator in the box's area, per outer point
 };
 
@@ -125,8 +126,8 @@ struct Plan {
   std::vector<MemoryRef> refs;
   std::vector<ValuePlace> places;
   std::vector<std::unique_ptr<uint64_t[]>> constants;  // ValuePlace::offset is an index
-  int64_t tile_bytes = 0;  // of the frame
-  int64_t box_bytes = 0;   // Outer values; in the frame, or in scratch when split
+  int64_t tile_bytes = 0;                              // of the frame
+  int64_t box_bytes = 0;                               // Outer values; in the frame, or in scratch when split
   int64_t acc_bytes = 0;
   int n_buffers = 0;
   bool all_predicated = false;
@@ -137,9 +138,7 @@ struct Plan {
 
   // Split: rounds are passes of their own over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;
-  int64_t scratch_bytes() const {
-    return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1));
-  }
+  int64_t scratch_bytes() const { return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1)); }
 };
 
 std::unique_ptr<Plan> make_plan(const KernelSpec& spec);

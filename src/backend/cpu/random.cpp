@@ -26,7 +26,8 @@ void PhiloxBlocks(uint32_t* HWY_RESTRICT out, uint64_t counter, uint64_t key) {
   for (int r = 0; r < 10; ++r) {
     for (int i = 0; i < kBlocks; ++i) {
       const uint64_t p0 = uint64_t{0xD2511F53u} * c0[i], p1 = uint64_t{0xCD9E8D57u} * c2[i];
-      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
+      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0,
+                     n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
       c1[i] = static_cast<uint32_t>(p1);
       c3[i] = static_cast<uint32_t>(p0);
       c0[i] = n0;

@@ -55,8 +55,10 @@ struct BestOf {
   using L = T;
   static constexpr L start() {
     using lim = std::numeric_limits<T>;
-    if constexpr (std::is_floating_point_v<T>) return max ? -lim::infinity() : lim::infinity();
-    else return max ? lim::min() : lim::max();
+    if constexpr (std::is_floating_point_v<T>)
+      return max ? -lim::infinity() : lim::infinity();
+    else
+      return max ? lim::min() : lim::max();
   }
   static HWY_INLINE L step(L a, L b) { return ((max ? b > a : b < a) || b != b) ? b : a; }
   static HWY_INLINE Acc join(Acc a, Acc b) { return step(a, b); }
@@ -95,12 +97,14 @@ void cols_loop(void* acc, const void* x, int64_t R, int64_t C, int64_t, int64_t 
   using A = typename Op::Acc;
   auto* HWY_RESTRICT a = static_cast<A*>(acc);
   const T* HWY_RESTRICT p = static_cast<const T*>(x);
-  auto two = [](const T* q, int64_t step) HWY_ATTR { return Op::step(static_cast<L>(q[0]), static_cast<L>(q[step])); };
+  auto two = [](const T* q, int64_t step)
+                 HWY_ATTR { return Op::step(static_cast<L>(q[0]), static_cast<L>(q[step])); };
   int64_t c = 0;
   for (; c + 8 <= C; c += 8, p += 8 * pitch)
     for (int64_t r = 0; r < R; ++r) {
       const T* q = p + r;
-      const L s = Op::step(two(q, pitch), two(q + 2 * pitch, pitch)), t = Op::step(two(q + 4 * pitch, pitch), two(q + 6 * pitch, pitch));
+      const L s = Op::step(two(q, pitch), two(q + 2 * pitch, pitch)),
+              t = Op::step(two(q + 4 * pitch, pitch), two(q + 6 * pitch, pitch));
       a[r] = Op::join(a[r], static_cast<A>(Op::step(s, t)));
     }
   for (; c < C; ++c, p += pitch)
@@ -120,7 +124,8 @@ void merge_loop(void* acc, const void* later, int64_t R) {
   for (int64_t r = 0; r < R; ++r) a[r] = Op::join(a[r], b[r]);
 }
 
-// --- float32 sums, the hottest -----------------------------------------------------------------------------------
+// --- float32 sums, the hottest
+// -----------------------------------------------------------------------------------
 
 /// Sum of x[i], or of x[i] * y[i], over a run: float32 lanes for at most kFlush elements, float64 beyond.
 template <bool dot>
@@ -128,8 +133,10 @@ HWY_INLINE double sum_run(const float* HWY_RESTRICT x, const float* HWY_RESTRICT
   const hn::ScalableTag<float> d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   auto at = [&](int64_t i) HWY_ATTR {
-    if constexpr (dot) return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
-    else return hn::LoadU(d, x + i);
+    if constexpr (dot)
+      return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i));
+    else
+      return hn::LoadU(d, x + i);
   };
   double total = 0;
   int64_t i = 0;
@@ -163,14 +170,16 @@ void DotCols(void* acc, const void* x, const void* y, int64_t R, int64_t C) {
   int64_t c = 0;
   for (; c + 4 <= C; c += 4, p += 4 * R, q += 4 * R)
     for (int64_t r = 0; r < R; ++r) {
-      const float s = p[r] * q[r] + p[R + r] * q[R + r], t = p[2 * R + r] * q[2 * R + r] + p[3 * R + r] * q[3 * R + r];
+      const float s = p[r] * q[r] + p[R + r] * q[R + r],
+                  t = p[2 * R + r] * q[2 * R + r] + p[3 * R + r] * q[3 * R + r];
       a[r] += static_cast<double>(s + t);
     }
   for (; c < C; ++c, p += R, q += R)
     for (int64_t r = 0; r < R; ++r) a[r] += static_cast<double>(p[r] * q[r]);
 }
 
-// --- Positions -------------------------------------------------------------------------------------------------
+// --- Positions
+// -------------------------------------------------------------------------------------------------
 
 template <class T, bool max>
 struct Arg {
@@ -234,7 +243,12 @@ void add_type(ReduceTable& t, TileType type) {
   const int k = static_cast<int>(type);
   const TileType wide = std::is_floating_point_v<T> ? TileType::F64 : TileType::I64;
   auto plain = [&]<class Op>(Op, TileType acc) {
-    return Reducer{acc, static_cast<int>(sizeof(typename Op::Acc)), init_loop<Op>, rows_loop<Op, T>, cols_loop<Op, T>, merge_loop<Op>};
+    return Reducer{acc,
+                   static_cast<int>(sizeof(typename Op::Acc)),
+                   init_loop<Op>,
+                   rows_loop<Op, T>,
+                   cols_loop<Op, T>,
+                   merge_loop<Op>};
   };
   auto arg = [&]<class A>(A) {
     return Reducer{TileType::I64, static_cast<int>(8 + sizeof(T)), A::init, A::rows, A::cols, A::merge};

@@ -1,5 +1,6 @@
-// The ig_* functions that the expressions of elementwise.def are written with, for the scalar types of the CPU:
-// float, double, the integers and bool. Rare ones are plain libm; the hot float32 ones have SIMD loops elsewhere.
+// The ig_* functions that the expressions of elementwise.def are written with, for the scalar types of the
+// CPU: float, double, the integers and bool. Rare ones are plain libm; the hot float32 ones have SIMD loops
+// elsewhere.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -13,19 +14,26 @@ inline constexpr bool is_fp = std::is_floating_point_v<T>;
 
 template <class T>
 inline T ig_abs(T a) {
-  if constexpr (is_fp<T>) return std::fabs(a);
-  else if constexpr (std::is_unsigned_v<T>) return a;
-  else return static_cast<T>(a < 0 ? -a : a);
+  if constexpr (is_fp<T>)
+    return std::fabs(a);
+  else if constexpr (std::is_unsigned_v<T>)
+    return a;
+  else
+    return static_cast<T>(a < 0 ? -a : a);
 }
 template <class T>
 inline T ig_add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) return a | b;
-  else return static_cast<T>(a + b);
+  if constexpr (std::is_same_v<T, bool>)
+    return a | b;
+  else
+    return static_cast<T>(a + b);
 }
 template <class T>
 inline T ig_not(T a) {
-  if constexpr (std::is_same_v<T, bool>) return !a;
-  else return static_cast<T>(~a);
+  if constexpr (std::is_same_v<T, bool>)
+    return !a;
+  else
+    return static_cast<T>(~a);
 }
 
 #define INGOT_LIBM(name, f) \
@@ -107,13 +115,17 @@ inline T ig_pow(T a, T b) {
 // Integer division by 0 gives 0 and the most negative number by -1 wraps: neither may trap.
 template <class T>
 inline bool no_division(T b) {
-  if constexpr (std::is_unsigned_v<T>) return b == 0;
-  else return b == 0 || b == T(-1);
+  if constexpr (std::is_unsigned_v<T>)
+    return b == 0;
+  else
+    return b == 0 || b == T(-1);
 }
 template <class T>
 inline T ig_fmod(T a, T b) {
-  if constexpr (is_fp<T>) return std::fmod(a, b);
-  else return no_division(b) ? T(0) : static_cast<T>(a % b);
+  if constexpr (is_fp<T>)
+    return std::fmod(a, b);
+  else
+    return no_division(b) ? T(0) : static_cast<T>(a % b);
 }
 template <class T>
 inline T ig_remainder(T a, T b) {

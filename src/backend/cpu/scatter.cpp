@@ -161,8 +161,10 @@ class Scatter final : public CpuExecutable {
       using A = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, Brain>, float, T>;
       const auto* value = static_cast<const T*>(buffers[based_ ? 3 : 2]);
       const void* index = buffers[based_ ? 2 : 1];
-      if (index_.dtype == DType::Int64) visit<C>(static_cast<const int64_t*>(index), value, static_cast<A*>(out), args, lo, hi);
-      else visit<C>(static_cast<const int32_t*>(index), value, static_cast<A*>(out), args, lo, hi);
+      if (index_.dtype == DType::Int64)
+        visit<C>(static_cast<const int64_t*>(index), value, static_cast<A*>(out), args, lo, hi);
+      else
+        visit<C>(static_cast<const int32_t*>(index), value, static_cast<A*>(out), args, lo, hi);
     });
   }
 
@@ -173,7 +175,8 @@ class Scatter final : public CpuExecutable {
     const Dims os = half_ ? half_stride() : out_.stride;
     // The last of the outer dims in a loop of its own.
     const int last = outer.size() - 1;
-    const int64_t n = last < 0 ? 1 : outer[last], is = last < 0 ? 0 : index_.stride[last], vs = last < 0 ? 0 : value_.stride[last];
+    const int64_t n = last < 0 ? 1 : outer[last], is = last < 0 ? 0 : index_.stride[last],
+                  vs = last < 0 ? 0 : value_.stride[last];
     const int64_t step = last < 0 || last == axis_ ? 0 : os[last], across = os[axis_];
     outer.resize(std::max(last, 0));
     each(outer, [&](const Dims& i) {
@@ -186,7 +189,8 @@ class Scatter final : public CpuExecutable {
         const int64_t w = row_of(static_cast<int64_t>(ix[j * is]), args);
         if (w < lo || w >= hi) continue;
         A* d = o + j * step + w * across;
-        for (int64_t r = 0; r < run_; ++r) d[r] = combined<C, A>(d[r], static_cast<A>(value_of(v[j * vs + r])));
+        for (int64_t r = 0; r < run_; ++r)
+          d[r] = combined<C, A>(d[r], static_cast<A>(value_of(v[j * vs + r])));
       }
     });
   }

@@ -1,6 +1,7 @@
-// See threads.h. A job is published under a ticket number that workers watch; each takes pieces of the range from
-// a shared counter until none is left. The caller waits until every worker that joined has left, so the job may live
-// on its stack. Everything is ordered by the two atomics `ticket` and `state`: nothing is guarded by luck.
+// See threads.h. A job is published under a ticket number that workers watch; each takes pieces of the range
+// from a shared counter until none is left. The caller waits until every worker that joined has left, so the
+// job may live on its stack. Everything is ordered by the two atomics `ticket` and `state`: nothing is
+// guarded by luck.
 #include "backend/cpu/threads.h"
 
 #include <atomic>
@@ -79,8 +80,10 @@ class Pool {
     // Close: no worker may enter any more; wait for those inside.
     active_.fetch_sub(kOpen, std::memory_order_acq_rel);
     for (int spins = 0; active_.load(std::memory_order_acquire) != 0; ++spins) {
-      if (spins < 20000) relax();
-      else std::this_thread::yield();
+      if (spins < 20000)
+        relax();
+      else
+        std::this_thread::yield();
     }
   }
 
@@ -179,7 +182,9 @@ void parallel_range(int64_t count, int64_t grain, RangeFn fn, void* context) {
 namespace ingot {
 
 void set_num_threads(int n) {
-  if (n < 1) throw Error(ErrorKind::Value, "set_num_threads", "there must be at least one thread, not " + std::to_string(n));
+  if (n < 1)
+    throw Error(ErrorKind::Value, "set_num_threads",
+                "there must be at least one thread, not " + std::to_string(n));
   cpu::pool().resize(n);
 }
 int get_num_threads() { return cpu::pool().threads(); }

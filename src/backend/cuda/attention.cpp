@@ -1,5 +1,6 @@
-// See attention.h. What cuDNN wants (seen with 9.14 and 9.19): K given as transposed strides, 16-bit probabilities, row sums and the dQ
-// accumulator as real float32 tensors, the accumulator cleared by the caller.
+// See attention.h. What cuDNN wants (seen with 9.14 and 9.19): K given as transposed strides, 16-bit
+// probabilities, row sums and the dQ accumulator as real float32 tensors, the accumulator cleared by the
+// caller.
 #include "backend/cuda/attention.h"
 
 #include <limits>
@@ -26,7 +27,8 @@ Dims swapped(Dims d) {
 }
 
 Tensor causal(Graph& g, const Tensor& s, const Tensor& neg_inf) {
-  Tensor row = g.like(s, CUDNN_DATA_INT32), col = g.like(s, CUDNN_DATA_INT32), keep = g.like(s, CUDNN_DATA_BOOLEAN), out = g.like(s);
+  Tensor row = g.like(s, CUDNN_DATA_INT32), col = g.like(s, CUDNN_DATA_INT32),
+         keep = g.like(s, CUDNN_DATA_BOOLEAN), out = g.like(s);
   g.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, row, 2);
   g.pointwise(CUDNN_POINTWISE_GEN_INDEX, s, nullptr, nullptr, col, 3);
   g.pointwise(CUDNN_POINTWISE_CMP_GE, row, &col, nullptr, keep, -1, CUDNN_DATA_BOOLEAN);
@@ -55,7 +57,8 @@ void build_forward(Graph& g, const AttentionProblem& p) {
   Sizes z(p);
   const Operand &o = p.operands[0], &qo = p.operands[2], &ko = p.operands[3], &vo = p.operands[4];
   cudnnDataType_t t = type_of(qo.dtype);
-  Tensor q = g.tensor(Q, dims_of(qo), strides_of(qo), t), kt = g.tensor(K, swapped(dims_of(ko)), swapped(strides_of(ko)), t);
+  Tensor q = g.tensor(Q, dims_of(qo), strides_of(qo), t),
+         kt = g.tensor(K, swapped(dims_of(ko)), swapped(strides_of(ko)), t);
   Tensor v = g.tensor(V, dims_of(vo), strides_of(vo), t), out = g.tensor(O, dims_of(o), strides_of(o), t);
   Tensor product = g.temp(z.square(), z.square_strides());
   g.matmul(q, kt, product);
@@ -66,7 +69,8 @@ void build_forward(Graph& g, const AttentionProblem& p) {
   g.reduce(CUDNN_REDUCE_TENSOR_MAX, s, most);
   Tensor e = g.unary(CUDNN_POINTWISE_EXP, g.binary(CUDNN_POINTWISE_SUB, s, most));
   g.reduce(CUDNN_REDUCE_TENSOR_ADD, e, sum);
-  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), log = g.unary(CUDNN_POINTWISE_LOG, sum);
+  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT),
+         log = g.unary(CUDNN_POINTWISE_LOG, sum);
   g.pointwise(CUDNN_POINTWISE_ADD, most, &log, nullptr, stats);
   Tensor probability = g.like(e, t);
   g.pointwise(CUDNN_POINTWISE_DIV, e, &sum, nullptr, probability);
@@ -77,11 +81,15 @@ void build_backward(Graph& g, const AttentionProblem& p) {
   Sizes z(p);
   const auto& x = p.operands;
   cudnnDataType_t t = type_of(x[3].dtype);
-  Tensor q = g.tensor(Q, dims_of(x[3]), strides_of(x[3]), t), kt = g.tensor(K, swapped(dims_of(x[4])), swapped(strides_of(x[4])), t);
-  Tensor vt = g.tensor(V, swapped(dims_of(x[5])), swapped(strides_of(x[5])), t), o = g.tensor(O, dims_of(x[6]), strides_of(x[6]), t);
+  Tensor q = g.tensor(Q, dims_of(x[3]), strides_of(x[3]), t),
+         kt = g.tensor(K, swapped(dims_of(x[4])), swapped(strides_of(x[4])), t);
+  Tensor vt = g.tensor(V, swapped(dims_of(x[5])), swapped(strides_of(x[5])), t),
+         o = g.tensor(O, dims_of(x[6]), strides_of(x[6]), t);
   Tensor dout = g.tensor(DO, dims_of(x[7]), strides_of(x[7]), t);
-  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), scale = g.scalar(Scale), one = g.scalar(One);
-  Tensor product = g.temp(dims_of(x[6]), {z.h * z.t * z.d, z.t * z.d, z.h * z.d, 1}), sums = g.temp(z.rows(), z.row_strides());
+  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), scale = g.scalar(Scale),
+         one = g.scalar(One);
+  Tensor product = g.temp(dims_of(x[6]), {z.h * z.t * z.d, z.t * z.d, z.h * z.d, 1}),
+         sums = g.temp(z.rows(), z.row_strides());
   Tensor row_sum = g.tensor(RowSum, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT);
   g.pointwise(CUDNN_POINTWISE_MUL, dout, &o, nullptr, product);
   g.reduce(CUDNN_REDUCE_TENSOR_ADD, product, sums);
@@ -95,19 +103,23 @@ void build_backward(Graph& g, const AttentionProblem& p) {
   Tensor e = g.unary(CUDNN_POINTWISE_EXP, shifted);
   g.matmul(g.transposed(e, t), dout, g.tensor(DV, dims_of(x[2]), strides_of(x[2]), t));
   g.matmul(dout, vt, dp);
-  Tensor ds = g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_SUB, dp, row_sum), e), scale);
+  Tensor ds = g.binary(CUDNN_POINTWISE_MUL,
+                       g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_SUB, dp, row_sum), e), scale);
   g.matmul(g.transposed(ds, t), q, g.tensor(DK, dims_of(x[1]), strides_of(x[1]), t));
   Tensor acc = g.tensor(DQAcc, dims_of(x[0]), {z.h * z.t * z.d, z.t * z.d, z.d, 1}, CUDNN_DATA_FLOAT);
   g.matmul(ds, g.transposed(kt, t), acc);
-  g.pointwise(CUDNN_POINTWISE_IDENTITY, acc, nullptr, nullptr, g.tensor(DQ, dims_of(x[0]), strides_of(x[0]), t));
+  g.pointwise(CUDNN_POINTWISE_IDENTITY, acc, nullptr, nullptr,
+              g.tensor(DQ, dims_of(x[0]), strides_of(x[0]), t));
 }
 
 /// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a second).
 std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Graph>> plans;
-  std::string key = std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n") + (p.bias ? "+" : "");
-  for (const Operand& o : p.operands) key += "|" + std::string(name_of(o.dtype)) + to_string(o.shape) + to_string(o.stride);
+  std::string key =
+      std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n") + (p.bias ? "+" : "");
+  for (const Operand& o : p.operands)
+    key += "|" + std::string(name_of(o.dtype)) + to_string(o.shape) + to_string(o.stride);
   std::lock_guard lock(mutex);
   auto at = plans.find(key);
   if (at != plans.end()) return at->second;
@@ -124,7 +136,8 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
 
 class Attention : public CudaExecutable {
  public:
-  Attention(Dnn& d, AttentionProblem p, std::shared_ptr<Graph> g) : dnn_(d), p_(std::move(p)), graph_(std::move(g)) {
+  Attention(Dnn& d, AttentionProblem p, std::shared_ptr<Graph> g)
+      : dnn_(d), p_(std::move(p)), graph_(std::move(g)) {
     Sizes z(p_);
     if (p_.backward || p_.own_rows) rows_ = rounded(static_cast<size_t>(z.b * z.h * z.t) * 4);
     if (p_.backward) {
@@ -137,7 +150,8 @@ class Attention : public CudaExecutable {
     auto place = [&](int i) {
       const Operand& o = p_.operands[static_cast<size_t>(i)];
       int buffer = p_.own_rows && i > 1 ? i - 1 : i;
-      return static_cast<void*>(static_cast<char*>(site.address(buffer)) + o.offset * static_cast<int64_t>(size_of(o.dtype)));
+      return static_cast<void*>(static_cast<char*>(site.address(buffer)) +
+                                o.offset * static_cast<int64_t>(size_of(o.dtype)));
     };
     auto* scratch = static_cast<char*>(site.header.scratch);
     float scale = static_cast<float>(p_.scale), neg_inf = std::numeric_limits<float>::lowest(), one = 1;
@@ -158,7 +172,9 @@ class Attention : public CudaExecutable {
       add(One, &one);
       add(RowSum, scratch);
       add(DQAcc, scratch + rows_);
-      ingot::cuda::check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0, sums_, site.stream), "clearing memory");
+      ingot::cuda::check(
+          driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0, sums_, site.stream),
+          "clearing memory");
     }
     if (p_.bias) add(Bias, place(static_cast<int>(p_.operands.size()) - 1));
     dnn_.use(site.stream);
@@ -197,14 +213,16 @@ bool attention_fits(const AttentionProblem& p, std::string* why) {
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const Operand& o = p.operands[i];
     if (i == lse) {
-      if (o.dtype != DType::Float32 || o.shape.size() != 3 || !(o.stride == row_major(o.shape))) return no("lse is not a dense float32 [B,H,T]");
+      if (o.dtype != DType::Float32 || o.shape.size() != 3 || !(o.stride == row_major(o.shape)))
+        return no("lse is not a dense float32 [B,H,T]");
       continue;
     }
     if (!is_half(o.dtype) || o.shape.size() != 4) return no("not float16 or bfloat16 [B,H,T,D]");
     if (o.stride[3] != 1) return no("the last stride is not 1");
     bool bias = p.bias && i + 1 == p.operands.size();
     for (int d = 0; d < 3; ++d)
-      if (o.stride[d] % 8 != 0 || (o.stride[d] == 0 && !(bias && o.shape[d] == 1))) return no("a stride is not a multiple of 16 bytes");
+      if (o.stride[d] % 8 != 0 || (o.stride[d] == 0 && !(bias && o.shape[d] == 1)))
+        return no("a stride is not a multiple of 16 bytes");
     if (o.offset % 8 != 0) return no("an operand is not aligned to 16 bytes");
   }
   Sizes z(p);
@@ -236,7 +254,10 @@ std::string plan_attention_for(const std::string& device_json, const AttentionPr
   if (!attention_fits(p, &why)) return why;
   try {
     Desc device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    device.put(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<int64_t>(device_json.size()), device_json.data()).done();
+    device
+        .put(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+             static_cast<int64_t>(device_json.size()), device_json.data())
+        .done();
     Graph g;
     p.backward ? build_backward(g, p) : build_forward(g, p);
     if (g.plan(nullptr, &device, why)) return {};

@@ -49,11 +49,13 @@ struct BlasLtFunctions {
   int (*preference_create)(lt::Preference*) = nullptr;
   int (*preference_destroy)(lt::Preference) = nullptr;
   int (*preference_set)(lt::Preference, int attribute, const void*, size_t) = nullptr;
-  int (*heuristic)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout, lt::Preference, int, lt::Heuristic*,
-                   int*) = nullptr;
-  int (*check_algo)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout, const lt::Algo*, lt::Heuristic*) = nullptr;
-  int (*matmul)(lt::Handle, lt::MatmulDesc, const void* alpha, const void* a, lt::Layout, const void* b, lt::Layout, const void* beta,
-                const void* c, lt::Layout, void* d, lt::Layout, const lt::Algo*, void* workspace, size_t, CUstream) = nullptr;
+  int (*heuristic)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout, lt::Preference,
+                   int, lt::Heuristic*, int*) = nullptr;
+  int (*check_algo)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
+                    const lt::Algo*, lt::Heuristic*) = nullptr;
+  int (*matmul)(lt::Handle, lt::MatmulDesc, const void* alpha, const void* a, lt::Layout, const void* b,
+                lt::Layout, const void* beta, const void* c, lt::Layout, void* d, lt::Layout, const lt::Algo*,
+                void* workspace, size_t, CUstream) = nullptr;
   std::string path;
 
   /// Empty, or why the library is not there and how to get it.

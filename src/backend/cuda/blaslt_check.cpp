@@ -10,15 +10,21 @@ static_assert(sizeof(Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(Heuristic, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(Heuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 static_assert(kTransA == int{CUBLASLT_MATMUL_DESC_TRANSA} && kTransB == int{CUBLASLT_MATMUL_DESC_TRANSB});
-static_assert(kEpilogue == int{CUBLASLT_MATMUL_DESC_EPILOGUE} && kBiasPointer == int{CUBLASLT_MATMUL_DESC_BIAS_POINTER});
+static_assert(kEpilogue == int{CUBLASLT_MATMUL_DESC_EPILOGUE} &&
+              kBiasPointer == int{CUBLASLT_MATMUL_DESC_BIAS_POINTER});
 static_assert(kBiasType == int{CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE});
-static_assert(kBatchCount == int{CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT} && kBatchStride == int{CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET});
-static_assert(kMaxWorkspace == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES} && kAlignA == int{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES});
+static_assert(kBatchCount == int{CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT} &&
+              kBatchStride == int{CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET});
+static_assert(kMaxWorkspace == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES} &&
+              kAlignA == int{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES});
 static_assert(kAlignD == int{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES});
-static_assert(kDefault == int{CUBLASLT_EPILOGUE_DEFAULT} && kRelu == int{CUBLASLT_EPILOGUE_RELU} && kBias == int{CUBLASLT_EPILOGUE_BIAS});
+static_assert(kDefault == int{CUBLASLT_EPILOGUE_DEFAULT} && kRelu == int{CUBLASLT_EPILOGUE_RELU} &&
+              kBias == int{CUBLASLT_EPILOGUE_BIAS});
 static_assert(kGelu == int{CUBLASLT_EPILOGUE_GELU});
 static_assert(kCompute32F == int{CUBLAS_COMPUTE_32F} && kCompute32FTf32 == int{CUBLAS_COMPUTE_32F_FAST_TF32});
-static_assert(kCompute64F == int{CUBLAS_COMPUTE_64F} && kCompute32FPedantic == int{CUBLAS_COMPUTE_32F_PEDANTIC});
-static_assert(kF32 == int{CUDA_R_32F} && kF64 == int{CUDA_R_64F} && kF16 == int{CUDA_R_16F} && kBF16 == int{CUDA_R_16BF});
+static_assert(kCompute64F == int{CUBLAS_COMPUTE_64F} &&
+              kCompute32FPedantic == int{CUBLAS_COMPUTE_32F_PEDANTIC});
+static_assert(kF32 == int{CUDA_R_32F} && kF64 == int{CUDA_R_64F} && kF16 == int{CUDA_R_16F} &&
+              kBF16 == int{CUDA_R_16BF});
 
 }  // namespace ingot::cuda::lt

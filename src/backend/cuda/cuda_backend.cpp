@@ -1,8 +1,8 @@
 // The Backend of CUDA devices, and the plug-in's door: ingot_cuda_backend().
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -23,7 +23,8 @@
 namespace ingot::cuda {
 namespace {
 
-/// What products reach of the arithmetic that the clock and the number of units promise (measured on an H200).
+/// What products reach of the arithmetic that the clock and the number of units promise (measured on an
+/// H200).
 constexpr double kReached = 0.735, kCopyReached = 0.871;
 
 DeviceRates rates_of(const Gpu& g) {
@@ -43,7 +44,8 @@ DeviceRates rates_of(const Gpu& g) {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int count) : gpus_(static_cast<size_t>(count)), once_(new std::once_flag[static_cast<size_t>(count)]) {}
+  explicit CudaBackend(int count)
+      : gpus_(static_cast<size_t>(count)), once_(new std::once_flag[static_cast<size_t>(count)]) {}
 
   int device_count() override { return static_cast<int>(gpus_.size()); }
   DeviceRates rates(int device) override { return rates_of(gpu(device)); }
@@ -59,16 +61,19 @@ class CudaBackend final : public Backend {
   Facts facts(int device) override {
     Gpu& g = gpu(device);
     auto version = [](auto v) { return std::to_string(v); };
-    Facts f{{"compute capability", version(g.major) + "." + version(g.minor)},
-            {"multiprocessors", version(g.multiprocessors)},
-            {"driver", "CUDA " + version(driver().version / 1000) + "." + version(driver().version % 1000 / 10)}};
-    if (const Nvrtc* n = Nvrtc::get()) f.emplace_back("NVRTC", version(n->major()) + "." + version(n->minor()) + " (" + n->path() + ")");
+    Facts f{
+        {"compute capability", version(g.major) + "." + version(g.minor)},
+        {"multiprocessors", version(g.multiprocessors)},
+        {"driver", "CUDA " + version(driver().version / 1000) + "." + version(driver().version % 1000 / 10)}};
+    if (const Nvrtc* n = Nvrtc::get())
+      f.emplace_back("NVRTC", version(n->major()) + "." + version(n->minor()) + " (" + n->path() + ")");
     g.make_current();
     g.blas();
     f.emplace_back("cuBLASLt", version(blaslt().version()) + " (" + blaslt().path + ")");
 #ifdef INGOT_HAVE_CUDNN
     Dnn* d = g.dnn();
-    f.emplace_back("cuDNN", d ? version(d->version / 10000) + "." + version(d->version / 100 % 100) : "none: " + Dnn::missing());
+    f.emplace_back("cuDNN", d ? version(d->version / 10000) + "." + version(d->version / 100 % 100)
+                              : "none: " + Dnn::missing());
 #else
     f.emplace_back("cuDNN", "none: this plug-in was built without its headers");
 #endif
@@ -77,29 +82,41 @@ class CudaBackend final : public Backend {
 
   void* allocate(int device, size_t bytes) override { return gpu(device).allocate(bytes); }
   void deallocate(int device, void* p, size_t bytes) override { gpu(device).deallocate(p, bytes); }
-  void copy_from_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_from_host(dst, src, bytes); }
-  void copy_to_host(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_to_host(dst, src, bytes); }
-  void copy_on_device(int device, void* dst, const void* src, size_t bytes) override { gpu(device).copy_on_device(dst, src, bytes); }
+  void copy_from_host(int device, void* dst, const void* src, size_t bytes) override {
+    gpu(device).copy_from_host(dst, src, bytes);
+  }
+  void copy_to_host(int device, void* dst, const void* src, size_t bytes) override {
+    gpu(device).copy_to_host(dst, src, bytes);
+  }
+  void copy_on_device(int device, void* dst, const void* src, size_t bytes) override {
+    gpu(device).copy_on_device(dst, src, bytes);
+  }
   bool host_visible() const override { return false; }
   bool channels_last() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {
       // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
-      case LibOp::Matmul: return spec.epilogue != Epilogue::GeluErf;
+      case LibOp::Matmul:
+        return spec.epilogue != Epilogue::GeluErf;
       case LibOp::ScatterAdd:
       case LibOp::Conv:
       case LibOp::ConvGradInput:
       case LibOp::ConvGradWeight:
       case LibOp::Fold:
-      case LibOp::Scatter: return true;
-      case LibOp::Scan: return supports_scan(spec);
-      case LibOp::Sort: return supports_sort(spec);
+      case LibOp::Scatter:
+        return true;
+      case LibOp::Scan:
+        return supports_scan(spec);
+      case LibOp::Sort:
+        return supports_sort(spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
-      case LibOp::AttentionGrad: return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
+      case LibOp::AttentionGrad:
+        return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
 #endif
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -108,9 +125,11 @@ class CudaBackend final : public Backend {
     CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
     CudaText text = emit_cuda(parts, target);
     if (const char* debug = std::getenv("INGOT_DEBUG"); debug && std::strstr(debug, "text"))
-      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(), text.body.c_str());
-    auto made = std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
-                                                   static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(),
+                   text.body.c_str());
+    auto made =
+        std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
+                                           static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
     made->touches = touches_of(parts);
     return made;
   }
@@ -123,15 +142,20 @@ class CudaBackend final : public Backend {
 
   static std::unique_ptr<Executable> hand_call(Gpu& g, HandKernel k, const LibrarySpec& spec) {
     auto module = g.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1,
+                                              static_cast<int>(spec.operands.size()), std::move(module));
   }
   static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
-      case LibOp::Matmul: return prepare_matmul(g, spec);
+      case LibOp::Matmul:
+        return prepare_matmul(g, spec);
       case LibOp::ScatterAdd:
-      case LibOp::Scatter: return hand_call(g, scatter(spec, g.multiprocessors), spec);
-      case LibOp::Scan: return hand_call(g, scan(spec, g.multiprocessors), spec);
-      case LibOp::Sort: return hand_call(g, sort(spec), spec);
+      case LibOp::Scatter:
+        return hand_call(g, scatter(spec, g.multiprocessors), spec);
+      case LibOp::Scan:
+        return hand_call(g, scan(spec, g.multiprocessors), spec);
+      case LibOp::Sort:
+        return hand_call(g, sort(spec), spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:
       case LibOp::ConvGradWeight:
@@ -139,18 +163,21 @@ class CudaBackend final : public Backend {
         if (auto made = prepare_conv(g, spec)) return made;
 #endif
         return hand_call(g, simple_conv(spec), spec);
-      case LibOp::Fold: return hand_call(g, fold(spec), spec);
+      case LibOp::Fold:
+        return hand_call(g, fold(spec), spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:
         if (auto made = prepare_attention(g, attention_problem(spec))) return made;
         [[fallthrough]];
 #endif
-      default: throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
+      default:
+        throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
     }
   }
 
-  void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& args) override {
+  void launch(int device, Executable& exe, void* const* buffers, void* scratch,
+              const RunArgs& args) override {
     auto& e = static_cast<CudaExecutable&>(exe);
     LaunchItem item{&e, buffers, 0, scratch};
     uint64_t ticket = run(device, 0, {&item, 1}, args);
@@ -165,7 +192,8 @@ class CudaBackend final : public Backend {
     return g.runner->run(plan, items, args);
   }
 
-  bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds) override {
+  bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& args,
+                 std::vector<double>& microseconds) override {
     Gpu& g = gpu(device);
     g.make_current();
     std::lock_guard lock(g.mutex);
@@ -199,21 +227,27 @@ class CudaBackend final : public Backend {
 /// Empty, or what is missing.
 std::string load_all(int& count) {
   if (std::string why = driver().load(); !why.empty()) return why;
-  if (CUresult r = driver().device_get_count(&count)) return "the NVIDIA driver does not count its GPUs: " + describe(r);
+  if (CUresult r = driver().device_get_count(&count))
+    return "the NVIDIA driver does not count its GPUs: " + describe(r);
   if (count == 0)
     return "the NVIDIA driver is there but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may hide them";
   for (int i = 0; i < count; ++i) {
     CUdevice d;
     int major = 0;
-    if (driver().device_get(&d, i) == CUDA_SUCCESS) driver().device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
-    if (major < 8) return "GPU " + std::to_string(i) + " is too old: compute capability 8.0 (A100, RTX 30) or newer is needed; hide it with CUDA_VISIBLE_DEVICES";
+    if (driver().device_get(&d, i) == CUDA_SUCCESS)
+      driver().device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
+    if (major < 8)
+      return "GPU " + std::to_string(i) +
+             " is too old: compute capability 8.0 (A100, RTX 30) or newer is needed; hide it with "
+             "CUDA_VISIBLE_DEVICES";
   }
   const Nvrtc* nvrtc = Nvrtc::get();
   if (!nvrtc) return Nvrtc::missing();
   if (nvrtc->major() * 1000 > driver().version)
-    return "NVRTC " + std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor()) + " (" + nvrtc->path() +
-           ") is newer than the driver, which supports CUDA " + std::to_string(driver().version / 1000) + "." +
-           std::to_string(driver().version % 1000 / 10) + ". `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
+    return "NVRTC " + std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor()) + " (" +
+           nvrtc->path() + ") is newer than the driver, which supports CUDA " +
+           std::to_string(driver().version / 1000) + "." + std::to_string(driver().version % 1000 / 10) +
+           ". `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
   return blaslt().load();
 }
 

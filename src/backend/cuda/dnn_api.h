@@ -1,5 +1,5 @@
-// cuDNN's functions, and one fused operation graph: described op by op, planned once for fixed shapes, run with new pointers.
-// Only files that are built with cuDNN's headers include this.
+// cuDNN's functions, and one fused operation graph: described op by op, planned once for fixed shapes, run
+// with new pointers. Only files that are built with cuDNN's headers include this.
 #pragma once
 #include <cudnn.h>
 #include <cudnn_backend.h>
@@ -34,7 +34,9 @@ void check(cudnnStatus_t s, const char* what);
 
 class Desc {
  public:
-  explicit Desc(cudnnBackendDescriptorType_t type) { check(functions()->create_descriptor(type, &raw_), "create"); }
+  explicit Desc(cudnnBackendDescriptorType_t type) {
+    check(functions()->create_descriptor(type, &raw_), "create");
+  }
   ~Desc() {
     if (raw_) functions()->destroy_descriptor(raw_);
   }
@@ -76,13 +78,19 @@ struct Tensor {
 
 class Graph {
  public:
-  Tensor tensor(int64_t uid, Dims dims, Dims strides, cudnnDataType_t type) { return make(uid, dims, strides, type, false, false); }
+  Tensor tensor(int64_t uid, Dims dims, Dims strides, cudnnDataType_t type) {
+    return make(uid, dims, strides, type, false, false);
+  }
   Tensor scalar(int64_t uid) { return make(uid, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true); }
-  Tensor temp(Dims dims, Dims strides, cudnnDataType_t type = CUDNN_DATA_FLOAT) { return make(next_++, dims, strides, type, true, false); }
-  Tensor like(const Tensor& t, cudnnDataType_t type = CUDNN_DATA_FLOAT) { return temp(t.dims, t.strides, type); }
+  Tensor temp(Dims dims, Dims strides, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    return make(next_++, dims, strides, type, true, false);
+  }
+  Tensor like(const Tensor& t, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    return temp(t.dims, t.strides, type);
+  }
 
-  void pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor* cond, const Tensor& y, int64_t axis = -1,
-                 cudnnDataType_t math = CUDNN_DATA_FLOAT);
+  void pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor* cond,
+                 const Tensor& y, int64_t axis = -1, cudnnDataType_t math = CUDNN_DATA_FLOAT);
   Tensor binary(cudnnPointwiseMode_t mode, const Tensor& a, const Tensor& b);
   Tensor unary(cudnnPointwiseMode_t mode, const Tensor& a);
   void reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& y);
@@ -91,8 +99,8 @@ class Graph {
 
   enum class Conv { Forward, Data, Filter };
   /// x, w, y are image, filter and result; for Data x is written, for Filter w.
-  void conv(Conv kind, const Tensor& x, const Tensor& w, const Tensor& y, const Dims& front, const Dims& behind, const Dims& stride,
-            const Dims& dilation, cudnnDataType_t math);
+  void conv(Conv kind, const Tensor& x, const Tensor& w, const Tensor& y, const Dims& front,
+            const Dims& behind, const Dims& stride, const Dims& dilation, cudnnDataType_t math);
 
   struct Rules {
     bool deterministic = true;     // no engine that may give other bits next time
@@ -104,19 +112,23 @@ class Graph {
   bool plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules, std::string& why);
   int plans() const { return static_cast<int>(plans_.size()); }
   int64_t plan_workspace(int plan) const { return plans_[static_cast<size_t>(plan)].workspace; }
-  void run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* ws) const;
+  void run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>& uids,
+                const std::vector<void*>& pointers, void* ws) const;
 
-  /// Keeps the first engine of the heuristics that builds; false when none does (`why`). With a device description
-  /// instead of a handle it plans without a GPU.
+  /// Keeps the first engine of the heuristics that builds; false when none does (`why`). With a device
+  /// description instead of a handle it plans without a GPU.
   bool plan(cudnnHandle_t handle, const Desc* device, std::string& why);
-  void run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers, void* workspace) const;
+  void run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers,
+           void* workspace) const;
   int64_t workspace = 0, candidates = 0;
 
  private:
-  Tensor make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type, bool is_virtual, bool by_value);
+  Tensor make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type, bool is_virtual,
+              bool by_value);
   bool try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device, std::string& why);
   void make_graph(cudnnHandle_t handle, const Desc* device);
-  std::vector<Desc> suggestions(cudnnBackendHeurMode_t mode, const Desc* device, int64_t most, std::string& why);
+  std::vector<Desc> suggestions(cudnnBackendHeurMode_t mode, const Desc* device, int64_t most,
+                                std::string& why);
   bool follows(const Desc& config, const Rules& rules) const;
   struct Plan {
     std::unique_ptr<Desc> desc;

@@ -7,7 +7,8 @@
 
 namespace ingot::cuda {
 
-void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream, void* argument, bool early) {
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream,
+            void* argument, bool early) {
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   attribute.value.programmaticStreamSerializationAllowed = 1;
@@ -26,7 +27,11 @@ void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned sha
 
 KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part,
                                    std::shared_ptr<Module> module)
-    : launch_(std::move(launch)), waits_(text.waits), parts_(parts), buffers_(buffers_per_part), module_(std::move(module)) {
+    : launch_(std::move(launch)),
+      waits_(text.waits),
+      parts_(parts),
+      buffers_(buffers_per_part),
+      module_(std::move(module)) {
   for (const CudaStage& s : text.stages) threads_.push_back(s.threads);
   scratch_bytes = launch_.scratch_bytes;
   launches = static_cast<int>(launch_.stages.size());
@@ -35,7 +40,8 @@ KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int 
 void KernelExecutable::ready() {
   if (!functions_.empty()) return;
   std::vector<CUfunction> f;
-  for (size_t s = 0; s < launch_.stages.size(); ++s) f.push_back(module_->function(s, launch_.stages[s].shared_bytes));
+  for (size_t s = 0; s < launch_.stages.size(); ++s)
+    f.push_back(module_->function(s, launch_.stages[s].shared_bytes));
   functions_ = std::move(f);
 }
 
@@ -57,7 +63,8 @@ void KernelExecutable::enqueue(const LaunchSite& site) {
   for (size_t s = 0; s < functions_.size(); ++s) {
     const CudaLaunch::Stage& stage = launch_.stages[s];
     if (stage.grid == 0) continue;
-    cuda::launch(functions_[s], stage.grid, threads_[s], stage.shared_bytes, site.stream, argument, waits_ && after_kernel);
+    cuda::launch(functions_[s], stage.grid, threads_[s], stage.shared_bytes, site.stream, argument,
+                 waits_ && after_kernel);
     after_kernel = true;
   }
 }

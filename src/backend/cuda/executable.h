@@ -15,7 +15,8 @@ struct LaunchSite {
   CudaHeader header;  // scratch and table of this launch included
   const int64_t* pointers = nullptr;
   bool capturing = false;
-  bool after_kernel = false;  // what comes before it on the stream is a kernel, and nothing else is waited for
+  bool after_kernel =
+      false;  // what comes before it on the stream is a kernel, and nothing else is waited for
 
   void* address(int buffer) const { return reinterpret_cast<void*>(pointers[buffer]); }
 };
@@ -36,12 +37,15 @@ class CudaExecutable : public Executable {
 };
 
 /// Text compiled by NVRTC: the compiler's kernels and our own.
-/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits by itself).
-void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream, void* argument, bool early);
+/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits by
+/// itself).
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream,
+            void* argument, bool early);
 
 class KernelExecutable : public CudaExecutable {
  public:
-  KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part, std::shared_ptr<Module> module);
+  KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part,
+                   std::shared_ptr<Module> module);
   bool fixed_addresses() const override { return false; }
   size_t table_words() const override { return launch_.table.size(); }
   void write_table(int64_t* table, const int64_t* pointers) const override;

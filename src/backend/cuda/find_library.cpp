@@ -22,18 +22,21 @@ std::vector<std::string> candidates(const LibraryQuery& q) {
   std::vector<std::string> environments;
   for (const char* v : {"INGOT_VENV", "VIRTUAL_ENV"})
     if (const char* e = std::getenv(v)) environments.emplace_back(e);
-  if (const char* home = std::getenv("HOME")) environments.push_back(std::string(home) + "/.cache/ingot/venv");
+  if (const char* home = std::getenv("HOME"))
+    environments.push_back(std::string(home) + "/.cache/ingot/venv");
   for (const char* name : q.sonames) {
     for (const std::string& e : environments)
-      for (const char* w : q.wheels) add_matches(e + "/lib/python3*/site-packages/nvidia/" + w + "/" + name, list);
+      for (const char* w : q.wheels)
+        add_matches(e + "/lib/python3*/site-packages/nvidia/" + w + "/" + name, list);
     for (const char* v : {"CUDA_HOME", "CUDA_PATH"})
       if (const char* home = std::getenv(v)) add_matches(std::string(home) + "/lib64/" + name, list);
     list.emplace_back(name);
     add_matches("/usr/local/cuda*/lib64/" + std::string(name), list);
     add_matches("/usr/local/cuda*/targets/x86_64-linux/lib/" + std::string(name), list);
     for (const char* w : q.wheels)
-      for (const char* site : {"/usr/local/lib/python3*/dist-packages/nvidia/", "/usr/lib/python3/dist-packages/nvidia/",
-                               "/opt/*/.venv/lib/python3*/site-packages/nvidia/"})
+      for (const char* site :
+           {"/usr/local/lib/python3*/dist-packages/nvidia/", "/usr/lib/python3/dist-packages/nvidia/",
+            "/opt/*/.venv/lib/python3*/site-packages/nvidia/"})
         add_matches(site + std::string(w) + "/" + name, list);
   }
   return list;

@@ -1,5 +1,5 @@
-// Where NVIDIA's libraries may be: named by a variable, in a Python environment's nvidia wheels, in a toolkit, or
-// wherever the loader looks.
+// Where NVIDIA's libraries may be: named by a variable, in a Python environment's nvidia wheels, in a
+// toolkit, or wherever the loader looks.
 #pragma once
 #include <string>
 #include <vector>

@@ -110,7 +110,8 @@ void Gpu::copy_on_device(void* dst, const void* src, size_t bytes) {
   std::lock_guard lock(mutex);
   join_copies();
   loose_work = true;
-  check(driver().memcpy_dtod_async(reinterpret_cast<CUdeviceptr>(dst), reinterpret_cast<CUdeviceptr>(src), bytes, compute),
+  check(driver().memcpy_dtod_async(reinterpret_cast<CUdeviceptr>(dst), reinterpret_cast<CUdeviceptr>(src),
+                                   bytes, compute),
         "copying on the GPU");
 }
 

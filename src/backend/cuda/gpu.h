@@ -55,7 +55,8 @@ class Gpu {
   std::mutex memory_mutex;
   Memory memory;
   std::atomic<uint64_t> started_run{0};
-  std::atomic<bool> loose_work{false};  // something but a run was put on the compute stream since the last run
+  std::atomic<bool> loose_work{
+      false};  // something but a run was put on the compute stream since the last run
 
  private:
   int attribute(CUdevice_attribute a) const;

@@ -1,5 +1,5 @@
-// The kernels written by hand, as text like the generated ones: compiled by NVRTC behind the same prelude, launched with
-// the same argument (codegen/cuda_text.h), run by the same emulator in tests.
+// The kernels written by hand, as text like the generated ones: compiled by NVRTC behind the same prelude,
+// launched with the same argument (codegen/cuda_text.h), run by the same emulator in tests.
 #pragma once
 #include "codegen/cuda_text.h"
 #include "codegen/kernel_spec.h"
@@ -11,20 +11,21 @@ struct HandKernel {
   CudaLaunch launch;
 };
 
-/// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots, device block, counter of
-/// slots used, counter of runs, records, number of records.
+/// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots, device block,
+/// counter of slots used, counter of runs, records, number of records.
 inline constexpr int kEdgeWords = 8;
 CudaText run_edges();
 
-/// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias, epilogue, accumulation.
+/// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias, epilogue,
+/// accumulation.
 HandKernel simple_matmul(const LibrarySpec& spec);
 /// A product of float32 that is too small for the library to be quick at.
 bool is_small_matmul(const LibrarySpec& spec);
 HandKernel small_matmul(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
-/// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines that are long
-/// and few are sorted too, each value on its own.
+/// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines
+/// that are long and few are sorted too, each value on its own.
 HandKernel scatter(const LibrarySpec& spec, int multiprocessors);
 /// Running values along an axis: by blocks where the axis is dense, by threads where its neighbours are.
 HandKernel scan(const LibrarySpec& spec, int multiprocessors);
@@ -33,12 +34,13 @@ bool supports_scan(const LibrarySpec& spec);
 HandKernel sort(const LibrarySpec& spec);
 bool supports_sort(const LibrarySpec& spec);
 
-/// A stable radix sort of (key, place) pairs: RadixLine<K>, radix_count, radix_scan, radix_move; and three stages for
-/// each 8 bits of the key, from a text with ENTRY@1 to ENTRY@3 and @0 for the number of the pass.
+/// A stable radix sort of (key, place) pairs: RadixLine<K>, radix_count, radix_scan, radix_move; and three
+/// stages for each 8 bits of the key, from a text with ENTRY@1 to ENTRY@3 and @0 for the number of the pass.
 inline constexpr int64_t kRadixTile = 4096;
 const char* radix_text();
-void append_radix_passes(std::string& body, std::vector<CudaStage>& stages, std::vector<CudaLaunch::Stage>& grids, const char* pass_text,
-                         int passes, unsigned lines, unsigned tiles);
+void append_radix_passes(std::string& body, std::vector<CudaStage>& stages,
+                         std::vector<CudaLaunch::Stage>& grids, const char* pass_text, int passes,
+                         unsigned lines, unsigned tiles);
 void replace_all(std::string& s, const std::string& from, const std::string& to);
 
 /// Conv and its gradients: any one type, any strides, one output element per thread; bias and ReLU.
@@ -48,7 +50,8 @@ HandKernel fold(const LibrarySpec& spec);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);
-/// "float", "unsigned short", ... and the names of the functions that convert to and from the type computed in.
+/// "float", "unsigned short", ... and the names of the functions that convert to and from the type computed
+/// in.
 struct TextType {
   std::string memory, compute, up, down;
 };

@@ -48,7 +48,8 @@ uint32_t alignment(const OperandSpec& o, int64_t batch_stride, bool loops) {
 
 class LtMatmul : public CudaExecutable {
  public:
-  LtMatmul(Gpu& gpu, const LibrarySpec& spec, const LtProblem& problem) : gpu_(gpu), lt_(gpu.blas()), spec_(spec), p_(problem) {
+  LtMatmul(Gpu& gpu, const LibrarySpec& spec, const LtProblem& problem)
+      : gpu_(gpu), lt_(gpu.blas()), spec_(spec), p_(problem) {
     describe();
     find_candidates();
     for (const lt::Heuristic& h : candidates_) scratch_bytes = std::max(scratch_bytes, h.workspace);
@@ -63,7 +64,8 @@ class LtMatmul : public CudaExecutable {
 
   void enqueue(const LaunchSite& site) override {
     if (spec_.bias) {
-      const char* bias = static_cast<const char*>(site.address(3)) + spec_.operands[3].offset * static_cast<int64_t>(size_of(spec_.operands[3].dtype));
+      const char* bias = static_cast<const char*>(site.address(3)) +
+                         spec_.operands[3].offset * static_cast<int64_t>(size_of(spec_.operands[3].dtype));
       check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &bias, sizeof bias), "setting the bias");
     }
     if (!chosen_) choose(site);
@@ -81,7 +83,8 @@ class LtMatmul : public CudaExecutable {
 
  private:
   void make_layout(Layout& l, DType t, int64_t rows, int64_t cols, int64_t ld, int64_t stride) const {
-    check_lt(blaslt().layout_create(&l.raw, lt::data_type(t), static_cast<uint64_t>(rows), static_cast<uint64_t>(cols), ld),
+    check_lt(blaslt().layout_create(&l.raw, lt::data_type(t), static_cast<uint64_t>(rows),
+                                    static_cast<uint64_t>(cols), ld),
              "describing a matrix");
     if (p_.batch == 1) return;
     auto count = static_cast<int32_t>(p_.batch);
@@ -92,21 +95,28 @@ class LtMatmul : public CudaExecutable {
   void describe() {
     DType in = spec_.operands[1].dtype, out = spec_.operands[0].dtype;
     bool f64 = in == DType::Float64;
-    int compute = f64 ? lt::kCompute64F : in == DType::Float32 && spec_.attr[1] == 1 ? lt::kCompute32FTf32 : lt::kCompute32F;
+    int compute = f64                                          ? lt::kCompute64F
+                  : in == DType::Float32 && spec_.attr[1] == 1 ? lt::kCompute32FTf32
+                                                               : lt::kCompute32F;
     check_lt(blaslt().desc_create(&desc_, compute, f64 ? lt::kF64 : lt::kF32), "describing a product");
     int32_t ta = p_.trans_a, tb = p_.trans_b;
     check_lt(blaslt().desc_set(desc_, lt::kTransA, &ta, sizeof ta), "describing a product");
     check_lt(blaslt().desc_set(desc_, lt::kTransB, &tb, sizeof tb), "describing a product");
-    int32_t epilogue = spec_.epilogue == Epilogue::Relu ? lt::kRelu : spec_.epilogue == Epilogue::GeluTanh ? lt::kGelu : 0;
+    int32_t epilogue = spec_.epilogue == Epilogue::Relu       ? lt::kRelu
+                       : spec_.epilogue == Epilogue::GeluTanh ? lt::kGelu
+                                                              : 0;
     if (spec_.bias) {
       epilogue |= lt::kBias;
       int32_t type = lt::data_type(spec_.operands[3].dtype);
-      if (spec_.operands[3].dtype != out) check_lt(blaslt().desc_set(desc_, lt::kBiasType, &type, sizeof type), "describing the bias");
-      const void* place = reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
+      if (spec_.operands[3].dtype != out)
+        check_lt(blaslt().desc_set(desc_, lt::kBiasType, &type, sizeof type), "describing the bias");
+      const void* place =
+          reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
       check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place), "describing the bias");
     }
     epilogue_ = epilogue ? epilogue : lt::kDefault;
-    check_lt(blaslt().desc_set(desc_, lt::kEpilogue, &epilogue_, sizeof epilogue_), "describing the epilogue");
+    check_lt(blaslt().desc_set(desc_, lt::kEpilogue, &epilogue_, sizeof epilogue_),
+             "describing the epilogue");
     make_layout(a_, in, p_.trans_a ? p_.k : p_.m, p_.trans_a ? p_.m : p_.k, p_.lda, p_.stride_a);
     make_layout(b_, in, p_.trans_b ? p_.n : p_.k, p_.trans_b ? p_.k : p_.n, p_.ldb, p_.stride_b);
     make_layout(d_, out, p_.m, p_.n, p_.ldd, p_.stride_d);
@@ -120,7 +130,9 @@ class LtMatmul : public CudaExecutable {
     align_[0] = alignment(spec_.operands[p_.operand_a], p_.stride_a, loops);
     align_[1] = alignment(spec_.operands[p_.operand_b], p_.stride_b, loops);
     align_[2] = alignment(spec_.operands[0], p_.stride_d, loops);
-    auto set = [&](int attribute, const auto& v) { blaslt().preference_set(preference, attribute, &v, sizeof v); };
+    auto set = [&](int attribute, const auto& v) {
+      blaslt().preference_set(preference, attribute, &v, sizeof v);
+    };
     set(lt::kMaxWorkspace, workspace);
     set(lt::kAlignA, align_[0]);
     set(lt::kAlignB, align_[1]);
@@ -128,7 +140,8 @@ class LtMatmul : public CudaExecutable {
     set(lt::kAlignD, align_[2]);
     lt::Heuristic h[kCandidates];
     int n = 0;
-    int rc = blaslt().heuristic(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, preference, kCandidates, h, &n);
+    int rc =
+        blaslt().heuristic(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, preference, kCandidates, h, &n);
     blaslt().preference_destroy(preference);
     for (int i = 0; rc == 0 && i < n; ++i)
       if (h[i].state == 0 && h[i].workspace <= kMatmulWorkspace) candidates_.push_back(h[i]);
@@ -136,10 +149,13 @@ class LtMatmul : public CudaExecutable {
 
   std::string key() const {
     auto s = [](int64_t v) { return std::to_string(v); };
-    return std::string(name_of(spec_.operands[1].dtype)) + ":" + std::string(name_of(spec_.operands[0].dtype)) + ":" + (p_.trans_a ? "T" : "N") +
-           (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) + "x" + s(p_.k) + ":ld" + s(p_.lda) + "," + s(p_.ldb) + "," + s(p_.ldd) +
-           ":b" + s(p_.batch) + "," + s(p_.stride_a) + "," + s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) + (spec_.accumulate ? "+" : "") +
-           ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) + (spec_.attr[1] == 1 ? ":tf32" : "");
+    return std::string(name_of(spec_.operands[1].dtype)) + ":" +
+           std::string(name_of(spec_.operands[0].dtype)) + ":" + (p_.trans_a ? "T" : "N") +
+           (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) + "x" + s(p_.k) + ":ld" + s(p_.lda) +
+           "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" + s(p_.batch) + "," + s(p_.stride_a) + "," +
+           s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) + (spec_.accumulate ? "+" : "") +
+           ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) +
+           (spec_.attr[1] == 1 ? ":tf32" : "");
   }
 
   /// The choice of an earlier process, if the library still knows it.
@@ -152,7 +168,8 @@ class LtMatmul : public CudaExecutable {
     lt::Heuristic h{};
     if (!unhex(lt_.tuning.find(key()), h.algo)) return;
     lt::Heuristic checked{};
-    if (blaslt().check_algo(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, &h.algo, &checked) != 0) return;
+    if (blaslt().check_algo(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, &h.algo, &checked) != 0)
+      return;
     if (checked.workspace > scratch_bytes) return;
     h.workspace = checked.workspace;
     set_choice(h);
@@ -163,22 +180,26 @@ class LtMatmul : public CudaExecutable {
     chosen_ = true;
   }
 
-  int call(const LaunchSite& site, const lt::Heuristic& h, int64_t a, int64_t b, int64_t d, void* elsewhere) const {
+  int call(const LaunchSite& site, const lt::Heuristic& h, int64_t a, int64_t b, int64_t d,
+           void* elsewhere) const {
     auto place = [&](int operand, int64_t more) {
       const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
-      return static_cast<char*>(site.address(operand)) + (o.offset + more) * static_cast<int64_t>(size_of(o.dtype));
+      return static_cast<char*>(site.address(operand)) +
+             (o.offset + more) * static_cast<int64_t>(size_of(o.dtype));
     };
     void* out = elsewhere ? elsewhere : place(0, d);
     const double one64 = 1, beta64 = spec_.accumulate ? 1 : 0;
     const float one32 = 1, beta32 = spec_.accumulate ? 1 : 0;
     bool f64 = spec_.operands[1].dtype == DType::Float64;
-    const void *alpha = f64 ? static_cast<const void*>(&one64) : &one32, *beta = f64 ? static_cast<const void*>(&beta64) : &beta32;
-    return blaslt().matmul(lt_.handle, desc_, alpha, place(p_.operand_a, a), a_.raw, place(p_.operand_b, b), b_.raw, beta, out, d_.raw, out,
-                           d_.raw, &h.algo, site.header.scratch, h.workspace, site.stream);
+    const void *alpha = f64 ? static_cast<const void*>(&one64) : &one32,
+               *beta = f64 ? static_cast<const void*>(&beta64) : &beta32;
+    return blaslt().matmul(lt_.handle, desc_, alpha, place(p_.operand_a, a), a_.raw, place(p_.operand_b, b),
+                           b_.raw, beta, out, d_.raw, out, d_.raw, &h.algo, site.header.scratch, h.workspace,
+                           site.stream);
   }
 
-  /// Times the candidates on the run's own operands. What this writes is written again by the call itself, except
-  /// when that adds to what is there: then a copy is written.
+  /// Times the candidates on the run's own operands. What this writes is written again by the call itself,
+  /// except when that adds to what is there: then a copy is written.
   void choose(const LaunchSite& site) {
     set_choice(candidates_[0]);
     if (site.capturing) {  // nothing may be waited for now
@@ -186,7 +207,8 @@ class LtMatmul : public CudaExecutable {
       return;
     }
     void* elsewhere = nullptr;
-    size_t bytes = static_cast<size_t>((p_.n - 1) * p_.ldd + p_.m + (p_.batch - 1) * p_.stride_d) * size_of(spec_.operands[0].dtype);
+    size_t bytes = static_cast<size_t>((p_.n - 1) * p_.ldd + p_.m + (p_.batch - 1) * p_.stride_d) *
+                   size_of(spec_.operands[0].dtype);
     if (spec_.accumulate && !(elsewhere = gpu_.allocate(bytes))) return;
     CUevent begin, end;
     check(driver().event_create(&begin, CU_EVENT_DEFAULT), "making an event");
@@ -242,7 +264,8 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   if (is_small_matmul(spec)) {
     HandKernel k = small_matmul(spec);
     auto module = gpu.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3, std::move(module));
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3,
+                                              std::move(module));
   }
   bool exact = spec.operands[0].dtype != DType::Float64 || spec.epilogue != Epilogue::GeluTanh;
   if (exact && blaslt().matmul && describe_matmul(spec, p)) {
@@ -251,7 +274,8 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   }
   HandKernel k = simple_matmul(spec);
   auto module = gpu.modules->get(k.text);
-  return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3, std::move(module));
+  return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3,
+                                            std::move(module));
 }
 
 }  // namespace ingot::cuda

@@ -1,4 +1,5 @@
-// Matrix products through cuBLASLt: descriptors made once, the algorithm measured at the first run and kept in the tuning file.
+// Matrix products through cuBLASLt: descriptors made once, the algorithm measured at the first run and kept
+// in the tuning file.
 #pragma once
 #include <memory>
 #include <vector>

@@ -28,7 +28,8 @@ std::vector<Batch> merged_batch(const LibrarySpec& spec) {
   return dims;
 }
 
-/// A row-major matrix [rows, cols] with these strides, as the library stores it: transposed, or not if the rows run along memory.
+/// A row-major matrix [rows, cols] with these strides, as the library stores it: transposed, or not if the
+/// rows run along memory.
 bool layout(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, bool& rows_run, int64_t& ld) {
   if (col_stride == 1 || cols == 1) {
     rows_run = false;
@@ -71,8 +72,8 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
     M *= dims.back().size;
     dims.pop_back();
   }
-  // Written by columns: the transposed product, with the operands in each other's place. A bias would then lie along
-  // the library's columns, which it does not take.
+  // Written by columns: the transposed product, with the operands in each other's place. A bias would then
+  // lie along the library's columns, which it does not take.
   bool by_columns = on != 1 && N != 1;
   if (by_columns) {
     if ((om != 1 && M != 1) || spec.bias) return false;
@@ -92,7 +93,8 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   p.operand_a = by_columns ? 1 : 2;
   p.operand_b = by_columns ? 2 : 1;
   // The library takes one batch dim: the largest. An output that repeats cannot be.
-  auto largest = std::max_element(dims.begin(), dims.end(), [](const Batch& x, const Batch& y) { return x.size < y.size; });
+  auto largest = std::max_element(dims.begin(), dims.end(),
+                                  [](const Batch& x, const Batch& y) { return x.size < y.size; });
   for (auto d = dims.begin(); d != dims.end(); ++d) {
     if (d->o == 0 || d->a < 0 || d->b < 0 || d->o < 0) return false;
     if (d == largest)

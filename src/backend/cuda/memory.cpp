@@ -110,7 +110,8 @@ void Staging::to_device(CUstream stream, void* dst, const void* src, size_t byte
     piece = std::min(piece, bytes - at);
     Buffer& b = next();
     std::memcpy(b.data, static_cast<const char*>(src) + at, piece);
-    check(driver().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst) + at, b.data, piece, stream), "copying to the GPU");
+    check(driver().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst) + at, b.data, piece, stream),
+          "copying to the GPU");
     check(driver().event_record(b.done, stream), "recording an event");
     b.busy = true;
   }
@@ -131,7 +132,8 @@ void Staging::to_host(CUstream stream, void* dst, const void* src, size_t bytes)
   for (size_t at = 0; at < bytes;) {
     size_t piece = std::min(kBytes, bytes - at);
     Buffer& b = next();
-    check(driver().memcpy_dtoh_async(b.data, reinterpret_cast<CUdeviceptr>(src) + at, piece, stream), "copying from the GPU");
+    check(driver().memcpy_dtoh_async(b.data, reinterpret_cast<CUdeviceptr>(src) + at, piece, stream),
+          "copying from the GPU");
     check(driver().event_record(b.done, stream), "recording an event");
     b.busy = true;
     take();

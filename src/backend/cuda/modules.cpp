@@ -76,7 +76,8 @@ uint64_t mix(std::string_view s, uint64_t h) {
 
 std::string hash_name(const std::string& s) {
   char text[40];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(mix(s, 0xcbf29ce484222325ull)),
+  std::snprintf(text, sizeof text, "%016llx%016llx",
+                static_cast<unsigned long long>(mix(s, 0xcbf29ce484222325ull)),
                 static_cast<unsigned long long>(mix(s, 0x9e3779b97f4a7c15ull)));
   return text;
 }
@@ -122,7 +123,8 @@ bool write_atomically(const std::string& path, const std::string& text) {
   return std::rename(part.c_str(), path.c_str()) == 0;
 }
 
-std::string compiled_code(const std::string& source, const std::string& architecture, const std::string& label) {
+std::string compiled_code(const std::string& source, const std::string& architecture,
+                          const std::string& label) {
   const Nvrtc* nvrtc = Nvrtc::get();
   if (!nvrtc) throw Error(ErrorKind::Device, "cuda", Nvrtc::missing());
   std::string folder = cache_folder(), file;
@@ -133,7 +135,8 @@ std::string compiled_code(const std::string& source, const std::string& architec
   }
   NvrtcResult r = nvrtc->compile(source, architecture);
   if (!r.ok)
-    throw Error(ErrorKind::Internal, "cuda", "NVRTC refuses the kernel " + label + ":\n" + r.log.substr(0, 4000), {},
+    throw Error(ErrorKind::Internal, "cuda",
+                "NVRTC refuses the kernel " + label + ":\n" + r.log.substr(0, 4000), {},
                 "please report this with the text that INGOT_DEBUG=kernels prints");
   if (!file.empty()) {
     uint64_t sum = mix(r.code, 1);
@@ -179,13 +182,14 @@ std::shared_ptr<Module> ModuleCache::get(const CudaText& text) {
   if (!m) {
     auto promise = std::make_shared<std::promise<std::string>>();
     m = std::make_shared<Module>(text, promise->get_future().share());
-    Workers::get().add([promise, source = text.source(), architecture = architecture_, label = text.schedule] {
-      try {
-        promise->set_value(compiled_code(source, architecture, label));
-      } catch (...) {
-        promise->set_exception(std::current_exception());
-      }
-    });
+    Workers::get().add(
+        [promise, source = text.source(), architecture = architecture_, label = text.schedule] {
+          try {
+            promise->set_value(compiled_code(source, architecture, label));
+          } catch (...) {
+            promise->set_exception(std::current_exception());
+          }
+        });
   }
   return m;
 }

@@ -1,9 +1,10 @@
-// Compiled kernels: found in memory by the key of their text, then on disk, then compiled by NVRTC. Compilation
-// starts on a few threads when a plan is made and is waited for at the first launch, so that all misses of a plan
-// compile side by side.
+// Compiled kernels: found in memory by the key of their text, then on disk, then compiled by NVRTC.
+// Compilation starts on a few threads when a plan is made and is waited for at the first launch, so that all
+// misses of a plan compile side by side.
 //
-// On disk a kernel is <cache>/cubin/<hash of text, architecture, options and NVRTC version>; files are written
-// under another name and renamed, and carry a checksum. INGOT_CACHE_DIR moves the folder, INGOT_CACHE=0 does without.
+// On disk a kernel is <cache>/cubin/<hash of text, architecture, options and NVRTC version>; files are
+// written under another name and renamed, and carry a checksum. INGOT_CACHE_DIR moves the folder,
+// INGOT_CACHE=0 does without.
 #pragma once
 #include <future>
 #include <map>
@@ -21,7 +22,8 @@ namespace ingot::cuda {
 class Module {
  public:
   Module(const CudaText& text, std::shared_future<std::string> code);
-  /// The kernel of a stage; waits for the compiler. `shared_bytes`: dynamic shared memory it will be launched with.
+  /// The kernel of a stage; waits for the compiler. `shared_bytes`: dynamic shared memory it will be launched
+  /// with.
   CUfunction function(size_t stage, unsigned shared_bytes);
 
  private:
@@ -48,9 +50,11 @@ class ModuleCache {
 
 /// ${INGOT_CACHE_DIR:-~/.cache/ingot}, made if it is not there; empty when nothing can be kept.
 std::string cache_folder();
-/// Writes a file under another name and renames it. False: not written (no room, no permission), which is no error.
+/// Writes a file under another name and renames it. False: not written (no room, no permission), which is no
+/// error.
 bool write_atomically(const std::string& path, const std::string& text);
 /// The machine code of a source, from disk or from NVRTC. Throws Error(Internal) with the compiler's words.
-std::string compiled_code(const std::string& source, const std::string& architecture, const std::string& label);
+std::string compiled_code(const std::string& source, const std::string& architecture,
+                          const std::string& label);
 
 }  // namespace ingot::cuda

@@ -21,8 +21,10 @@ size_t reach(const OperandSpec& o) {
 Touches touches_of(std::span<const KernelSpec> parts) {
   Touches t;
   for (const KernelSpec& k : parts) {
-    for (const BufferSpec& b : k.buffers) t.buffers.push_back({static_cast<size_t>(b.numel) * size_of(b.dtype), b.written});
-    for (const Instr& in : k.instrs) t.may_fail = t.may_fail || (in.kind == InstrKind::Load && in.indirect >= 0);
+    for (const BufferSpec& b : k.buffers)
+      t.buffers.push_back({static_cast<size_t>(b.numel) * size_of(b.dtype), b.written});
+    for (const Instr& in : k.instrs)
+      t.may_fail = t.may_fail || (in.kind == InstrKind::Load && in.indirect >= 0);
     for (const Store& s : k.stores) t.predicated = t.predicated || s.predicated;
   }
   return t;
@@ -35,8 +37,10 @@ Touches touches_of(const LibrarySpec& spec) {
   switch (spec.op) {
     case LibOp::Matmul:
     case LibOp::Attention:
-    case LibOp::AttentionGrad: break;
-    default: t.may_fail = true;  // an index may be bad
+    case LibOp::AttentionGrad:
+      break;
+    default:
+      t.may_fail = true;  // an index may be bad
   }
   return t;
 }
@@ -73,11 +77,13 @@ Overlap::Place Overlap::add(std::span<const Access> accesses, bool may_fail, boo
   if (predicated)
     for (int f : may_fail_) wait_for(f, needs);
 
-  // Behind the newest of what it waits for, if that is the end of its lane; else on the lane that has been quiet longest.
+  // Behind the newest of what it waits for, if that is the end of its lane; else on the lane that has been
+  // quiet longest.
   Place place;
   int best = -2;
   for (size_t l = 0; l < lanes; ++l)
-    if (needs[l] >= 0 && needs[l] == tail_[l] && needs[l] > best) best = needs[l], place.lane = static_cast<int>(l);
+    if (needs[l] >= 0 && needs[l] == tail_[l] && needs[l] > best)
+      best = needs[l], place.lane = static_cast<int>(l);
   if (best == -2) place.lane = static_cast<int>(std::min_element(tail_.begin(), tail_.end()) - tail_.begin());
 
   auto lane = static_cast<size_t>(place.lane);

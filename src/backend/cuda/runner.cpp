@@ -18,11 +18,11 @@
 namespace ingot::cuda {
 namespace {
 
-constexpr size_t kMostPlans = 256;   // whose graphs are kept
-constexpr size_t kMostGraphs = 8;    // of one plan
-constexpr int kMostCaptures = 40;    // of one plan, before it is launched kernel by kernel for good
-// Launches that a captured call's graph lets overlap: long chains of large ones lost by it, and launching such a graph takes the host
-// longer, which a loop that records each step does not have.
+constexpr size_t kMostPlans = 256;  // whose graphs are kept
+constexpr size_t kMostGraphs = 8;   // of one plan
+constexpr int kMostCaptures = 40;   // of one plan, before it is launched kernel by kernel for good
+// Launches that a captured call's graph lets overlap: long chains of large ones lost by it, and launching
+// such a graph takes the host longer, which a loop that records each step does not have.
 constexpr size_t kMostBeside = 32;
 constexpr size_t kRecordWords = 4;   // run, code and site, value, extent
 constexpr size_t kStateBytes = 256;  // counter of runs, counter that plain runs count on, status
@@ -47,7 +47,8 @@ bool overlap_wanted() {
   return !(e && std::strcmp(e, "0") == 0);
 }
 
-/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90 cannot.
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90
+/// cannot.
 bool early_wanted(const Gpu& gpu) {
   static const bool on = [] {
     const char* e = std::getenv("INGOT_CUDA_EARLY");
@@ -60,12 +61,15 @@ CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecuta
 
 int64_t* pinned(size_t words) {
   void* p = nullptr;
-  check(driver().mem_host_alloc(&p, words * 8, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP), "allocating pinned memory");
+  check(driver().mem_host_alloc(&p, words * 8, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+        "allocating pinned memory");
   std::memset(p, 0, words * 8);
   return static_cast<int64_t*>(p);
 }
 
-size_t parameter_words(const RunArgs& a) { return static_cast<size_t>(a.n_args) + 2 * static_cast<size_t>(a.n_seeds); }
+size_t parameter_words(const RunArgs& a) {
+  return static_cast<size_t>(a.n_args) + 2 * static_cast<size_t>(a.n_seeds);
+}
 
 /// Arguments, seeds and offsets, one after the other.
 int64_t* write_parameters(int64_t* at, const RunArgs& a) {
@@ -96,7 +100,8 @@ void Runner::start() {
   edges_->function(0, 0);
   char* state = static_cast<char*>(gpu_.allocate(kStateBytes));
   if (!state) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for 256 bytes");
-  check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(state), 0, kStateBytes, gpu_.compute), "clearing memory");
+  check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(state), 0, kStateBytes, gpu_.compute),
+        "clearing memory");
   slots_.resize(kAhead);
   state_ = state;
 }
@@ -114,7 +119,8 @@ uint64_t Runner::begin_run(std::span<const LaunchItem> items) {
   return started_ + 1;
 }
 
-uint64_t Runner::run_timed(std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds) {
+uint64_t Runner::run_timed(std::span<const LaunchItem> items, const RunArgs& args,
+                           std::vector<double>& microseconds) {
   uint64_t run = begin_run(items);
   std::vector<CUevent> marks(items.size() + 1);
   for (CUevent& m : marks) check(driver().event_create(&m, CU_EVENT_DEFAULT), "making an event");
@@ -209,8 +215,10 @@ void Runner::set_layout(PlanState& p, const RunArgs& args) {
   size_t bytes = (kBlockHeader + p.slot_words) * 8;
   p.host_slots = pinned(std::max<size_t>(p.slot_words, 1) * kAhead);
   p.block = gpu_.allocate(bytes);
-  if (!p.block) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the parameters of a run");
-  check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(p.block), 0, bytes, gpu_.compute), "clearing memory");
+  if (!p.block)
+    throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the parameters of a run");
+  check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(p.block), 0, bytes, gpu_.compute),
+        "clearing memory");
 }
 
 void Runner::forget_old_plans() {
@@ -225,23 +233,30 @@ void Runner::forget_old_plans() {
 }
 
 // Launches the kernel in front of a run (stage 0) or behind it (stage 1).
-void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block, bool after_kernel) {
+void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
+                          void* block, bool after_kernel) {
   struct {
     CudaHeader header;
     int64_t n[kEdgeWords];
   } argument{};
   argument.header.status = state_ + 64;
   auto* counter = block ? block : state_ + 8;
-  int64_t n[] = {reinterpret_cast<int64_t>(host),     static_cast<int64_t>(words),
-                 static_cast<int64_t>(slots),         reinterpret_cast<int64_t>(block) + static_cast<int64_t>(kBlockHeader * 8),
-                 reinterpret_cast<int64_t>(counter),  reinterpret_cast<int64_t>(state_),
-                 reinterpret_cast<int64_t>(records_), static_cast<int64_t>(kRecords)};
+  int64_t n[] = {reinterpret_cast<int64_t>(host),
+                 static_cast<int64_t>(words),
+                 static_cast<int64_t>(slots),
+                 reinterpret_cast<int64_t>(block) + static_cast<int64_t>(kBlockHeader * 8),
+                 reinterpret_cast<int64_t>(counter),
+                 reinterpret_cast<int64_t>(state_),
+                 reinterpret_cast<int64_t>(records_),
+                 static_cast<int64_t>(kRecords)};
   std::copy(std::begin(n), std::end(n), argument.n);
   unsigned threads = stage == 0 ? 512 : 32;
-  launch(edges_->function(static_cast<size_t>(stage), 0), 1, threads, 0, stream, &argument, after_kernel && early_wanted(gpu_));
+  launch(edges_->function(static_cast<size_t>(stage), 0), 1, threads, 0, stream, &argument,
+         after_kernel && early_wanted(gpu_));
 }
 
-void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run, std::span<const CUevent> marks) {
+void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run,
+                       std::span<const CUevent> marks) {
   size_t words = parameter_words(args), tables = 0;
   for (const LaunchItem& i : items) tables += executable(i).table_words();
   Slot& slot = slots_[run % kAhead];
@@ -253,7 +268,8 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
     slot = {};
     slot.host = pinned(size);
     slot.device = gpu_.allocate((kBlockHeader + size) * 8);
-    if (!slot.device) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the parameters of a run");
+    if (!slot.device)
+      throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the parameters of a run");
     slot.words = size;
   }
   int64_t* table = write_parameters(slot.host, args);
@@ -288,7 +304,8 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   } catch (...) {
     failure = std::current_exception();
   }
-  enqueue_edge(1, site.stream, nullptr, 0, 1, slot.device, site.after_kernel);  // the run must end, or later ones would be waited for in vain
+  enqueue_edge(1, site.stream, nullptr, 0, 1, slot.device,
+               site.after_kernel);  // the run must end, or later ones would be waited for in vain
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -335,15 +352,20 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
   return g;
 }
 
-// Captures the launches of a run on several streams, each waiting for what it depends on and for nothing else.
-void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site,
-                            const int64_t* table, bool beside) {
-  const int lanes = lanes_ = beside && overlap_wanted() && items.size() <= kMostBeside ? static_cast<int>(std::size(gpu_.captured)) : 1;
+// Captures the launches of a run on several streams, each waiting for what it depends on and for nothing
+// else.
+void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers,
+                            LaunchSite site, const int64_t* table, bool beside) {
+  const int lanes = lanes_ = beside && overlap_wanted() && items.size() <= kMostBeside
+                                 ? static_cast<int>(std::size(gpu_.captured))
+                                 : 1;
   Overlap overlap(lanes);
-  while (marks_.size() < items.size() + 1) check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
+  while (marks_.size() < items.size() + 1)
+    check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
   CUevent begun = marks_[items.size()];
   check(driver().event_record(begun, gpu_.captured[0]), "recording an event");
-  for (int l = 1; l < lanes; ++l) check(driver().stream_wait_event(gpu_.captured[l], begun, 0), "ordering the streams");
+  for (int l = 1; l < lanes; ++l)
+    check(driver().stream_wait_event(gpu_.captured[l], begun, 0), "ordering the streams");
   std::vector<Overlap::Access> accesses;
   std::vector<char> kernel_before(static_cast<size_t>(lanes));
   kernel_before[0] = 1;
@@ -352,17 +374,20 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
     CudaExecutable& exe = executable(items[n]);
     accesses.clear();
     for (int b = 0; b < items[n].n_buffers; ++b)
-      accesses.push_back({reinterpret_cast<uintptr_t>(address[b]), exe.touches.buffers[static_cast<size_t>(b)].bytes,
+      accesses.push_back({reinterpret_cast<uintptr_t>(address[b]),
+                          exe.touches.buffers[static_cast<size_t>(b)].bytes,
                           exe.touches.buffers[static_cast<size_t>(b)].written});
     accesses.push_back({reinterpret_cast<uintptr_t>(items[n].scratch), exe.scratch_bytes, true});
     Overlap::Place place = overlap.add(accesses, exe.touches.may_fail, exe.touches.predicated);
     site.stream = gpu_.captured[place.lane];
     for (int other : place.after)
-      check(driver().stream_wait_event(site.stream, marks_[static_cast<size_t>(other)], 0), "ordering the streams");
+      check(driver().stream_wait_event(site.stream, marks_[static_cast<size_t>(other)], 0),
+            "ordering the streams");
     site.header.scratch = items[n].scratch;
     site.header.table = table;
     site.pointers = pointers;
-    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the run's first edge.
+    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the run's
+    // first edge.
     size_t lane = static_cast<size_t>(place.lane);
     site.after_kernel = place.after.empty() && kernel_before[lane] && early_wanted(gpu_);
     exe.enqueue(site);
@@ -385,8 +410,10 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
   const int64_t* table_of_moving = parameters + parameter_words(args);
   std::vector<int64_t> pointers(p.addresses.size());
   for (size_t k = 0; k < pointers.size(); ++k)
-    pointers[k] = p.moving[k] < 0 ? reinterpret_cast<int64_t>(p.addresses[k])
-                                  : static_cast<int64_t>(reinterpret_cast<uint64_t>(table_of_moving + p.moving[k]) | kIndirectPointer);
+    pointers[k] = p.moving[k] < 0
+                      ? reinterpret_cast<int64_t>(p.addresses[k])
+                      : static_cast<int64_t>(reinterpret_cast<uint64_t>(table_of_moving + p.moving[k]) |
+                                             kIndirectPointer);
   // The tables of this graph's kernels never change: they are copied once.
   std::vector<int64_t> tables;
   const int64_t* at = pointers.data();
@@ -399,11 +426,13 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
   if (!tables.empty()) {
     g.table_bytes = tables.size() * 8;
     g.tables = gpu_.allocate(g.table_bytes);
-    if (!g.tables) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the tables of a graph");
+    if (!g.tables)
+      throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the tables of a graph");
     gpu_.staging.to_device(gpu_.compute, g.tables, tables.data(), g.table_bytes);
   }
 
-  check(driver().stream_begin_capture(gpu_.captured[0], CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
+  check(driver().stream_begin_capture(gpu_.captured[0], CU_STREAM_CAPTURE_MODE_RELAXED),
+        "beginning a capture");
   CUgraph graph = nullptr;
   std::exception_ptr failure;
   try {
@@ -433,7 +462,9 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
 void Runner::collect() {
   while (finished_ < started_) {
     int64_t* record = records_ + (finished_ % kRecords) * kRecordWords;
-    if (static_cast<uint64_t>(std::atomic_ref<int64_t>(record[0]).load(std::memory_order_acquire)) != finished_ + 1) return;
+    if (static_cast<uint64_t>(std::atomic_ref<int64_t>(record[0]).load(std::memory_order_acquire)) !=
+        finished_ + 1)
+      return;
     ++finished_;
     RunStatus s;
     std::memcpy(&s.code, &record[1], 4);
@@ -458,7 +489,8 @@ void Runner::wait_for(uint64_t run) {
       if (r == CUDA_SUCCESS) {
         collect();
         if (finished_ >= run) return;
-        throw Error(ErrorKind::Internal, "cuda", "the GPU is idle but run " + std::to_string(run) + " left no record");
+        throw Error(ErrorKind::Internal, "cuda",
+                    "the GPU is idle but run " + std::to_string(run) + " left no record");
       }
       if (r != CUDA_ERROR_NOT_READY) check(r, "a run on the GPU");
     }

@@ -1,13 +1,14 @@
 // Runs of plans on one GPU: parameters up, kernels in order, status back.
 //
-// Each run begins with a small kernel that copies the run's parameters (arguments, seeds, addresses) from pinned host
-// memory into device memory and clears the status word, and ends with one that writes the status and the run's number into
-// pinned memory, where the host reads it. So a run needs no event and no copy call, and a captured graph takes its new
-// parameters by itself: one launch per run.
+// Each run begins with a small kernel that copies the run's parameters (arguments, seeds, addresses) from
+// pinned host memory into device memory and clears the status word, and ends with one that writes the status
+// and the run's number into pinned memory, where the host reads it. So a run needs no event and no copy call,
+// and a captured graph takes its new parameters by itself: one launch per run.
 //
-// A plan seen for the second time is captured. Buffers whose addresses have changed between runs are reached through
-// the parameters, the others directly. Library calls need the addresses themselves: a graph is kept for each set
-// of them that comes (they alternate between few), up to a limit, beyond which the plan is launched kernel by kernel.
+// A plan seen for the second time is captured. Buffers whose addresses have changed between runs are reached
+// through the parameters, the others directly. Library calls need the addresses themselves: a graph is kept
+// for each set of them that comes (they alternate between few), up to a limit, beyond which the plan is
+// launched kernel by kernel.
 //
 // The host runs ahead by at most kAhead runs. All calls are made under the GPU's lock.
 #pragma once
@@ -32,7 +33,8 @@ class Runner {
   /// The ticket of the run.
   uint64_t run(uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args);
   /// The same launch by launch, with the time each took on the device.
-  uint64_t run_timed(std::span<const LaunchItem> items, const RunArgs& args, std::vector<double>& microseconds);
+  uint64_t run_timed(std::span<const LaunchItem> items, const RunArgs& args,
+                     std::vector<double>& microseconds);
   /// Is that run over? Then its status.
   bool poll(uint64_t ticket, bool wait, RunStatus& status);
   uint64_t started() const { return started_; }
@@ -50,10 +52,10 @@ class Runner {
   /// What a plan's graphs share.
   struct PlanState {
     uint64_t runs = 0;
-    uint64_t last = 0;              // newest run of it
-    std::vector<void*> addresses;   // of the last run: per item its buffers, then its scratch
-    std::vector<uint8_t> fixed;     // per address: a library call's or scratch
-    std::vector<int> moving;        // per address: its place among the moving ones, or -1
+    uint64_t last = 0;             // newest run of it
+    std::vector<void*> addresses;  // of the last run: per item its buffers, then its scratch
+    std::vector<uint8_t> fixed;    // per address: a library call's or scratch
+    std::vector<int> moving;       // per address: its place among the moving ones, or -1
     int n_moving = 0;
     int captured = 0;
     bool plain = false;             // not captured any more
@@ -74,16 +76,17 @@ class Runner {
   uint64_t begin_run(std::span<const LaunchItem> items);
   void collect();
   void wait_for(uint64_t run);
-  void run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run, std::span<const CUevent> marks = {});
+  void run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run,
+                 std::span<const CUevent> marks = {});
   void run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args, uint64_t run);
   bool learn(PlanState& p, std::span<const LaunchItem> items);
   void set_layout(PlanState& p, const RunArgs& args);
   Graph& graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers, LaunchSite site, const int64_t* table,
-                      bool beside);
+  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers,
+                      LaunchSite site, const int64_t* table, bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots, void* block,
-                    bool after_kernel = false);
+  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
+                    void* block, bool after_kernel = false);
   void drop_graphs(PlanState& p);
   void drop_layout(PlanState& p);
   void forget_old_plans();

@@ -149,7 +149,6 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
 }
 )cuda";
 
-
 std::string accumulator(DType t) {
   return is_float(t) ? (t == DType::Float64 ? "double" : "float") : "long long";
 }

@@ -54,7 +54,8 @@ std::string hash_text(const std::string& s) {
 }  // namespace
 
 void replace_all(std::string& s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
+    s.replace(at, from.size(), to);
 }
 
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages) {
@@ -74,16 +75,26 @@ CudaText run_edges() { return hand_text("edges", kEdges, {{"", 512, true}, {"", 
 
 TextType text_type(DType t) {
   switch (t) {
-    case DType::Float64: return {"double", "double", "", ""};
-    case DType::Float32: return {"float", "float", "", ""};
-    case DType::Float16: return {"unsigned short", "float", "ig_up_f16", "ig_down_f16"};
-    case DType::BFloat16: return {"unsigned short", "float", "ig_up_bf16", "ig_down_bf16"};
-    case DType::Int64: return {"long long", "long long", "", ""};
-    case DType::Int32: return {"int", "int", "", ""};
-    case DType::Int16: return {"short", "short", "", ""};
-    case DType::Int8: return {"signed char", "signed char", "", ""};
-    case DType::UInt8: return {"unsigned char", "unsigned char", "", ""};
-    case DType::Bool: return {"unsigned char", "unsigned char", "", ""};
+    case DType::Float64:
+      return {"double", "double", "", ""};
+    case DType::Float32:
+      return {"float", "float", "", ""};
+    case DType::Float16:
+      return {"unsigned short", "float", "ig_up_f16", "ig_down_f16"};
+    case DType::BFloat16:
+      return {"unsigned short", "float", "ig_up_bf16", "ig_down_bf16"};
+    case DType::Int64:
+      return {"long long", "long long", "", ""};
+    case DType::Int32:
+      return {"int", "int", "", ""};
+    case DType::Int16:
+      return {"short", "short", "", ""};
+    case DType::Int8:
+      return {"signed char", "signed char", "", ""};
+    case DType::UInt8:
+      return {"unsigned char", "unsigned char", "", ""};
+    case DType::Bool:
+      return {"unsigned char", "unsigned char", "", ""};
   }
   return {};
 }

@@ -1,6 +1,7 @@
-// Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct first, not fast. And one
-// for small products of float32, which keep a GPU waiting for memory rather than for arithmetic: a block has one 16 x 16 tile of the
-// result, each of its warps a part of the inner dim, with the next piece on its way while it works; the parts are added in order.
+// Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct
+// first, not fast. And one for small products of float32, which keep a GPU waiting for memory rather than for
+// arithmetic: a block has one 16 x 16 tile of the result, each of its warps a part of the inner dim, with the
+// next piece on its way while it works; the parts are added in order.
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
 
@@ -10,8 +11,9 @@ namespace {
 constexpr int kNumbers = 60;  // words of the argument, pointers included
 constexpr int kBatchDims = kMaxDims - 2;
 
-// n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out strides; 15, 16 a;
-// 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a batch dim: size, strides of out, a, b
+// n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out
+// strides; 15, 16 a; 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a batch dim: size, strides
+// of out, a, b
 const char* const kText = R"cuda(
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -121,7 +123,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 )cuda";
 
 void replace_all(std::string& s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size())) s.replace(at, from.size(), to);
+  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
+    s.replace(at, from.size(), to);
 }
 
 std::string accumulator(const LibrarySpec& spec) {
@@ -135,12 +138,18 @@ std::string finish(const LibrarySpec& spec) {
   if (spec.accumulate) s += "sum += ACC(UPO(*at));";
   if (spec.bias) s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
   switch (spec.epilogue) {
-    case Epilogue::None: break;
-    case Epilogue::Relu: s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));"; break;
-    case Epilogue::GeluTanh:
-      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + ACC(0.044715) * sum * sum * sum)));";
+    case Epilogue::None:
       break;
-    case Epilogue::GeluErf: s += " sum = ACC(0.5) * sum * (ACC(1) + ig_erf(sum * ACC(0.7071067811865476)));"; break;
+    case Epilogue::Relu:
+      s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
+      break;
+    case Epilogue::GeluTanh:
+      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + ACC(0.044715) * sum * "
+           "sum * sum)));";
+      break;
+    case Epilogue::GeluErf:
+      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_erf(sum * ACC(0.7071067811865476)));";
+      break;
   }
   return s;
 }
@@ -150,8 +159,8 @@ CudaText matmul_text(const LibrarySpec& spec, bool small) {
   TextType out = text_type(o[0].dtype), a = text_type(o[1].dtype), b = text_type(o[2].dtype);
   std::string body = small ? kSmall : kText;
   replace_all(body, "FINISH", finish(spec));
-  std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " + a.memory + " TA; typedef " +
-                      b.memory + " TB; typedef " + out.compute + " TC;";
+  std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " +
+                      a.memory + " TA; typedef " + b.memory + " TB; typedef " + out.compute + " TC;";
   if (spec.bias) {
     TextType bias = text_type(o[3].dtype);
     types += " typedef " + bias.memory + " TBIAS;";
@@ -165,7 +174,8 @@ CudaText matmul_text(const LibrarySpec& spec, bool small) {
   replace_all(body, "UPB", b.up);
   replace_all(body, "UPO", out.up);
   replace_all(body, "DOWN", out.down);
-  CudaText text = hand_text(small ? "small_matmul" : "matmul", body, {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
+  CudaText text = hand_text(small ? "small_matmul" : "matmul", body,
+                            {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
   text.waits = small;
   return text;
 }
@@ -209,7 +219,8 @@ bool is_small_matmul(const LibrarySpec& spec) {
     if (x.dtype != DType::Float32) return false;
   int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
   for (int d = 0; d < rank - 2; ++d) batch *= o[0].shape[d];
-  // Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave most of the GPU idle.
+  // Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave
+  // most of the GPU idle.
   return M * N * K <= (int64_t{1} << 24) && batch * M * N <= (int64_t{1} << 20) && K <= 4096;
 }
 

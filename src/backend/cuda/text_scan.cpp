@@ -1,10 +1,10 @@
 // Scan: running values along an axis, in an order that depends on the shape alone.
 //
-// Rows: the axis is dense in memory. A block takes a chunk of a line, 2048 elements at a time: each thread combines 8 of them,
-// the threads' totals are scanned in shared memory, and the total so far is carried on.
+// Rows: the axis is dense in memory. A block takes a chunk of a line, 2048 elements at a time: each thread
+// combines 8 of them, the threads' totals are scanned in shared memory, and the total so far is carried on.
 // Columns: neighbouring lines are neighbours in memory. A thread takes a chunk of one line.
-// Where lines are few, each is cut into chunks: the chunks' totals are found first, then scanned, then each chunk begins
-// from what came before it.
+// Where lines are few, each is cut into chunks: the chunks' totals are found first, then scanned, then each
+// chunk begins from what came before it.
 #include <algorithm>
 
 #include "backend/cuda/kernel_text.h"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kNumbers = 72;
 
-// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 elements of a chunk, 6 chunks; 7, 8 strides along the axis of out and in;
-// 10, 11 offsets; 14 dims of a line's number; from 28 three words a dim: size, strides
+// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 elements of a chunk, 6 chunks; 7, 8 strides along the axis
+// of out and in; 10, 11 offsets; 14 dims of a line's number; from 28 three words a dim: size, strides
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef RESULT R; typedef COMPUTE A;
 typedef IgParams<72> P;
@@ -184,7 +184,10 @@ std::string common(const LibrarySpec& spec) {
   replace_all(s, "COMPUTE", type.compute);
   replace_all(s, "UP(x)", type.up + "(x)");
   replace_all(s, "DOWN(s.v)", is_half(t) ? type.down + "(s.v)" : "R(s.v)");
-  const char* neutral = kind == ScanKind::Sum ? "A(0)" : kind == ScanKind::Prod ? "A(1)" : t == DType::Float64 ? "ig_bits_f64(0xfff0000000000000ull)" : "ig_bits_f32(0xff800000u)";
+  const char* neutral = kind == ScanKind::Sum    ? "A(0)"
+                        : kind == ScanKind::Prod ? "A(1)"
+                        : t == DType::Float64    ? "ig_bits_f64(0xfff0000000000000ull)"
+                                                 : "ig_bits_f32(0xff800000u)";
   replace_all(s, "NEUTRAL", neutral);
   const char* combine = kind == ScanKind::Sum      ? "A(a.v + b.v)"
                         : kind == ScanKind::Prod   ? "A(a.v * b.v)"
@@ -238,8 +241,12 @@ HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
   n[6] = (n[4] + n[5] - 1) / n[5];
   const bool chunks = n[6] > 1;
   HandKernel k;
-  std::string body = common(spec) + (rows ? kRows : kColumns) + (rows ? (chunks ? kRowsChunks : kRowsWhole) : chunks ? kColumnsChunks : kColumnsWhole);
-  k.text = hand_text(rows ? "scan_rows" : "scan_columns", body, std::vector<CudaStage>(chunks ? 3 : 1, CudaStage{"", 256, rows}));
+  std::string body = common(spec) + (rows ? kRows : kColumns) +
+                     (rows     ? (chunks ? kRowsChunks : kRowsWhole)
+                      : chunks ? kColumnsChunks
+                               : kColumnsWhole);
+  k.text = hand_text(rows ? "scan_rows" : "scan_columns", body,
+                     std::vector<CudaStage>(chunks ? 3 : 1, CudaStage{"", 256, rows}));
   auto blocks = [&](int64_t tasks) { return static_cast<unsigned>(rows ? tasks : (tasks + 255) / 256); };
   if (chunks) {
     k.launch.stages = {{blocks(n[3] * n[6]), 0}, {blocks(n[3]), 0}, {blocks(n[3] * n[6]), 0}};

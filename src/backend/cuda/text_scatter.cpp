@@ -1,10 +1,11 @@
 // ScatterAdd and Scatter: the same bits every time, without float atomics.
 //
 // Lines: index differs from line to line. One thread takes a line (all positions along the axis, in order).
-// Rows: the index is the same for a whole row of values, as in the gradient of an embedding. The positions are sorted by
-// index (a stable radix sort), cut into chunks of 64, and each chunk combines its runs of equal indices. A run inside one chunk
-// is written at once; pieces of a run over several chunks are kept and combined in order at the end.
-// Singles: lines, but long and few. Each value is a row of one, sorted by its place in the result.
+// Rows: the index is the same for a whole row of values, as in the gradient of an embedding. The positions
+// are sorted by index (a stable radix sort), cut into chunks of 64, and each chunk combines its runs of equal
+// indices. A run inside one chunk is written at once; pieces of a run over several chunks are kept and
+// combined in order at the end. Singles: lines, but long and few. Each value is a row of one, sorted by its
+// place in the result.
 #include <algorithm>
 
 #include "backend/cuda/kernel_text.h"
@@ -15,11 +16,12 @@ namespace {
 constexpr int kNumbers = 104;
 constexpr int64_t kChunk = 64, kColumns = 128;
 
-// n: 0 out, then base (Scatter), index, value; 4 positions, 5 size of the indexed axis, 6 site; 7-9 strides along the axis of
-// out, index, value; 10-12 offsets; 13 elements of out; 14 dims of a line's number; 15 tiles; 16 chunks; 17 column blocks;
-// 18 lines or columns; 19 positions of a line (singles); 20-25 byte offsets in scratch: keys, positions, their second copies,
-// counts, pieces; 26 keys that stand for a place; from 28 four words a dim: size, strides; 70 offset of base; 71 dims of base; from
-// 72 two words a dim: size, stride of base
+// n: 0 out, then base (Scatter), index, value; 4 positions, 5 size of the indexed axis, 6 site; 7-9 strides
+// along the axis of out, index, value; 10-12 offsets; 13 elements of out; 14 dims of a line's number; 15
+// tiles; 16 chunks; 17 column blocks; 18 lines or columns; 19 positions of a line (singles); 20-25 byte
+// offsets in scratch: keys, positions, their second copies, counts, pieces; 26 keys that stand for a place;
+// from 28 four words a dim: size, strides; 70 offset of base; 71 dims of base; from 72 two words a dim: size,
+// stride of base
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef INDEX IX; typedef ACCUMULATOR A;
 typedef IgParams<104> P;
@@ -79,7 +81,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY2(const P p) {
 }
 )cuda";
 
-// Where a position's index stands, which key it gives, where a key's values and results stand: for rows and for singles.
+// Where a position's index stands, which key it gives, where a key's values and results stand: for rows and
+// for singles.
 const char* const kRowsPlaces = R"cuda(
 IG_FN long long index_of(const P& p, long long i) { return p.n[11] + i * p.n[8]; }
 IG_FN unsigned key_of(const P&, long long, long long at) { return (unsigned)at; }
@@ -208,8 +211,11 @@ struct Operands {
   const OperandSpec &out, &base, &index, &value;
   bool based;
   explicit Operands(const LibrarySpec& s)
-      : out(s.operands[0]), base(s.operands[s.op == LibOp::Scatter ? 1 : 0]), index(s.operands[s.op == LibOp::Scatter ? 2 : 1]),
-        value(s.operands[s.op == LibOp::Scatter ? 3 : 2]), based(s.op == LibOp::Scatter) {}
+      : out(s.operands[0]),
+        base(s.operands[s.op == LibOp::Scatter ? 1 : 0]),
+        index(s.operands[s.op == LibOp::Scatter ? 2 : 1]),
+        value(s.operands[s.op == LibOp::Scatter ? 3 : 2]),
+        based(s.op == LibOp::Scatter) {}
 };
 
 std::string with_names(const LibrarySpec& spec, std::string s) {
@@ -217,11 +223,11 @@ std::string with_names(const LibrarySpec& spec, std::string s) {
   DType t = op.out.dtype;
   TextType type = text_type(t);
   auto mode = static_cast<ScatterMode>(spec.attr[1]);
-  std::string combine = !op.based                    ? "A(a + b)"
-                        : mode == ScatterMode::Set   ? "b"
-                        : mode == ScatterMode::Prod  ? "A(a * b)"
-                        : mode == ScatterMode::Max   ? "ig_max(a, b)"
-                                                     : "ig_min(a, b)";
+  std::string combine = !op.based                   ? "A(a + b)"
+                        : mode == ScatterMode::Set  ? "b"
+                        : mode == ScatterMode::Prod ? "A(a * b)"
+                        : mode == ScatterMode::Max  ? "ig_max(a, b)"
+                                                    : "ig_min(a, b)";
   replace_all(s, "COMBINE", combine);
   // Zeros that nothing else comes to have no sign of their own.
   replace_all(s, "FINISH", op.based ? "plus(up(old), v)" : "plus(A(0), v)");
@@ -262,7 +268,8 @@ std::vector<int64_t> numbers(const LibrarySpec& spec, int axis) {
   n[4] = op.value.shape.size() ? op.value.shape[axis] : 1;
   n[5] = op.out.shape.size() ? op.out.shape[axis] : 1;
   n[6] = spec.site;
-  if (op.value.shape.size()) n[7] = op.out.stride[axis], n[8] = op.index.stride[axis], n[9] = op.value.stride[axis];
+  if (op.value.shape.size())
+    n[7] = op.out.stride[axis], n[8] = op.index.stride[axis], n[9] = op.value.stride[axis];
   n[10] = op.out.offset, n[11] = op.index.offset, n[12] = op.value.offset;
   n[13] = op.out.shape.numel();
   n[14] = static_cast<int64_t>(dims.size());
@@ -303,7 +310,8 @@ HandKernel by_lines(const LibrarySpec& spec, std::vector<int64_t> n, int multipr
 }
 
 /// n[4] positions with keys below n[26].
-HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const char* places, int multiprocessors) {
+HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const char* places,
+                      int multiprocessors) {
   HandKernel k;
   int passes = 1;
   while (passes < 4 && (n[26] >> (8 * passes)) != 0) ++passes;
@@ -314,7 +322,8 @@ HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const cha
   append_radix_passes(body, stages, k.launch.stages, kPass, passes, 1, static_cast<unsigned>(tiles));
   std::string part = with_names(spec, kSegments);
   for (int s = 1; s <= 2; ++s)
-    replace_all(part, "ENTRY@" + std::to_string(s), "ENTRY" + std::to_string(stages.size() + static_cast<size_t>(s) - 1));
+    replace_all(part, "ENTRY@" + std::to_string(s),
+                "ENTRY" + std::to_string(stages.size() + static_cast<size_t>(s) - 1));
   replace_all(part, "SORTED", passes % 2 ? "1" : "0");
   body += part;
   stages.push_back({"", static_cast<unsigned>(kColumns), true});
@@ -347,13 +356,15 @@ HandKernel scatter(const LibrarySpec& spec, int multiprocessors) {
   std::vector<int64_t> n = numbers(spec, axis);
   constexpr int64_t most = int64_t{1} << 31;
   bool rows = n[4] > 32 && n[4] < most && n[5] < most;
-  for (int d = 0; d < op.value.shape.size(); ++d) rows = rows && (d == axis || op.index.stride[d] == 0 || op.value.shape[d] == 1);
+  for (int d = 0; d < op.value.shape.size(); ++d)
+    rows = rows && (d == axis || op.index.stride[d] == 0 || op.value.shape[d] == 1);
   rows = rows && ((n[4] + kChunk - 1) / kChunk) * ((n[18] + kColumns - 1) / kColumns) < most;
   if (rows) {
     n[26] = n[5];
     return by_sorting(spec, std::move(n), kRowsPlaces, multiprocessors);
   }
-  bool singles = n[4] >= 128 && n[18] < int64_t{256} * multiprocessors && n[4] * n[18] < most && n[13] < most - 1;
+  bool singles =
+      n[4] >= 128 && n[18] < int64_t{256} * multiprocessors && n[4] * n[18] < most && n[13] < most - 1;
   if (!singles) return by_lines(spec, std::move(n), multiprocessors);
   n[19] = n[4];
   n[4] *= n[18];

@@ -1,11 +1,12 @@
 // Sort: where the elements along an axis stand in sorted order.
 //
-// Elements become unsigned keys of the same order (NaN the largest, both zeros equal; inverted for largest first).
-// Short: lines of up to 2048 elements, as many as fit into a block's shared memory, by a bitonic network over keys and places;
-// places make all pairs different, so the result is the stable order.
-// Long: a stable radix sort over global memory, 8 bits a pass. Each block counts the digits of a tile of 4096 keys; one block
-// for each line turns the counts into first places; then each block moves its tile. A warp ranks 32 keys at once by voting on
-// the digit's bits, and its earlier keys come first, so equal digits keep their order.
+// Elements become unsigned keys of the same order (NaN the largest, both zeros equal; inverted for largest
+// first). Short: lines of up to 2048 elements, as many as fit into a block's shared memory, by a bitonic
+// network over keys and places; places make all pairs different, so the result is the stable order. Long: a
+// stable radix sort over global memory, 8 bits a pass. Each block counts the digits of a tile of 4096 keys;
+// one block for each line turns the counts into first places; then each block moves its tile. A warp ranks 32
+// keys at once by voting on the digit's bits, and its earlier keys come first, so equal digits keep their
+// order.
 #include <algorithm>
 
 #include "backend/cuda/kernel_text.h"
@@ -16,9 +17,10 @@ namespace {
 constexpr int kNumbers = 72;
 constexpr int64_t kShort = 2048;
 
-// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 places wanted; 6, 7 strides along the axis of out and in; 8, 9 offsets;
-// 10 dims of a line's number; 11 smallest power of two that holds a line; 12 lines a block; 13 tiles of a line; 20-24 byte
-// offsets in scratch: keys, places, their second copies, counts; from 28 three words a dim: size, strides
+// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 places wanted; 6, 7 strides along the axis of out and in;
+// 8, 9 offsets; 10 dims of a line's number; 11 smallest power of two that holds a line; 12 lines a block; 13
+// tiles of a line; 20-24 byte offsets in scratch: keys, places, their second copies, counts; from 28 three
+// words a dim: size, strides
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef KEY K;
 typedef IgParams<72> P;
@@ -310,12 +312,14 @@ HandKernel long_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
 
 const char* radix_text() { return kRadix; }
 
-void append_radix_passes(std::string& body, std::vector<CudaStage>& stages, std::vector<CudaLaunch::Stage>& grids, const char* pass_text,
-                         int passes, unsigned lines, unsigned tiles) {
+void append_radix_passes(std::string& body, std::vector<CudaStage>& stages,
+                         std::vector<CudaLaunch::Stage>& grids, const char* pass_text, int passes,
+                         unsigned lines, unsigned tiles) {
   for (int pass = 0; pass < passes; ++pass) {
     std::string part = pass_text;
     for (int s = 1; s <= 3; ++s)
-      replace_all(part, "ENTRY@" + std::to_string(s), "ENTRY" + std::to_string(stages.size() + static_cast<size_t>(s) - 1));
+      replace_all(part, "ENTRY@" + std::to_string(s),
+                  "ENTRY" + std::to_string(stages.size() + static_cast<size_t>(s) - 1));
     replace_all(part, "@0", std::to_string(pass));
     body += part;
     stages.insert(stages.end(), {{"", 256, true}, {"", 1024, true}, {"", 256, true}});
@@ -327,7 +331,8 @@ bool supports_sort(const LibrarySpec& spec) {
   const OperandSpec& in = spec.operands[1];
   const int64_t length = in.shape[static_cast<int>(spec.attr[0])];
   const int64_t tiles = (length + kRadixTile - 1) / kRadixTile;
-  return length < (int64_t{1} << 31) && in.shape.numel() / std::max<int64_t>(1, length) * tiles < (int64_t{1} << 31);
+  return length < (int64_t{1} << 31) &&
+         in.shape.numel() / std::max<int64_t>(1, length) * tiles < (int64_t{1} << 31);
 }
 
 HandKernel sort(const LibrarySpec& spec) {

@@ -1,7 +1,7 @@
-// The tuning file: which algorithm was fastest for a matrix product on this kind of GPU, so that every process makes the
-// same choice, and gets the same bits. <cache>/tuning-<architecture>-<library version>.txt, one line per product:
-// its key, then the algorithm in hexadecimal. INGOT_TUNE=0 takes the library's first suggestion instead of
-// measuring; INGOT_TUNING_FILE names another file.
+// The tuning file: which algorithm was fastest for a matrix product on this kind of GPU, so that every
+// process makes the same choice, and gets the same bits. <cache>/tuning-<architecture>-<library version>.txt,
+// one line per product: its key, then the algorithm in hexadecimal. INGOT_TUNE=0 takes the library's first
+// suggestion instead of measuring; INGOT_TUNING_FILE names another file.
 #pragma once
 #include <map>
 #include <mutex>

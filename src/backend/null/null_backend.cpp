@@ -1,4 +1,5 @@
-// Host memory stands in for the device's, so that small values (and shapes) can be read back; launches only count.
+// Host memory stands in for the device's, so that small values (and shapes) can be read back; launches only
+// count.
 #include "backend/null/null_backend.h"
 
 #include <atomic>
@@ -19,8 +20,14 @@ class NullBackend : public Backend {
  public:
   int device_count() override { return 8; }
   DeviceRates rates(int) override {
-    return {.name = "null", .memory_gbs = 4284, .flops_f32 = 50e12, .flops_16 = 786e12, .flops_f64 = 50e12,
-            .scalar_flops = 40e12, .launch_us = 1, .threads = 132 * 2048};
+    return {.name = "null",
+            .memory_gbs = 4284,
+            .flops_f32 = 50e12,
+            .flops_16 = 786e12,
+            .flops_f64 = 50e12,
+            .scalar_flops = 40e12,
+            .launch_us = 1,
+            .threads = 132 * 2048};
   }
   size_t free_memory(int) override { return size_t{1} << 40; }
   // calloc of untouched pages costs nothing, so plans for large models can be bound here.

@@ -1,5 +1,6 @@
-// GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are GPT-2's: normal with deviation
-// 0.02, and smaller by sqrt(2 * layers) in the two layers of a block that end in the residual sum.
+// GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are GPT-2's:
+// normal with deviation 0.02, and smaller by sqrt(2 * layers) in the two layers of a block that end in the
+// residual sum.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,13 +14,20 @@ namespace {
 
 const GPTConfig& checked(const GPTConfig& c, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"layers", c.layers}, {"heads", c.heads}, {"width", c.width}, {"context", c.context}, {"vocabulary", c.vocabulary}};
+  const std::pair<const char*, int64_t> sizes[] = {{"layers", c.layers},
+                                                   {"heads", c.heads},
+                                                   {"width", c.width},
+                                                   {"context", c.context},
+                                                   {"vocabulary", c.vocabulary}};
   for (const auto& [name, size] : sizes)
-    if (size < 1) fail(ErrorKind::Value, "GPT", std::string(name) + " must be at least 1, not " + std::to_string(size), loc);
+    if (size < 1)
+      fail(ErrorKind::Value, "GPT", std::string(name) + " must be at least 1, not " + std::to_string(size),
+           loc);
   if (c.width % c.heads != 0)
     fail(ErrorKind::Value, "GPT",
-         "the width " + std::to_string(c.width) + " is not a multiple of the " + std::to_string(c.heads) + " heads", loc);
+         "the width " + std::to_string(c.width) + " is not a multiple of the " + std::to_string(c.heads) +
+             " heads",
+         loc);
   return c;
 }
 
@@ -31,7 +39,9 @@ nn::Linear projection(int64_t in, int64_t out, const GPTConfig& c, bool residual
   return layer;
 }
 
-nn::LayerNorm norm(const GPTConfig& c, const SourceLoc& loc) { return nn::LayerNorm(Dims{c.width}, {.bias = c.bias}, loc); }
+nn::LayerNorm norm(const GPTConfig& c, const SourceLoc& loc) {
+  return nn::LayerNorm(Dims{c.width}, {.bias = c.bias}, loc);
+}
 
 }  // namespace
 
@@ -47,7 +57,9 @@ Tensor CausalSelfAttention::forward(Tensor x) {
     fail(ErrorKind::Shape, "CausalSelfAttention", "wants [batch, time, width], not " + describe(x),
          user_loc(SourceLoc::current()));
   const int64_t batch = x.size(0), time = x.size(1), width = x.size(2);
-  const auto split_heads = [&](const Tensor& t) { return t.view({batch, time, heads_, width / heads_}).transpose(1, 2); };
+  const auto split_heads = [&](const Tensor& t) {
+    return t.view({batch, time, heads_, width / heads_}).transpose(1, 2);
+  };
   const std::vector<Tensor> parts = qkv_(x).split(width, 2);
   Tensor y = scaled_dot_product_attention(split_heads(parts[0]), split_heads(parts[1]), split_heads(parts[2]),
                                           {.dropout_p = is_training() ? dropout_ : 0, .is_causal = true});
@@ -56,7 +68,9 @@ Tensor CausalSelfAttention::forward(Tensor x) {
 
 Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& position, int64_t context) {
   const int64_t batch = x.size(0), time = x.size(1), width = x.size(2), head = width / heads_;
-  const auto split_heads = [&](const Tensor& t) { return t.view({batch, time, heads_, head}).transpose(1, 2); };
+  const auto split_heads = [&](const Tensor& t) {
+    return t.view({batch, time, heads_, head}).transpose(1, 2);
+  };
   const std::vector<Tensor> parts = qkv_(x).split(width, 2);
   Tensor q = split_heads(parts[0]), k = split_heads(parts[1]), v = split_heads(parts[2]), y;
   if (!position.defined()) {
@@ -66,7 +80,8 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
     Tensor places = arange(context, x.device()), at = position.to(int64);
     Tensor here = (places == at).reshape({1, 1, context, 1});
     cache = {where(here, k, cache.keys), where(here, v, cache.values)};
-    y = scaled_dot_product_attention(q, cache.keys, cache.values, {.mask = (places <= at).reshape({1, 1, 1, context})});
+    y = scaled_dot_product_attention(q, cache.keys, cache.values,
+                                     {.mask = (places <= at).reshape({1, 1, 1, context})});
   }
   return out_(y.transpose(1, 2).reshape({batch, time, width}));
 }
@@ -109,8 +124,10 @@ GPT::GPT(const GPTConfig& c, SourceLoc loc)
 Tensor GPT::forward(Tensor index) {
   SourceLoc loc = user_loc(SourceLoc::current());
   if (index.dim() != 2 || index.size(1) > config_.context)
-    fail(ErrorKind::Shape, "GPT", "wants tokens [batch, time] with at most " + std::to_string(config_.context) +
-         " in a row, not " + describe(index), loc, "cut the sequence, or make the model with a longer context");
+    fail(ErrorKind::Shape, "GPT",
+         "wants tokens [batch, time] with at most " + std::to_string(config_.context) + " in a row, not " +
+             describe(index),
+         loc, "cut the sequence, or make the model with a longer context");
   Tensor x = drop_(tokens_(index) + positions_(arange(index.size(1), index.device())));
   for (GPTBlock& block : blocks_) x = block(x);
   return linear(norm_(x), tokens_.weight());
@@ -119,9 +136,12 @@ Tensor GPT::forward(Tensor index) {
 GPTConfig gpt2_config(std::string_view name, SourceLoc loc) {
   GPTConfig c;
   if (name == "gpt2") return c;
-  if (name == "gpt2-medium") c.layers = 24, c.heads = 16, c.width = 1024;
-  else if (name == "gpt2-large") c.layers = 36, c.heads = 20, c.width = 1280;
-  else if (name == "gpt2-xl") c.layers = 48, c.heads = 25, c.width = 1600;
+  if (name == "gpt2-medium")
+    c.layers = 24, c.heads = 16, c.width = 1024;
+  else if (name == "gpt2-large")
+    c.layers = 36, c.heads = 20, c.width = 1280;
+  else if (name == "gpt2-xl")
+    c.layers = 48, c.heads = 25, c.width = 1600;
   else
     fail(ErrorKind::Value, "gpt2_config", "there is no \"" + std::string(name) + "\"", user_loc(loc),
          "there are: gpt2, gpt2-medium, gpt2-large, gpt2-xl");
@@ -136,14 +156,18 @@ namespace {
 int64_t draw(const float* logits, size_t n, const GenerateOptions& o, double u) {
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
-  const auto larger = [&](size_t a, size_t b) { return logits[a] > logits[b] || (logits[a] == logits[b] && a < b); };
+  const auto larger = [&](size_t a, size_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+  };
   if (o.temperature == 0) return static_cast<int64_t>(*std::min_element(order.begin(), order.end(), larger));
   size_t kept = o.top_k > 0 ? std::min(n, static_cast<size_t>(o.top_k)) : n;
-  if (kept < n || o.top_p < 1) std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(), larger);
+  if (kept < n || o.top_p < 1)
+    std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(), larger);
   const float most = *std::max_element(logits, logits + n);
   std::vector<double> weight(kept);
   double sum = 0;
-  for (size_t i = 0; i < kept; ++i) sum += weight[i] = std::exp((static_cast<double>(logits[order[i]]) - most) / o.temperature);
+  for (size_t i = 0; i < kept; ++i)
+    sum += weight[i] = std::exp((static_cast<double>(logits[order[i]]) - most) / o.temperature);
   if (o.top_p < 1) {
     double together = 0;
     size_t i = 0;
@@ -161,10 +185,13 @@ int64_t draw(const float* logits, size_t n, const GenerateOptions& o, double u) 
 
 void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, const SourceLoc& loc) {
   if (!(o.temperature >= 0) || o.top_k < 0 || !(o.top_p > 0 && o.top_p <= 1) || o.max_new_tokens < 0)
-    fail(ErrorKind::Value, "generate", "temperature, top_k and max_new_tokens must not be negative and top_p lie in (0, 1]", loc);
+    fail(ErrorKind::Value, "generate",
+         "temperature, top_k and max_new_tokens must not be negative and top_p lie in (0, 1]", loc);
   if (tokens.dim() != 2 || tokens.size(1) < 1 || tokens.size(1) + o.max_new_tokens > context)
-    fail(ErrorKind::Shape, "generate", "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) + " more must fit into the context of " +
-         std::to_string(context) + ", not " + describe(tokens), loc, "cut the beginning off, or ask for fewer");
+    fail(ErrorKind::Shape, "generate",
+         "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
+             " more must fit into the context of " + std::to_string(context) + ", not " + describe(tokens),
+         loc, "cut the beginning off, or ask for fewer");
 }
 
 }  // namespace
@@ -181,7 +208,9 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
   const Generator generator = o.seed ? Generator(*o.seed) : default_generator();
   std::vector<int64_t> all = tokens.to_vector<int64_t>();
   std::vector<std::vector<int64_t>> rows(static_cast<size_t>(batch));
-  for (size_t b = 0; b < rows.size(); ++b) rows[b].assign(all.begin() + static_cast<int64_t>(b) * start, all.begin() + static_cast<int64_t>(b + 1) * start);
+  for (size_t b = 0; b < rows.size(); ++b)
+    rows[b].assign(all.begin() + static_cast<int64_t>(b) * start,
+                   all.begin() + static_cast<int64_t>(b + 1) * start);
   std::vector<KVCache> caches(blocks_.size());
   std::vector<bool> ended(rows.size(), false);
 
@@ -194,10 +223,14 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
     Tensor position = cached ? argument(static_cast<double>(length - 1), {float64, device}) : Tensor();
     Tensor x = tokens_(index) + positions_(cached ? position.to(int64).reshape({1}) : arange(length, device));
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (o.use_cache) x = blocks_[i].with_cache(x, caches[i], position, config_.context);
-      else x = blocks_[i](x);
+      if (o.use_cache)
+        x = blocks_[i].with_cache(x, caches[i], position, config_.context);
+      else
+        x = blocks_[i](x);
     }
-    Tensor logits = linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight()).reshape({batch, config_.vocabulary}).to(float32);
+    Tensor logits = linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight())
+                        .reshape({batch, config_.vocabulary})
+                        .to(float32);
     const std::vector<float> values = logits.to_vector<float>();
     const std::vector<double> u = rand({batch}, float64, generator).to_vector<double>();
     bool open = false;
@@ -219,7 +252,9 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
 
 CharLSTM::CharLSTM(int64_t vocabulary, const CharLSTMOptions& o, SourceLoc loc)
     : embedding_(add("embedding", nn::Embedding(vocabulary, o.embedding, {}, loc))),
-      lstm_(add("lstm", nn::LSTM(o.embedding, o.hidden, {.num_layers = o.num_layers, .batch_first = true, .dropout = o.dropout}, loc))),
+      lstm_(add("lstm",
+                nn::LSTM(o.embedding, o.hidden,
+                         {.num_layers = o.num_layers, .batch_first = true, .dropout = o.dropout}, loc))),
       head_(add("head", nn::Linear(o.hidden, vocabulary, {}, loc))) {}
 
 Tensor CharLSTM::forward(Tensor tokens) { return head_(lstm_(embedding_(tokens)).output); }
