@@ -23,7 +23,7 @@ ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "acti
 LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
 # Headers that are about something else than functions on tensors.
 OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "error.h", "models.h", "nn.h",
-         "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
+         "optim.h", "runtime.h", "shape.h", "source.h", "standard.h", "state.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
 
 # NumPy's names where they differ.
 NUMPY = dict(cat="concatenate", acos="arccos", asin="arcsin", atan="arctan", acosh="arccosh", asinh="arcsinh", atanh="arctanh", atan2="arctan2",

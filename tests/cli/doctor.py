@@ -126,7 +126,7 @@ BROKEN = {  # code: (severity, how to break a machine)
     "M02": ("warning", lambda m: m.put("/sys/fs/cgroup/memory.max", "536870912\n")),
     "D01": ("error", lambda m: m.sizes(disk=10 << 20, shm=8 * GIB)),
     "D02": ("error", lambda m: (m.root / "tmp").chmod(0o555)),
-    "D03": ("warning", lambda m: (m.root / "root/.cache").chmod(0o555)),
+    "D03": ("warning", lambda m: (m.root / "home/ada/.cache").chmod(0o555)),
     "D04": ("note", lambda m: (m.container(), m.sizes(disk=100 * GIB, shm=64 << 20))),
     "L01": ("warning", lambda m: m.remove("/usr/lib/ingot/libingot_codecs.so")),
     "L02": ("warning", lambda m: m.remove("/usr/lib/ingot/libingot_dnnl.so")),
@@ -146,7 +146,7 @@ def findings(make, code):
         make(m)
         out, _ = run("doctor", "--json", "--root", root, code=code)
         text, _ = run("doctor", "--root", root, code=code)
-        for path in ("tmp", "root/.cache"):
+        for path in ("tmp", "home/ada/.cache"):
             (m.root / path).chmod(0o755)
         return [f for f in json.loads(out)["findings"] if f["severity"] != "ok"], text
 
