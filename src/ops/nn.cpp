@@ -72,7 +72,7 @@ Tensor softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   if (n->numel() == 0) return tensor_of(NodeRef(n));
   Tensor f = x.to(wide(n->dtype));
   Tensor e = exp(f - f.detach().amax(d, true));
-  return (e / e.sum(d, true)).to(raised(n->dtype));
+  return (e * e.sum(d, true).reciprocal()).to(raised(n->dtype));  // one division a row
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
