@@ -54,13 +54,11 @@ std::string place(const Step& s, const Plan& p) {
       written = b == 0;
     } else {
       size_t at = b;
-      for (const KernelSpec& k : s.parts) {
-        if (at < k.buffers.size()) {
-          written = k.buffers[at].written;
-          break;
+      for (const auto* list : {&s.parts, &s.second})
+        for (const KernelSpec& k : *list) {
+          if (at < k.buffers.size()) written = k.buffers[at].written;
+          at -= k.buffers.size();
         }
-        at -= k.buffers.size();
-      }
     }
     if (!written) continue;
     const Binding& w = s.buffers[b];
@@ -127,7 +125,8 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
       out += "\n";
     }
     if (kernels)
-      for (const KernelSpec& k : s.parts) out += to_string(k) + "\n";
+      for (const auto* list : {&s.parts, &s.second})
+        for (const KernelSpec& k : *list) out += to_string(k) + "\n";
     read += s.bytes_read;
     written += s.bytes_written;
     flops += s.flops;

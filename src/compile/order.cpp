@@ -16,10 +16,11 @@ constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer w
 
 bool written(const Work& w, size_t b) {
   if (w.library_call) return b < static_cast<size_t>(w.library.written);
-  for (const KernelSpec& k : w.parts) {
-    if (b < k.buffers.size()) return k.buffers[b].written;
-    b -= k.buffers.size();
-  }
+  for (const auto* list : {&w.parts, &w.second})
+    for (const KernelSpec& k : *list) {
+      if (b < k.buffers.size()) return k.buffers[b].written;
+      b -= k.buffers.size();
+    }
   return false;
 }
 
@@ -141,6 +142,70 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
       break;
     }
     if (!merged) bucket.push_back(static_cast<int>(i));
+  }
+  if (any) std::erase_if(works, [](const Work& w) { return w.vals.empty(); });
+}
+
+namespace {
+
+bool single(const Work& w) {
+  return !w.library_call && w.parts.size() == 1 && w.second.empty() && w.region < 0 && w.after.empty() &&
+         w.parts[0].has_reduce() && !writes_state(w);
+}
+
+// The kernel whose results per outer point `w` reduces to one number, or -1. Whatever else it reads must be
+// there before that kernel: a leaf, or what that kernel reads too.
+int first_stage_of(const Graph& g, const Work& w, const std::vector<Work>& works,
+                   const std::unordered_map<int, int>& made) {
+  if (!single(w) || w.parts[0].is_row() || w.parts[0].outer_size() != 1) return -1;
+  int first = -1;
+  for (const Instr& i : w.parts[0].instrs) {
+    if (i.indirect >= 0) return -1;
+    if (i.kind != InstrKind::Load || i.level != Level::Elem) continue;
+    auto it = made.find(w.vals[i.buffer]);
+    if (it == made.end() || (first >= 0 && it->second != first)) return -1;
+    first = it->second;
+  }
+  if (first < 0 || !single(works[first]) || works[first].device != w.device) return -1;
+  const Work& p = works[first];
+  if (p.parts[0].outer_size() != w.parts[0].inner_size()) return -1;
+  for (size_t b = 0; b < w.vals.size(); ++b) {
+    if (written(w, b)) {
+      if (g.vals[w.vals[b]].op == Op::Assign) return -1;  // it takes the old value's place
+      continue;
+    }
+    auto it = made.find(w.vals[b]);
+    const bool before = it == made.end() || it->second == first ||
+                        std::find(p.vals.begin(), p.vals.end(), w.vals[b]) != p.vals.end();
+    if (!before) return -1;
+  }
+  for (const Instr& i : w.parts[0].instrs)
+    if (i.kind == InstrKind::Load && i.level == Level::Elem)
+      for (const Store& s : p.parts[0].stores)
+        if (p.vals[s.buffer] == w.vals[i.buffer] && p.parts[0].instrs[s.value].level != Level::Outer)
+          return -1;
+  return first;
+}
+
+}  // namespace
+
+void join_stages(const Graph& g, std::vector<Work>& works) {
+  std::unordered_map<int, int> made;
+  for (size_t i = 0; i < works.size(); ++i)
+    for (size_t b = 0; b < works[i].vals.size(); ++b)
+      if (written(works[i], b)) made[works[i].vals[b]] = static_cast<int>(i);
+  bool any = false;
+  for (Work& w : works) {
+    const int first = first_stage_of(g, w, works, made);
+    if (first < 0) continue;
+    Work& p = works[first];
+    for (size_t b = 0; b < w.vals.size(); ++b)
+      if (written(w, b)) made[w.vals[b]] = first;
+    p.second.push_back(std::move(w.parts[0]));
+    p.vals.insert(p.vals.end(), w.vals.begin(), w.vals.end());
+    p.last = std::max(p.last, w.last);
+    w = Work{};
+    any = true;
   }
   if (any) std::erase_if(works, [](const Work& w) { return w.vals.empty(); });
 }

@@ -134,7 +134,10 @@ class Planner {
           w.library.operands[1].dtype == DType::Float32)
         w.library.attr[1] = 1;
     keep_history(g);
-    if (o_.fuse) merge_horizontally(g, works_);
+    if (o_.fuse) {
+      merge_horizontally(g, works_);
+      join_stages(g, works_);
+    }
     order_ = order_works(g, works_);
     find_uses();
     choose_places();
@@ -195,6 +198,8 @@ class Planner {
     for (const Store& s : k.stores)
       if (w.vals[s.buffer] == out) st = &s;
     if (!st || (k.instrs[st->value].level == Level::Outer && k.is_row())) return false;
+    for (size_t b = k.buffers.size(); b < w.vals.size(); ++b)
+      if (w.vals[b] == in) return false;  // the second stage reads it
     for (const Instr& i : k.instrs) {
       if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
       if (picks_from_row(k, i, *st)) continue;
@@ -236,11 +241,11 @@ class Planner {
 
   static bool writes(const Work& w, size_t b) {
     if (w.library_call) return b < static_cast<size_t>(w.library.written);
-    size_t at = 0;
-    for (const KernelSpec& k : w.parts) {
-      if (b < at + k.buffers.size()) return k.buffers[b - at].written;
-      at += k.buffers.size();
-    }
+    for (const auto* list : {&w.parts, &w.second})
+      for (const KernelSpec& k : *list) {
+        if (b < k.buffers.size()) return k.buffers[b].written;
+        b -= k.buffers.size();
+      }
     return false;
   }
 
@@ -322,10 +327,14 @@ class Planner {
       s.from = w.from;
       s.kind = w.copy ? Step::Copy : w.library_call ? Step::Library : Step::Kernel;
       s.parts = std::move(w.parts);
+      s.second = std::move(w.second);
       s.library = w.library;
       s.vals = w.vals;
       Backend* b = backend_for(w.device.type());
       if (s.kind == Step::Kernel) s.exe = b->compile(w.device.index(), s.parts);
+      if (!s.second.empty())
+        s.exe = b->chain(std::move(s.exe), b->compile(w.device.index(), s.second),
+                         static_cast<int>(s.parts[0].buffers.size()));
       if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
       if (s.kind == Step::Copy) s.bytes = static_cast<size_t>(val(w.vals[0]).bytes());
       plan_->launches += s.exe ? s.exe->launches : 1;
@@ -373,30 +382,35 @@ class Planner {
   std::vector<char> assigned_;  // an assignment begins from this value
 };
 
+// Adds the bytes and operations of a kernel to its step.
+void count_work(const KernelSpec& k, Step& s) {
+  double points = 1;
+  for (int64_t e : k.extent) points *= static_cast<double>(e);
+  std::vector<double> read(k.buffers.size(), 0);
+  for (const Instr& i : k.instrs) {
+    double n = i.level == Level::Elem ? points : static_cast<double>(k.outer_size());
+    if (i.kind == InstrKind::Compute || i.kind == InstrKind::Reduce) s.flops += n;
+    if (i.kind != InstrKind::Load) continue;
+    double elements = 1;
+    for (int a = 0; a < k.n_axes(); ++a)
+      if (i.map.stride[a]) elements *= static_cast<double>(k.extent[a]);
+    if (i.indirect >= 0) elements = n;
+    elements = std::min(elements, static_cast<double>(k.buffers[i.buffer].numel));
+    read[i.buffer] = std::max(read[i.buffer], elements * static_cast<double>(size_of(i.dtype)));
+  }
+  for (double r : read) s.bytes_read += r;
+  for (const Store& st : k.stores) {
+    double n = k.instrs[st.value].level == Level::Elem ? points : static_cast<double>(k.outer_size());
+    s.bytes_written += n * static_cast<double>(size_of(k.buffers[st.buffer].dtype));
+  }
+}
+
 void Planner::describe(Step& s) const {
   if (s.kind == Step::Kernel) {
     s.label = s.parts[0].label + (s.parts.size() > 1 ? " x" + std::to_string(s.parts.size()) : "");
-    for (const KernelSpec& k : s.parts) {
-      double points = 1;
-      for (int64_t e : k.extent) points *= static_cast<double>(e);
-      std::vector<double> read(k.buffers.size(), 0);
-      for (const Instr& i : k.instrs) {
-        double n = i.level == Level::Elem ? points : static_cast<double>(k.outer_size());
-        if (i.kind == InstrKind::Compute || i.kind == InstrKind::Reduce) s.flops += n;
-        if (i.kind != InstrKind::Load) continue;
-        double elements = 1;
-        for (int a = 0; a < k.n_axes(); ++a)
-          if (i.map.stride[a]) elements *= static_cast<double>(k.extent[a]);
-        if (i.indirect >= 0) elements = n;
-        elements = std::min(elements, static_cast<double>(k.buffers[i.buffer].numel));
-        read[i.buffer] = std::max(read[i.buffer], elements * static_cast<double>(size_of(i.dtype)));
-      }
-      for (double r : read) s.bytes_read += r;
-      for (const Store& st : k.stores) {
-        double n = k.instrs[st.value].level == Level::Elem ? points : static_cast<double>(k.outer_size());
-        s.bytes_written += n * static_cast<double>(size_of(k.buffers[st.buffer].dtype));
-      }
-    }
+    for (const auto* list : {&s.parts, &s.second})
+      for (const KernelSpec& k : *list) count_work(k, s);
+    if (!s.second.empty()) s.label += " + " + s.second[0].label;
     return;
   }
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);

@@ -31,7 +31,7 @@ struct Step {
   size_t bytes = 0;
 
   // For explain.
-  std::vector<KernelSpec> parts;
+  std::vector<KernelSpec> parts, second;
   LibrarySpec library;
   std::vector<int> vals;  // what each buffer is
   double bytes_read = 0, bytes_written = 0, flops = 0;

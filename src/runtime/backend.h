@@ -57,6 +57,15 @@ class Executable {
   virtual ~Executable() = default;
   size_t scratch_bytes = 0;  // the plan gives this much arena memory to each launch
   int launches = 1;          // device launches one run takes (a two-stage reduce is 2)
+
+ protected:
+  /// Room for what both need, one after the other; returns where the second's scratch begins.
+  size_t add_up(const Executable& first, const Executable& second) {
+    const size_t at = (first.scratch_bytes + 255) / 256 * 256;
+    scratch_bytes = second.scratch_bytes ? at + second.scratch_bytes : first.scratch_bytes;
+    launches = first.launches + second.launches;
+    return at;
+  }
 };
 
 class Backend {
@@ -91,6 +100,10 @@ class Backend {
   virtual bool supports(const LibrarySpec& spec) = 0;
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
+  /// One kernel of two stages: the second begins when all of the first is done. Their buffers follow each
+  /// other; `buffers` are the first's.
+  virtual std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
+                                            std::unique_ptr<Executable> second, int buffers) = 0;
   virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch,
                       const RunArgs& run) = 0;
 

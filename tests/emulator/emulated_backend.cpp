@@ -73,6 +73,16 @@ class Check {
   std::vector<std::vector<char>> copies_;
 };
 
+struct EmulatedChain : Executable {
+  EmulatedChain(std::unique_ptr<Executable> a, std::unique_ptr<Executable> b, int n)
+      : first(std::move(a)), second(std::move(b)), buffers(n) {
+    scratch = add_up(*first, *second);
+  }
+  std::unique_ptr<Executable> first, second;
+  int buffers;
+  size_t scratch;
+};
+
 class EmulatedBackend : public Backend {
  public:
   explicit EmulatedBackend(bool collect) : collect_(collect) {}
@@ -121,8 +131,17 @@ class EmulatedBackend : public Backend {
     e->scratch_bytes = e->cpu->scratch_bytes;
     return e;
   }
-  void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
+                                    int buffers) override {
+    return std::make_unique<EmulatedChain>(std::move(first), std::move(second), buffers);
+  }
+  void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
     if (collect_) return;
+    if (auto* two = dynamic_cast<EmulatedChain*>(&exe)) {
+      launch(device, *two->first, buffers, scratch, run);
+      return launch(device, *two->second, buffers + two->buffers, static_cast<char*>(scratch) + two->scratch,
+                    run);
+    }
     if (auto* library = dynamic_cast<EmulatedLibrary*>(&exe))
       return cpu()->launch(0, *library->cpu, buffers, scratch, run);
     auto& kernel = static_cast<EmulatedKernel&>(exe);

@@ -98,6 +98,10 @@ class CpuBackend final : public Backend {
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
+                                    int buffers) override {
+    return std::make_unique<cpu::Chain>(std::move(first), std::move(second), buffers);
+  }
   void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
     static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
   }

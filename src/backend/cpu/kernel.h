@@ -13,6 +13,25 @@ class CpuExecutable : public Executable {
   virtual void run(void* const* buffers, void* scratch, const RunArgs& args) = 0;
 };
 
+/// One kernel after the other.
+class Chain final : public CpuExecutable {
+ public:
+  Chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second, int buffers)
+      : first_(std::move(first)), second_(std::move(second)), buffers_(buffers) {
+    scratch_ = add_up(*first_, *second_);
+  }
+  void run(void* const* buffers, void* scratch, const RunArgs& args) override {
+    static_cast<CpuExecutable&>(*first_).run(buffers, scratch, args);
+    static_cast<CpuExecutable&>(*second_).run(buffers + buffers_, static_cast<char*>(scratch) + scratch_,
+                                              args);
+  }
+
+ private:
+  std::unique_ptr<Executable> first_, second_;
+  int buffers_;
+  size_t scratch_;
+};
+
 class Kernel final : public CpuExecutable {
  public:
   explicit Kernel(std::span<const KernelSpec> parts);

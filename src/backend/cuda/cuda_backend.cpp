@@ -140,6 +140,11 @@ class CudaBackend final : public Backend {
     return made;
   }
 
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
+                                    int buffers) override {
+    return std::make_unique<ChainExecutable>(std::move(first), std::move(second), buffers);
+  }
+
   static std::unique_ptr<Executable> hand_call(Gpu& g, HandKernel k, const LibrarySpec& spec) {
     auto module = g.modules->get(k.text);
     return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1,

@@ -69,4 +69,40 @@ void KernelExecutable::enqueue(const LaunchSite& site) {
   }
 }
 
+static std::unique_ptr<CudaExecutable> as_cuda(std::unique_ptr<Executable> e) {
+  return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
+}
+
+ChainExecutable::ChainExecutable(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
+                                 int buffers)
+    : first_(as_cuda(std::move(first))), second_(as_cuda(std::move(second))), buffers_(buffers) {
+  scratch_ = add_up(*first_, *second_);
+  touches = first_->touches;
+  const Touches& more = second_->touches;
+  touches.buffers.insert(touches.buffers.end(), more.buffers.begin(), more.buffers.end());
+  touches.may_fail |= more.may_fail;
+  touches.predicated |= more.predicated;
+}
+
+void ChainExecutable::write_table(int64_t* table, const int64_t* pointers) const {
+  first_->write_table(table, pointers);
+  second_->write_table(table + first_->table_words(), pointers + buffers_);
+}
+
+void ChainExecutable::ready() {
+  first_->ready();
+  second_->ready();
+}
+
+void ChainExecutable::enqueue(const LaunchSite& site) {
+  first_->enqueue(site);
+  LaunchSite next = site;
+  next.header.table += first_->table_words();
+  next.header.scratch = static_cast<char*>(site.header.scratch) + scratch_;
+  next.pointers += buffers_;
+  // Early only where the first might have been: a run whose launches are timed starts none early.
+  next.after_kernel = site.after_kernel && first_->ends_with_kernel();
+  second_->enqueue(next);
+}
+
 }  // namespace ingot::cuda

@@ -62,4 +62,21 @@ class KernelExecutable : public CudaExecutable {
   std::vector<CUfunction> functions_;
 };
 
+/// Two generated kernels, one after the other.
+class ChainExecutable : public CudaExecutable {
+ public:
+  ChainExecutable(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second, int buffers);
+  bool fixed_addresses() const override { return first_->fixed_addresses() || second_->fixed_addresses(); }
+  size_t table_words() const override { return first_->table_words() + second_->table_words(); }
+  void write_table(int64_t* table, const int64_t* pointers) const override;
+  void ready() override;
+  void enqueue(const LaunchSite& site) override;
+  bool ends_with_kernel() const override { return second_->ends_with_kernel(); }
+
+ private:
+  std::unique_ptr<CudaExecutable> first_, second_;
+  int buffers_;
+  size_t scratch_;
+};
+
 }  // namespace ingot::cuda
