@@ -351,6 +351,7 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
   }
   Trace t = make_trace(rec, pending, true);
   rec.segment_open = false;
+  rec.leaf_bytes = 0;
   if (!t.nodes.empty()) {
     for (Node* n : t.nodes)
       if (n->ext && n->ext->error) throw_again(n);
@@ -456,6 +457,7 @@ void materialise(std::span<Node* const> nodes, const SourceLoc&) {
 
 void flush_if_due(Recorder& r) {
   r.segment_open = false;
+  r.leaf_bytes = 0;
   if (r.size()) run_asked(r, {});
 }
 

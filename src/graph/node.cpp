@@ -193,8 +193,13 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   for (Node* i : inputs)
     if (i->recorder && i->recorder != &rec && !i->computed.load(std::memory_order_acquire))
       materialise(std::span<Node* const>(&i, 1), loc);
+  for (Node* i : inputs)
+    if (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed)) {
+      i->awaited.store(true, std::memory_order_relaxed);
+      rec.leaf_bytes.fetch_add(i->bytes(), std::memory_order_relaxed);
+    }
   if (!rec.running.load(std::memory_order_relaxed) &&
-      ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.size() >= 400000))
+      ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.is_full()))
     flush_if_due(rec);
 
   Node* n = new_node();

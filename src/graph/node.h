@@ -69,6 +69,7 @@ struct Node {
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
   bool requires_grad = false;
+  std::atomic<bool> awaited{false};        // a leaf that some recording has counted: see Recorder::leaf_bytes
   std::atomic<bool> freed_history{false};  // backward() went through without retain_graph
   std::atomic<uint8_t> n_inputs{0};
   uint32_t mask = 0;

@@ -36,6 +36,13 @@ class Recorder {
   /// backward() was called and no step() followed: the next differentiable op begins a new segment.
   std::atomic<bool> segment_open{false};
   std::atomic<bool> running{false};
+  /// Bytes of leaves that were read for the first time since the last run: batches, say, of a loop that adds
+  /// results up and reads none of them.
+  std::atomic<size_t> leaf_bytes{0};
+  static constexpr size_t kMostNodes = 400000, kMostLeafBytes = size_t{256} << 20;
+  bool is_full() const {
+    return size() >= kMostNodes || leaf_bytes.load(std::memory_order_relaxed) >= kMostLeafBytes;
+  }
 
  private:
   friend void retain(Recorder* r);

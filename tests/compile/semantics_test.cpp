@@ -103,6 +103,22 @@ TEST_CASE("a program that never asks for a value stays bounded: recording is flu
   CHECK(numbers(x) == V{1, 2});
 }
 
+TEST_CASE("a loop over large batches that reads no result holds few of them: recording is flushed") {
+  Device device("cpu");
+  device.reset_peak_memory();
+  const size_t before = device.memory().in_use;
+  std::vector<float> batch(4 << 20);
+  Tensor total = here({0});
+  Runs runs;
+  for (int i = 0; i < 100; ++i) {
+    batch.back() = static_cast<float>(i);
+    total = total + from_data(batch.data(), {4 << 20}, device).amax();
+  }
+  CHECK(runs.count() >= 5);
+  CHECK(device.memory().peak - before <= size_t{400} << 20);
+  CHECK(total.item() == 99 * 50);
+}
+
 TEST_CASE("each backward() without step() ends a segment, which the next forward runs") {
   Tensor w = parameter({1, 2}), x = here({3, 4});
   Runs runs;
