@@ -189,7 +189,8 @@ struct RnnResult {
 /// input [T, N, I] (or [T, I] without a batch); h0, c0 [layers * directions, N, H] or undefined for zeros.
 /// weights: for each layer and direction weight_ih [G H, I], weight_hh [G H, H] and, with_bias, bias_ih and
 /// bias_hh [G H]; G is 4 for lstm (input, forget, cell, output), 3 for gru (reset, update, new) and 1 for
-/// rnn. Error(Shape), Error(Value) where these do not fit.
+/// rnn. lstm with a fifth weight each, weight_hr [P, H], projects its outputs to P; h0 and weight_hh have P
+/// columns then. Error(Shape), Error(Value) where these do not fit.
 RnnResult lstm(const Tensor& input, const Tensor& h0, const Tensor& c0, const std::vector<Tensor>& weights,
                bool with_bias = true, const RnnOptions& options = {}, INGOT_LOC);
 RnnResult gru(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ingot/autograd.h"
+#include "ingot/movement.h"
 #include "nn/layer_common.h"
 #include "nn/module_state.h"
 
@@ -24,31 +25,6 @@ Dims per_dim(const PerDim& v, int dims, const char* what, const char* op, const 
 
 std::string text(const PerDim& v) {
   return v.values().size() == 1 ? std::to_string(v.values()[0]) : ingot::to_string(v.values());
-}
-
-// As torch.nn.functional.pad in the modes that look at the input itself.
-Tensor padded(Tensor x, const Dims& padding, const std::string& mode) {
-  for (int i = 0; i < padding.size(); ++i) {
-    const int64_t p = padding[i], dim = x.dim() - padding.size() + i, size = x.size(dim);
-    if (p == 0) continue;
-    if (mode != "replicate" && p >= size + (mode == "circular" ? 1 : 0))
-      fail(ErrorKind::Shape, "Conv",
-           "padding " + std::to_string(p) + " is too much for a dim of size " + std::to_string(size) +
-               " in " + describe(x),
-           user_loc(SourceLoc::current()));
-    Tensor front, behind;
-    if (mode == "circular") {
-      front = x.narrow(dim, size - p, p), behind = x.narrow(dim, 0, p);
-    } else if (mode == "reflect") {
-      front = x.narrow(dim, 1, p).flip(dim), behind = x.narrow(dim, size - 1 - p, p).flip(dim);
-    } else {
-      Dims wide = x.shape();
-      wide[static_cast<int>(dim)] = p;
-      front = x.narrow(dim, 0, 1).expand(wide), behind = x.narrow(dim, size - 1, 1).expand(wide);
-    }
-    x = cat({front, x, behind}, dim);
-  }
-  return x;
 }
 
 }  // namespace
@@ -113,7 +89,10 @@ Tensor Conv::forward(Tensor x) {
   if (o_.padding_mode == "zeros")
     return f(x, w, bias(), o_.stride, o_.padding, o_.dilation, o_.groups, SourceLoc::current());
   const Dims around = per_dim(o_.padding, dims_, "padding", "Conv", user_loc(SourceLoc::current()));
-  return f(padded(x, around, o_.padding_mode), w, bias(), o_.stride, 0, o_.dilation, o_.groups,
+  Dims padding;  // from the last dim backwards, both sides
+  for (int i = around.size() - 1; i >= 0; --i)
+    for (int side = 0; side < 2; ++side) padding.push_back(around[i]);
+  return f(pad(x, padding, o_.padding_mode), w, bias(), o_.stride, 0, o_.dilation, o_.groups,
            SourceLoc::current());
 }
 
@@ -133,17 +112,7 @@ BatchNorm::BatchNorm(int dims, int64_t num_features, const BatchNormOptions& opt
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   check_size(num_features, "num_features", "BatchNorm", loc);
-  const Options made = where_of(o_);
-  if (o_.affine) {
-    register_parameter("weight", ones({features_}, made), loc);
-    register_parameter("bias", zeros({features_}, made), loc);
-  }
-  if (!o_.track_running_stats) return;
-  register_buffer("running_mean", zeros({features_}, made), true, loc);
-  register_buffer("running_var", ones({features_}, made), true, loc);
-  Options count = made;
-  count.dtype = int64;
-  register_buffer("num_batches_tracked", zeros({}, count), true, loc);
+  register_norm(*this, features_, o_, loc);
 }
 
 Tensor BatchNorm::weight() const { return o_.affine ? own(0) : Tensor(); }

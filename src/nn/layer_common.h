@@ -21,6 +21,22 @@ Options where_of(const O& o) {
   return made;
 }
 
+/// Weight and bias of a norm over channels when it is affine, and the running statistics when it tracks them.
+template <class O>
+void register_norm(Module& m, int64_t features, const O& o, const SourceLoc& loc) {
+  const Options made = where_of(o);
+  if (o.affine) {
+    m.register_parameter("weight", ones({features}, made), loc);
+    m.register_parameter("bias", zeros({features}, made), loc);
+  }
+  if (!o.track_running_stats) return;
+  m.register_buffer("running_mean", zeros({features}, made), true, loc);
+  m.register_buffer("running_var", ones({features}, made), true, loc);
+  Options count = made;
+  count.dtype = int64;
+  m.register_buffer("num_batches_tracked", zeros({}, count), true, loc);
+}
+
 inline const char* yes_no(bool b) { return b ? "True" : "False"; }
 
 /// Takes the tensors of this very module away whose names begin so.

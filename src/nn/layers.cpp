@@ -180,34 +180,10 @@ Tensor Dropout::forward(Tensor x) { return dropout(x, p_, is_training()); }
 
 std::string Dropout::description() const { return class_name(*this) + "(p=" + text_of(p_) + ")"; }
 
-namespace {
-
-// One number per channel: kept or not.
-Tensor drop_channels(const Module& layer, const Tensor& x, double p, int rank) {
-  if (x.dim() != rank && x.dim() != rank - 1)
-    fail(ErrorKind::Shape, class_name(layer).c_str(),
-         "wants " + std::to_string(rank) + " dims, or one less without a batch, not " + describe(x),
-         user_loc(SourceLoc::current()));
-  if (!layer.is_training() || p == 0) return x;
-  Dims shape = x.shape();
-  for (int i = shape.size() - (rank - 2); i < shape.size(); ++i) shape[i] = 1;
-  return x * dropout(ones(shape, {x.dtype(), x.device()}), p, true);
-}
-
-}  // namespace
-
-Tensor Dropout1d::forward(Tensor x) { return drop_channels(*this, x, p_, 3); }
-Tensor Dropout2d::forward(Tensor x) { return drop_channels(*this, x, p_, 4); }
-Tensor Dropout3d::forward(Tensor x) { return drop_channels(*this, x, p_, 5); }
-
-Tensor AlphaDropout::forward(Tensor x) {
-  if (!is_training() || p_ == 0) return x;
-  if (p_ == 1) return zeros_like(x);
-  constexpr double limit = -1.7580993408473766;  // SELU's lower limit: -scale * alpha
-  const double a = 1 / std::sqrt((1 - p_) * (1 + p_ * limit * limit)), b = -a * limit * p_;
-  Tensor keep = bernoulli(x.shape(), 1 - p_, {x.dtype(), x.device()}) != 0.0;
-  return where(keep, x, full({}, limit, {x.dtype(), x.device()})) * a + b;
-}
+Tensor Dropout1d::forward(Tensor x) { return dropout1d(x, p_, is_training()); }
+Tensor Dropout2d::forward(Tensor x) { return dropout2d(x, p_, is_training()); }
+Tensor Dropout3d::forward(Tensor x) { return dropout3d(x, p_, is_training()); }
+Tensor AlphaDropout::forward(Tensor x) { return alpha_dropout(x, p_, is_training()); }
 
 Tensor Identity::forward(Tensor x) { return x; }
 Tensor Flatten::forward(Tensor x) { return flatten(x, start_, end_); }

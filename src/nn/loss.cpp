@@ -1,4 +1,4 @@
-// Losses as modules, and the activations with parameters.
+// Losses as modules, and the activation with parameters: the functions do the work.
 #include "ingot/nn/loss.h"
 
 #include "ingot/nn/activation.h"
@@ -7,63 +7,78 @@
 namespace ingot::nn {
 namespace {
 
-Tensor reduced(const Tensor& each, const std::string& reduction) {
-  if (reduction == "mean") return each.mean();
-  if (reduction == "sum") return each.sum();
-  if (reduction == "batchmean") return each.sum() / static_cast<double>(each.size(0));
-  if (reduction != "none")
-    fail(ErrorKind::Value, "loss", "reduction is \"" + reduction + "\"", user_loc(SourceLoc::current()),
-         "use \"mean\", \"sum\" or \"none\"");
-  return each;
+// The tensors of a loss's options as its buffers: from here on they move with the module.
+void hold(Module& m, const char* name, const Tensor& t, const SourceLoc& loc) {
+  if (t.defined()) m.register_buffer(name, t, true, loc);
 }
 
 }  // namespace
 
+CrossEntropyLoss::CrossEntropyLoss(const CrossEntropyLossOptions& o, SourceLoc loc) : LossOf(o) {
+  hold(*this, "weight", o_.weight, loc);
+}
+NLLLoss::NLLLoss(const NLLLossOptions& o, SourceLoc loc) : LossOf(o) {
+  hold(*this, "weight", o_.weight, loc);
+}
+BCELoss::BCELoss(const BCELossOptions& o, SourceLoc loc) : LossOf(o) {
+  hold(*this, "weight", o_.weight, loc);
+}
+BCEWithLogitsLoss::BCEWithLogitsLoss(const BCEWithLogitsLossOptions& o, SourceLoc loc) : LossOf(o) {
+  hold(*this, "weight", o_.weight, loc);
+  hold(*this, "pos_weight", o_.pos_weight, loc);
+}
+MultiLabelSoftMarginLoss::MultiLabelSoftMarginLoss(const MultiLabelSoftMarginLossOptions& o, SourceLoc loc)
+    : LossOf(o) {
+  hold(*this, "weight", o_.weight, loc);
+}
+
 Tensor CrossEntropyLoss::forward(Tensor input, Tensor target) {
-  return cross_entropy(
-      input, target,
-      {.ignore_index = o_.ignore_index, .reduction = o_.reduction, .label_smoothing = o_.label_smoothing});
+  return cross_entropy(input, target, {o_.weight, o_.ignore_index, o_.reduction, o_.label_smoothing});
 }
 Tensor NLLLoss::forward(Tensor input, Tensor target) {
-  return nll_loss(input, target, {.ignore_index = o_.ignore_index, .reduction = o_.reduction});
+  return nll_loss(input, target,
+                  {.weight = o_.weight, .ignore_index = o_.ignore_index, .reduction = o_.reduction});
+}
+Tensor BCELoss::forward(Tensor input, Tensor target) {
+  return binary_cross_entropy(input, target, o_.weight, o_.reduction);
+}
+Tensor BCEWithLogitsLoss::forward(Tensor input, Tensor target) {
+  return binary_cross_entropy_with_logits(input, target, o_.weight, o_.reduction, o_.pos_weight);
+}
+Tensor MultiLabelSoftMarginLoss::forward(Tensor input, Tensor target) {
+  return multilabel_soft_margin_loss(input, target, o_.weight, o_.reduction);
 }
 Tensor MSELoss::forward(Tensor input, Tensor target) { return mse_loss(input, target, o_.reduction); }
-Tensor L1Loss::forward(Tensor input, Tensor target) { return reduced(abs(input - target), o_.reduction); }
-
-Tensor BCELoss::forward(Tensor input, Tensor target) {
-  const Tensor yes = clamp_min(log(input), -100.0), no = clamp_min(log1p(-input), -100.0);
-  return reduced(-(target * yes + (1.0 - target) * no), o_.reduction);
+Tensor L1Loss::forward(Tensor input, Tensor target) { return l1_loss(input, target, o_.reduction); }
+Tensor SoftMarginLoss::forward(Tensor input, Tensor target) {
+  return soft_margin_loss(input, target, o_.reduction);
 }
-
-Tensor BCEWithLogitsLoss::forward(Tensor x, Tensor target) {
-  // -t log s(x) - (1 - t) log(1 - s(x)), with log s(x) = -softplus(-x) = min(x, 0) - log1p(exp(-|x|)).
-  const Tensor tail = log1p(exp(-abs(x)));
-  if (!o_.pos_weight.defined()) return reduced(relu(x) - x * target + tail, o_.reduction);
-  const Tensor weight = (o_.pos_weight - 1.0) * target + 1.0;
-  return reduced((1.0 - target) * x + weight * (tail + relu(-x)), o_.reduction);
-}
-
 Tensor SmoothL1Loss::forward(Tensor input, Tensor target) {
-  const Tensor d = abs(input - target);
-  if (o_.beta <= 0) return reduced(d, o_.reduction);
-  return reduced(where(d < o_.beta, d * d * (0.5 / o_.beta), d - 0.5 * o_.beta), o_.reduction);
+  return smooth_l1_loss(input, target, o_.reduction, o_.beta);
 }
 Tensor HuberLoss::forward(Tensor input, Tensor target) {
-  const Tensor d = abs(input - target);
-  return reduced(where(d <= o_.delta, d * d * 0.5, (d - 0.5 * o_.delta) * o_.delta), o_.reduction);
+  return huber_loss(input, target, o_.reduction, o_.delta);
 }
 Tensor KLDivLoss::forward(Tensor input, Tensor target) {
-  if (o_.log_target) return reduced(exp(target) * (target - input), o_.reduction);
-  const Tensor some = target > 0.0;  // 0 log 0 is 0
-  return reduced(where(some, target * (log(where(some, target, 1.0)) - input), 0.0), o_.reduction);
+  return kl_div(input, target, o_.reduction, o_.log_target);
 }
-
-Tensor GLU::forward(Tensor x) {
-  if (x.size(dim_) % 2 != 0)
-    fail(ErrorKind::Shape, "GLU", "dim " + std::to_string(dim_) + " of " + describe(x) + " is odd",
-         user_loc(SourceLoc::current()));
-  const std::vector<Tensor> halves = x.chunk(2, dim_);
-  return halves[0] * sigmoid(halves[1]);
+Tensor PoissonNLLLoss::forward(Tensor input, Tensor target) {
+  return poisson_nll_loss(input, target, {o_.log_input, o_.full, o_.eps, o_.reduction});
+}
+Tensor HingeEmbeddingLoss::forward(Tensor input, Tensor target) {
+  return hinge_embedding_loss(input, target, o_.margin, o_.reduction);
+}
+Tensor MarginRankingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
+  return margin_ranking_loss(input1, input2, target, o_.margin, o_.reduction);
+}
+Tensor CosineEmbeddingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
+  return cosine_embedding_loss(input1, input2, target, o_.margin, o_.reduction);
+}
+Tensor TripletMarginLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
+  return triplet_margin_loss(anchor, positive, negative, {o_.margin, o_.p, o_.eps, o_.swap, o_.reduction});
+}
+Tensor GaussianNLLLoss::forward(Tensor input, Tensor target, Tensor var) {
+  return gaussian_nll_loss(input, target, var, {o_.full, o_.eps, o_.reduction});
 }
 
 PReLU::PReLU(const PReLUOptions& o, SourceLoc where) {
@@ -73,18 +88,6 @@ PReLU::PReLU(const PReLUOptions& o, SourceLoc where) {
   register_parameter("weight", full({o.num_parameters}, o.init, where_of(o)), loc);
 }
 
-Tensor PReLU::forward(Tensor x) {
-  Tensor slope = own(0);
-  if (slope.numel() > 1) {
-    if (x.dim() < 2 || x.size(1) != slope.numel())
-      fail(ErrorKind::Shape, "PReLU",
-           "has " + std::to_string(slope.numel()) + " slopes, one per channel, for " + describe(x),
-           user_loc(SourceLoc::current()));
-    Dims shape = Dims::filled(x.dim(), 1);
-    shape[1] = slope.numel();
-    slope = slope.reshape(shape);
-  }
-  return where(x > 0.0, x, x * slope);
-}
+Tensor PReLU::forward(Tensor x) { return prelu(x, own(0)); }
 
 }  // namespace ingot::nn

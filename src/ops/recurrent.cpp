@@ -1,49 +1,45 @@
 // LSTM, GRU and plain RNN from primitives: the input's products of all steps are one, then a step is one
 // product and one fused cell. Outputs are written step by step into one tensor.
+#include "ops/recurrent.h"
+
 #include "ingot/neural.h"
 #include "ops/common.h"
 
 namespace ingot {
-namespace {
 
-enum class Net { Lstm, Gru, Rnn };
-
-struct Call {
-  const char* op;
-  Net cell;
-  int gates;
-  const RnnOptions& o;
-  SourceLoc loc;
-};
-
-struct State {
-  Tensor h, c;
-};
-
-struct Weights {
-  Tensor ih, hh, bias_ih, bias_hh;
-};
-
-// One step: z is the input's part [N, G H], bias_ih included.
-State step(const Call& k, const Tensor& z, const State& s, const Weights& w) {
-  const int64_t H = w.hh.size(1);
-  Tensor r = linear(s.h, w.hh, w.bias_hh);
-  auto part = [&](const Tensor& t, int64_t i) { return t.narrow(1, i * H, H); };
-  if (k.cell == Net::Lstm) {
+RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& s, const Tensor& weight_hh,
+                  const Tensor& bias_hh) {
+  Tensor r = linear(s.h, weight_hh, bias_hh);
+  const int64_t H = r.size(-1) / rnn_gates(kind);
+  auto part = [&](const Tensor& t, int64_t i) { return t.narrow(-1, i * H, H); };
+  if (kind == RnnKind::Lstm) {
     Tensor sum = z + r;
     Tensor in = sigmoid(part(sum, 0)), forget = sigmoid(part(sum, 1)), fresh = tanh(part(sum, 2)),
            out = sigmoid(part(sum, 3));
     Tensor c = forget * s.c + in * fresh;
     return {out * tanh(c), c};
   }
-  if (k.cell == Net::Gru) {
+  if (kind == RnnKind::Gru) {
     Tensor reset = sigmoid(part(z, 0) + part(r, 0)), update = sigmoid(part(z, 1) + part(r, 1));
     Tensor fresh = tanh(part(z, 2) + reset * part(r, 2));
     return {fresh + update * (s.h - fresh), {}};
   }
   Tensor sum = z + r;
-  return {k.o.nonlinearity == "relu" ? relu(sum) : tanh(sum), {}};
+  return {kind == RnnKind::Relu ? relu(sum) : tanh(sum), {}};
 }
+
+namespace {
+
+struct Call {
+  const char* op;
+  RnnKind kind;
+  const RnnOptions& o;
+  SourceLoc loc;
+};
+
+struct Weights {
+  Tensor ih, hh, bias_ih, bias_hh, hr;  // hr: what projects an output, or undefined
+};
 
 // [T, N, H] written at one step.
 Tensor put(const Tensor& all, const Tensor& h, int64_t t, const SourceLoc& loc) {
@@ -56,17 +52,19 @@ Tensor put(const Tensor& all, const Tensor& h, int64_t t, const SourceLoc& loc) 
 
 struct Run {
   Tensor output;
-  State last;
+  RnnState last;
 };
 
 // One layer in one direction. mask [T, N, 1]: which steps belong to their sequence; undefined: all.
-Run run_layer(const Call& k, const Tensor& x, State s, const Weights& w, bool backwards, const Tensor& mask) {
-  const int64_t T = x.size(0), N = x.size(1), H = w.hh.size(1);
-  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, w.bias_ih).reshape({T, N, k.gates * H});
-  Tensor all = zeros({T, N, H}, {x.dtype(), x.device()});
+Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool backwards,
+              const Tensor& mask) {
+  const int64_t T = x.size(0), N = x.size(1);
+  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, w.bias_ih).reshape({T, N, w.ih.size(0)});
+  Tensor all = zeros({T, N, w.hh.size(1)}, {x.dtype(), x.device()});
   for (int64_t i = 0; i < T; ++i) {
     const int64_t t = backwards ? T - 1 - i : i;
-    State next = step(k, z.select(0, t), s, w);
+    RnnState next = rnn_step(k.kind, z.select(0, t), s, w.hh, w.bias_hh);
+    if (w.hr.defined()) next.h = linear(next.h, w.hr);
     if (!mask.defined()) {
       s = next;
       all = put(all, s.h, t, k.loc);
@@ -89,30 +87,36 @@ void check_state(const Call& k, const Tensor& s, const char* name, const Dims& w
 // The weights of each layer and direction, checked one by one.
 std::vector<Weights> weights_of(const Call& k, const std::vector<Tensor>& flat, bool with_bias,
                                 int64_t features) {
-  const int64_t directions = k.o.bidirectional ? 2 : 1, per = with_bias ? 4 : 2,
-                count = k.o.num_layers * directions;
+  const int64_t directions = k.o.bidirectional ? 2 : 1, count = k.o.num_layers * directions;
   if (k.o.num_layers < 1)
     fail(ErrorKind::Value, k.op, "num_layers is " + std::to_string(k.o.num_layers), k.loc, "use 1 or more");
-  if (static_cast<int64_t>(flat.size()) != per * count)
+  const auto given = static_cast<int64_t>(flat.size());
+  int64_t per = with_bias ? 4 : 2;
+  const bool projects = k.kind == RnnKind::Lstm && given == (per + 1) * count;
+  if (projects) ++per;
+  if (given != per * count)
     fail(ErrorKind::Value, k.op,
          "wants " + std::to_string(per * count) + " weights (" + std::to_string(per) + " for each of " +
              std::to_string(k.o.num_layers) + " layers and " + std::to_string(directions) +
              (directions == 1 ? " direction" : " directions") + "), not " + std::to_string(flat.size()),
          k.loc);
   for (const Tensor& t : flat) node_of(t, k.op, k.loc);
-  const int64_t H = flat[1].dim() == 2 ? flat[1].size(1) : 0, G = k.gates * H;
+  const int64_t gates = rnn_gates(k.kind), G = flat[1].dim() == 2 ? flat[1].size(0) : 0, H = G / gates,
+                out = flat[1].dim() == 2 ? flat[1].size(1) : 0;
   std::vector<Weights> all;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor* p = &flat[static_cast<size_t>(i * per)];
-    Weights w{p[0], p[1], with_bias ? p[2] : Tensor(), with_bias ? p[3] : Tensor()};
-    const int64_t in = i < directions ? features : H * directions;
-    const bool ok = w.ih.shape() == Dims{G, in} && w.hh.shape() == Dims{G, H} && H > 0 &&
-                    (!with_bias || (w.bias_ih.shape() == Dims{G} && w.bias_hh.shape() == Dims{G}));
+    Weights w{p[0], p[1], with_bias ? p[2] : Tensor(), with_bias ? p[3] : Tensor(),
+              projects ? p[per - 1] : Tensor()};
+    const int64_t in = i < directions ? features : out * directions;
+    const bool ok = w.ih.shape() == Dims{G, in} && w.hh.shape() == Dims{G, out} && H > 0 && G == H * gates &&
+                    (!with_bias || (w.bias_ih.shape() == Dims{G} && w.bias_hh.shape() == Dims{G})) &&
+                    (projects ? w.hr.shape() == Dims{out, H} : out == H);
     if (!ok)
       fail(ErrorKind::Shape, k.op,
            "layer " + std::to_string(i / directions) + " wants weights [" + std::to_string(G) + ", " +
-               std::to_string(in) + "], [" + std::to_string(G) + ", " + std::to_string(H) + "] and biases [" +
-               std::to_string(G) + "], not " + describe(w.ih) + " and " + describe(w.hh),
+               std::to_string(in) + "], [" + std::to_string(G) + ", " + std::to_string(out) +
+               "] and biases [" + std::to_string(G) + "], not " + describe(w.ih) + " and " + describe(w.hh),
            k.loc);
     all.push_back(w);
   }
@@ -143,22 +147,18 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, k.op, "needs a floating type, not " + describe(*n), k.loc,
          "convert with x.to(float32)");
-  if (k.cell == Net::Rnn && k.o.nonlinearity != "tanh" && k.o.nonlinearity != "relu")
-    fail(ErrorKind::Value, k.op, "nonlinearity is \"" + std::string(k.o.nonlinearity) + "\"", k.loc,
-         "use \"tanh\" or \"relu\"");
   const bool single = n->rank() == 2, turned = k.o.batch_first && !single;
   Tensor x = single ? input.unsqueeze(1) : turned ? input.transpose(0, 1) : input;
   const std::vector<Weights> weights = weights_of(k, flat, with_bias, x.size(2));
-  const int64_t T = x.size(0), N = x.size(1), H = weights[0].hh.size(1),
-                directions = k.o.bidirectional ? 2 : 1;
+  const int64_t T = x.size(0), N = x.size(1), directions = k.o.bidirectional ? 2 : 1,
+                H = weights[0].hh.size(0) / rnn_gates(k.kind), out = weights[0].hh.size(1);
   if (T < 1) fail(ErrorKind::Shape, k.op, "there are no steps in " + describe(*n), k.loc);
   const int64_t states = k.o.num_layers * directions;
-  const Dims want = single ? Dims{states, H} : Dims{states, N, H};
-  check_state(k, h0, "h0", want);
-  check_state(k, c0, "c0", want);
-  auto state = [&](const Tensor& s, int64_t i) {
-    if (!s.defined()) return zeros({N, H}, {x.dtype(), x.device()});
-    return s.select(0, i).reshape({N, H});
+  check_state(k, h0, "h0", single ? Dims{states, out} : Dims{states, N, out});
+  check_state(k, c0, "c0", single ? Dims{states, H} : Dims{states, N, H});
+  auto state = [&](const Tensor& s, int64_t i, int64_t size) {
+    if (!s.defined()) return zeros({N, size}, {x.dtype(), x.device()});
+    return s.select(0, i).reshape({N, size});
   };
   const Tensor mask = mask_of(k, T, N, x.device());
   std::vector<Tensor> hs, cs;
@@ -166,7 +166,7 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
     std::vector<Tensor> outputs;
     for (int64_t d = 0; d < directions; ++d) {
       const int64_t i = layer * directions + d;
-      State s{state(h0, i), k.cell == Net::Lstm ? state(c0, i) : Tensor()};
+      RnnState s{state(h0, i, out), k.kind == RnnKind::Lstm ? state(c0, i, H) : Tensor()};
       Run r = run_layer(k, x, s, weights[static_cast<size_t>(i)], d == 1, mask);
       outputs.push_back(r.output);
       hs.push_back(r.last.h);
@@ -187,15 +187,20 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
 
 RnnResult lstm(const Tensor& input, const Tensor& h0, const Tensor& c0, const std::vector<Tensor>& weights,
                bool with_bias, const RnnOptions& options, SourceLoc loc) {
-  return recurrent({"lstm", Net::Lstm, 4, options, user_loc(loc)}, input, h0, c0, weights, with_bias);
+  return recurrent({"lstm", RnnKind::Lstm, options, user_loc(loc)}, input, h0, c0, weights, with_bias);
 }
 RnnResult gru(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights, bool with_bias,
               const RnnOptions& options, SourceLoc loc) {
-  return recurrent({"gru", Net::Gru, 3, options, user_loc(loc)}, input, h0, {}, weights, with_bias);
+  return recurrent({"gru", RnnKind::Gru, options, user_loc(loc)}, input, h0, {}, weights, with_bias);
 }
 RnnResult rnn(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights, bool with_bias,
-              const RnnOptions& options, SourceLoc loc) {
-  return recurrent({"rnn", Net::Rnn, 1, options, user_loc(loc)}, input, h0, {}, weights, with_bias);
+              const RnnOptions& options, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  if (options.nonlinearity != "tanh" && options.nonlinearity != "relu")
+    fail(ErrorKind::Value, "rnn", "nonlinearity is \"" + std::string(options.nonlinearity) + "\"", loc,
+         "use \"tanh\" or \"relu\"");
+  const RnnKind kind = options.nonlinearity == "relu" ? RnnKind::Relu : RnnKind::Tanh;
+  return recurrent({"rnn", kind, options, loc}, input, h0, {}, weights, with_bias);
 }
 
 }  // namespace ingot

@@ -75,44 +75,37 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
 
 namespace {
 
-// For each position of the result along one dim: the positions it is made of, and their shares.
-struct Taps {
-  std::vector<std::vector<int64_t>> at;  // [tap][position]
-  std::vector<std::vector<double>> share;
+// For each position of the result along one dim: a position it is made of, and its share (undefined: all).
+// Both are computed on the input's device, so that nothing is copied there.
+struct Tap {
+  Tensor at, share;
 };
 
-double cubic(double t) {  // the weight of a point at distance t, as PyTorch's (a = -0.75)
+Tensor cubic(const Tensor& t) {  // the weight of a point at distance t, as PyTorch's (a = -0.75)
   const double a = -0.75;
-  t = std::fabs(t);
-  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
-  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+  Tensor near = ((a + 2) * t - (a + 3)) * t * t + 1.0, far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  return where(t <= 1.0, near, where(t < 2.0, far, 0.0));
 }
 
-Taps taps_of(std::string_view mode, int64_t from, int64_t to, double step, bool align) {
-  const bool nearest = mode == "nearest" || mode == "nearest-exact", cube = mode == "bicubic";
-  const int count = nearest ? 1 : cube ? 4 : 2;
-  Taps t;
-  t.at.resize(static_cast<size_t>(count));
-  t.share.resize(static_cast<size_t>(count));
-  for (int64_t o = 0; o < to; ++o) {
-    const auto p = static_cast<double>(o);
-    if (nearest) {
-      const double x = mode == "nearest" ? p * step : (p + 0.5) * step;
-      t.at[0].push_back(std::min(static_cast<int64_t>(std::floor(static_cast<float>(x))), from - 1));
-      t.share[0].push_back(1);
-      continue;
-    }
-    double x = align ? p * step : (p + 0.5) * step - 0.5;
-    if (!cube) x = std::max(x, 0.0);
-    const auto whole = static_cast<int64_t>(std::floor(x));
-    for (int k = 0; k < count; ++k) {
-      const int64_t i = whole + k - (cube ? 1 : 0);
-      const double away = x - static_cast<double>(i);
-      t.at[static_cast<size_t>(k)].push_back(std::clamp<int64_t>(i, 0, from - 1));
-      t.share[static_cast<size_t>(k)].push_back(cube ? cubic(away) : 1 - std::fabs(away));
-    }
+std::vector<Tap> taps_of(std::string_view mode, int64_t from, int64_t to, double step, bool align,
+                         const Device& device) {
+  const Tensor p = arange(to, {DType::Float64, device});
+  auto inside = [&](const Tensor& i) {
+    return clamp(i, 0.0, static_cast<double>(from - 1)).to(DType::Int64);
+  };
+  // PyTorch rounds these to float32 before it takes the floor.
+  if (mode == "nearest") return {{inside(floor((p * step).to(DType::Float32))), {}}};
+  if (mode == "nearest-exact") return {{inside(floor(((p + 0.5) * step).to(DType::Float32))), {}}};
+  const bool cube = mode == "bicubic";
+  Tensor x = align ? p * step : (p + 0.5) * step - 0.5;
+  if (!cube) x = clamp_min(x, 0.0);
+  const Tensor whole = floor(x);
+  std::vector<Tap> taps;
+  for (int k = cube ? -1 : 0; k < (cube ? 3 : 2); ++k) {
+    const Tensor i = whole + static_cast<double>(k), away = abs(x - i);
+    taps.push_back({inside(i), cube ? cubic(away) : 1.0 - away});
   }
-  return t;
+  return taps;
 }
 
 // One dim resampled: the taps' elements, weighted and added.
@@ -126,13 +119,12 @@ Tensor resample(const Tensor& x, int dim, int64_t to, std::string_view mode, dou
     shape[dim] = to;
     return x.reshape(spread).expand(wide).reshape(shape);
   }
-  const Taps t = taps_of(mode, from, to, step, align);
   Tensor y;
   Dims along = Dims::filled(x.dim(), 1);
   along[dim] = to;
-  for (size_t k = 0; k < t.at.size(); ++k) {
-    Tensor part = index_select(x, dim, tensor(t.at[k]).to(x.device()));
-    if (t.at.size() > 1) part = part * tensor(t.share[k]).to(x.dtype()).to(x.device()).reshape(along);
+  for (const Tap& tap : taps_of(mode, from, to, step, align, x.device())) {
+    Tensor part = index_select(x, dim, tap.at);
+    if (tap.share.defined()) part = part * tap.share.to(x.dtype()).reshape(along);
     y = y.defined() ? y + part : part;
   }
   return y;

@@ -15,6 +15,13 @@
 #include "optim/update.h"
 
 namespace ingot::optim {
+namespace {
+
+// How many steps are remembered on a device that runs ahead of the program: as many as a loop takes between
+// two looks at its loss, unless their batches take too much memory.
+constexpr size_t kMostSteps = 64, kFewestSteps = 4, kMostBytes = size_t{256} << 20;
+
+}  // namespace
 
 struct NanGuard::State {
   Optimizer& o;
@@ -35,6 +42,16 @@ struct NanGuard::State {
     if (options.name_op) --layer_log().wanted;
   }
 
+  void forget_old(bool on_cpu) {
+    size_t bytes = 0;
+    for (const auto& [n, replay] : steps) bytes += replay.bytes();
+    const size_t fewest = on_cpu ? 1 : kFewestSteps, most = on_cpu ? 1 : kMostSteps;
+    while (steps.size() > most || (steps.size() > fewest && bytes > kMostBytes)) {
+      bytes -= steps.front().second.bytes();
+      steps.pop_front();
+    }
+  }
+
   // The device has been waited for: is there news?
   void look() {
     if (reading || checked == asked || is_capturing()) return;
@@ -45,7 +62,7 @@ struct NanGuard::State {
     } done{reading};
     const bool fresh = text.empty() && bad.item() > 0;
     checked = asked;
-    if (!fresh) return;
+    if (!fresh) return steps.clear();
     const int64_t number = first.item<int64_t>();
     text = std::string(what.item() == 1 ? "the loss" : "the norm of the gradients") + " of step " +
            std::to_string(number) + " is not finite";
@@ -54,6 +71,7 @@ struct NanGuard::State {
       if (n == number) text += replay.first_bad(), found = true;
     if (!found && options.name_op)
       text += "\n  the op cannot be named: the step lies too far back; wait for the loss more often";
+    steps.clear();
   }
   void raise() {
     if (options.policy != NonFinite::Stop || text.empty() || reported) return;
@@ -101,7 +119,7 @@ void NanGuard::step(const Tensor& loss, bool keep_gradients, SourceLoc where) {
       for (const Tensor& p : params) roots.push_back(p.grad());
       s.steps.emplace_back(s.asked, Replay(roots, params, std::move(layer_log().calls)));
       layer_log().calls.clear();
-      while (s.steps.size() > (device.is_cpu() ? 1 : 4)) s.steps.pop_front();
+      s.forget_old(device.is_cpu());
     }
     Tensor good = s.options.policy == NonFinite::Stop ? finite & (s.bad == 0.0) : finite;
     std::unique_ptr<Optimizer::Update> update = s.o.record(good, {}, loc),

@@ -62,6 +62,7 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
     known[n] = -1 - static_cast<int>(leaves_.size());
     const auto param = named.find(n);
     leaves_.push_back(param != named.end() ? Leaf{{}, *param->second} : Leaf{NodeRef(n), {}});
+    if (param == named.end()) bytes_ += static_cast<size_t>(n->numel()) * size_of(n->dtype);
   };
   for (const Tensor& r : roots)
     if (r.defined()) meet(r.cell()->node.get());

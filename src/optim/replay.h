@@ -18,6 +18,8 @@ class Replay {
   /// The first op that made something infinite or NaN of finite operands, in words, with line and layer; a
   /// leaf that was bad from the start; "" when nothing is bad now.
   std::string first_bad() const;
+  /// Memory that is kept for it: leaves that are not parameters.
+  size_t bytes() const { return bytes_; }
 
  private:
   struct Step {
@@ -36,6 +38,7 @@ class Replay {
   std::vector<Step> steps_;
   std::vector<Leaf> leaves_;
   std::vector<LayerCall> layers_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace ingot::optim

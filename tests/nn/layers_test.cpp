@@ -29,7 +29,7 @@ TEST_CASE("dropouts of whole channels, and AlphaDropout keeps mean and variance"
   CHECK(y.max().item() == doctest::Approx(1 / 0.75));
   CHECK(nn::Dropout1d(0.5)(ones({4, 5, 6})).shape() == Dims{4, 5, 6});
   CHECK(nn::Dropout3d(0.5)(ones({4, 5, 6, 2})).shape() == Dims{4, 5, 6, 2});
-  CHECK(contains(message([&] { drop(ones({2, 2})); }, ErrorKind::Shape), "4 dims"));
+  CHECK(contains(message([&] { drop(ones({2, 2})); }, ErrorKind::Shape), "channels and 2 dims"));
   drop.eval();
   CHECK(difference(drop(x), x) == 0);
   nn::AlphaDropout alpha(0.3);
@@ -56,6 +56,53 @@ TEST_CASE("activations as modules") {
   CHECK(difference(nn::Softmax(1)(x), softmax(x, 1)) == 0);
   CHECK(difference(nn::Softmax2d()(x), softmax(x, 1)) == 0);
   CHECK(difference(nn::LogSoftmax(-1)(x), log_softmax(x, -1)) == 0);
+}
+
+TEST_CASE("the weights of a loss are its buffers: they move with it, are saved and cloned") {
+  nn::CrossEntropyLoss loss({.weight = tensor({1.0f, 3.0f})});
+  Tensor x = tensor({{1.0f, 2.0f}, {0.5f, 0.0f}}), y = tensor({0, 1});
+  CHECK(difference(loss(x, y), cross_entropy(x, y, {.weight = tensor({1.0f, 3.0f})})) == 0);
+  CHECK(loss.state_dict().tensors.at(0).first == "weight");
+  CHECK(nn::CrossEntropyLoss().state_dict().tensors.empty());
+  nn::CrossEntropyLoss copy = loss.clone();
+  copy.parameter("weight").fill_(1);
+  CHECK(difference(copy(x, y), cross_entropy(x, y)) == 0);
+  CHECK(difference(loss(x, y), cross_entropy(x, y)) > 0);
+  loss.to(float64);
+  CHECK(loss(x.to(float64), y).dtype() == float64);
+  CHECK(contains(message([&] { nn::L1Loss({.reduction = "all"})(x, x); }, ErrorKind::Value), "\"all\""));
+}
+
+TEST_CASE("recurrent layers and cells refuse what does not fit") {
+  Tensor x = zeros({5, 2, 3});
+  CHECK(contains(message([&] { nn::LSTM(4, 6)(x); }, ErrorKind::Shape), "wants [time, batch, 4]"));
+  CHECK(contains(message(
+                     [&] {
+                       nn::GRU(3, 6)(x, zeros({1, 2, 5}));
+                     },
+                     ErrorKind::Shape),
+                 "h0 must be [1, 2, 6]"));
+  CHECK(contains(message(
+                     [&] {
+                       nn::LSTM(3, 6, {.proj_size = 2})(x, zeros({1, 2, 2}), zeros({1, 2, 2}));
+                     },
+                     ErrorKind::Shape),
+                 "c0 must be [1, 2, 6]"));
+  CHECK(contains(message([&] { nn::RNN(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value), "\"elu\""));
+  CHECK(contains(message([&] { nn::RNNCell(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value), "\"elu\""));
+  CHECK(contains(message([&] { nn::GRUCell(3, 6)(zeros({2, 4})); }, ErrorKind::Shape), "wants [batch, 3]"));
+  CHECK(contains(message(
+                     [&] {
+                       nn::LSTMCell(3, 6)(zeros({2, 3}), zeros({2, 5}));
+                     },
+                     ErrorKind::Shape),
+                 "the state must be [2, 6]"));
+  CHECK(contains(message(
+                     [&] {
+                       lstm(x, {}, {}, {zeros({24, 3}), zeros({24, 5}), zeros({4, 6})}, false);
+                     },
+                     ErrorKind::Shape),
+                 "layer 0 wants weights"));
 }
 
 TEST_CASE("truncated normal, orthogonal, sparse, identity and dirac initial values") {

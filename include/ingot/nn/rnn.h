@@ -4,6 +4,9 @@
 #pragma once
 #include "ingot/nn/module.h"
 
+namespace ingot {
+enum class RnnKind;
+}
 namespace ingot::nn {
 
 struct RNNOptions {
@@ -51,7 +54,6 @@ class RecurrentBase : public Module {
   std::string description() const override;
 
  protected:
-  enum class Kind { Tanh, Relu, LSTM, GRU };
   struct Settings {
     int64_t input, hidden, layers, proj;
     bool bias, batch_first, both;
@@ -63,13 +65,11 @@ class RecurrentBase : public Module {
     if constexpr (requires { o.proj_size; }) proj = o.proj_size;
     return {input, hidden, o.num_layers, proj, o.bias, o.batch_first, o.bidirectional, o.dropout};
   }
-  RecurrentBase(Kind kind, const Settings& settings, const Options& where, SourceLoc loc);
-  LSTMResult run(Tensor x, Tensor h0, Tensor c0);
+  RecurrentBase(RnnKind kind, const Settings& settings, const Options& where, SourceLoc loc);
+  LSTMResult run(const Tensor& x, const Tensor& h0, const Tensor& c0);
 
  private:
-  struct Direction;
-  Direction direction(int64_t layer, int64_t way) const;
-  Kind kind_;
+  RnnKind kind_;
   Settings s_;
 };
 
@@ -92,39 +92,47 @@ class GRU : public RecurrentBase {
   RNNResult operator()(Tensor input, Tensor h_0 = {}, SourceLoc loc = SourceLoc::current());
 };
 
+struct RNNCellOptions {
+  bool bias = true;
+  std::string nonlinearity = "tanh";  ///< or "relu"
+  std::optional<Device> device{};
+  std::optional<DType> dtype{};
+};
 struct CellOptions {
   bool bias = true;
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// One step: [batch, input] and [batch, hidden] (zeros when not given) in, the new state out.
-class RNNCell : public Module {
- public:
-  RNNCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {},
-          SourceLoc loc = SourceLoc::current());
-  Tensor operator()(Tensor input, Tensor h = {}, SourceLoc loc = SourceLoc::current());
+/// One step: [batch, input] and [batch, hidden] (zeros when not given) in, the new state out. Throws
+/// Error(Value) for sizes below 1, Error(Shape) for inputs and states that do not fit.
+class CellBase : public Module {
+ protected:
+  CellBase(RnnKind kind, int64_t input_size, int64_t hidden_size, bool bias, const Options& where,
+           SourceLoc loc);
+  std::pair<Tensor, Tensor> step(Tensor x, const Tensor& h, const Tensor& c, const SourceLoc& loc);
 
  private:
+  RnnKind kind_;
   bool bias_;
 };
-class GRUCell : public Module {
+class RNNCell : public CellBase {
+ public:
+  RNNCell(int64_t input_size, int64_t hidden_size, const RNNCellOptions& options = {},
+          SourceLoc loc = SourceLoc::current());
+  Tensor operator()(Tensor input, Tensor h = {}, SourceLoc loc = SourceLoc::current());
+};
+class GRUCell : public CellBase {
  public:
   GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {},
           SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor input, Tensor h = {}, SourceLoc loc = SourceLoc::current());
-
- private:
-  bool bias_;
 };
-class LSTMCell : public Module {
+class LSTMCell : public CellBase {
  public:
   LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {},
            SourceLoc loc = SourceLoc::current());
   std::pair<Tensor, Tensor> operator()(Tensor input, Tensor h = {}, Tensor c = {},
                                        SourceLoc loc = SourceLoc::current());
-
- private:
-  bool bias_;
 };
 
 }  // namespace ingot::nn

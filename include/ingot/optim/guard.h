@@ -17,7 +17,9 @@ enum class NonFinite {
 struct NanGuardOptions {
   NonFinite policy = NonFinite::Stop;
   /// Remember what each step computed (its structure, not its values), so that the first op with a bad result
-  /// can be named. Costs some host time per step, and the batch is kept until the next step.
+  /// can be named. Costs some host time per step, and the batch is kept until the next step; on a device that
+  /// works on its own the batches of the last steps (up to 64 and 256 MB, at least 4) until the program
+  /// waits.
   bool name_op = true;
 };
 
