@@ -184,8 +184,63 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   const int64_t stop = with.to_vector<int64_t>()[3];
   CHECK(gpt.generate(start.narrow(0, 0, 1), {.max_new_tokens = 20, .temperature = 0, .eos_token = stop})
             .size(1) == 4);
+  // The tokens as they come, read in blocks; false ends. In rows that have ended the eos token goes on.
+  for (const int64_t every : {1, 3, 20}) {
+    std::vector<int64_t> seen;
+    const auto take = [&](const std::vector<int64_t>& t) {
+      CHECK(t.size() == 2);
+      seen.push_back(t[1]);
+      return seen.size() < 7;
+    };
+    const Tensor part =
+        gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .on_tokens = take, .read_every = every});
+    CHECK(part.shape() == Dims{2, 10});
+    CHECK(part.to_vector<int64_t>() == with.narrow(1, 0, 10).to_vector<int64_t>());
+    CHECK(part[1].narrow(0, 3, 7).to_vector<int64_t>() == seen);
+    const Tensor ended =
+        gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .eos_token = stop, .read_every = every});
+    CHECK((ended[0].narrow(0, 3, ended.size(1) - 3) == stop).all().item<bool>());
+    CHECK(difference(ended[1], with[1].narrow(0, 0, ended.size(1))) == 0);
+  }
   CHECK(gpt.is_training());
+  CHECK(contains(message([&] { gpt.generate(start, {.read_every = 0}); }, ErrorKind::Value), "read_every"));
   CHECK(contains(message([&] { gpt.generate(start, {.max_new_tokens = 22}); }, ErrorKind::Shape),
                  "context of 24"));
   CHECK(contains(message([&] { gpt.generate(start, {.top_p = 0}); }, ErrorKind::Value), "top_p"));
+}
+
+TEST_CASE("generation draws each token as often as it is likely, among those that top_k and top_p leave") {
+  manual_seed(10);
+  models::GPT gpt({.layers = 1, .heads = 2, .width = 16, .context = 4, .vocabulary = 7});
+  {
+    NoGrad guard;
+    for (Tensor p : gpt.parameters()) p.mul_(5.0).eval_();
+  }
+  const int64_t rows = 20000;
+  const Tensor start = tensor({{1, 2}}).expand({rows, 2});
+  gpt.eval();
+  const std::vector<float> logits = gpt(tensor({{1, 2}}))[{0, 1}].to(float32).to_vector<float>();
+  for (const auto& [k, p] : {std::pair<int64_t, double>{0, 1.0}, {4, 1.0}, {0, 0.7}, {5, 0.8}}) {
+    std::vector<size_t> order{0, 1, 2, 3, 4, 5, 6};
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    if (k) order.resize(static_cast<size_t>(k));
+    std::vector<double> weight(7, 0.0);
+    double sum = 0, together = 0, kept = 0;
+    for (size_t i : order) sum += std::exp(logits[i] / 1.5);
+    for (size_t i : order) {
+      if (together >= p * sum) break;
+      together += weight[i] = std::exp(logits[i] / 1.5);
+    }
+    kept = together;
+    const auto drawn =
+        gpt.generate(start, {.max_new_tokens = 1, .temperature = 1.5, .top_k = k, .top_p = p, .seed = 5})
+            .select(1, 2)
+            .to_vector<int64_t>();
+    std::vector<double> count(7, 0.0);
+    for (int64_t t : drawn) count.at(static_cast<size_t>(t)) += 1.0 / rows;
+    for (size_t i = 0; i < 7; ++i) {
+      CHECK(count[i] == doctest::Approx(weight[i] / kept).epsilon(0.02));
+      if (weight[i] == 0) CHECK(count[i] == 0);
+    }
+  }
 }

@@ -1,6 +1,7 @@
 // GPT is GPT-2's architecture: pre-norm blocks, learned positions, the output weights those of the
 // embedding. Parameters have GPT-2's names ("h.0.attn.c_attn.weight").
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -72,6 +73,11 @@ struct GenerateOptions {
   std::optional<int64_t> eos_token{};  ///< ends when every row has one
   std::optional<uint64_t> seed{};      ///< when not given, the default generator
   bool use_cache = true;
+  /// Called with the new token of each row, in order; false ends the generation there.
+  std::function<bool(const std::vector<int64_t>&)> on_tokens{};
+  /// With eos_token or on_tokens: so many tokens are drawn before the program reads them. Without, it reads
+  /// at the end.
+  int64_t read_every = 8;
 };
 
 /// Token numbers [batch, time] in, logits [batch, time, vocabulary] out.
@@ -84,7 +90,8 @@ class GPT : public nn::Module {
   Tensor forward(Tensor tokens) override;
   const GPTConfig& config() const { return config_; }
   /// The tokens followed by new ones drawn one after the other. With the cache, every new token runs one and
-  /// the same plan, its position an argument. Without gradients and dropout. Throws Error(Shape) unless
+  /// the same plan, its position an argument, and the program does not wait for it. Without gradients and
+  /// dropout. Throws Error(Shape) unless
   /// tokens is [batch, time] with time at least 1 and room for the new ones in the context, Error(Value) for
   /// a negative temperature or top_k, or a top_p outside (0, 1].
   Tensor generate(Tensor tokens, const GenerateOptions& options = {}, SourceLoc loc = SourceLoc::current());

@@ -1,11 +1,8 @@
 // GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are GPT-2's:
 // normal with deviation 0.02, and smaller by sqrt(2 * layers) in the two layers of a block that end in the
 // residual sum.
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "ingot/autograd.h"
 #include "ingot/models.h"
 #include "ops/common.h"
 
@@ -146,106 +143,6 @@ GPTConfig gpt2_config(std::string_view name, SourceLoc loc) {
     fail(ErrorKind::Value, "gpt2_config", "there is no \"" + std::string(name) + "\"", user_loc(loc),
          "there are: gpt2, gpt2-medium, gpt2-large, gpt2-xl");
   return c;
-}
-
-// ---- Generation
-
-namespace {
-
-// The number drawn from one row of logits by u in [0, 1).
-int64_t draw(const float* logits, size_t n, const GenerateOptions& o, double u) {
-  std::vector<size_t> order(n);
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto larger = [&](size_t a, size_t b) {
-    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
-  };
-  if (o.temperature == 0) return static_cast<int64_t>(*std::min_element(order.begin(), order.end(), larger));
-  size_t kept = o.top_k > 0 ? std::min(n, static_cast<size_t>(o.top_k)) : n;
-  if (kept < n || o.top_p < 1)
-    std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(kept), order.end(), larger);
-  const float most = *std::max_element(logits, logits + n);
-  std::vector<double> weight(kept);
-  double sum = 0;
-  for (size_t i = 0; i < kept; ++i)
-    sum += weight[i] = std::exp((static_cast<double>(logits[order[i]]) - most) / o.temperature);
-  if (o.top_p < 1) {
-    double together = 0;
-    size_t i = 0;
-    while (i < kept && together < o.top_p * sum) together += weight[i++];
-    kept = i;
-    sum = together;
-  }
-  u *= sum;
-  for (size_t i = 0; i < kept; ++i) {
-    if (u < weight[i]) return static_cast<int64_t>(order[i]);
-    u -= weight[i];
-  }
-  return static_cast<int64_t>(order[kept - 1]);
-}
-
-void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, const SourceLoc& loc) {
-  if (!(o.temperature >= 0) || o.top_k < 0 || !(o.top_p > 0 && o.top_p <= 1) || o.max_new_tokens < 0)
-    fail(ErrorKind::Value, "generate",
-         "temperature, top_k and max_new_tokens must not be negative and top_p lie in (0, 1]", loc);
-  if (tokens.dim() != 2 || tokens.size(1) < 1 || tokens.size(1) + o.max_new_tokens > context)
-    fail(ErrorKind::Shape, "generate",
-         "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
-             " more must fit into the context of " + std::to_string(context) + ", not " + describe(tokens),
-         loc, "cut the beginning off, or ask for fewer");
-}
-
-}  // namespace
-
-Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
-  SourceLoc loc = user_loc(where);
-  LocScope scope(loc);
-  NoGrad guard;
-  check(tokens, o, config_.context, loc);
-  const bool training = is_training();
-  eval();
-  const int64_t batch = tokens.size(0), start = tokens.size(1);
-  const Device device = tokens_.weight().device();
-  const Generator generator = o.seed ? Generator(*o.seed) : default_generator();
-  std::vector<int64_t> all = tokens.to_vector<int64_t>();
-  std::vector<std::vector<int64_t>> rows(static_cast<size_t>(batch));
-  for (size_t b = 0; b < rows.size(); ++b)
-    rows[b].assign(all.begin() + static_cast<int64_t>(b) * start,
-                   all.begin() + static_cast<int64_t>(b + 1) * start);
-  std::vector<KVCache> caches(blocks_.size());
-  std::vector<bool> ended(rows.size(), false);
-
-  for (int64_t made = 0; made < o.max_new_tokens; ++made) {
-    const int64_t length = start + made;
-    const bool first = made == 0, cached = o.use_cache && !first;
-    std::vector<int64_t> in;
-    for (const auto& r : rows) in.insert(in.end(), cached ? r.end() - 1 : r.begin(), r.end());
-    Tensor index = tensor(in, {batch, cached ? 1 : length}).to(device);
-    Tensor position = cached ? argument(static_cast<double>(length - 1), {float64, device}) : Tensor();
-    Tensor x = tokens_(index) + positions_(cached ? position.to(int64).reshape({1}) : arange(length, device));
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (o.use_cache)
-        x = blocks_[i].with_cache(x, caches[i], position, config_.context);
-      else
-        x = blocks_[i](x);
-    }
-    Tensor logits = linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight())
-                        .reshape({batch, config_.vocabulary})
-                        .to(float32);
-    const std::vector<float> values = logits.to_vector<float>();
-    const std::vector<double> u = rand({batch}, float64, generator).to_vector<double>();
-    bool open = false;
-    for (size_t b = 0; b < rows.size(); ++b) {
-      const size_t n = static_cast<size_t>(config_.vocabulary);
-      rows[b].push_back(ended[b] ? *o.eos_token : draw(values.data() + b * n, n, o, u[b]));
-      ended[b] = ended[b] || (o.eos_token && rows[b].back() == *o.eos_token);
-      open = open || !ended[b];
-    }
-    if (!open) break;
-  }
-  train(training);
-  all.clear();
-  for (const auto& r : rows) all.insert(all.end(), r.begin(), r.end());
-  return tensor(all, {batch, static_cast<int64_t>(rows[0].size())}).to(tokens.device());
 }
 
 // ---- Character LSTM
