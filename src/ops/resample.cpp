@@ -18,6 +18,15 @@ Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& pad
   return w;
 }
 
+// The order of dims that changes the places of windows and the places inside them: [.., C, a, b, c, d] with
+// the channels at c becomes [.., C, c, d, a, b].
+Dims swapped(int channels) {
+  Dims order;
+  for (int d = 0; d <= channels; ++d) order.push_back(d);
+  for (int d : {3, 4, 1, 2}) order.push_back(channels + d);
+  return order;
+}
+
 }  // namespace
 
 Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dilation, const PerDim& padding,
@@ -37,13 +46,10 @@ Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dila
            loc);
   Tensor view = window_view(input, w, loc);  // [.., C, OH, OW, KH, KW]
   const int c = lead - 1;
-  Dims order;
-  for (int d = 0; d <= c; ++d) order.push_back(d);
-  for (int d : {c + 3, c + 4, c + 1, c + 2}) order.push_back(d);
   Dims shape(x->shape.begin(), c);
   shape.push_back(x->shape[c] * w.kernel.numel());
   shape.push_back(view.size(c + 1) * view.size(c + 2));
-  return view.permute(order).reshape(shape);
+  return view.permute(swapped(c)).reshape(shape);
 }
 
 Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel_size, const PerDim& dilation,
@@ -66,11 +72,8 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
          loc);
   Dims shape(x->shape.begin(), c), out = shape;
   for (int64_t s : {x->shape[c] / k, w.kernel[0], w.kernel[1], h, v}) shape.push_back(s);
-  Dims order;
-  for (int d = 0; d <= c; ++d) order.push_back(d);
-  for (int d : {c + 3, c + 4, c + 1, c + 2}) order.push_back(d);
   for (int64_t s : {x->shape[c] / k, size[0], size[1]}) out.push_back(s);
-  return fold_windows(input.reshape(shape).permute(order), {}, w, out, loc);
+  return fold_windows(input.reshape(shape).permute(swapped(c)), {}, w, out, loc);
 }
 
 namespace {

@@ -42,6 +42,11 @@ void append_radix_passes(std::string& body, std::vector<CudaStage>& stages,
                          std::vector<CudaLaunch::Stage>& grids, const char* pass_text, int passes,
                          unsigned lines, unsigned tiles);
 void replace_all(std::string& s, const std::string& from, const std::string& to);
+/// For kernels along an axis of operand 1, with operand 0 beside it: words 3 (how many lines there are) and
+/// from 28 on three for each dim of a line's number; returns how many dims. line_at() is the text that finds
+/// a line by its number, given the words that hold the two offsets and the dims.
+int64_t put_lines(const LibrarySpec& spec, std::vector<int64_t>& words);
+std::string line_at_text(int offsets, int dims);
 
 /// Conv and its gradients: any one type, any strides, one output element per thread; bias and ReLU.
 HandKernel simple_conv(const LibrarySpec& spec);

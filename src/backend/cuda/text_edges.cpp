@@ -58,6 +58,38 @@ void replace_all(std::string& s, const std::string& from, const std::string& to)
     s.replace(at, from.size(), to);
 }
 
+int64_t put_lines(const LibrarySpec& spec, std::vector<int64_t>& n) {
+  const OperandSpec &out = spec.operands[0], &in = spec.operands[1];
+  int64_t dims = 0;
+  size_t at = 28;
+  n[3] = 1;
+  for (int d = 0; d < in.shape.size(); ++d) {
+    if (d == static_cast<int>(spec.attr[0]) || in.shape[d] == 1) continue;
+    n[3] *= in.shape[d];
+    n[at] = in.shape[d], n[at + 1] = out.stride[d], n[at + 2] = in.stride[d];
+    at += 3;
+    ++dims;
+  }
+  return dims;
+}
+
+std::string line_at_text(int offsets, int dims) {
+  std::string s = R"cuda(
+IG_FN void line_at(const P& p, long long line, long long& o, long long& i) {
+  o = p.n[@1]; i = p.n[@2];
+  for (int d = (int)p.n[@3] - 1; d >= 0; --d) {
+    const long long* q = p.n + 28 + 3 * d;
+    const long long at = line % q[0]; line /= q[0];
+    o += at * q[1]; i += at * q[2];
+  }
+}
+)cuda";
+  replace_all(s, "@1", std::to_string(offsets));
+  replace_all(s, "@2", std::to_string(offsets + 1));
+  replace_all(s, "@3", std::to_string(dims));
+  return s;
+}
+
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages) {
   CudaText t;
   t.key = name + "_" + hash_text(body);

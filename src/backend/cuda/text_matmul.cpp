@@ -122,11 +122,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 }
 )cuda";
 
-void replace_all(std::string& s, const std::string& from, const std::string& to) {
-  for (size_t at = s.find(from); at != std::string::npos; at = s.find(from, at + to.size()))
-    s.replace(at, from.size(), to);
-}
-
 std::string accumulator(const LibrarySpec& spec) {
   DType t = spec.operands[1].dtype;
   if (is_half(t)) return spec.operands[0].dtype == DType::Float64 ? "double" : "float";

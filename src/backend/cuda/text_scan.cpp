@@ -19,14 +19,6 @@ constexpr int kNumbers = 72;
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef RESULT R; typedef COMPUTE A;
 typedef IgParams<72> P;
-IG_FN void line_at(const P& p, long long line, long long& o, long long& i) {
-  o = p.n[10]; i = p.n[11];
-  for (int d = (int)p.n[14] - 1; d >= 0; --d) {
-    const long long* q = p.n + 28 + 3 * d;
-    const long long at = line % q[0]; line /= q[0];
-    o += at * q[1]; i += at * q[2];
-  }
-}
 )cuda";
 
 const char* const kValues = R"cuda(
@@ -178,7 +170,7 @@ std::string common(const LibrarySpec& spec) {
   TextType type = text_type(t), result = text_type(spec.operands[0].dtype);
   auto kind = static_cast<ScanKind>(spec.attr[1]);
   bool places = kind == ScanKind::ArgMax || kind == ScanKind::ArgMin;
-  std::string s = std::string(kCommon) + (places ? kPlaces : kValues);
+  std::string s = std::string(kCommon) + line_at_text(10, 14) + (places ? kPlaces : kValues);
   replace_all(s, "TYPE", type.memory);
   replace_all(s, "RESULT", result.memory);
   replace_all(s, "COMPUTE", type.compute);
@@ -206,15 +198,7 @@ std::vector<int64_t> numbers(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[0], &in = spec.operands[1];
   auto axis = static_cast<int>(spec.attr[0]);
   std::vector<int64_t> n(kNumbers, 0);
-  n[3] = 1;
-  size_t at = 28;
-  for (int d = 0; d < in.shape.size(); ++d) {
-    if (d == axis || in.shape[d] == 1) continue;
-    n[3] *= in.shape[d];
-    n[at] = in.shape[d], n[at + 1] = out.stride[d], n[at + 2] = in.stride[d];
-    at += 3;
-    ++n[14];
-  }
+  n[14] = put_lines(spec, n);
   n[4] = in.shape[axis];
   n[7] = out.stride[axis], n[8] = in.stride[axis], n[10] = out.offset, n[11] = in.offset;
   return n;

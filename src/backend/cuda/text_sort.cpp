@@ -24,14 +24,6 @@ constexpr int64_t kShort = 2048;
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef KEY K;
 typedef IgParams<72> P;
-IG_FN void line_at(const P& p, long long line, long long& o, long long& i) {
-  o = p.n[8]; i = p.n[9];
-  for (int d = (int)p.n[10] - 1; d >= 0; --d) {
-    const long long* q = p.n + 28 + 3 * d;
-    const long long at = line % q[0]; line /= q[0];
-    o += at * q[1]; i += at * q[2];
-  }
-}
 IG_FN K key_of(T v) {
   union { T v; RAW u; } x; x.v = v;
   K u = (K)x.u;
@@ -234,7 +226,7 @@ std::string common(const LibrarySpec& spec) {
                          : t == DType::Float16  ? "0x7c00u"
                          : t == DType::BFloat16 ? "0x7f80u"
                                                 : "0";
-  std::string s = kCommon;
+  std::string s = kCommon + line_at_text(8, 10);
   replace_all(s, "TYPE", text_type(t).memory);
   replace_all(s, "KEY", size == 8 ? "ig_u64" : "unsigned");
   replace_all(s, "RAW", raw[size]);
@@ -248,15 +240,7 @@ std::vector<int64_t> numbers(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[0], &in = spec.operands[1];
   auto axis = static_cast<int>(spec.attr[0]);
   std::vector<int64_t> n(kNumbers, 0);
-  n[3] = 1;
-  size_t at = 28;
-  for (int d = 0; d < in.shape.size(); ++d) {
-    if (d == axis || in.shape[d] == 1) continue;
-    n[3] *= in.shape[d];
-    n[at] = in.shape[d], n[at + 1] = out.stride[d], n[at + 2] = in.stride[d];
-    at += 3;
-    ++n[10];
-  }
+  n[10] = put_lines(spec, n);
   n[4] = in.shape[axis], n[5] = out.shape[axis];
   n[6] = out.stride[axis], n[7] = in.stride[axis], n[8] = out.offset, n[9] = in.offset;
   return n;
