@@ -52,7 +52,7 @@ for s in "${stages[@]}"; do
     models)
       stage optim env INGOT_TEST_DEVICE=cuda "$here/bin/test_optim"
       stage nn env INGOT_TEST_DEVICE=cuda "$here/bin/test_nn"
-      for name in layers_golden optimisers guard models fit; do stage "$name" env INGOT_TEST_DEVICE=cuda "$here/bin/test_$name"; done
+      for name in layers_golden optimisers guard models fit mixed; do stage "$name" env INGOT_TEST_DEVICE=cuda "$here/bin/test_$name"; done
       stage data env INGOT_TEST_DEVICE=cuda "$here/bin/test_data_device"
       ;;
     more)

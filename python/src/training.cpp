@@ -1,4 +1,6 @@
 // Optimisers, clipping, automatic mixed precision. python/ingot/optim holds the param_groups and calls these.
+#include <nanobind/stl/array.h>
+
 #include <memory>
 
 #include "bind.h"
@@ -38,6 +40,7 @@ void read(const Reader& r, O& o) {
   OPTION(initial_accumulator_value);
   OPTION(rho);
   OPTION(momentum_decay);
+  OPTION(ns_coefficients);
   OPTION(ns_steps);
   OPTION(adjust_lr_fn);
 #undef OPTION

@@ -139,4 +139,4 @@ RAdam = _optimizer("RAdam", _ingot.RAdam, "RAdam.", lr=1e-3, betas=(0.9, 0.999),
 Lion = _optimizer("Lion", _ingot.Lion, "The sign of an average of gradients; not in PyTorch.", lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0,
                   maximize=False, master_weights=False)
 Muon = _optimizer("Muon", _ingot.Muon, "Momentum made orthogonal, for matrices.", lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
-                  eps=1e-7, ns_steps=5, adjust_lr_fn="original", master_weights=False)
+                  ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn="original", master_weights=False)
