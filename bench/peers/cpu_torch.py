@@ -349,6 +349,18 @@ def gpt2():
         with torch.inference_mode(): return m(j, caches, 64)
     report("gpt2_124M_decode_ctx64", dec, nbytes=4 * (n - 1024 * 768), note="one token with 64 in the KV cache, logits included")
 @case
+def attention():
+    if not want("attention_8x12x1024x64_fwd", "attention_8x12x1024x64_fwdbwd"): return
+    q, k, v, g = (torch.randn(8, 12, 1024, 64) for _ in range(4)); flops = 4 * 96 * 1024 * 1024 * 64
+    def fwd():
+        with torch.no_grad(): return F.scaled_dot_product_attention(q, k, v)
+    report("attention_8x12x1024x64_fwd", fwd, flops=flops)
+    leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+    def fb():
+        for t in leaves: t.grad = None
+        F.scaled_dot_product_attention(*leaves).backward(g)
+    report("attention_8x12x1024x64_fwdbwd", fb, flops=3.5 * flops)
+@case
 def overhead():
     a, b = torch.randn(10), torch.randn(10)
     def f():

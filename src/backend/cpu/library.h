@@ -12,6 +12,8 @@ std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
 /// A generated kernel that reduces small windows; nullptr when it is of another form.
 std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);
+/// The same for the maximum over windows in dense rows, of values computed on the way; nullptr for others.
+std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec);
 /// Conv, ConvGradInput, ConvGradWeight.
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 /// The same by oneDNN; nullptr where it is not there or has nothing fast.

@@ -1,144 +1,19 @@
 // Reductions over small windows of float32 (pooling): the result's innermost axis is the vector, and every
 // place of the window is one pass over it. Anything else is left to the general kernels.
-#include "backend/cpu/targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/window_reduce.cpp"
-#include "hwy/foreach_target.h"
-// after foreach_target
-#include "hwy/highway.h"
-
-#include <cstdint>
-
-HWY_BEFORE_NAMESPACE();
-namespace ingot::cpu::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <int S, class D>
-HWY_INLINE hn::Vec<D> load_row(D d, const float* p) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::LoadU(d, p);  // one lane: the first element is the even one
-#else
-  if constexpr (S == 1) return hn::LoadU(d, p);
-  // Nothing behind the last element is read: the second load begins one element early.
-  const auto a = hn::LoadU(d, p), b = hn::LoadU(d, p + hn::Lanes(d) - 1);
-  return hn::ConcatUpperLower(d, hn::ConcatOdd(d, b, b), hn::ConcatEven(d, a, a));
-#endif
-}
-
-// All of the n elements in blocks of lanes, the last one overlapping; none when they are fewer.
-template <int S, bool Relu, bool At, class D>
-HWY_INLINE bool best_blocks(D d, const float* const* p, int places, int64_t n, float* best, int32_t* at,
-                            const int32_t* number) {
-  const auto N = static_cast<int64_t>(hn::Lanes(d));
-  const hn::RebindToSigned<D> di;
-  if (n < N) return false;
-  for (int64_t next = 0; next < n; next += N) {
-    const int64_t i = next + N <= n ? next : n - N;
-    auto top = load_row<S>(d, p[0] + i * S);
-    if constexpr (Relu) top = hn::IfThenElse(hn::Le(top, hn::Zero(d)), hn::Zero(d), top);
-    auto where = hn::Set(di, number[0]);
-    for (int k = 1; k < places; ++k) {
-      auto v = load_row<S>(d, p[k] + i * S);
-      if constexpr (Relu) v = hn::IfThenElse(hn::Le(v, hn::Zero(d)), hn::Zero(d), v);
-      const auto take = hn::And(hn::Or(hn::Gt(v, top), hn::Ne(v, v)), hn::Eq(top, top));
-      top = hn::IfThenElse(take, v, top);
-      if constexpr (At) where = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, number[k]), where);
-    }
-    hn::StoreU(top, d, best + i);
-    if constexpr (At) hn::StoreU(where, di, at + i);
-  }
-  return true;
-}
-
-template <int S, bool Relu, bool At>
-bool best_vectors(const float* const* p, int places, int64_t n, float* best, int32_t* at,
-                  const int32_t* number) {
-  return best_blocks<S, Relu, At>(hn::ScalableTag<float>(), p, places, n, best, at, number) ||
-         best_blocks<S, Relu, At>(hn::CappedTag<float, 8>(), p, places, n, best, at, number) ||
-         best_blocks<S, Relu, At>(hn::CappedTag<float, 4>(), p, places, n, best, at, number);
-}
-
-/// The largest of p[k][i * s] over k, and which k (number[k]) had it first; NaN wins.
-void BestRow(const float* const* p, int places, int64_t s, int64_t n, bool relu, float* best, int32_t* at,
-             const int32_t* number) {
-  bool done = false;
-  if (s == 1)
-    done = (relu ? at ? best_vectors<1, true, true> : best_vectors<1, true, false>
-            : at ? best_vectors<1, false, true>
-                 : best_vectors<1, false, false>)(p, places, n, best, at, number);
-  else if (s == 2)
-    done = (relu ? at ? best_vectors<2, true, true> : best_vectors<2, true, false>
-            : at ? best_vectors<2, false, true>
-                 : best_vectors<2, false, false>)(p, places, n, best, at, number);
-  for (int64_t i = done ? n : 0; i < n; ++i) {
-    float top = p[0][i * s];
-    if (relu && top <= 0) top = 0;
-    int32_t where = number[0];
-    for (int k = 1; k < places; ++k) {
-      float v = p[k][i * s];
-      if (relu && v <= 0) v = 0;
-      const bool take = (v > top || v != v) && top == top;
-      top = take ? v : top;
-      where = take ? number[k] : where;
-    }
-    best[i] = top;
-    if (at) at[i] = where;
-  }
-}
-
-template <int S, class D>
-HWY_INLINE bool sum_blocks(D d, const float* const* p, int places, int64_t n, float* sum) {
-  const auto N = static_cast<int64_t>(hn::Lanes(d));
-  if (n < N) return false;
-  for (int64_t next = 0; next < n; next += N) {
-    const int64_t i = next + N <= n ? next : n - N;
-    auto v = load_row<S>(d, p[0] + i * S);
-    for (int k = 1; k < places; ++k) v = hn::Add(v, load_row<S>(d, p[k] + i * S));
-    hn::StoreU(v, d, sum + i);
-  }
-  return true;
-}
-template <int S>
-bool sum_vectors(const float* const* p, int places, int64_t n, float* sum) {
-  return sum_blocks<S>(hn::ScalableTag<float>(), p, places, n, sum) ||
-         sum_blocks<S>(hn::CappedTag<float, 4>(), p, places, n, sum);
-}
-void SumRow(const float* const* p, int places, int64_t s, int64_t n, float* sum) {
-  const bool done = s == 1 ? sum_vectors<1>(p, places, n, sum) : s == 2 && sum_vectors<2>(p, places, n, sum);
-  for (int64_t i = done ? n : 0; i < n; ++i) {
-    float v = p[0][i * s];
-    for (int k = 1; k < places; ++k) v += p[k][i * s];
-    sum[i] = v;
-  }
-}
-
-}  // namespace ingot::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/dispatch.h"
 #include "backend/cpu/element.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/window_rows.h"
 
 namespace ingot::cpu {
 
 namespace {
-
-struct RowFns {
-  void (*best)(const float* const*, int, int64_t, int64_t, bool, float*, int32_t*, const int32_t*);
-  void (*sum)(const float* const*, int, int64_t, int64_t, float*);
-};
-const RowFns& rows() {
-  static const RowFns f{INGOT_DISPATCH(BestRow), INGOT_DISPATCH(SumRow)};
-  return f;
-}
 
 constexpr int kMaxPlaces = 32, kMaxBounds = 4;
 
@@ -304,9 +179,10 @@ class WindowReduce final : public CpuExecutable {
     if (to > from) {
       for (int k = 0; k < count; ++k) p[k] += from * step;
       if (sum)
-        rows().sum(p, count, step, to - from, acc + from);
+        window_rows().sum(p, count, step, to - from, acc + from);
       else
-        rows().best(p, count, step, to - from, relu, acc + from, where ? where + from : nullptr, number);
+        window_rows().best(p, count, step, to - from, relu, acc + from, where ? where + from : nullptr,
+                           number);
       for (int k = 0; k < count; ++k) p[k] -= from * step;
     }
     for (int64_t i = 0; i < n_; ++i) {  // the edges, where some places lie outside
@@ -320,9 +196,9 @@ class WindowReduce final : public CpuExecutable {
       acc[i] = sum ? 0.0f : -std::numeric_limits<float>::infinity();
       index[i] = 0;
       if (some && sum)
-        rows().sum(q, some, step, 1, acc + i);
+        window_rows().sum(q, some, step, 1, acc + i);
       else if (some)
-        rows().best(q, some, step, 1, relu, acc + i, where ? where + i : nullptr, numbers);
+        window_rows().best(q, some, step, 1, relu, acc + i, where ? where + i : nullptr, numbers);
       // A place outside comes first in the order, so an element that is no larger does not count.
       if (some && where && acc[i] == -std::numeric_limits<float>::infinity()) index[i] = 0;
     }
@@ -369,9 +245,9 @@ class WindowReduce final : public CpuExecutable {
 
 std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts) {
   if (parts.size() != 1 || !parts[0].has_reduce() || parts[0].is_row()) return nullptr;
+  if (auto largest = prepare_window_max(parts[0])) return largest;
   auto w = std::make_unique<WindowReduce>();
   return w->init(parts[0]) ? std::move(w) : nullptr;
 }
 
 }  // namespace ingot::cpu
-#endif
