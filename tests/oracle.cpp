@@ -399,7 +399,9 @@ Value fold(const Node& n, const Value& a, const Value* place) {
       }
     }
     Dims to(at.begin(), n.shape.size());
-    for (int d = 0; d < r; ++d) to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d];
+    for (int d = 0; d < r; ++d) to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d] - step[2 * r + d];
+    for (int d = 0; d < r; ++d)
+      if (to[lead + d] < 0 || to[lead + d] >= n.shape[lead + d]) return;
     int64_t j = position(to, n.shape);
     is_float(n.dtype) ? void(v.f[j] += a.f[k]) : void(v.i[j] += a.i[k]);
   });

@@ -2,6 +2,7 @@
 #include "autograd/lift.h"
 #include "autograd/rules.h"
 #include "ingot/ops.h"
+#include "ops/windows.h"
 
 namespace ingot::autograd {
 namespace {
@@ -40,6 +41,7 @@ Tensor window_back(const RuleCall& c) {
   Attrs at;
   at.d0 = stride;
   for (int64_t d : dilation) at.d0.push_back(d);
+  for (int d = 0; d < n; ++d) at.d0.push_back(0);
   at.d1 = Dims(c.n.shape.end() - n, n);
   at.shape = c.input(0)->shape;
   return make(Op::Fold, {node_of(c.g)}, at);
@@ -57,7 +59,16 @@ Tensor fold_back(const RuleCall& c) {
   at.shape = v->shape;
   if (picks)
     for (int64_t k : kernel) at.shape.push_back(k);
-  Tensor windows = make(Op::Window, {node_of(c.g)}, at);
+  // What the windows reach beyond the result is 0.
+  const Dims front(c.n.ext->d0.begin() + 2 * n, n);
+  Dims behind = Dims::filled(n, 0);
+  for (int d = 0; d < n; ++d) {
+    const int64_t size = c.n.shape[c.n.shape.size() - n + d], count = v->shape[c.n.shape.size() - n + d];
+    const int64_t reach = (count - 1) * at.d0[d] + (kernel[d] - 1) * at.d1[d] + 1;
+    behind[d] = std::max<int64_t>(0, reach - front[d] - size);
+  }
+  const Tensor g = pad_last(c.g, front, behind, 0, c.n.loc);
+  Tensor windows = make(Op::Window, {node_of(g)}, at);
   if (!picks) return windows;
   Dims ones = Dims::filled(v->rank() + n, 1), flat = kernel;
   for (int d = 0; d < v->rank(); ++d) ones[d] = v->shape[d];

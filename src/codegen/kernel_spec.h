@@ -126,7 +126,7 @@ enum class LibOp : uint8_t {
   Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy
-  Fold,            // operands: out, value, (position); d0: strides, dilations; d1: window
+  Fold,            // operands: out, value, (position); d0: strides, dilations, fronts; d1: window
   Linalg,          // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
   Copy,            // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };

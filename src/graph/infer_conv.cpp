@@ -95,12 +95,13 @@ Inferred infer_fold(std::span<Node* const> in, const Attrs& a, const SourceLoc& 
   const int n = a.d1.size(), lead = a.shape.size() - n;
   const bool picks = in.size() == 2;
   bool ok =
-      n >= 1 && lead >= 0 && in.size() <= 2 && a.d0.size() == 2 * n && v.rank() == lead + (picks ? n : 2 * n);
+      n >= 1 && lead >= 0 && in.size() <= 2 && a.d0.size() == 3 * n && v.rank() == lead + (picks ? n : 2 * n);
   for (int d = 0; ok && d < lead; ++d) ok = v.shape[d] == a.shape[d];
   for (int d = 0; ok && d < n; ++d) {
     int64_t o = v.shape[lead + d], k = a.d1[d];
-    ok = a.d0[d] >= 1 && a.d0[n + d] >= 1 && k >= 1 && (picks || v.shape[lead + n + d] == k);
-    ok = ok && (o == 0 || (o - 1) * a.d0[d] + (k - 1) * a.d0[n + d] < a.shape[lead + d]);
+    ok = a.d0[d] >= 1 && a.d0[n + d] >= 1 && a.d0[2 * n + d] >= 0 && k >= 1 &&
+         (picks || v.shape[lead + n + d] == k);
+    ok = ok && (o == 0 || (o - 1) * a.d0[d] - a.d0[2 * n + d] < a.shape[lead + d]);
   }
   if (ok && picks) ok = in[1]->shape == v.shape && !is_float(in[1]->dtype) && in[1]->device == v.device;
   if (!ok)

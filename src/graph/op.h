@@ -70,7 +70,7 @@ enum class Op : uint8_t {
   ConvGradWeight,  // x, y's gradient: w's gradient (this node's shape)
   Fold,  // Window backwards: value [.., O.., K..] added up into this node's shape [.., L..]. Or value [..,
          // O..] and an
-  // integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations; ext1: K
+  // integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations, fronts; ext1: K
   Linalg,  // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
            // Library calls of the CPU
   Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)

@@ -245,6 +245,8 @@ Tensor adaptive(const Call& c, const Tensor& input, const PerDim& output, bool l
       w.fill = lowest(t);
       return windowed_max(input, w, c.loc);
     }
+    // All of it is one window: a plain mean, whose gradient is spread without any windows.
+    if (o.numel() == 1) return input.to(wide).mean(last_axes(x->rank(), c.n), true).to(t);
     Tensor view = window_view(input.to(wide), w, c.loc);
     return view.mean(last_axes(view.dim(), c.n)).to(t);
   }

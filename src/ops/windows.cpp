@@ -52,24 +52,15 @@ Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
 
 Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& w, const Dims& shape,
                     const SourceLoc& loc) {
-  const int lead = shape.size() - w.n();
   Attrs a;
   a.d0 = w.stride;
   for (int64_t d : w.dilation) a.d0.push_back(d);
+  for (int64_t d : w.front) a.d0.push_back(d);
   a.d1 = w.kernel;
   a.shape = shape;
-  Attrs cut;
-  cut.d0 = cut.d1 = Dims::filled(shape.size(), 0);
-  cut.shape = shape;
-  for (int d = 0; d < shape.size(); ++d) cut.d1[d] = 1;
-  for (int d = 0; d < w.n(); ++d) {
-    a.shape[lead + d] += w.front[d] + w.behind[d];
-    cut.d0[lead + d] = w.front[d];
-  }
   Node* v = node_of(value, "fold", loc);
-  NodeRef r = position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, a, loc)
-                                 : record(Op::Fold, {v}, a, loc);
-  return tensor_of(r->shape == shape ? r : record(Op::Slice, {r.get()}, cut, loc));
+  return tensor_of(position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, a, loc)
+                                      : record(Op::Fold, {v}, a, loc));
 }
 
 }  // namespace ingot

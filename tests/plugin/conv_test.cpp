@@ -126,7 +126,7 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
       }
   LibrarySpec f;  // windows of 3 x 2, stride 2, over planes [2, 3]
   f.op = LibOp::Fold;
-  f.d0 = {2, 1, 1, 2};
+  f.d0 = {2, 1, 1, 2, 0, 0};
   f.d1 = {3, 2};
   const Dims out{2, 3, 7, 6}, value{2, 3, 3, 4, 3, 2}, one{2, 3, 3, 4};
   f.operands = {{float32, out, row_major(out), 0}, {float32, value, row_major(value), 0}};
@@ -135,6 +135,18 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
                 {float32, one, row_major(one), 0},
                 {uint8, one, row_major(one), 0}};
   all.emplace_back(f, 6);
+  f.d0 = {2, 2, 1, 1, 1, 1};  // max pooling's: the first windows begin outside
+  f.d1 = {3, 3};
+  const Dims even{2, 3, 6, 8}, half{2, 3, 3, 4};
+  for (DType t : {float32, bfloat16})
+    for (bool last : {false, true}) {
+      auto order = [&](const Dims& d) { return last ? channels_last(d) : row_major(d); };
+      f.operands = {{t, even, order(even), 0}, {t, half, order(half), 0}, {uint8, half, order(half), 0}};
+      all.emplace_back(f, 9);
+    }
+  f.operands = {{float64, even, channels_last(even), 0}, {float64, Dims{2, 3, 3, 4, 3, 3}, {}, 0}};
+  f.operands[1].stride = row_major(f.operands[1].shape);
+  all.emplace_back(f, 0);
   return all;
 }
 

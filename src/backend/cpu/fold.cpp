@@ -8,6 +8,7 @@
 #include "backend/cpu/element.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
+#include "backend/cpu/window_rows.h"
 
 namespace ingot::cpu {
 
@@ -22,11 +23,14 @@ class Fold final : public CpuExecutable {
       const int from = d - (3 - n_);
       const bool there = from >= 0;
       const OperandSpec &out = s.operands[0], &v = s.operands[1];
-      L_[d] = there ? out.shape[lead_ + from] : 1;
+      size_[d] = there ? out.shape[lead_ + from] : 1;
       O_[d] = there ? v.shape[lead_ + from] : 1;
       K_[d] = there ? s.d1[from] : 1;
       stride_[d] = there ? s.d0[from] : 1;
       dilation_[d] = there ? s.d0[n_ + from] : 1;
+      front_[d] = there ? s.d0[2 * n_ + from] : 0;
+      // Sums are kept of everything the windows reach.
+      L_[d] = std::max(front_[d] + size_[d], (O_[d] - 1) * stride_[d] + (K_[d] - 1) * dilation_[d] + 1);
       out_[d] = there ? out.stride[lead_ + from] : 0;
       value_[d] = there ? v.stride[lead_ + from] : 0;
       window_[d] = there && !picks() ? v.stride[lead_ + n_ + from] : 0;
@@ -35,6 +39,14 @@ class Fold final : public CpuExecutable {
   }
 
   void run(void* const* buffers, void*, const RunArgs&) override {
+    if (by_rows()) {
+      parallel_for(planes_, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, size_[1] * size_[2])),
+                   [&](int64_t b, int64_t e) {
+                     std::vector<float> sums(static_cast<size_t>(2 * L_[2] + 2));
+                     for (int64_t p = b; p < e; ++p) add_rows(buffers, p, sums.data());
+                   });
+      return;
+    }
     const int64_t size = L_[0] * L_[1] * L_[2];
     parallel_for(planes_, std::max<int64_t>(1, (8 << 10) / std::max<int64_t>(1, size)),
                  [&](int64_t b, int64_t e) {
@@ -65,6 +77,40 @@ class Fold final : public CpuExecutable {
       plane /= o.shape[d];
     }
     return at;
+  }
+  /// Max pooling of float32 in dense rows.
+  bool by_rows() const {
+    return std::is_same_v<A, float> && picks() && spec_.operands[0].dtype == DType::Float32 &&
+           spec_.operands[2].dtype == DType::UInt8 && size_[0] == 1 && O_[0] == 1 && K_[0] == 1 &&
+           front_[0] == 0 && dilation_[2] == 1 && (stride_[2] == 1 || stride_[2] == 2) &&
+           K_[1] * K_[2] <= 256 && out_[2] == 1 && (value_[2] == 1 || O_[2] == 1) &&
+           (place_[2] == 1 || O_[2] == 1);
+  }
+  /// Row by row of the result: the rows of windows that reach it, in order.
+  void add_rows(void* const* buffers, int64_t plane, float* sums) const {
+    const auto* v = static_cast<const float*>(buffers[1]) + begin_of(1, plane);
+    const auto* at = static_cast<const uint8_t*>(buffers[2]) + begin_of(2, plane);
+    auto* out = static_cast<float*>(buffers[0]) + begin_of(0, plane);
+    const int64_t half = L_[2] + 1, first = front_[2];
+    float *a = sums, *b = stride_[2] == 2 ? sums + half : nullptr;
+    for (int64_t y = 0; y < size_[1]; ++y) {
+      std::fill_n(sums, 2 * L_[2] + 2, 0.0f);
+      const int64_t row = y + front_[1], reach = (K_[1] - 1) * dilation_[1];
+      const int64_t from = row > reach ? (row - reach + stride_[1] - 1) / stride_[1] : 0;
+      for (int64_t w = from; w < O_[1] && w * stride_[1] <= row; ++w) {
+        const int64_t i = row - w * stride_[1];
+        if (i % dilation_[1]) continue;
+        window_rows().pick(v + w * value_[1], at + w * place_[1],
+                           static_cast<int32_t>(i / dilation_[1] * K_[2]), K_[2], stride_[2], O_[2], a, b);
+      }
+      float* to = out + y * out_[1];
+      if (!b)
+        std::copy_n(a + first, size_[2], to);
+      else if (first % 2)
+        window_rows().weave(b + first / 2, a + first / 2 + 1, size_[2], to);
+      else
+        window_rows().weave(a + first / 2, b + first / 2, size_[2], to);
+    }
   }
   template <class Fn>
   void each_window(Fn fn) const {
@@ -114,21 +160,22 @@ class Fold final : public CpuExecutable {
   void store(void* const* buffers, int64_t plane, const A* sum) const {
     const int64_t base = begin_of(0, plane);
     const DType t = spec_.operands[0].dtype;
-    for (int64_t a = 0; a < L_[0]; ++a)
-      for (int64_t b = 0; b < L_[1]; ++b)
+    for (int64_t a = 0; a < size_[0]; ++a)
+      for (int64_t b = 0; b < size_[1]; ++b) {
+        const A* row = sum + ((a + front_[0]) * L_[1] + b + front_[1]) * L_[2] + front_[2];
+        const int64_t to = base + a * out_[0] + b * out_[1];
         if (t == compute_type() && out_[2] == 1)
-          std::copy_n(sum + (a * L_[1] + b) * L_[2], L_[2],
-                      static_cast<A*>(buffers[0]) + base + a * out_[0] + b * out_[1]);
+          std::copy_n(row, size_[2], static_cast<A*>(buffers[0]) + to);
         else
-          for (int64_t c = 0; c < L_[2]; ++c)
-            write<A>(buffers[0], t, base + a * out_[0] + b * out_[1] + c * out_[2],
-                     sum[(a * L_[1] + b) * L_[2] + c]);
+          for (int64_t c = 0; c < size_[2]; ++c) write<A>(buffers[0], t, to + c * out_[2], row[c]);
+      }
   }
 
   LibrarySpec spec_;
   int n_, lead_;
   int64_t planes_ = 1;
-  int64_t L_[3], O_[3], K_[3], stride_[3], dilation_[3], out_[3], value_[3], window_[3], place_[3];
+  int64_t size_[3], front_[3], L_[3], O_[3], K_[3], stride_[3], dilation_[3], out_[3], value_[3], window_[3],
+      place_[3];
 };
 
 }  // namespace

@@ -177,6 +177,52 @@ void AcrossRow(const float* m, const int32_t* from, int64_t s, int64_t dilation,
   }
 }
 
+// v[c] is added where at[c] is k + j: to a[c + j], or (S == 2) to a or b at c + j / 2, a for even j. Later j
+// first, so that each sum takes its windows in order.
+template <int S, class D>
+HWY_INLINE int64_t pick_blocks(D d, const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t c,
+                               int64_t n, float* a, float* b) {
+  const auto N = static_cast<int64_t>(hn::Lanes(d));
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint8_t, D> d8;
+  for (; c + N <= n; c += N) {
+    const auto value = hn::LoadU(d, v + c);
+    const auto place = hn::PromoteTo(di, hn::LoadU(d8, at + c));
+    for (int64_t j = kw; j-- > 0;) {
+      float* to = (S == 1 ? a + j : (j & 1 ? b : a) + j / 2) + c;
+      const auto hit = hn::RebindMask(d, hn::Eq(place, hn::Set(di, k + static_cast<int32_t>(j))));
+      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(hit, value)), d, to);
+    }
+  }
+  return c;
+}
+template <int S>
+void pick_all(const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t n, float* a, float* b) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  c = pick_blocks<S>(hn::ScalableTag<float>(), v, at, k, kw, c, n, a, b);
+  c = pick_blocks<S>(hn::CappedTag<float, 4>(), v, at, k, kw, c, n, a, b);
+#endif
+  for (; c < n; ++c)
+    for (int64_t j = kw; j-- > 0;)
+      (S == 1 ? a + j : (j & 1 ? b : a) + j / 2)[c] += at[c] == k + j ? v[c] : 0.0f;
+}
+void PickRow(const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t s, int64_t n, float* a,
+             float* b) {
+  s == 1 ? pick_all<1>(v, at, k, kw, n, a, b) : pick_all<2>(v, at, k, kw, n, a, b);
+}
+
+void WeaveRow(const float* a, const float* b, int64_t n, float* out) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<float> d;
+  const auto N = static_cast<int64_t>(hn::Lanes(d));
+  for (; 2 * (i + N) <= n; i += N)
+    hn::StoreInterleaved2(hn::LoadU(d, a + i), hn::LoadU(d, b + i), d, out + 2 * i);
+#endif
+  for (i *= 2; i < n; ++i) out[i] = (i & 1 ? b : a)[i / 2];
+}
+
 }  // namespace ingot::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -186,7 +232,8 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::cpu {
 
 const WindowRows& window_rows() {
-  static const WindowRows f{INGOT_DISPATCH(BestRow), INGOT_DISPATCH(SumRow), INGOT_DISPATCH(AcrossRow)};
+  static const WindowRows f{INGOT_DISPATCH(BestRow), INGOT_DISPATCH(SumRow), INGOT_DISPATCH(AcrossRow),
+                            INGOT_DISPATCH(PickRow), INGOT_DISPATCH(WeaveRow)};
   return f;
 }
 

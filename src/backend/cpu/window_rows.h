@@ -14,6 +14,12 @@ struct WindowRows {
   /// one with the smallest such number among equals. NaN wins.
   void (*across)(const float* m, const int32_t* from, int64_t s, int64_t dilation, int64_t kw, int64_t n,
                  float* best, int32_t* at);
+  /// The gradient of one row of windows: v[c] is added where at[c] is k + j, to a[c + j] for stride 1; for
+  /// stride 2 to a or b (even or odd j) at c + j / 2.
+  void (*pick)(const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t s, int64_t n, float* a,
+               float* b);
+  /// out[0..n): a[0], b[0], a[1], b[1], ...
+  void (*weave)(const float* a, const float* b, int64_t n, float* out);
 };
 const WindowRows& window_rows();
 

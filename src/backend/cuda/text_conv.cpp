@@ -1,5 +1,8 @@
 // Convolutions for what cuDNN does not take (other types, odd strides, no cuDNN), one output element per
 // thread, and Fold. Correct first, not fast. Sums run in one order: the same bits every time.
+#include <algorithm>
+#include <cstdlib>
+
 #include "backend/cuda/kernel_text.h"
 #include "codegen/conv_shape.h"
 #include "ingot/error.h"
@@ -107,40 +110,30 @@ const char* const kGradWeight = R"cuda(
   ((T*)ig_pointer(p.n[0]))[at5(pw, o, k, a, b, f)] = DOWN(TC(sum));
 )cuda";
 
-// n: 0-2 out, value, position; 4 dims of a plane's number; 5 elements of out; 6 L, 9 O, 12 K, 15 stride, 18
-// dilation, 21 out strides, 24 value strides, 27 window strides, 30 position strides (three each); 33-35
-// offsets; from 36 four words a leading dim: size, strides
+// One element of the result per thread; sizes, strides and offsets are part of the text, so that divisions
+// are by constants. Neighbouring threads have neighbouring memory of the result. n: out, value, position
 const char* const kFold = R"cuda(
-typedef TYPE T; typedef ACCUMULATOR A; typedef INDEX IX;
-typedef IgParams<72> P;
+typedef TYPE T; typedef ACCUMULATOR A; typedef INDEX IX; typedef COUNTER I;
+typedef IgParams<4> P;
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
-  const long long i = blockIdx.x * 256ll + threadIdx.x;
-  if (i >= p.n[5]) return;
-  const long long *L = p.n + 6, *O = p.n + 9, *K = p.n + 12, *S = p.n + 15, *D = p.n + 18;
-  long long t = i;
-  const long long e = t % L[2]; t /= L[2];
-  const long long d = t % L[1]; t /= L[1];
-  const long long c = t % L[0]; t /= L[0];
-  long long to = p.n[33] + c * p.n[21] + d * p.n[22] + e * p.n[23], value = p.n[34], position = p.n[35];
-  for (int k = (int)p.n[4] - 1; k >= 0; --k) {
-    const long long* q = p.n + 36 + 4 * k;
-    const long long at = t % q[0]; t /= q[0];
-    to += at * q[1]; value += at * q[2]; position += at * q[3];
-  }
+  const I i = (I)blockIdx.x * 256 + (I)threadIdx.x;
+  if (i >= ELEMENTS) return;
+  I t = i, to = OUT, value = VALUE, position = PLACE;
+  DECODE
   const T* v = (const T*)ig_pointer(p.n[1]);
   const IX* where = (const IX*)ig_pointer(p.n[2]);
   A sum = A(0);
   // From the last place of the window to the first: windows in their own order.
-  for (long long a = K[0] - 1; a >= 0; --a) {
-    const long long x = c - a * D[0];
-    if (x < 0 || x % S[0] || x / S[0] >= O[0]) continue;
-    for (long long b = K[1] - 1; b >= 0; --b) {
-      const long long y = d - b * D[1];
-      if (y < 0 || y % S[1] || y / S[1] >= O[1]) continue;
-      for (long long f = K[2] - 1; f >= 0; --f) {
-        const long long z = e - f * D[2];
-        if (z < 0 || z % S[2] || z / S[2] >= O[2]) continue;
-        const long long q = value + x / S[0] * p.n[24] + y / S[1] * p.n[25] + z / S[2] * p.n[26];
+  for (I a = K0 - 1; a >= 0; --a) {
+    const I x = e0 + F0 - a * D0;
+    if (x < 0 || x % S0 || x / S0 >= O0) continue;
+    for (I b = K1 - 1; b >= 0; --b) {
+      const I y = e1 + F1 - b * D1;
+      if (y < 0 || y % S1 || y / S1 >= O1) continue;
+      for (I f = K2 - 1; f >= 0; --f) {
+        const I z = e2 + F2 - f * D2;
+        if (z < 0 || z % S2 || z / S2 >= O2) continue;
+        const I q = value + x / S0 * V0 + y / S1 * V1 + z / S2 * V2;
         ADD
       }
     }
@@ -210,19 +203,75 @@ HandKernel simple_conv(const LibrarySpec& spec) {
   return k;
 }
 
+// Lines that take a thread's number apart, the result's innermost axis first: its place among the windows'
+// dims (e0, e1, e2) and the offsets of its leading dims.
+static std::string fold_decode(const LibrarySpec& spec, int lead, const std::string& counter) {
+  const OperandSpec& out = spec.operands[0];
+  const int rank = out.shape.size(), dims = rank - lead;
+  std::vector<int> order;
+  for (int d = 0; d < rank; ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out.stride[a] > out.stride[b]; });
+  std::string text;
+  for (int d = 0; d < 3 - dims; ++d) text += "const I e" + std::to_string(d) + " = 0; ";
+  for (size_t k = order.size(); k-- > 0;) {
+    const int d = order[k];
+    const bool spatial = d >= lead;
+    const std::string name = spatial ? "e" + std::to_string(3 - dims + d - lead) : "l" + std::to_string(d);
+    const std::string size = std::to_string(out.shape[d]);
+    text += "const I " + name + " = (" + counter + ")t % " + size + "; t = (" + counter + ")t / " + size +
+            "; to += " + name + " * " + std::to_string(out.stride[d]) + ";";
+    if (!spatial) {
+      text += " value += " + name + " * " + std::to_string(spec.operands[1].stride[d]) + ";";
+      if (spec.operands.size() == 3)
+        text += " position += " + name + " * " + std::to_string(spec.operands[2].stride[d]) + ";";
+    }
+    text += "\n  ";
+  }
+  return text;
+}
+
+// May every position be counted in 32 bits?
+static bool is_small_fold(const LibrarySpec& spec) {
+  for (const OperandSpec& o : spec.operands) {
+    int64_t reach = o.offset;
+    for (int d = 0; d < o.shape.size(); ++d) reach += (o.shape[d] - 1) * std::abs(o.stride[d]);
+    if (reach >= (int64_t{1} << 30) || o.shape.numel() >= (int64_t{1} << 30)) return false;
+  }
+  return true;
+}
+
 HandKernel fold(const LibrarySpec& spec) {
-  const bool picks = spec.operands.size() == 3;
+  const bool picks = spec.operands.size() == 3, small = is_small_fold(spec);
   const OperandSpec &out = spec.operands[0], &value = spec.operands[1];
   const int dims = spec.d1.size(), lead = out.shape.size() - dims;
-  if (lead > 8 || dims > 3) throw Error(ErrorKind::Unsupported, "fold", "too many dims");
+  if (dims > 3) throw Error(ErrorKind::Unsupported, "fold", "too many dims");
   const TextType t = text_type(out.dtype);
   std::string body = kFold;
   replace_all(
       body, "ADD",
-      picks
-          ? "const long long at = position + x / S[0] * p.n[30] + y / S[1] * p.n[31] + z / S[2] * p.n[32];\n"
-            "        if ((long long)where[at] == (a * K[1] + b) * K[2] + f) sum += A(UP(v[q]));"
-          : "sum += A(UP(v[q + a * p.n[27] + b * p.n[28] + f * p.n[29]]));");
+      picks ? "if ((I)where[position + x / S0 * P0 + y / S1 * P1 + z / S2 * P2] == (a * K1 + b) * K2 + f)\n"
+              "          sum += A(UP(v[q]));"
+            : "sum += A(UP(v[q + a * W0 + b * W1 + f * W2]));");
+  replace_all(body, "DECODE", fold_decode(spec, lead, small ? "unsigned" : "unsigned long long"));
+  for (int d = 0; d < 3; ++d) {
+    const int from = d - (3 - dims);
+    const bool there = from >= 0;
+    const std::string n = std::to_string(d);
+    auto put = [&](const char* name, int64_t v) { replace_all(body, name + n, "(I)" + std::to_string(v)); };
+    put("K", there ? spec.d1[from] : 1);
+    put("S", there ? spec.d0[from] : 1);
+    put("D", there ? spec.d0[dims + from] : 1);
+    put("F", there ? spec.d0[2 * dims + from] : 0);
+    put("O", there ? value.shape[lead + from] : 1);
+    put("V", there ? value.stride[lead + from] : 0);
+    put("P", there && picks ? spec.operands[2].stride[lead + from] : 0);
+    put("W", there && !picks ? value.stride[lead + dims + from] : 0);
+  }
+  replace_all(body, "ELEMENTS", std::to_string(out.shape.numel()));
+  replace_all(body, "OUT", std::to_string(out.offset));
+  replace_all(body, "VALUE", std::to_string(value.offset));
+  replace_all(body, "PLACE", std::to_string(picks ? spec.operands[2].offset : 0));
+  replace_all(body, "COUNTER", small ? "int" : "long long");
   replace_all(body, "INDEX", picks ? text_type(spec.operands[2].dtype).memory : "int");
   replace_all(body, "TYPE", t.memory);
   replace_all(body, "ACCUMULATOR", accumulator(out.dtype));
@@ -230,32 +279,9 @@ HandKernel fold(const LibrarySpec& spec) {
   replace_all(body, "DOWN(TC(", t.down + "((" + t.compute + ")(");
   HandKernel k;
   k.text = hand_text("fold", body, {{"", 256, true}});
-  std::vector<int64_t>& n = k.launch.words;
-  n.assign(72, 0);
-  n[4] = lead;
-  n[5] = out.shape.numel();
-  for (int d = 0; d < 3; ++d) {
-    const int from = d - (3 - dims);
-    const bool there = from >= 0;
-    const auto i = static_cast<size_t>(d);
-    n[6 + i] = there ? out.shape[lead + from] : 1, n[9 + i] = there ? value.shape[lead + from] : 1,
-          n[12 + i] = there ? spec.d1[from] : 1;
-    n[15 + i] = there ? spec.d0[from] : 1, n[18 + i] = there ? spec.d0[dims + from] : 1;
-    if (!there) continue;
-    n[21 + i] = out.stride[lead + from], n[24 + i] = value.stride[lead + from];
-    if (picks)
-      n[30 + i] = spec.operands[2].stride[lead + from];
-    else
-      n[27 + i] = value.stride[lead + dims + from];
-  }
-  n[33] = out.offset, n[34] = value.offset, n[35] = picks ? spec.operands[2].offset : 0;
-  for (int d = 0; d < lead; ++d) {
-    int64_t* q = &n[36 + 4 * static_cast<size_t>(d)];
-    q[0] = out.shape[d], q[1] = out.stride[d], q[2] = value.stride[d],
-    q[3] = picks ? spec.operands[2].stride[d] : 0;
-  }
-  k.launch.stages = {{blocks_for(n[5], "fold"), 0}};
-  k.launch.part_words = 72;
+  k.launch.words.assign(4, 0);
+  k.launch.stages = {{blocks_for(out.shape.numel(), "fold"), 0}};
+  k.launch.part_words = 4;
   return k;
 }
 
