@@ -1,6 +1,7 @@
 // Channels-last around convolutions. A backend whose convolutions want it (Backend::channels_last) gets their
-// operands and results in that order of memory; what reads and writes them follows by its index maps, at no
-// cost. Values that must keep their own order, leaves and what survives the run, are copied in between.
+// operands and results in that order of memory, max pooling's gradients as well; what reads and writes them
+// follows by its index maps, at no cost. Values that must keep their own order, leaves and what survives the
+// run, are copied in between.
 #include <algorithm>
 
 #include "compile/ir.h"
@@ -42,9 +43,15 @@ int value_behind(const Graph& g, int u) {
   }
 }
 
+// Max pooling's gradient: a fold of single positions, [batch, channels, ...].
+bool is_pool_gradient(const Graph& g, const Val& v) {
+  return v.op == Op::Fold && v.n_in == 2 && v.ext >= 0 && g.ext[v.ext].d1.size() == v.shape.size() - 2;
+}
+
 // May this value's memory take another order?
 bool may_turn(const Val& v) {
-  return (v.compute() || is_conv(v)) && v.op != Op::Assign && !v.output && !v.history && v.stride.empty();
+  return (v.compute() || is_conv(v) || v.op == Op::Fold) && v.op != Op::Assign && !v.output && !v.history &&
+         v.stride.empty();
 }
 
 class Layouts {
@@ -69,7 +76,20 @@ class Layouts {
       now_[static_cast<size_t>(i)] = result(v);
       return;
     }
+    // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads, at no
+    // cost.
+    if (is_pool_gradient(old_, v) && v.numel() > 0 && wants(v) && may_turn(v)) {
+      for (int k = 0; k < 2; ++k) turn_if_free(v.in[k]);
+      v.stride = channels_last(v.shape, v.shape.size());
+    }
     now_[static_cast<size_t>(i)] = push(v);
+  }
+  void turn_if_free(int u) {
+    const int b = value_behind(out_, u);
+    if (b < 0 || !may_turn(out_.vals[static_cast<size_t>(b)])) return;
+    Val& base = out_.vals[static_cast<size_t>(b)];
+    const int rank = out_.vals[static_cast<size_t>(u)].shape.size();
+    base.stride = channels_last(base.shape, std::min(base.shape.size(), rank));
   }
   static bool wants(const Val& v) {
     Backend* b = backend_for(v.device.type());
