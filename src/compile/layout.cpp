@@ -26,6 +26,13 @@ Dims channels_last(const Dims& shape, int rank) {
   return s;
 }
 
+// Do the two differ in dims of size 1 at the end alone?
+bool only_ones(const Dims& a, const Dims& b) {
+  for (int d = 0; d < std::max(a.size(), b.size()); ++d)
+    if ((d < a.size() ? a[d] : 1) != (d < b.size() ? b[d] : 1)) return false;
+  return true;
+}
+
 // The value behind operand u whose order decides u's: only names and dims of size 1 at the end lie between.
 // -1: there is none.
 int value_behind(const Graph& g, int u) {
@@ -33,9 +40,7 @@ int value_behind(const Graph& g, int u) {
     const Val& v = g.vals[u];
     if (!v.view()) return u;
     if (v.op == Op::Reshape) {
-      const Dims &to = v.shape, &from = g.vals[v.in[0]].shape;
-      for (int d = 0; d < std::max(to.size(), from.size()); ++d)
-        if ((d < to.size() ? to[d] : 1) != (d < from.size() ? from[d] : 1)) return -1;
+      if (!only_ones(v.shape, g.vals[v.in[0]].shape)) return -1;
     } else if (v.op != Op::Alias) {
       return -1;
     }
@@ -60,6 +65,14 @@ class Layouts {
 
   void run() {
     now_.resize(old_.vals.size());
+    reshaped_.resize(old_.vals.size(), false);
+    for (const Val& v : old_.vals)
+      if (v.view() && v.op == Op::Reshape &&
+          !only_ones(v.shape, old_.vals[static_cast<size_t>(v.in[0])].shape))
+        for (int u = v.in[0];; u = old_.vals[static_cast<size_t>(u)].in[0]) {
+          reshaped_[static_cast<size_t>(u)] = true;
+          if (!old_.vals[static_cast<size_t>(u)].view()) break;
+        }
     out_.ext = old_.ext;
     for (size_t i = 0; i < old_.vals.size(); ++i) add(static_cast<int>(i));
     old_.vals = std::move(out_.vals);
@@ -82,7 +95,22 @@ class Layouts {
       for (int k = 0; k < 2; ++k) turn_if_free(v.in[k]);
       v.stride = channels_last(v.shape, v.shape.size());
     }
+    if (is_elementwise(v.op) && v.shape.size() >= 3 && v.numel() > 0 && !reshaped_[static_cast<size_t>(i)] &&
+        wants(v) && may_turn(v) && reads_turned(v))
+      v.stride = channels_last(v.shape, v.shape.size());
     now_[static_cast<size_t>(i)] = push(v);
+  }
+  // What is computed from channels-last values, element by element, lies as they do if it is stored at all.
+  // (Not where a view is taken of it, which might then need a copy.)
+  bool reads_turned(const Val& v) const {
+    for (int k = 0; k < v.n_in; ++k) {
+      const int b =
+          out_.vals[static_cast<size_t>(v.in[k])].shape == v.shape ? value_behind(out_, v.in[k]) : -1;
+      if (b < 0) continue;
+      const Val& base = out_.vals[static_cast<size_t>(b)];
+      if (base.shape == v.shape && base.stride == channels_last(v.shape, v.shape.size())) return true;
+    }
+    return false;
   }
   void turn_if_free(int u) {
     const int b = value_behind(out_, u);
@@ -148,6 +176,7 @@ class Layouts {
   Graph& old_;
   Graph out_;
   std::vector<int> now_;
+  std::vector<bool> reshaped_;
 };
 
 }  // namespace

@@ -389,8 +389,8 @@ class Lowerer {
   std::map<std::vector<int64_t>, int> placed_;
 };
 
-// Outer axes first, then inner; fastest last. A Map follows the order of what it stores; the inner axes of a
-// reduction follow the largest load, unless positions count (argmax).
+// Outer axes first, then inner; fastest last. A Map follows the order of what it stores; a reduction that of
+// its largest load, its inner axes only where positions do not count (argmax).
 std::vector<int> Lowerer::axis_order() const {
   std::vector<int> order[2];
   for (int k = 0; k < s_.size(); ++k) order[s_.axes[k].inner].push_back(k);
@@ -414,6 +414,12 @@ std::vector<int> Lowerer::axis_order() const {
     }
   }
   if (largest && !positions) by(order[1], largest->map);
+  // A reduction's outer axes follow its largest load too, where it has them all: neighbouring results read
+  // neighbours.
+  const bool all = largest && gr_.reduce && std::all_of(order[0].begin(), order[0].end(), [&](int k) {
+                     return s_.axes[k].extent == 1 || largest->map.c[k] != 0;
+                   });
+  if (all) by(order[0], largest->map);
   order[0].insert(order[0].end(), order[1].begin(), order[1].end());
   return order[0];
 }

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace ingot;
 
@@ -57,6 +59,38 @@ TEST_CASE("convolutions in pieces agree with float64") {
                         "result " << i << ": off by " << off << " of " << size);
         }
       }
+}
+
+TEST_CASE("max pooling of NaN, infinities and equal elements") {
+  const int64_t H = 9, W = 37, OH = 5, OW = 19;
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> x;
+  for (int64_t i = 0; i < H * W; ++i)
+    x.push_back(i % 11 == 3               ? nan
+                : i % 7 == 1 || i / W < 3 ? -inf
+                : i % 13 == 5             ? inf
+                                          : static_cast<float>(i * 5 % 4) - 2);
+  auto [values, indices] = max_pool2d_with_indices(tensor(x, {1, 1, H, W}), 3, 2, 1);
+  const std::vector<float> got = values.to_vector<float>();
+  const std::vector<int64_t> at = indices.to_vector<int64_t>();
+  REQUIRE(static_cast<int64_t>(got.size()) == OH * OW);
+  for (int64_t r = 0; r < OH; ++r)
+    for (int64_t c = 0; c < OW; ++c) {
+      const int64_t o = r * OW + c;
+      float best = -inf;
+      int64_t where = -1;
+      for (int64_t i = std::max<int64_t>(0, 2 * r - 1); i < std::min(H, 2 * r + 2); ++i)
+        for (int64_t j = std::max<int64_t>(0, 2 * c - 1); j < std::min(W, 2 * c + 2); ++j) {
+          const float v = x[static_cast<size_t>(i * W + j)];
+          if (std::isnan(best) || !(v > best || std::isnan(v))) continue;
+          best = v;
+          where = i * W + j;
+        }
+      const float g = got[static_cast<size_t>(o)];
+      CAPTURE(o);
+      CHECK((std::isnan(best) ? std::isnan(g) : g == best));
+      if (where >= 0) CHECK(at[static_cast<size_t>(o)] == where);
+    }
 }
 
 TEST_CASE("the number of threads changes no bit of a convolution") {

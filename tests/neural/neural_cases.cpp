@@ -209,6 +209,20 @@ void add_pool(std::vector<Case>& c) {
                {{{1, 2, 6, 6}, 0.1, 2}},
                one([](const Tensor& x) { return max_pool2d(relu(x * 2.0 + 1.0), 2) * 3.0; }),
                Types::Float});
+  c.push_back({"max_pool2d of a norm and relu",
+               {{{2, 3, 8, 11}}, {{1, 3, 1, 1}}, {{1, 3, 1, 1}}},
+               [](const List& x) { return List{max_pool2d(relu(x[0] * x[1] + x[2]), 3, 2, 1)}; },
+               Types::Float});
+  c.push_back({"residual block",
+               {{{2, 4, 6, 6}}, {{4, 4, 3, 3}}, {{4, 4, 1, 1}}},
+               [](const List& x) {
+                 Tensor y = relu(batch_norm(conv2d(x[0], x[1], {}, 1, 1), {}, {}, {}, {}, true));
+                 Tensor z = relu(batch_norm(conv2d(y, x[2]), {}, {}, {}, {}, true) + y);
+                 return List{max_pool2d(z, 3, 2, 1)};
+               },
+               Types::Float,
+               true,
+               64});
   c.push_back({"max_pool3d",
                {{{1, 2, 4, 4, 5}}},
                one([](const Tensor& x) {
