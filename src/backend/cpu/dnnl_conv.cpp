@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/cpu/dnnl/api.h"
+#include "backend/cpu/dnnl_weights.h"
 #include "backend/cpu/half.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/move.h"
@@ -105,74 +106,6 @@ char* thread_scratch(int64_t bytes) {
 
 // --- Weights
 // ---------------------------------------------------------------------------------------------------
-
-/// Between a strided weight and oneDNN's blocks of it.
-class Blocks {
- public:
-  Blocks() = default;
-  Blocks(const DnnlBlocking& b, const std::vector<int64_t>& stride) : b_(b), stride_(stride) {
-    std::vector<int64_t> unit(static_cast<size_t>(b.rank), 1);
-    for (int i = 0; i < b.blocks; ++i)
-      unit[static_cast<size_t>(b.dim[i])] *= b.block[i], inner_ *= b.block[i];
-    for (int i = 0; i < b.rank; ++i) {
-      outer_.push_back(b.padded[i] / unit[static_cast<size_t>(i)]);
-      units_ *= outer_.back();
-      ragged_ = ragged_ || b.padded[i] != b.size[i];
-    }
-    unit_ = unit;
-    for (int64_t e = 0; e < inner_; ++e) {
-      std::vector<int64_t> at(static_cast<size_t>(b.rank), 0), digit(static_cast<size_t>(b.blocks));
-      int64_t rest = e;
-      for (int i = b.blocks - 1; i >= 0; --i)
-        digit[static_cast<size_t>(i)] = rest % b.block[i], rest /= b.block[i];
-      for (int i = 0; i < b.blocks; ++i) {
-        int64_t& a = at[static_cast<size_t>(b.dim[i])];
-        a = a * b.block[i] + digit[static_cast<size_t>(i)];
-      }
-      int64_t off = 0;
-      for (int i = 0; i < b.rank; ++i) off += at[static_cast<size_t>(i)] * stride[static_cast<size_t>(i)];
-      plain_.push_back(off);
-      if (ragged_) inside_.insert(inside_.end(), at.begin(), at.end());
-    }
-  }
-  int64_t units() const { return units_; }
-
-  /// fn(position in the blocked weight, position in the plain one or -1 in the padding) for each element of
-  /// one unit.
-  template <class Fn>
-  void each(int64_t unit, Fn fn) const {
-    int64_t blocked = 0, plain = 0;
-    int64_t first[6];
-    for (int i = b_.rank - 1; i >= 0; --i) {
-      const auto k = static_cast<size_t>(i);
-      const int64_t at = unit % outer_[k];
-      unit /= outer_[k];
-      blocked += at * b_.stride[i];
-      first[i] = at * unit_[k];
-      plain += first[i] * stride_[k];
-    }
-    if (!ragged_) {
-      for (int64_t e = 0; e < inner_; ++e) fn(blocked + e, plain + plain_[static_cast<size_t>(e)]);
-      return;
-    }
-    for (int64_t e = 0; e < inner_; ++e) {
-      bool in = true;
-      for (int i = 0; i < b_.rank; ++i)
-        in = in && first[i] + inside_[static_cast<size_t>(e * b_.rank + i)] < b_.size[i];
-      fn(blocked + e, in ? plain + plain_[static_cast<size_t>(e)] : -1);
-    }
-  }
-  template <class T>
-  void pack(T* blocked, const T* plain, int64_t unit) const {
-    each(unit, [&](int64_t to, int64_t from) { blocked[to] = from < 0 ? T(0) : plain[from]; });
-  }
-
- private:
-  DnnlBlocking b_{};
-  std::vector<int64_t> stride_, outer_, unit_, plain_, inside_;
-  int64_t inner_ = 1, units_ = 1;
-  bool ragged_ = false;
-};
 
 /// Strides of the weight's dims as oneDNN counts them: groups first.
 std::vector<int64_t> weight_strides(const ConvShape& s) {
@@ -328,16 +261,16 @@ class DnnlConv final : public CpuExecutable {
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const ConvShape& s = *s_;
     char* packed = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
-    const int64_t es = static_cast<int64_t>(size_of(s.pw.dtype)), units = blocks_.units();
-    parallel_for(units * weights_, std::max<int64_t>(1, units * weights_ / 64), [&](int64_t b, int64_t e) {
+    const int64_t es = static_cast<int64_t>(size_of(s.pw.dtype)), pieces = blocks_.pieces(es == 4);
+    parallel_for(pieces * weights_, std::max<int64_t>(1, pieces * weights_ / 64), [&](int64_t b, int64_t e) {
       for (int64_t u = b; u < e; ++u) {
-        char* to = packed + u / units * weight_bytes_;
+        char* to = packed + u / pieces * weight_bytes_;
         const char* from = static_cast<const char*>(buffers[s.iw]) +
-                           (s.pw.offset + u / units * out_channels_ * s.pw.outer) * es;
+                           (s.pw.offset + u / pieces * out_channels_ * s.pw.outer) * es;
         if (es == 4)
-          blocks_.pack(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), u % units);
+          blocks_.pack(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), u % pieces);
         else
-          blocks_.pack(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from), u % units);
+          blocks_.pack(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from), u % pieces);
       }
     });
     parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t b, int64_t e) {
@@ -490,9 +423,9 @@ class DnnlGradWeight final : public CpuExecutable {
       for (int64_t p = b; p < e; ++p)
         by_channel_ ? channels(p, buffers, x, partial) : samples(p, buffers, partial);
     });
-    const int64_t units = blocks_.units(), sets = by_channel_ ? parts_ : 1;
-    parallel_for(units * sets, std::max<int64_t>(1, units * sets / 64), [&](int64_t b, int64_t e) {
-      for (int64_t u = b; u < e; ++u) store(buffers[0], partial, u / units, u % units);
+    const int64_t pieces = blocks_.pieces(s.pw.dtype == DType::Float32), sets = by_channel_ ? parts_ : 1;
+    parallel_for(pieces * sets, std::max<int64_t>(1, pieces * sets / 64), [&](int64_t b, int64_t e) {
+      for (int64_t u = b; u < e; ++u) store(buffers[0], partial, u / pieces, u % pieces);
     });
   }
 
@@ -528,20 +461,21 @@ class DnnlGradWeight final : public CpuExecutable {
     }
   }
 
-  void store(void* out, const char* partial, int64_t set, int64_t unit) const {
+  void store(void* out, const char* partial, int64_t set, int64_t piece) const {
     const ConvShape& s = *s_;
     const int64_t base = s.pw.offset + (by_channel_ ? set * (s.O / parts_) * s.pw.outer : 0);
     const int64_t count = by_channel_ ? 1 : parts_;
     const auto* first = reinterpret_cast<const float*>(partial + (by_channel_ ? set : 0) * weight_bytes_);
     const int64_t step = weight_bytes_ / 4;
-    blocks_.each(unit, [&](int64_t from, int64_t to) {
+    if (s.pw.dtype == DType::Float32) {
+      blocks_.unpack(static_cast<float*>(out) + base, first, count, step, piece);
+      return;
+    }
+    blocks_.each(piece, [&](int64_t from, int64_t to) {
       if (to < 0) return;
       float v = first[from];
       for (int64_t p = 1; p < count; ++p) v += first[from + p * step];
-      if (s.pw.dtype == DType::Float32)
-        static_cast<float*>(out)[base + to] = v;
-      else
-        static_cast<uint16_t*>(out)[base + to] = bf16_from_f32(v);
+      static_cast<uint16_t*>(out)[base + to] = bf16_from_f32(v);
     });
   }
 

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/element.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/window_rows.h"
 
@@ -42,8 +43,9 @@ class Fold final : public CpuExecutable {
     if (by_rows()) {
       parallel_for(planes_, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, size_[1] * size_[2])),
                    [&](int64_t b, int64_t e) {
-                     std::vector<float> sums(static_cast<size_t>(2 * L_[2] + 2));
+                     std::vector<float> sums(static_cast<size_t>(3 * L_[2] + 2));
                      for (int64_t p = b; p < e; ++p) add_rows(buffers, p, sums.data());
+                     if (streams()) finish_stream();
                    });
       return;
     }
@@ -86,6 +88,8 @@ class Fold final : public CpuExecutable {
            K_[1] * K_[2] <= 256 && out_[2] == 1 && (value_[2] == 1 || O_[2] == 1) &&
            (place_[2] == 1 || O_[2] == 1);
   }
+  /// Past the caches, when the result would not stay in them.
+  bool streams() const { return planes_ * size_[1] * size_[2] >= (8 << 20); }
   /// Row by row of the result: the rows of windows that reach it, in order.
   void add_rows(void* const* buffers, int64_t plane, float* sums) const {
     const auto* v = static_cast<const float*>(buffers[1]) + begin_of(1, plane);
@@ -103,13 +107,14 @@ class Fold final : public CpuExecutable {
         window_rows().pick(v + w * value_[1], at + w * place_[1],
                            static_cast<int32_t>(i / dilation_[1] * K_[2]), K_[2], stride_[2], O_[2], a, b);
       }
-      float* to = out + y * out_[1];
+      float *there = out + y * out_[1], *to = streams() ? sums + 2 * L_[2] + 2 : there;
       if (!b)
         std::copy_n(a + first, size_[2], to);
       else if (first % 2)
         window_rows().weave(b + first / 2, a + first / 2 + 1, size_[2], to);
       else
         window_rows().weave(a + first / 2, b + first / 2, size_[2], to);
+      if (to != there) stream_copy(there, to, size_[2] * static_cast<int64_t>(sizeof(float)));
     }
   }
   template <class Fn>

@@ -5,6 +5,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dnnl_conv.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/dnnl_weights.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/emit_store.cpp
   ${CMAKE_CURRENT_LIST_DIR}/exec.cpp
