@@ -6,6 +6,7 @@ PyTorch's and NumPy's names.
     tools/op_reference.py --check    fails when docs/ops.md is not what would be written (a test runs this)
     tools/op_reference.py --names    looks the other libraries' names up again (PyTorch and NumPy must be installed) and
                                      writes tools/op_names.csv, then docs/ops.md
+    tools/op_reference.py --python FILE   writes the docstrings of the Python package, rows of a C++ table
 """
 import argparse
 import csv
@@ -24,6 +25,9 @@ LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
 # Headers that are about something else than functions on tensors.
 OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "error.h", "models.h", "nn.h",
          "optim.h", "runtime.h", "shape.h", "source.h", "standard.h", "state.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
+
+# Of those, what docstrings are taken from too.
+PYTHON_TOO = ["amp.h", "autograd.h", "capture.h", "device.h", "devices.h", "optim/optimizer.h", "runtime.h"]
 
 # NumPy's names where they differ.
 NUMPY = dict(cat="concatenate", acos="arccos", asin="arcsin", atan="arctan", acosh="arccosh", asinh="arcsinh", atanh="arctanh", atan2="arctan2",
@@ -106,7 +110,11 @@ def parse(path):
             continue
         m = re.match(r"// ---- (.*)", s)
         if m:
-            sections.append((m.group(1), []))
+            title = m.group(1)
+            while k < len(lines) and re.match(r"// (?!----)", lines[k].strip()):
+                title += " " + lines[k].strip()[3:]
+                k += 1
+            sections.append((title, []))
             group = None
             continue
         if not s:
@@ -260,11 +268,76 @@ def document():
     return "\n".join(out) + "\n", parsed
 
 
+def alias_names():
+    """Other names for a function, of the headers and of the Python package: {alias: function}."""
+    found = {}
+    for path in headers():
+        found.update(re.findall(r"^inline Tensor (\w+)\([^{;]*\) \{\s*return (\w+)\(", path.read_text(), re.M))
+    for path in (ROOT / "python/src").glob("*.cpp"):
+        found.update(re.findall(r"^\s*ALIAS\((\w+), (\w+)\)", path.read_text(), re.M))
+    return found
+
+
+def docstrings(parsed):
+    """{function: its comment}, the texts of overloads one after another, and of the in-place forms. A function without a comment has its
+    section's."""
+    texts, shared = {}, {}
+    for _, _, sections in parsed:
+        for title, groups in sections:
+            for g in groups:
+                for d in [] if isinstance(g, str) else g.declarations:
+                    texts.setdefault(name_of(d), [])
+                    shared.setdefault(name_of(d), title)
+                    if g.text and g.text not in texts[name_of(d)]:
+                        texts[name_of(d)].append(g.text)
+    for alias, name in alias_names().items():
+        if texts.get(name) and not texts.get(alias):
+            texts[alias] = ["The same as %s()." % name] + texts[name]
+    for name, title in shared.items():
+        if not texts.get(name) and ". " in title:
+            texts[name] = [title]
+    for name in in_place():
+        if texts.get(name[:-1]) and not texts.get(name):
+            texts[name] = ["%s(), written into this tensor." % name[:-1]] + texts[name[:-1]]
+    return {n: t for n, t in texts.items() if t and not n.startswith("operator")}
+
+
+def class_docstrings():
+    """{class: its comment} of layers, optimisers, schedules and data sets, with Module's methods and the initialisers."""
+    texts = {}
+    comment = r"((?:^[ ]*///(?!<).*\n)+)"
+    for path in sorted(p for folder in ("nn", "optim", "data") for p in (HEADERS / folder).glob("*.h")):
+        text = path.read_text()
+        found = re.findall(comment + r"(?:template.*\n)?(?:class|struct) (\w+)", text, re.M)
+        prefix = "Module." if path.name == "module.h" else "" if path.name == "init.h" else None
+        if prefix is not None:
+            found += [(c, prefix + n) for c, n in re.findall(comment + r"[ ]*(?:virtual |static |inline )?[\w:<>&*, ]+?[ &](\w+)\(", text, re.M)]
+            found += [(c, prefix + n) for n, c in re.findall(r"^[ ]*[\w:<>&*, ]+?[ &](\w+)\(.*\);  +(///<.*)$", text, re.M)]
+        for c, name in found:
+            texts.setdefault(name, [" ".join(line.strip().lstrip("/<").strip() for line in c.strip().split("\n"))])
+    return texts
+
+
+def write_docstrings(path, parsed):
+    import json
+    import textwrap
+
+    rows = []
+    for name, texts in sorted({**class_docstrings(), **docstrings(parsed)}.items()):
+        text = "\n\n".join(textwrap.fill(t.replace("ingot::", ""), 100, break_on_hyphens=False) for t in texts)
+        rows.append("    {%s, %s},\n" % (json.dumps(name), json.dumps(text, ensure_ascii=False)))
+    pathlib.Path(path).write_text("// Written by tools/op_reference.py --python.\n" + "".join(rows))
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--check", action="store_true")
     a.add_argument("--names", action="store_true")
+    a.add_argument("--python", metavar="FILE")
     o = a.parse_args()
+    if o.python:
+        write_docstrings(o.python, [(p, *parse(p)) for p in headers() + [HEADERS / n for n in PYTHON_TOO]])
+        return 0
     if o.names:
         look_up(function_names(document()[1]))
     text, parsed = document()

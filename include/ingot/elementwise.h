@@ -8,9 +8,9 @@ namespace ingot {
 
 // ---- One operand. Those that only make sense on floating numbers turn integers into float32.
 
-Tensor asinh(const Tensor& x, INGOT_LOC);
-Tensor acosh(const Tensor& x, INGOT_LOC);
-Tensor atanh(const Tensor& x, INGOT_LOC);
+Tensor asinh(const Tensor& x, INGOT_LOC);  ///< the number whose sinh is x
+Tensor acosh(const Tensor& x, INGOT_LOC);  ///< the number whose cosh is x; NaN below 1
+Tensor atanh(const Tensor& x, INGOT_LOC);  ///< the number whose tanh is x; NaN outside [-1, 1]
 /// The number whose erf is x; infinite at -1 and 1, NaN outside.
 Tensor erfinv(const Tensor& x, INGOT_LOC);
 /// Logarithm of the absolute value of the gamma function.
@@ -27,11 +27,11 @@ Tensor frac(const Tensor& x, INGOT_LOC);
 Tensor sinc(const Tensor& x, INGOT_LOC);
 /// Rounded to so many decimals (halves to even), or to a multiple of 10^-decimals when negative.
 Tensor round(const Tensor& x, int64_t decimals, INGOT_LOC);
-Tensor signbit(const Tensor& x, INGOT_LOC);  ///< bool: negative, or -0.0
-Tensor isposinf(const Tensor& x, INGOT_LOC);
-Tensor isneginf(const Tensor& x, INGOT_LOC);
-Tensor deg2rad(const Tensor& x, INGOT_LOC);
-Tensor rad2deg(const Tensor& x, INGOT_LOC);
+Tensor signbit(const Tensor& x, INGOT_LOC);   ///< bool: negative, or -0.0
+Tensor isposinf(const Tensor& x, INGOT_LOC);  ///< bool: is it +inf?
+Tensor isneginf(const Tensor& x, INGOT_LOC);  ///< bool: is it -inf?
+Tensor deg2rad(const Tensor& x, INGOT_LOC);   ///< degrees to radians
+Tensor rad2deg(const Tensor& x, INGOT_LOC);   ///< radians to degrees
 /// NaN and infinities replaced; the infinities by the type's largest and smallest numbers when not given.
 /// Integers as they are.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},

@@ -15,14 +15,14 @@ namespace ingot {
 /// Unspecified values (zeros in this version). Throws Error(Shape) on a negative size or more than 2^63
 /// elements, as all of these do.
 Tensor empty(const Dims& shape, const Options& options = {}, INGOT_LOC);
-Tensor zeros(const Dims& shape, const Options& options = {}, INGOT_LOC);
-Tensor ones(const Dims& shape, const Options& options = {}, INGOT_LOC);
+Tensor zeros(const Dims& shape, const Options& options = {}, INGOT_LOC);  ///< all 0
+Tensor ones(const Dims& shape, const Options& options = {}, INGOT_LOC);   ///< all 1
 /// Without a dtype: bool, int64 or float32, by the kind of the number.
 Tensor full(const Dims& shape, const Scalar& value, const Options& options = {}, INGOT_LOC);
 /// Same shape, and type and device unless given.
 Tensor empty_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
-Tensor zeros_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
-Tensor ones_like(const Tensor& x, const Options& options = {}, INGOT_LOC);
+Tensor zeros_like(const Tensor& x, const Options& options = {}, INGOT_LOC);  ///< 0 in the shape of x
+Tensor ones_like(const Tensor& x, const Options& options = {}, INGOT_LOC);   ///< 1 in the shape of x
 Tensor full_like(const Tensor& x, const Scalar& value, const Options& options = {}, INGOT_LOC);
 /// start, start + step, ... before stop; int64 unless a number is floating. Throws Error(Value) on step 0 or
 /// a wrong sign.
@@ -142,12 +142,12 @@ Tensor squeeze(const Tensor& x, int64_t dim, INGOT_LOC);
 Tensor unsqueeze(const Tensor& x, int64_t dim, INGOT_LOC);
 /// Dims in another order; dims names each once.
 Tensor permute(const Tensor& x, const Dims& dims, INGOT_LOC);
-Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, INGOT_LOC);
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, INGOT_LOC);  ///< two dims in each other's place
 /// The transpose of a matrix; a vector or 0-d tensor as it is. Throws Error(Dim) with more dims.
 Tensor t(const Tensor& x, INGOT_LOC);
 /// Dims of size 1 repeated to `shape`, which may have more dims in front; -1 keeps a size.
 Tensor expand(const Tensor& x, const Dims& shape, INGOT_LOC);
-Tensor broadcast_to(const Tensor& x, const Dims& shape, INGOT_LOC);
+Tensor broadcast_to(const Tensor& x, const Dims& shape, INGOT_LOC);  ///< expand
 /// The tensor repeated this many times along each dim (a copy).
 Tensor repeat(const Tensor& x, const Dims& times, INGOT_LOC);
 /// Elements start to start + length of one dim. Throws Error(Index) outside.
@@ -156,7 +156,7 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, INGOT
 Tensor select(const Tensor& x, int64_t dim, int64_t index, INGOT_LOC);
 /// x[..., start:stop:step, ...] along one dim; bounds are clipped as in Python.
 Tensor slice(const Tensor& x, int64_t dim, const Slice& range, INGOT_LOC);
-Tensor flip(const Tensor& x, const Axes& dims, INGOT_LOC);
+Tensor flip(const Tensor& x, const Axes& dims, INGOT_LOC);  ///< the elements of these dims in reverse order
 /// Elements shifted along one dim; those pushed over the end come in at the front.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, INGOT_LOC);
 /// Adds `value` around: padding holds {front, behind} of the last dim, then of the one before it, ... as in
@@ -177,78 +177,78 @@ Tensor triu(const Tensor& x, int64_t diagonal = 0, INGOT_LOC);
 
 // ---- Elementwise, one operand. Those that only make sense on floating numbers turn integers into float32.
 
-Tensor neg(const Tensor& x, INGOT_LOC);  ///< throws Error(DType) on bool: use logical_not
-Tensor abs(const Tensor& x, INGOT_LOC);
-Tensor sign(const Tensor& x, INGOT_LOC);  ///< -1, 0 or 1
-Tensor exp(const Tensor& x, INGOT_LOC);
-Tensor exp2(const Tensor& x, INGOT_LOC);
-Tensor expm1(const Tensor& x, INGOT_LOC);  ///< exp(x) - 1, exact near 0
-Tensor log(const Tensor& x, INGOT_LOC);
-Tensor log2(const Tensor& x, INGOT_LOC);
-Tensor log10(const Tensor& x, INGOT_LOC);
-Tensor log1p(const Tensor& x, INGOT_LOC);  ///< log(1 + x), exact near 0
-Tensor sqrt(const Tensor& x, INGOT_LOC);
-Tensor rsqrt(const Tensor& x, INGOT_LOC);       ///< 1 / sqrt(x)
-Tensor reciprocal(const Tensor& x, INGOT_LOC);  ///< 1 / x
-Tensor square(const Tensor& x, INGOT_LOC);      ///< x * x
-Tensor sin(const Tensor& x, INGOT_LOC);
-Tensor cos(const Tensor& x, INGOT_LOC);
-Tensor tan(const Tensor& x, INGOT_LOC);
-Tensor asin(const Tensor& x, INGOT_LOC);
-Tensor acos(const Tensor& x, INGOT_LOC);
-Tensor atan(const Tensor& x, INGOT_LOC);
-Tensor sinh(const Tensor& x, INGOT_LOC);
-Tensor cosh(const Tensor& x, INGOT_LOC);
-Tensor tanh(const Tensor& x, INGOT_LOC);
-Tensor erf(const Tensor& x, INGOT_LOC);
-Tensor erfc(const Tensor& x, INGOT_LOC);
-Tensor sigmoid(const Tensor& x, INGOT_LOC);
-Tensor relu(const Tensor& x, INGOT_LOC);
-Tensor floor(const Tensor& x, INGOT_LOC);
-Tensor ceil(const Tensor& x, INGOT_LOC);
-Tensor round(const Tensor& x, INGOT_LOC);  ///< halves to even
-Tensor trunc(const Tensor& x, INGOT_LOC);
-Tensor isnan(const Tensor& x, INGOT_LOC);
-Tensor isinf(const Tensor& x, INGOT_LOC);
-Tensor isfinite(const Tensor& x, INGOT_LOC);
-Tensor logical_not(const Tensor& x, INGOT_LOC);
-Tensor bitwise_not(const Tensor& x, INGOT_LOC);
+Tensor neg(const Tensor& x, INGOT_LOC);          ///< throws Error(DType) on bool: use logical_not
+Tensor abs(const Tensor& x, INGOT_LOC);          ///< |x|
+Tensor sign(const Tensor& x, INGOT_LOC);         ///< -1, 0 or 1
+Tensor exp(const Tensor& x, INGOT_LOC);          ///< e^x
+Tensor exp2(const Tensor& x, INGOT_LOC);         ///< 2^x
+Tensor expm1(const Tensor& x, INGOT_LOC);        ///< exp(x) - 1, exact near 0
+Tensor log(const Tensor& x, INGOT_LOC);          ///< natural; log(0) is -inf, of negatives NaN
+Tensor log2(const Tensor& x, INGOT_LOC);         ///< to base 2
+Tensor log10(const Tensor& x, INGOT_LOC);        ///< to base 10
+Tensor log1p(const Tensor& x, INGOT_LOC);        ///< log(1 + x), exact near 0
+Tensor sqrt(const Tensor& x, INGOT_LOC);         ///< NaN of negatives
+Tensor rsqrt(const Tensor& x, INGOT_LOC);        ///< 1 / sqrt(x)
+Tensor reciprocal(const Tensor& x, INGOT_LOC);   ///< 1 / x
+Tensor square(const Tensor& x, INGOT_LOC);       ///< x * x
+Tensor sin(const Tensor& x, INGOT_LOC);          ///< of radians
+Tensor cos(const Tensor& x, INGOT_LOC);          ///< of radians
+Tensor tan(const Tensor& x, INGOT_LOC);          ///< of radians
+Tensor asin(const Tensor& x, INGOT_LOC);         ///< in radians; NaN outside [-1, 1]
+Tensor acos(const Tensor& x, INGOT_LOC);         ///< in radians; NaN outside [-1, 1]
+Tensor atan(const Tensor& x, INGOT_LOC);         ///< in radians
+Tensor sinh(const Tensor& x, INGOT_LOC);         ///< (e^x - e^-x) / 2
+Tensor cosh(const Tensor& x, INGOT_LOC);         ///< (e^x + e^-x) / 2
+Tensor tanh(const Tensor& x, INGOT_LOC);         ///< sinh(x) / cosh(x)
+Tensor erf(const Tensor& x, INGOT_LOC);          ///< the error function
+Tensor erfc(const Tensor& x, INGOT_LOC);         ///< 1 - erf(x), exact for large x
+Tensor sigmoid(const Tensor& x, INGOT_LOC);      ///< 1 / (1 + e^-x)
+Tensor relu(const Tensor& x, INGOT_LOC);         ///< x where positive, 0 elsewhere; NaN stays
+Tensor floor(const Tensor& x, INGOT_LOC);        ///< the largest whole number not above x
+Tensor ceil(const Tensor& x, INGOT_LOC);         ///< the smallest whole number not below x
+Tensor round(const Tensor& x, INGOT_LOC);        ///< halves to even
+Tensor trunc(const Tensor& x, INGOT_LOC);        ///< rounded towards 0
+Tensor isnan(const Tensor& x, INGOT_LOC);        ///< bool
+Tensor isinf(const Tensor& x, INGOT_LOC);        ///< bool: either infinity
+Tensor isfinite(const Tensor& x, INGOT_LOC);     ///< bool: neither infinite nor NaN
+Tensor logical_not(const Tensor& x, INGOT_LOC);  ///< bool: is it 0?
+Tensor bitwise_not(const Tensor& x, INGOT_LOC);  ///< of integers; of bool the opposite
 /// "none": x * Phi(x); "tanh": the usual approximation. Another word throws Error(Value).
 Tensor gelu(const Tensor& x, std::string_view approximate = "none", INGOT_LOC);
 Tensor silu(const Tensor& x, INGOT_LOC);  ///< x * sigmoid(x)
 /// log(1 + exp(beta x)) / beta; x itself where beta x is above threshold.
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20, INGOT_LOC);
-Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01, INGOT_LOC);
+Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01, INGOT_LOC);  ///< x, or slope * x below 0
 
 // ---- Elementwise, two operands
 
-Tensor add(const Tensor& a, const Operand& b, INGOT_LOC);
+Tensor add(const Tensor& a, const Operand& b, INGOT_LOC);  ///< a + b
 Tensor sub(const Tensor& a, const Operand& b, INGOT_LOC);  ///< throws Error(DType) on bool: use logical_xor
-Tensor mul(const Tensor& a, const Operand& b, INGOT_LOC);
+Tensor mul(const Tensor& a, const Operand& b, INGOT_LOC);  ///< a * b
 Tensor div(const Tensor& a, const Operand& b, INGOT_LOC);  ///< integers give float32
 /// Powers 2, 3, 0.5, -0.5 and -1 become products, roots and reciprocals.
 Tensor pow(const Tensor& a, const Operand& b, INGOT_LOC);
 Tensor pow(const Scalar& a, const Tensor& b, INGOT_LOC);
-Tensor maximum(const Tensor& a, const Operand& b, INGOT_LOC);  ///< NaN wins
-Tensor minimum(const Tensor& a, const Operand& b, INGOT_LOC);  ///< NaN wins
-Tensor atan2(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor fmod(const Tensor& a, const Operand& b, INGOT_LOC);       ///< sign of a, as in C
-Tensor remainder(const Tensor& a, const Operand& b, INGOT_LOC);  ///< sign of b, as % in Python
-Tensor floor_divide(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor eq(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor ne(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor lt(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor le(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor gt(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor ge(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor logical_and(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor logical_or(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor logical_xor(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor bitwise_and(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor bitwise_or(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor bitwise_xor(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor bitwise_left_shift(const Tensor& a, const Operand& b, INGOT_LOC);
-Tensor bitwise_right_shift(const Tensor& a, const Operand& b, INGOT_LOC);
+Tensor maximum(const Tensor& a, const Operand& b, INGOT_LOC);              ///< NaN wins
+Tensor minimum(const Tensor& a, const Operand& b, INGOT_LOC);              ///< NaN wins
+Tensor atan2(const Tensor& a, const Operand& b, INGOT_LOC);                ///< the angle of the point (b, a)
+Tensor fmod(const Tensor& a, const Operand& b, INGOT_LOC);                 ///< sign of a, as in C
+Tensor remainder(const Tensor& a, const Operand& b, INGOT_LOC);            ///< sign of b, as % in Python
+Tensor floor_divide(const Tensor& a, const Operand& b, INGOT_LOC);         ///< a / b rounded down
+Tensor eq(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a == b
+Tensor ne(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a != b
+Tensor lt(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a < b
+Tensor le(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a <= b
+Tensor gt(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a > b
+Tensor ge(const Tensor& a, const Operand& b, INGOT_LOC);                   ///< bool: a >= b
+Tensor logical_and(const Tensor& a, const Operand& b, INGOT_LOC);          ///< bool: both not 0
+Tensor logical_or(const Tensor& a, const Operand& b, INGOT_LOC);           ///< bool: one not 0
+Tensor logical_xor(const Tensor& a, const Operand& b, INGOT_LOC);          ///< bool: just one not 0
+Tensor bitwise_and(const Tensor& a, const Operand& b, INGOT_LOC);          ///< integers and bool
+Tensor bitwise_or(const Tensor& a, const Operand& b, INGOT_LOC);           ///< integers and bool
+Tensor bitwise_xor(const Tensor& a, const Operand& b, INGOT_LOC);          ///< integers and bool
+Tensor bitwise_left_shift(const Tensor& a, const Operand& b, INGOT_LOC);   ///< a * 2^b, integers
+Tensor bitwise_right_shift(const Tensor& a, const Operand& b, INGOT_LOC);  ///< a / 2^b rounded down, integers
 
 // ---- Choice
 
@@ -257,13 +257,14 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, INGOT_
 /// lo where x < lo, hi where x > hi; NaN stays.
 Tensor clamp(const Tensor& x, const Scalar& lo, const Scalar& hi, INGOT_LOC);
 Tensor clamp(const Tensor& x, const Tensor& lo, const Tensor& hi, INGOT_LOC);
-Tensor clamp_min(const Tensor& x, const Operand& lo, INGOT_LOC);
-Tensor clamp_max(const Tensor& x, const Operand& hi, INGOT_LOC);
-Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, INGOT_LOC);
+Tensor clamp_min(const Tensor& x, const Operand& lo, INGOT_LOC);  ///< lo where x < lo; NaN stays
+Tensor clamp_max(const Tensor& x, const Operand& hi, INGOT_LOC);  ///< hi where x > hi; NaN stays
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value,
+                   INGOT_LOC);  ///< value where mask
 
 // ---- Type
 
-Tensor cast(const Tensor& x, DType dtype, INGOT_LOC);
+Tensor cast(const Tensor& x, DType dtype, INGOT_LOC);  ///< the same values as another type
 /// The type a binary operation of the two computes in.
 DType result_type(const Tensor& a, const Operand& b, INGOT_LOC);
 
@@ -290,8 +291,8 @@ ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim = false, INGOT_LOC)
 /// Place of the first largest or smallest along one dim, or in the flattened tensor; int64.
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC);
 Tensor argmin(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC);
-Tensor any(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
-Tensor all(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
+Tensor any(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);  ///< bool: is one not 0?
+Tensor all(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);  ///< bool: is none 0?
 /// log(sum(exp(x))), stable.
 Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim = false, INGOT_LOC);
 /// Square root of the sum of squares of all elements.
@@ -322,8 +323,8 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, INGOT_LOC);
 
 // ---- Networks. 16-bit floats compute in float32 and are rounded once at the end.
 
-Tensor softmax(const Tensor& x, int64_t dim, INGOT_LOC);
-Tensor log_softmax(const Tensor& x, int64_t dim, INGOT_LOC);
+Tensor softmax(const Tensor& x, int64_t dim, INGOT_LOC);      ///< exp(x) / sum(exp(x)) along dim, stable
+Tensor log_softmax(const Tensor& x, int64_t dim, INGOT_LOC);  ///< log(softmax(x, dim)), stable
 /// Over the last normalized_shape.size() dims, which must have these sizes; weight and bias of that shape or
 /// undefined.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},

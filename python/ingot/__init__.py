@@ -27,6 +27,12 @@ from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set
 from .runtime import capture, compile, eval, explain, plan, progress  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
 from . import amp, autograd, cuda, linalg, nn, optim, random, special, utils  # noqa: E402,F401
+from . import _docs, _functions  # noqa: E402
+
+for _part in (_functions, autograd, cuda, linalg, nn, nn.functional, nn.init, nn.utils, optim, optim.lr_scheduler, special, utils.data):
+    _docs.fill(vars(_part))
+_docs.fill(vars(nn.Module), "Module.")
+_docs.fill(vars(Tensor))  # noqa: F405
 
 # Names of Python's own that are dtypes in Ingot as in PyTorch; inside this package use the builtins module.
 float = float32  # noqa: F405

@@ -70,9 +70,9 @@ nb::tuple custom_function(const std::string& name, nb::callable forward, nb::cal
 void bind_autograd(nb::module_& m) {
   bind_guard<NoGrad>(m, "NoGradGuard");
   bind_guard<EnableGrad>(m, "EnableGradGuard");
-  m.def("is_grad_enabled", &is_grad_enabled);
-  m.def(
-      "grad",
+  def(m, "is_grad_enabled", &is_grad_enabled);
+  def(
+      m, "grad",
       [](const Tensors& outputs, const Tensors& inputs, const std::vector<std::optional<Tensor>>& weights,
          std::optional<bool> retain, bool create, bool allow_unused) {
         SourceLoc loc = here();
@@ -83,8 +83,8 @@ void bind_autograd(nb::module_& m) {
       },
       "outputs"_a, "inputs"_a, "grad_outputs"_a = nb::tuple(), "retain_graph"_a.none() = nb::none(),
       "create_graph"_a = false, "allow_unused"_a = false);
-  m.def("custom_function", &custom_function);
-  m.def("checkpoint", [](nb::callable fn, const Tensors& inputs) {
+  def(m, "custom_function", &custom_function);
+  def(m, "checkpoint", [](nb::callable fn, const Tensors& inputs) {
     SourceLoc loc = here();
     auto f = call_with_tensors(fn, "a checkpointed function");
     return tuple_of(without_gil([&] { return checkpoint(f, inputs, loc); }));
@@ -97,16 +97,16 @@ void bind_autograd(nb::module_& m) {
       return nb::make_tuple(c.ok, c.report);
     };
   };
-  m.def("gradcheck",
-        check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
-          return gradcheck(f, in, e, a, r, loc);
-        }),
-        "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
-  m.def("gradgradcheck",
-        check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
-          return gradgradcheck(f, in, e, a, r, loc);
-        }),
-        "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
+  def(m, "gradcheck",
+      check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
+        return gradcheck(f, in, e, a, r, loc);
+      }),
+      "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
+  def(m, "gradgradcheck",
+      check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
+        return gradgradcheck(f, in, e, a, r, loc);
+      }),
+      "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
 }
 
 // ---- capture, explain, eval and the switches
@@ -127,7 +127,7 @@ void bind_runtime(nb::module_& m) {
         SourceLoc loc = here();
         return tuple_of(without_gil([&] { return (*c.captured)(inputs, loc); }));
       });
-  m.def("is_capturing", &is_capturing);
+  def(m, "is_capturing", &is_capturing);
   nb::class_<Explanation>(m, "Explanation",
                           "What a run would do: kernels, bytes, flops, predicted times, memory.")
       .def_ro("text", &Explanation::text)
@@ -142,31 +142,31 @@ void bind_runtime(nb::module_& m) {
       .def_ro("peak_bytes", &Explanation::peak_bytes)
       .def_ro("kernels", &Explanation::kernels)
       .def("__repr__", [](const Explanation& e) { return e.text; });
-  m.def(
-      "explain",
+  def(
+      m, "explain",
       [](const Tensors& tensors, const std::string& rates) {
         SourceLoc loc = here();
         return without_gil([&] { return explain(tensors, rates, loc); });
       },
       "tensors"_a, "rates"_a = "");
-  m.def(
-      "eval",
+  def(
+      m, "eval",
       [](const Tensors& tensors) {
         SourceLoc loc = here();
         without_gil([&] { eval(tensors, loc); });
       },
       "tensors"_a);
-  m.def("synchronize", [] {
+  def(m, "synchronize", [] {
     SourceLoc loc = here();
     without_gil([&] { synchronize(loc); });
   });
-  m.def(
-      "set_num_threads", [](int n) { without_gil([&] { set_num_threads(n); }); }, "n"_a);
-  m.def("get_num_threads", &get_num_threads);
-  m.def(
-      "set_fusion", [](bool on) { set_fusion(on); }, "on"_a);
-  m.def(
-      "set_eager", [](bool on) { set_eager(on); }, "on"_a);
+  def(
+      m, "set_num_threads", [](int n) { without_gil([&] { set_num_threads(n); }); }, "n"_a);
+  def(m, "get_num_threads", &get_num_threads);
+  def(
+      m, "set_fusion", [](bool on) { set_fusion(on); }, "on"_a);
+  def(
+      m, "set_eager", [](bool on) { set_eager(on); }, "on"_a);
 }
 
 }  // namespace ingot_python

@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -81,6 +82,16 @@ auto without_gil(F&& f) {
 
 // ---- One function per line
 
+/// What the comment of the C++ function says (docs.cpp holds the table, written from the headers at build
+/// time); "" where there is none.
+const char* doc_of(std::string_view name);
+
+/// m.def(...) with that text as the docstring, where extra has none of its own.
+template <class F, class... Extra>
+void def(nb::module_& m, const char* name, F&& f, const Extra&... extra) {
+  m.def(name, std::forward<F>(f), doc_of(name), extra...);
+}
+
 template <class T>
 struct argument_type {
   using type = std::decay_t<T>;
@@ -149,7 +160,7 @@ class Table {
       else
         return without_gil([&] { return f(given(a, loc)..., loc); });
     };
-    nb::cpp_function_def(run, nb::name(name), extra...);
+    nb::cpp_function_def(run, nb::name(name), doc_of(name), extra...);
   }
 
   nb::module_& module_;

@@ -483,8 +483,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
     SourceLoc loc = here();
     return reinterpret_cast<uintptr_t>(without_gil([&] { return share_memory(x, loc); }).data);
   });
-  m.def(
-      "tensor",
+  def(
+      m, "tensor",
       [](nb::handle data, const std::optional<DType>& dtype, const std::optional<Device>& device,
          bool requires_grad, bool) {
         SourceLoc loc = here();
@@ -495,12 +495,12 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       "data"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "requires_grad"_a = false, "pin_memory"_a = false,
       "A copy of data: numbers, nested lists, a NumPy array, a tensor, anything with a buffer.");
-  m.def("from_numpy", &from_numpy, "ndarray"_a,
-        "A tensor on the array's memory, without a copy when the array is contiguous and writable (else a "
-        "copy). Do not change the "
-        "array before what was computed from it has run.");
-  m.def(
-      "to_bytes",
+  def(m, "from_numpy", &from_numpy, "ndarray"_a,
+      "A tensor on the array's memory, without a copy when the array is contiguous and writable (else a "
+      "copy). Do not change the "
+      "array before what was computed from it has run.");
+  def(
+      m, "to_bytes",
       [](const TensorIn& in) {
         SourceLoc loc = here();
         const Tensor& x = in;
@@ -512,8 +512,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         return bytes;
       },
       "x"_a, "The elements in row-major order, as bytes.");
-  m.def(
-      "load_tensors",
+  def(
+      m, "load_tensors",
       [](const std::string& path) {
         SourceLoc loc = here();
         nb::dict out;
@@ -523,8 +523,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         return out;
       },
       "path"_a, "The tensors of a safetensors, npy, npz or .pt file, by name.");
-  m.def(
-      "from_bytes",
+  def(
+      m, "from_bytes",
       [](nb::handle data, DType dtype, const Dims& shape) {
         SourceLoc loc = here();
         Buffer b;
@@ -535,9 +535,9 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         return without_gil([&] { return from_data(b.view.buf, dtype, shape, Options(Device("cpu")), loc); });
       },
       "data"_a, "dtype"_a, "shape"_a);
-  m.def("from_dlpack", &from_dlpack, "x"_a, nb::kw_only(), "device"_a.none() = nb::none(),
-        "copy"_a.none() = nb::none(),
-        "A tensor on the memory of any object with __dlpack__, without a copy where it is contiguous.");
+  def(m, "from_dlpack", &from_dlpack, "x"_a, nb::kw_only(), "device"_a.none() = nb::none(),
+      "copy"_a.none() = nb::none(),
+      "A tensor on the memory of any object with __dlpack__, without a copy where it is contiguous.");
 }
 
 }  // namespace ingot_python

@@ -114,7 +114,8 @@ void bind_losses(Table& t) {
         o.log_input = log, o.full = full, o.eps = eps, o.reduction = r;
         return poisson_nll_loss(x, y, o, loc);
       },
-      "input"_a, "target"_a, "log_input"_a = true, "full"_a = false, "eps"_a = 1e-8, "reduction"_a = "mean");
+      "input"_a, "target"_a, "log_input"_a = true, "full"_a = false, "eps"_a = 1e-8, "reduction"_a = "mean",
+      "The negative log likelihood of target under Poisson distributions whose (log) rates are input.");
   t.function(
       "gaussian_nll_loss",
       [](T x, T y, T v, bool full, double eps, Word r, L loc) {

@@ -5,6 +5,8 @@ NB_MODULE(_ingot, m) {
   using namespace ingot_python;
   m.doc() = "The core of Ingot; use it through the package ingot.";
   m.attr("__version__") = INGOT_VERSION_STRING;
+  m.def("doc_of", &doc_of, "name"_a,
+        "The comment of the C++ function or class of this name; empty where there is none.");
   bind_types(m);
   bind_tensor(m);
   bind_creation(m);

@@ -22,16 +22,16 @@ Tensor finish(Tensor t, bool requires_grad, const SourceLoc& loc) {
 // f(*size, dtype=, device=, requires_grad=) and f_like(input, ...).
 void bind_sized(nb::module_& m) {
 #define SIZED(name)                                                                                        \
-  m.def(                                                                                                   \
-      #name,                                                                                               \
+  def(                                                                                                     \
+      m, #name,                                                                                            \
       [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad) {                          \
         SourceLoc loc = here();                                                                            \
         Dims shape = dims_of(size, #name);                                                                 \
         return without_gil([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });         \
       },                                                                                                   \
       "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false); \
-  m.def(                                                                                                   \
-      #name "_like",                                                                                       \
+  def(                                                                                                     \
+      m, #name "_like",                                                                                    \
       [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad, nb::handle) {                 \
         SourceLoc loc = here();                                                                            \
         return without_gil([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); });      \
@@ -42,8 +42,8 @@ void bind_sized(nb::module_& m) {
   SIZED(ones)
 #undef SIZED
 #define SIZED(name)                                                                                         \
-  m.def(                                                                                                    \
-      #name,                                                                                                \
+  def(                                                                                                      \
+      m, #name,                                                                                             \
       [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad,                             \
          const std::optional<Generator>& g) {                                                               \
         SourceLoc loc = here();                                                                             \
@@ -54,8 +54,8 @@ void bind_sized(nb::module_& m) {
       },                                                                                                    \
       "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false,   \
       "generator"_a.none() = nb::none());                                                                   \
-  m.def(                                                                                                    \
-      #name "_like",                                                                                        \
+  def(                                                                                                      \
+      m, #name "_like",                                                                                     \
       [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad) {                              \
         SourceLoc loc = here();                                                                             \
         return without_gil(                                                                                 \
@@ -68,20 +68,21 @@ void bind_sized(nb::module_& m) {
 }
 
 void bind_filled(nb::module_& m) {
-  m.def(
-      "full",
+  def(
+      m, "full",
       [](const Dims& shape, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
         return without_gil([&] { return finish(full(shape, v, options_of(t, d), loc), grad, loc); });
       },
       "size"_a, "fill_value"_a, MAKER_ARGS);
-  m.def(
-      "full_like",
+  def(
+      m, "full_like",
       [](const TensorIn& x, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
         return without_gil([&] { return finish(full_like(x, v, options_of(t, d), loc), grad, loc); });
       },
-      "input"_a, "fill_value"_a, MAKER_ARGS);
+      "input"_a, "fill_value"_a, MAKER_ARGS,
+      "fill_value in the shape of input, with its type and device unless given.");
   auto range = [](const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, const OptType& t,
                   const OptDevice& d, bool grad) {
     SourceLoc loc = here();
@@ -91,31 +92,31 @@ void bind_filled(nb::module_& m) {
                     grad, loc);
     });
   };
-  m.def("arange", range, "start"_a, "end"_a.none() = nb::none(), "step"_a = 1, MAKER_ARGS);
-  m.def(
-      "arange",
+  def(m, "arange", range, "start"_a, "end"_a.none() = nb::none(), "step"_a = 1, MAKER_ARGS);
+  def(
+      m, "arange",
       [range](const Scalar& end, const OptType& t, const OptDevice& d, bool grad) {
         return range(end, std::nullopt, Scalar(1), t, d, grad);
       },
       nb::kw_only(), "end"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "requires_grad"_a = false);
-  m.def(
-      "linspace",
+  def(
+      m, "linspace",
       [](double start, double end, int64_t steps, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
         return without_gil(
             [&] { return finish(linspace(start, end, steps, options_of(t, d), loc), grad, loc); });
       },
       "start"_a, "end"_a, "steps"_a, MAKER_ARGS);
-  m.def(
-      "eye",
+  def(
+      m, "eye",
       [](int64_t n, std::optional<int64_t> k, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
         return without_gil([&] { return finish(eye(n, k, options_of(t, d), loc), grad, loc); });
       },
       "n"_a, "m"_a.none() = nb::none(), MAKER_ARGS);
-  m.def(
-      "argument",
+  def(
+      m, "argument",
       [](double v, const OptType& t, const OptDevice& d) { return argument(v, options_of(t, d), here()); },
       "value"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "A 0-d number that may differ from run to run without another plan.");
@@ -136,9 +137,9 @@ void bind_random(nb::module_& m) {
       .def("initial_seed", &Generator::seed)
       .def("offset", &Generator::offset)
       .def("set_offset", &Generator::set_offset, "offset"_a);
-  m.def("default_generator", [] { return default_generator(); });
-  m.def(
-      "manual_seed",
+  def(m, "default_generator", [] { return default_generator(); });
+  def(
+      m, "manual_seed",
       [](uint64_t seed) {
         manual_seed(seed);
         return default_generator();
@@ -150,10 +151,10 @@ void bind_random(nb::module_& m) {
     return without_gil(
         [&] { return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc); });
   };
-  m.def("randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
-        "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none());
-  m.def(
-      "randint",
+  def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
+      "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none());
+  def(
+      m, "randint",
       [ints](int64_t high, const Dims& size, const std::optional<Generator>& g, const OptType& t,
              const OptDevice& d) { return ints(0, high, size, g, t, d); },
       "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),

@@ -77,7 +77,7 @@ void bind_amp(nb::module_& m) {
       .def("enter",
            [](AutocastGuard& g) { g.open = std::make_unique<amp::Autocast>(g.type, g.enabled, here()); })
       .def("exit", [](AutocastGuard& g) { g.open.reset(); });
-  m.def("is_autocast_enabled", &amp::is_autocast_enabled);
+  def(m, "is_autocast_enabled", &amp::is_autocast_enabled);
   using S = amp::GradScaler;
   nb::class_<S>(m, "GradScaler")
       .def(
@@ -127,20 +127,20 @@ void bind_training(nb::module_& m) {
   OPTIMIZER(Lion);
   OPTIMIZER(Muon);
 #undef OPTIMIZER
-  m.def(
-      "clip_grad_norm_",
+  def(
+      m, "clip_grad_norm_",
       [](const Tensors& p, double limit, double kind) {
         return without_gil([&, loc = here()] { return optim::clip_grad_norm_(p, limit, kind, loc); });
       },
       "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0);
-  m.def(
-      "get_total_norm",
+  def(
+      m, "get_total_norm",
       [](const Tensors& p, double kind) {
         return without_gil([&, loc = here()] { return optim::get_total_norm(p, kind, loc); });
       },
       "parameters"_a, "norm_type"_a = 2.0);
-  m.def(
-      "clip_grad_value_",
+  def(
+      m, "clip_grad_value_",
       [](const Tensors& p, double limit) {
         without_gil([&, loc = here()] { optim::clip_grad_value_(p, limit, loc); });
       },

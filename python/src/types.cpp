@@ -205,12 +205,12 @@ static void bind_dtype(nb::module_& m) {
     m.attr(text.c_str()) = o;
   }
   m.attr("bool_") = dtype_object(DType::Bool);
-  m.def("dtype_named", [](const std::string& text) {
+  def(m, "dtype_named", [](const std::string& text) {
     for (int i = 0; i < kDTypeCount; ++i)
       if (name_of(static_cast<DType>(i)) == text) return dtype_object(static_cast<DType>(i));
     throw nb::value_error(("no dtype is called " + text).c_str());
   });
-  m.def("promote_dtypes", [](DType a, DType b) { return promote(a, b); });
+  def(m, "promote_dtypes", [](DType a, DType b) { return promote(a, b); });
 }
 
 // ---- device
@@ -260,9 +260,12 @@ static void bind_device(nb::module_& m) {
            [](const Device& d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.name())); });
   nb::implicitly_convertible<std::string_view, Device>();
   nb::implicitly_convertible<int, Device>();
-  m.def(
-      "set_default_device", [](const Device& d) { set_default_device(d); }, "device"_a);
-  m.def("get_default_device", [] { return default_device(); });
+  def(
+      m, "set_default_device", [](const Device& d) { set_default_device(d); }, "device"_a,
+      "Where new tensors are made when no device is given, for the whole program.");
+  def(
+      m, "get_default_device", [] { return default_device(); },
+      "Where new tensors are made when no device is given.");
 }
 
 // ---- Errors: one class per kind; each is also the Python error a reader expects.
@@ -316,7 +319,7 @@ void bind_types(nb::module_& m) {
   bind_errors(m);
   bind_dtype(m);
   bind_device(m);
-  m.def("set_package_folder", &set_package_folder);
+  def(m, "set_package_folder", &set_package_folder);
 }
 
 }  // namespace ingot_python

@@ -2,6 +2,7 @@
 standard's names, arguments and type rules. There are no complex and no further unsigned types, and no fft."""
 from math import e, inf, nan, pi  # noqa: F401
 
+from .. import _docs
 from . import linalg  # noqa: F401
 from .creation import *  # noqa: F401,F403
 from .elementwise import *  # noqa: F401,F403
@@ -14,3 +15,5 @@ from .types import __array_namespace_info__  # noqa: F401
 
 __array_api_version__ = "2024.12"
 newaxis = None
+_docs.fill(globals())
+_docs.fill(vars(linalg))

@@ -69,6 +69,9 @@ def trace(x, /, *, offset=0, dtype=None):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Those of singular values ("nuc", 2, -2) are computed by NumPy, on the host and without gradients."""
+    if ord in ("nuc", 2, -2):
+        return _on_host(lambda la, a: la.norm(a, ord, (-2, -1), keepdims), x).to(x.dtype)
     return _core.matrix_norm(x, ord, (-2, -1), keepdims)
 
 
