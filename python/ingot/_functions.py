@@ -6,7 +6,8 @@ from collections import namedtuple
 from . import _ingot
 from ._ingot import Tensor
 
-__all__ = ["adjoint", "aminmax", "as_tensor", "asarray", "bernoulli", "block_diag", "broadcast_shapes", "broadcast_tensors",
+__all__ = ["adjoint", "aminmax", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "bernoulli", "block_diag",
+           "broadcast_shapes", "broadcast_tensors",
            "can_cast", "cartesian_prod", "chain_matmul", "clone", "combinations", "corrcoef", "cov", "cross",
            "cumulative_trapezoid", "detach", "diagonal_scatter", "diff", "dist", "dsplit", "einsum", "finfo",
            "get_default_dtype", "hsplit", "iinfo", "index_put", "is_floating_point", "is_nonzero", "is_tensor", "isin",
@@ -240,18 +241,19 @@ def _unique_slices(input, dim, return_inverse, return_counts):
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Runs of equal values made one."""
-    if dim is not None:
-        raise _ingot.UnsupportedError("[unique_consecutive] dim is not there")
-    x = input.reshape(-1)
-    n = x.numel()
-    begins = _ingot.cat([_ingot.ones(1, dtype=_ingot.bool_), x[1:] != x[:-1]]) if n else _ingot.zeros(0, dtype=_ingot.bool_)
-    out = [x.masked_select(begins)]
+    """Runs of equal values made one; with dim, of equal slices along it."""
+    rows = input.reshape(-1) if dim is None else input.movedim(dim, 0)
+    n = rows.size(0)
+    flat = rows.reshape(n, math.prod(rows.shape[1:]))
+    begins = _ingot.cat([_ingot.ones(1, dtype=_ingot.bool_, device=input.device), (flat[1:] != flat[:-1]).any(1)]) if n else flat.any(1)
+    at = nonzero(begins).reshape(-1)
+    values = rows.index_select(0, at)
+    out = [values if dim is None else values.movedim(0, dim)]
     if return_inverse:
-        out.append((begins.to(_ingot.int64).cumsum(0) - 1).reshape(input.shape))
+        inverse = begins.to(_ingot.int64).cumsum(0) - 1
+        out.append(inverse.reshape(input.shape) if dim is None else inverse)
     if return_counts:
-        at = nonzero(begins).reshape(-1)
-        out.append(_ingot.cat([at[1:], _ingot.tensor([n])]) - at if n else at)
+        out.append(_ingot.cat([at[1:], _ingot.tensor([n], device=input.device)]) - at if n else at)
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -308,6 +310,20 @@ def broadcast_tensors(*tensors):
     return _ingot.broadcast_list(_operands(tensors))
 
 
+def _at_least(dims):
+    core = getattr(_ingot, f"atleast_{dims}d")
+
+    def function(*tensors):
+        many = len(tensors) > 1 or isinstance(tensors[0], (tuple, list))
+        return tuple(core(x) for x in _operands(tensors)) if many else core(tensors[0])
+
+    function.__name__ = function.__qualname__ = core.__name__
+    return function
+
+
+atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
+
+
 def block_diag(*tensors):
     return _ingot.block_diag_list([t if isinstance(t, Tensor) else _ingot.tensor(t) for t in tensors])
 
@@ -340,7 +356,12 @@ def einsum(equation, *operands):
 def tensordot(a, b, dims=2, out=None):
     if isinstance(dims, int):
         return _ingot.tensordot_n(a, b, dims)
-    first, second = dims
+    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    for i, j in zip(first, second):  # a dim of size 1 meets every element of the other
+        if a.size(i) == 1 != b.size(j):
+            b = b.sum(j, True)
+        elif b.size(j) == 1 != a.size(i):
+            a = a.sum(i, True)
     return _ingot.tensordot_dims(a, b, first, second)
 
 
@@ -373,6 +394,8 @@ def renorm(input, p, dim, maxnorm):
 
 
 def diff(input, n=1, dim=-1, prepend=None, append=None):
+    if n == 0:
+        return input
     parts = [t for t in (prepend, input, append) if t is not None]
     x = _ingot.cat(parts, dim) if len(parts) > 1 else input
     for _ in builtins.range(n):

@@ -141,6 +141,8 @@ def _html(self):
 
 def _unfold(self, dimension, size, step):
     """Windows of one dim, as one more dim behind."""
+    if self.dim() == 0:
+        return _unfold(self.reshape(1), dimension, size, step)[0]
     n = (self.size(dimension) - size) // step + 1
     at = (_ingot.arange(n).unsqueeze(1) * step + _ingot.arange(size)).reshape(-1).to(self.device)
     dim = dimension % self.dim()

@@ -139,7 +139,8 @@ void bind_losses(Table& t) {
       },
       "x1"_a, "x2"_a, "p"_a = 2.0, "eps"_a = 1e-6, "keepdim"_a = false);
   t.function(
-      "cdist", [](T a, T b, double p, L loc) { return cdist(a, b, p, loc); }, "x1"_a, "x2"_a, "p"_a = 2.0);
+      "cdist", [](T a, T b, double p, const std::string&, L loc) { return cdist(a, b, p, loc); }, "x1"_a,
+      "x2"_a, "p"_a = 2.0, "compute_mode"_a = "use_mm_for_euclid_dist_if_necessary");
   t.function(
       "normalize", [](T x, double p, int64_t d, double eps, L loc) { return normalize(x, p, d, eps, loc); },
       "input"_a, "p"_a = 2.0, "dim"_a = 1, "eps"_a = 1e-12);

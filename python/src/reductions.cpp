@@ -85,6 +85,8 @@ void bind_products(Table& t) {
   t.both(
       "gather",
       [](T x, int64_t dim, T index, L loc) {
+        if (index.defined() && !index.numel())
+          return zeros(index.shape(), Options(x.dtype(), x.device()), loc);  // of any integer type
         if (x.dim() && index.dim()) return gather(x, dim, index, loc);
         return gather(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape(index.shape(), loc);
       },

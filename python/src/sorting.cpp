@@ -58,13 +58,15 @@ void bind_order(Table& t) {
   };
   t.function(
       "searchsorted",
-      [is_right](T s, O v, bool small, bool right, const std::optional<std::string>& side, L loc) {
+      [is_right](T given, O v, bool small, bool right, const std::optional<std::string>& side, T sorter,
+                 L loc) {
+        Tensor s = sorter.defined() ? gather(given, -1, sorter, loc) : given;
         Tensor at = v.tensor ? searchsorted(s, *v.tensor, is_right(right, side), loc)
                              : searchsorted(s, v.scalar, is_right(right, side), loc);
         return small ? at.to(DType::Int32, loc) : at;
       },
       "sorted_sequence"_a, "input"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false,
-      "side"_a.none() = nb::none());
+      "side"_a.none() = nb::none(), "sorter"_a.none() = nb::none());
   t.function(
       "bucketize",
       [](T x, T b, bool small, bool right, L loc) {

@@ -412,7 +412,9 @@ Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Sc
   Fill how = mode == "reflect" ? Fill::Reflect : mode == "replicate" ? Fill::Replicate : Fill::Circular;
   Dims cut = padding;
   for (int64_t& p : cut) p = std::min<int64_t>(p, 0);
-  Tensor y = pad(x, cut, 0, loc);
+  // The edge that "replicate" repeats is the input's, whatever is cut away.
+  bool cut_first = how != Fill::Replicate;
+  Tensor y = cut_first ? pad(x, cut, 0, loc) : x;
   for (int k = 0; k < padding.size() / 2; ++k) {
     int d = n->rank() - 1 - k;
     int64_t front = std::max<int64_t>(0, padding[2 * k]), behind = std::max<int64_t>(0, padding[2 * k + 1]),
@@ -430,7 +432,7 @@ Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Sc
     if (behind) parts.push_back(edge(y, d, behind, false, how, loc));
     if (parts.size() > 1) y = cat(parts, d, loc);
   }
-  return y;
+  return cut_first ? y : pad(y, cut, 0, loc);
 }
 
 }  // namespace ingot

@@ -3,6 +3,7 @@
 #include "ingot/reductions.h"
 
 #include <cmath>
+#include <limits>
 
 #include "ops/common.h"
 
@@ -50,7 +51,11 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& dim, bool keepdim, Sou
   if (p == 1) return sum(abs(f), dim, keepdim).to(t);
   auto root = [](const Tensor& s, auto take) { return where(s == 0, 0.0, take(where(s == 0, 1.0, s))); };
   if (p == 2) return root(sum(f * f, dim, keepdim), [](const Tensor& s) { return sqrt(s); }).to(t);
-  if (p < 0) return pow(sum(pow(abs(f), p), dim, keepdim), 1 / p).to(t);
+  if (p < 0) {
+    Tensor a = abs(f);
+    Tensor powers = where(a == 0, std::numeric_limits<double>::infinity(), pow(where(a == 0, 1.0, a), p));
+    return pow(sum(powers, dim, keepdim), 1 / p).to(t);
+  }
   Tensor powers = root(abs(f), [p](const Tensor& a) { return pow(a, p); });
   return root(sum(powers, dim, keepdim), [p](const Tensor& s) { return pow(s, 1 / p); }).to(t);
 }

@@ -37,11 +37,8 @@ TURNED = {
     "T": lambda x: x.T, "mT": lambda x: x.mT,
     "block_diag": lambda *x: ingot.block_diag(*x),
     "split_with_sizes": lambda x, n, dim=0: x.split(n, dim),
-    "zero_": lambda x: x.clone().zero_(), "fill": lambda x, v: x.clone().fill_(v),
+    "zero_": lambda x: x.clone().zero_(), "fill": lambda x, value: x.clone().fill_(value),
     "polygamma": lambda x, n: ingot.polygamma(n, x), "special.polygamma": lambda x, n: ingot.polygamma(n, x),
-    "atleast_1d": lambda *x: [ingot.atleast_1d(v) for v in x] if len(x) > 1 else ingot.atleast_1d(x[0]),
-    "atleast_2d": lambda *x: [ingot.atleast_2d(v) for v in x] if len(x) > 1 else ingot.atleast_2d(x[0]),
-    "atleast_3d": lambda *x: [ingot.atleast_3d(v) for v in x] if len(x) > 1 else ingot.atleast_3d(x[0]),
     "nn.functional.upsample_nearest": lambda x, *a, **k: F.interpolate(x, *a, mode="nearest", **k),
     "nn.functional.upsample_bilinear": lambda x, *a, **k: F.interpolate(x, *a, mode="bilinear", align_corners=True, **k),
 }

@@ -127,6 +127,47 @@ class Operators(TestCase):
         self.assertFalse(ingot.ones(2) == "a")
 
 
+class EdgesAsInPyTorch(TestCase):
+    """What PyTorch's op database asks of corners."""
+
+    def test_replicated_edges_are_the_inputs(self):
+        x = ingot.arange(4.0).reshape(1, 1, 4)
+        self.assertEqual(ingot.nn.functional.pad(x, (5, -4), mode="replicate").tolist(), [[[0.0] * 5]])
+        self.assertEqual(ingot.nn.functional.pad(x, (-4, 2), mode="replicate").tolist(), [[[3.0, 3.0]]])
+
+    def test_norms_of_negative_order_at_zero(self):
+        x = ingot.tensor([0.0, 2.0, -1.0], requires_grad=True)
+        y = ingot.linalg.vector_norm(x, -0.5)
+        y.backward()
+        self.assertEqual((y.item(), x.grad.tolist()), (0.0, [0.0, 0.0, 0.0]))
+        x = ingot.tensor([2.0, -1.0], requires_grad=True)
+        ingot.linalg.vector_norm(x, -1).backward()  # 1 / (1/2 + 1)
+        self.assertAlmostEqual(x.grad.tolist()[0], 1 / 9, places=6)
+        self.assertAlmostEqual(x.grad.tolist()[1], -4 / 9, places=6)
+
+    def test_indices_that_pick_nothing(self):
+        self.assertEqual(tuple(ingot.ones(5).gather(0, ingot.zeros(2, 0, dtype=ingot.uint8)).shape), (2, 0))
+
+    def test_runs_of_slices(self):
+        x = ingot.tensor([[1, 2], [1, 2], [3, 4], [1, 2]])
+        values, inverse, counts = ingot.unique_consecutive(x, return_inverse=True, return_counts=True, dim=0)
+        self.assertEqual((values.tolist(), inverse.tolist(), counts.tolist()), ([[1, 2], [3, 4], [1, 2]], [0, 0, 1, 2], [2, 1, 1]))
+        self.assertEqual(ingot.unique_consecutive(x.T, dim=1).tolist(), [[1, 3, 1], [2, 4, 2]])
+        self.assertEqual(ingot.unique_consecutive(ingot.zeros(0)).tolist(), [])
+
+    def test_a_size_of_one_meets_every_element(self):
+        self.assertEqual(ingot.tensordot(ingot.ones(1, 1), ingot.arange(6.0).reshape(2, 3), dims=([0], [0])).tolist(), [[3.0, 5.0, 7.0]])
+
+    def test_other_forms_of_arguments(self):
+        self.assertEqual([tuple(v.shape) for v in ingot.atleast_2d(ingot.tensor(1), ingot.ones(3))], [(1, 1), (1, 3)])
+        self.assertEqual(tuple(ingot.atleast_1d(ingot.tensor(1)).shape), (1,))
+        order = ingot.tensor([3.0, 1.0, 2.0])
+        self.assertEqual(ingot.searchsorted(order, ingot.tensor([2.5]), sorter=order.argsort()).tolist(), [2])
+        x = ingot.ones(2, 3)
+        self.assertIs(ingot.diff(x, n=0, append=x), x)
+        self.assertEqual(ingot.tensor(2.0).unfold(0, 1, 1).tolist(), [2.0])
+
+
 class Errors(TestCase):
     def test_name_the_users_line_and_kind(self):
         a, b = ingot.ones(2, 3), ingot.ones(2, 3)

@@ -114,6 +114,8 @@ max_pool3d, adaptive_max_pool3d = _pools(3)
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    if input.dim() == 1 and not input.numel():  # no channels
+        return input.clone()
     return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
