@@ -49,10 +49,10 @@ def mlp_784_256_10_b64_train():
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, bias):
         super().__init__()
         self.heads = heads
-        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width, bias=bias)
 
     def forward(self, x):
         b, t, d = x.shape
@@ -62,23 +62,24 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, bias, gelu):
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width, bias=False), nn.LayerNorm(width, bias=False)
-        self.attention = Attention(width, heads)
-        self.up, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+        self.gelu = gelu
+        self.norm1, self.norm2 = nn.LayerNorm(width, bias=bias), nn.LayerNorm(width, bias=bias)
+        self.attention = Attention(width, heads, bias)
+        self.up, self.down = nn.Linear(width, 4 * width, bias=bias), nn.Linear(4 * width, width, bias=bias)
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate=self.gelu))
 
 
 class GPT(nn.Module):
-    def __init__(self, layers, heads, width, context, vocabulary):
+    def __init__(self, layers, heads, width, context, vocabulary, bias=False, gelu="none"):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList([Block(width, heads) for _ in range(layers)])
-        self.norm, self.head = nn.LayerNorm(width, bias=False), nn.Linear(width, vocabulary, bias=False)
+        self.blocks = nn.ModuleList([Block(width, heads, bias, gelu) for _ in range(layers)])
+        self.norm, self.head = nn.LayerNorm(width, bias=bias), nn.Linear(width, vocabulary, bias=False)
         for p in self.parameters():
             if p.dim() > 1:
                 nn.init.normal_(p, 0, 0.02)

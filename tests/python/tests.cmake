@@ -7,4 +7,7 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
     set_tests_properties(python_${name} PROPERTIES TIMEOUT 300
       ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   endforeach()
+  # The wheel, built and installed in an environment of its own.
+  add_test(NAME python_wheel COMMAND ${CMAKE_CURRENT_LIST_DIR}/wheel_test.sh ${INGOT_PYTHON_EXECUTABLE})
+  set_tests_properties(python_wheel PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
