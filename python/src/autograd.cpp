@@ -112,16 +112,43 @@ void bind_autograd(nb::module_& m) {
 // ---- capture, explain, eval and the switches
 
 namespace {
+
+// The function belongs to this object alone, so that Python's collector sees the circles it is part of (a
+// step is often a method of what holds the captured step).
 struct PyCaptured {
+  nb::object function;
   std::unique_ptr<Captured> captured;
 };
+
+int visit_captured(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<PyCaptured>(self)->function.ptr());
+  return 0;
+}
+
+int clear_captured(PyObject* self) {
+  auto* c = nb::inst_ptr<PyCaptured>(self);
+  c->captured.reset();
+  c->function.reset();
+  drop_now();
+  return 0;
+}
+
+PyType_Slot captured_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&visit_captured)},
+                                {Py_tp_clear, reinterpret_cast<void*>(&clear_captured)},
+                                {0, nullptr}};
+
 }  // namespace
 
 void bind_runtime(nb::module_& m) {
-  nb::class_<PyCaptured>(m, "Captured")
+  nb::class_<PyCaptured>(m, "Captured", nb::type_slots(captured_slots))
       .def("__init__",
            [](PyCaptured* c, nb::callable fn) {
-             new (c) PyCaptured{std::make_unique<Captured>(call_with_tensors(fn, "a captured function"))};
+             auto call = [f = fn.ptr()](const Tensors& in) {
+               nb::gil_scoped_acquire gil;
+               return tensors_of(nb::borrow(f)(*tuple_of(in)), "a captured function");
+             };
+             new (c) PyCaptured{fn, std::make_unique<Captured>(call)};
            })
       .def("__call__", [](PyCaptured& c, const Tensors& inputs) {
         SourceLoc loc = here();

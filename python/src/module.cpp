@@ -1,4 +1,6 @@
 // The extension ingot._ingot: the core in Python. The package around it (python/ingot) is plain Python.
+#include <cstdlib>
+
 #include "bind.h"
 
 NB_MODULE(_ingot, m) {
@@ -7,6 +9,12 @@ NB_MODULE(_ingot, m) {
   m.attr("__version__") = INGOT_VERSION_STRING;
   m.def("doc_of", &doc_of, "name"_a,
         "The comment of the C++ function or class of this name; empty where there is none.");
+  // What a program still holds at its end is no news to its user; the tests ask.
+  nb::set_leak_warnings(std::getenv("INGOT_LEAK_CHECK") != nullptr);
+  // At the end of the program this goes after the modules that used the package: what they let go last is
+  // dropped too.
+  static char last;
+  m.attr("_last") = nb::capsule(&last, [](void*) noexcept { drop_now(); });
   bind_types(m);
   bind_tensor(m);
   bind_creation(m);

@@ -33,8 +33,39 @@ assert after <= before, f"{after} bytes in use after 1,000 rounds, {before} afte
 """
 
 
-def run(**environment):
-    return subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, env=dict(os.environ, **environment))
+# What is still held when the program ends, and circles through what C++ keeps.
+HELD = """
+import ingot
+
+model = ingot.nn.Linear(3, 1)
+optimizer = ingot.optim.AdamW(model.parameters())
+
+class Trainer:
+    def __init__(self):
+        self.captured = ingot.capture(self.step)
+
+    def step(self, x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+trainer = Trainer()
+trainer.captured(ingot.ones(2, 3))
+captured = ingot.capture(lambda x: (x * 2).sum() + 0 * model.weight.detach().sum())
+captured(ingot.ones(3)).item()
+for _ in range(3):
+    other = Trainer()
+    other.captured(ingot.ones(2, 3))
+def hooked():
+    w = ingot.ones(3, requires_grad=True)
+    w.register_hook(lambda g: g * 2)
+    (w * 2).sum().backward()
+hooked()
+"""
+
+
+def run(program=WORK, **environment):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=dict(os.environ, INGOT_LEAK_CHECK="1", **environment))
 
 
 def sanitizer():
@@ -46,8 +77,16 @@ def sanitizer():
 
 
 class Leaks(unittest.TestCase):
+    def test_the_check_can_fail(self):
+        self.assertIn("leaked", run("import ctypes, ingot; ctypes.pythonapi.Py_IncRef(ctypes.py_object(ingot.ones(1)))").stderr)
+
     def test_nothing_is_left_at_exit(self):
         out = run()
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertNotIn("leaked", out.stderr)
+
+    def test_captured_functions_and_hooks_go(self):
+        out = run(HELD)
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertNotIn("leaked", out.stderr)
 

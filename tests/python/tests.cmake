@@ -4,7 +4,7 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
   foreach(file IN LISTS python_tests)
     get_filename_component(name ${file} NAME_WE)
     add_test(NAME python_${name} COMMAND ${INGOT_PYTHON_EXECUTABLE} ${file} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-    set_tests_properties(python_${name} PROPERTIES TIMEOUT 300
+    set_tests_properties(python_${name} PROPERTIES TIMEOUT 900
       ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   endforeach()
   # The wheel, built and installed in an environment of its own.
