@@ -259,8 +259,7 @@ Tensor clamp(const Tensor& x, const Scalar& lo, const Scalar& hi, INGOT_LOC);
 Tensor clamp(const Tensor& x, const Tensor& lo, const Tensor& hi, INGOT_LOC);
 Tensor clamp_min(const Tensor& x, const Operand& lo, INGOT_LOC);  ///< lo where x < lo; NaN stays
 Tensor clamp_max(const Tensor& x, const Operand& hi, INGOT_LOC);  ///< hi where x > hi; NaN stays
-Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value,
-                   INGOT_LOC);  ///< value where mask
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, INGOT_LOC);  ///< value at mask
 
 // ---- Type
 
