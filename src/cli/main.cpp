@@ -12,8 +12,10 @@
 #include "cli.h"
 #include "doctor.h"
 #include "inspect.h"
+#include "profile.h"
 #include "recipe.h"
 #include "study.h"
+#include "sweep.h"
 #include "train.h"
 #include "use.h"
 
@@ -69,6 +71,8 @@ struct Program {
   void add_machine();
   void add_files();
   void add_train();
+  void add_sweep();
+  void add_profile();
   void add_use();
   void add_recipes();
   void add_study();
@@ -135,6 +139,33 @@ void Program::add_train() {
     if (train->count("--amp") && a.amp.empty()) a.amp = "bf16";
     chosen = [] { return run_train(a); };
   });
+}
+
+void Program::add_sweep() {
+  auto* sweep = app.add_subcommand("sweep",
+                                   "Train a recipe with other settings again and again; a ranked table and "
+                                   "sweep.html say which are best.");
+  static SweepArgs s;
+  TrainArgs& a = s.recipe;
+  sweep->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
+  sweep
+      ->add_option("--set", a.sets,
+                   "what to try: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
+      ->take_all();
+  sweep->add_option("--trials", s.trials, "how many; all combinations of lists, or 16, when not given")
+      ->check(CLI::PositiveNumber);
+  sweep->add_option("--epochs", a.epochs, "passes over the data in each")->check(CLI::PositiveNumber);
+  sweep->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
+  sweep->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
+  sweep->add_option("--seed", s.seed, "other points of the ranges")->check(CLI::PositiveNumber);
+  sweep->add_option("--out", a.out, "folder of the sweep; out/sweep-RECIPE when not given");
+  sweep->add_flag("--no-stop", s.no_stop, "let hopeless trials go on to their end");
+  sweep->add_flag("--json", s.json, "for a program to read");
+  sweep->footer(
+      "A trial is stopped when its training loss lies above the middle of the others' at the same point and "
+      "does not come closer "
+      "fast enough. Stop the sweep whenever you like: the same command goes on.");
+  sweep->callback([this] { chosen = [] { return run_sweep(s); }; });
 }
 
 void Program::add_use() {
@@ -206,6 +237,28 @@ void Program::add_study() {
   bench->callback([this] { chosen = [] { return run_bench(b); }; });
 }
 
+void Program::add_profile() {
+  auto* profile = app.add_subcommand("profile",
+                                     "Where the time of a step goes: the kernels that take most, their share "
+                                     "of the limit, and what bounds the step.");
+  static ProfileArgs p;
+  add_recipe_options(profile, p.recipe);
+  profile->add_option("--device", p.recipe.device, "cpu, cuda, ...");
+  profile->add_option("--amp", p.recipe.amp, "products in bfloat16: bf16, off")
+      ->expected(0, 1)
+      ->default_str("bf16");
+  profile->add_option("--steps", p.steps, "steps to measure")->check(CLI::PositiveNumber);
+  profile->add_option("--top", p.top, "kernels to show")->check(CLI::PositiveNumber);
+  profile->add_option("--trace", p.trace,
+                      "where the trace for Perfetto goes; out/RECIPE-trace.json when not given");
+  profile->add_flag("--json", p.json, "for a program to read");
+  profile->footer("Without the recipe's data it steps on zeros and says so.");
+  profile->callback([this, profile] {
+    if (profile->count("--amp") && p.recipe.amp.empty()) p.recipe.amp = "bf16";
+    chosen = [] { return run_profile(p); };
+  });
+}
+
 void Program::add_recipes() {
   auto* recipes = app.add_subcommand(
       "recipes",
@@ -240,8 +293,10 @@ int run(int argc, char** argv) {
   p.app.require_subcommand(1);
   p.app.footer("`ingot COMMAND --help` says what a command takes.");
   p.add_train();
+  p.add_sweep();
   p.add_use();
   p.add_study();
+  p.add_profile();
   p.add_recipes();
   p.add_machine();
   p.add_files();

@@ -44,7 +44,7 @@ static std::string facts(Task& task, const History& h) {
   fact(rate_text(rate), std::string("most ") + task.unit() + " a second");
   fact(count_text(h.steps), "steps");
   fact(count_text(task.model().parameter_count()), "parameters");
-  fact(bytes_text(static_cast<double>(task.device().memory().peak)), "peak memory");
+  fact(bytes_text(h.peak), "peak memory");
   fact(task.device().name(), "device");
   return s + "</div>\n";
 }

@@ -13,18 +13,24 @@ add_custom_command(OUTPUT ${recipes_cpp} DEPENDS ${recipes} ${cli}/embed_recipes
   COMMAND ${CMAKE_COMMAND} -DOUT=${recipes_cpp} -DDIR=${PROJECT_SOURCE_DIR}/recipes -P ${cli}/embed_recipes.cmake)
 add_executable(ingot_cli
   ${recipes_cpp}
+  ${cli}/bound.cpp
   ${cli}/chart.cpp
   ${cli}/doctor.cpp
   ${cli}/inspect.cpp
   ${cli}/main.cpp
   ${cli}/measure.cpp
   ${cli}/models.cpp
+  ${cli}/profile.cpp
   ${cli}/progress.cpp
   ${cli}/recipe.cpp
   ${cli}/report.cpp
+  ${cli}/step.cpp
   ${cli}/study.cpp
+  ${cli}/sweep.cpp
+  ${cli}/sweep_page.cpp
   ${cli}/system.cpp
   ${cli}/task.cpp
+  ${cli}/tensorboard.cpp
   ${cli}/text.cpp
   ${cli}/train.cpp
   ${cli}/use.cpp)

@@ -7,118 +7,15 @@
 #include <iostream>
 #include <memory>
 
+#include "bound.h"
 #include "cli.h"
 #include "progress.h"
 #include "report.h"
+#include "tensorboard.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-Recipe effective_recipe(const TrainArgs& a) {
-  Recipe r = Recipe::load(a.recipe);
-  for (const std::string& s : a.sets) r.set(s);
-  if (a.epochs > 0) r.set("epochs", a.epochs), r.set("steps", 0);
-  if (a.batch > 0) r.set("batch", a.batch);
-  if (a.lr > 0) r.set("lr", a.lr);
-  if (!a.amp.empty()) r.set("amp", a.amp);
-  if (!a.device.empty()) r.set("device", a.device);
-  if (r.text("amp") != "off" && r.text("amp") != "bf16")
-    throw Failure(kUsage, "there is no amp \"" + r.text("amp") + "\"", "Set amp to off or bf16.");
-  if (r.integer("accumulate") > 1 && r.integer("batch") % r.integer("accumulate") != 0)
-    throw Failure(kUsage, "batch is no multiple of accumulate", "Change one of them.");
-  return r;
-}
-
-Device device_of(const Recipe& recipe) {
-  const std::string name = recipe.text("device");
-  if (name == "auto") return Device::best();
-  try {
-    return Device(name);
-  } catch (const Error& e) {
-    std::string what = e.what();
-    if (what.starts_with("[Device] ")) what = what.substr(9);
-    what = what.substr(0, what.find('\n'));
-    throw Failure(
-        kNoDevice, "the device " + what,
-        "`ingot devices` lists what is there, `ingot doctor` says why; --device cpu works everywhere.");
-  }
-}
-
-std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& r, const std::vector<Tensor>& parameters) {
-  const std::string kind = r.text("optimizer");
-  const double lr = r.number("lr"), decay = r.number("weight_decay");
-  // Decay is for matrices and kernels: not for biases and norms.
-  std::vector<Tensor> decayed, rest;
-  for (const Tensor& p : parameters) (p.dim() > 1 ? decayed : rest).push_back(p);
-  auto groups = [&]<class O>(O o) {
-    std::vector<optim::ParamGroup<O>> g;
-    O plain = o;
-    plain.weight_decay = 0;
-    if (!decayed.empty()) g.push_back({decayed, o});
-    if (!rest.empty()) g.push_back({rest, plain});
-    return g;
-  };
-  if (kind == "adamw")
-    return std::make_unique<optim::AdamW>(groups(optim::AdamWOptions{.lr = lr, .weight_decay = decay}));
-  if (kind == "adam")
-    return std::make_unique<optim::Adam>(groups(optim::AdamOptions{.lr = lr, .weight_decay = decay}));
-  if (kind == "sgd")
-    return std::make_unique<optim::SGD>(
-        groups(optim::SGDOptions{.lr = lr, .momentum = r.number("momentum"), .weight_decay = decay}));
-  throw Failure(kUsage, "there is no optimizer \"" + kind + "\"", "Set optimizer to adamw, adam or sgd.");
-}
-
-std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& r, optim::Optimizer& optimizer,
-                                                  int64_t steps) {
-  const std::string kind = r.text("schedule");
-  const auto total = static_cast<double>(std::max<int64_t>(steps, 1)),
-             warm = std::floor(r.number("warmup") * total);
-  auto rise = [warm](int64_t s) {
-    return static_cast<double>(s) < warm ? (static_cast<double>(s) + 1) / (warm + 1) : 1.0;
-  };
-  if (kind == "constant")
-    return std::make_unique<optim::LRScheduler>(
-        optim::LambdaLR(optimizer, [rise](int64_t s) { return rise(s); }));
-  if (kind == "cosine")
-    return std::make_unique<optim::LRScheduler>(optim::LambdaLR(optimizer, [rise, warm, total](int64_t s) {
-      const double done = std::clamp((static_cast<double>(s) - warm) / std::max(1.0, total - warm), 0.0, 1.0);
-      return rise(s) * (0.05 + 0.95 * 0.5 * (1 + std::cos(M_PI * done)));
-    }));
-  if (kind == "onecycle")
-    return std::make_unique<optim::LRScheduler>(optim::LambdaLR(optimizer, [total](int64_t s) {
-      const double t = std::min(1.0, static_cast<double>(s) / total);
-      return t < 0.25 ? 0.04 + 0.96 * t / 0.25
-                      : std::max(1e-3, 0.5 * (1 + std::cos(M_PI * (t - 0.25) / 0.75)));
-    }));
-  throw Failure(kUsage, "there is no schedule \"" + kind + "\"",
-                "Set schedule to onecycle, cosine or constant.");
-}
-
-Tensor train_step(Task& task, optim::Optimizer& optimizer, const data::Batch& batch) {
-  const Recipe& r = task.recipe();
-  const int64_t parts = std::max<int64_t>(1, r.integer("accumulate"));
-  Tensor loss;
-  if (parts == 1) {
-    loss = task.forward_loss(batch[0], batch[1]);
-    loss.backward();
-  } else {
-    const auto xs = batch[0].chunk(parts), ys = batch[1].chunk(parts);
-    for (size_t i = 0; i < xs.size(); ++i) {
-      const Tensor l = task.forward_loss(xs[i], ys[i]) * (1.0 / static_cast<double>(xs.size()));
-      l.backward();
-      // Each part runs before the next begins: that is what saves the memory.
-      std::vector<Tensor> now_needed{l};
-      for (const Tensor& p : optimizer.params())
-        if (p.grad().defined()) now_needed.push_back(p.grad());
-      eval(now_needed);
-      loss = loss.defined() ? loss + l.detach() : l.detach();
-    }
-  }
-  if (r.number("clip") > 0) optim::clip_grad_norm_(optimizer.params(), r.number("clip"));
-  optimizer.step();
-  return loss;
-}
 
 // ---- One run
 
@@ -126,19 +23,23 @@ namespace {
 
 class Trainer {
  public:
-  explicit Trainer(const TrainArgs& args);
-  int run();
+  Trainer(const TrainArgs& args, const Watcher& watcher);
+  TrainResult run();
 
  private:
   void prepare_weights();
   void restore_history(int64_t step);
   void log(const Point& p, bool test);
+  Tensor one_step(const data::Batch& batch);
   void one_epoch();
   void after_epoch(int64_t epoch);
   void finish();
   int64_t step() const { return schedule_->last_epoch(); }
 
+  void say(const std::string& line) const;
+
   TrainArgs args_;
+  Watcher watcher_;
   Recipe recipe_;
   Task task_;
   std::string out_;
@@ -147,6 +48,10 @@ class Trainer {
   int64_t epochs_, total_;
   std::unique_ptr<Progress> progress_;
   std::ofstream metrics_;
+  std::unique_ptr<EventFile> events_;
+  Bound bound_;
+  int64_t steps_here_ = 0;  // of this process
+  bool stopped_ = false;
   History history_;
 };
 
@@ -160,8 +65,15 @@ bool matches(const std::string& pattern, const std::string& text) {
   return !text.empty() && pattern[0] == text[0] && matches(pattern.substr(1), text.substr(1));
 }
 
-Trainer::Trainer(const TrainArgs& args)
+void Trainer::say(const std::string& line) const {
+  if (args_.silent) return;
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
     : args_(args),
+      watcher_(watcher),
       recipe_(effective_recipe(args)),
       task_(recipe_, device_of(recipe_)),
       out_(args.out.empty() ? "out/" + recipe_.name() : args.out) {
@@ -197,13 +109,13 @@ void Trainer::prepare_weights() {
     if (report.loaded.empty())
       throw Failure(kDamaged, "no weight in " + file + " fits this network",
                     "`ingot inspect " + file + "` lists them.");
-    std::printf("from %s: %zu weights taken, %zu of the network left as they were\n", file.c_str(),
-                report.loaded.size(), report.missing.size() + report.misshapen.size());
+    say(format("from %s: %zu weights taken, %zu of the network left as they were", file.c_str(),
+               report.loaded.size(), report.missing.size() + report.misshapen.size()));
   }
   if (args_.lora > 0)
-    std::printf("LoRA of rank %lld in %lld layers\n", static_cast<long long>(args_.lora),
-                static_cast<long long>(nn::add_lora(
-                    model, "*", {.r = args_.lora, .lora_alpha = static_cast<double>(args_.lora)})));
+    say(format("LoRA of rank %lld in %lld layers", static_cast<long long>(args_.lora),
+               static_cast<long long>(nn::add_lora(
+                   model, "*", {.r = args_.lora, .lora_alpha = static_cast<double>(args_.lora)}))));
   if (args_.freeze.empty()) return;
   size_t frozen = 0, all = 0;
   for (auto& [name, p] : model.named_parameters()) {
@@ -215,7 +127,7 @@ void Trainer::prepare_weights() {
   if (!frozen)
     throw Failure(kUsage, "no parameter's name matches --freeze " + args_.freeze,
                   "`ingot explain " + args_.recipe + "` lists the names; * stands for any characters.");
-  std::printf("%zu of %zu parameters are frozen\n", frozen, all);
+  say(format("%zu of %zu parameters are frozen", frozen, all));
 }
 
 // After --resume: what was logged up to the step that is resumed stays, the rest will happen again.
@@ -239,28 +151,43 @@ void Trainer::restore_history(int64_t step) {
   for (const std::string& line : kept) again << line << "\n";
   again.close();
   metrics_.open(file, std::ios::app);
+  if (step == 0) EventFile::clear(out_);
+  events_ = std::make_unique<EventFile>(out_, step);
 }
 
 void Trainer::log(const Point& p, bool test) {
   json j{{"step", p.step}, {"epoch", p.epoch}, {"seconds", p.seconds}};
-  if (test)
+  if (test) {
     j["test_loss"] = p.test_loss, j["test_accuracy"] = p.test_accuracy;
-  else
+    events_->scalars(p.step, {{"test/loss", p.test_loss}, {"test/accuracy", p.test_accuracy}});
+  } else {
     j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate, j["memory"] = p.memory;
+    events_->scalars(
+        p.step,
+        {{"train/loss", p.loss}, {"train/lr", p.lr}, {"train/rate", p.rate}, {"train/memory", p.memory}});
+  }
   metrics_ << j.dump() << std::endl;
   (test ? history_.test : history_.train).push_back(p);
 }
 
+// The fourth step is measured launch by launch: by then everything is compiled.
+Tensor Trainer::one_step(const data::Batch& batch) {
+  if (++steps_here_ != 4) return train_step(task_, *optimizer_, batch);
+  return bound_.measure([&] { return train_step(task_, *optimizer_, batch); });
+}
+
 void Trainer::one_epoch() {
   const int64_t per_epoch = task_.train().size(), batch = recipe_.integer("batch");
-  double last_read = now(), window_start = now();
+  double last_read = now(), window_start = now(), asked = now();
   int64_t window_steps = 0;
   for (const auto& b : task_.train()) {
+    bound_.waited(now() - asked);
     const double lr = optimizer_->lr();
-    const Tensor loss = train_step(task_, *optimizer_, b);
+    const Tensor loss = one_step(b);
     schedule_->step();
     ++window_steps;
-    const bool last = step() >= total_;
+    stopped_ = watcher_ && !watcher_(step(), total_, loss);
+    const bool last = step() >= total_ || stopped_;
     // Reading the loss waits for the device, so it is not read at every step.
     if (now() - last_read > 0.1 || last || step() == 1) {
       const double value = loss.item();
@@ -273,16 +200,19 @@ void Trainer::one_epoch() {
             kFailed, format("the loss is not finite at step %lld", static_cast<long long>(step())),
             "Lower the rate (--lr), or set clip to 1; the last checkpoint in " + out_ + " is whole.");
       const double memory = static_cast<double>(task_.device().memory().in_use);
+      progress_->update(step(), rate,
+                        format("loss %.3f  lr %.1e  %s%s", value, lr, bytes_text(memory).c_str(),
+                               bound_.text(t - window_start, window_steps).c_str()));
       if (t - window_start > 0.5 || last || step() == 1) {
         log({step(), static_cast<double>(step()) / static_cast<double>(per_epoch), value, lr, rate, memory, 0,
              0, history_.seconds},
             false);
         window_start = t, window_steps = 0;
+        bound_.new_window();
       }
-      progress_->update(step(), rate,
-                        format("loss %.3f  lr %.1e  %s", value, lr, bytes_text(memory).c_str()));
     }
     if (last) break;
+    asked = now();
   }
   history_.seconds += now() - last_read;
 }
@@ -314,16 +244,18 @@ void Trainer::finish() {
                     {"ingot.card", card.dump()}});
   if (args_.report) write_report(task_, history_, out_);
   const Evaluation& e = history_.last;
-  std::printf("%s %.2f %% after %s of training on %s\n",
-              task_.is_text() ? "next token right:" : "test accuracy", 100 * e.accuracy,
-              time_text(history_.seconds).c_str(), task_.device().name().c_str());
-  std::printf("  %s/model.safetensors   the network, for ingot predict, eval, generate\n", out_.c_str());
-  if (args_.report)
-    std::printf("  %s/report.html         curves and examples: open it in a browser\n", out_.c_str());
-  std::printf("  %s/metrics.jsonl       every figure, one line each\n", out_.c_str());
+  const char* out = out_.c_str();
+  say(format("%s %.2f %% after %s of training on %s, peak memory %s",
+             task_.is_text() ? "next token right:" : "test accuracy", 100 * e.accuracy,
+             time_text(history_.seconds).c_str(), task_.device().name().c_str(),
+             bytes_text(history_.peak).c_str()));
+  say(format("  %s/model.safetensors   the network, for ingot predict, eval, generate", out));
+  if (args_.report) say(format("  %s/report.html         curves and examples, for a browser", out));
+  say(format("  %s/metrics.jsonl       every figure, one line each; tensorboard --logdir %s draws them", out,
+             out));
 }
 
-int Trainer::run() {
+TrainResult Trainer::run() {
   Checkpoint checkpoint(out_ + "/checkpoints", {.keep = 2}, task_.model(), *optimizer_, *schedule_,
                         task_.train());
   if (!args_.resume && !checkpoint.files().empty()) {
@@ -332,37 +264,38 @@ int Trainer::run() {
   }
   int64_t epoch = args_.resume ? checkpoint.resume() : 0;
   if (args_.resume && checkpoint.files().empty())
-    std::printf("there is no checkpoint in %s: starting from the beginning\n", out_.c_str());
+    say(format("there is no checkpoint in %s: starting from the beginning", out_.c_str()));
   restore_history(args_.resume ? step() : 0);
   std::ofstream(out_ + "/recipe.json") << recipe_.values().dump(2) << "\n";
-  std::printf("%s on %s: %s parameters, %s steps of %lld\n", recipe_.name().c_str(),
-              task_.device().name().c_str(), count_text(task_.model().parameter_count()).c_str(),
-              count_text(total_).c_str(), static_cast<long long>(recipe_.integer("batch")));
-  if (step() > 0) std::printf("resumed at step %lld\n", static_cast<long long>(step()));
-  std::fflush(stdout);
-  progress_ = std::make_unique<Progress>(
-      total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(), args_.quiet);
+  say(format("%s on %s: %s parameters, %s steps of %lld", recipe_.name().c_str(),
+             task_.device().name().c_str(), count_text(task_.model().parameter_count()).c_str(),
+             count_text(total_).c_str(), static_cast<long long>(recipe_.integer("batch"))));
+  if (step() > 0) say(format("resumed at step %lld", static_cast<long long>(step())));
+  progress_ =
+      std::make_unique<Progress>(total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(),
+                                 args_.quiet || args_.silent);
   if (step() >= total_) history_.last = task_.evaluate();
   const auto every =
       std::max<int64_t>(1, epochs_ / 10);  // many short epochs: not a checkpoint and a test after each
-  for (; step() < total_; ++epoch) {
+  for (; step() < total_ && !stopped_; ++epoch) {
     one_epoch();
-    const bool last = step() >= total_;
+    const bool last = step() >= total_ || stopped_;
     if (last || (epoch + 1) % every == 0) {
       after_epoch(epoch);
       checkpoint.save(epoch + 1);
     }
   }
   progress_->finish();
+  history_.peak = static_cast<double>(task_.device().memory().peak);
   finish();
-  return kOk;
+  return {history_.last, history_.seconds, step(), total_, stopped_};
 }
 
 }  // namespace
 
-int run_train(const TrainArgs& args) {
+TrainResult train(const TrainArgs& args, const Watcher& watcher) {
   try {
-    return Trainer(args).run();
+    return Trainer(args, watcher).run();
   } catch (const OutOfMemory& e) {
     throw Failure(
         kNoRoom,
@@ -371,6 +304,11 @@ int run_train(const TrainArgs& args) {
             (e.limit ? " of " + bytes_text(static_cast<double>(e.limit)) : ""),
         "Use a smaller --batch, or --set accumulate=2; `ingot plan " + args.recipe + "` says what fits.");
   }
+}
+
+int run_train(const TrainArgs& args) {
+  train(args);
+  return kOk;
 }
 
 Trained load_trained(const std::string& run, const std::string& device, bool with_data) {

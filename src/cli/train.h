@@ -16,6 +16,7 @@ struct TrainArgs {
   int64_t epochs = 0, batch = 0, lora = 0;
   double lr = 0;
   bool resume = false, quiet = false, report = true;
+  bool silent = false;  ///< nothing on stdout
 };
 
 /// One line of metrics.jsonl. Fields that a line does not have are NaN.
@@ -30,6 +31,7 @@ struct History {
   std::vector<Point> train, test;
   Evaluation last;
   double seconds = 0;  ///< of training alone
+  double peak = 0;     ///< bytes on the device, tests included
   int64_t steps = 0;
 };
 
@@ -42,6 +44,16 @@ std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& recipe, optim::O
 /// Forward, backward and update on one batch; returns the loss, which has been computed.
 Tensor train_step(Task& task, optim::Optimizer& optimizer, const data::Batch& batch);
 
+/// Is called after every step with its loss, which need not be read; false ends the training there.
+using Watcher = std::function<bool(int64_t step, int64_t total, const Tensor& loss)>;
+
+struct TrainResult {
+  Evaluation last;
+  double seconds = 0;  ///< of training alone
+  int64_t steps = 0, total = 0;
+  bool stopped = false;  ///< by the watcher
+};
+TrainResult train(const TrainArgs& args, const Watcher& watcher = {});
 int run_train(const TrainArgs& args);
 
 /// A trained network as `ingot train` left it: a run's folder or a weights file.

@@ -37,11 +37,26 @@ std::string human(double bytes) {
 
 }  // namespace
 
-double predicted_seconds(const Step& s, const DeviceRates& r) {
-  double bytes = (s.bytes_read + s.bytes_written) / (r.memory_gbs * 1e9);
+double memory_seconds(const Step& s, const DeviceRates& r) {
+  return (s.bytes_read + s.bytes_written) / (r.memory_gbs * 1e9);
+}
+
+double compute_seconds(const Step& s, const DeviceRates& r) {
   bool half = s.kind == Step::Library && !s.library.operands.empty() && is_half(s.library.operands[0].dtype);
-  double rate = s.kind == Step::Library ? (half ? r.flops_16 : r.flops_f32) : r.scalar_flops;
-  return std::max(bytes, s.flops / rate) + r.launch_us * 1e-6 * (s.exe ? s.exe->launches : 1);
+  return s.flops / (s.kind == Step::Library ? (half ? r.flops_16 : r.flops_f32) : r.scalar_flops);
+}
+
+double predicted_seconds(const Step& s, const DeviceRates& r) {
+  return std::max(memory_seconds(s, r), compute_seconds(s, r)) +
+         r.launch_us * 1e-6 * (s.exe ? s.exe->launches : 1);
+}
+
+const char* kind_name(const Step& s) {
+  return s.kind == Step::Copy      ? "copy"
+         : s.kind == Step::Library ? "library"
+         : s.parts[0].is_row()     ? "row"
+         : s.parts[0].has_reduce() ? "reduce"
+                                   : "map";
 }
 
 namespace {
@@ -104,11 +119,7 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
   for (const Step& s : p.steps) {
     DeviceRates r = rates ? *rates : backend_for(s.device.type())->rates(s.device.index());
     double us = predicted_seconds(s, r) * 1e6;
-    const char* kind = s.kind == Step::Copy      ? "copy"
-                       : s.kind == Step::Library ? "library"
-                       : s.parts[0].is_row()     ? "row"
-                       : s.parts[0].has_reduce() ? "reduce"
-                                                 : "map";
+    const char* kind = kind_name(s);
     out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
                   human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(),
                   s.label.substr(0, 200).c_str());

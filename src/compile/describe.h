@@ -10,6 +10,10 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
                           const DeviceRates* rates = nullptr);
 /// What the bytes and flops of a step take at these rates.
 double predicted_seconds(const Step& s, const DeviceRates& r);
+double memory_seconds(const Step& s, const DeviceRates& r);
+double compute_seconds(const Step& s, const DeviceRates& r);
+/// "map", "reduce", "row", "library", "copy".
+const char* kind_name(const Step& s);
 /// How this key differs from the last one that missed: what made another plan necessary.
 std::string what_differs(const std::vector<uint64_t>& key);
 

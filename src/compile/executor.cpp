@@ -13,6 +13,7 @@
 
 #include "compile/capture.h"
 #include "compile/describe.h"
+#include "compile/launch_times.h"
 #include "graph/recorder.h"
 #include "ingot/runtime.h"
 #include "runtime/storage.h"
@@ -152,14 +153,14 @@ class Run {
     // Steps on one device in a row are handed over together; copies between devices stand between.
     for (size_t s = 0; s < p_.steps.size();) {
       if (p_.steps[s].kind == Step::Copy) {
-        copy(p_.steps[s], items_[s].buffers);
+        timed_copy(s);
         ++s;
         continue;
       }
       size_t e = s;
       Device d = p_.steps[s].device;
       while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
-      if (debug_flag("time")) {
+      if (launches_are_timed()) {
         timed_steps(s, e, args);
         s = e;
         continue;
@@ -172,24 +173,27 @@ class Run {
   }
 
  private:
-  // INGOT_DEBUG=time: each step's time beside what its bytes and flops should take.
+  // Each step's time beside what its bytes and flops should take: INGOT_DEBUG=time, Profile.
   void timed_steps(size_t begin, size_t end, const RunArgs& args) {
     Device d = p_.steps[begin].device;
     Backend* b = backend_for(d.type());
     std::vector<double> us;
     b->synchronize(d.index());
+    const double start = clock_us();
     if (!b->run_timed(d.index(), {&items_[begin], end - begin}, args, us))
       for (size_t s = begin; s < end; ++s) {
-        auto start = std::chrono::steady_clock::now();
+        const double before = clock_us();
         b->launch(d.index(), *p_.steps[s].exe, items_[s].buffers, items_[s].scratch, args);
         b->synchronize(d.index());
-        us.push_back(
-            std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+        us.push_back(clock_us() - before);
       }
-    DeviceRates rates = b->rates(d.index());
-    for (size_t s = begin; s < end; ++s)
-      std::fprintf(stderr, "[ingot time] %10.1f us, floor %10.1f  %s\n", us[s - begin],
-                   predicted_seconds(p_.steps[s], rates) * 1e6, p_.steps[s].label.substr(0, 120).c_str());
+    tell_launch_times({&p_.steps[begin], end - begin}, start, us);
+  }
+
+  void timed_copy(size_t s) {
+    const double start = clock_us();
+    copy(p_.steps[s], items_[s].buffers);
+    if (launches_are_timed()) tell_launch_times({&p_.steps[s], 1}, start, {clock_us() - start});
   }
 
   void* address(const Binding& b, const std::vector<char*>& arena) const {

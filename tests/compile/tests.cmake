@@ -6,3 +6,4 @@ ingot_test(semantics
   LABELS asan)
 ingot_test(plans SOURCES ${compile_tests}/plans_test.cpp)
 ingot_test(threads SOURCES ${compile_tests}/threads_test.cpp LABELS asan tsan)
+ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)

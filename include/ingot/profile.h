@@ -1,0 +1,42 @@
+// How long each launch takes: what `ingot profile` shows. Not part of ingot.h; programs that measure include
+// it.
+//
+//   Profile profile;
+//   step();
+//   for (const LaunchTime& l : profile.launches()) std::cout << l.us << " us  " << l.ops << "\n";
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ingot/device.h"
+#include "ingot/source.h"
+
+namespace ingot {
+
+/// One kernel, library call or copy between devices.
+struct LaunchTime {
+  std::string ops;   ///< as explain() names it
+  std::string kind;  ///< "map", "reduce", "row", "library" or "copy"
+  Device device;
+  double start_us = 0;                   ///< since the profile began
+  double us = 0;                         ///< it took
+  double bytes = 0, flops = 0;           ///< read and written; of the arithmetic
+  double memory_us = 0, compute_us = 0;  ///< what these take at the device's rates
+};
+
+/// While one lives every launch of every thread is timed: runs go launch by launch, on GPUs with events
+/// between them and without CUDA graphs, and the host waits for each run. Results are the same. Throws
+/// Error(State) when another lives.
+class Profile {
+ public:
+  explicit Profile(SourceLoc loc = SourceLoc::current());
+  ~Profile();
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+  /// In the order they were launched.
+  std::vector<LaunchTime> launches() const;
+  /// Microseconds since it began, on the clock of LaunchTime::start_us.
+  double now_us() const;
+};
+
+}  // namespace ingot

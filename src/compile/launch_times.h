@@ -1,0 +1,17 @@
+// The times of single launches, for INGOT_DEBUG=time and ingot::Profile.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "compile/plan.h"
+
+namespace ingot {
+
+/// Does anybody want them?
+bool launches_are_timed();
+/// Tells those who want them: steps that began at `start` (see clock_us) and what each took.
+void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& microseconds);
+/// Microseconds of the clock that launches are timed by.
+double clock_us();
+
+}  // namespace ingot

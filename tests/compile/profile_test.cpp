@@ -1,0 +1,97 @@
+// Profile: what is launched is timed, and nothing else changes. INGOT_TEST_DEVICE names another device.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include <ingot/ingot.h>
+#include <ingot/profile.h>
+
+using namespace ingot;
+
+static Device device() {
+  const char* name = std::getenv("INGOT_TEST_DEVICE");
+  return name ? Device(name) : Device("cpu");
+}
+
+static std::vector<float> train(int steps) {
+  manual_seed(3);
+  models::MLP model(16, 4, {.hidden = {32}});
+  model.to(device());
+  optim::AdamW opt(model.parameters(), {.lr = 1e-2});
+  std::vector<float> losses;
+  for (int i = 0; i < steps; ++i) {
+    const Tensor loss = cross_entropy(model(randn({8, 16}, device())), randint(4, {8}, device()));
+    opt.zero_grad();
+    loss.backward();
+    opt.step();
+    losses.push_back(loss.item<float>());
+  }
+  return losses;
+}
+
+TEST_CASE("launches are those of the plan, in order, with their bytes and flops") {
+  const Tensor a = randn({64, 32}, device()), b = randn({32, 48}, device());
+  eval({a, b});
+  const Tensor y = softmax(matmul(a, b) * 2.0f, -1).sum();
+  const Explanation e = explain(y);
+  Profile profile;
+  eval(y);
+  const double end = profile.now_us();
+  const std::vector<LaunchTime> launches = profile.launches();
+  REQUIRE(launches.size() == e.kernels.size());
+  double bytes = 0, flops = 0, last = 0;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const LaunchTime& l = launches[i];
+    CHECK(l.ops == e.kernels[i]);
+    CHECK(l.device == device());
+    CHECK(l.us > 0);
+    CHECK(l.start_us >= last);
+    CHECK(l.memory_us > 0);
+    last = l.start_us;
+    bytes += l.bytes, flops += l.flops;
+    if (l.kind == "library") CHECK(l.flops >= 2.0 * 64 * 32 * 48);
+  }
+  CHECK(last < end);
+  CHECK(bytes == doctest::Approx(e.bytes_read + e.bytes_written));
+  CHECK(flops == doctest::Approx(e.flops));
+}
+
+TEST_CASE("copies between devices are among them") {
+  const Tensor a = ones({256}, device());
+  eval(a);
+  const Tensor there = (a + 1).to(device() == Device("cpu") ? "cpu:1" : "cpu");
+  const Profile profile;
+  eval(there);
+  int copies = 0;
+  for (const LaunchTime& l : profile.launches()) copies += l.kind == "copy";
+  CHECK(copies == 1);
+}
+
+TEST_CASE("a profile changes no result, and what ran before and after it is not in it") {
+  const std::vector<float> plain = train(5);
+  size_t count = 0;
+  {
+    const Profile profile;
+    CHECK(profile.launches().empty());
+    CHECK(train(5) == plain);
+    count = profile.launches().size();
+    CHECK(count > 20);
+  }
+  CHECK(train(5) == plain);
+  const Profile again;
+  CHECK(again.launches().empty());
+}
+
+TEST_CASE("one at a time") {
+  auto first = std::make_unique<Profile>();
+  try {
+    const Profile second;
+    FAIL("a second one was made");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::State);
+    CHECK(std::string(e.what()).find("another Profile") != std::string::npos);
+  }
+  first.reset();
+  CHECK_NOTHROW(Profile());
+}
