@@ -1,5 +1,5 @@
-// How long each launch takes: what `ingot profile` shows. Not part of ingot.h; programs that measure include
-// it.
+// How long each launch takes, and what memory a run would take: what `ingot profile` and `ingot plan` show.
+// Not part of ingot.h; programs that measure include it.
 //
 //   Profile profile;
 //   step();
@@ -37,6 +37,20 @@ class Profile {
   std::vector<LaunchTime> launches() const;
   /// Microseconds since it began, on the clock of LaunchTime::start_us.
   double now_us() const;
+};
+
+/// While one lives, what this thread runs is planned, compiled and given its memory, but nothing is launched:
+/// values are whatever that memory held. device.memory().peak then says what a step takes, in no time. How
+/// `ingot plan` works.
+class DryRun {
+ public:
+  DryRun();
+  ~DryRun();
+  DryRun(const DryRun&) = delete;
+  DryRun& operator=(const DryRun&) = delete;
+
+ private:
+  bool previous_;
 };
 
 }  // namespace ingot

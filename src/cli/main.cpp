@@ -209,6 +209,8 @@ void Program::add_study() {
       "plan", "How much memory a recipe's training takes, and whether it fits. Needs neither GPU nor data.");
   static PlanArgs p;
   add_recipe_options(plan, p.recipe);
+  plan->add_option("--device", p.recipe.device,
+                   "where it will be trained: cpu, cuda; auto: a GPU if there is one");
   plan->add_option("--gpu", p.gpu, "fits on this one? h200, h100, a100, l4, rtx4090, ...");
   plan->add_option("--memory", p.memory, "fits in so much? 16GiB")->excludes("--gpu");
   plan->add_flag("--json", p.json, "for a program to read");

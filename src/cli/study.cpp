@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iostream>
+#include <thread>
+
+#include <ingot/profile.h>
 
 #include "cli.h"
 #include "rates.h"
@@ -16,27 +19,48 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
-Footprint footprint(const Recipe& recipe) {
-  const Device device("null:7");
+// As many batches as the loader may have on the device beside the one that is worked on: those that are
+// ready, those that its threads are making, and one that is handed over.
+static int64_t batches_ready(const Recipe& r) {
+  int64_t workers = r.integer("workers");
+  if (workers < 0) workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 4);
+  return std::max<int64_t>(1, workers * data::DataLoaderOptions{}.prefetch_factor) + workers + 1;
+}
+
+Footprint footprint(const Recipe& recipe, const Device& device) {
   device.reset_peak_memory();
   const auto before = static_cast<double>(device.memory().in_use);
   Footprint f;
   {
+    const DryRun only_planned;
     Task task(recipe, device, false);
     const std::vector<Tensor> parameters = task.model().parameters();
     const auto optimizer = make_optimizer(recipe, parameters);
-    const std::vector<Tensor> example = task.example(recipe.integer("batch"));
+    std::vector<Tensor> example = task.example(recipe.integer("batch")), ready;
     eval(example);
+    for (int64_t i = 0; i < batches_ready(recipe); ++i)
+      for (const Tensor& t : task.example(recipe.integer("batch"))) ready.push_back(t);
+    eval(ready);
     for (int i = 0; i < 2; ++i) train_step(task, *optimizer, data::Batch(example));
+    task.evaluate_example(example);
     f.parameters = bytes_of(parameters);
     for (const auto& [name, b] : task.model().named_buffers()) f.parameters += bytes_of({b});
     f.gradients = recipe.integer("accumulate") > 1 ? bytes_of(parameters) : 0;
     f.optimizer = bytes_of(optimizer->state());
-    f.batch = bytes_of(example);
+    f.batch = bytes_of(example) + bytes_of(ready);
     f.peak = static_cast<double>(device.memory().peak) - before;
   }
   f.rest = f.peak - f.parameters - f.gradients - f.optimizer - f.batch;
   return f;
+}
+
+// Where to plan: on the device that is meant if it is here, out of the way of what this program itself
+// computes.
+static Device planning_device(const Recipe& recipe, const PlanArgs& args) {
+  const Device here = Device::best();
+  if (!args.gpu.empty()) return here.is_cuda() ? here : Device("null:7");
+  const Device meant = device_of(recipe);
+  return meant.is_cpu() ? Device("cpu:15") : meant;
 }
 
 static size_t memory_of(const PlanArgs& args, std::string& name) {
@@ -58,12 +82,12 @@ static size_t memory_of(const PlanArgs& args, std::string& name) {
 }
 
 // The first change that makes it fit, from the one that costs least.
-static std::string remedy(const Recipe& recipe, double limit) {
+static std::string remedy(const Recipe& recipe, const Device& device, double limit) {
   const int64_t batch = recipe.integer("batch");
   auto fits = [&](const std::vector<std::pair<std::string, json>>& changes) {
     Recipe r = recipe;
     for (const auto& [key, value] : changes) r.set(key, value);
-    return footprint(r).peak <= limit;
+    return footprint(r, device).peak <= limit;
   };
   if (recipe.text("amp") == "off" && fits({{"amp", "bf16"}})) return "--amp bf16 makes it fit";
   for (int64_t parts = 2; parts <= batch; parts *= 2)
@@ -78,7 +102,8 @@ static std::string remedy(const Recipe& recipe, double limit) {
 
 int run_plan(const PlanArgs& args) {
   const Recipe recipe = effective_recipe(args.recipe);
-  const Footprint f = footprint(recipe);
+  const Device device = planning_device(recipe, args);
+  const Footprint f = footprint(recipe, device);
   std::string name;
   const bool limited = !args.gpu.empty() || !args.memory.empty();
   const double limit = limited ? static_cast<double>(memory_of(args, name)) : 0;
@@ -101,10 +126,15 @@ int run_plan(const PlanArgs& args) {
   row("parameters and buffers", f.parameters);
   if (f.gradients > 0) row("gradients", f.gradients);
   row("optimizer's state", f.optimizer);
-  row("a batch", f.batch);
+  row("batches", f.batch);
   row(f.gradients > 0 ? "activations, workspace" : "activations, gradients, workspace", f.rest);
   row("peak", f.peak);
-  std::cout << recipe.name() << " with a batch of " << recipe.integer("batch") << "\n" << t.text();
+  std::cout << recipe.name() << " with a batch of " << recipe.integer("batch") << " on "
+            << (device.is_cpu()    ? "the CPU"
+                : device.is_cuda() ? device.name()
+                                   : "a GPU that is not here (what its libraries take beside is not counted)")
+            << "\n"
+            << t.text();
   Task task(recipe, Device("null:7"), false);
   Table layers({"layer", "parameters", "memory"});
   for (const auto& [path, m] : task.model().named_modules()) {
@@ -118,7 +148,7 @@ int run_plan(const PlanArgs& args) {
   if (!limited) return kOk;
   std::cout << format("\n%s: %s of %s, %s\n", name.c_str(), bytes_text(f.peak).c_str(),
                       bytes_text(limit).c_str(), fits ? "fits" : "does not fit");
-  if (!fits) std::cout << remedy(recipe, limit) << "\n";
+  if (!fits) std::cout << remedy(recipe, device, limit) << "\n";
   return fits ? kOk : kNoRoom;
 }
 

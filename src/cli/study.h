@@ -9,12 +9,14 @@ namespace ingot::cli {
 
 /// Bytes of one training step, exactly as its plans place them.
 struct Footprint {
-  double parameters = 0, gradients = 0, optimizer = 0, batch = 0,
-         rest = 0;  ///< rest: activations and workspace
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double batch = 0;  ///< batches: the one that is worked on and those that the loader has ready
+  double rest = 0;   ///< activations and workspace
   double peak = 0;
 };
-/// Records and plans two steps on a device that computes nothing; needs no GPU and no data.
-Footprint footprint(const Recipe& recipe);
+/// Plans two steps and a test on the device without computing anything; needs no data. A GPU that is not here
+/// is stood in for by the null device, which knows nothing of what its libraries take beside.
+Footprint footprint(const Recipe& recipe, const Device& device);
 
 struct PlanArgs {
   TrainArgs recipe;

@@ -221,6 +221,20 @@ std::vector<Tensor> Task::example(int64_t batch) const {
           zeros({batch}, {int64, device_})};
 }
 
+std::pair<Tensor, Tensor> Task::test_batch(const Tensor& x, const Tensor& y) {
+  const Tensor logits = (*model_)(x);
+  const Tensor l = loss(logits, y), answers = logits.argmax(-1);
+  eval({l, answers});
+  return {l, answers};
+}
+
+void Task::evaluate_example(const std::vector<Tensor>& batch) {
+  NoGrad no_grad;
+  model_->eval();
+  test_batch(batch[0], batch[1]);
+  model_->train();
+}
+
 Evaluation Task::evaluate() {
   NoGrad no_grad;
   model_->eval();
@@ -229,9 +243,7 @@ Evaluation Task::evaluate() {
   if (!is_text()) e.confusion.assign(k, std::vector<int64_t>(k));
   int64_t count = 0, right = 0;
   for (const auto& batch : test()) {
-    const Tensor logits = (*model_)(batch[0]);
-    const Tensor l = loss(logits, batch[1]), answers = logits.argmax(-1);
-    eval({l, answers});
+    const auto [l, answers] = test_batch(batch[0], batch[1]);
     const auto said = answers.to_vector<int64_t>(), truth = batch[1].to_vector<int64_t>();
     for (size_t i = 0; i < said.size(); ++i) {
       right += said[i] == truth[i];

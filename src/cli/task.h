@@ -52,6 +52,8 @@ class Task {
   Tensor forward_loss(const Tensor& x, const Tensor& y);
   /// Zeros of a batch's shapes, on the device.
   std::vector<Tensor> example(int64_t batch) const;
+  /// Zeros of a batch, as evaluate() works on it: for planning.
+  void evaluate_example(const std::vector<Tensor>& batch);
   Evaluation evaluate();
   std::vector<SamplePicture> samples(int64_t count);
   /// Continues a text, token by token; each piece is given to `stream` as it comes.
@@ -59,6 +61,8 @@ class Task {
                        const std::function<void(const std::string&)>& stream = {});
 
  private:
+  /// Loss and answers, computed.
+  std::pair<Tensor, Tensor> test_batch(const Tensor& x, const Tensor& y);
   void open_data();
   void open_named(const std::string& name);
   void open_folder(const std::string& root);

@@ -159,6 +159,7 @@ void Trainer::log(const Point& p, bool test) {
   json j{{"step", p.step}, {"epoch", p.epoch}, {"seconds", p.seconds}};
   if (test) {
     j["test_loss"] = p.test_loss, j["test_accuracy"] = p.test_accuracy;
+    j["peak_memory"] = task_.device().memory().peak;
     events_->scalars(p.step, {{"test/loss", p.test_loss}, {"test/accuracy", p.test_accuracy}});
   } else {
     j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate, j["memory"] = p.memory;

@@ -149,6 +149,7 @@ class Run {
     }
     RunStatus status;
     args.status = &status;
+    if (is_dry_run()) return status;
     bind(arena);
     // Steps on one device in a row are handed over together; copies between devices stand between.
     for (size_t s = 0; s < p_.steps.size();) {

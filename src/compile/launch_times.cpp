@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "compile/describe.h"
 #include "ingot/error.h"
@@ -24,8 +25,13 @@ Log& profile_log() {
   return *log;
 }
 std::atomic<bool> profiling{false};
+thread_local bool dry = false;
 
 }  // namespace
+
+bool is_dry_run() { return dry; }
+DryRun::DryRun() : previous_(std::exchange(dry, true)) {}
+DryRun::~DryRun() { dry = previous_; }
 
 double clock_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())

@@ -7,6 +7,8 @@
 
 namespace ingot {
 
+/// Does this thread only plan? (DryRun)
+bool is_dry_run();
 /// Does anybody want them?
 bool launches_are_timed();
 /// Tells those who want them: steps that began at `start` (see clock_us) and what each took.

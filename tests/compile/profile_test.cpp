@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include <ingot/ingot.h>
 #include <ingot/profile.h>
@@ -94,4 +95,31 @@ TEST_CASE("one at a time") {
   }
   first.reset();
   CHECK_NOTHROW(Profile());
+}
+
+TEST_CASE("a dry run takes the memory of a run and computes nothing") {
+  const Device d = device() == Device("cpu") ? Device("cpu:3") : device();
+  auto peak = [&](bool dry) {
+    manual_seed(3);
+    models::MLP model(64, 4, {.hidden = {256}});
+    model.to(d);
+    optim::AdamW opt(model.parameters(), {.lr = 1e-2});
+    const Tensor x = randn({512, 64}, d), target = randint(4, {512}, d);
+    eval({x, target});
+    const auto first = model.parameters()[0].to_vector<float>();
+    d.reset_peak_memory();
+    {
+      std::optional<DryRun> only_planned;
+      if (dry) only_planned.emplace();
+      for (int i = 0; i < 3; ++i) {
+        cross_entropy(model(x), target).backward();
+        opt.step();
+      }
+    }
+    CHECK((model.parameters()[0].to_vector<float>() == first) == dry);
+    return d.memory().peak;
+  };
+  const size_t planned = peak(true);
+  CHECK(planned == peak(false));
+  CHECK(planned > size_t{512} * 256 * 4);
 }
