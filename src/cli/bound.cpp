@@ -19,6 +19,16 @@ DeviceTime device_time(const std::vector<LaunchTime>& launches) {
   return t;
 }
 
+std::vector<LaunchTime> with_rates(std::vector<LaunchTime> launches, const Device& device,
+                                   const Rates& rates) {
+  if (!device.is_cpu()) return launches;
+  for (LaunchTime& l : launches) {
+    l.memory_us = 1e6 * l.bytes / rates.memory;
+    if (l.kind == "library") l.compute_us = 1e6 * l.flops / rates.matmul;
+  }
+  return launches;
+}
+
 Shares shares_of(double step, const DeviceTime& device, double data) {
   // Launches timed one by one may take longer together than overlapped ones.
   const double busy = device.memory + device.compute, all = std::max(step, busy);

@@ -7,6 +7,8 @@
 #include <ingot/ingot.h>
 #include <ingot/profile.h>
 
+#include "rates.h"
+
 namespace ingot::cli {
 
 /// Parts of a step's time; they add up to 1.
@@ -22,6 +24,11 @@ struct DeviceTime {
   double memory = 0, compute = 0;
 };
 DeviceTime device_time(const std::vector<LaunchTime>& launches);
+
+/// The launches with what they take at measured rates. (On GPUs the backend's own are measured ones already;
+/// the CPU's are guesses for any processor.)
+std::vector<LaunchTime> with_rates(std::vector<LaunchTime> launches, const Device& device,
+                                   const Rates& rates);
 
 /// A step of `step` seconds in which the device worked for `device` and the host waited `data` seconds for a
 /// batch. What the device does not explain is the data's share as far as that was waited for, and the host's

@@ -228,11 +228,14 @@ void Program::add_study() {
   explain->add_flag("--kernels", kernels, "every kernel, with its ops and bytes");
   explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
 
-  auto* bench = app.add_subcommand(
-      "bench", "How fast recipes train here: the CPU and, where there is one, the GPU, and the ratio.");
+  auto* bench = app.add_subcommand("bench",
+                                   "How fast models train here: the CPU and, where there is one, the GPU, "
+                                   "the ratio, and the share of the hardware's limit.");
   static BenchArgs b;
-  b.recipes = {"fashion", "cifar", "chars", "chars-lstm"};
-  bench->add_option("recipe", b.recipes, "recipes; fashion cifar chars chars-lstm when none is named");
+  b.recipes = {"fashion", "cifar", "chars", "chars-lstm", "unet", "lstm-8192"};
+  bench->add_option("recipe", b.recipes,
+                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
+                    "chars-lstm unet lstm-8192 when none is named");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
   bench->add_option("--seconds", b.seconds, "time for each")->check(CLI::PositiveNumber);
   bench->add_flag("--json", b.json, "for a program to read");

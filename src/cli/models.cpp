@@ -44,22 +44,6 @@ class Cnn : public nn::Module {
   std::unique_ptr<nn::Linear> hidden_, head_;
 };
 
-// Two convolutions and the way around them.
-class Block : public nn::Module {
- public:
-  Block(int64_t in, int64_t out, int64_t stride)
-      : body_(add("body", nn::Sequential(conv(in, out, 3, stride), nn::BatchNorm2d(out), nn::ReLU(),
-                                         conv(out, out, 3), nn::BatchNorm2d(out)))),
-        straight_(in == out && stride == 1) {
-    if (!straight_) around_ = add("around", nn::Sequential(conv(in, out, 1, stride), nn::BatchNorm2d(out)));
-  }
-  Tensor forward(Tensor x) override { return relu(body_(x) + (straight_ ? x : around_(x))); }
-
- private:
-  nn::Sequential body_, around_;
-  bool straight_;
-};
-
 // ResNet for small pictures: three stages of blocks (He et al. 2015, section 4.2).
 class ResNet : public nn::Module {
  public:
@@ -70,7 +54,7 @@ class ResNet : public nn::Module {
     for (int64_t stage = 0; stage < 3; ++stage)
       for (int64_t i = 0; i < r.integer("layers"); ++i) {
         const int64_t out = width << stage;
-        body.push_back(Block(in, out, stage > 0 && i == 0 ? 2 : 1));
+        body.push_back(models::ResNetBlock(in, out, stage > 0 && i == 0 ? 2 : 1, false));
         in = out;
       }
     body_ = add("body", body);
@@ -99,56 +83,15 @@ class Mlp : public nn::Module {
   std::unique_ptr<nn::Linear> head_;
 };
 
-// One LSTM layer over [batch, time, width], gates in PyTorch's order; the part of the gates that comes from
-// the inputs is one product.
-class LstmLayer : public nn::Module {
- public:
-  LstmLayer(int64_t in, int64_t width)
-      : width_(width),
-        ih_(add("ih", nn::Linear(in, 4 * width))),
-        hh_(add("hh", nn::Linear(width, 4 * width))) {}
-  Tensor forward(Tensor x) override {
-    const Tensor from_inputs = ih_(x);
-    Tensor h = zeros({x.size(0), width_}, Options(from_inputs.dtype(), x.device())), c = h;
-    std::vector<Tensor> out;
-    for (int64_t t = 0; t < x.size(1); ++t) {
-      const auto gates = (from_inputs.select(1, t) + hh_(h)).chunk(4, 1);
-      c = sigmoid(gates[1]) * c + sigmoid(gates[0]) * tanh(gates[2]);
-      h = sigmoid(gates[3]) * tanh(c);
-      out.push_back(h);
-    }
-    return stack(out, 1);
-  }
-
- private:
-  int64_t width_;
-  nn::Linear ih_, hh_;
-};
-
-class CharLstm : public nn::Module {
- public:
-  explicit CharLstm(const Recipe& r)
-      : tokens_(add("tokens", nn::Embedding(r.integer("vocabulary"), r.integer("width")))),
-        drop_(add("drop", nn::Dropout(r.number("dropout")))),
-        head_(add("head", nn::Linear(r.integer("width"), r.integer("vocabulary")))) {
-    nn::Sequential body;
-    for (int64_t i = 0; i < r.integer("layers"); ++i)
-      body.push_back(LstmLayer(r.integer("width"), r.integer("width")));
-    body_ = add("body", body);
-  }
-  Tensor forward(Tensor x) override { return head_(drop_(body_(tokens_(x)))); }
-
- private:
-  nn::Embedding tokens_;
-  nn::Dropout drop_;
-  nn::Linear head_;
-  nn::Sequential body_;
-};
-
 std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
   const std::string task = r.text("task"), model = r.text("model");
   if (task == "text") {
-    if (model == "lstm") return std::make_shared<CharLstm>(r);
+    if (model == "lstm")
+      return std::make_shared<models::CharLSTM>(r.integer("vocabulary"),
+                                                models::CharLSTMOptions{.embedding = r.integer("width"),
+                                                                        .hidden = r.integer("width"),
+                                                                        .num_layers = r.integer("layers"),
+                                                                        .dropout = r.number("dropout")});
     if (model == "gpt") {
       if (r.integer("width") % r.integer("heads") != 0)
         throw Failure(kUsage,

@@ -99,17 +99,6 @@ Measured observe(Task& task, bool with_data, int steps) {
   return m;
 }
 
-// The CPU's own figures are guesses for any processor; a second of measuring says more.
-Rates use_measured_rates(Measured& m, const Device& device) {
-  const Rates r = measure(device, 0.4);
-  if (device.is_cpu())
-    for (LaunchTime& l : m.launches) {
-      l.memory_us = 1e6 * l.bytes / r.memory;
-      if (l.kind == "library") l.compute_us = 1e6 * l.flops / r.matmul;
-    }
-  return r;
-}
-
 std::vector<std::pair<std::string, Sum>> by_kernel(const std::vector<LaunchTime>& launches) {
   std::map<std::string, Sum> sums;
   for (const LaunchTime& l : launches) {
@@ -210,7 +199,8 @@ int run_profile(const ProfileArgs& args) {
     task = std::make_unique<Task>(recipe, device, false);
   }
   Measured m = observe(*task, with_data, args.steps);
-  const Rates rates = use_measured_rates(m, device);
+  const Rates rates = measure(device, 0.4);
+  m.launches = with_rates(m.launches, device, rates);
   DeviceTime one = device_time(m.launches);
   one.memory /= m.profiled, one.compute /= m.profiled;
   const Shares s = shares_of(m.step, one, m.data);

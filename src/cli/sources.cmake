@@ -13,6 +13,7 @@ add_custom_command(OUTPUT ${recipes_cpp} DEPENDS ${recipes} ${cli}/embed_recipes
   COMMAND ${CMAKE_COMMAND} -DOUT=${recipes_cpp} -DDIR=${PROJECT_SOURCE_DIR}/recipes -P ${cli}/embed_recipes.cmake)
 add_executable(ingot_cli
   ${recipes_cpp}
+  ${cli}/bench.cpp
   ${cli}/bound.cpp
   ${cli}/chart.cpp
   ${cli}/doctor.cpp

@@ -1,0 +1,128 @@
+// ingot bench: the same training step on every device, and how near to the device's limit it comes.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include <ingot/profile.h>
+
+#include "bound.h"
+#include "cli.h"
+#include "rates.h"
+#include "study.h"
+
+namespace ingot::cli {
+using nlohmann::json;
+
+namespace {
+
+// What is measured: a step that can be repeated.
+struct Subject {
+  std::string unit;
+  int64_t batch = 1;
+  double units = 1;  // of one step
+  std::function<void()> step;
+};
+
+Subject from_recipe(const Recipe& recipe, const Device& device) {
+  auto task = std::make_shared<Task>(recipe, device, false);
+  std::shared_ptr<optim::Optimizer> optimizer = make_optimizer(recipe, task->model().parameters());
+  const std::vector<Tensor> example = task->example(recipe.integer("batch"));
+  eval(example);
+  const int64_t batch = recipe.integer("batch");
+  return {task->unit(), batch, static_cast<double>(batch * task->units()),
+          [task, optimizer, b = data::Batch(example)] { train_step(*task, *optimizer, b); }};
+}
+
+// A network that is no recipe's, trained on made-up data.
+template <class Model, class Loss>
+Subject from_model(const std::string& unit, int64_t batch, double units, Model model, const Tensor& x,
+                   Loss loss) {
+  auto kept = std::make_shared<Model>(std::move(model));
+  auto optimizer = std::make_shared<optim::AdamW>(kept->parameters(), optim::AdamWOptions{.lr = 1e-3});
+  eval(x);
+  return {unit, batch, units, [kept, optimizer, x, loss] {
+            loss(*kept, x).backward();
+            optimizer->step();
+          }};
+}
+
+Subject make_subject(const std::string& name, const Device& device) {
+  manual_seed(1);
+  DeviceScope scope(device);
+  if (name == "unet")
+    return from_model("pictures", 1, 1, models::UNet(3, 1, {.width = 16}), randn({1, 3, 1024, 1024}),
+                      [](models::UNet& m, const Tensor& x) { return m(x).square().mean(); });
+  if (name == "lstm-8192")
+    return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
+                      randn({8, 8192, 32}),
+                      [](nn::LSTM& m, const Tensor& x) { return m(x).output.square().mean(); });
+  Recipe r = Recipe::load(name);
+  return from_recipe(r, device);
+}
+
+struct Result {
+  double per_second = 0, of_limit = 0;
+};
+
+// What all launches take at the device's rates, over what the step takes.
+Result measure_subject(const std::string& name, const Device& device, const Rates& rates, double seconds) {
+  const Subject s = make_subject(name, device);
+  const double best = best_time(device, s.step, seconds);
+  const Profile profile;
+  s.step();
+  device.synchronize();
+  double limit = 0;
+  for (LaunchTime& l : with_rates(profile.launches(), device, rates))
+    limit += 1e-6 * std::max(l.memory_us, l.compute_us);
+  return {s.units / best, std::min(1.0, limit / best)};
+}
+
+}  // namespace
+
+int run_bench(const BenchArgs& args) {
+  std::vector<std::string> devices = args.devices;
+  if (devices.empty()) {
+    devices = {"cpu"};
+    if (Device::best().is_cuda()) devices.push_back(Device::best().name());
+  }
+  std::vector<Rates> rates;
+  for (std::string& d : devices) {
+    Recipe any = Recipe::load("spirals");
+    any.set("device", d);
+    const Device device = device_of(any);
+    d = device.name();
+    rates.push_back(measure(device, 0.3));
+  }
+  json all = json::array();
+  std::vector<std::string> header{"model", "batch", "unit"};
+  for (const std::string& d : devices)
+    header.push_back(d + ", a second"), header.emplace_back("of its limit");
+  if (devices.size() > 1) header.emplace_back("times as fast");
+  Table table(header);
+  for (const std::string& name : args.recipes) {
+    const Subject about = make_subject(name, Device("null:7"));
+    std::vector<std::string> row{name, std::to_string(about.batch), about.unit};
+    std::vector<double> speeds;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      const Result r = measure_subject(name, Device(devices[i]), rates[i], args.seconds);
+      speeds.push_back(r.per_second);
+      row.push_back(r.per_second < 100 ? format("%.2f", r.per_second)
+                                       : count_text(static_cast<int64_t>(r.per_second)));
+      row.push_back(format("%.0f %%", 100 * r.of_limit));
+      all.push_back({{"model", name},
+                     {"device", devices[i]},
+                     {"batch", about.batch},
+                     {"unit", about.unit},
+                     {"per_second", r.per_second},
+                     {"of_limit", r.of_limit}});
+    }
+    if (speeds.size() > 1) row.push_back(format("%.1f", speeds.back() / speeds.front()));
+    table.row(row);
+  }
+  std::cout << (args.json
+                    ? all.dump(2) + "\n"
+                    : "training steps, the best of " + time_text(args.seconds) + " each\n" + table.text());
+  return kOk;
+}
+
+}  // namespace ingot::cli
