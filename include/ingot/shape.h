@@ -31,7 +31,7 @@ class Dims {
   void insert(int at, int64_t x);
   void erase(int at);
   void resize(int n, int64_t fill = 0);
-  std::vector<int64_t> vec() const { return {begin(), end()}; }
+  std::vector<int64_t> vec() const;
 
   /// Product of the sizes: 1 for a 0-d tensor.
   int64_t numel() const {

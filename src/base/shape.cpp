@@ -21,6 +21,7 @@ Dims::Dims(std::initializer_list<int64_t> v) : n_(checked(v.size())) {
   for (int64_t x : v) v_[i++] = x;
 }
 Dims::Dims(const std::vector<int64_t>& v) : Dims(v.data(), checked(v.size())) {}
+std::vector<int64_t> Dims::vec() const { return {begin(), end()}; }
 Dims::Dims(const int64_t* data, int n) : n_(checked(static_cast<size_t>(n))) {
   for (int i = 0; i < n_; ++i) v_[i] = data[i];
 }

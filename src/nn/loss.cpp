@@ -81,6 +81,9 @@ Tensor GaussianNLLLoss::forward(Tensor input, Tensor target, Tensor var) {
   return gaussian_nll_loss(input, target, var, {o_.full, o_.eps, o_.reduction});
 }
 
+Tensor GELU::forward(Tensor x) { return gelu(x, approximate_); }
+std::string GELU::description() const { return "GELU(approximate='" + approximate_ + "')"; }
+
 PReLU::PReLU(const PReLUOptions& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);

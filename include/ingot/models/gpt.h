@@ -1,7 +1,6 @@
 // GPT is GPT-2's architecture: pre-norm blocks, learned positions, the output weights those of the
 // embedding. Parameters have GPT-2's names ("h.0.attn.c_attn.weight").
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -59,6 +59,7 @@ INGOT_ACTIVATION1(LogSoftmax, int64_t, dim, , log_softmax(x, a_))
   };
 INGOT_ACTIVATION2(Hardtanh, min_val, = -1, max_val, = 1, hardtanh(x, a_, b_))
 INGOT_ACTIVATION2(Softplus, beta, = 1, threshold, = 20, softplus(x, a_, b_))
+/// x where it is above threshold, value elsewhere.
 INGOT_ACTIVATION2(Threshold, threshold, , value, , ingot::threshold(x, a_, b_))
 /// A slope drawn for each element while training, the mean of the bounds after eval().
 INGOT_ACTIVATION2(RReLU, lower, = 1.0 / 8, upper, = 1.0 / 3, rrelu(x, a_, b_, is_training()))
@@ -80,8 +81,8 @@ class GELU : public Module {
  public:
   /// approximate: "none" or "tanh"; forward() throws Error(Value) for another word.
   explicit GELU(std::string approximate = "none") : approximate_(std::move(approximate)) {}
-  Tensor forward(Tensor x) override { return gelu(x, approximate_); }
-  std::string description() const override { return "GELU(approximate='" + approximate_ + "')"; }
+  Tensor forward(Tensor x) override;
+  std::string description() const override;
 
  private:
   std::string approximate_;

@@ -115,18 +115,21 @@ class CellBase : public Module {
   RnnKind kind_;
   bool bias_;
 };
+/// One step of an RNN.
 class RNNCell : public CellBase {
  public:
   RNNCell(int64_t input_size, int64_t hidden_size, const RNNCellOptions& options = {},
           SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor input, Tensor h = {}, SourceLoc loc = SourceLoc::current());
 };
+/// One step of a GRU.
 class GRUCell : public CellBase {
  public:
   GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {},
           SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor input, Tensor h = {}, SourceLoc loc = SourceLoc::current());
 };
+/// One step of an LSTM: the new hidden and cell state.
 class LSTMCell : public CellBase {
  public:
   LSTMCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {},
