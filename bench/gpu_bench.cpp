@@ -224,6 +224,49 @@ void add_models() {
   });
 }
 
+struct WordLSTM : nn::Module {
+  nn::Embedding embedding = add("embedding", nn::Embedding(10000, 512));
+  nn::LSTM lstm = add("lstm", nn::LSTM(512, 1024, {.num_layers = 2, .batch_first = true}));
+  nn::Linear head = add("head", nn::Linear(1024, 10000));
+  Tensor forward(Tensor x) override { return head(lstm(embedding(x)).output); }
+};
+
+void add_sequences() {
+  add("lstm-2x1024-B64-T512-bf16", [] {
+    constexpr int64_t B = 64, T = 512;
+    auto model = std::make_shared<WordLSTM>();
+    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
+    Tensor x = randint(0, 10000, {B, T}), target = randint(0, 10000, {B, T});
+    eval({x, target});
+    return Work{[=] {
+                  optimiser->zero_grad();
+                  Tensor loss;
+                  {
+                    amp::Autocast scope(bfloat16);
+                    loss = cross_entropy((*model)(x).flatten(0, 1), target.flatten());
+                  }
+                  loss.backward();
+                  optimiser->step();
+                },
+                0, 0, B * T, "tokens"};
+  });
+  // One token after the other, from position 448 to 576 of a cache of 1024.
+  auto decode = [](const std::string& name, int64_t layers, int64_t heads, int64_t width) {
+    add("gpt2-" + name + "-decode-B1-bf16", [=] {
+      auto model = std::make_shared<models::GPT>(
+          models::GPTConfig{.layers = layers, .heads = heads, .width = width, .vocabulary = 50304});
+      model->to(bfloat16);
+      model->eval();
+      Tensor prompt = randint(0, 50257, {1, 448});
+      eval(prompt);
+      return Work{[=] { model->generate(prompt, {.max_new_tokens = 128, .temperature = 0}).eval_(); }, 0, 0,
+                  128, "tokens"};
+    });
+  };
+  decode("124M", 12, 12, 768);
+  decode("1558M", 48, 25, 1600);
+}
+
 void add_images() {
   constexpr int64_t B = 256;
   add("resnet50-train-B256-bf16", [] {
@@ -330,6 +373,7 @@ int main(int argc, char** argv) {
   add_kernels();
   add_attention();
   add_images();
+  add_sequences();
   add_matmuls();
   add_models();
   int failures = 0;

@@ -445,6 +445,8 @@ LogSoftmax = _activation("LogSoftmax", F.log_softmax, dim=None)
 
 
 class Threshold(Module):
+    """x where it is above threshold, value elsewhere."""
+
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
         self.threshold, self.value = threshold, value
