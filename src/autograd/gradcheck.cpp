@@ -80,6 +80,7 @@ GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, d
     at[i] = leaf_of(inputs[i].detach().to_vector<double>(), inputs[i]);
   }
   std::vector<Tensor> leaves;
+  leaves.reserve(varied.size());
   for (size_t i : varied) leaves.push_back(at[i]);
   Tensor total = weighted_sum(fn(at));
   std::vector<Tensor> grads(leaves.size());

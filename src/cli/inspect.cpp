@@ -98,8 +98,7 @@ int run_inspect(const InspectArgs& args) {
   if (args.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Entry& e : c.entries) {
-      std::vector<int64_t> dims;
-      for (int i = 0; i < e.shape.size(); ++i) dims.push_back(e.shape[i]);
+      const std::vector<int64_t> dims(e.shape.begin(), e.shape.end());
       list.push_back({{"name", e.name}, {"dtype", e.dtype}, {"shape", dims}, {"bytes", e.bytes}});
     }
     std::cout << nlohmann::json{{"file", args.file}, {"format", c.format},   {"metadata", c.metadata},

@@ -123,8 +123,9 @@ static std::string plane(Task& task, const std::string& folder) {
   task.model().eval();
   std::vector<float> xy;
   for (int64_t i = 0; i < side * side; ++i) {
-    xy.push_back(2 * (static_cast<float>(i % side) + 0.5f) / side - 1);
-    xy.push_back(1 - 2 * (static_cast<float>(i / side) + 0.5f) / side);
+    const int64_t column = i % side, row = i / side;
+    xy.push_back(2 * (static_cast<float>(column) + 0.5f) / side - 1);
+    xy.push_back(1 - 2 * (static_cast<float>(row) + 0.5f) / side);
   }
   const auto p = softmax(task.model()(tensor(xy, {side * side, 2}, task.device())), -1).to_vector<float>();
   task.model().train();

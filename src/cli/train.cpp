@@ -226,7 +226,7 @@ void Trainer::after_epoch(int64_t epoch) {
   p.step = step(), p.epoch = static_cast<double>(epoch + 1), p.test_loss = e.loss,
   p.test_accuracy = e.accuracy, p.seconds = history_.seconds;
   log(p, true);
-  progress_->say(format("epoch %lld  test loss %.3f  %s %.2f %%  (%s)", static_cast<long long>(epoch + 1),
+  progress_->say(format("epoch %lld  test loss %.3f  %s %.2f %%  (%s)", static_cast<long long>(epoch) + 1,
                         e.loss, task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
                         time_text(now() - start).c_str()));
 }

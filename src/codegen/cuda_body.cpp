@@ -168,7 +168,6 @@ void Emitter::indirect_value(int i, const std::string& guard) {
     }
   }
   std::string each = uniform_[i] ? cond : both(both(cond, inside_lanes()), bounds_text(i, true));
-  std::string k = index;
   if (!uniform_[in.indirect]) {
     out_.lane("const long long " + index + " = " + index_text(i, each) + ";");
     each.clear();
@@ -176,7 +175,7 @@ void Emitter::indirect_value(int i, const std::string& guard) {
   std::string lane = uniform_[i] ? "" : at.lane;
   std::string get =
       to_register(t, "ig_load1<" + hint + ">(b" + str(in.buffer) + " + (" + at.base + lane + offset + "))");
-  assign(i, "(" + both(each, k + " >= 0") + ") ? " + cast(t, in.dtype, get) + " : " + fill);
+  assign(i, "(" + both(each, index + " >= 0") + ") ? " + cast(t, in.dtype, get) + " : " + fill);
 }
 
 /// Element n takes word n % 4 of block n / 4. Lanes that begin at a multiple of four share their blocks.

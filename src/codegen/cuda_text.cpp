@@ -100,6 +100,7 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   std::vector<cuda::Schedule> schedules{plan->schedule};
   if (plan->schedule.split) schedules.push_back(second_stage(plan->schedule));
   std::vector<std::string> bodies;
+  bodies.reserve(schedules.size());
   for (int n = 0; n < plan->n_stages; ++n)
     bodies.push_back(cuda::Emitter(parts, schedules[n], n, plan->numbers, functions).body());
 

@@ -20,6 +20,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("program", type=pathlib.Path)
 parser.add_argument("--kills", type=int, default=5)
 parser.add_argument("--seed", type=int, default=None)
+# A run in the background of a shell ignores Ctrl-C, and so would the programs it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 o = parser.parse_args()
 seed = o.seed if o.seed is not None else random.randrange(1 << 30)
 print(f"seed {seed}")

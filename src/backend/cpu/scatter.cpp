@@ -212,7 +212,7 @@ class Copy final : public CpuExecutable {
     const int es = static_cast<int>(size_of(o.dtype));
     char* dst = static_cast<char*>(buffers[0]) + o.offset * es;
     const char* src = static_cast<const char*>(buffers[1]) + i.offset * es;
-    if (o.shape.size() == 0) {
+    if (o.shape.empty()) {
       std::memcpy(dst, src, static_cast<size_t>(es));
       return;
     }

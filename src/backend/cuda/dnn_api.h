@@ -78,11 +78,11 @@ struct Tensor {
 
 class Graph {
  public:
-  Tensor tensor(int64_t uid, Dims dims, Dims strides, cudnnDataType_t type) {
+  Tensor tensor(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type) {
     return make(uid, dims, strides, type, false, false);
   }
   Tensor scalar(int64_t uid) { return make(uid, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true); }
-  Tensor temp(Dims dims, Dims strides, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  Tensor temp(const Dims& dims, const Dims& strides, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return make(next_++, dims, strides, type, true, false);
   }
   Tensor like(const Tensor& t, cudnnDataType_t type = CUDNN_DATA_FLOAT) {

@@ -265,10 +265,10 @@ std::vector<int64_t> numbers(const LibrarySpec& spec, int axis) {
     dims.push_back(x);
   }
   n[18] = lines;
-  n[4] = op.value.shape.size() ? op.value.shape[axis] : 1;
-  n[5] = op.out.shape.size() ? op.out.shape[axis] : 1;
+  n[4] = op.value.shape.empty() ? 1 : op.value.shape[axis];
+  n[5] = op.out.shape.empty() ? 1 : op.out.shape[axis];
   n[6] = spec.site;
-  if (op.value.shape.size())
+  if (!op.value.shape.empty())
     n[7] = op.out.stride[axis], n[8] = op.index.stride[axis], n[9] = op.value.stride[axis];
   n[10] = op.out.offset, n[11] = op.index.offset, n[12] = op.value.offset;
   n[13] = op.out.shape.numel();
