@@ -8,6 +8,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/leaves.cpp
   ${CMAKE_CURRENT_LIST_DIR}/norm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pool.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/recurrent.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_elementwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_index.cpp

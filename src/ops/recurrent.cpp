@@ -1,11 +1,20 @@
 // LSTM, GRU and plain RNN from primitives: the input's products of all steps are one, then a step is one
-// product and one fused cell. Outputs are written step by step into one tensor.
+// product and one fused cell. Outputs are written step by step into one tensor. An LSTM of whole sequences
+// has a gradient of its own.
 #include "ops/recurrent.h"
 
 #include "ingot/neural.h"
-#include "ops/common.h"
+#include "ops/autocast.h"
 
 namespace ingot {
+
+Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const SourceLoc& loc) {
+  Attrs a;
+  a.d0 = {step, 0, 0};
+  a.d1 = {1, 1, 1};
+  Tensor one = value.unsqueeze(0);
+  return tensor_of(record(Op::SliceAssign, {node_of(all, "rnn", loc), node_of(one, "rnn", loc)}, a, loc));
+}
 
 RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& s, const Tensor& weight_hh,
                   const Tensor& bias_hh) {
@@ -41,15 +50,6 @@ struct Weights {
   Tensor ih, hh, bias_ih, bias_hh, hr;  // hr: what projects an output, or undefined
 };
 
-// [T, N, H] written at one step.
-Tensor put(const Tensor& all, const Tensor& h, int64_t t, const SourceLoc& loc) {
-  Attrs a;
-  a.d0 = {t, 0, 0};
-  a.d1 = {1, 1, 1};
-  Tensor value = h.unsqueeze(0);
-  return tensor_of(record(Op::SliceAssign, {node_of(all, "rnn", loc), node_of(value, "rnn", loc)}, a, loc));
-}
-
 struct Run {
   Tensor output;
   RnnState last;
@@ -60,6 +60,11 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
               const Tensor& mask) {
   const int64_t T = x.size(0), N = x.size(1);
   Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, w.bias_ih).reshape({T, N, w.ih.size(0)});
+  if (k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() && !autocasting() &&
+      z.dtype() == w.hh.dtype() && z.numel() > 0 && s.h.dtype() == z.dtype() && s.c.dtype() == z.dtype()) {
+    const LstmSteps r = lstm_steps(z, s.h, s.c, w.hh, w.bias_hh, backwards, k.loc);
+    return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
+  }
   Tensor all = zeros({T, N, w.hh.size(1)}, {x.dtype(), x.device()});
   for (int64_t i = 0; i < T; ++i) {
     const int64_t t = backwards ? T - 1 - i : i;
@@ -67,11 +72,11 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
     if (w.hr.defined()) next.h = linear(next.h, w.hr);
     if (!mask.defined()) {
       s = next;
-      all = put(all, s.h, t, k.loc);
+      all = put_step(all, s.h, t, k.loc);
       continue;
     }
     Tensor on = mask.select(0, t);
-    all = put(all, where(on, next.h, 0.0), t, k.loc);
+    all = put_step(all, where(on, next.h, 0.0), t, k.loc);
     s.h = where(on, next.h, s.h);
     if (next.c.defined()) s.c = where(on, next.c, s.c);
   }

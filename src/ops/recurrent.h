@@ -1,6 +1,6 @@
-// One step of a recurrent network, for the functions over sequences and for the cells.
+// What recurrent layers, cells and their gradients share.
 #pragma once
-#include "ingot/tensor.h"
+#include "ops/common.h"
 
 namespace ingot {
 
@@ -16,5 +16,16 @@ struct RnnState {
 /// The next state. z is the input's part [.., G H], its bias included; the rest is the state's.
 RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& state, const Tensor& weight_hh,
                   const Tensor& bias_hh);
+
+/// [steps, N, ...] with one step written.
+Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const SourceLoc& loc);
+
+struct LstmSteps {
+  Tensor all, c;  // [T, N, H], and the last cell state
+};
+/// The steps of an LSTM layer with a gradient of its own (autograd/recurrent.cpp). z [T, N, 4 H]: the input's
+/// part, bias_ih included. All are of one type; bias may be undefined.
+LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
+                     const Tensor& bias, bool backwards, const SourceLoc& loc);
 
 }  // namespace ingot

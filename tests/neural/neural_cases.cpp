@@ -173,6 +173,14 @@ void add_second(std::vector<Case>& c) {
                Types::Float,
                true,
                16});
+  c.push_back({"second lstm",
+               {{{2, 2, 2}}, {{4, 2}}, {{4, 1}}},
+               gradients([=](const List& x) {
+                 return List{lstm(x[0], {}, {}, {x[1], x[2]}, false).output};
+               }),
+               Types::Float,
+               true,
+               64});
   c.push_back({"second avg_pool2d",
                {{{1, 2, 4, 4}}},
                gradients([](const List& x) { return List{avg_pool2d(x[0], 3, 1)}; }),
@@ -458,6 +466,16 @@ void add_recurrent(std::vector<Case>& c) {
                  return all(lstm(x[0], {}, {}, {x[1], x[2], x[3], x[4]}));
                },
                Types::Float, true, 16});
+  c.push_back({"lstm whole, two ways, given states",
+               {{{3, 2, 2}}, {{4, 2}}, {{4, 1}}, {{2, 2, 1}}, {{2, 2, 1}}},
+               [=](const List& x) {
+                 RnnOptions o;
+                 o.bidirectional = true;
+                 return all(lstm(x[0], x[3], x[4], {x[1], x[2], x[1] * 0.5, x[2]}, false, o));
+               },
+               Types::Float,
+               true,
+               16});
   c.push_back({"gru", In4(3, 3, 2),
                [=](const List& x) {
                  return all(gru(x[0], {}, {x[1], x[2], x[3], x[4]}));
