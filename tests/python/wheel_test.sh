@@ -35,7 +35,7 @@ assert "softmax" in open(os.path.join(folder, "_ingot.pyi")).read()
 maps = open("/proc/self/maps").read()
 assert os.path.join(folder, "libingot.so") in maps, "another libingot was loaded"
 model = ingot.nn.Linear(2, 1)
-optimizer = ingot.optim.SGD(model.parameters(), lr=0.1)
+optimizer = ingot.optim.SGD(model.parameters(), lr=0.01)
 x, y = ingot.tensor([[1.0, 2.0], [3.0, 4.0]]), ingot.tensor([[1.0], [2.0]])
 losses = []
 for _ in range(20):
