@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from common import TestCase, ingot
@@ -89,10 +90,15 @@ class Parity(TestCase):
             self.assertEqual([n for n in names.split() if not hasattr(place, n)], [], "torch" + part)
 
     def test_import_is_quick_and_brings_no_numpy(self):
-        code = ("import sys, time; t = time.perf_counter(); import ingot; t = time.perf_counter() - t; "
+        # Seconds of this process alone, whatever else the machine does; the first run writes the bytecode.
+        code = ("import sys, time; t = time.process_time(); import ingot; t = time.process_time() - t; "
                 "assert 'numpy' not in sys.modules and 'torch' not in sys.modules; print(t)")
-        times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(3)]
-        self.assertLess(min(times), 0.2 if (os.getloadavg()[0] < 2) else 1.0)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, PYTHONPYCACHEPREFIX=folder)
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout)
+                     for _ in range(4)]
+        self.assertLess(min(times), 0.2)
 
 
 # Keywords that Python's function has not, with the reason: PyTorch has another name or none.

@@ -46,8 +46,8 @@ for _ in range(20):
     optimizer.zero_grad()
 assert losses[-1] < losses[0], losses
 assert ingot.softmax.__doc__ and "exp(x)" in ingot.softmax.__doc__
-code = "import time; t = time.perf_counter(); import ingot; print(time.perf_counter() - t)"
+code = "import time; t = time.process_time(); import ingot; print(time.process_time() - t)"
 times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(5)]
 print(f"wheel_test: {ingot.__version__}, import {min(times):.3f} s, libraries {sorted(n for n in held if '.so' in n)}")
-assert min(times) < 0.2 or os.getloadavg()[0] > 2, times
+assert min(times) < 0.2, times
 EOF
