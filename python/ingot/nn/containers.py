@@ -2,7 +2,29 @@
 from .module import Module, Parameter
 
 
-class Sequential(Module):
+class _Modules(Module):
+    """What lists of modules share; the names are "0", "1", ..."""
+
+    def append(self, module):
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules):
+        for m in modules:
+            self.append(m)
+        return self
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __setitem__(self, i, module):
+        self._modules[list(self._modules)[i]] = module
+
+
+class Sequential(_Modules):
     """Modules called one after the other; takes modules, or one dict of them."""
 
     def __init__(self, *modules):
@@ -11,52 +33,24 @@ class Sequential(Module):
             for name, m in modules[0].items():
                 self.add_module(name, m)
         else:
-            for i, m in enumerate(modules):
-                self.add_module(str(i), m)
+            self.extend(modules)
 
     def forward(self, input):
         for m in self._modules.values():
             input = m(input)
         return input
 
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules):
-        for m in modules:
-            self.append(m)
-        return self
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
     def __getitem__(self, i):
         items = list(self._modules.items())
         return type(self)(dict(items[i])) if isinstance(i, slice) else items[i][1]
 
-    def __setitem__(self, i, module):
-        self._modules[list(self._modules)[i]] = module
 
-
-class ModuleList(Module):
+class ModuleList(_Modules):
     """A list of modules, named "0", "1", ..."""
 
     def __init__(self, modules=()):
         super().__init__()
         self.extend(modules or ())
-
-    def append(self, module):
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules):
-        for m in modules:
-            self.append(m)
-        return self
 
     def insert(self, index, module):
         items = list(self)
@@ -64,21 +58,39 @@ class ModuleList(Module):
         self._modules.clear()
         self.extend(items)
 
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules.values())
-
     def __getitem__(self, i):
         items = list(self._modules.values())
         return type(self)(items[i]) if isinstance(i, slice) else items[i]
 
-    def __setitem__(self, i, module):
-        self._modules[list(self._modules)[i]] = module
+
+class _Named(Module):
+    """What dicts of modules and of parameters share; _kept says where these are."""
+
+    _kept = "_modules"
+
+    def __getitem__(self, name):
+        return getattr(self, self._kept)[name]
+
+    def __contains__(self, name):
+        return name in getattr(self, self._kept)
+
+    def __len__(self):
+        return len(getattr(self, self._kept))
+
+    def __iter__(self):
+        return iter(getattr(self, self._kept))
+
+    def keys(self):
+        return getattr(self, self._kept).keys()
+
+    def values(self):
+        return getattr(self, self._kept).values()
+
+    def items(self):
+        return getattr(self, self._kept).items()
 
 
-class ModuleDict(Module):
+class ModuleDict(_Named):
     """Modules under names."""
 
     def __init__(self, modules=None):
@@ -89,29 +101,8 @@ class ModuleDict(Module):
         for name, m in modules.items() if hasattr(modules, "items") else modules:
             self.add_module(name, m)
 
-    def __getitem__(self, name):
-        return self._modules[name]
-
     def __setitem__(self, name, module):
         self.add_module(name, module)
-
-    def __contains__(self, name):
-        return name in self._modules
-
-    def __len__(self):
-        return len(self._modules)
-
-    def __iter__(self):
-        return iter(self._modules)
-
-    def keys(self):
-        return self._modules.keys()
-
-    def values(self):
-        return self._modules.values()
-
-    def items(self):
-        return self._modules.items()
 
 
 class ParameterList(Module):
@@ -136,8 +127,10 @@ class ParameterList(Module):
         return list(self._parameters.values())[i]
 
 
-class ParameterDict(Module):
+class ParameterDict(_Named):
     """Parameters under names."""
+
+    _kept = "_parameters"
 
     def __init__(self, parameters=None):
         super().__init__()
@@ -146,24 +139,3 @@ class ParameterDict(Module):
 
     def __setitem__(self, name, value):
         self.register_parameter(name, value if isinstance(value, Parameter) else Parameter(value))
-
-    def __getitem__(self, name):
-        return self._parameters[name]
-
-    def __contains__(self, name):
-        return name in self._parameters
-
-    def __len__(self):
-        return len(self._parameters)
-
-    def __iter__(self):
-        return iter(self._parameters)
-
-    def keys(self):
-        return self._parameters.keys()
-
-    def values(self):
-        return self._parameters.values()
-
-    def items(self):
-        return self._parameters.items()
