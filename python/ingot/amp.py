@@ -1,36 +1,16 @@
 """Automatic mixed precision: autocast and GradScaler."""
-import functools
-
 from . import _ingot
 from ._ingot import is_autocast_enabled
+from ._scope import Scope
 
 __all__ = ["autocast", "GradScaler", "is_autocast_enabled"]
 
 
-class autocast:
+class autocast(Scope):
     """with autocast("cuda", dtype=ingot.bfloat16): products are computed in 16 bits, losses and norms in float32."""
 
     def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
-        self._options = (dtype or _ingot.bfloat16, enabled)
-        self._open = []
-
-    def __enter__(self):
-        guard = _ingot.AutocastGuard(*self._options)
-        guard.enter()
-        self._open.append(guard)
-        return self
-
-    def __exit__(self, *exception):
-        self._open.pop().exit()
-        return False
-
-    def __call__(self, fn):
-        @functools.wraps(fn)
-        def wrapped(*args, **kwargs):
-            with self:
-                return fn(*args, **kwargs)
-
-        return wrapped
+        super().__init__(lambda: _ingot.AutocastGuard(dtype or _ingot.bfloat16, enabled))
 
 
 class GradScaler:

@@ -1,39 +1,15 @@
 """Gradients: modes, grad(), Function with a gradient of its own, checks."""
-import functools
-
 from . import _ingot
 from ._ingot import Tensor, is_grad_enabled
+from ._scope import Scope
 
 __all__ = ["Function", "backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "no_grad",
            "set_grad_enabled"]
 
 
-class _Mode:
-    """A with statement, and a decorator of functions and generators."""
-
+class _Mode(Scope):
     def __init__(self, on):
-        self._on = on
-        self._open = []
-
-    def __enter__(self):
-        guard = _ingot.EnableGradGuard() if self._on else _ingot.NoGradGuard()
-        guard.enter()
-        self._open.append(guard)
-        return self
-
-    def __exit__(self, *exception):
-        self._open.pop().exit()
-        return False
-
-    def __call__(self, fn):
-        on = self._on
-
-        @functools.wraps(fn)
-        def wrapped(*args, **kwargs):
-            with _Mode(on):
-                return fn(*args, **kwargs)
-
-        return wrapped
+        super().__init__(_ingot.EnableGradGuard if on else _ingot.NoGradGuard)
 
 
 class no_grad(_Mode):
