@@ -4,6 +4,7 @@
 #
 #   tools/gpu_bundle.sh [BUILD_FOLDER] [TARGET_FOLDER]     (build/release, build/gpu)
 #   NO_KERNELS=1 leaves the cache of kernels out.
+#   PYTHON_PACKAGE=FOLDER takes the package FOLDER/ingot along (a wheel for that machine's Python, unpacked), with its tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build="${1:-build/release}" target="${2:-build/gpu}"
@@ -27,6 +28,13 @@ for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy|libpng|libjp
 done
 strip "$target"/bin/* "$target"/lib/* 2>/dev/null || true
 cp tools/gpu_check.sh "$target/"
+if [ -n "${PYTHON_PACKAGE:-}" ]; then
+  mkdir -p "$target/python" "$target/tests/python" "$target/bench/peers"
+  cp -rL "$PYTHON_PACKAGE/ingot" "$target/python/"
+  cp tests/python/common.py tests/python/test_*.py "$target/tests/python/"
+  mkdir -p "$target/examples" && cp -r examples/python "$target/examples/"
+  cp bench/compare_gpu "$target/bench/" && cp bench/peers/cpu_ingot.py bench/peers/gpu_ingot.py "$target/bench/peers/"
+fi
 
 # Kernels of the benchmarks and of the op tests, compiled for the H200 by the NVRTC of this machine (no GPU is needed): a
 # machine with the same NVRTC finds them in the cache.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs on the machine with the GPU, on what tools/gpu_bundle.sh put together: tests first, then benchmarks, a table last.
 #
-#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models more bench   (all of them, in this order)
+#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models more bench python   (all but more and python, in this order)
 #   BENCH='REGEX' picks benchmark cases; SECONDS_EACH bounds each stage (240). Logs go to $OUT, or to ./gpu_logs.
 set -u
 here="$(cd "${1:-build/gpu}" && pwd)"
@@ -60,6 +60,14 @@ for s in "${stages[@]}"; do
       ;;
     bench)
       stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
+      ;;
+    python) # the package brings libraries of its own
+      unset INGOT_CUDA_PLUGIN
+      stage python_cuda env PYTHONPATH="$here/python" python3 "$here/tests/python/test_cuda.py" -v
+      stage python_examples env PYTHONPATH="$here/python" INGOT_TEST_DEVICE=cuda python3 "$here/tests/python/test_examples.py"
+      for name in interop training; do stage "python_$name" env PYTHONPATH="$here/python" python3 "$here/tests/python/test_$name.py"; done
+      stage python_bench python3 "$here/bench/compare_gpu" --python --bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
+      export INGOT_CUDA_PLUGIN="$here/lib/libingot_cuda.so"
       ;;
     time) stage time env INGOT_DEBUG=time "$here/bin/ingot-bench-gpu" --quick --only "${BENCH:-gpt2-124M}" ;;
     sanitize)

@@ -1,5 +1,5 @@
 """The scripts of examples/python follow PyTorch: each is run twice, once with the import lines PyTorch has, from the same weights,
-and the losses are compared step by step."""
+and the losses are compared step by step. INGOT_TEST_DEVICE=cuda runs them on a GPU, where both libraries round products more coarsely."""
 import os
 import re
 import types
@@ -8,6 +8,7 @@ import unittest
 from common import TestCase, ingot, needs_torch, torch
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "python")
+DEVICE = os.environ.get("INGOT_TEST_DEVICE", "cpu")
 IMPORT = re.compile(r"^(import|from) ingot\b.*$", re.M)
 
 
@@ -29,8 +30,9 @@ class Examples(TestCase):
         reference = theirs.make_model(dropout=False)
         model = mine.make_model(dropout=False)
         model.load_state_dict(reference.state_dict())
-        expected = theirs.run(reference, steps=steps)
-        got = mine.run(model, steps=steps)
+        expected = theirs.run(reference, steps=steps, device=DEVICE)
+        got = mine.run(model, steps=steps, device=DEVICE)
+        rtol *= 1 if DEVICE == "cpu" else 10
         self.assertLess(expected[-1], expected[0] * 1.5)
         for i, (e, g) in enumerate(zip(expected, got)):
             self.assertLess(abs(e - g), rtol * max(abs(e), 0.05) * (1 + i / 4), f"{name}: step {i}: {g} for {e}")
