@@ -7,6 +7,14 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
     set_tests_properties(python_${name} PROPERTIES TIMEOUT 900
       ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   endforeach()
+  if(TARGET fake_cuda)  # the package on the fake CUDA machine
+    set(fake $<TARGET_FILE:fake_cuda>)
+    set(machine "INGOT_CUDA_PLUGIN=$<TARGET_FILE:ingot_cuda>;INGOT_CUDA_DRIVER=${fake};INGOT_NVRTC=${fake};INGOT_CUBLASLT=${fake}")
+    add_test(NAME python_cuda_emulated COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_cuda.py
+      WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    set_tests_properties(python_cuda_emulated PROPERTIES TIMEOUT 900 FAIL_REGULAR_EXPRESSION "skipped=9"
+      ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR};INGOT_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/emulator_cache/python;${machine}")
+  endif()
   # The wheel, built and installed in an environment of its own.
   add_test(NAME python_wheel COMMAND ${CMAKE_CURRENT_LIST_DIR}/wheel_test.sh ${INGOT_PYTHON_EXECUTABLE})
   set_tests_properties(python_wheel PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
