@@ -28,7 +28,7 @@ std::string escaped(const std::string& text) {
 
 // About five round numbers that cover the range.
 static std::vector<double> ticks(double low, double high) {
-  const double raw = std::max(high - low, 1e-12) / 4, power = std::pow(10, std::floor(std::log10(raw)));
+  const double raw = std::max(high - low, 1e-12) / 5, power = std::pow(10, std::floor(std::log10(raw)));
   double step = 10 * power;
   for (const double m : {1.0, 2.0, 5.0})
     if (m * power >= raw) {
@@ -65,7 +65,7 @@ std::string chart(const std::string& title, const std::string& x_name, const std
   std::string s = "<figure><figcaption>" + escaped(title);
   if (series.size() > 1)
     for (const Series& one : series)
-      s += " <span class=\"key " + one.colour + "\">" + escaped(one.name) + "</span>";
+      if (!one.name.empty()) s += " <span class=\"key " + one.colour + "\">" + escaped(one.name) + "</span>";
   s += "</figcaption><svg viewBox=\"0 0 640 300\" role=\"img\" aria-label=\"" + escaped(title) + "\">";
   for (const double t : ticks(y0, y1))
     s += format(

@@ -131,6 +131,7 @@ void Program::add_train() {
   train->add_option("--freeze", a.freeze, "leave parameters as they are whose names match: \"stages.*\"");
   train->add_option("--lora", a.lora, "train updates of this rank only")->check(CLI::PositiveNumber);
   train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
+  train->add_option("--memory", a.memory, "use at most so much of the device's memory: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
   train->footer(
       "Ctrl-C and SIGTERM save a checkpoint and leave with 130 and 143; --resume goes on to the same "
@@ -234,7 +235,8 @@ void Program::add_study() {
   static BenchArgs b;
   b.recipes = {"fashion", "cifar", "chars", "chars-lstm", "unet", "lstm-8192"};
   bench->add_option("recipe", b.recipes,
-                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
+                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time, gradients through 256); "
+                    "fashion cifar chars "
                     "chars-lstm unet lstm-8192 when none is named");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
   bench->add_option("--seconds", b.seconds, "time for each")->check(CLI::PositiveNumber);

@@ -295,6 +295,7 @@ TrainResult Trainer::run() {
 }  // namespace
 
 TrainResult train(const TrainArgs& args, const Watcher& watcher) {
+  if (!args.memory.empty()) device_of(effective_recipe(args)).set_memory_limit(parse_bytes(args.memory));
   try {
     return Trainer(args, watcher).run();
   } catch (const OutOfMemory& e) {

@@ -11,7 +11,7 @@
 namespace ingot::cli {
 
 struct TrainArgs {
-  std::string recipe, device, out, from, freeze, amp;
+  std::string recipe, device, out, from, freeze, amp, memory;
   std::vector<std::string> sets;
   int64_t epochs = 0, batch = 0, lora = 0;
   double lr = 0;
