@@ -57,7 +57,8 @@ std::string chart(const std::string& title, const std::string& x_name, const std
   if (x0 > x1) return {};
   if (x1 - x0 < 1e-9) x1 = x0 + 1;
   const double margin = y1 - y0 > 1e-12 ? 0.05 * (y1 - y0) : std::max(0.05 * std::abs(y1), 1e-6);
-  const bool touches_zero = y0 >= 0 && y0 - margin < 0.35 * y1;
+  // What hardly changes, memory for one, is shown from 0 on.
+  const bool touches_zero = y0 >= 0 && (y0 - margin < 0.35 * y1 || y1 - y0 < 0.02 * y1);
   y0 = touches_zero ? 0 : y0 - margin, y1 += margin;
   if (percent) y1 = std::min(y1, 100.0);
   auto px = [&](double x) { return left + (x - x0) / (x1 - x0) * (w - left - right); };

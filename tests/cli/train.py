@@ -120,7 +120,7 @@ for i in range(40):
     mistake(4, ["\"cuda:7\" is not there", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
     mistake(4, ["no device called", "ingot devices"], "train", "spirals", "--device", "gpu", "--out", "run")
     mistake(2, ["1600 samples", "--batch"], "train", "spirals", "--batch", "100000", "--out", "run")
-    mistake(5, ["batch does not fit", "of 6.0 MiB", "--batch", "ingot plan chars"], "train", "chars", *small, "--memory", "6MiB", "--batch", 256, "--device", "cpu:1", "--out", "x")
+    mistake(5, ["batch does not fit", "of 6.0 MiB", "--batch", "ingot plan chars"], "train", "chars", *small[:-1], 256, "--memory", "6MiB", "--device", "cpu:1", "--out", "x")
     mistake(2, ["not an amount of memory", "8GiB"], "train", "spirals", "--memory", "much", "--out", "run")
     mistake(2, ["no setting \"widht\"", "Did you mean width"], "train", "spirals", "--set", "widht=3", "--out", "run")
     mistake(2, ["must be a whole number"], "train", "spirals", "--set", "width=wide", "--out", "run")
