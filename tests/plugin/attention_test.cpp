@@ -83,6 +83,33 @@ TEST_CASE("attention graphs find an engine on an H200") {
     }
 }
 
+TEST_CASE("one sequence and one query have strides of 0 in the compiler's operands") {
+  LibrarySpec s;
+  s.op = LibOp::Attention;
+  s.scale = 0.125;
+  for (int64_t queries : {int64_t{448}, int64_t{1}}) {
+    CAPTURE(queries);
+    const Dims q{1, 12, queries, 64}, k{1, 12, 448, 64};
+    s.attr[0] = queries > 1;
+    s.operands = {operand(q, row_major(q), bfloat16),
+                  operand(q, {0, 64, queries > 1 ? 2304 : 0, 1}, bfloat16),
+                  operand(k, {0, 64, 2304, 1}, bfloat16), operand(k, {0, 64, 2304, 1}, bfloat16)};
+    const cuda::AttentionProblem p = cuda::attention_problem(s);
+    std::string why;
+    CHECK(cuda::attention_fits(p, &why));
+    CHECK(why == "");
+    if (!cuda::Dnn::missing().empty() || !Nvrtc::get()) continue;
+    REQUIRE(dlopen(STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr);
+    std::ifstream in(H200_JSON);
+    std::stringstream text;
+    text << in.rdbuf();
+    const std::string wrong = cuda::plan_attention_for(text.str(), p);
+    CAPTURE(wrong);
+    CHECK((wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
+           wrong.find("cuLibraryLoad") != std::string::npos));
+  }
+}
+
 TEST_CASE("what cuDNN does not take is said") {
   std::string why;
   CHECK(cuda::attention_fits(problem(false, true, 2, 2, 64, 64)));

@@ -3,6 +3,7 @@
 // caller.
 #include "backend/cuda/attention.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -191,6 +192,15 @@ class Attention : public CudaExecutable {
 
 }  // namespace
 
+// A dim of one element has any stride, often 0; cuDNN wants one that could be a real one.
+static void give_strides(Operand& o) {
+  int64_t whole = 8;
+  for (int d = 0; d < o.shape.size(); ++d)
+    if (o.shape[d] > 1) whole = std::max(whole, o.stride[d] * o.shape[d]);
+  for (int d = 0; d + 1 < o.shape.size(); ++d)
+    if (o.shape[d] == 1) o.stride[d] = (whole + 7) / 8 * 8;
+}
+
 AttentionProblem attention_problem(const LibrarySpec& spec) {
   AttentionProblem p{spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
   p.bias = spec.operands.size() == (p.backward ? 10u : static_cast<size_t>(spec.written) + 4u);
@@ -200,6 +210,8 @@ AttentionProblem attention_problem(const LibrarySpec& spec) {
     p.operands.insert(p.operands.begin() + 1, {DType::Float32, rows, row_major(rows), 0});
     p.own_rows = true;
   }
+  for (size_t i = 0; i + (p.bias ? 1 : 0) < p.operands.size(); ++i)
+    if (p.operands[i].shape.size() == 4) give_strides(p.operands[i]);
   return p;
 }
 

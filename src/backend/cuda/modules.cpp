@@ -46,7 +46,11 @@ class Workers {
   }
 
  private:
-  Workers() : most_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16)) {}
+  // NVRTC loads and sets up the rest of itself at its first program; what is set up first is taken down last,
+  // so that must come before these threads.
+  Workers() : most_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16)) {
+    if (const Nvrtc* nvrtc = Nvrtc::get()) nvrtc->compile("", "sm_80", false);
+  }
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
