@@ -153,6 +153,36 @@ TEST_CASE("matmul of random shapes, strides, types and epilogues") {
   }
 }
 
+TEST_CASE("matmul of few rows by a large weight, lying either way") {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (bool columns : {false, true})  // B [K, N] by columns: a layer's weight [N, K]
+      for (bool bias : {false, true})
+        for (int64_t M : {32, 40, 64}) {
+          Case c(static_cast<uint64_t>(M));
+          const int64_t N = 512, K = 100;
+          LibrarySpec s;
+          std::vector<Bytes> data(3);
+          s.operands = {c.operand(t, {M, N}, data[0], false), c.operand(t, {M, K}, data[1], true),
+                        c.operand(t, columns ? Dims{N, K} : Dims{K, N}, data[2], true)};
+          for (OperandSpec& o : s.operands) o.stride = row_major(o.shape), o.offset = 0;
+          for (size_t k = 0; k < 3; ++k)
+            data[k].resize(static_cast<size_t>(s.operands[k].shape.numel()) * size_of(t));
+          if (columns) s.operands[2].shape = {K, N}, s.operands[2].stride = {1, K};
+          s.bias = bias;
+          if (bias) {
+            data.emplace_back();
+            s.operands.push_back(c.operand(t, {N}, data[3], false));
+            s.epilogue = Epilogue::Relu;
+          }
+          std::vector<Bytes> want = data;
+          reference_matmul(s, want);
+          set_num_threads(2);
+          c.launch(s, data);
+          CAPTURE(to_string(s));
+          CHECK(data[0] == want[0]);
+        }
+}
+
 TEST_CASE("scatter-add adds in order and reports bad indices") {
   for (int seed = 1; seed <= 300; ++seed) {
     Case c(static_cast<uint64_t>(seed));

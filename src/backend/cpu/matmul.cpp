@@ -38,8 +38,10 @@ char* thread_scratch(size_t bytes) {
 
 class FloatMatmul final : public CpuExecutable {
  public:
-  explicit FloatMatmul(const LibrarySpec& spec)
-      : spec_(spec),
+  /// `turned`: the spec is that of the transposed product, and the bias belongs to its rows.
+  explicit FloatMatmul(const LibrarySpec& spec, bool turned = false)
+      : turned_(turned),
+        spec_(spec),
         sh_(spec),
         type_(spec.operands[0].dtype),
         compute_(type_ == DType::Float64 ? DType::Float64 : DType::Float32),
@@ -59,12 +61,16 @@ class FloatMatmul final : public CpuExecutable {
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
     a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 && stride * size_ % 4096 != 0 && sh_.N <= 1024;
     along_ = a_lies_ && sh_.a_k != 1;
-    if (!local_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
+    // B is read as it lies where few rows would not pay for packing it.
+    b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
+              sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
+    if (!local_ && !b_lies_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    Call c{at(buffers[0], 0), at(buffers[1], 1), at(buffers[2], 2), spec_.bias ? at(buffers[3], 3) : nullptr,
-           nullptr};
+    const int a = turned_ ? 2 : 1;  // operands are swapped, buffers are not
+    Call c{at(buffers[0], 0), at(buffers[a], 1), at(buffers[3 - a], 2),
+           spec_.bias ? at(buffers[3], 3) : nullptr, nullptr};
     if (local_) {
       auto work = [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) one_of_batch(c, n);
@@ -122,13 +128,14 @@ class FloatMatmul final : public CpuExecutable {
     c.packed = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(packed) + 63) / 64 * 64);
     const int64_t kbs = ceil_div(sh_.K, g_.kc), group = std::max<int64_t>(1, 4096 / (g_.nr * 8)),
                   groups = ceil_div(panels_, group);
-    parallel_for(kbs * groups, std::max<int64_t>(1, kbs * groups / (8 * get_num_threads())),
-                 [&](int64_t b, int64_t e) {
-                   for (int64_t t = b; t < e; ++t) {
-                     const int64_t from = t % groups * group;
-                     pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_), c.packed);
-                   }
-                 });
+    if (!b_lies_)
+      parallel_for(kbs * groups, std::max<int64_t>(1, kbs * groups / (8 * get_num_threads())),
+                   [&](int64_t b, int64_t e) {
+                     for (int64_t t = b; t < e; ++t) {
+                       const int64_t from = t % groups * group;
+                       pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_), c.packed);
+                     }
+                   });
     const int64_t nb = ceil_div(panels_, block_panels());
     // Enough blocks for the threads to finish together.
     int64_t rows = block_rows(sh_.M);
@@ -159,25 +166,34 @@ class FloatMatmul final : public CpuExecutable {
         g_.pack(a_pack, g_.mr, a, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
         a = a_pack;
       }
-      const GemmBlock g{kc, a_lies_ && !along_ ? sh_.a_m : 0, along_ ? sh_.a_k : g_.mr, g_.nr, kc * g_.nr,
+      const GemmBlock g{kc,
+                        a_lies_ && !along_ ? sh_.a_m : 0,
+                        along_ ? sh_.a_k : g_.mr,
+                        b_lies_ ? sh_.b_k : g_.nr,
+                        b_lies_ ? g_.nr : kc * g_.nr,
                         ld};
       const int64_t step = a_lies_ ? sh_.a_m : kc;
-      const char* b = c.packed + (k * panels_ + j * kc) * g_.nr * size_;
+      const char* b =
+          b_lies_ ? c.b + (k * sh_.b_k + n0) * size_ : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
       for (int64_t i = 0; i < rows; i += g_.mr)
         g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b, out + i * ld * size_,
                  k > 0 || (in_place_ && spec_.accumulate));
     }
     if (spec_.bias || spec_.epilogue != Epilogue::None)
-      for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, n0, cols);
-    if (!in_place_)
+      for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, m + i, n0, cols);
+    if (!in_place_ && type_ == compute_ && !spec_.accumulate) {
+      const int64_t e[2] = {rows, cols}, ds[2] = {sh_.c_m, sh_.c_n}, ss[2] = {ld, 1};
+      copy_box(c.c + (m * sh_.c_m + n0 * sh_.c_n) * size_, ds, out, ss, e, 2, static_cast<int>(size_));
+    } else if (!in_place_) {
       for (int64_t i = 0; i < rows; ++i) deliver(c, out + i * ld * size_, m + i, n0, cols);
+    }
   }
 
-  void epilogue(const Call& c, char* row, int64_t n0, int64_t cols) const {
+  void epilogue(const Call& c, char* row, int64_t m, int64_t n0, int64_t cols) const {
     if (compute_ == DType::Float64)
-      finish_row(reinterpret_cast<double*>(row), c, n0, cols);
+      finish_row(reinterpret_cast<double*>(row), c, m, n0, cols);
     else
-      finish_row(reinterpret_cast<float*>(row), c, n0, cols);
+      finish_row(reinterpret_cast<float*>(row), c, m, n0, cols);
   }
   double bias_at(const char* p, int64_t n) const {
     const int64_t i = n * spec_.operands[3].stride[spec_.operands[3].stride.size() - 1];
@@ -193,9 +209,12 @@ class FloatMatmul final : public CpuExecutable {
     }
   }
   template <class T>
-  void finish_row(T* x, const Call& c, int64_t n0, int64_t cols) const {
+  void finish_row(T* x, const Call& c, int64_t m, int64_t n0, int64_t cols) const {
     if (spec_.bias) {
-      if (spec_.operands[3].dtype == compute_ && spec_.operands[3].stride.back() == 1) {
+      if (turned_) {
+        const T b = static_cast<T>(bias_at(c.bias, m));
+        for (int64_t j = 0; j < cols; ++j) x[j] += b;
+      } else if (spec_.operands[3].dtype == compute_ && spec_.operands[3].stride.back() == 1) {
         const T* b = reinterpret_cast<const T*>(c.bias) + n0;
         for (int64_t j = 0; j < cols; ++j) x[j] += b[j];
       } else {
@@ -244,12 +263,14 @@ class FloatMatmul final : public CpuExecutable {
     }
   }
 
+  bool turned_;
   LibrarySpec spec_;
   Shape sh_;
   DType type_, compute_;
   const GemmOps& g_;
   int64_t size_, panels_ = 0;
   bool in_place_ = false, serial_ = false, local_ = false;
+  bool b_lies_ = false;
   bool a_lies_ = false, along_ = false;  // A needs no packing; its neighbours in memory are rows
 };
 
@@ -323,6 +344,30 @@ class IntMatmul final : public CpuExecutable {
   Shape sh_;
 };
 
+// Few rows by a large B whose columns are dense (a layer's weight): the transposed product reads B as it
+// lies, where the product itself would pack all of it for little work.
+bool turns(const LibrarySpec& spec) {
+  const Shape sh(spec);
+  const DType t = spec.operands[0].dtype;
+  const GemmOps& g = t == DType::Float64 ? gemm_f64() : gemm_f32();
+  if ((t != DType::Float32 && t != DType::Float64) || spec.operands[1].dtype != t ||
+      spec.operands[2].dtype != t)
+    return false;
+  return sh.batches == 1 && !spec.accumulate && sh.b_k == 1 && sh.M % g.nr == 0 && sh.M <= 64 && sh.K >= 64 &&
+         sh.N >= 4 * sh.M;
+}
+LibrarySpec turned(LibrarySpec s) {
+  auto swap_last = [](OperandSpec& o) {
+    const int r = o.shape.size();
+    std::swap(o.shape[r - 1], o.shape[r - 2]);
+    std::swap(o.stride[r - 1], o.stride[r - 2]);
+  };
+  if (s.operands[0].stride.empty()) s.operands[0].stride = row_major(s.operands[0].shape);
+  for (size_t k = 0; k < 3; ++k) swap_last(s.operands[k]);
+  std::swap(s.operands[1], s.operands[2]);
+  return s;
+}
+
 }  // namespace
 
 bool supports_matmul(const LibrarySpec& spec) {
@@ -334,6 +379,8 @@ bool supports_matmul(const LibrarySpec& spec) {
 
 std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec) {
   if (auto few = prepare_few_rows(spec)) return few;
+  if (is_float(spec.operands[0].dtype) && turns(spec))
+    return std::make_unique<FloatMatmul>(turned(spec), true);
   if (is_float(spec.operands[0].dtype)) return std::make_unique<FloatMatmul>(spec);
   return std::make_unique<IntMatmul>(spec);
 }

@@ -177,39 +177,56 @@ void AcrossRow(const float* m, const int32_t* from, int64_t s, int64_t dilation,
   }
 }
 
-// v[c] is added where at[c] is k + j: to a[c + j], or (S == 2) to a or b at c + j / 2, a for even j. Later j
-// first, so that each sum takes its windows in order.
+// to[e] gets v[e - t] where at[e - t] is k + j, for the j of one parity (S == 2, t = j / 2) or all (S == 1, t
+// = j): later j first, so that each sum takes its windows in order.
 template <int S, class D>
-HWY_INLINE int64_t pick_blocks(D d, const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t c,
-                               int64_t n, float* a, float* b) {
+HWY_INLINE int64_t pick_blocks(D d, const float* v, const uint8_t* at, int32_t k, int64_t first, int64_t last,
+                               int64_t begin, int64_t n, float* to) {
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint8_t, D> d8;
-  for (; c + N <= n; c += N) {
-    const auto value = hn::LoadU(d, v + c);
-    const auto place = hn::PromoteTo(di, hn::LoadU(d8, at + c));
-    for (int64_t j = kw; j-- > 0;) {
-      float* to = (S == 1 ? a + j : (j & 1 ? b : a) + j / 2) + c;
-      const auto hit = hn::RebindMask(d, hn::Eq(place, hn::Set(di, k + static_cast<int32_t>(j))));
-      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(hit, value)), d, to);
+  if (n - begin < N) return begin;
+  for (int64_t next = begin; next < n; next += N) {
+    const int64_t e =
+        next + N <= n ? next : n - N;  // the last block adds nothing where the one before it was
+    const auto fresh = hn::Gt(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(next - e) - 1));
+    auto sum = hn::LoadU(d, to + e);
+    for (int64_t j = last; j >= first; j -= S) {
+      const int64_t from = e - j / S;
+      const auto place = hn::PromoteTo(di, hn::LoadU(d8, at + from));
+      const auto hit = hn::And(fresh, hn::Eq(place, hn::Set(di, k + static_cast<int32_t>(j))));
+      sum = hn::Add(sum, hn::IfThenElseZero(hn::RebindMask(d, hit), hn::LoadU(d, v + from)));
     }
+    hn::StoreU(sum, d, to + e);
   }
-  return c;
+  return n;
 }
 template <int S>
-void pick_all(const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t n, float* a, float* b) {
-  int64_t c = 0;
+void pick_some(const float* v, const uint8_t* at, int32_t k, int64_t first, int64_t kw, int64_t n,
+               float* to) {
+  if (first >= kw) return;
+  const int64_t last = first + (kw - 1 - first) / S * S, reach = last / S;
+  auto edge = [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e)
+      for (int64_t j = last; j >= first; j -= S) {
+        const int64_t from = e - j / S;
+        if (from < 0 || from >= n) continue;
+        to[e] += at[from] == k + j ? v[from] : 0.0f;
+      }
+  };
+  edge(0, reach);
+  int64_t e = reach;
 #if HWY_TARGET != HWY_SCALAR
-  c = pick_blocks<S>(hn::ScalableTag<float>(), v, at, k, kw, c, n, a, b);
-  c = pick_blocks<S>(hn::CappedTag<float, 4>(), v, at, k, kw, c, n, a, b);
+  e = pick_blocks<S>(hn::ScalableTag<float>(), v, at, k, first, last, e, n, to);
+  if (e < n) e = pick_blocks<S>(hn::CappedTag<float, 4>(), v, at, k, first, last, e, n, to);
 #endif
-  for (; c < n; ++c)
-    for (int64_t j = kw; j-- > 0;)
-      (S == 1 ? a + j : (j & 1 ? b : a) + j / 2)[c] += at[c] == k + j ? v[c] : 0.0f;
+  edge(e, n + reach);
 }
 void PickRow(const float* v, const uint8_t* at, int32_t k, int64_t kw, int64_t s, int64_t n, float* a,
              float* b) {
-  s == 1 ? pick_all<1>(v, at, k, kw, n, a, b) : pick_all<2>(v, at, k, kw, n, a, b);
+  if (s == 1) return pick_some<1>(v, at, k, 0, kw, n, a);
+  pick_some<2>(v, at, k, 0, kw, n, a);
+  pick_some<2>(v, at, k, 1, kw, n, b);
 }
 
 void WeaveRow(const float* a, const float* b, int64_t n, float* out) {
