@@ -80,6 +80,7 @@ Captured& Captured::operator=(Captured&&) noexcept = default;
 std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, SourceLoc loc) {
   loc = user_loc(loc);
   std::vector<Node*> nodes;
+  nodes.reserve(inputs.size());
   for (const Tensor& t : inputs) nodes.push_back(node_of(t, loc));
   materialise(nodes, loc);
   for (auto& v : variants_)
@@ -115,6 +116,7 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   }
   std::vector<Tensor> results = fn_(own);
   std::vector<Node*> nodes;
+  nodes.reserve(results.size());
   for (const Tensor& t : results) nodes.push_back(node_of(t, loc));
   materialise(nodes, loc);
   run_pending();

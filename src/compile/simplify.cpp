@@ -1,5 +1,6 @@
 // Rewrites that change no bit of a result. One forward pass: every value is first given its inputs'
 // replacements, then looked up among the values seen so far.
+#include <bit>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -13,7 +14,8 @@ bool same_value(const Graph& g, const Val& a, const Val& b) {
   if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in || a.mask != b.mask ||
       a.imm_i != b.imm_i || a.slot != b.slot || !(a.shape == b.shape))
     return false;
-  if (std::memcmp(&a.imm_f, &b.imm_f, sizeof a.imm_f) != 0) return false;
+  // By their bits: NaN is the same as itself, -0 is not 0.
+  if (std::bit_cast<uint64_t>(a.imm_f) != std::bit_cast<uint64_t>(b.imm_f)) return false;
   for (int i = 0; i < a.n_in; ++i)
     if (a.in[i] != b.in[i]) return false;
   if ((a.ext < 0) != (b.ext < 0)) return false;

@@ -77,14 +77,14 @@ void resize(const uint8_t* from, int from_width, int from_height, int channels, 
             uint8_t* to, int width, int height) {
   Taps down = make_taps(part.y, part.height, from_height, height),
        across = make_taps(part.x, part.width, from_width, width);
-  size_t stride = static_cast<size_t>(from_width * channels);
+  const size_t stride = static_cast<size_t>(from_width) * static_cast<size_t>(channels);
   // Columns outside the part are not touched.
   int left = across.begin.front(), right = across.begin.back() + across.count.back();
   for (size_t i = 0; i < across.begin.size(); ++i) {
     left = std::min(left, across.begin[i]);
     right = std::max(right, across.begin[i] + across.count[i]);
   }
-  size_t n = static_cast<size_t>((right - left) * channels);
+  const size_t n = static_cast<size_t>(right - left) * static_cast<size_t>(channels);
   std::vector<float> row(n);
   for (int y = 0; y < height; ++y) {
     size_t i = static_cast<size_t>(y);

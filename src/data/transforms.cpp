@@ -217,8 +217,9 @@ struct RandomResizedCropImpl : Impl {
     double ratio = std::clamp(static_cast<double>(width) / height, o.ratio.first, o.ratio.second);
     int w = std::clamp(static_cast<int>(std::lround(height * ratio)), 1, width),
         h = std::clamp(static_cast<int>(std::lround(w / ratio)), 1, height);
-    return {static_cast<double>((width - w) / 2),
-            static_cast<double>((height - h) / 2),
+    const int left = (width - w) / 2, top = (height - h) / 2;
+    return {static_cast<double>(left),
+            static_cast<double>(top),
             static_cast<double>(w),
             static_cast<double>(h),
             size,
