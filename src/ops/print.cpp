@@ -72,7 +72,7 @@ class Printer {
     format_.decide();
   }
   std::string text() {
-    if (shape_.size() == 0) return element(0);
+    if (shape_.empty()) return element(0);
     std::string s;
     brackets(0, 0, s);
     return s;
