@@ -42,6 +42,12 @@ for s in "${stages[@]}"; do
       cat "$logs/info.log"
       ;;
     gpu) stage gpu "$here/bin/test_gpu" ;;
+    program)  # examples, and the program's commands that need no data
+      for e in "$here"/bin/example_*; do stage "$(basename "$e")" "$e" --device cuda; done
+      stage profile env INGOT_TEST_DEVICE=cuda "$here/bin/test_profile"
+      stage profile_gpt2 "$here/bin/ingot" profile gpt2 --device cuda --steps 5
+      stage program_bench "$here/bin/ingot" bench --seconds 1
+      stage plan_gpt2 "$here/bin/ingot" plan gpt2 --device cuda ;;
     ops)
       # Compiling is most of the work, and done by one thread per process: several processes share the cases.
       stage ops bash -c 'fails=0; for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do INGOT_TEST_DEVICE=cuda INGOT_TEST_SHARD=$i/16 "$0/bin/test_op" -tc="*forward*,*computed*" >"$1/ops$i.log" 2>&1 & pids[$i]=$!; done
