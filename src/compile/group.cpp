@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxOps = 256;          // instructions of one kernel
 constexpr int kSearchBudget = 4000;   // values looked at before a merge is given up
+constexpr int kNear = 500;  // values apart
 constexpr int64_t kMaxRow = 1 << 16;  // longest row kept on chip
 constexpr int64_t kSmall = 1 << 20;   // bytes that are read again without a thought
 constexpr int kMaxRecompute = 48;     // weighted instructions worth repeating to save a buffer
@@ -57,6 +58,7 @@ class Grouper {
     r_.group.assign(n, -1);
     r_.level.assign(n, Level::Elem);
     find_readers();
+    extend_budget_ = int64_t{100} * n + 1000000;
     for (int v = 0; v < n; ++v) {
       const Val& val = g_.vals[v];
       reach_[v] = v;
@@ -185,6 +187,7 @@ class Grouper {
     while (!todo.empty()) {
       int u = todo.back();
       todo.pop_back();
+      extend_budget_ -= 1 + reader_begin_[u + 1] - reader_begin_[u];
       for (int i = reader_begin_[u]; i < reader_begin_[u + 1]; ++i) {
         int w = readers_[i], gw = r_.group[w];
         if (w > to) continue;  // not placed yet
@@ -299,6 +302,8 @@ class Grouper {
     const Group& gr = r_.groups[gi];
     const Val& val = g_.vals[v];
     if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device) return false;
+    // Long graphs (a network over thousands of steps): only what lies near, or their cost would be quadratic.
+    if (extend_budget_ < 0 && v - gr.first > kNear) return false;
     if (g_.vals[gr.members[0]].op == Op::SliceAssign || !phase_fits(gr, v)) return false;
     for (int k = 0; k < val.n_in; ++k) {
       Edge e = edge_of(g_, v, k);
@@ -408,6 +413,7 @@ class Grouper {
   std::vector<Phase> phase_;
   int stamp_ = 0;
   std::vector<int> stack_;
+  int64_t extend_budget_ = 0;
   std::vector<int> reach_, reader_begin_, readers_;
   std::vector<int> free_ops_;  // values that readers compute on the spot: their instructions and bytes
   std::vector<int64_t> free_bytes_;
