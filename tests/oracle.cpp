@@ -273,7 +273,8 @@ Value scan(const Node& n, const Value& a) {
         if (std::isnan(x) || (!std::isnan(b) && (kind == ScanKind::ArgMax ? x >= b : x <= b)))
           best = from[axis];
       } else if (integer) {
-        i = kind == ScanKind::Sum ? i + a.i[p] : i * a.i[p];
+        const auto x = static_cast<uint64_t>(i), y = static_cast<uint64_t>(a.i[p]);  // integers wrap around
+        i = static_cast<int64_t>(kind == ScanKind::Sum ? x + y : x * y);
       } else if (kind == ScanKind::LogSum) {
         top = std::isnan(top) || a.f[p] <= top ? top : a.f[p];
       } else {
@@ -399,7 +400,8 @@ Value fold(const Node& n, const Value& a, const Value* place) {
       }
     }
     Dims to(at.begin(), n.shape.size());
-    for (int d = 0; d < r; ++d) to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d] - step[2 * r + d];
+    for (int d = 0; d < r; ++d)
+      to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d] - step[2 * r + d];
     for (int d = 0; d < r; ++d)
       if (to[lead + d] < 0 || to[lead + d] >= n.shape[lead + d]) return;
     int64_t j = position(to, n.shape);
