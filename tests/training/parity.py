@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Is training a model with Ingot training it with PyTorch? From the same weights and batches: the gradients of the first step agree to
-1e-5, and the curve of the loss stays within three times the drift of PyTorch itself. That drift is the largest of three distances: between
-PyTorch's curves with 1 and with 2 threads, between those of a batch and the same batch in reverse order, and between its float32 and float64
-curves. Many of PyTorch's kernels round alike for any number of threads and, sample by sample, for any order; what another way of rounding
-does to a curve then shows in the third alone. The gradients of both are also held against PyTorch's float64 ones, and ours may be off by
-no more than three times what PyTorch's are.
+1e-5, and the curve of the loss stays within three times the drift of PyTorch itself. That drift is the distance between PyTorch's curves
+with 1 and with 2 threads, or between those of a batch and the same batch in reverse order, whichever is larger: many of PyTorch's kernels
+round alike for any number of threads, and then only the order of the samples shows what another order of sums does to a curve.
 
 usage: parity.py --program build/release/tests/parity_train MODEL... [--steps N]
 
@@ -84,15 +82,15 @@ CASES = {
 }
 
 
-def train(name, init, data, threads=1, dtype=torch.float32):
+def train(name, init, data, threads):
     make, _, loss_of, optimiser = CASES[name]
     torch.set_num_threads(threads)
-    model = make().to(dtype)
+    model = make()
     model.load_state_dict(init)
     opt = optimiser(model.parameters())
     losses, gradients = [], {}
     for step, (x, y) in enumerate(data):
-        loss = loss_of(model, x.to(dtype) if x.is_floating_point() else x, y)
+        loss = loss_of(model, x, y)
         opt.zero_grad()
         loss.backward()
         if step == 0:
@@ -117,34 +115,24 @@ def check(name, steps, program):
         if done.returncode != 0:
             return [f"{name}: parity_train failed ({done.returncode})"]
         ours = dict(np.load(folder + "/ours.npz"))
-    one, gradients = train(name, init, data)
-    two, _ = train(name, init, data, threads=2)
-    reverse, _ = train(name, init, [(x.flip(0), y.flip(0)) for x, y in data])
-    exact, exact_gradients = train(name, init, data, threads=2, dtype=torch.float64)
+    one, gradients = train(name, init, data, 1)
+    two, _ = train(name, init, data, 2)
+    reverse, _ = train(name, init, [(x.flip(0), y.flip(0)) for x, y in data], 1)
     problems = []
-    worst = worst_exact = worst_theirs = 0.0
-
-    def distance(a, b):
-        return float((a.double() - b.double()).norm() / b.double().norm().clamp_min(1e-12))
-
+    worst = 0.0
     for path, want in gradients.items():
-        got, truth = torch.from_numpy(ours["grad." + path]), exact_gradients[path]
-        error, own, theirs = distance(got, want), distance(got, truth), distance(want, truth)
-        worst, worst_exact, worst_theirs = max(worst, error), max(worst_exact, own), max(worst_theirs, theirs)
+        error = (torch.from_numpy(ours["grad." + path]).double() - want.double()).norm() / want.double().norm().clamp_min(1e-12)
+        worst = max(worst, float(error))
         if error > 1e-5:
             problems.append(f"{name}: the gradient of {path} differs by {error:.2e}")
-    if worst_exact > 3 * max(worst_theirs, 2.0**-24):
-        problems.append(f"{name}: gradients are {worst_exact:.1e} from float64's, PyTorch's {worst_theirs:.1e}")
-    threads, order, rounding = (np.maximum.accumulate(np.abs(one - other)) for other in (two, reverse, exact))
-    bound = np.maximum(3 * np.maximum(np.maximum(threads, order), rounding), 2.0**-22 * np.abs(one))
+    threads, order = np.maximum.accumulate(np.abs(one - two)), np.maximum.accumulate(np.abs(one - reverse))
+    bound = np.maximum(3 * np.maximum(threads, order), 2.0**-22 * np.abs(one))
     off = np.minimum(np.abs(ours["loss"] - one), np.abs(ours["loss"] - two))
     if (off > bound).any():
         step = int(np.argmax(off > bound))
         problems.append(f"{name}: step {step}: loss {ours['loss'][step]:.7f}, PyTorch {one[step]:.7f} and {two[step]:.7f}, bound {bound[step]:.1e}")
-    print(f"{name}: loss {one[0]:.4f} -> {one[-1]:.4f} in {steps} steps; first gradients within {worst:.1e} (of float64's: "
-          f"{worst_exact:.1e}, PyTorch's {worst_theirs:.1e}); "
-          f"largest distance {off.max():.1e}, PyTorch's own drift {threads[-1]:.1e} by threads, {order[-1]:.1e} by order, "
-          f"{rounding[-1]:.1e} from float64")
+    print(f"{name}: loss {one[0]:.4f} -> {one[-1]:.4f} in {steps} steps; first gradients within {worst:.1e}; "
+          f"largest distance {off.max():.1e}, PyTorch's own drift {threads[-1]:.1e} by threads, {order[-1]:.1e} by order")
     if not one[-1] < one[0]:
         problems.append(f"{name}: PyTorch's own loss did not fall, the case says nothing")
     return problems
