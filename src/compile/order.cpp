@@ -14,16 +14,6 @@ namespace {
 constexpr int kMaxParts = 2048;
 constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
 
-bool written(const Work& w, size_t b) {
-  if (w.library_call) return b < static_cast<size_t>(w.library.written);
-  for (const auto* list : {&w.parts, &w.second})
-    for (const KernelSpec& k : *list) {
-      if (b < k.buffers.size()) return k.buffers[b].written;
-      b -= k.buffers.size();
-    }
-  return false;
-}
-
 bool writes_state(const Work& w) {
   for (const KernelSpec& k : w.parts)
     for (const Store& s : k.stores)
@@ -111,6 +101,16 @@ std::vector<int> latest_levels(const Links& l) {
 }
 
 }  // namespace
+
+bool written(const Work& w, size_t b) {
+  if (w.library_call) return b < static_cast<size_t>(w.library.written);
+  for (const auto* list : {&w.parts, &w.second})
+    for (const KernelSpec& k : *list) {
+      if (b < k.buffers.size()) return k.buffers[b].written;
+      b -= k.buffers.size();
+    }
+  return false;
+}
 
 void merge_horizontally(const Graph& g, std::vector<Work>& works) {
   std::vector<char> long_lived(g.vals.size(), 0);

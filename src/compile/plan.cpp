@@ -224,7 +224,7 @@ class Planner {
       Work& w = works_[order_[s]];
       for (size_t b = 0; b < w.vals.size(); ++b) {
         int out = w.vals[b];
-        if (!writes(w, b) || same_as_[out] >= 0 || where_[out].place == Binding::Output) continue;
+        if (!written(w, b) || same_as_[out] >= 0 || where_[out].place == Binding::Output) continue;
         int from = source_of_place(w, out, static_cast<int>(s), taken);
         if (from >= 0) {
           taken[from] = 1;
@@ -237,16 +237,6 @@ class Planner {
     for (size_t v = 0; v < g.vals.size(); ++v)
       if (g.vals[v].output && g.vals[v].numel() == 0 && g.vals[v].op != Op::Leaf)
         add_output(static_cast<int>(v), -1);
-  }
-
-  static bool writes(const Work& w, size_t b) {
-    if (w.library_call) return b < static_cast<size_t>(w.library.written);
-    for (const auto* list : {&w.parts, &w.second})
-      for (const KernelSpec& k : *list) {
-        if (b < k.buffers.size()) return k.buffers[b].written;
-        b -= k.buffers.size();
-      }
-    return false;
   }
 
   // A value that ends in this step and whose place `out` can take over, or -1.
@@ -282,7 +272,7 @@ class Planner {
   }
   static bool reads(const Work& w, int v) {
     for (size_t b = 0; b < w.vals.size(); ++b)
-      if (w.vals[b] == v && !writes(w, b)) return true;
+      if (w.vals[b] == v && !written(w, b)) return true;
     return false;
   }
 
@@ -353,7 +343,7 @@ class Planner {
   void copy_before(const Work& w) {
     for (size_t b = 0; b < w.vals.size(); ++b) {
       int out = w.vals[b];
-      if (!writes(w, b) || same_as_[out] >= 0) continue;
+      if (!written(w, b) || same_as_[out] >= 0) continue;
       if (val(out).op != Op::Assign && val(out).op != Op::SliceAssign) continue;
       int old = edge_of(plan_->graph, out, 0).producer;
       Step s;

@@ -19,6 +19,8 @@ struct Work {
   int region = -1;         // SliceAssign computed here
 };
 
+/// Is buffer b of a kernel or library call written (rather than read)?
+bool written(const Work& w, size_t b);
 /// Kernels of one structure that do not depend on each other become parts of one launch, where that does not
 /// keep much memory alive for longer.
 void merge_horizontally(const Graph& g, std::vector<Work>& works);
