@@ -47,6 +47,10 @@ std::vector<Phase> find_phases(const Graph& g);
 /// What a check waits for reads assigned values, not the assignments.
 void separate_assigns(Graph& g);
 
+/// What an op costs, in simple instructions.
+int weight(Op op);
+/// Sets Val::material, and drops from the groups what their readers compute on the spot.
+void choose_buffers(Graph& g, Grouping& r, bool fuse);
 /// Forms groups and sets Val::material. With fuse off, every op is a kernel of its own.
 Grouping make_groups(Graph& g, bool fuse);
 
