@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 
 using namespace ingot;
 

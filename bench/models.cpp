@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 
 #include "bench.h"
 

@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   nn::Sequential model(nn::Linear(8, 32), GatedBlock(32), GatedBlock(32), nn::Linear(32, 1));
   model.to(device);
   std::cout << model << "\n";
-  for (const auto& [name, p] : model.named_parameters()) std::cout << name << " " << to_string(p.shape()) << "\n";
+  for (const auto& [name, p] : model.named_parameters())
+    std::cout << name << " " << to_string(p.shape()) << "\n";
 
   optim::AdamW opt(model.parameters(), {.lr = 1e-2});
   double last = 0;

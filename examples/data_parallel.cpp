@@ -3,6 +3,7 @@
 //
 //   data_parallel [--device cpu:1]
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 using namespace ingot;
 
 int main(int argc, char** argv) {

@@ -2,6 +2,7 @@
 //
 //   gpt [--device cpu]
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 using namespace ingot;
 
 static const std::string rhyme =

@@ -3,6 +3,7 @@
 //
 //   mixed_precision [--device cpu]
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 using namespace ingot;
 
 static double train(const Device& device, std::optional<DType> type) {

@@ -14,15 +14,15 @@ int main(int argc, char** argv) {
   std::cout << a[{Slice{0, 2}, -1}] << "\n";             // a[0:2, -1]
   std::cout << a[{Ellipsis, Slice{{}, {}, 2}}] << "\n";  // a[..., ::2]
   std::cout << a.sum(0) << a.mean(1) << "\n";            // a.sum(axis=0), a.mean(axis=1)
-  std::cout << to_string(matmul(a, r).shape()) << "\n";             // (a @ r).shape
-  std::cout << to_string(a.transpose(0, 1).shape()) << "\n";        // a.T.shape
-  std::cout << where(a > 5, a, z) << "\n";               // np.where(a > 5, a, z)
-  std::cout << to_string(cat({a, z}, 0).shape()) << "\n";           // np.concatenate([a, z], axis=0).shape
-  std::cout << a[a > 9] << "\n";                         // a[a > 9]
-  a += 1;                                                // a += 1
-  std::cout << a.max().item() << "\n";                   // a.max()
-  std::cout << a.argmax(1) << "\n";                      // a.argmax(axis=1)
-  std::cout << einsum("ij,ij->i", {a, a}) << "\n";       // np.einsum("ij,ij->i", a, a)
+  std::cout << to_string(matmul(a, r).shape()) << "\n";  // (a @ r).shape
+  std::cout << to_string(a.transpose(0, 1).shape()) << "\n";  // a.T.shape
+  std::cout << where(a > 5, a, z) << "\n";                    // np.where(a > 5, a, z)
+  std::cout << to_string(cat({a, z}, 0).shape()) << "\n";     // np.concatenate([a, z], axis=0).shape
+  std::cout << a[a > 9] << "\n";                              // a[a > 9]
+  a += 1;                                                     // a += 1
+  std::cout << a.max().item() << "\n";                        // a.max()
+  std::cout << a.argmax(1) << "\n";                           // a.argmax(axis=1)
+  std::cout << einsum("ij,ij->i", {a, a}) << "\n";            // np.einsum("ij,ij->i", a, a)
 
   // float32 unless said otherwise (NumPy: float64); integers are int64 as there.
   std::cout << name_of(tensor({1.5, 2.5}).dtype()) << " " << name_of(arange(3).dtype()) << "\n";

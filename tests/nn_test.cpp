@@ -6,6 +6,7 @@
 #include <string>
 
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 
 using namespace ingot;
 

@@ -62,7 +62,7 @@ class GradScaler {
 
  private:
   struct State;
-  std::unique_ptr<State> s_;
+  std::shared_ptr<State> s_;
 };
 
 }  // namespace ingot::amp

@@ -26,7 +26,7 @@ class Captured {
   std::vector<Tensor> first_call(const std::vector<Tensor>& inputs, const SourceLoc& loc);
   std::vector<Tensor> replay(Variant& v, const std::vector<Tensor>& inputs);
   Function fn_;
-  std::vector<std::unique_ptr<Variant>> variants_;
+  std::vector<std::shared_ptr<Variant>> variants_;
 };
 inline Captured capture(Captured::Function fn) { return Captured(std::move(fn)); }
 /// Is this thread inside the first call of a captured function?

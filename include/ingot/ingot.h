@@ -1,4 +1,4 @@
-// All of Ingot.
+// All of Ingot but the ready-made networks, which are in ingot/models.h.
 #pragma once
 #include <iostream>
 
@@ -19,7 +19,6 @@
 #include "ingot/io.h"
 #include "ingot/linalg.h"
 #include "ingot/loss.h"
-#include "ingot/models.h"
 #include "ingot/movement.h"
 #include "ingot/neural.h"
 #include "ingot/nn.h"

@@ -6,7 +6,6 @@
 // naming the file and what is wrong; an element type Ingot does not have throws Error(Unsupported). Writers
 // put the new file in place in one go: a temporary file, fsync, rename.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "ingot/standard.h"
 #include "ingot/tensor.h"
+#include "ingot/texts.h"
 
 namespace ingot::nn {
 class Module;
@@ -23,7 +23,7 @@ class Module;
 namespace ingot::io {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
-using Metadata = std::map<std::string, std::string>;
+using Metadata = Texts;
 
 // ---- safetensors
 
@@ -53,7 +53,7 @@ class SafeTensors {
   struct State;
 
  private:
-  std::unique_ptr<State> s_;
+  std::shared_ptr<State> s_;
 };
 
 /// All tensors of the file, in the order of their data. On the CPU unless options say otherwise.

@@ -1,13 +1,13 @@
 // StateDict: what an object must remember to go on where it was. Everything a Checkpoint saves has
 // state_dict() and load_state_dict(); a class of your own takes part by having them too.
 #pragma once
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ingot/tensor.h"
+#include "ingot/texts.h"
 
 namespace ingot {
 
@@ -17,7 +17,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// tensors are handles on the owner's own, not copies. A loop over it goes over the tensors.
 struct StateDict {
   NamedTensors tensors;
-  std::map<std::string, std::string> values;
+  Texts values;
 
   void set(const std::string& name, std::string_view text);
   void set(const std::string& name, const char* text) { set(name, std::string_view(text)); }

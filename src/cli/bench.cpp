@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include <ingot/models.h>
 #include <ingot/profile.h>
 
 #include "bound.h"

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include <ingot/models.h>
+
 #include "cli.h"
 
 namespace ingot::cli {

@@ -84,10 +84,12 @@ SafeTensorsHeader parse_safetensors(Bytes file, const char* op, const std::strin
       continue;
     }
     if (value.kind != Json::Kind::Object) fail("its metadata is not an object");
+    std::vector<Metadata::value_type> texts;
     for (const auto& [key, v] : value.object) {
       if (v.kind != Json::Kind::Text) fail("its metadata holds something else than text");
-      h.metadata[key] = v.text;
+      texts.emplace_back(key, v.text);
     }
+    h.metadata = Metadata(std::move(texts));
   }
   std::stable_sort(h.entries.begin(), h.entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

@@ -39,4 +39,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/special.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tensor.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/texts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/windows.cpp)

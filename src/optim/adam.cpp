@@ -46,8 +46,7 @@ Tensor squares(const Tensor& before, const Tensor& g, double beta) {
 Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse(name, common_mistake(o), loc);
-    options_.push_back(o);
-    add_group(params, {o.lr, o.amsgrad ? 3 : 2, &o.betas.first, o.master_weights}, loc);
+    add_group(params, {o.lr, o.amsgrad ? 3 : 2, &o.betas.first, o.master_weights}, loc).options = o;
   }
 }
 
@@ -68,8 +67,8 @@ AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups, SourceLoc loc)
 AdamW::AdamW(const std::vector<Tensor>& params, const AdamWOptions& options, SourceLoc loc)
     : AdamW(std::vector<ParamGroup<AdamWOptions>>{{params, options}}, loc) {}
 
-void Adam::update_group(size_t index, Group& group, Update& update) {
-  const AdamOptions& o = options_[index];
+void Adam::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const AdamOptions&>(group.options);
   struct Numbers {
     Momentum beta;
     Tensor step_size, root_correction, decay;
@@ -97,13 +96,12 @@ void Adam::update_group(size_t index, Group& group, Update& update) {
 Adamax::Adamax(const std::vector<ParamGroup<AdamaxOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("Adamax", common_mistake(o), loc);
-    options_.push_back(o);
-    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc);
+    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc).options = o;
   }
 }
 
-void Adamax::update_group(size_t index, Group& group, Update& update) {
-  const AdamaxOptions& o = options_[index];
+void Adamax::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const AdamaxOptions&>(group.options);
   struct Numbers {
     Momentum beta;
     Tensor step_size;
@@ -128,19 +126,19 @@ NAdam::NAdam(const std::vector<ParamGroup<NAdamOptions>>& groups, SourceLoc loc)
   for (const auto& [params, o] : groups) {
     refuse("NAdam", common_mistake(o), loc);
     refuse("NAdam", o.momentum_decay >= 0 ? nullptr : "momentum_decay is negative", loc);
-    options_.push_back(o);
     add_group(params,
               {.lr = o.lr,
                .states = 2,
                .momentum = &o.betas.first,
                .master_weights = o.master_weights,
                .product = true},
-              loc);
+              loc)
+        .options = o;
   }
 }
 
-void NAdam::update_group(size_t index, Group& group, Update& update) {
-  const NAdamOptions& o = options_[index];
+void NAdam::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const NAdamOptions&>(group.options);
   struct Numbers {
     Momentum beta;
     Tensor of_gradient, of_average, correction, decay;
@@ -174,13 +172,12 @@ void NAdam::update_group(size_t index, Group& group, Update& update) {
 RAdam::RAdam(const std::vector<ParamGroup<RAdamOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("RAdam", common_mistake(o), loc);
-    options_.push_back(o);
-    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc);
+    add_group(params, {o.lr, 2, &o.betas.first, o.master_weights}, loc).options = o;
   }
 }
 
-void RAdam::update_group(size_t index, Group& group, Update& update) {
-  const RAdamOptions& o = options_[index];
+void RAdam::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const RAdamOptions&>(group.options);
   struct Numbers {
     Momentum beta;
     Tensor step_size, rectified, adaptive,
@@ -213,13 +210,12 @@ void RAdam::update_group(size_t index, Group& group, Update& update) {
 Lion::Lion(const std::vector<ParamGroup<LionOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("Lion", common_mistake(o), loc);
-    options_.push_back(o);
-    add_group(params, {o.lr, 1, &o.betas.first, o.master_weights}, loc);
+    add_group(params, {o.lr, 1, &o.betas.first, o.master_weights}, loc).options = o;
   }
 }
 
-void Lion::update_group(size_t index, Group& group, Update& update) {
-  const LionOptions& o = options_[index];
+void Lion::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const LionOptions&>(group.options);
   struct Numbers {
     Momentum beta;
     Tensor lr, decay;

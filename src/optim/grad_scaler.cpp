@@ -16,7 +16,7 @@ struct GradScaler::State {
   Tensor scale, streak;  // 0-d float32: the scale, and the good steps since it last changed
   std::vector<std::pair<Optimizer*, Tensor>>
       unscaled;  // optimisers whose gradients are divided already: all finite?
-  std::vector<std::unique_ptr<Optimizer::Update>> recorded;
+  std::vector<std::shared_ptr<Optimizer::Update>> recorded;
   Tensor good;  // of all steps since update(); undefined: none yet
 
   void judge(const Tensor& finite) { good = good.defined() ? good & finite : finite; }
@@ -106,7 +106,7 @@ void GradScaler::update(SourceLoc loc) {
   own->assign(s_->streak, next_streak, false);
   for (auto& c : own->changes) c.cell->rebind(c.after);
 
-  std::vector<std::unique_ptr<Optimizer::Update>> recorded = std::move(s_->recorded);
+  std::vector<std::shared_ptr<Optimizer::Update>> recorded = std::move(s_->recorded);
   recorded.push_back(std::move(own));
   std::vector<Optimizer::Update*> updates;
   for (auto& u : recorded) updates.push_back(u.get());

@@ -122,7 +122,7 @@ void NanGuard::step(const Tensor& loss, bool keep_gradients, SourceLoc where) {
       s.forget_old(device.is_cpu());
     }
     Tensor good = s.options.policy == NonFinite::Stop ? finite & (s.bad == 0.0) : finite;
-    std::unique_ptr<Optimizer::Update> update = s.o.record(good, {}, loc),
+    std::shared_ptr<Optimizer::Update> update = s.o.record(good, {}, loc),
                                        own = std::make_unique<Optimizer::Update>();
     own->loc = loc;
     Tensor number = s.count + 1.0, earlier = (s.bad > 0.0) | finite;

@@ -42,13 +42,12 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
       if (p.defined() && p.dim() != 2)
         throw Error(ErrorKind::Shape, "Muon", "takes matrices only, not " + describe(*p.cell()->node),
                     user_loc(loc), "give the other parameters to an AdamW of their own");
-    options_.push_back(o);
-    add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc);
+    add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc).options = o;
   }
 }
 
-void Muon::update_group(size_t index, Group& group, Update& update) {
-  const MuonOptions& o = options_[index];
+void Muon::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const MuonOptions&>(group.options);
   struct Numbers {
     Momentum momentum;
     Tensor lr, decay;

@@ -16,8 +16,7 @@ namespace ingot::optim {
 // What every optimiser has by the same text: out of the header, which many programs compile.
 #define INGOT_OPTIMIZER(Name)                                                                \
   Name::Name(const std::vector<Tensor>& params, const Name##Options& options, SourceLoc loc) \
-      : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}              \
-  Name::~Name() = default;
+      : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}
 INGOT_OPTIMIZER(SGD)
 INGOT_OPTIMIZER(RMSprop)
 INGOT_OPTIMIZER(Adagrad)
@@ -28,7 +27,6 @@ INGOT_OPTIMIZER(RAdam)
 INGOT_OPTIMIZER(Lion)
 INGOT_OPTIMIZER(Muon)
 #undef INGOT_OPTIMIZER
-Adam::~Adam() = default;
 
 namespace {
 
@@ -110,14 +108,15 @@ Tensor Momentum::power(const Tensor& t) const {
   return value.defined() ? exp(t * log(value)) : exp(t * std::log(number));
 }
 
-void Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions& o, SourceLoc loc) {
+Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions& o,
+                                       SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   NoGrad guard;
   if (params.empty())
     throw Error(ErrorKind::Value, "optimizer", "there are no parameters", loc, "pass model.parameters()");
   std::vector<Tensor> before = this->params(), fresh;
-  auto group = std::make_unique<Group>();
+  auto group = std::make_shared<Group>();
   *group->lr = o.lr;
   if (o.momentum) group->momentum = std::make_shared<double>(*o.momentum);
   for (const Tensor& p : params) {
@@ -135,7 +134,7 @@ void Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions&
   for (size_t i = 0; o.product && i < group->counts.size(); ++i)
     fresh.push_back(group->products.emplace_back(ones({}, {float64, group->counts[i].device()})));
   eval(fresh, loc);
-  groups_.push_back(std::move(group));
+  return *groups_.emplace_back(std::move(group));
 }
 
 void Optimizer::Update::assign(Tensor& target, const Tensor& value, bool parameter) {
@@ -185,7 +184,7 @@ Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p) {
   return update.factor.defined() ? g * as_scalar_of(update.factor, p) : g;
 }
 
-std::unique_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const Tensor& factor,
+std::shared_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const Tensor& factor,
                                                      SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
@@ -201,7 +200,7 @@ std::unique_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
       throw Error(ErrorKind::State, "step", "the parameters are exchanged with their averages", loc,
                   "call swap() of the EMA again first");
   }
-  for (size_t i = 0; i < groups_.size(); ++i) update_group(i, *groups_[i], *update);
+  for (auto& g : groups_) update_group(*g, *update);
   // Only now, with everything recorded, do the cells name the new values: an error on the way changes
   // nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);
@@ -225,7 +224,7 @@ void Optimizer::run(const std::vector<Update*>& updates, bool keep_gradients, So
 }
 
 void Optimizer::step(bool keep_gradients, SourceLoc loc) {
-  std::unique_ptr<Update> update = record({}, {}, loc);
+  std::shared_ptr<Update> update = record({}, {}, loc);
   if (!update->changes.empty()) run({update.get()}, keep_gradients, loc);
 }
 

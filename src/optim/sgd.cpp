@@ -23,15 +23,14 @@ SGD::SGD(const std::vector<ParamGroup<SGDOptions>>& groups, SourceLoc loc) {
            o.nesterov && (o.momentum == 0 || o.dampening != 0) ? "nesterov needs momentum and no dampening"
                                                                : nullptr,
            loc);
-    options_.push_back(o);
     add_group(params,
-              {o.lr, o.momentum != 0 ? 1 : 0, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights},
-              loc);
+              {o.lr, o.momentum != 0 ? 1 : 0, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc)
+        .options = o;
   }
 }
 
-void SGD::update_group(size_t index, Group& group, Update& update) {
-  const SGDOptions& o = options_[index];
+void SGD::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const SGDOptions&>(group.options);
   struct Numbers {
     Tensor lr, part;  // part: what of a gradient enters the average; the first gradient starts it undamped
     Momentum momentum;
@@ -60,14 +59,14 @@ RMSprop::RMSprop(const std::vector<ParamGroup<RMSpropOptions>>& groups, SourceLo
   for (const auto& [params, o] : groups) {
     refuse("RMSprop", common_mistake(o), loc);
     refuse("RMSprop", o.alpha >= 0 ? nullptr : "alpha is negative", loc);
-    options_.push_back(o);
     const int states = 1 + (o.momentum != 0) + o.centered;
-    add_group(params, {o.lr, states, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc);
+    add_group(params, {o.lr, states, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc)
+        .options = o;
   }
 }
 
-void RMSprop::update_group(size_t index, Group& group, Update& update) {
-  const RMSpropOptions& o = options_[index];
+void RMSprop::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const RMSpropOptions&>(group.options);
   struct Numbers {
     Tensor lr;
     Momentum momentum;
@@ -105,16 +104,16 @@ Adagrad::Adagrad(const std::vector<ParamGroup<AdagradOptions>>& groups, SourceLo
            : !(o.initial_accumulator_value >= 0) ? "initial_accumulator_value is negative"
                                                  : nullptr,
            loc);
-    options_.push_back(o);
     add_group(
         params,
         {.lr = o.lr, .states = 1, .master_weights = o.master_weights, .first = o.initial_accumulator_value},
-        loc);
+        loc)
+        .options = o;
   }
 }
 
-void Adagrad::update_group(size_t index, Group& group, Update& update) {
-  const AdagradOptions& o = options_[index];
+void Adagrad::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const AdagradOptions&>(group.options);
   update_on_each_device(
       group, update,
       [&](const Tensor& count, const Tensor& lr, size_t) {
@@ -132,13 +131,12 @@ Adadelta::Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups, Sourc
   for (const auto& [params, o] : groups) {
     refuse("Adadelta", common_mistake(o), loc);
     refuse("Adadelta", o.rho >= 0 && o.rho <= 1 ? nullptr : "rho must lie in [0, 1]", loc);
-    options_.push_back(o);
-    add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc);
+    add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc).options = o;
   }
 }
 
-void Adadelta::update_group(size_t index, Group& group, Update& update) {
-  const AdadeltaOptions& o = options_[index];
+void Adadelta::update_group(Group& group, Update& update) {
+  const auto& o = std::any_cast<const AdadeltaOptions&>(group.options);
   update_on_each_device(
       group, update, [&](const Tensor&, const Tensor& lr, size_t) { return lr; },
       [&](const Tensor& lr, Slot& s, const Tensor& gradient) {

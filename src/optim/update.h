@@ -1,6 +1,7 @@
 // What an optimiser's step is made of: groups of parameters with their state, and the list of values the step
 // gives them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
+#include <any>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,6 +19,7 @@ struct Slot {
 };
 
 struct Optimizer::Group {
+  std::any options;  // the optimiser's own struct
   std::vector<Slot> slots;
   /// Shared with the recorded steps, so that a captured step reads the rate of the day.
   std::shared_ptr<double> lr = std::make_shared<double>(0.0);

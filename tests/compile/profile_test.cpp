@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 #include <ingot/profile.h>
 
 using namespace ingot;

@@ -52,6 +52,26 @@ TEST_CASE("values read back exactly, and say what is missing") {
   CHECK(kind([&] { assign_all({{zeros({2}), zeros({3})}}); }) == ErrorKind::Shape);
 }
 
+TEST_CASE("texts stand in the order of their names, each name once") {
+  Texts t{{"b", "1"}, {"a", "2"}, {"b", "3"}};
+  t["c/x"] = "4";
+  t["a"] = "5";
+  t["c"];
+  std::string all;
+  for (const auto& [name, text] : t) all += name + "=" + text + ";";
+  CHECK(all == "a=5;b=1;c=;c/x=4;");
+  CHECK(t.size() == 4);
+  CHECK(t.count("b") == 1);
+  CHECK(t.count("bb") == 0);
+  CHECK(t.find("bb") == t.end());
+  CHECK(t.lower_bound("c/")->second == "4");
+  CHECK(t.at("b") == "1");
+  CHECK_THROWS_WITH_AS(t.at("z"), doctest::Contains("there is no text named \"z\""), Error);
+  CHECK(Texts{} == Texts(std::vector<Texts::value_type>{}));
+  CHECK_FALSE(t == Texts{});
+  CHECK(Texts{}.empty());
+}
+
 TEST_CASE("an optimiser goes on where another stopped") {
   Tensor a = parameter({3, 4}, 1), b = parameter({3, 4}, 1);
   optim::AdamW first({a}, {.lr = 0.1}), second({b}, {.lr = 0.5});

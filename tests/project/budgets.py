@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory(prefix="ingot-budgets-") as temporary:
     (work / "header.cpp").write_text("#include <ingot/ingot.h>\n")
     for compiler in common.compilers(o.compiler):
         command = [compiler, "-std=c++20", "-O0", *common.WARNINGS, f"-I{prefix}/include", "-c", "header.cpp", "-o", "header.o"]
-        cpu, _ = common.cost(command, 5, cwd=work)
+        cpu, _ = common.cost(command, 9, cwd=work)
         budget.check(f"#include <ingot/ingot.h> with {os.path.basename(compiler)} -O0", cpu, 1.0, "s")
 
     library = work / "libingot.so"

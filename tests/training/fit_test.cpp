@@ -4,6 +4,7 @@
 
 #include "../nn/nn_check.h"
 #include "compile/executor.h"
+#include "ingot/models.h"
 
 using namespace ingot;
 using namespace ingot::check;

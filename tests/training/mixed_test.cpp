@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "../nn/nn_check.h"
+#include "ingot/models.h"
 
 using namespace ingot;
 using namespace ingot::check;

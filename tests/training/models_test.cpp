@@ -1,5 +1,6 @@
 // The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes, errors, and
 // that each learns.
+#include "ingot/models.h"
 #include "../nn/nn_check.h"
 
 using namespace ingot;

@@ -2,6 +2,7 @@
 // FOLDER/data.npz (x.0, y.0, x.1, ...) and writes FOLDER/ours.npz: "loss" of each step and "grad.NAME" of the
 // first. parity.py makes the input and compares.
 #include <ingot/ingot.h>
+#include <ingot/models.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -114,7 +114,7 @@ class DataLoader {
 
  private:
   struct State;
-  std::unique_ptr<State> s_;
+  std::shared_ptr<State> s_;
 };
 
 }  // namespace ingot::data

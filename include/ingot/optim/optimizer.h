@@ -179,7 +179,7 @@ class Optimizer {
   struct Average;
   /// For the library: records the update and returns it without running. A false element in `good` (0-d bool,
   /// or undefined) leaves everything as it is; gradients are multiplied by `factor` (0-d, or undefined).
-  std::unique_ptr<Update> record(const Tensor& good, const Tensor& factor, SourceLoc loc);
+  std::shared_ptr<Update> record(const Tensor& good, const Tensor& factor, SourceLoc loc);
   /// For the library: runs recorded updates in one go, or takes them all back and throws.
   static void run(const std::vector<Update*>& updates, bool keep_gradients, SourceLoc loc);
   /// For the library: the rate a group had when the first schedule was made over it.
@@ -198,12 +198,12 @@ class Optimizer {
     bool product = false;  ///< NAdam's product of momenta
   };
   /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named twice.
-  void add_group(const std::vector<Tensor>& params, const GroupOptions& options, SourceLoc loc);
-  std::vector<std::unique_ptr<Group>> groups_;
+  Group& add_group(const std::vector<Tensor>& params, const GroupOptions& options, SourceLoc loc);
+  std::vector<std::shared_ptr<Group>> groups_;
 
  private:
   /// Records the update of one group.
-  virtual void update_group(size_t index, Group& group, Update& update) = 0;
+  virtual void update_group(Group& group, Update& update) = 0;
   struct Recording;
   std::vector<std::weak_ptr<Average>> averages_;
 };
@@ -219,11 +219,9 @@ class Optimizer {
                   SourceLoc loc = SourceLoc::current());                                \
     explicit Name(const std::vector<ParamGroup<Name##Options>>& groups,                 \
                   SourceLoc loc = SourceLoc::current());                                \
-    ~Name() override;                                                                   \
                                                                                         \
    private:                                                                             \
-    void update_group(size_t index, Group& group, Update& update) override;             \
-    std::vector<Name##Options> options_;                                                \
+    void update_group(Group& group, Update& update) override;                           \
   };
 
 /// Stochastic gradient descent with momentum and Nesterov's variant. nesterov needs momentum and no
@@ -249,14 +247,12 @@ class Adam : public Optimizer {
   explicit Adam(const std::vector<Tensor>& params, const AdamOptions& options = {},
                 SourceLoc loc = SourceLoc::current());
   explicit Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc = SourceLoc::current());
-  ~Adam() override;
 
  protected:
   Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc);
 
  private:
-  void update_group(size_t index, Group& group, Update& update) override;
-  std::vector<AdamOptions> options_;
+  void update_group(Group& group, Update& update) override;
 };
 
 /// Adam with decoupled weight decay.

@@ -8,7 +8,6 @@
 // A schedule is a handle, as a Tensor is. It must not outlive its optimiser.
 #pragma once
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "ingot/optim/optimizer.h"
