@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/pieces.h"
 #include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/tile_types.h"
@@ -96,6 +97,83 @@ TEST_CASE("random kernels of float32 equal the interpreter, as machine code and 
   cpu::set_machine_code(false, 0);
   compare_random_kernels(true);
   cpu::set_machine_code(true, 1024);
+}
+
+TEST_CASE("kernels cut where their bounds change compute the same") {
+  Runner r;
+  int cut = 0, decided = 0;
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {
+    SpecMaker maker(seed, seed % 2 == 0);
+    std::vector<Bytes> data, want;
+    const KernelSpec k = maker.make(data);
+    const std::vector<KernelSpec> pieces = cpu::pieces_of(k, 0, 1);
+    if (pieces.size() == 1) continue;
+    ++cut;
+    want = data;
+    std::vector<Bytes*> refs;
+    for (Bytes& b : want) refs.push_back(&b);
+    RunStatus s1, s2;
+    interpret(k, refs, {kArgs, kSeeds, kOffsets, &s1});
+    size_t bounds = 0, left = 0;
+    for (const Instr& i : k.instrs) bounds += pieces.size() * i.bounds.size();
+    for (const KernelSpec& piece : pieces) {
+      for (const Instr& i : piece.instrs) left += i.bounds.size();
+      r.run({&piece, 1}, data, {kArgs, kSeeds, kOffsets, &s2});
+    }
+    CHECK(left < bounds);
+    decided += left == 0;
+    CHECK(s1.code == s2.code);
+    if (s1.code != 0) continue;
+    const std::string diff = difference(k, data, want);
+    if (!diff.empty()) FAIL("seed " << seed << ": " << diff << "\n" << to_string(k));
+  }
+  CHECK(cut > 200);
+  CHECK(decided > 150);
+}
+
+TEST_CASE("joined and padded tensors of some size are cut, and equal the interpreter") {
+  // out[i, j, k] = a where j < 4, b where 4 <= j < 10, elsewhere 7; and c, padded by one in i.
+  KernelSpec k;
+  k.extent = {20, 12, 96};
+  k.n_outer = 3;
+  k.buffers = {{DType::Float32, 20 * 4 * 96},
+               {DType::Float32, 20 * 6 * 96},
+               {DType::Float32, 18 * 12 * 96},
+               {DType::Float32, 20 * 12 * 96, true}};
+  auto load = [](int buffer, Affine map, Bound bound, double fill) {
+    Instr i;
+    i.kind = InstrKind::Load, i.buffer = buffer, i.map = std::move(map), i.bounds = {std::move(bound)},
+    i.imm_f = fill;
+    return i;
+  };
+  auto add = [](int a, int b) {
+    Instr i;
+    i.kind = InstrKind::Compute, i.op = Op::Add, i.arg[0] = a, i.arg[1] = b;
+    return i;
+  };
+  k.instrs = {load(0, {0, {384, 96, 1}}, {{0, {0, 96, 1}}, 384}, 0),
+              load(1, {-384, {576, 96, 1}}, {{-4, {0, 1, 0}}, 6}, 7), add(0, 1),
+              load(2, {-1152, {1152, 96, 1}}, {{-1, {1, 0, 0}}, 18}, -1), add(2, 3)};
+  k.stores = {{4, 3, {0, {1152, 96, 1}}}};
+  verify(k);
+  const std::vector<KernelSpec> pieces = cpu::pieces_of(k);
+  CHECK(pieces.size() == 9);
+  for (const KernelSpec& piece : pieces)
+    for (const Instr& i : piece.instrs) CHECK(i.bounds.empty());
+  std::vector<Bytes> data, want;
+  for (const BufferSpec& b : k.buffers) {
+    data.emplace_back(static_cast<size_t>(b.numel) * 4);
+    for (int64_t i = 0; i < b.numel; ++i)
+      reinterpret_cast<float*>(data.back().data())[i] = static_cast<float>(i % 1009);
+  }
+  want = data;
+  std::vector<Bytes*> refs;
+  for (Bytes& b : want) refs.push_back(&b);
+  RunStatus status;
+  interpret(k, refs, {kArgs, kSeeds, kOffsets, &status});
+  Runner r;
+  r.run({&k, 1}, data, {kArgs, kSeeds, kOffsets, &status});
+  CHECK(difference(k, data, want) == "");
 }
 
 TEST_CASE("several parts are one launch") {

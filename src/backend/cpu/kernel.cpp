@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/pieces.h"
 #include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
 
@@ -26,8 +27,18 @@ bool same_numbers(const KernelSpec& a, const KernelSpec& b) {
 }
 }  // namespace
 
-Kernel::Kernel(std::span<const KernelSpec> parts) {
-  int first_buffer = 0;
+Kernel::Kernel(std::span<const KernelSpec> given) {
+  // Each piece works on the buffers of the part it is of.
+  std::vector<KernelSpec> parts;
+  std::vector<int> first_buffer;
+  int buffers = 0;
+  for (const KernelSpec& part : given) {
+    for (KernelSpec& piece : pieces_of(part)) {
+      parts.push_back(std::move(piece));
+      first_buffer.push_back(buffers);
+    }
+    buffers += static_cast<int>(part.buffers.size());
+  }
   std::vector<size_t> made_from;
   for (size_t k = 0; k < parts.size(); ++k) {
     const Plan* plan = nullptr;
@@ -41,8 +52,7 @@ Kernel::Kernel(std::span<const KernelSpec> parts) {
     }
     const int64_t scratch = static_cast<int64_t>(scratch_bytes);
     scratch_bytes += static_cast<size_t>(plan->scratch_bytes());
-    parts_.push_back({plan, first_buffer, scratch});
-    first_buffer += static_cast<int>(parts[k].buffers.size());
+    parts_.push_back({plan, first_buffer[k], scratch});
   }
   for (int k = 0; k < static_cast<int>(parts_.size()); ++k) {
     const Plan& p = *parts_[static_cast<size_t>(k)].plan;
