@@ -2,12 +2,26 @@
 // function that saves the output and the rows' log-sum-exp.
 #include "autograd/lift.h"
 #include "ingot/autograd.h"
+#include "ingot/ops.h"
 #include "ops/common.h"
 
 namespace ingot {
 
 using autograd::lift;
 using autograd::node_of;
+
+// The gradients of q, k and v (and none of a bias) by ops that have gradients themselves.
+static std::vector<Tensor> written_out(const std::vector<Tensor>& saved, const Tensor& g, bool causal,
+                                       double scale, const SourceLoc& loc) {
+  const Tensor &q = saved[0], &k = saved[1], &v = saved[2], bias = saved.size() == 6 ? saved[5] : Tensor();
+  Tensor p = softmax(attention_scores(q, k, bias, causal, scale, loc), -1);
+  Tensor dp = matmul(g, v.transpose(-1, -2));
+  Tensor ds = p * (dp - (dp * p).sum({-1}, true)) * scale;
+  std::vector<Tensor> gradients{matmul(ds, k), matmul(ds.transpose(-1, -2), q),
+                                matmul(p.transpose(-1, -2), g)};
+  if (bias.defined()) gradients.emplace_back();
+  return gradients;
+}
 
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
                        double scale, const SourceLoc& loc) {
@@ -39,6 +53,7 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
       },
       [=](FunctionContext& ctx, const std::vector<Tensor>& g) {
         const std::vector<Tensor>& s = ctx.saved();
+        if (is_grad_enabled()) return written_out(s, g[0], causal, scale, loc);
         std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
                               node_of(s[3]), node_of(g[0]), node_of(s[4])};
         if (s.size() == 6) in.push_back(node_of(s[5]));

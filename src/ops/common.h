@@ -64,6 +64,9 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
 inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
 inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
 
+/// query key^T * scale with a mask of any kind (or none), or the causal one.
+Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal, double scale,
+                        const SourceLoc& loc);
 /// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that
 /// there is one. `bias` is added to the scores; it may be undefined and gets no gradient.
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,

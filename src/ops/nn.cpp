@@ -168,6 +168,19 @@ static Tensor added_scores(const Tensor& mask, DType type) {
   return bias.to(type);
 }
 
+Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal, double scale,
+                        const SourceLoc& loc) {
+  const double never = -std::numeric_limits<double>::infinity();
+  Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
+  if (causal) {
+    Tensor row = arange(query.size(-2), query.device()).unsqueeze(1),
+           col = arange(key.size(-2), query.device());
+    return where(col <= row, scores, never);
+  }
+  if (!mask.defined()) return scores;
+  return mask.dtype() == DType::Bool ? where(mask, scores, never) : scores + mask;
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options, SourceLoc place) {
   const char* op = "scaled_dot_product_attention";
@@ -210,22 +223,15 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       return scaled_dot_product_attention(query, repeated(key), repeated(value), equal, loc);
     }
   }
-  if (options.dropout_p == 0 && is_half(q->dtype) && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
+  const bool fusible = is_half(q->dtype) || q->dtype == DType::Float32;
+  if (options.dropout_p == 0 && fusible && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
     Tensor bias = added_scores(options.mask, q->dtype);
     bool fits = !options.mask.defined() || bias.defined();
     if (fits && has_attention(*q, *k, *v, bias.defined() ? node_of(bias, op, loc) : nullptr,
                               options.is_causal, scale))
       return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
   }
-  double never = -std::numeric_limits<double>::infinity();
-  Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
-  if (options.is_causal) {
-    int64_t rows = q->shape[q->rank() - 2], cols = k->shape[k->rank() - 2];
-    Tensor row = arange(rows, q->device).unsqueeze(1), col = arange(cols, q->device);
-    scores = where(col <= row, scores, never);
-  } else if (options.mask.defined()) {
-    scores = options.mask.dtype() == DType::Bool ? where(options.mask, scores, never) : scores + options.mask;
-  }
+  Tensor scores = attention_scores(query, key, options.mask, options.is_causal, scale, loc);
   Tensor p =
       dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0, default_generator(), loc);
   return matmul(p, value, loc);

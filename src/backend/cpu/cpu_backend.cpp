@@ -64,7 +64,7 @@ class CpuBackend final : public Backend {
   bool host_visible() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
-    if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return false;  // decomposed
+    if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return cpu::supports_attention(spec);
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
@@ -94,7 +94,7 @@ class CpuBackend final : public Backend {
         return cpu::prepare_fold(spec);
       case LibOp::Attention:
       case LibOp::AttentionGrad:
-        break;
+        return cpu::prepare_attention(spec);
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }

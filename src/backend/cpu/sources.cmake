@@ -1,4 +1,6 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/attention_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/column_code.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
