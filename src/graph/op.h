@@ -63,14 +63,14 @@ enum class Op : uint8_t {
   AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp, (bias): gradient of q; Pick 1 and 2: of k and v
   Pick,           // result number imm_i of an op that has several (0 is the op's own value)
   // Convolution over the last n dims: x [N, C, S..], w [O, C / groups, K..], y [N, O, S'..]. ext0: the n
-  // strides, then the
-  // n dilations; ext1: zeros in front of each dim, then behind; imm_i: groups
+  // strides, then the n dilations; ext1: zeros in front of each dim, then behind; imm_i: groups
   Conv,            // x, w: y
   ConvGradInput,   // y's gradient, w: x's gradient (this node's shape): the transposed convolution
   ConvGradWeight,  // x, y's gradient: w's gradient (this node's shape)
-  Fold,  // Window backwards: value [.., O.., K..] added up into this node's shape [.., L..]. Or value [..,
-         // O..] and an
-  // integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations, fronts; ext1: K
+  // Window backwards: value [.., O.., K..] added up into this node's shape [.., L..]. Or value [.., O..]
+  // and an integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations,
+  // fronts; ext1: K
+  Fold,
   Linalg,  // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
            // Library calls of the CPU
   Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)

@@ -151,15 +151,36 @@ static inline float ig_smaller(float a, float b) { return (a < b || a != a) ? a 
 
 #define IG_EMU_DECLARE1(name)      \
   extern "C" float name##f(float); \
-  extern "C" double name(double);
-IG_EMU_DECLARE1(exp)
-IG_EMU_DECLARE1(exp2) IG_EMU_DECLARE1(expm1) IG_EMU_DECLARE1(log) IG_EMU_DECLARE1(log2) IG_EMU_DECLARE1(log10)
-    IG_EMU_DECLARE1(log1p) IG_EMU_DECLARE1(sqrt) IG_EMU_DECLARE1(sin) IG_EMU_DECLARE1(cos)
-        IG_EMU_DECLARE1(tan) IG_EMU_DECLARE1(asin) IG_EMU_DECLARE1(acos) IG_EMU_DECLARE1(atan)
-            IG_EMU_DECLARE1(sinh) IG_EMU_DECLARE1(cosh) IG_EMU_DECLARE1(tanh) IG_EMU_DECLARE1(asinh)
-                IG_EMU_DECLARE1(acosh) IG_EMU_DECLARE1(atanh) IG_EMU_DECLARE1(erf) IG_EMU_DECLARE1(erfc)
-                    IG_EMU_DECLARE1(floor) IG_EMU_DECLARE1(ceil) IG_EMU_DECLARE1(rint) IG_EMU_DECLARE1(trunc)
-                        IG_EMU_DECLARE1(fabs) IG_EMU_DECLARE1(lgamma) extern "C" float hypotf(float, float);
+  extern "C" double name(double)
+IG_EMU_DECLARE1(exp);
+IG_EMU_DECLARE1(exp2);
+IG_EMU_DECLARE1(expm1);
+IG_EMU_DECLARE1(log);
+IG_EMU_DECLARE1(log2);
+IG_EMU_DECLARE1(log10);
+IG_EMU_DECLARE1(log1p);
+IG_EMU_DECLARE1(sqrt);
+IG_EMU_DECLARE1(sin);
+IG_EMU_DECLARE1(cos);
+IG_EMU_DECLARE1(tan);
+IG_EMU_DECLARE1(asin);
+IG_EMU_DECLARE1(acos);
+IG_EMU_DECLARE1(atan);
+IG_EMU_DECLARE1(sinh);
+IG_EMU_DECLARE1(cosh);
+IG_EMU_DECLARE1(tanh);
+IG_EMU_DECLARE1(asinh);
+IG_EMU_DECLARE1(acosh);
+IG_EMU_DECLARE1(atanh);
+IG_EMU_DECLARE1(erf);
+IG_EMU_DECLARE1(erfc);
+IG_EMU_DECLARE1(floor);
+IG_EMU_DECLARE1(ceil);
+IG_EMU_DECLARE1(rint);
+IG_EMU_DECLARE1(trunc);
+IG_EMU_DECLARE1(fabs);
+IG_EMU_DECLARE1(lgamma);
+extern "C" float hypotf(float, float);
 extern "C" double hypot(double, double);
 extern "C" float copysignf(float, float);
 extern "C" double copysign(double, double);
