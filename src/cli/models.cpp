@@ -100,6 +100,8 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
                       "width " + std::to_string(r.integer("width")) + " is no multiple of heads " +
                           std::to_string(r.integer("heads")),
                       "Change one of them.");
+      if (r.integer("context") < 2)
+        throw Failure(kUsage, "a gpt needs a context of at least 2", "Set context higher.");
       return std::make_shared<models::GPT>(models::GPTConfig{.layers = r.integer("layers"),
                                                              .heads = r.integer("heads"),
                                                              .width = r.integer("width"),

@@ -7,6 +7,8 @@
 #include <memory>
 #include <random>
 
+#include <ingot/models.h>
+
 #include "cli.h"
 
 namespace ingot::cli {
@@ -274,34 +276,63 @@ std::vector<SamplePicture> Task::samples(int64_t count) {
   return found;
 }
 
-std::string Task::generate(const std::string& prompt, int64_t length, double temperature, uint64_t seed,
-                           const std::function<void(const std::string&)>& stream) {
+// Draws on from `tokens` until take() says no: in blocks, each up to a full context; the next goes on from
+// the second half of it. All blocks but the first have one shape, so that one plan serves them.
+static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double temperature, uint64_t seed,
+                     const Device& device, const std::function<bool(int64_t)>& take) {
+  const int64_t context = gpt.config().context;
+  for (bool open = true; open; seed += 1000003) {
+    const auto have = static_cast<int64_t>(tokens.size()), used = have < context ? have : context / 2;
+    const Tensor start = tensor(std::vector<int64_t>(tokens.end() - used, tokens.end()), {1, used}, device);
+    gpt.generate(start, {.max_new_tokens = context - used,
+                         .temperature = temperature,
+                         .seed = seed,
+                         .on_tokens = [&](const std::vector<int64_t>& row) {
+                           tokens.push_back(row[0]);
+                           return open = take(row[0]);
+                         }});
+  }
+}
+
+// The same for any other model, which sees the end of the text anew for every token.
+static void write_on(nn::Module& model, std::vector<int64_t> tokens, double temperature, uint64_t seed,
+                     const Device& device, int64_t context, const std::function<bool(int64_t)>& take) {
   NoGrad no_grad;
-  model_->eval();
-  const data::ByteTokenizer bytes;
-  std::vector<int64_t> tokens = bytes.encode(prompt.empty() ? "\n" : prompt);
-  const int64_t context = recipe_.integer("context");
   std::mt19937_64 generator(seed);
-  std::string out;
-  for (int64_t i = 0; i < length; ++i) {
+  for (bool open = true; open;) {
     // One shape for all calls, so that one plan serves them: the rest is filled up behind, where nothing
     // before looks.
-    const auto used = static_cast<int64_t>(std::min<size_t>(tokens.size(), static_cast<size_t>(context)));
+    const auto used = std::min(static_cast<int64_t>(tokens.size()), context);
     std::vector<int64_t> window(tokens.end() - used, tokens.end());
     window.resize(static_cast<size_t>(context), 0);
-    const Tensor x = tensor(window, {1, context}, device_);
-    const auto logits = (*model_)(x)[0].to(float32).to_vector<float>();
-    const auto vocabulary = static_cast<size_t>(recipe_.integer("vocabulary"));
-    const float* row = logits.data() + static_cast<size_t>(used - 1) * vocabulary;
-    std::vector<double> p(vocabulary);
-    const float top = *std::max_element(row, row + vocabulary);
-    for (size_t v = 0; v < vocabulary; ++v) p[v] = std::exp((row[v] - top) / std::max(temperature, 1e-3));
-    const int64_t next = std::discrete_distribution<int64_t>(p.begin(), p.end())(generator);
-    tokens.push_back(next);
-    const std::string piece = vocabulary == 256 ? bytes.decode({next}) : std::to_string(next) + " ";
+    const auto logits = model(tensor(window, {1, context}, device)).to(float64).to_vector<double>();
+    const auto each = static_cast<int64_t>(logits.size()) / context;
+    std::vector<double> p(logits.begin() + (used - 1) * each, logits.begin() + used * each);
+    const double top = *std::max_element(p.begin(), p.end());
+    for (double& v : p) v = std::exp((v - top) / std::max(temperature, 1e-3));
+    tokens.push_back(std::discrete_distribution<int64_t>(p.begin(), p.end())(generator));
+    open = take(tokens.back());
+  }
+}
+
+std::string Task::generate(const std::string& prompt, int64_t length, double temperature, uint64_t seed,
+                           const std::function<void(const std::string&)>& stream) {
+  const data::ByteTokenizer bytes;
+  const std::vector<int64_t> tokens = bytes.encode(prompt.empty() ? "\n" : prompt);
+  const bool readable = recipe_.integer("vocabulary") == 256;
+  std::string out;
+  auto take = [&](int64_t next) {
+    const std::string piece = readable ? bytes.decode({next}) : std::to_string(next) + " ";
     out += piece;
     if (stream) stream(piece);
-  }
+    return --length > 0;
+  };
+  if (length <= 0) return out;
+  model_->eval();
+  if (auto* gpt = dynamic_cast<models::GPT*>(model_.get()))
+    write_on(*gpt, tokens, temperature, seed, device_, take);
+  else
+    write_on(*model_, tokens, temperature, seed, device_, recipe_.integer("context"), take);
   model_->train();
   return out;
 }

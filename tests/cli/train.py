@@ -60,6 +60,10 @@ with folder() as name:
         run("train", recipe, *small, "--out", recipe, cwd=home)
         texts = [run("generate", recipe, "--prompt", "the cat", "--length", 40, "--seed", s, cwd=home)[0] for s in (1, 1, 2)]
         check(texts[0] == texts[1] != texts[2] and texts[0].startswith("the cat"), texts)
+        # Beyond the context, with a prompt that is longer than it; temperature 0 leaves nothing to the seed.
+        prompt = "the cat sat on a mat and saw it " * 3
+        texts = [run("generate", recipe, "--prompt", prompt, "--length", 70, "--temperature", 0, "--seed", s, cwd=home)[0] for s in (1, 2)]
+        check(texts[0] == texts[1] and texts[0].startswith(prompt) and len(texts[0].encode()) > len(prompt) + 50, texts)
     parts = ["--set", "accumulate=2"]
     run("train", "chars", *small, *parts, "--out", "parts", cwd=home)
     losses = [[json.loads(l) for l in (home / d / "metrics.jsonl").read_text().splitlines()][-1]["test_loss"] for d in ("chars", "parts")]
@@ -125,6 +129,7 @@ for i in range(40):
     mistake(2, ["no setting \"widht\"", "Did you mean width"], "train", "spirals", "--set", "widht=3", "--out", "run")
     mistake(2, ["must be a whole number"], "train", "spirals", "--set", "width=wide", "--out", "run")
     mistake(2, ["no schedule", "onecycle"], "train", "spirals", "--set", "schedule=none", "--out", "x")
+    mistake(2, ["context of at least 2"], "train", "chars", *small, "--set", "context=1", "--out", "x")
     mistake(2, ["nothing to train"], "train", "spirals", "--freeze", "*", "--out", "x")
     mistake(3, ["no trained network", "ingot train"], "predict", "nowhere", "a.png")
     (home / "bad.json").write_text('{"task": ')
