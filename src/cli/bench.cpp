@@ -47,37 +47,16 @@ Subject from_model(const std::string& unit, int64_t batch, double units, Model m
           }};
 }
 
-// 8192 steps of time in pieces of 256: the state goes on from piece to piece, the gradient goes back through
-// one of them, as long sequences are trained. One plan serves all pieces.
-Subject long_lstm() {
-  constexpr int64_t batch = 8, length = 8192, piece = 256, width = 64;
-  auto model = std::make_shared<nn::LSTM>(32, width, nn::LSTMOptions{.batch_first = true});
-  auto optimizer = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
-  std::vector<Tensor> pieces = randn({batch, length, 32}).split(piece, 1);
-  for (Tensor& p : pieces) p = p.contiguous();
-  eval(pieces);
-  return {"steps of time", batch, static_cast<double>(batch * length), [model, optimizer, pieces] {
-            Tensor h = zeros({1, batch, width}, pieces[0].device()),
-                   c = zeros({1, batch, width}, pieces[0].device());
-            for (const Tensor& x : pieces) {
-              const nn::LSTMResult r = (*model)(x, h, c);
-              r.output.square().mean().backward();
-              h = r.h_n.detach(), c = r.c_n.detach();
-              std::vector<Tensor> needed{h, c};
-              for (const Tensor& p : model->parameters()) needed.push_back(p.grad());
-              eval(needed);
-            }
-            optimizer->step();
-          }};
-}
-
 Subject make_subject(const std::string& name, const Device& device) {
   manual_seed(1);
   DeviceScope scope(device);
   if (name == "unet")
     return from_model("pictures", 1, 1, models::UNet(3, 1, {.width = 16}), randn({1, 3, 1024, 1024}),
                       [](models::UNet& m, const Tensor& x) { return m(x).square().mean(); });
-  if (name == "lstm-8192") return long_lstm();
+  if (name == "lstm-8192")
+    return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
+                      randn({8, 8192, 32}),
+                      [](nn::LSTM& m, const Tensor& x) { return m(x).output.square().mean(); });
   Recipe r = Recipe::load(name);
   return from_recipe(r, device);
 }

@@ -235,8 +235,7 @@ void Program::add_study() {
   static BenchArgs b;
   b.recipes = {"fashion", "cifar", "chars", "chars-lstm", "unet", "lstm-8192"};
   bench->add_option("recipe", b.recipes,
-                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time, gradients through 256); "
-                    "fashion cifar chars "
+                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
                     "chars-lstm unet lstm-8192 when none is named");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
   bench->add_option("--seconds", b.seconds, "time for each")->check(CLI::PositiveNumber);
