@@ -42,7 +42,7 @@ Shares shares_of(double step, const DeviceTime& device, double data) {
 
 Tensor Bound::measure(const std::function<Tensor()>& step) {
   const Profile profile;
-  const Tensor loss = step();
+  Tensor loss = step();
   eval(loss);
   device_ = device_time(profile.launches());
   measured_ = device_.memory + device_.compute > 0;

@@ -63,6 +63,12 @@ static Content read_content(const std::string& path, bool values) {
     add_tensors(c, io::load_tensors(path));
   } else {
     c.format = "safetensors";
+    // Its first eight bytes are the length of the header, which begins with a brace.
+    char brace = 0;
+    in.read(&brace, 1);
+    if (!path.ends_with(".safetensors") && brace != '{')
+      throw Failure(kDamaged, path + " is of no format that inspect reads, or it is damaged",
+                    "There are safetensors, npy, npz, pt and IDX (names with ubyte or .idx).");
     const io::SafeTensors file(path);
     c.metadata = file.metadata();
     for (const auto& e : file.entries())
@@ -90,8 +96,12 @@ int run_inspect(const InspectArgs& args) {
   if (fs::is_directory(args.file))
     throw Failure(kNoData, args.file + " is a folder", "Give one of the files in it.");
   Content c = read_content(args.file, args.values);
-  if (!args.pattern.empty())
+  if (!args.pattern.empty()) {
     std::erase_if(c.entries, [&](const Entry& e) { return e.name.find(args.pattern) == std::string::npos; });
+    if (c.entries.empty())
+      throw Failure(kUsage, "no tensor in " + args.file + " has a name with \"" + args.pattern + "\" in it",
+                    "Leave --only out to see all.");
+  }
   double bytes = 0;
   int64_t elements = 0;
   for (const Entry& e : c.entries) bytes += e.bytes, elements += e.shape.numel();

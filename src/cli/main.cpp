@@ -1,11 +1,9 @@
 // The ingot program: its commands and options, and how what goes wrong is told.
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
+#include <cctype>
 #include <functional>
 #include <iostream>
 #include <string>
-
-#include <CLI/CLI.hpp>
 
 #include <ingot/ingot.h>
 
@@ -17,6 +15,7 @@
 #include "study.h"
 #include "sweep.h"
 #include "train.h"
+#include "usage.h"
 #include "use.h"
 
 namespace ingot::cli {
@@ -34,18 +33,25 @@ static ExitCode code_of(const Error& e) {
   }
 }
 
-// The library's message without the line of this program that met it: "[op] what\n  at file:line\n  fix:
-// ...".
+// The library's message "[op] what\n  at file:line\n  fix: ..." as one line, without the line of this program
+// that met it.
 static std::string sentence(const Error& e) {
-  const std::string message = e.what();
-  std::string out;
-  size_t at = 0;
-  while (at < message.size()) {
+  std::string message = e.what(), out;
+  if (message.starts_with("[")) message = message.substr(message.find(']') + 2);
+  for (size_t at = 0; at < message.size();) {
     const size_t end = std::min(message.find('\n', at), message.size());
-    const std::string line = message.substr(at, end - at);
+    std::string line = message.substr(at, end - at);
     at = end + 1;
     if (line.starts_with("  at ")) continue;
-    out += (out.empty() ? "" : "\n") + line;
+    if (line.starts_with("  fix: ")) {
+      line = line.substr(7);
+      const std::string word = line.substr(0, line.find(' '));
+      if (std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
+        line[0] = static_cast<char>(std::toupper(line[0]));
+      out += ". " + line;
+    } else {
+      out += (out.empty() ? "" : " ") + line.substr(std::min(line.find_first_not_of(' '), line.size()));
+    }
   }
   return out;
 }
@@ -105,7 +111,7 @@ void Program::add_files() {
   auto* inspect =
       app.add_subcommand("inspect", "What is in a file: safetensors, npy, npz, PyTorch's pt, IDX.");
   static InspectArgs args;
-  inspect->add_option("file", args.file, "the file")->required();
+  inspect->add_option("file", args.file, "its path")->required();
   inspect->add_option("--only", args.pattern, "tensors whose name contains this");
   inspect->add_flag("--values", args.values,
                     "read the values too: least, greatest, mean, standard deviation");
@@ -120,16 +126,16 @@ void Program::add_train() {
   train->add_option("recipe", a.recipe, "a recipe's name (`ingot recipes` lists them) or a file of yours")
       ->required();
   train->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
-  train->add_option("--epochs", a.epochs, "passes over the data")->check(CLI::PositiveNumber);
-  train->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
-  train->add_option("--lr", a.lr, "learning rate")->check(CLI::PositiveNumber);
+  train->add_option("--epochs", a.epochs, "passes over the data")->check(whole());
+  train->add_option("--batch", a.batch, "samples a step")->check(whole());
+  train->add_option("--lr", a.lr, "learning rate")->check(positive());
   train->add_option("--amp", a.amp, "products in bfloat16: bf16, off")->expected(0, 1)->default_str("bf16");
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
       ->take_all();
   train->add_flag("--resume", a.resume, "go on from the newest checkpoint in --out");
   train->add_option("--from", a.from, "begin with the weights of a run or a file (safetensors, pt, npz)");
   train->add_option("--freeze", a.freeze, "leave parameters as they are whose names match: \"stages.*\"");
-  train->add_option("--lora", a.lora, "train updates of this rank only")->check(CLI::PositiveNumber);
+  train->add_option("--lora", a.lora, "train updates of this rank only")->check(whole());
   train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
   train->add_option("--memory", a.memory, "use at most so much of the device's memory: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
@@ -154,11 +160,11 @@ void Program::add_sweep() {
                    "what to try: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
       ->take_all();
   sweep->add_option("--trials", s.trials, "how many; all combinations of lists, or 16, when not given")
-      ->check(CLI::PositiveNumber);
-  sweep->add_option("--epochs", a.epochs, "passes over the data in each")->check(CLI::PositiveNumber);
-  sweep->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
+      ->check(whole());
+  sweep->add_option("--epochs", a.epochs, "passes over the data in each")->check(whole());
+  sweep->add_option("--batch", a.batch, "samples a step")->check(whole());
   sweep->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
-  sweep->add_option("--seed", s.seed, "other points of the ranges")->check(CLI::PositiveNumber);
+  sweep->add_option("--seed", s.seed, "other points of the ranges")->check(whole());
   sweep->add_option("--out", a.out, "folder of the sweep; out/sweep-RECIPE when not given");
   sweep->add_flag("--no-stop", s.no_stop, "let hopeless trials go on to their end");
   sweep->add_flag("--json", s.json, "for a program to read");
@@ -182,7 +188,7 @@ void Program::add_use() {
   static PredictArgs p;
   predict->add_option("run", p.run, "a run's folder or its model.safetensors")->required();
   predict->add_option("input", p.inputs, "pictures, folders, or a text")->required();
-  predict->add_option("--top", p.top, "answers to show")->check(CLI::PositiveNumber);
+  predict->add_option("--top", p.top, "answers to show")->check(whole());
   predict->add_option("--device", p.device, "cpu, cuda, ...");
   predict->add_flag("--json", p.json, "one line for each picture, for a program to read");
   predict->callback([this] { chosen = [] { return run_predict(p); }; });
@@ -191,17 +197,17 @@ void Program::add_use() {
   static GenerateArgs g;
   generate->add_option("run", g.run, "a run's folder or its model.safetensors")->required();
   generate->add_option("--prompt", g.prompt, "what it begins with");
-  generate->add_option("--length", g.length, "tokens")->check(CLI::PositiveNumber);
+  generate->add_option("--length", g.length, "tokens")->check(whole());
   generate->add_option("--temperature", g.temperature, "0: always the likeliest; 1: as likely as it thinks")
-      ->check(CLI::NonNegativeNumber);
-  generate->add_option("--seed", g.seed, "another seed, another text");
+      ->check(not_negative());
+  generate->add_option("--seed", g.seed, "another seed, another text")->check(whole(0));
   generate->add_option("--device", g.device, "cpu, cuda, ...");
   generate->callback([this] { chosen = [] { return run_generate(g); }; });
 }
 
 static void add_recipe_options(CLI::App* command, TrainArgs& a) {
   command->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
-  command->add_option("--batch", a.batch, "samples a step")->check(CLI::PositiveNumber);
+  command->add_option("--batch", a.batch, "samples a step")->check(whole());
   command->add_option("--set", a.sets, "any setting of the recipe")->take_all();
 }
 
@@ -238,7 +244,7 @@ void Program::add_study() {
                     "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
                     "chars-lstm unet lstm-8192 when none is named");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
-  bench->add_option("--seconds", b.seconds, "time for each")->check(CLI::PositiveNumber);
+  bench->add_option("--seconds", b.seconds, "time for each")->check(positive());
   bench->add_flag("--json", b.json, "for a program to read");
   bench->callback([this] { chosen = [] { return run_bench(b); }; });
 }
@@ -253,8 +259,8 @@ void Program::add_profile() {
   profile->add_option("--amp", p.recipe.amp, "products in bfloat16: bf16, off")
       ->expected(0, 1)
       ->default_str("bf16");
-  profile->add_option("--steps", p.steps, "steps to measure")->check(CLI::PositiveNumber);
-  profile->add_option("--top", p.top, "kernels to show")->check(CLI::PositiveNumber);
+  profile->add_option("--steps", p.steps, "steps to measure")->check(whole());
+  profile->add_option("--top", p.top, "kernels to show")->check(whole());
   profile->add_option("--trace", p.trace,
                       "where the trace for Perfetto goes; out/RECIPE-trace.json when not given");
   profile->add_flag("--json", p.json, "for a program to read");
@@ -309,8 +315,12 @@ int run(int argc, char** argv) {
   try {
     p.app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = p.app.exit(e, std::cout, std::cerr);
-    return code == 0 ? kOk : kUsage;
+    if (e.get_exit_code() == 0) return p.app.exit(e, std::cout, std::cerr);  // --help, --version
+    if (argc == 1) {
+      std::cerr << p.app.help();
+      return kUsage;
+    }
+    throw mistake(p.app, e, argc, argv);
   }
   return p.chosen();
 }

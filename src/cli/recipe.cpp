@@ -80,6 +80,10 @@ void Recipe::set(const std::string& key, const json& value) {
       (value.get<double>() < 0 || (!may_be_zero && value.get<double>() == 0)))
     throw Failure(kUsage, name_ + ": " + key + " is " + value.dump() + ", which is too small",
                   std::string("It says: ") + s.meaning + ".");
+  const bool share = key == "dropout" || key == "label_smoothing" || key == "warmup" || key == "momentum";
+  if (share && value.get<double>() >= 1)
+    throw Failure(kUsage, name_ + ": " + key + " is " + value.dump() + ", but it must be below 1",
+                  "It is a share, such as 0.1.");
   values_[key] = value;
 }
 

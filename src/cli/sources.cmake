@@ -34,6 +34,7 @@ add_executable(ingot_cli
   ${cli}/tensorboard.cpp
   ${cli}/text.cpp
   ${cli}/train.cpp
+  ${cli}/usage.cpp
   ${cli}/use.cpp)
 set_target_properties(ingot_cli PROPERTIES OUTPUT_NAME ingot)
 target_include_directories(ingot_cli SYSTEM PRIVATE ${INGOT_CLI11_INCLUDE} ${INGOT_JSON_INCLUDE})

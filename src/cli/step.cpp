@@ -32,9 +32,15 @@ Device device_of(const Recipe& recipe) {
     std::string what = e.what();
     if (what.starts_with("[Device] ")) what = what.substr(9);
     what = what.substr(0, what.find('\n'));
-    throw Failure(
-        kNoDevice, "the device " + what,
-        "`ingot devices` lists what is there, `ingot doctor` says why; --device cpu works everywhere.");
+    // The library's advice is for programs.
+    if (const size_t at = what.find("Device(\"cpu\")"); at != std::string::npos)
+      what.replace(at, 13, "--device cpu");
+    while (what.ends_with('.')) what.pop_back();
+    const bool known = what.find("is not there") != std::string::npos,
+               advised = what.find("--device cpu") != std::string::npos;
+    throw Failure(kNoDevice, known ? "the device " + what : what,
+                  advised ? "`ingot doctor` looks closer."
+                          : "`ingot devices` lists what is there; --device cpu works everywhere.");
   }
 }
 

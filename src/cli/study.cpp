@@ -153,6 +153,8 @@ int run_plan(const PlanArgs& args) {
 }
 
 int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
+  if (!rates.empty() && rates != "h200")
+    throw Failure(kUsage, "there are no rates for \"" + rates + "\"", "There are --rates h200.");
   const Recipe recipe = effective_recipe(args);
   Task task(recipe, device_of(recipe), false);
   const std::vector<Tensor> batch = task.example(recipe.integer("batch"));

@@ -114,8 +114,17 @@ void Task::open_named(const std::string& name) {
     if (name == "cifar10") return bytes(data::CIFAR10(root, o));
     return bytes(data::FashionMNIST(root, o));
   };
-  train_ = make_loader(open(true), recipe_, device_, true);
-  test_ = make_loader(open(false), recipe_, device_, false);
+  auto opened = [&](bool train) {
+    try {
+      return open(train);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::Io) throw;
+      throw Failure(kDamaged, "the data in " + root + " is not whole",
+                    "Get it again: rm -r " + root + "; tools/setup.sh --data " + name);
+    }
+  };
+  train_ = make_loader(opened(true), recipe_, device_, true);
+  test_ = make_loader(opened(false), recipe_, device_, false);
 }
 
 void Task::open_folder(const std::string& root) {
@@ -126,6 +135,11 @@ void Task::open_folder(const std::string& root) {
     throw Failure(kUsage, "pictures of a folder need an image_size of at least 8",
                   "For example: --set image_size=64.");
   const int side = static_cast<int>(recipe_.integer("image_size"));
+  bool classes = false;
+  for (const auto& entry : fs::directory_iterator(root)) classes = classes || entry.is_directory();
+  if (!classes)
+    throw Failure(kNoData, root + " has no folders of pictures in it",
+                  "One folder per class is needed: " + root + "/cat/1.jpg, " + root + "/dog/2.jpg.");
   auto options = [&](bool train) {
     std::vector<data::Transform> steps{data::Resize(side), data::CenterCrop(side)};
     if (train)
@@ -157,13 +171,25 @@ void Task::open_text(const std::string& path) {
     const bool ours = path == "data/text/kjv.txt";
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
                   ours ? "Get it with: tools/setup.sh --data text, or take a text of yours: --set data=FILE."
-                       : "Name a file: --set data=FILE.");
+                  : recipe_.text("tokens") == "byte"
+                      ? "Name a file: --set data=FILE."
+                      : "Name a file of tokens, " + recipe_.text("tokens") + " each: --set data=FILE.");
   }
   const std::string kind = recipe_.text("tokens");
   if (kind != "byte" && kind != "int16" && kind != "int32")
     throw Failure(kUsage, "there are no tokens of kind \"" + kind + "\"",
                   "Set tokens to byte, int16 or int32.");
   data::TokenFileOptions o{.dtype = kind == "byte" ? uint8 : kind == "int16" ? int16 : int32, .end = 0.95};
+  // The test part is a twentieth of the text; one sample must fit into it.
+  const int64_t each = kind == "byte"    ? 1
+                       : kind == "int16" ? 2
+                                         : 4,
+                needed = each * 20 * (recipe_.integer("context") + 2);
+  if (static_cast<int64_t>(fs::file_size(path)) < needed)
+    throw Failure(kNoData,
+                  path + " is too short: a context of " + std::to_string(recipe_.integer("context")) +
+                      " takes at least " + count_text(needed) + " bytes",
+                  "Take a longer text, or set context lower.");
   const data::TokenFile train(path, recipe_.integer("context"), o);
   o.begin = 0.95, o.end = 1;
   const data::TokenFile test(path, recipe_.integer("context"), o);

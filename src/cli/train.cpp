@@ -28,12 +28,14 @@ class Trainer {
 
  private:
   void prepare_weights();
+  int64_t resumed(Checkpoint& checkpoint) const;
   void restore_history(int64_t step);
   void log(const Point& p, bool test);
   Tensor one_step(const data::Batch& batch);
   void one_epoch();
   void after_epoch(int64_t epoch);
   void finish();
+  Failure not_finite() const;
   int64_t step() const { return schedule_->last_epoch(); }
 
   void say(const std::string& line) const;
@@ -105,7 +107,15 @@ void Trainer::prepare_weights() {
     if (!fs::exists(file))
       throw Failure(kNoData, "there are no weights in " + args_.from,
                     "--from takes a run's folder or a file (safetensors, pt, npz).");
-    const io::LoadReport report = io::load_weights(model, file, {.strict = false});
+    const io::LoadReport report = [&] {
+      try {
+        return io::load_weights(model, file, {.strict = false});
+      } catch (const Error& e) {
+        if (e.kind() != ErrorKind::Io) throw;
+        throw Failure(kDamaged, file + " cannot be read as weights, or is damaged",
+                      "--from takes a run's folder or a file (safetensors, pt, npz).");
+      }
+    }();
     if (report.loaded.empty())
       throw Failure(kDamaged, "no weight in " + file + " fits this network",
                     "`ingot inspect " + file + "` lists them.");
@@ -196,10 +206,7 @@ void Trainer::one_epoch() {
                    rate = static_cast<double>(window_steps * batch * task_.units()) / (t - window_start);
       history_.seconds += t - last_read;
       last_read = t;
-      if (!std::isfinite(value))
-        throw Failure(
-            kFailed, format("the loss is not finite at step %lld", static_cast<long long>(step())),
-            "Lower the rate (--lr), or set clip to 1; the last checkpoint in " + out_ + " is whole.");
+      if (!std::isfinite(value)) throw not_finite();
       const double memory = static_cast<double>(task_.device().memory().in_use);
       progress_->update(step(), rate,
                         format("loss %.3f  lr %.1e  %s%s", value, lr, bytes_text(memory).c_str(),
@@ -218,10 +225,17 @@ void Trainer::one_epoch() {
   history_.seconds += now() - last_read;
 }
 
+Failure Trainer::not_finite() const {
+  return {kFailed, format("the loss is not finite at step %lld", static_cast<long long>(step())),
+          "Lower the rate (--lr), or set clip to 1; checkpoints in " + out_ + " are whole."};
+}
+
 void Trainer::after_epoch(int64_t epoch) {
   const double start = now();
   history_.last = task_.evaluate();
   const Evaluation& e = history_.last;
+  // Before the checkpoint is written: the one before it must not give way to one that is of no use.
+  if (!std::isfinite(e.loss)) throw not_finite();
   Point p;
   p.step = step(), p.epoch = static_cast<double>(epoch + 1), p.test_loss = e.loss,
   p.test_accuracy = e.accuracy, p.seconds = history_.seconds;
@@ -256,6 +270,17 @@ void Trainer::finish() {
              out));
 }
 
+// The epoch to go on with.
+int64_t Trainer::resumed(Checkpoint& checkpoint) const {
+  try {
+    return checkpoint.resume();
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::OutOfMemory || e.kind() == ErrorKind::Device) throw;
+    throw Failure(kDamaged, "the checkpoints in " + out_ + " are of a run with other settings",
+                  "Go on with that one's: ingot train " + out_ + "/recipe.json --resume --out " + out_ + ".");
+  }
+}
+
 TrainResult Trainer::run() {
   Checkpoint checkpoint(out_ + "/checkpoints", {.keep = 2}, task_.model(), *optimizer_, *schedule_,
                         task_.train());
@@ -263,7 +288,7 @@ TrainResult Trainer::run() {
     // A new run in an old folder: the old checkpoints must not be taken for its own.
     for (const std::string& f : checkpoint.files()) fs::remove(f);
   }
-  int64_t epoch = args_.resume ? checkpoint.resume() : 0;
+  int64_t epoch = args_.resume ? resumed(checkpoint) : 0;
   if (args_.resume && checkpoint.files().empty())
     say(format("there is no checkpoint in %s: starting from the beginning", out_.c_str()));
   restore_history(args_.resume ? step() : 0);
@@ -305,6 +330,21 @@ TrainResult train(const TrainArgs& args, const Watcher& watcher) {
             " more were asked for with " + bytes_text(static_cast<double>(e.in_use)) + " in use" +
             (e.limit ? " of " + bytes_text(static_cast<double>(e.limit)) : ""),
         "Use a smaller --batch, or --set accumulate=2; `ingot plan " + args.recipe + "` says what fits.");
+  } catch (const Error& e) {
+    const Recipe r = effective_recipe(args);
+    const std::string task = r.text("task");
+    if (e.kind() == ErrorKind::Io && task == "images") {
+      const std::string what = e.what();
+      throw Failure(kDamaged,
+                    "a picture cannot be read: " +
+                        what.substr(what.find(']') + 2, what.find('\n') - what.find(']') - 2),
+                    "Take that file out of " + r.text("data") + ", or replace it.");
+    }
+    if (e.kind() != ErrorKind::Index || task != "text") throw;
+    throw Failure(kUsage,
+                  "a token in " + r.text("data") + " is not below the vocabulary's " +
+                      std::to_string(r.integer("vocabulary")),
+                  "Set vocabulary higher (bytes: 256), or tokens to what the file holds.");
   }
 }
 
@@ -313,38 +353,57 @@ int run_train(const TrainArgs& args) {
   return kOk;
 }
 
+// What is wrong with a trained network's file.
+static Failure unreadable(const std::string& file) {
+  const std::string checkpoints = (fs::path(file).parent_path() / "checkpoints").string();
+  if (!fs::is_directory(checkpoints))
+    return {kDamaged, file + " is not a network of ingot train, or it is damaged",
+            "Name a run's folder (out/fashion) or its model.safetensors."};
+  return {
+      kDamaged, file + " is damaged",
+      "The checkpoints in " + checkpoints + " are untouched: ingot train RECIPE --resume writes it again."};
+}
+
 Trained load_trained(const std::string& run, const std::string& device, bool with_data) {
   const std::string file = fs::is_directory(run) ? run + "/model.safetensors" : run;
   if (!fs::exists(file))
-    throw Failure(kNoData, "there is no trained network in " + run,
-                  "Train one first: ingot train fashion --out " + run + ".");
+    throw Failure(
+        kNoData, "there is no trained network in " + run,
+        fs::exists("out/" + run + "/model.safetensors")
+            ? "Did you mean out/" + run + "?"
+            : "Train one first: ingot train RECIPE --out " + run + " (`ingot recipes` lists them).");
+  Recipe recipe;
+  json card;
+  StateDict state;
   try {
     const io::SafeTensors weights(file);
     const auto& m = weights.metadata();
     if (!m.count("ingot.recipe"))
       throw Failure(kDamaged, file + " was not written by ingot train",
                     "Use it with: ingot train RECIPE --from " + file + ".");
-    Recipe recipe = Recipe::from_json(json::parse(m.at("ingot.recipe")), m.at("ingot.name"));
-    const json card = json::parse(m.at("ingot.card"));
+    recipe = Recipe::from_json(json::parse(m.at("ingot.recipe")), m.at("ingot.name"));
+    card = json::parse(m.at("ingot.card"));
     if (recipe.text("task") == "images" && recipe.integer("image_size") == 0)
       recipe.set("image_size", card.at("side"));
-    recipe.set("device", device.empty() ? "auto" : device);
-    Trained t{std::make_unique<Task>(recipe, device_of(recipe), with_data), file};
-    if (!with_data)
-      t.task->set_ends({card.at("channels"), card.at("side"), card.at("count")}, card.at("classes"));
-    t.task->model().load_state_dict([&] {
-      StateDict s;
-      for (const auto& e : weights.entries()) s.tensors.emplace_back(e.name, weights.get(e.name));
-      return s;
-    }());
-    return t;
+    for (const auto& e : weights.entries()) state.tensors.emplace_back(e.name, weights.get(e.name));
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::Io && e.kind() != ErrorKind::Value) throw;
-    std::string what = e.what();
-    throw Failure(kDamaged, file + " is damaged: " + what.substr(0, what.find('\n')),
-                  "The checkpoints in " + fs::path(file).parent_path().string() +
-                      "/checkpoints are untouched: ingot train RECIPE --resume writes it again.");
+    if (e.kind() != ErrorKind::Io) throw;
+    throw unreadable(file);
+  } catch (const json::exception&) {
+    throw unreadable(file);
+  } catch (const std::out_of_range&) {  // metadata that is not there
+    throw unreadable(file);
   }
+  recipe.set("device", device.empty() ? "auto" : device);
+  Trained t{std::make_unique<Task>(recipe, device_of(recipe), with_data), file};
+  if (!with_data)
+    t.task->set_ends({card.at("channels"), card.at("side"), card.at("count")}, card.at("classes"));
+  try {
+    t.task->model().load_state_dict(state);
+  } catch (const Error&) {
+    throw unreadable(file);
+  }
+  return t;
 }
 
 }  // namespace ingot::cli
