@@ -49,7 +49,7 @@ static std::string tick_text(double v) {
 
 std::string chart(const std::string& title, const std::string& x_name, const std::vector<Series>& series,
                   bool percent) {
-  constexpr double w = 640, h = 300, left = 58, right = 14, top = 14, bottom = 38;
+  constexpr double w = 640, h = 300, left = 64, right = 14, top = 14, bottom = 46;
   double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300;
   for (const Series& s : series)
     for (const auto& [x, y] : s.points)
@@ -74,9 +74,9 @@ std::string chart(const std::string& title, const std::string& x_name, const std
         "y=\"%.1f\">%s%s</text>",
         left, w - right, py(t), py(t), left - 6, py(t) + 4, tick_text(t).c_str(), percent ? " %" : "");
   for (const double t : ticks(x0, x1))
-    s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", px(t), h - bottom + 16,
+    s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", px(t), h - bottom + 18,
                 tick_text(t).c_str());
-  s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", (left + w - right) / 2, h - 4,
+  s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", (left + w - right) / 2, h - 5,
               escaped(x_name).c_str());
   for (const Series& one : series) {
     std::string points;
@@ -104,12 +104,13 @@ std::string page(const std::string& title, const std::string& body) {
          "system-ui,sans-serif;background:var(--paper);color:var(--ink)}\n"
          "h1{font-size:1.6em;margin:.2em 0}h2{font-size:1.15em;margin:1.6em 0 "
          ".5em}.sub{color:var(--soft);margin:0 0 1em}\n"
-         ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(140px,1fr));gap:10px}.facts "
+         ".facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(45%,200px),1fr));gap:10px}."
+         "facts "
          "div{background:var(--card);border-radius:8px;padding:10px 12px}\n"
          ".facts b{display:block;font-size:1.25em}.facts span{color:var(--soft);font-size:.85em}\n"
          ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:16px}"
          "figure{margin:0}figcaption{font-weight:600;font-size:.95em}\n"
-         "svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font:12px "
+         "svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font:15px "
          "system-ui,sans-serif}.y{text-anchor:end}.x{text-anchor:middle}.grid{stroke:var(--line)}\n"
          "polyline{fill:none;stroke-width:2;stroke-linejoin:round}polyline.a{stroke:var(--a)}polyline.b{"
          "stroke:var(--b)}circle.a{fill:var(--a)}circle.b{fill:var(--b)}\n"
@@ -117,14 +118,15 @@ std::string page(const std::string& title, const std::string& body) {
          "width:12px;height:3px;margin-right:4px;vertical-align:middle}.key.a::before{background:var(--a)}."
          "key.b::before{background:var(--b)}\n"
          ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.85em}td,th{padding:4px "
-         "7px;text-align:right;font-weight:400}th{color:var(--soft)}td.hit{font-weight:600}\n"
+         "7px;text-align:right;font-weight:400}th{color:var(--soft);white-space:nowrap}td.hit{font-weight:"
+         "600}\n"
          ".samples{display:grid;grid-template-columns:repeat(auto-fill,minmax(92px,1fr));gap:10px}.samples "
          "div{background:var(--card);border-radius:8px;padding:8px;text-align:center;font-size:.8em}\n"
          ".samples "
          "img{width:72px;height:72px;object-fit:contain;image-rendering:pixelated;border-radius:4px}.good{"
          "color:var(--good)}.bad{color:var(--bad)}\n"
          "pre{background:var(--card);border-radius:8px;padding:12px;overflow-x:auto;white-space:pre-wrap;"
-         "font-size:.85em}\n</style></head>\n<body>\n" +
+         "font-size:.85em}\n@media(max-width:600px){svg text{font-size:20px}}\n</style></head>\n<body>\n" +
          body + "</body></html>\n";
 }
 

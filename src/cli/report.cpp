@@ -110,7 +110,7 @@ static std::string pictures(Task& task, const std::string& folder) {
     const bool right = p.truth == p.answer;
     s += "<div><img alt=\"" + escaped(name(p.truth)) + "\" src=\"" + picture_source(file) +
          "\"><br><span class=\"" + (right ? "good" : "bad") + "\">" + escaped(name(p.answer)) +
-         format(" %.0f %%</span>", 100 * p.certainty) + (right ? "" : "<br>is " + escaped(name(p.truth))) +
+         format("<br>%.0f %%</span>", 100 * p.certainty) + (right ? "" : "<br>is " + escaped(name(p.truth))) +
          "</div>\n";
   }
   return s + "</div>\n";

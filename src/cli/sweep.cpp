@@ -162,7 +162,7 @@ class Sweep {
   bool hopeless(const Trial& t) const;
   bool watch(Trial& t, int64_t step, int64_t total, const Tensor& loss);
   std::string folder(const Trial& t) const {
-    return out_ + format("/trial-%03lld", static_cast<long long>(t.number + 1));
+    return out_ + format("/trial-%03lld", static_cast<long long>(t.number) + 1);
   }
   std::string values_text(const Trial& t) const;
   void finish() const;
@@ -326,7 +326,7 @@ int Sweep::run() {
     if (!resumed) t.tenths.clear();
     run_trial(t, resumed);
     if (args_.json) continue;
-    std::cout << format("trial %lld/%zu  %s  ", static_cast<long long>(t.number + 1), trials_.size(),
+    std::cout << format("trial %lld/%zu  %s  ", static_cast<long long>(t.number) + 1, trials_.size(),
                         values_text(t).c_str());
     if (t.state == "failed")
       std::cout << t.why;

@@ -70,7 +70,7 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
         "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>trial %lld: %s = %s, "
         "%.4g%s</title></circle>",
         best ? "b" : "a", px((*t)->values.at(c.key)), py(y_of(**t)), best ? 7 : 5,
-        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number + 1), escaped(c.key).c_str(),
+        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number) + 1, escaped(c.key).c_str(),
         escaped(text_of((*t)->values.at(c.key))).c_str(), y_of(**t), stopped ? ", stopped early" : "");
   }
   return s + "</svg></figure>\n";
@@ -105,7 +105,7 @@ std::string sweep_page(const std::string& name, const std::vector<Choice>& choic
           "</th><th>time</th><th>state</th></tr>\n";
   for (size_t i = 0; i < order.size(); ++i) {
     const Trial& t = *order[i];
-    body += format("<tr><td>%zu</td><td>%lld</td>", i + 1, static_cast<long long>(t.number + 1));
+    body += format("<tr><td>%zu</td><td>%lld</td>", i + 1, static_cast<long long>(t.number) + 1);
     for (const Choice& c : choices) body += "<td>" + escaped(text_of(t.values.at(c.key))) + "</td>";
     if (t.state == "failed")
       body += "<td></td><td></td><td></td><td>" + escaped(t.why) + "</td></tr>\n";

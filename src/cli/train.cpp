@@ -155,6 +155,7 @@ void Trainer::restore_history(int64_t step) {
     p.seconds = j.value("seconds", 0.0);
     (j.contains("test_loss") ? history_.test : history_.train).push_back(p);
     history_.seconds = std::max(history_.seconds, p.seconds);
+    history_.peak = std::max(history_.peak, j.value("peak_memory", 0.0));
   }
   in.close();
   std::ofstream again(file, std::ios::trunc);
@@ -312,7 +313,7 @@ TrainResult Trainer::run() {
     }
   }
   progress_->finish();
-  history_.peak = static_cast<double>(task_.device().memory().peak);
+  history_.peak = std::max(history_.peak, static_cast<double>(task_.device().memory().peak));
   finish();
   return {history_.last, history_.seconds, step(), total_, stopped_};
 }
