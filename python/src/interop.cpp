@@ -479,10 +479,13 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
     Device d = x.device();
     return std::make_pair(d.is_cpu() ? kCpu : kCuda, d.is_cpu() ? 0 : d.index());
   });
-  c.def("data_ptr", [](const Tensor& x) {
-    SourceLoc loc = here();
-    return reinterpret_cast<uintptr_t>(without_gil([&] { return share_memory(x, loc); }).data);
-  });
+  c.def(
+      "data_ptr",
+      [](const Tensor& x) {
+        SourceLoc loc = here();
+        return reinterpret_cast<uintptr_t>(without_gil([&] { return share_memory(x, loc); }).data);
+      },
+      "The address of the elements, which are computed first; it holds while the tensor is not changed.");
   def(
       m, "tensor",
       [](nb::handle data, const std::optional<DType>& dtype, const std::optional<Device>& device,

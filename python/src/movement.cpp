@@ -165,18 +165,22 @@ void bind_random(nb::module_& m) {
 template <class F>
 void sized_method(Table& t, const char* name, const char* keyword, F f) {
   auto c = nb::borrow<nb::class_<Tensor>>(t.tensor());
-  c.def(name, [f, name](const Tensor& x, const nb::args& size) {
-    SourceLoc loc = here();
-    Dims d = dims_of(size, name);
-    return without_gil([&] { return f(x, d, loc); });
-  });
+  const char* doc = doc_of(std::string_view(name) == "view" ? "reshape" : name);
+  c.def(
+      name,
+      [f, name](const Tensor& x, const nb::args& size) {
+        SourceLoc loc = here();
+        Dims d = dims_of(size, name);
+        return without_gil([&] { return f(x, d, loc); });
+      },
+      doc);
   c.def(
       name,
       [f](const Tensor& x, const Dims& d) {
         SourceLoc loc = here();
         return without_gil([&] { return f(x, d, loc); });
       },
-      nb::kw_only(), nb::arg(keyword));
+      nb::kw_only(), nb::arg(keyword), doc);
 }
 
 void bind_shapes(Table& t) {
@@ -196,11 +200,11 @@ void bind_shapes(Table& t) {
       "flip", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); }, "input"_a,
       "dims"_a);
   t.method(
-      "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a);
+      "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a, "reshape(other.shape).");
   t.method(
-      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a);
+      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a, "reshape(other.shape).");
   t.method(
-      "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a);
+      "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a, "expand(other.shape).");
   t.both(
       "broadcast_to", [](T x, const Dims& s, L loc) { return broadcast_to(x, s, loc); }, "size"_a);
   t.both(

@@ -166,19 +166,27 @@ void bind_reading(nb::class_<Tensor>& c) {
 
 void bind_facts(nb::class_<Tensor>& c) {
   c.def_prop_ro("shape", [](const Tensor& x) { return x.shape(here()); })
-      .def("size", [](const Tensor& x) { return x.shape(here()); })
+      .def(
+          "size", [](const Tensor& x) { return x.shape(here()); }, "The sizes of all dims, or of one.")
       .def(
           "size", [](const Tensor& x, int64_t dim) { return x.size(dim, here()); }, "dim"_a)
-      .def("dim", [](const Tensor& x) { return x.dim(); })
+      .def(
+          "dim", [](const Tensor& x) { return x.dim(); }, "The number of dims.")
       .def_prop_ro("ndim", [](const Tensor& x) { return x.dim(); })
-      .def("ndimension", [](const Tensor& x) { return x.dim(); })
-      .def("numel", [](const Tensor& x) { return x.numel(); })
-      .def("nelement", [](const Tensor& x) { return x.numel(); })
-      .def("element_size", [](const Tensor& x) { return size_of(x.dtype()); })
+      .def(
+          "ndimension", [](const Tensor& x) { return x.dim(); }, "The number of dims.")
+      .def(
+          "numel", [](const Tensor& x) { return x.numel(); }, "The number of elements.")
+      .def(
+          "nelement", [](const Tensor& x) { return x.numel(); }, "The number of elements.")
+      .def(
+          "element_size", [](const Tensor& x) { return size_of(x.dtype()); }, "Bytes of one element.")
       .def_prop_ro("itemsize", [](const Tensor& x) { return size_of(x.dtype()); })
       .def_prop_ro("nbytes",
                    [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
-      .def("stride", [](const Tensor& x) { return row_major(x.shape()); })
+      .def(
+          "stride", [](const Tensor& x) { return row_major(x.shape()); },
+          "How many elements lie between neighbours of a dim, in row-major order: every tensor reads so.")
       .def(
           "stride",
           [](const Tensor& x, int64_t dim) {
@@ -188,19 +196,24 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def_prop_ro("dtype", [](const Tensor& x) { return x.dtype(here()); })
       .def_prop_ro("device", [](const Tensor& x) { return x.device(here()); })
       .def_prop_ro("is_cuda", [](const Tensor& x) { return x.device().is_cuda(); })
-      .def("get_device", [](const Tensor& x) { return x.device().is_cuda() ? x.device().index() : -1; })
-      .def("is_floating_point", [](const Tensor& x) { return is_float(x.dtype()); })
-      .def("is_complex", [](const Tensor&) { return false; })
+      .def(
+          "get_device", [](const Tensor& x) { return x.device().is_cuda() ? x.device().index() : -1; },
+          "The number of the GPU; -1 on the CPU.")
+      .def(
+          "is_floating_point", [](const Tensor& x) { return is_float(x.dtype()); },
+          "Is the dtype a floating one?")
+      .def(
+          "is_complex", [](const Tensor&) { return false; }, "False: there are no complex types.")
       .def(
           "is_contiguous", [](const Tensor&) { return true; }, "Every Ingot tensor reads as row-major.")
-      .def("defined", &Tensor::defined)
+      .def("defined", &Tensor::defined, "Does it hold a tensor?")
       .def(
           "set_name",
           [](nb::handle self, std::string name) {
             nb::inst_ptr<Tensor>(self)->set_name(std::move(name), here());
             return nb::borrow(self);
           },
-          "name"_a)
+          "name"_a, "Gives the tensor a name, which errors and plans show; returns it.")
       .def_prop_ro("name", [](const Tensor& x) { return x.name(here()); });
 }
 
@@ -226,18 +239,22 @@ void bind_gradients(nb::class_<Tensor>& c) {
             nb::inst_ptr<Tensor>(self)->requires_grad_(on, here());
             return nb::borrow(self);
           },
-          "requires_grad"_a = true)
+          "requires_grad"_a = true, "Says whether gradients are kept for this leaf; returns it.")
       .def_prop_ro("is_leaf", [](const Tensor& x) { return x.is_leaf(here()); })
       .def_prop_ro("grad_fn",
                    [](const Tensor& x) -> nb::object {
                      if (x.is_leaf() || !x.requires_grad()) return nb::none();
                      return nb::str("<recorded>");
                    })
-      .def("retain_grad", [](const Tensor& x) { x.retain_grad(here()); })
-      .def("detach", [](const Tensor& x) { return x.detach(here()); })
+      .def(
+          "retain_grad", [](const Tensor& x) { x.retain_grad(here()); },
+          "Keeps .grad of a tensor that is no leaf, too.")
+      .def(
+          "detach", [](const Tensor& x) { return x.detach(here()); },
+          "The same values without a history: no gradient flows back.")
       .def(
           "clone", [](const Tensor& x, nb::handle) { return x.clone(here()); }, nb::kw_only(),
-          "memory_format"_a.none() = nb::none())
+          "memory_format"_a.none() = nb::none(), "A copy; gradients flow through it.")
       .def_prop_rw(
           "data", [](const Tensor& x) { return x.detach(here()); },
           [](const Tensor& x, const TensorIn& v) {
@@ -260,7 +277,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
                 },
                 loc);
           },
-          "hook"_a);
+          "hook"_a, doc_of("register_hook"));
 }
 
 // In-place functions return the very object they were called on.
@@ -280,8 +297,8 @@ void bind_in_place(nb::class_<Tensor>& c) {
       .def("__isub__", IN_PLACE(sub_), nb::is_operator())
       .def("__imul__", IN_PLACE(mul_), nb::is_operator())
       .def("__itruediv__", IN_PLACE(div_), nb::is_operator())
-      .def("mul_", IN_PLACE(mul_), "other"_a)
-      .def("div_", IN_PLACE(div_), "other"_a);
+      .def("mul_", IN_PLACE(mul_), "other"_a, doc_of("mul_"))
+      .def("div_", IN_PLACE(div_), "other"_a, doc_of("div_"));
 #undef IN_PLACE
   auto scaled = [](auto f) {
     return [f](nb::handle self, const OperandIn& v, const Scalar& alpha) {
@@ -299,9 +316,9 @@ void bind_in_place(nb::class_<Tensor>& c) {
     };
   };
   c.def("add_", scaled([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }), "other"_a,
-        nb::kw_only(), "alpha"_a = 1)
+        nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
       .def("sub_", scaled([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }), "other"_a,
-           nb::kw_only(), "alpha"_a = 1)
+           nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
       .def(
           "copy_",
           [](nb::handle self, const OperandIn& v, bool) {
@@ -310,7 +327,7 @@ void bind_in_place(nb::class_<Tensor>& c) {
             without_gil([&] { x.copy_(v.at(loc), loc); });
             return nb::borrow(self);
           },
-          "src"_a, "non_blocking"_a = false)
+          "src"_a, "non_blocking"_a = false, "Writes src into this tensor, broadcast and converted.")
       .def(
           "fill_",
           [](nb::handle self, const OperandIn& v) {
@@ -319,13 +336,16 @@ void bind_in_place(nb::class_<Tensor>& c) {
             without_gil([&] { x.copy_(v.at(loc), loc); });
             return nb::borrow(self);
           },
-          "value"_a)
-      .def("zero_", [](nb::handle self) {
-        SourceLoc loc = here();
-        Tensor& x = *nb::inst_ptr<Tensor>(self);
-        without_gil([&] { x.zero_(loc); });
-        return nb::borrow(self);
-      });
+          "value"_a, "Writes value into every element.")
+      .def(
+          "zero_",
+          [](nb::handle self) {
+            SourceLoc loc = here();
+            Tensor& x = *nb::inst_ptr<Tensor>(self);
+            without_gil([&] { x.zero_(loc); });
+            return nb::borrow(self);
+          },
+          "Writes 0 into every element.");
 }
 
 void bind_conversions(nb::class_<Tensor>& c) {
@@ -344,7 +364,8 @@ void bind_conversions(nb::class_<Tensor>& c) {
   c.def(
        "to",
        [to](const Tensor& x, DType dtype, bool, bool copy, nb::handle) { return to(x, {}, dtype, copy); },
-       "dtype"_a, "non_blocking"_a = false, "copy"_a = false, "memory_format"_a.none() = nb::none())
+       "dtype"_a, "non_blocking"_a = false, "copy"_a = false, "memory_format"_a.none() = nb::none(),
+       "The tensor as another dtype, on another device, or both; itself where nothing changes.")
       .def(
           "to",
           [to](const Tensor& x, const TensorIn& o, bool, bool copy) {
@@ -358,24 +379,26 @@ void bind_conversions(nb::class_<Tensor>& c) {
                bool copy, nb::handle) { return to(x, device, dtype, copy); },
           "device"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "non_blocking"_a = false,
           "copy"_a = false, "memory_format"_a.none() = nb::none())
-      .def("cpu", [](const Tensor& x) { return without_gil([&, loc = here()] { return x.cpu(loc); }); })
+      .def(
+          "cpu", [](const Tensor& x) { return without_gil([&, loc = here()] { return x.cpu(loc); }); },
+          "The tensor in the CPU's memory.")
       .def(
           "cuda",
           [](const Tensor& x, int index, bool) {
             SourceLoc loc = here();
             return without_gil([&] { return x.to(Device("cuda:" + std::to_string(index)), loc); });
           },
-          "device"_a = 0, "non_blocking"_a = false)
+          "device"_a = 0, "non_blocking"_a = false, "The tensor in a GPU's memory.")
       .def(
           "contiguous", [](const Tensor& x, nb::handle) { return x.contiguous(here()); },
-          "memory_format"_a.none() = nb::none())
+          "memory_format"_a.none() = nb::none(), "The tensor itself: every one reads as row-major.")
       .def(
           "type_as",
           [](const Tensor& x, const TensorIn& o) {
             const Tensor& other = o;
             return x.to(other.dtype(), here());
           },
-          "other"_a)
+          "other"_a, "The tensor with the dtype of another.")
       .def(
           "eval_",
           [](nb::handle self) {
@@ -401,7 +424,8 @@ void bind_conversions(nb::class_<Tensor>& c) {
                 {"bool", DType::Bool}})
     c.def(
         r.name, [t = r.type](const Tensor& x, nb::handle) { return x.to(t, here()); },
-        "memory_format"_a.none() = nb::none());
+        "memory_format"_a.none() = nb::none(),
+        ("The tensor as " + std::string(name_of(r.type)) + ".").c_str());
 }
 
 }  // namespace
