@@ -49,6 +49,15 @@ struct OperandIn {
   Scalar scalar;
   Operand at(const SourceLoc& loc) const { return tensor ? Operand(*tensor, loc) : Operand(scalar, loc); }
 };
+/// A device, or its name or number: looked for when the call runs, so that the error says why it is not
+/// there.
+struct DeviceIn {
+  std::optional<Device> device;
+  std::string name;
+  Device get() const { return device ? *device : Device(name); }
+};
+/// false: neither a device nor a name or number.
+bool read_device(nb::handle h, DeviceIn& out) noexcept;
 /// A class "dtype" with one object per type.
 struct PyDType {
   DType type;
@@ -67,10 +76,10 @@ Dims dims_of(const nb::args& args, const char* function);
 nb::object values_indices(const char* name, const ValuesIndices& v);
 
 /// dtype=, device= and requires_grad= of functions that make tensors.
-inline Options options_of(const std::optional<DType>& dtype, const std::optional<Device>& device) {
+inline Options options_of(const std::optional<DType>& dtype, const std::optional<DeviceIn>& device) {
   Options o;
   o.dtype = dtype;
-  o.device = device;
+  if (device) o.device = device->get();
   return o;
 }
 
@@ -242,6 +251,13 @@ struct type_caster<ingot::Axes> {
     if (!ingot_python::read_dims(src, d)) return false;
     value = ingot::Axes(d);
     return true;
+  }
+};
+template <>
+struct type_caster<ingot_python::DeviceIn> {
+  NB_TYPE_CASTER(ingot_python::DeviceIn, const_name("device | str | int"))
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+    return ingot_python::read_device(src, value);
   }
 };
 template <>

@@ -12,7 +12,7 @@ using O = const Operand&;
 using L = SourceLoc;
 using Many = const std::vector<Tensor>&;
 using OptType = std::optional<DType>;
-using OptDevice = std::optional<Device>;
+using OptDevice = std::optional<DeviceIn>;
 using OptDim = std::optional<int64_t>;
 
 void bind_functions(Table& t) {

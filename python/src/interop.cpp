@@ -419,7 +419,7 @@ Tensor take_capsule(nb::handle capsule, bool must_copy, const SourceLoc& loc) {
   return borrow_memory(m, must_copy, loc);
 }
 
-Tensor from_dlpack(nb::handle source, const std::optional<Device>& device, nb::object copy) {
+Tensor from_dlpack(nb::handle source, const std::optional<DeviceIn>& device, nb::object copy) {
   SourceLoc loc = here();
   bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
   nb::object capsule;
@@ -436,10 +436,10 @@ Tensor from_dlpack(nb::handle source, const std::optional<Device>& device, nb::o
     }
   }
   Tensor t = take_capsule(capsule, must_copy, loc);
-  if (device && *device != t.device()) {
+  if (device && device->get() != t.device()) {
     if (!copy.is_none() && !must_copy)
       throw nb::value_error("from_dlpack: copy=False, but the data lies on another device");
-    return without_gil([&] { return t.to(*device, loc); });
+    return without_gil([&] { return t.to(device->get(), loc); });
   }
   return t;
 }
@@ -488,7 +488,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       "The address of the elements, which are computed first; it holds while the tensor is not changed.");
   def(
       m, "tensor",
-      [](nb::handle data, const std::optional<DType>& dtype, const std::optional<Device>& device,
+      [](nb::handle data, const std::optional<DType>& dtype, const std::optional<DeviceIn>& device,
          bool requires_grad, bool) {
         SourceLoc loc = here();
         Tensor t = make_tensor(data, options_of(dtype, device), loc);

@@ -9,7 +9,7 @@ namespace {
 using T = const Tensor&;
 using L = SourceLoc;
 using OptType = std::optional<DType>;
-using OptDevice = std::optional<Device>;
+using OptDevice = std::optional<DeviceIn>;
 
 Tensor finish(Tensor t, bool requires_grad, const SourceLoc& loc) {
   if (requires_grad) t.requires_grad_(true, loc);

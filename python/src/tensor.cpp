@@ -349,13 +349,13 @@ void bind_in_place(nb::class_<Tensor>& c) {
 }
 
 void bind_conversions(nb::class_<Tensor>& c) {
-  auto to = [](const Tensor& x, const std::optional<Device>& device, const std::optional<DType>& dtype,
+  auto to = [](const Tensor& x, const std::optional<DeviceIn>& device, const std::optional<DType>& dtype,
                bool copy) {
     SourceLoc loc = here();
     return without_gil([&] {
       Tensor y = x;
       if (dtype) y = y.to(*dtype, loc);
-      if (device) y = y.to(*device, loc);
+      if (device) y = y.to(device->get(), loc);
       return copy && y.cell() == x.cell() ? y.clone(loc) : y;
     });
   };
@@ -370,13 +370,13 @@ void bind_conversions(nb::class_<Tensor>& c) {
           "to",
           [to](const Tensor& x, const TensorIn& o, bool, bool copy) {
             const Tensor& other = o;
-            return to(x, other.device(), other.dtype(), copy);
+            return to(x, DeviceIn{other.device(), {}}, other.dtype(), copy);
           },
           "other"_a, "non_blocking"_a = false, "copy"_a = false)
       .def(
           "to",
-          [to](const Tensor& x, const std::optional<Device>& device, const std::optional<DType>& dtype, bool,
-               bool copy, nb::handle) { return to(x, device, dtype, copy); },
+          [to](const Tensor& x, const std::optional<DeviceIn>& device, const std::optional<DType>& dtype,
+               bool, bool copy, nb::handle) { return to(x, device, dtype, copy); },
           "device"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "non_blocking"_a = false,
           "copy"_a = false, "memory_format"_a.none() = nb::none())
       .def(

@@ -146,6 +146,22 @@ bool read_dims(nb::handle h, Dims& out) noexcept {
   return true;
 }
 
+bool read_device(nb::handle h, DeviceIn& out) noexcept {
+  int64_t index = 0;
+  if (nb::isinstance<Device>(h)) {
+    out.device = *nb::inst_ptr<Device>(h);
+  } else if (PyUnicode_Check(h.ptr())) {
+    const char* name = PyUnicode_AsUTF8(h.ptr());
+    if (!name) PyErr_Clear();
+    out.name = name ? name : "?";
+  } else if (read_int(h.ptr(), index)) {
+    out.name = "cuda:" + std::to_string(index);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 Dims dims_of(const nb::args& args, const char* function) {
   Dims d;
   bool good = args.size() == 1 ? read_dims(args[0], d) : read_dims(args, d);
@@ -255,13 +271,15 @@ static void bind_device(nb::module_& m) {
       .def(
           "__eq__", [](const Device& a, const Device& b) { return a == b; }, nb::is_operator())
       .def(
-          "__eq__", [](const Device& a, const char* b) { return a == Device(b); }, nb::is_operator())
+          "__eq__",
+          [type](const Device& a, const std::string& b) {
+            return a.name() == b || (a.index() == 0 && type(a) == b);  // a name of no device here is no error
+          },
+          nb::is_operator())
       .def("__reduce__",
            [](const Device& d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.name())); });
-  nb::implicitly_convertible<std::string_view, Device>();
-  nb::implicitly_convertible<int, Device>();
   def(
-      m, "set_default_device", [](const Device& d) { set_default_device(d); }, "device"_a,
+      m, "set_default_device", [](const DeviceIn& d) { set_default_device(d.get()); }, "device"_a,
       "Where new tensors are made when no device is given, for the whole program.");
   def(
       m, "get_default_device", [] { return default_device(); },

@@ -235,6 +235,17 @@ class Threads(TestCase):
             t.join()
         self.assertEqual(errors, [])
 
+    def test_a_device_that_is_not_there_says_why(self):
+        calls = (lambda: ingot.zeros(2).to("cuda:99"), lambda: ingot.zeros(2, device="cuda:99"), lambda: ingot.tensor([1.0], device=99),
+                 lambda: ingot.nn.Linear(2, 2).to("cuda:99"), lambda: ingot.set_default_device("cuda:99"))
+        for call in calls:
+            with self.assertRaisesRegex(ingot.DeviceError, '"cuda:99" is not there'):
+                call()
+        with self.assertRaisesRegex(ingot.DeviceError, 'no device called "nonsense"'):
+            ingot.zeros(2).to("nonsense")
+        self.assertTrue(ingot.zeros(2).device == "cpu")
+        self.assertFalse(ingot.zeros(2).device == "cuda:99")  # no error
+
     def test_memory_comes_back(self):
         cpu = ingot.device("cpu")
 
