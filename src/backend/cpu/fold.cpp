@@ -43,8 +43,8 @@ class Fold final : public CpuExecutable {
     if (by_rows()) {
       parallel_for(planes_, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, size_[1] * size_[2])),
                    [&](int64_t b, int64_t e) {
-                     std::vector<float> sums(static_cast<size_t>(3 * L_[2] + 2));
-                     for (int64_t p = b; p < e; ++p) add_rows(buffers, p, sums.data());
+                     Rows rows(*this);
+                     for (int64_t p = b; p < e; ++p) add_rows(buffers, p, rows);
                      if (streams()) finish_stream();
                    });
       return;
@@ -90,31 +90,47 @@ class Fold final : public CpuExecutable {
   }
   /// Past the caches, when the result would not stay in them.
   bool streams() const { return planes_ * size_[1] * size_[2] >= (8 << 20); }
+  /// Rows of windows with zeros around them, each where it is found again by the next rows of the result.
+  struct Rows {
+    explicit Rows(const Fold& f)
+        : pitch(f.K_[2] + f.L_[2] + kPickBehind),
+          count((f.K_[1] - 1) * f.dilation_[1] / f.stride_[1] + 3),
+          value(static_cast<size_t>(pitch * count), 0.0f),
+          at(static_cast<size_t>(pitch * count), 0) {}
+    int64_t pitch, count;
+    std::vector<float> value;
+    std::vector<int32_t> at;
+  };
   /// Row by row of the result: the rows of windows that reach it, in order.
-  void add_rows(void* const* buffers, int64_t plane, float* sums) const {
+  void add_rows(void* const* buffers, int64_t plane, Rows& rows) const {
     const auto* v = static_cast<const float*>(buffers[1]) + begin_of(1, plane);
     const auto* at = static_cast<const uint8_t*>(buffers[2]) + begin_of(2, plane);
     auto* out = static_cast<float*>(buffers[0]) + begin_of(0, plane);
-    const int64_t half = L_[2] + 1, first = front_[2];
-    float *a = sums, *b = stride_[2] == 2 ? sums + half : nullptr;
+    const bool stream = streams();
+    int64_t there = 0;  // the rows of windows before this one were copied
+    std::vector<const float*> values(static_cast<size_t>(rows.count));
+    std::vector<const int32_t*> places(static_cast<size_t>(rows.count));
+    std::vector<int32_t> number(static_cast<size_t>(rows.count));
     for (int64_t y = 0; y < size_[1]; ++y) {
-      std::fill_n(sums, 2 * L_[2] + 2, 0.0f);
       const int64_t row = y + front_[1], reach = (K_[1] - 1) * dilation_[1];
       const int64_t from = row > reach ? (row - reach + stride_[1] - 1) / stride_[1] : 0;
+      size_t count = 0;
       for (int64_t w = from; w < O_[1] && w * stride_[1] <= row; ++w) {
-        const int64_t i = row - w * stride_[1];
+        const int64_t i = row - w * stride_[1], begin = w % rows.count * rows.pitch + K_[2];
         if (i % dilation_[1]) continue;
-        window_rows().pick(v + w * value_[1], at + w * place_[1],
-                           static_cast<int32_t>(i / dilation_[1] * K_[2]), K_[2], stride_[2], O_[2], a, b);
+        // One row ahead, so that what is stored here has arrived when it is read.
+        for (; there < std::min(w + 2, O_[1]); ++there) {
+          const int64_t to = there % rows.count * rows.pitch + K_[2];
+          std::copy_n(v + there * value_[1], O_[2], rows.value.data() + to);
+          window_rows().widen(at + there * place_[1], O_[2], rows.at.data() + to);
+        }
+        values[count] = rows.value.data() + begin;
+        places[count] = rows.at.data() + begin;
+        number[count++] = static_cast<int32_t>(i / dilation_[1] * K_[2]);
       }
-      float *there = out + y * out_[1], *to = streams() ? sums + 2 * L_[2] + 2 : there;
-      if (!b)
-        std::copy_n(a + first, size_[2], to);
-      else if (first % 2)
-        window_rows().weave(b + first / 2, a + first / 2 + 1, size_[2], to);
-      else
-        window_rows().weave(a + first / 2, b + first / 2, size_[2], to);
-      if (to != there) stream_copy(there, to, size_[2] * static_cast<int64_t>(sizeof(float)));
+      const WindowPicks picks{values.data(),           places.data(), number.data(),
+                              static_cast<int>(count), K_[2],         stride_[2]};
+      window_rows().pick(picks, front_[2], size_[2], stream, out + y * out_[1]);
     }
   }
   template <class Fn>

@@ -1,7 +1,11 @@
-// Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch normalisation, ReLU):
-// the window's rows are computed once and reduced to one, then its columns. Places outside count as -inf.
+// Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch normalisation, ReLU).
+// Without positions a window's rows are reduced to one, then its columns. With them the columns of each row
+// come first, once for all windows that share the row, and the rows last: so the first of equal elements is
+// found without comparing positions. What lies outside counts as -inf.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -48,7 +52,15 @@ class WindowMax final : public CpuExecutable {
     parallel_for(lines, std::max<int64_t>(1, (64 << 10) / (span_ * static_cast<int64_t>(rows_.size()))),
                  [&](int64_t b, int64_t e) {
                    Local l(*this);
-                   for (int64_t line = b; line < e; ++line) reduce(line, buffers, l);
+                   int64_t rest = b;
+                   for (size_t a = last_; a-- > 0;) {
+                     l.at_axis[a] = rest % spec_.extent[a];
+                     rest /= spec_.extent[a];
+                   }
+                   for (int64_t line = b; line < e; ++line) {
+                     reduce(buffers, l);
+                     for (size_t a = last_; a-- > 0 && ++l.at_axis[a] == spec_.extent[a];) l.at_axis[a] = 0;
+                   }
                  });
   }
 
@@ -68,18 +80,36 @@ class WindowMax final : public CpuExecutable {
   struct Row {
     int64_t offset;
     std::vector<int64_t> bound;
+    int before = -1;  // the row of the line before that is this one
+  };
+  struct Slot {  // one row with its windows' columns reduced
+    float* best;
+    int32_t* at;
   };
   struct Local {
     explicit Local(const WindowMax& w)
-        : values(w.rows_.size() * static_cast<size_t>(w.span_)),
+        : values(static_cast<size_t>(w.span_)),
           steps(w.steps_.size() * static_cast<size_t>(w.span_)),
           numbers(w.steps_.size()),
-          top(static_cast<size_t>(w.span_), kNever),
+          last(w.steps_.size()),
           best(static_cast<size_t>(w.n_)),
-          from(static_cast<size_t>(w.span_), 0),
-          at(static_cast<size_t>(w.n_)) {}
-    std::vector<float> values, steps, numbers, top, best;
-    std::vector<int32_t> from, at;
+          at(static_cast<size_t>(w.n_)),
+          lines(pitch(w.n_) * (2 * w.rows_.size() + 1)) {
+      // Whole cache lines: a vector that was stored is found again without waiting.
+      void* begin = lines.data();
+      size_t room = lines.size() * sizeof(float);
+      auto* next = static_cast<float*>(std::align(64, 64, begin, room));
+      for (size_t i = 0; i < w.rows_.size(); ++i, next += 2 * pitch(w.n_))
+        slots.push_back({next, reinterpret_cast<int32_t*>(next + pitch(w.n_))});
+    }
+    static size_t pitch(int64_t n) { return (static_cast<size_t>(n) + 15) / 16 * 16; }
+    std::vector<float> values, steps, numbers, last, best;
+    std::vector<int32_t> at;
+    std::vector<float> lines;
+    std::vector<Slot> slots;
+    int64_t at_axis[kMaxAxes] = {};  // of the line
+    const float* before = nullptr;   // where the line before began
+    int slot_of[kMaxRows];           // of each of its rows, or -1
   };
 
   const Instr& instr(int i) const { return spec_.instrs[static_cast<size_t>(i)]; }
@@ -172,6 +202,9 @@ class WindowMax final : public CpuExecutable {
       lo_ = std::max(lo_, -b.at.offset);
       hi_ = std::min(hi_, b.extent - b.at.offset);
     }
+    const int64_t reach = dilation_ * (kw_ - 1);
+    from_ = std::min(n_, (lo_ + s_ - 1) / s_);
+    to_ = std::max(from_, hi_ > reach ? std::min(n_, (hi_ - 1 - reach) / s_ + 1) : 0);
     return lo_ < hi_ && row_bounds_.size() <= 8;
   }
 
@@ -188,19 +221,19 @@ class WindowMax final : public CpuExecutable {
       }
       rows_.push_back(std::move(row));
     }
+    for (Row& r : rows_)
+      for (size_t k = 0; last_ > 0 && k < rows_.size(); ++k)
+        if (rows_[k].offset == r.offset + instr(main_).map.stride[last_ - 1]) r.before = static_cast<int>(k);
   }
 
-  int64_t at(const Affine& m, int64_t line) const {
+  int64_t at(const Affine& m, const Local& l) const {
     int64_t p = m.offset;
-    for (size_t a = last_; a-- > 0;) {
-      p += line % spec_.extent[a] * m.stride[a];
-      line /= spec_.extent[a];
-    }
+    for (size_t a = 0; a < last_; ++a) p += l.at_axis[a] * m.stride[a];
     return p;
   }
 
   // Numbers of the line: loads that do not move, constants and what is made of them.
-  void set_numbers(int64_t line, void* const* buffers, Local& l) const {
+  void set_numbers(void* const* buffers, Local& l) const {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
       const Instr& x = instr(s.instr);
@@ -208,7 +241,7 @@ class WindowMax final : public CpuExecutable {
       if (x.kind == InstrKind::Const)
         l.numbers[i] = static_cast<float>(x.imm_f);
       else if (x.kind == InstrKind::Load)
-        l.numbers[i] = static_cast<const float*>(buffers[x.buffer])[at(x.map, line)];
+        l.numbers[i] = static_cast<const float*>(buffers[x.buffer])[at(x.map, l)];
       else
         s.fn(&l.numbers[i], number(l, s.in[0]), number(l, s.in[1]), number(l, s.in[2]), 1);
     }
@@ -236,53 +269,101 @@ class WindowMax final : public CpuExecutable {
     return out;
   }
 
-  void reduce(int64_t line, void* const* buffers, Local& l) const {
+  bool inside(const Row& row, const int64_t* first) const {
+    for (size_t b = 0; b < row_bounds_.size(); ++b) {
+      const int64_t v = first[b] + row.bound[b];
+      if (v < 0 || v >= row_bounds_[b].extent) return false;
+    }
+    return true;
+  }
+
+  void reduce(void* const* buffers, Local& l) const {
     const Instr& load = instr(main_);
-    const float* x = static_cast<const float*>(buffers[load.buffer]) + at(load.map, line) + lo_;
+    const float* x = static_cast<const float*>(buffers[load.buffer]) + at(load.map, l) + lo_;
     int64_t first[8] = {};
-    for (size_t b = 0; b < row_bounds_.size(); ++b) first[b] = at(row_bounds_[b].at, line);
+    for (size_t b = 0; b < row_bounds_.size(); ++b) first[b] = at(row_bounds_[b].at, l);
+    if (steps_.size() > 1) set_numbers(buffers, l);
+    float* best = l.best.data();
+    for (const Result& r : results_)
+      if (!r.index && r.map.stride[last_] == 1) best = static_cast<float*>(buffers[r.buffer]) + at(r.map, l);
+    if (!reduce_windows(x, first, best, l)) std::fill_n(best, n_, kNever);
+    for (const Result& r : results_) store(r, buffers[r.buffer], at(r.map, l), best, l);
+  }
+
+  // The columns of one row's windows, v being element lo_: all of those inside at once, the edges one by one.
+  void reduce_columns(const float* v, const Slot& slot) const {
+    if (to_ > from_)
+      window_rows().across(v + from_ * s_ - lo_, s_, dilation_, kw_, to_ - from_, slot.best + from_,
+                           wants_index_ ? slot.at + from_ : nullptr);
+    for (int64_t i = 0; i < from_; ++i) reduce_edge(v, i, slot);
+    for (int64_t i = to_; i < n_; ++i) reduce_edge(v, i, slot);
+  }
+  void reduce_edge(const float* v, int64_t i, const Slot& slot) const {
+    float top = kNever;
+    uint32_t bits = std::bit_cast<uint32_t>(top), where = 0;
+    for (int64_t j = 0; j < kw_; ++j) {
+      const int64_t column = i * s_ + j * dilation_;
+      if (column < lo_ || column >= hi_) continue;
+      // Chosen without a branch: which element is larger nobody can foresee.
+      const float x = v[column - lo_];
+      const uint32_t take = 0u - static_cast<uint32_t>(!(x <= top) & (top == top));
+      bits = (bits & ~take) | (std::bit_cast<uint32_t>(x) & take);
+      where = (where & ~take) | (static_cast<uint32_t>(j) & take);
+      top = std::bit_cast<float>(bits);
+    }
+    slot.best[i] = top;
+    slot.at[i] = static_cast<int32_t>(where);
+  }
+
+  // False when all of the window is outside.
+  bool reduce_windows(const float* x, const int64_t* first, float* best, Local& l) const {
+    // Rows of the line before stay what they are if this one is the next, with the same numbers.
+    bool next = last_ > 0 && l.before && x - l.before == instr(main_).map.stride[last_ - 1];
+    if (steps_.size() > 1) {
+      next = next && std::memcmp(l.numbers.data(), l.last.data(), l.last.size() * sizeof(float)) == 0;
+      l.last = l.numbers;
+    }
+    l.before = x;
+    int slot_of[kMaxRows];
+    uint32_t used = 0;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const bool in = inside(rows_[r], first);
+      slot_of[r] = in && next && rows_[r].before >= 0 ? std::max(-1, l.slot_of[rows_[r].before]) : -1;
+      if (slot_of[r] >= 0) used |= 1u << slot_of[r];
+      if (!in) slot_of[r] = -2;
+    }
     const float* p[kMaxRows];
+    const int32_t* from[kMaxRows];
     int32_t number[kMaxRows];
     int count = 0;
     for (size_t r = 0; r < rows_.size(); ++r) {
-      bool in = true;
-      for (size_t b = 0; b < row_bounds_.size(); ++b) {
-        const int64_t v = first[b] + rows_[r].bound[b];
-        in = in && v >= 0 && v < row_bounds_[b].extent;
+      if (slot_of[r] == -2) continue;
+      if (slot_of[r] < 0) {
+        slot_of[r] = std::countr_one(used);
+        used |= 1u << slot_of[r];
+        const Slot& slot = l.slots[static_cast<size_t>(slot_of[r])];
+        reduce_columns(row_values(x + rows_[r].offset, l, l.values.data()), slot);
       }
-      if (!in) continue;
-      if (count == 0 && steps_.size() > 1) set_numbers(line, buffers, l);
-      p[count] = row_values(x + rows_[r].offset, l, l.values.data() + count * span_);
+      const Slot& slot = l.slots[static_cast<size_t>(slot_of[r])];
+      p[count] = slot.best;
+      from[count] = slot.at;
       number[count++] = static_cast<int32_t>(static_cast<int64_t>(r) * kw_);
     }
-    int32_t *from = wants_index_ ? l.from.data() : nullptr, *where = wants_index_ ? l.at.data() : nullptr;
-    if (count)
-      window_rows().best(p, count, 1, hi_ - lo_, false, l.top.data() + lo_, from ? from + lo_ : nullptr,
-                         number);
-    else
-      std::fill(l.top.begin(), l.top.end(), kNever);
-    window_rows().across(l.top.data(), from, s_, dilation_, kw_, n_, l.best.data(), where);
-    for (const Result& r : results_) store(r, buffers[r.buffer], at(r.map, line), l);
+    std::copy_n(slot_of, rows_.size(), l.slot_of);
+    if (count) window_rows().stack(p, from, number, count, n_, best, wants_index_ ? l.at.data() : nullptr);
+    return count > 0;
   }
 
-  void store(const Result& r, void* out, int64_t to, Local& l) const {
+  void store(const Result& r, void* out, int64_t to, const float* best, const Local& l) const {
     const int64_t step = r.map.stride[last_];
+    const int32_t* at = l.at.data();
     if (!r.index) {
       float* y = static_cast<float*>(out) + to;
-      if (step == 1)
-        std::copy_n(l.best.data(), n_, y);
-      else
-        for (int64_t i = 0; i < n_; ++i) y[i * step] = l.best[static_cast<size_t>(i)];
+      for (int64_t i = 0; y != best && i < n_; ++i) y[i * step] = best[i];
       return;
     }
-    // Where nothing is larger than -inf the window's first place counts, inside or not.
-    const int32_t* at = l.at.data();
-    const float* best = l.best.data();
-    if (r.dtype == DType::UInt8 && step == 1) {
-      auto* y = static_cast<uint8_t*>(out) + to;
-      for (int64_t i = 0; i < n_; ++i) y[i] = static_cast<uint8_t>(best[i] == kNever ? 0 : at[i]);
-      return;
-    }
+    if (r.dtype == DType::UInt8 && step == 1)
+      return window_rows().bytes(best, at, n_, static_cast<uint8_t*>(out) + to);
     for (int64_t i = 0; i < n_; ++i)
       write<int64_t>(out, r.dtype, to + i * step, best[i] == kNever ? 0 : at[i]);
   }
@@ -291,6 +372,7 @@ class WindowMax final : public CpuExecutable {
   size_t last_ = 0, col_ = 0;
   int value_ = -1, main_ = -1;
   int64_t n_ = 0, kw_ = 0, s_ = 1, dilation_ = 1, span_ = 0, lo_ = 0, hi_ = 0;
+  int64_t from_ = 0, to_ = 0;  // the windows whose columns are all inside
   bool wants_index_ = false;
   std::vector<Result> results_;
   std::vector<Bound> bounds_, row_bounds_;
