@@ -23,6 +23,9 @@ const Shape kShapes[] = {
     {8, 160, 4, 192, 3, 1, 1, 1},  // a weight large beside its activations
     {9, 32, 8, 32, 3, 1, 1, 32},   // depthwise
     {6, 32, 8, 64, 1, 1, 0, 4},    // groups of pointwise
+    {3, 5, 30, 5, 3, 1, 1, 5},     // depthwise in long rows: a channel by itself
+    {2, 4, 33, 4, 5, 2, 2, 4},    {2, 6, 20, 6, 7, 1, 3, 6}, {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
+    {2, 3, 40, 3, 4, 1, 0, 3},    {1, 2, 13, 2, 1, 1, 0, 2},
 };
 
 std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
@@ -34,7 +37,7 @@ std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
   eval(leaves);
   for (Tensor& l : leaves) l = l.detach().requires_grad_();
   Tensor y = conv2d(leaves[0], leaves[1], leaves[2], s.stride, s.pad, 1, s.groups);
-  Tensor g = cos(arange(y.numel()).to(float64)).reshape(y.shape()).to(t);
+  Tensor g = (cos(arange(y.numel()).to(float64)) + 0.5).reshape(y.shape()).to(t);  // sums do not cancel
   std::vector<Tensor> r = grad({y}, leaves, {g});
   r.push_back(y);
   for (Tensor& v : r) v = v.detach();
@@ -59,6 +62,28 @@ TEST_CASE("convolutions in pieces agree with float64") {
                         "result " << i << ": off by " << off << " of " << size);
         }
       }
+}
+
+TEST_CASE("a depthwise convolution with dilation, bias and ReLU agrees with float64") {
+  manual_seed(4);
+  for (int64_t stride : {1, 2, 3})
+    for (int64_t dilation : {1, 2, 3}) {
+      CAPTURE(stride);
+      CAPTURE(dilation);
+      std::vector<Tensor> leaves{randn({2, 3, 25, 41}), randn({3, 1, 3, 3}), randn({3})}, got, want;
+      eval(leaves);
+      for (DType t : {float32, float64}) {
+        std::vector<Tensor> l;
+        for (const Tensor& v : leaves) l.push_back(v.to(t).detach().requires_grad_());
+        Tensor y = relu(conv2d(l[0], l[1], l[2], stride, {2, 1}, dilation, 3));
+        std::vector<Tensor>& r = t == float32 ? got : want;
+        r = grad({y.sum()}, l);
+        r.push_back(y.detach());
+        eval(r);
+      }
+      for (size_t i = 0; i < got.size(); ++i)
+        CHECK(norm(got[i].to(float64) - want[i]).item<double>() <= 1e-5 * norm(want[i]).item<double>());
+    }
 }
 
 TEST_CASE("max pooling of NaN, infinities and equal elements") {

@@ -286,6 +286,7 @@ class IntConv final : public CpuExecutable {
 
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec) {
   const DType t = spec.operands[0].dtype;
+  if (auto fast = prepare_depthwise(spec)) return fast;
   if (auto fast = prepare_dnnl_conv(spec)) return fast;
   if (t == DType::Float64) return std::make_unique<FloatConv<double>>(spec);
   if (is_float(t)) return std::make_unique<FloatConv<float>>(spec);

@@ -5,6 +5,8 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/depthwise.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/depthwise_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dnnl_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dnnl_weights.cpp
@@ -46,7 +48,7 @@ target_sources(ingot PRIVATE
 # Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
 # loop does not change a bit.
 set_source_files_properties(
-  ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/depthwise_rows.cpp ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp ${CMAKE_CURRENT_LIST_DIR}/move.cpp ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/scan.cpp ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
