@@ -15,7 +15,7 @@ struct GateValues {
 };
 
 struct Given {
-  Tensor z, h0, c0, weight, bias;
+  Tensor z, h0, c0, weight;
   bool backwards;
   SourceLoc loc;
 
@@ -24,7 +24,7 @@ struct Given {
 };
 
 Given given_of(const std::vector<Tensor>& in, bool backwards, const SourceLoc& loc) {
-  return {in[0], in[1], in[2], in[3], in.size() > 4 ? in[4] : Tensor(), backwards, loc};
+  return {in[0], in[1], in[2], in[3], backwards, loc};
 }
 
 // In the order of time, or against it; `all` gets every h.
@@ -34,8 +34,9 @@ std::vector<GateValues> walk(const Given& k, Tensor& all) {
   std::vector<GateValues> walked;
   Tensor h = k.h0, c = k.c0;
   for (int64_t i = 0; i < k.steps(); ++i) {
-    Tensor sum = k.z.select(0, k.at(i)) + linear(h, k.weight, k.bias);
-    auto part = [&](int64_t gate) { return sum.narrow(1, gate * H, H); };
+    // Gate by gate, so that the sums are not stored.
+    Tensor z = k.z.select(0, k.at(i)), r = linear(h, k.weight);
+    auto part = [&](int64_t gate) { return z.narrow(1, gate * H, H) + r.narrow(1, gate * H, H); };
     GateValues s{sigmoid(part(0)), sigmoid(part(1)), tanh(part(2)), sigmoid(part(3)), {}};
     s.c = c = s.forget * c + s.in * s.fresh;
     h = s.out * tanh(c);
@@ -66,17 +67,14 @@ std::vector<Tensor> back(const Given& k, const std::vector<GateValues>& walked, 
   Tensor first = k.h0.unsqueeze(0), rest = k.backwards ? all.narrow(0, 1, T - 1) : all.narrow(0, 0, T - 1);
   Tensor before = k.backwards ? cat({rest, first}, 0) : cat({first, rest}, 0);
   Tensor flat = dz.reshape({T * N, 4 * H});
-  std::vector<Tensor> out{dz, dh, dc, matmul(flat.transpose(0, 1), before.reshape({T * N, H}))};
-  if (k.bias.defined()) out.push_back(flat.sum({0}));
-  return out;
+  return {dz, dh, dc, matmul(flat.transpose(0, 1), before.reshape({T * N, H}))};
 }
 
 }  // namespace
 
 LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
-                     const Tensor& bias, bool backwards, const SourceLoc& loc) {
-  std::vector<Tensor> inputs{z, h0, c0, weight};
-  if (bias.defined()) inputs.push_back(bias);
+                     bool backwards, const SourceLoc& loc) {
+  const std::vector<Tensor> inputs{z, h0, c0, weight};
   const size_t n = inputs.size();
   CustomFunction steps(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {

@@ -22,9 +22,8 @@ RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& s, const Tensor
   const int64_t H = r.size(-1) / rnn_gates(kind);
   auto part = [&](const Tensor& t, int64_t i) { return t.narrow(-1, i * H, H); };
   if (kind == RnnKind::Lstm) {
-    Tensor sum = z + r;
-    Tensor in = sigmoid(part(sum, 0)), forget = sigmoid(part(sum, 1)), fresh = tanh(part(sum, 2)),
-           out = sigmoid(part(sum, 3));
+    auto sum = [&](int64_t i) { return part(z, i) + part(r, i); };
+    Tensor in = sigmoid(sum(0)), forget = sigmoid(sum(1)), fresh = tanh(sum(2)), out = sigmoid(sum(3));
     Tensor c = forget * s.c + in * fresh;
     return {out * tanh(c), c};
   }
@@ -59,10 +58,14 @@ struct Run {
 Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool backwards,
               const Tensor& mask) {
   const int64_t T = x.size(0), N = x.size(1);
-  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, w.bias_ih).reshape({T, N, w.ih.size(0)});
-  if (k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() && !autocasting() &&
-      z.dtype() == w.hh.dtype() && z.numel() > 0 && s.h.dtype() == z.dtype() && s.c.dtype() == z.dtype()) {
-    const LstmSteps r = lstm_steps(z, s.h, s.c, w.hh, w.bias_hh, backwards, k.loc);
+  const bool lstm = k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() && !autocasting() &&
+                    x.dtype() == w.hh.dtype() && x.dtype() == w.ih.dtype() && s.h.dtype() == x.dtype() &&
+                    s.c.dtype() == x.dtype() && T * N * w.ih.size(0) > 0;
+  // An LSTM adds its two biases in one place: both are added here, once.
+  Tensor bias = lstm && w.bias_ih.defined() ? w.bias_ih + w.bias_hh : w.bias_ih;
+  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, bias).reshape({T, N, w.ih.size(0)});
+  if (lstm) {
+    const LstmSteps r = lstm_steps(z, s.h, s.c, w.hh, backwards, k.loc);
     return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
   }
   Tensor all = zeros({T, N, w.hh.size(1)}, {x.dtype(), x.device()});

@@ -24,8 +24,8 @@ struct LstmSteps {
   Tensor all, c;  // [T, N, H], and the last cell state
 };
 /// The steps of an LSTM layer with a gradient of its own (autograd/recurrent.cpp). z [T, N, 4 H]: the input's
-/// part, bias_ih included. All are of one type; bias may be undefined.
+/// part, both biases included. All are of one type.
 LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
-                     const Tensor& bias, bool backwards, const SourceLoc& loc);
+                     bool backwards, const SourceLoc& loc);
 
 }  // namespace ingot
