@@ -60,7 +60,7 @@ def _split(x, index):
                 dim += 1
                 continue
             at = len([b for b in basic if b is not None])
-            if tuple(x.shape[at:at + i.dim()]) != tuple(i.shape):
+            if any(size not in (0, own) for size, own in zip(i.shape, x.shape[at:at + i.dim()])):  # by the array API 0 takes nothing of any size
                 raise _ingot.IndexError(f"[index] a mask of shape {list(i.shape)} on dims of sizes {list(x.shape[at:at + i.dim()])}")
             for column in _ingot.where(i.to(x.device)):
                 basic.append(slice(None))

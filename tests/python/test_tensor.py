@@ -235,6 +235,13 @@ class Threads(TestCase):
             t.join()
         self.assertEqual(errors, [])
 
+    def test_a_mask_without_elements_takes_nothing(self):
+        x = ingot.ones(3, 4, 5)
+        self.assertEqual(x[ingot.zeros(3, 0, dtype=ingot.bool)].shape, (0, 5))
+        self.assertEqual(x[ingot.zeros(0, dtype=ingot.bool)].shape, (0, 4, 5))
+        with self.assertRaisesRegex(IndexError, "mask of shape"):
+            x[ingot.zeros(2, dtype=ingot.bool)]
+
     def test_a_device_that_is_not_there_says_why(self):
         calls = (lambda: ingot.zeros(2).to("cuda:99"), lambda: ingot.zeros(2, device="cuda:99"), lambda: ingot.tensor([1.0], device=99),
                  lambda: ingot.nn.Linear(2, 2).to("cuda:99"), lambda: ingot.set_default_device("cuda:99"))
