@@ -28,19 +28,17 @@ constexpr int nr() {
   return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
 }
 
+/// acc += A B over k steps from A's step p.
 template <class T, int M, bool kPacked>
-HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                     T* HWY_RESTRICT c, bool add) {
+HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const T* HWY_RESTRICT a,
+                      const T* HWY_RESTRICT b, int64_t p, int64_t end) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
-  constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
-  V acc[M][kNV];
-  for (int i = 0; i < M; ++i)
-    for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Zero(d);
-  const int64_t k = g.k, a_k = g.a_k, ldc = g.c_row, b_row = g.b_row;
+  constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>()));
+  const int64_t a_k = g.a_k, b_row = g.b_row;
   const T* row[M];
   for (int i = 0; i < M; ++i) row[i] = a + i * g.a_row;
-  for (int64_t p = 0; p < k; ++p, b += b_row) {
+  for (b += p * b_row; p < end; ++p, b += b_row) {
     V bv[kNV];
 #pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) bv[v] = hn::LoadU(d, b + v * N);
@@ -50,6 +48,35 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
 #pragma GCC unroll 8
       for (int v = 0; v < kNV; ++v) acc[i][v] = hn::MulAdd(av, bv[v], acc[i][v]);
     }
+  }
+}
+
+/// The longest sum in one accumulator: rounding errors grow with its length. Deeper blocks are two sums.
+constexpr int64_t kChain = 192;
+
+template <class T, int M, bool kPacked>
+HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
+                     T* HWY_RESTRICT c, bool add) {
+  const Tag<T> d;
+  using V = hn::Vec<Tag<T>>;
+  constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
+  const int64_t k = g.k, ldc = g.c_row;
+  V acc[M][kNV];
+  for (int i = 0; i < M; ++i)
+    for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Zero(d);
+  if (k <= kChain) {
+    steps<T, M, kPacked>(acc, g, a, b, 0, k);
+  } else {
+    HWY_ALIGN T half[M * NR];
+    steps<T, M, kPacked>(acc, g, a, b, 0, (k + 1) / 2);
+    for (int i = 0; i < M; ++i)
+      for (int v = 0; v < kNV; ++v) {
+        hn::Store(acc[i][v], d, half + i * NR + v * N);
+        acc[i][v] = hn::Zero(d);
+      }
+    steps<T, M, kPacked>(acc, g, a, b, (k + 1) / 2, k);
+    for (int i = 0; i < M; ++i)
+      for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N));
   }
   if (cols == NR) {
     for (int i = 0; i < M; ++i)
