@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Is training a model with Ingot training it with PyTorch? From the same weights and batches: the gradients of the first step agree to
-1e-5, and the curve of the loss stays within three times the drift of PyTorch itself. That drift is the distance between PyTorch's curves
-with 1 and with 2 threads, or between those of a batch and the same batch in reverse order, whichever is larger: many of PyTorch's kernels
-round alike for any number of threads, and then only the order of the samples shows what another order of sums does to a curve.
+1e-5, and the curve of the loss stays within three times PyTorch's own drift between 1 and 2 threads.
+
+Many of PyTorch's kernels round alike for any number of threads, so for some models that drift says nothing of what another rounding does to
+a curve. The models of ALIKE are such: they are held to three times the largest of the drifts between threads, between a batch and the same
+batch in reverse order, and between this processor's instructions and the next older ones (PyTorch as it runs on another computer), and the test
+says by how much they pass the first bound. For them it also prints how far both programs are from PyTorch's float64 curve and
+gradients; the gradients of Ingot may be off by no more than one and a half times what PyTorch's are.
 
 usage: parity.py --program build/release/tests/parity_train MODEL... [--steps N]
 
-PyTorch is looked for in this Python and in $INGOT_VENV; where it is not, the test says so and exits with 77. The bound is never less than
+PyTorch is looked for in this Python and in $INGOT_VENV; where it is not, the test says so and exits with 77. No bound is less than
 two roundings of the loss itself."""
 import argparse
 import os
@@ -82,15 +86,21 @@ CASES = {
 }
 
 
-def train(name, init, data, threads):
+# Models whose curves another order of rounding moves by more than another number of threads does, and why.
+ALIKE = {
+    "vit": "PyTorch's layers round nearly alike for any number of threads, and AdamW's first step goes by the signs of the gradients",
+}
+
+
+def train(name, init, data, threads=1, dtype=torch.float32):
     make, _, loss_of, optimiser = CASES[name]
     torch.set_num_threads(threads)
-    model = make()
+    model = make().to(dtype)
     model.load_state_dict(init)
     opt = optimiser(model.parameters())
     losses, gradients = [], {}
     for step, (x, y) in enumerate(data):
-        loss = loss_of(model, x, y)
+        loss = loss_of(model, x.to(dtype) if x.is_floating_point() else x, y)
         opt.zero_grad()
         loss.backward()
         if step == 0:
@@ -98,6 +108,67 @@ def train(name, init, data, threads):
         opt.step()
         losses.append(loss.item())
     return np.array(losses), gradients
+
+
+def older_instructions(name, folder, steps):
+    """PyTorch's curve as a processor without this one's newest instructions draws it."""
+    newest = "AVX512" in torch.backends.cpu.get_cpu_capability()
+    names = ("avx2", "AVX2", "AVX2") if newest else ("default", "SSE4_2", "SSE41")
+    environment = dict(os.environ, **dict(zip(("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA"), names)))
+    subprocess.run([sys.executable, __file__, "--curve", folder, "--steps", str(steps), name], env=environment, check=True)
+    return np.load(folder + "/curve.npy")
+
+
+def curve(name, folder, steps):
+    init, data = np.load(folder + "/init.npz"), np.load(folder + "/data.npz")
+    batches = [(torch.from_numpy(data[f"x.{i}"]), torch.from_numpy(data[f"y.{i}"])) for i in range(steps)]
+    np.save(folder + "/curve.npy", train(name, {k: torch.from_numpy(v) for k, v in init.items()}, batches)[0])
+
+
+def distance(a, b):
+    return float((a.double() - b.double()).norm() / b.double().norm().clamp_min(1e-12))
+
+
+def wider_drift(name, init, data, folder, ours, one, gradients):
+    """The drift of a model of ALIKE, and what is wrong with its gradients."""
+    reverse, _ = train(name, init, [(x.flip(0), y.flip(0)) for x, y in data])
+    older = older_instructions(name, folder, len(data))
+    exact, truth = train(name, init, data, threads=2, dtype=torch.float64)
+    order, machine = (np.maximum.accumulate(np.abs(one - other)) for other in (reverse, older))
+    own = max(distance(torch.from_numpy(ours["grad." + path]), g) for path, g in truth.items())
+    theirs = max(distance(gradients[path], g) for path, g in truth.items())
+    print(f"{name}: PyTorch's own drift {order[-1]:.1e} by order, {machine[-1]:.1e} by instructions; from float64 are the curves "
+          f"{np.abs(ours['loss'] - exact).max():.1e} (Ingot), {np.abs(one - exact).max():.1e} (PyTorch), "
+          f"{np.abs(older - exact).max():.1e} (PyTorch, older instructions), the gradients {own:.1e} (Ingot), {theirs:.1e} (PyTorch)")
+    problems = [f"{name}: gradients are {own:.1e} from float64's, PyTorch's {theirs:.1e}"] if own > 1.5 * theirs else []
+    return np.maximum(order, machine), problems
+
+
+def compare(name, init, data, folder, ours):
+    one, gradients = train(name, init, data)
+    two, _ = train(name, init, data, threads=2)
+    problems = []
+    apart = {path: distance(torch.from_numpy(ours["grad." + path]), want) for path, want in gradients.items()}
+    problems += [f"{name}: the gradient of {path} differs by {d:.2e}" for path, d in apart.items() if d > 1e-5]
+    threads = np.maximum.accumulate(np.abs(one - two))
+    off = np.minimum(np.abs(ours["loss"] - one), np.abs(ours["loss"] - two))
+    smallest = 2.0**-22 * np.abs(one)
+    bound = np.maximum(3 * threads, smallest)
+    times = off / bound
+    print(f"{name}: loss {one[0]:.4f} -> {one[-1]:.4f} in {len(data)} steps; first gradients within {max(apart.values()):.1e}; largest distance "
+          f"{off.max():.1e}, PyTorch's own drift by threads {threads[-1]:.1e}, at most {times.max():.2f} times the bound from that")
+    if name in ALIKE:
+        drift, more = wider_drift(name, init, data, folder, ours, one, gradients)
+        problems += more
+        if times.max() > 1:
+            print(f"{name}: MISSES three times the drift by threads ({int((times > 1).sum())} steps): {ALIKE[name]}")
+        bound = np.maximum(bound, 3 * drift)
+    if (off > bound).any():
+        step = int(np.argmax(off > bound))
+        problems.append(f"{name}: step {step}: loss {ours['loss'][step]:.7f}, PyTorch {one[step]:.7f} and {two[step]:.7f}, bound {bound[step]:.1e}")
+    if not one[-1] < one[0]:
+        problems.append(f"{name}: PyTorch's own loss did not fall, the case says nothing")
+    return problems
 
 
 def check(name, steps, program):
@@ -114,36 +185,20 @@ def check(name, steps, program):
         done = subprocess.run([program, name, folder, str(steps)])
         if done.returncode != 0:
             return [f"{name}: parity_train failed ({done.returncode})"]
-        ours = dict(np.load(folder + "/ours.npz"))
-    one, gradients = train(name, init, data, 1)
-    two, _ = train(name, init, data, 2)
-    reverse, _ = train(name, init, [(x.flip(0), y.flip(0)) for x, y in data], 1)
-    problems = []
-    worst = 0.0
-    for path, want in gradients.items():
-        error = (torch.from_numpy(ours["grad." + path]).double() - want.double()).norm() / want.double().norm().clamp_min(1e-12)
-        worst = max(worst, float(error))
-        if error > 1e-5:
-            problems.append(f"{name}: the gradient of {path} differs by {error:.2e}")
-    threads, order = np.maximum.accumulate(np.abs(one - two)), np.maximum.accumulate(np.abs(one - reverse))
-    bound = np.maximum(3 * np.maximum(threads, order), 2.0**-22 * np.abs(one))
-    off = np.minimum(np.abs(ours["loss"] - one), np.abs(ours["loss"] - two))
-    if (off > bound).any():
-        step = int(np.argmax(off > bound))
-        problems.append(f"{name}: step {step}: loss {ours['loss'][step]:.7f}, PyTorch {one[step]:.7f} and {two[step]:.7f}, bound {bound[step]:.1e}")
-    print(f"{name}: loss {one[0]:.4f} -> {one[-1]:.4f} in {steps} steps; first gradients within {worst:.1e}; "
-          f"largest distance {off.max():.1e}, PyTorch's own drift {threads[-1]:.1e} by threads, {order[-1]:.1e} by order")
-    if not one[-1] < one[0]:
-        problems.append(f"{name}: PyTorch's own loss did not fall, the case says nothing")
-    return problems
+        return compare(name, init, data, folder, dict(np.load(folder + "/ours.npz")))
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
+    parser.add_argument("--program")
+    parser.add_argument("--curve", metavar="FOLDER", help="only write PyTorch's curve (older_instructions() starts this)")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("models", nargs="+", choices=sorted(CASES))
     options = parser.parse_args()
+    if options.curve:
+        return curve(options.models[0], options.curve, options.steps)
+    if not options.program:
+        parser.error("--program is needed")
     problems = []
     for name in options.models:
         problems += check(name, options.steps, options.program)
