@@ -19,3 +19,12 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
   add_test(NAME python_wheel COMMAND ${CMAKE_CURRENT_LIST_DIR}/wheel_test.sh ${INGOT_PYTHON_EXECUTABLE})
   set_tests_properties(python_wheel PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
+
+# The same extension with AddressSanitizer in it and in the core (make sanitize).
+if(TARGET _ingot AND INGOT_SANITIZE MATCHES "address")
+  add_test(NAME python_test_leaks COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/test_leaks.py
+    WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_tests_properties(python_test_leaks PROPERTIES LABELS asan TIMEOUT 900
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR};INGOT_SANITIZED=1")
+  add_dependencies(tests_asan _ingot)
+endif()
