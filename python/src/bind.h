@@ -162,6 +162,7 @@ class Table {
   void bind(const char* name, F f, std::index_sequence<I...>, const Extra&... extra) {
     auto run = [f, name](const typename argument_type<std::tuple_element_t<I, Args>>::type&... a) {
       SourceLoc loc = here();
+      static_cast<void>(name);  // only some results have it
       if constexpr (std::is_same_v<R, std::vector<Tensor>>)
         return tuple_of(without_gil([&] { return f(given(a, loc)..., loc); }));
       else if constexpr (std::is_same_v<R, ValuesIndices>)
