@@ -186,8 +186,8 @@ TEST_CASE("layers compute what their functions compute") {
   nn::LayerNorm norm(6);
   CHECK(largest(norm(x) - layer_norm(x, {6}, ones({6}), zeros({6}))) == 0);
   CHECK(norm.parameters().size() == 2);
-  CHECK(nn::LayerNorm({6}, {.bias = false}).parameters().size() == 1);
-  CHECK(nn::LayerNorm({6}, {.elementwise_affine = false}).parameters().empty());
+  CHECK(nn::LayerNorm(6, {.bias = false}).parameters().size() == 1);
+  CHECK(nn::LayerNorm(6, {.elementwise_affine = false}).parameters().empty());
   nn::RMSNorm rms(6);
   CHECK(largest(rms(x) - rms_norm(x, {6})) == 0);
   nn::Embedding table(10, 4);

@@ -146,7 +146,7 @@ void add_views(std::vector<Case>& c) {
   c.push_back({"empty stacks",
                {{{0, 3}}},
                [](const List& x) {
-                 return List{hstack({x[0], x[0]}), x[0].tile({2, 2}), x[0].diag_embed(), x[0].roll({1}, {1}),
+                 return List{hstack({x[0], x[0]}), x[0].tile({2, 2}), x[0].diag_embed(), x[0].roll(1, 1),
                              x[0].diagonal()};
                },
                Types::Number});
