@@ -8,7 +8,7 @@ using namespace ingot;
 class GatedBlock : public nn::Module {
  public:
   explicit GatedBlock(int64_t width)
-      : norm_(add("norm", nn::LayerNorm({width}))),
+      : norm_(add("norm", nn::LayerNorm(width))),
         mix_(add("mix", nn::Linear(width, width))),
         scale_(register_parameter("scale", full({width}, 0.1))) {}
   Tensor forward(Tensor x) override { return x + scale_ * silu(mix_(norm_(x))); }

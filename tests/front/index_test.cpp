@@ -126,8 +126,9 @@ TEST_CASE("gradients of gradients") {
       {"masked_scatter",
        [](const List& t) { return square(masked_scatter(t[0], t[0].detach() > 0.5, t[1])); }},
   };
-  for (const auto& [name, f] : all) {
-    GradFunction fn = [f = f](const List& in) { return List{f(in)}; };
+  for (const auto& each : all) {
+    const auto& name = each.first;
+    GradFunction fn = [f = each.second](const List& in) { return List{f(in)}; };
     GradCheck first = gradcheck(fn, {x, y}), second = gradgradcheck(fn, {x, y});
     CHECK_MESSAGE(first.ok, name << ": " << first.report);
     CHECK_MESSAGE(second.ok, name << ": " << second.report);

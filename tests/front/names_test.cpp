@@ -35,8 +35,8 @@ TEST_CASE("both namespaces at once") {
   z = dropout(x, 0.1);
   z = lerp(x, x, 0.5), z = hypot(x, x), z = lgamma(x), z = copysign(x, 1), z = fmin(x, 0), z = fmax(x, x),
   z = signbit(x), z = ldexp(x, 2);
-  z = tile(x, {2}), z = roll(x, {1}, {0}), z = movedim(x, 0, 1), z = trace(x), z = outer(y, y),
-  z = inner(x, x), z = cross(x, x), z = normal(0, 1, {2});
+  z = tile(x, {2}), z = roll(x, 1, 0), z = movedim(x, 0, 1), z = trace(x), z = outer(y, y), z = inner(x, x),
+  z = cross(x, x), z = normal(0, 1, {2});
   bool same = equal(x, x);
   CHECK(same);
   sort(begin(places_of), end(places_of), greater<int>());

@@ -59,7 +59,8 @@ TEST_CASE("attention graphs find an engine on an H200") {
   REQUIRE(!text.str().empty());
   for (bool backward : {false, true})
     for (bool causal : {true, false})
-      for (auto [T, D] : {std::pair<int64_t, int64_t>{1024, 64}, {500, 128}}) {
+      for (const auto& size : {std::pair<int64_t, int64_t>{1024, 64}, {500, 128}}) {
+        const int64_t T = size.first, D = size.second;
         CAPTURE(backward);
         CAPTURE(causal);
         CAPTURE(D);
