@@ -276,7 +276,8 @@ int64_t Trainer::resumed(Checkpoint& checkpoint) const {
   try {
     return checkpoint.resume();
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::OutOfMemory || e.kind() == ErrorKind::Device) throw;
+    // Parts that are not there or do not fit; a file that cannot be read is another matter.
+    if (e.kind() != ErrorKind::State && e.kind() != ErrorKind::Shape && e.kind() != ErrorKind::Value) throw;
     throw Failure(kDamaged, "the checkpoints in " + out_ + " are of a run with other settings",
                   "Go on with that one's: ingot train " + out_ + "/recipe.json --resume --out " + out_ + ".");
   }
@@ -334,7 +335,7 @@ TrainResult train(const TrainArgs& args, const Watcher& watcher) {
   } catch (const Error& e) {
     const Recipe r = effective_recipe(args);
     const std::string task = r.text("task");
-    if (e.kind() == ErrorKind::Io && task == "images") {
+    if (e.kind() == ErrorKind::Io && task == "images" && e.op() == "ImageFolder") {
       const std::string what = e.what();
       throw Failure(kDamaged,
                     "a picture cannot be read: " +
@@ -388,11 +389,10 @@ Trained load_trained(const std::string& run, const std::string& device, bool wit
       recipe.set("image_size", card.at("side"));
     for (const auto& e : weights.entries()) state.tensors.emplace_back(e.name, weights.get(e.name));
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::Io) throw;
+    if (e.kind() != ErrorKind::Io && e.kind() != ErrorKind::Value)
+      throw;  // Value: metadata that is not there
     throw unreadable(file);
   } catch (const json::exception&) {
-    throw unreadable(file);
-  } catch (const std::out_of_range&) {  // metadata that is not there
     throw unreadable(file);
   }
   recipe.set("device", device.empty() ? "auto" : device);

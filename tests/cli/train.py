@@ -160,6 +160,9 @@ for i in range(40):
     (home / "data/mnist").mkdir(parents=True)
     mistake(6, ["data/mnist is not whole", "tools/setup.sh --data mnist"], "train", "digits", "--out", "run")
     mistake(6, ["words.txt is not a network"], "eval", "words.txt")
+    header = b'{"__metadata__": {"ingot.recipe": "{}"}}'  # and no ingot.name
+    (home / "half.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    mistake(6, ["half.safetensors is not a network"], "eval", "half.safetensors")
     mistake(6, ["words.txt cannot be read as weights"], "train", "spirals", "--from", "words.txt", "--out", "x")
     mistake(6, ["no format that inspect reads", "npz"], "inspect", "words.txt")
     mistake(2, ["\"nothing\" in it", "--only"], "inspect", "run/model.safetensors", "--only", "nothing")
