@@ -13,23 +13,27 @@ constexpr size_t kMostPieces = 16;
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/// [lo, hi) of one axis.
 struct Range {
   int64_t lo, hi;
 };
 
+/// The least and the most the bound's place can be, over all axes but one.
+Range reach(const KernelSpec& k, const Bound& b, size_t without) {
+  Range r{b.at.offset, b.at.offset};
+  for (size_t a = 0; a < k.extent.size(); ++a)
+    if (a != without) (b.at.stride[a] < 0 ? r.lo : r.hi) += b.at.stride[a] * (k.extent[a] - 1);
+  return r;
+}
+
 /// Where along `axis` the bound holds, if it holds or fails for all points of the other axes together.
 bool decided_by(const KernelSpec& k, const Bound& b, size_t axis, Range& in) {
-  int64_t least = b.at.offset, most = b.at.offset;  // of at() without this axis
-  for (size_t a = 0; a < k.extent.size(); ++a)
-    if (a != axis) (b.at.stride[a] < 0 ? least : most) += b.at.stride[a] * (k.extent[a] - 1);
+  const auto [least, most] = reach(k, b, axis);
   const int64_t s = b.at.stride[axis], n = k.extent[axis];
   if (s <= 0) return false;
-  auto first_from = [&](int64_t v) {
-    return std::clamp<int64_t>(-floor_div(-v, s), 0, n);
-  };  // first i: s i >= v
-  const int64_t some = first_from(-most),
-                all = first_from(-least);  // here it begins to hold: somewhere, everywhere
+  // The first i with s i >= v.
+  auto first_from = [s, n](int64_t v) { return std::clamp<int64_t>(-floor_div(-v, s), 0, n); };
+  // Where it begins to hold: somewhere, everywhere; and where that ends.
+  const int64_t some = first_from(-most), all = first_from(-least);
   const int64_t not_all = first_from(b.extent - most), none = first_from(b.extent - least);
   in = {all, not_all};
   return some == all && not_all == none;
@@ -59,11 +63,9 @@ void for_each_affine(KernelSpec& k, const std::function<void(Affine&)>& fn) {
 void decide(const KernelSpec& k, Instr& i) {
   bool fails = false;
   auto holds = [&](const Bound& b) {
-    int64_t least = b.at.offset, most = b.at.offset;
-    for (size_t a = 0; a < k.extent.size(); ++a)
-      (b.at.stride[a] < 0 ? least : most) += b.at.stride[a] * (k.extent[a] - 1);
-    fails |= most < 0 || least >= b.extent;
-    return least >= 0 && most < b.extent;
+    const Range at = reach(k, b, k.extent.size());
+    fails |= at.hi < 0 || at.lo >= b.extent;
+    return at.lo >= 0 && at.hi < b.extent;
   };
   const bool had = !i.bounds.empty();
   std::erase_if(i.bounds, holds);
