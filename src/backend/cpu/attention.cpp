@@ -10,6 +10,7 @@
 #include "backend/cpu/attention_rows.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
 
 namespace ingot::cpu {
@@ -34,10 +35,9 @@ struct Side {
 };
 
 /// Space for one thread's blocks.
-float* thread_space(size_t floats) {
-  thread_local std::vector<float> space;
-  if (space.size() < floats + 16) space.resize(floats + 16);
-  return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(space.data()) + 63) / 64 * 64);
+float* thread_space(int64_t floats) {
+  static thread_local ThreadMemory memory;
+  return reinterpret_cast<float*>(memory.at_least(static_cast<size_t>(floats) * sizeof(float)));
 }
 
 int64_t blocks(int64_t n, int64_t of) { return (n + of - 1) / of; }
@@ -47,8 +47,6 @@ class Attention : public CpuExecutable {
  protected:
   Attention(const LibrarySpec& spec, int q, int k, int v, size_t without_bias)
       : spec_(spec), scale_(static_cast<float>(spec.scale)), causal_(spec.attr[0] != 0) {
-    for (OperandSpec& o : spec_.operands)
-      if (o.stride.size() != o.shape.size()) o.stride = row_major(o.shape);
     const Dims &qs = spec_.operands[static_cast<size_t>(q)].shape,
                &ks = spec_.operands[static_cast<size_t>(k)].shape;
     heads_ = qs[1];
@@ -132,7 +130,7 @@ class Forward final : public Attention {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    float* space = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    float* space = reinterpret_cast<float*>(line_aligned(scratch));
     const Side k = side(first_ + 1, buffers), v = side(first_ + 2, buffers);
     parallel_for(pairs_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
@@ -153,8 +151,7 @@ class Forward final : public Attention {
     const int64_t batch = pair / heads_, head = pair % heads_, rows = std::min(kQueries, queries_ - first);
     const float* values = keys + packed(width_, keys_);
     const Side bias = biased_ ? side(first_ + 3, buffers) : Side{};
-    float* left =
-        thread_space(static_cast<size_t>(left_size(kQueries, width_) + kQueries * (kKeys + value_width_)));
+    float* left = thread_space(left_size(kQueries, width_) + kQueries * (kKeys + value_width_));
     float *s = left + left_size(kQueries, width_), *sum = s + kQueries * kKeys;
     const Left queries = left_side(left, side(first_, buffers), batch, head, first, rows);
     float largest[kQueries], total[kQueries] = {};
@@ -203,7 +200,7 @@ class Backward final : public Attention {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    float* space = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    float* space = reinterpret_cast<float*>(line_aligned(scratch));
     parallel_for(pairs_, 1, [&](int64_t b, int64_t e) {
       for (int64_t p = b; p < e; ++p) pack(buffers, space + p * each_, p / heads_, p % heads_);
     });
@@ -238,8 +235,7 @@ class Backward final : public Attention {
   void group(void* const* buffers, float* x, int64_t pair, int64_t number) const {
     const int64_t batch = pair / heads_, head = pair % heads_;
     const int64_t left = left_size(kQueries, std::max(width_, value_width_));
-    float* p =
-        thread_space(static_cast<size_t>(left + 2 * kQueries * kKeys + kKeys * (width_ + value_width_)));
+    float* p = thread_space(left + 2 * kQueries * kKeys + kKeys * (width_ + value_width_));
     float *d = p + kQueries * kKeys, *lefts = d + kQueries * kKeys, *dk = lefts + left,
           *dv = dk + kKeys * width_;
     for (int64_t j = number * step_; j < keys_; j += groups_ * step_) {

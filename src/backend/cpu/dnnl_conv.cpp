@@ -16,6 +16,7 @@
 #include "backend/cpu/dnnl_weights.h"
 #include "backend/cpu/half.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
 #include "codegen/conv_shape.h"
@@ -90,18 +91,8 @@ bool same_blocking(const DnnlBlocking& a, const DnnlBlocking& b) {
 
 /// Scratch of a thread, kept between calls.
 char* thread_scratch(int64_t bytes) {
-  struct Block {
-    char* p = nullptr;
-    int64_t size = 0;
-    ~Block() { std::free(p); }
-  };
-  static thread_local Block block;
-  if (bytes > block.size) {
-    std::free(block.p);
-    block.size = (bytes + 4095) / 4096 * 4096;
-    block.p = static_cast<char*>(std::aligned_alloc(4096, static_cast<size_t>(block.size)));
-  }
-  return block.p;
+  static thread_local ThreadMemory memory;
+  return memory.at_least(static_cast<size_t>(bytes));
 }
 
 // --- Weights
@@ -260,7 +251,7 @@ class DnnlConv final : public CpuExecutable {
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const ConvShape& s = *s_;
-    char* packed = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    char* packed = line_aligned(scratch);
     const int64_t es = static_cast<int64_t>(size_of(s.pw.dtype)), pieces = blocks_.pieces(es == 4);
     parallel_for(pieces * weights_, std::max<int64_t>(1, pieces * weights_ / 64), [&](int64_t b, int64_t e) {
       for (int64_t u = b; u < e; ++u) {
@@ -407,7 +398,7 @@ class DnnlGradWeight final : public CpuExecutable {
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const ConvShape& s = *s_;
-    char* partial = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    char* partial = line_aligned(scratch);
     char* x = partial + weight_bytes_ * parts_;
     if (by_channel_) {
       const Part all{0, s.N, 0, x_.rows(), 0, s.C};

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/lapack.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
 
 namespace ingot::cpu {
@@ -30,7 +31,7 @@ class Linalg final : public CpuExecutable {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
-    char* work = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    char* work = line_aligned(scratch);
     // Threads share a batch of small matrices; a large one is LAPACK's own to share out.
     const int64_t grain =
         n_ > 48 ? batch_ : std::max<int64_t>(1, 20000 / (int64_t{n_} * n_ * std::max(1, n_ + columns_)));

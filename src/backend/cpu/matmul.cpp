@@ -11,6 +11,7 @@
 #include "backend/cpu/half.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/matmul_shape.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
 
@@ -22,18 +23,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Scratch of a thread, kept between calls.
 char* thread_scratch(size_t bytes) {
-  struct Block {
-    char* p = nullptr;
-    size_t size = 0;
-    ~Block() { std::free(p); }
-  };
-  static thread_local Block block;
-  if (bytes > block.size) {
-    std::free(block.p);
-    block.size = (bytes + 4095) / 4096 * 4096;
-    block.p = static_cast<char*>(std::aligned_alloc(4096, block.size));
-  }
-  return block.p;
+  static thread_local ThreadMemory memory;
+  return memory.at_least(bytes);
 }
 
 class FloatMatmul final : public CpuExecutable {
@@ -125,7 +116,7 @@ class FloatMatmul final : public CpuExecutable {
 
   void shared(const Call& all, int64_t n, char* packed) const {
     Call c = member(all, n);
-    c.packed = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(packed) + 63) / 64 * 64);
+    c.packed = line_aligned(packed);
     const int64_t kbs = ceil_div(sh_.K, g_.kc), group = std::max<int64_t>(1, 4096 / (g_.nr * 8)),
                   groups = ceil_div(panels_, group);
     if (!b_lies_)

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace ingot::cpu {
 
@@ -106,5 +107,20 @@ size_t from_meminfo(const char* format) {
 
 size_t available_memory() { return from_meminfo("MemAvailable: %zu"); }
 size_t total_memory() { return from_meminfo("MemTotal: %zu"); }
+
+ThreadMemory::~ThreadMemory() { std::free(p_); }
+
+char* ThreadMemory::at_least(size_t bytes) {
+  if (bytes > size_) {
+    std::free(p_);
+    size_ = (bytes + 4095) / 4096 * 4096;
+    p_ = static_cast<char*>(std::aligned_alloc(4096, size_));
+    if (!p_) {
+      size_ = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return p_;
+}
 
 }  // namespace ingot::cpu

@@ -2,6 +2,7 @@
 // request so that a training step meets no page faults. Each device has a pool of its own.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -21,6 +22,26 @@ class MemoryPool {
   std::map<size_t, std::vector<void*>> free_;  // by rounded size
   size_t kept_ = 0;
 };
+
+/// What a thread keeps from call to call (static thread_local), on whole pages.
+class ThreadMemory {
+ public:
+  ThreadMemory() = default;
+  ~ThreadMemory();
+  ThreadMemory(const ThreadMemory&) = delete;
+  ThreadMemory& operator=(const ThreadMemory&) = delete;
+  /// Room for so many bytes; when it grows, what was in it is lost. Throws std::bad_alloc.
+  char* at_least(size_t bytes);
+
+ private:
+  char* p_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// The next cache line's begin: calls that align their scratch ask for 64 bytes more.
+inline char* line_aligned(void* p) {
+  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
+}
 
 /// Bytes the system can still give.
 size_t available_memory();

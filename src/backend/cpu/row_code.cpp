@@ -9,6 +9,7 @@
 #include <new>
 
 #include "backend/cpu/dispatch.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/row_emitter.h"
 
@@ -67,22 +68,8 @@ uint64_t number_bits(DType t, double f, int64_t i) {
 
 /// A thread's frame, kept between kernels.
 char* thread_frame(size_t bytes) {
-  struct Block {
-    char* p = nullptr;
-    size_t size = 0;
-    ~Block() { std::free(p); }
-  };
-  static thread_local Block block;
-  if (bytes > block.size) {
-    std::free(block.p);
-    block.size = (bytes + 4095) / 4096 * 4096;
-    block.p = static_cast<char*>(std::aligned_alloc(4096, block.size));
-    if (!block.p) {
-      block.size = 0;
-      throw std::bad_alloc();
-    }
-  }
-  return block.p;
+  static thread_local ThreadMemory memory;
+  return memory.at_least(bytes);
 }
 
 bool mark_streams(RowProgram& program) {

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/element.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/typed.h"
@@ -53,7 +54,7 @@ class Scatter final : public CpuExecutable {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
-    if (half_) scratch = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    if (half_) scratch = line_aligned(scratch);
     const int64_t extent = out_.shape[axis_], total = index_.shape.numel();
     const int64_t pieces = total * 2 < (16 << 10) ? 1 : std::min<int64_t>(extent, get_num_threads());
     parallel_for(pieces, 1, [&](int64_t b, int64_t e) {

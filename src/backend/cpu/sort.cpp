@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/cpu/library.h"
+#include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/typed.h"
 
@@ -89,7 +90,7 @@ class Sort final : public CpuExecutable {
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    auto* room = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64);
+    auto* room = line_aligned(scratch);
     with_type(in_.dtype, [&](auto element) {
       using T = decltype(element);
       wide_ ? all<T, Pair>(buffers, room) : all<T, Joined>(buffers, room);
