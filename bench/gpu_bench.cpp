@@ -155,10 +155,14 @@ void add_attention() {
   }
 }
 
-Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flops_per_token) {
+// Parameters in bfloat16, the optimiser keeping float32 masters of them; or (autocast) parameters in float32,
+// products in bfloat16.
+Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flops_per_token,
+              bool autocast = false) {
   auto model = std::make_shared<models::GPT>(config);
-  auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
-                                                  optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+  if (!autocast) model->to(bfloat16);
+  auto optimiser = std::make_shared<optim::AdamW>(
+      model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1, .master_weights = !autocast});
   Tensor x = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T}),
          target = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T});
   eval({x, target});
@@ -166,7 +170,7 @@ Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flop
             optimiser->zero_grad();
             Tensor loss;
             {
-              amp::Autocast scope(bfloat16);
+              amp::Autocast scope(bfloat16, autocast);
               loss = cross_entropy((*model)(x).view({-1, config.vocabulary}), target.view(-1));
             }
             loss.backward();
@@ -219,6 +223,8 @@ void add_models() {
   });
   add("gpt2-124M-train-B32-T1024-bf16",
       [] { return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768)); });
+  add("gpt2-124M-train-B32-T1024-autocast",
+      [] { return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768), true); });
   add("gpt2-1558M-train-B8-T1024-bf16", [] {
     return gpt_step({.layers = 48, .heads = 25, .width = 1600, .vocabulary = 50304}, 8, 1024,
                     flops_per_token(50304, 1024, 48, 1600));

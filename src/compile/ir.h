@@ -12,6 +12,10 @@ namespace ingot {
 
 inline constexpr int kMaxInputs = 8;
 
+/// Matmul: GELU (by tanh) of what it gives, alone or (Both) beside it as Pick 1; or what it gives times
+/// GELU's derivative at input 2.
+enum class Gelu : uint8_t { None, Result, Both, Gradient };
+
 struct Val {
   Op op = Op::Leaf;
   DType dtype = DType::Float32;
@@ -32,7 +36,8 @@ struct Val {
   bool alone = false;     // begins a kernel of its own (an index map did not fit the one it would join)
   bool bias = false;      // Matmul: input 2 is added to every row
   bool relu = false;      // Matmul: negative results become 0
-  Dims stride;            // of its buffer, when material; row-major unless a library op chose otherwise
+  Gelu gelu = Gelu::None;
+  Dims stride;  // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
@@ -76,6 +81,10 @@ void turn_products(Graph& g);
 void choose_layouts(Graph& g);
 /// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
+/// GELU and its gradient -> epilogues of the products beside them, where the backend can.
+void fuse_gelu(Graph& g);
+/// Values that nobody uses lose their inputs, so that they keep nothing alive.
+void drop_dead(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run
 /// it between passes.
 void verify(const Graph& g);

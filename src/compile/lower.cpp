@@ -544,6 +544,8 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
                                         : LibOp::Copy;
   l.bias = val.bias;
   if (val.relu) l.epilogue = Epilogue::Relu;
+  if (val.gelu != Gelu::None)
+    l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
   l.attr[0] = val.imm_i;
   if (val.op == Op::Scatter || val.op == Op::Scan || val.op == Op::Sort) l.attr[1] = val.mask;
   l.scale = val.imm_f;

@@ -24,7 +24,8 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
 // Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
 std::vector<int> side_results(const Graph& g, int v) {
   std::vector<int> sides;
-  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad) return sides;
+  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad && g.vals[v].gelu != Gelu::Both)
+    return sides;
   for (int number = 1; number < 4; ++number)
     for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
       if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v &&
@@ -123,6 +124,7 @@ class Planner {
     if (o_.fuse) {
       turn_products(g);
       fuse_epilogues(g);
+      fuse_gelu(g);
     }
     choose_layouts(g);
 #ifndef NDEBUG
@@ -405,15 +407,16 @@ void Planner::describe(Step& s) const {
   }
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
-  if (s.library.epilogue == Epilogue::Relu) s.label += "+relu";
+  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad"};
+  s.label += ends[static_cast<int>(s.library.epilogue)];
   for (size_t b = 0; b < s.vals.size(); ++b)
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=
         static_cast<double>(val(s.vals[b]).bytes());
   if (s.kind != Step::Library) return;
   const Dims& first = s.library.operands[0].shape;
   if (s.library.op == LibOp::Matmul)
-    s.flops =
-        2.0 * static_cast<double>(first.numel()) * static_cast<double>(s.library.operands[1].shape.back());
+    s.flops = 2.0 * static_cast<double>(first.numel()) *
+              static_cast<double>(s.library.operands[static_cast<size_t>(s.library.written)].shape.back());
   if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput ||
       s.library.op == LibOp::ConvGradWeight) {
     // Each product of an element of y's size with a weight of one output channel.

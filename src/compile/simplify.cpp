@@ -144,9 +144,12 @@ void simplify(Graph& g) {
   // A gradient may be asked through a merged value under any of its names.
   for (int i = 0; i < n; ++i)
     if (same[i] != i && g.vals[i].history) g.vals[same[i]].history = true;
-  // Dead values lose their inputs, so that they keep nothing alive.
+  drop_dead(g);
+}
+
+void drop_dead(Graph& g) {
   g.count_users();
-  for (int i = n - 1; i >= 0; --i) {
+  for (int i = static_cast<int>(g.vals.size()) - 1; i >= 0; --i) {
     Val& v = g.vals[i];
     if (v.op == Op::Pick && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1)
       g.users[i] = 1;  // its call writes it anyway

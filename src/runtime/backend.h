@@ -93,6 +93,9 @@ class Backend {
   virtual bool host_visible() const = 0;
   /// Do its convolutions want activations and weights with the channels innermost?
   virtual bool channels_last() const { return false; }
+  /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient? (Epilogue::GeluTanh with one
+  /// or two results, and GeluTanhGrad.)
+  virtual bool gelu_epilogue() const { return false; }
 
   // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers
   // one after the other. supports() says no for a library call this backend has none for: the compiler then

@@ -73,6 +73,27 @@ TEST_CASE("products, scatters, scans and sorts by hand-written kernels") {
   }
 }
 
+TEST_CASE("GELU and its gradient as a pass behind a product") {
+  std::mt19937 gen(9);
+  for (int n = 0; n < 20; ++n) {
+    const LibrarySpec s = random_gelu_matmul(gen);
+    const bool gradient = s.epilogue == Epilogue::GeluTanhGrad;
+    cuda::HandKernel k = cuda::gelu_pass(s);
+    CAPTURE(to_string(s));
+    // What the product alone leaves, then the pass over it, must be what the whole call gives.
+    LibrarySpec plain = s;
+    plain.epilogue = Epilogue::None;
+    CallMemory got(s, 3), want = got;
+    reference(plain, got);
+    reference(s, want);
+    CudaLaunch launch = k.launch;
+    launch.pointer(0, 0) = reinterpret_cast<int64_t>(got.at(gradient ? 0 : 1));
+    launch.pointer(0, 1) = reinterpret_cast<int64_t>(got.at(gradient ? s.operands.size() - 1 : 0));
+    Emulator::get().run(k.text, launch, {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr});
+    CHECK(difference(s, got, want) == "");
+  }
+}
+
 TEST_CASE("an index out of range is reported and nothing is added for it") {
   std::mt19937 gen(5);
   for (int how = 0; how < 5; ++how) {
@@ -142,6 +163,11 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     const CudaText& t = c.kernel.text;
     bool sorts = t.schedule == "sort_long" || t.schedule == "scatter_sorted";
     if (!texts.contains(t.key) && (!sorts || ++seen[t.schedule] <= 5)) texts.emplace(t.key, t);
+  }
+  std::mt19937 gen(9);
+  for (int i = 0; i < 12; ++i) {
+    CudaText t = cuda::gelu_pass(random_gelu_matmul(gen)).text;
+    texts.emplace(t.key, t);
   }
   std::string program = cuda_prelude();
   int n = 0;

@@ -65,24 +65,37 @@ double value(const OperandSpec& o, void* p, int64_t i) {
   return is_float(o.dtype) ? e.f : static_cast<double>(e.i);
 }
 
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double gelu_slope(double x) {
+  const double h = 1e-4;
+  return (gelu(x - 2 * h) - 8 * gelu(x - h) + 8 * gelu(x + h) - gelu(x + 2 * h)) / (12 * h);
+}
+
 void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
+  const size_t ia = static_cast<size_t>(spec.written), ib = ia + 1, more = ia + 2;
   int r = o[0].shape.size();
+  int64_t n = 0;  // elements so far, in row-major order
   for_each(o[0].shape, [&](const Dims& at) {
     double sum = 0;
     Dims a = at, b = at;
-    for (int64_t k = 0; k < o[1].shape[r - 1]; ++k) {
+    for (int64_t k = 0; k < o[ia].shape[r - 1]; ++k) {
       a[r - 1] = k;
       b[r - 2] = k;
-      sum += value(o[1], m.at(1), place(o[1], a)) * value(o[2], m.at(2), place(o[2], b));
+      sum += value(o[ia], m.at(ia), place(o[ia], a)) * value(o[ib], m.at(ib), place(o[ib], b));
     }
     int64_t p = place(o[0], at);
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
-    if (spec.bias) sum += value(o[3], m.at(3), o[3].offset + at[r - 1] * o[3].stride[0]);
+    if (spec.bias) sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
-    if (spec.epilogue == Epilogue::GeluTanh)
-      sum = 0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)));
+    if (spec.epilogue == Epilogue::GeluTanhGrad)
+      sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
+    if (spec.epilogue == Epilogue::GeluTanh) {
+      if (spec.written == 2) write_element(o[1].dtype, m.at(1), o[1].offset + n, {gelu(sum), 0});
+      if (spec.written == 1) sum = gelu(sum);
+    }
     write_element(o[0].dtype, m.at(0), p, {sum, static_cast<int64_t>(sum)});
+    ++n;
   });
 }
 
@@ -146,6 +159,33 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
     s.operands[3].stride = Dims{1};
   }
   if (is_float(t)) s.epilogue = static_cast<Epilogue>(gen() % 3);
+  return s;
+}
+
+LibrarySpec random_gelu_matmul(std::mt19937& gen) {
+  LibrarySpec s;
+  s.op = LibOp::Matmul;
+  const DType t = gen() % 2 ? bfloat16 : float16;
+  const int64_t unit = gen() % 2 ? 8 : 1;  // the library wants multiples of 16 bytes
+  const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 9);
+  const bool gradient = gen() % 2;
+  s.epilogue = gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
+  auto whole = [&](const Dims& shape) { return OperandSpec{t, shape, row_major(shape), 0}; };
+  s.operands = {whole({M, N})};
+  if (!gradient) s.operands.push_back(whole({1, M, N}));
+  s.written = static_cast<int>(s.operands.size());
+  s.operands.push_back(whole({M, K}));
+  OperandSpec b = whole({N, K});  // a weight as it lies, or transposed
+  if (gen() % 2)
+    b = whole({K, N});
+  else
+    b = {t, {K, N}, {1, K}, 0};
+  s.operands.push_back(b);
+  if (gradient) s.operands.push_back(whole({M, N}));
+  if (!gradient && gen() % 3) {
+    s.bias = true;
+    s.operands.push_back({t, {N}, {1}, 0});
+  }
   return s;
 }
 
@@ -345,15 +385,18 @@ void reference(const LibrarySpec& spec, CallMemory& m) {
 }
 
 std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want) {
-  const OperandSpec& o = spec.operands[0];
-  double eps = o.dtype == bfloat16 ? 1.6e-2 : o.dtype == float16 ? 2e-3 : o.dtype == float32 ? 1e-5 : 1e-12;
-  for (int64_t i = 0, n = span(o); i < n; ++i) {
-    Element g = read_element(o.dtype, got.at(0), i), w = read_element(o.dtype, want.at(0), i);
-    bool same = is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
-    if (!same)
-      return "element " + std::to_string(i) + " of " + std::to_string(n) + ": got " +
-             std::to_string(is_float(o.dtype) ? g.f : static_cast<double>(g.i)) + ", want " +
-             std::to_string(is_float(o.dtype) ? w.f : static_cast<double>(w.i));
+  for (size_t k = 0; k < static_cast<size_t>(spec.written); ++k) {
+    const OperandSpec& o = spec.operands[k];
+    double eps = o.dtype == bfloat16 ? 1.6e-2 : o.dtype == float16 ? 2e-3 : o.dtype == float32 ? 1e-5 : 1e-12;
+    for (int64_t i = 0, n = span(o); i < n; ++i) {
+      Element g = read_element(o.dtype, got.at(k), i), w = read_element(o.dtype, want.at(k), i);
+      bool same = is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
+      if (!same)
+        return "element " + std::to_string(i) + " of " + std::to_string(n) + " of operand " +
+               std::to_string(k) + ": got " +
+               std::to_string(is_float(o.dtype) ? g.f : static_cast<double>(g.i)) + ", want " +
+               std::to_string(is_float(o.dtype) ? w.f : static_cast<double>(w.i));
+    }
   }
   return {};
 }

@@ -17,6 +17,8 @@ struct CallMemory {
 };
 
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types);
+/// A product of 16-bit floats with GELU beside it, or times GELU's derivative.
+LibrarySpec random_gelu_matmul(std::mt19937& gen);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
 /// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);
@@ -27,7 +29,7 @@ LibrarySpec random_sort(std::mt19937& gen, int64_t longest);
 int64_t index_extent(const LibrarySpec& spec);
 /// Runs the call on this memory.
 void reference(const LibrarySpec& spec, CallMemory& m);
-/// Empty, or the first difference in operand 0.
+/// Empty, or the first difference in an operand that is written.
 std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want);
 
 }  // namespace ingot::test

@@ -77,6 +77,7 @@ TEST_CASE("products and scatters through the backend") {
   int before = machine.matmuls(), library = 0;
   for (int n = 0; n < 260; ++n) {
     LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
+    if (n % 5 == 1) s = random_gelu_matmul(gen);
     if (n % 30 == 5) s = random_write(gen, n % 60 == 5, false);
     if (n % 30 == 15) s = random_scan(gen, 600);
     if (n % 30 == 25) s = random_sort(gen, n % 60 == 25 ? 300 : 5000);
@@ -97,7 +98,8 @@ TEST_CASE("products and scatters through the backend") {
     RunStatus status;
     args.status = &status;
     b.launch(0, *exe, buffers.data(), scratch, args);
-    b.copy_to_host(0, got.at(0), buffers[0], got.bytes[0]);
+    for (size_t i = 0; i < static_cast<size_t>(s.written); ++i)
+      b.copy_to_host(0, got.at(i), buffers[i], got.bytes[i]);
     CHECK(status.code == 0);
     CHECK(difference(s, got, want) == "");
     for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], got.bytes[i]);
@@ -149,4 +151,78 @@ TEST_CASE("an index error is raised at the next synchronisation, and the next ru
   CHECK(pick({1, 2, 5}).item() == 2 + 3 + 4 + 5 + 10 + 11);
   CHECK_THROWS_AS(pick({1, 2, 6}).item(), Error);
   CHECK(pick({0, 0, 1}).item() == 1 + 1 + 5);
+}
+
+namespace {
+
+struct Block {
+  std::vector<Tensor> leaves;  // x [3, 4, 8], two weights, two biases
+  explicit Block(const Device& d, DType t) {
+    Generator g(5);
+    for (const Dims& shape : {Dims{3, 4, 8}, Dims{16, 8}, Dims{16}, Dims{8, 16}, Dims{8}})
+      leaves.push_back((randn(shape, {}, g) * 0.5).to(t).to(d).requires_grad_());
+    eval(leaves);
+  }
+  Tensor run() const {
+    return linear(gelu(linear(leaves[0], leaves[1], leaves[2]), "tanh"), leaves[3], leaves[4]);
+  }
+  std::vector<Tensor> gradients(const Tensor& y) const {
+    return grad({(y.to(float32) * y.to(float32)).sum()}, leaves);
+  }
+};
+
+int count(const std::string& text, const std::string& what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("GELU and its gradient are epilogues of the products beside them") {
+  for (DType t : {bfloat16, float16}) {
+    Block ours(Device("cuda"), t), exact(Device("cpu"), t);
+    for (Tensor& l : exact.leaves) l = l.detach().to(float64).requires_grad_();
+    Tensor z = exact.run();
+    std::vector<Tensor> want = exact.gradients(z);
+    eval(want);
+    Tensor y = ours.run();
+    std::vector<Tensor> got = ours.gradients(y);
+    std::string plan = explain(got).text;
+    CAPTURE(plan);
+    CHECK(count(plan, "matmul+bias+gelu") == 1);
+    CHECK(count(plan, "matmul+gelu_grad") == 1);
+    CHECK(count(plan, "tanh") == 0);
+    const double bound = t == bfloat16 ? 0.03 : 0.004;
+    for (size_t i = 0; i < got.size(); ++i) {
+      Tensor g = got[i].to("cpu").to(float64), w = want[i].to(float64);
+      CHECK((g - w).abs().max().item() <= bound * w.abs().max().item());
+    }
+    // Without a gradient GELU's operand is not stored: the call writes its result alone.
+    std::string forward;
+    {
+      NoGrad guard;
+      Tensor alone = ours.run();
+      forward = explain(alone).text;
+      CHECK((alone.to("cpu").to(float64) - z).abs().max().item() <= bound * z.abs().max().item());
+    }
+    CAPTURE(forward);
+    CHECK(count(forward, "matmul+bias+gelu") == 1);
+    CHECK(count(forward, "tanh") == 0);
+  }
+}
+
+TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
+  Device d("cuda");
+  Block b(d, bfloat16);
+  // Its operand asked for as well: the product gives both.
+  Tensor sum = linear(b.leaves[0], b.leaves[1], b.leaves[2]).detach(), out = gelu(sum, "tanh");
+  std::string both = explain({sum, out}).text;
+  CHECK(count(both, "matmul+bias+gelu") == 1);
+  Tensor low = gelu(sum, "tanh").to("cpu").to(float64), high = gelu(sum.to("cpu").to(float64), "tanh");
+  CHECK((low - high).abs().max().item() <= 0.03);
+  // The exact form, and float32.
+  CHECK(count(explain(gelu(linear(b.leaves[0], b.leaves[1]))).text, "+gelu") == 0);
+  Block f(d, float32);
+  CHECK(count(explain(f.run()).text, "+gelu") == 0);
 }

@@ -46,7 +46,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/x64.cpp)
 
 # Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
-# loop does not change a bit.
+# loop does not change a bit. Where a type's loop has no vector form, clang says so, and that is well.
 set_source_files_properties(
   ${CMAKE_CURRENT_LIST_DIR}/depthwise_rows.cpp ${CMAKE_CURRENT_LIST_DIR}/gemm.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp ${CMAKE_CURRENT_LIST_DIR}/move.cpp ${CMAKE_CURRENT_LIST_DIR}/random.cpp
@@ -54,4 +54,4 @@ set_source_files_properties(
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp ${CMAKE_CURRENT_LIST_DIR}/window_rows.cpp
   TARGET_DIRECTORY ingot
-  PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math")
+  PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math;$<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>")

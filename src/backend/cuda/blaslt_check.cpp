@@ -20,7 +20,10 @@ static_assert(kMaxWorkspace == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES} &&
 static_assert(kAlignD == int{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES});
 static_assert(kDefault == int{CUBLASLT_EPILOGUE_DEFAULT} && kRelu == int{CUBLASLT_EPILOGUE_RELU} &&
               kBias == int{CUBLASLT_EPILOGUE_BIAS});
-static_assert(kGelu == int{CUBLASLT_EPILOGUE_GELU});
+static_assert(kGelu == int{CUBLASLT_EPILOGUE_GELU} && kGeluGrad == int{CUBLASLT_EPILOGUE_DGELU});
+static_assert((kGelu | kAux | kBias) == int{CUBLASLT_EPILOGUE_GELU_AUX_BIAS});
+static_assert(kAuxPointer == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER} &&
+              kAuxLd == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD});
 static_assert(kCompute32F == int{CUBLAS_COMPUTE_32F} && kCompute32FTf32 == int{CUBLAS_COMPUTE_32F_FAST_TF32});
 static_assert(kCompute64F == int{CUBLAS_COMPUTE_64F} &&
               kCompute32FPedantic == int{CUBLAS_COMPUTE_32F_PEDANTIC});

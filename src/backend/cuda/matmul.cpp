@@ -49,7 +49,16 @@ uint32_t alignment(const OperandSpec& o, int64_t batch_stride, bool loops) {
 class LtMatmul : public CudaExecutable {
  public:
   LtMatmul(Gpu& gpu, const LibrarySpec& spec, const LtProblem& problem)
-      : gpu_(gpu), lt_(gpu.blas()), spec_(spec), p_(problem) {
+      : gpu_(gpu),
+        lt_(gpu.blas()),
+        spec_(spec),
+        p_(problem),
+        in_(spec.operands[static_cast<size_t>(spec.written)].dtype),
+        result_(spec.written - 1),
+        bias_(spec.written + 2),
+        aux_(!has_aux(spec)      ? -1
+             : spec.written == 2 ? 0
+                                 : spec.written + 2) {
     describe();
     find_candidates();
     for (const lt::Heuristic& h : candidates_) scratch_bytes = std::max(scratch_bytes, h.workspace);
@@ -63,11 +72,14 @@ class LtMatmul : public CudaExecutable {
   bool found() const { return !candidates_.empty(); }
 
   void enqueue(const LaunchSite& site) override {
-    if (spec_.bias) {
-      const char* bias = static_cast<const char*>(site.address(3)) +
-                         spec_.operands[3].offset * static_cast<int64_t>(size_of(spec_.operands[3].dtype));
-      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &bias, sizeof bias), "setting the bias");
-    }
+    auto set_pointer = [&](int attribute, int operand) {
+      const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
+      const char* at =
+          static_cast<const char*>(site.address(operand)) + o.offset * static_cast<int64_t>(size_of(o.dtype));
+      check_lt(blaslt().desc_set(desc_, attribute, &at, sizeof at), "setting an epilogue's operand");
+    };
+    if (spec_.bias) set_pointer(lt::kBiasPointer, bias_);
+    if (aux_ >= 0) set_pointer(lt::kAuxPointer, aux_);
     if (!chosen_) choose(site);
     std::vector<int64_t> at(p_.loops.size(), 0);
     for (int64_t c = 0, calls = p_.calls(); c < calls; ++c) {
@@ -93,32 +105,39 @@ class LtMatmul : public CudaExecutable {
   }
 
   void describe() {
-    DType in = spec_.operands[1].dtype, out = spec_.operands[0].dtype;
-    bool f64 = in == DType::Float64;
-    int compute = f64                                          ? lt::kCompute64F
-                  : in == DType::Float32 && spec_.attr[1] == 1 ? lt::kCompute32FTf32
-                                                               : lt::kCompute32F;
+    DType out = spec_.operands[0].dtype;
+    bool f64 = in_ == DType::Float64;
+    int compute = f64                                           ? lt::kCompute64F
+                  : in_ == DType::Float32 && spec_.attr[1] == 1 ? lt::kCompute32FTf32
+                                                                : lt::kCompute32F;
     check_lt(blaslt().desc_create(&desc_, compute, f64 ? lt::kF64 : lt::kF32), "describing a product");
     int32_t ta = p_.trans_a, tb = p_.trans_b;
     check_lt(blaslt().desc_set(desc_, lt::kTransA, &ta, sizeof ta), "describing a product");
     check_lt(blaslt().desc_set(desc_, lt::kTransB, &tb, sizeof tb), "describing a product");
-    int32_t epilogue = spec_.epilogue == Epilogue::Relu       ? lt::kRelu
-                       : spec_.epilogue == Epilogue::GeluTanh ? lt::kGelu
-                                                              : 0;
+    int32_t epilogue = spec_.epilogue == Epilogue::Relu           ? lt::kRelu
+                       : spec_.epilogue == Epilogue::GeluTanh     ? lt::kGelu
+                       : spec_.epilogue == Epilogue::GeluTanhGrad ? lt::kGeluGrad
+                                                                  : 0;
+    const void* place =
+        reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
     if (spec_.bias) {
       epilogue |= lt::kBias;
-      int32_t type = lt::data_type(spec_.operands[3].dtype);
-      if (spec_.operands[3].dtype != out)
+      DType bias = spec_.operands[static_cast<size_t>(bias_)].dtype;
+      int32_t type = lt::data_type(bias);
+      if (bias != out)
         check_lt(blaslt().desc_set(desc_, lt::kBiasType, &type, sizeof type), "describing the bias");
-      const void* place =
-          reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
       check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place), "describing the bias");
+    }
+    if (aux_ >= 0) {
+      epilogue |= lt::kAux;
+      check_lt(blaslt().desc_set(desc_, lt::kAuxPointer, &place, sizeof place), "describing GELU's operand");
+      check_lt(blaslt().desc_set(desc_, lt::kAuxLd, &p_.m, sizeof p_.m), "describing GELU's operand");
     }
     epilogue_ = epilogue ? epilogue : lt::kDefault;
     check_lt(blaslt().desc_set(desc_, lt::kEpilogue, &epilogue_, sizeof epilogue_),
              "describing the epilogue");
-    make_layout(a_, in, p_.trans_a ? p_.k : p_.m, p_.trans_a ? p_.m : p_.k, p_.lda, p_.stride_a);
-    make_layout(b_, in, p_.trans_b ? p_.n : p_.k, p_.trans_b ? p_.k : p_.n, p_.ldb, p_.stride_b);
+    make_layout(a_, in_, p_.trans_a ? p_.k : p_.m, p_.trans_a ? p_.m : p_.k, p_.lda, p_.stride_a);
+    make_layout(b_, in_, p_.trans_b ? p_.n : p_.k, p_.trans_b ? p_.k : p_.n, p_.ldb, p_.stride_b);
     make_layout(d_, out, p_.m, p_.n, p_.ldd, p_.stride_d);
   }
 
@@ -149,12 +168,11 @@ class LtMatmul : public CudaExecutable {
 
   std::string key() const {
     auto s = [](int64_t v) { return std::to_string(v); };
-    return std::string(name_of(spec_.operands[1].dtype)) + ":" +
-           std::string(name_of(spec_.operands[0].dtype)) + ":" + (p_.trans_a ? "T" : "N") +
-           (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) + "x" + s(p_.k) + ":ld" + s(p_.lda) +
-           "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" + s(p_.batch) + "," + s(p_.stride_a) + "," +
-           s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) + (spec_.accumulate ? "+" : "") +
-           ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) +
+    return std::string(name_of(in_)) + ":" + std::string(name_of(spec_.operands[0].dtype)) + ":" +
+           (p_.trans_a ? "T" : "N") + (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) + "x" +
+           s(p_.k) + ":ld" + s(p_.lda) + "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" + s(p_.batch) + "," +
+           s(p_.stride_a) + "," + s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) +
+           (spec_.accumulate ? "+" : "") + ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) +
            (spec_.attr[1] == 1 ? ":tf32" : "");
   }
 
@@ -187,10 +205,10 @@ class LtMatmul : public CudaExecutable {
       return static_cast<char*>(site.address(operand)) +
              (o.offset + more) * static_cast<int64_t>(size_of(o.dtype));
     };
-    void* out = elsewhere ? elsewhere : place(0, d);
+    void* out = elsewhere ? elsewhere : place(result_, d);
     const double one64 = 1, beta64 = spec_.accumulate ? 1 : 0;
     const float one32 = 1, beta32 = spec_.accumulate ? 1 : 0;
-    bool f64 = spec_.operands[1].dtype == DType::Float64;
+    bool f64 = in_ == DType::Float64;
     const void *alpha = f64 ? static_cast<const void*>(&one64) : &one32,
                *beta = f64 ? static_cast<const void*>(&beta64) : &beta32;
     return blaslt().matmul(lt_.handle, desc_, alpha, place(p_.operand_a, a), a_.raw, place(p_.operand_b, b),
@@ -246,6 +264,8 @@ class LtMatmul : public CudaExecutable {
   BlasLt& lt_;
   LibrarySpec spec_;
   LtProblem p_;
+  DType in_;
+  int result_, bias_, aux_;  // operands; -1: none
   lt::MatmulDesc desc_ = nullptr;
   Layout a_, b_, d_;
   int32_t epilogue_ = lt::kDefault;
@@ -255,11 +275,66 @@ class LtMatmul : public CudaExecutable {
   bool chosen_ = false;
 };
 
+/// The product, then GELU or its gradient by a kernel of its own: for where the library has no such epilogue.
+class ThenGelu : public CudaExecutable {
+ public:
+  ThenGelu(Gpu& gpu, const LibrarySpec& spec) : gradient_(spec.epilogue == Epilogue::GeluTanhGrad) {
+    LibrarySpec plain = spec;
+    plain.epilogue = Epilogue::None;
+    plain.written = 1;
+    // Both have out, a, b and a bias in the same order when what lies beside out, or at the end, is left out.
+    if (gradient_)
+      plain.operands.pop_back();
+    else
+      plain.operands.erase(plain.operands.begin() + 1);
+    buffers_ = static_cast<int>(plain.operands.size());
+    auto own = [](std::unique_ptr<Executable> e) {
+      return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
+    };
+    product_ = own(prepare_matmul(gpu, plain));
+    HandKernel k = gelu_pass(spec);
+    auto module = gpu.modules->get(k.text);
+    pass_ = std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));
+    scratch_bytes = product_->scratch_bytes;
+    launches = product_->launches + 1;
+  }
+  size_t table_words() const override { return 0; }
+  void ready() override {
+    product_->ready();
+    pass_->ready();
+  }
+  bool ends_with_kernel() const override { return true; }
+  void enqueue(const LaunchSite& site) override {
+    std::vector<int64_t> of_product{site.pointers[0]};
+    for (int b = 1; b < buffers_; ++b) of_product.push_back(site.pointers[gradient_ ? b : b + 1]);
+    LaunchSite first = site;
+    first.pointers = of_product.data();
+    product_->enqueue(first);
+    const int64_t of_pass[2] = {site.pointers[gradient_ ? 0 : 1], site.pointers[gradient_ ? buffers_ : 0]};
+    LaunchSite second = site;
+    second.pointers = of_pass;
+    second.after_kernel = site.after_kernel && product_->ends_with_kernel();
+    pass_->enqueue(second);
+  }
+
+ private:
+  bool gradient_;
+  int buffers_;
+  std::unique_ptr<CudaExecutable> product_, pass_;
+};
+
 }  // namespace
 
 std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   LtProblem p;
   gpu.make_current();
+  if (has_aux(spec)) {
+    if (blaslt().matmul && describe_matmul(spec, p)) {
+      auto call = std::make_unique<LtMatmul>(gpu, spec, p);
+      if (call->found()) return call;
+    }
+    return std::make_unique<ThenGelu>(gpu, spec);
+  }
   // The library's GELU is not exact to float64's digits.
   if (is_small_matmul(spec)) {
     HandKernel k = small_matmul(spec);

@@ -26,6 +26,12 @@ struct LtProblem {
   int64_t calls() const;
 };
 
+/// Does the call read or write, beside its operands, what GELU is applied to?
+inline bool has_aux(const LibrarySpec& spec) {
+  return spec.epilogue == Epilogue::GeluTanhGrad ||
+         (spec.epilogue == Epilogue::GeluTanh && spec.written == 2);
+}
+
 /// False when the library cannot take these strides or types.
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p);
 

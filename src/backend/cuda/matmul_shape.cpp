@@ -11,10 +11,10 @@ struct Batch {
 };
 
 std::vector<Batch> merged_batch(const LibrarySpec& spec) {
-  const auto& o = spec.operands;
+  const OperandSpec *o = &spec.operands[0], *in = &spec.operands[static_cast<size_t>(spec.written)];
   std::vector<Batch> dims;
-  for (int d = 0; d < o[0].shape.size() - 2; ++d) {
-    Batch x{o[0].shape[d], o[0].stride[d], o[1].stride[d], o[2].stride[d]};
+  for (int d = 0; d < o->shape.size() - 2; ++d) {
+    Batch x{o->shape[d], o->stride[d], in[0].stride[d], in[1].stride[d]};
     if (x.size == 1) continue;
     if (!dims.empty()) {
       Batch& l = dims.back();
@@ -45,7 +45,8 @@ bool layout(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, 
 }
 
 bool types_fit(const LibrarySpec& spec) {
-  DType a = spec.operands[1].dtype, b = spec.operands[2].dtype, o = spec.operands[0].dtype;
+  const OperandSpec* in = &spec.operands[static_cast<size_t>(spec.written)];
+  DType a = in[0].dtype, b = in[1].dtype, o = spec.operands[0].dtype;
   if (lt::data_type(a) < 0 || a != b) return false;
   return o == a || (is_half(a) && o == DType::Float32);
 }
@@ -60,11 +61,11 @@ int64_t LtProblem::calls() const {
 
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   if (!types_fit(spec) || spec.epilogue == Epilogue::GeluErf) return false;
-  const auto& o = spec.operands;
-  int r = o[0].shape.size();
-  int64_t M = o[0].shape[r - 2], N = o[0].shape[r - 1], K = o[1].shape[r - 1];
-  int64_t om = o[0].stride[r - 2], on = o[0].stride[r - 1], am = o[1].stride[r - 2], ak = o[1].stride[r - 1];
-  int64_t bk = o[2].stride[r - 2], bn = o[2].stride[r - 1];
+  const OperandSpec &o = spec.operands[0], *in = &spec.operands[static_cast<size_t>(spec.written)];
+  int r = o.shape.size();
+  int64_t M = o.shape[r - 2], N = o.shape[r - 1], K = in[0].shape[r - 1];
+  int64_t om = o.stride[r - 2], on = o.stride[r - 1], am = in[0].stride[r - 2], ak = in[0].stride[r - 1];
+  int64_t bk = in[1].stride[r - 2], bn = in[1].stride[r - 1];
   if (K == 0 || M == 0 || N == 0) return false;
   std::vector<Batch> dims = merged_batch(spec);
   // The same b for a whole batch dim whose rows follow one another: one taller matrix.
@@ -76,7 +77,7 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   // lie along the library's columns, which it does not take.
   bool by_columns = on != 1 && N != 1;
   if (by_columns) {
-    if ((om != 1 && M != 1) || spec.bias) return false;
+    if ((om != 1 && M != 1) || spec.bias || has_aux(spec)) return false;
     std::swap(M, N);
     std::swap(om, on);
     std::swap(am, bn);
@@ -90,8 +91,8 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   p.m = N, p.n = M, p.k = K;
   p.trans_a = b_rows;
   p.trans_b = a_rows;
-  p.operand_a = by_columns ? 1 : 2;
-  p.operand_b = by_columns ? 2 : 1;
+  p.operand_a = spec.written + (by_columns ? 0 : 1);
+  p.operand_b = spec.written + (by_columns ? 1 : 0);
   // The library takes one batch dim: the largest. An output that repeats cannot be.
   auto largest = std::max_element(dims.begin(), dims.end(),
                                   [](const Batch& x, const Batch& y) { return x.size < y.size; });
@@ -102,6 +103,7 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
     else
       p.loops.push_back({d->size, d->b, d->a, d->o});
   }
+  if (has_aux(spec) && (!dims.empty() || p.ldd != N)) return false;
   return p.calls() <= 4096;
 }
 
