@@ -171,7 +171,8 @@ Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flop
             Tensor loss;
             {
               amp::Autocast scope(bfloat16, autocast);
-              loss = cross_entropy((*model)(x).view({-1, config.vocabulary}), target.view(-1));
+              Tensor logits = (*model)(x).view({-1, config.vocabulary});
+              loss = cross_entropy(autocast ? logits : logits.to(float32), target.view(-1));
             }
             loss.backward();
             optimiser->step();

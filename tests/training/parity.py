@@ -8,7 +8,10 @@ batch in reverse order, and between this processor's instructions and the next o
 says by how much they pass the first bound. For them it also prints how far both programs are from PyTorch's float64 curve and
 gradients; the gradients of Ingot may be off by no more than one and a half times what PyTorch's are.
 
-usage: parity.py --program build/release/tests/parity_train MODEL... [--steps N]
+With --bf16 the question is another: trained in bfloat16 (by Autocast, and with bfloat16 parameters and float32 masters), is the curve as near
+to PyTorch's float32 curve as PyTorch's own in the same mode (on the GPU where it has one) is? Its largest distance may be at most 1.5 times theirs.
+
+usage: parity.py --program build/release/tests/parity_train MODEL... [--steps N] [--bf16]
 
 PyTorch is looked for in this Python and in $INGOT_VENV; where it is not, the test says so and exits with 77. No bound is less than
 two roundings of the loss itself."""
@@ -61,12 +64,16 @@ def texts(steps, batch, length, vocabulary, generator):
         yield t[:, :-1].contiguous(), t[:, 1:].contiguous()
 
 
+def wide(logits):
+    return logits.float() if logits.dtype == torch.bfloat16 else logits
+
+
 def picture_loss(m, x, y):
-    return F.cross_entropy(m(x), y)
+    return F.cross_entropy(wide(m(x)), y)
 
 
 def text_loss(m, x, y):
-    return F.cross_entropy(m(x).flatten(0, 1), y.flatten())
+    return F.cross_entropy(wide(m(x)).flatten(0, 1), y.flatten())
 
 
 def sgd(p):
@@ -92,20 +99,32 @@ ALIKE = {
 }
 
 
-def train(name, init, data, threads=1, dtype=torch.float32):
+def train(name, init, data, threads=1, dtype=torch.float32, device="cpu", mode=""):
     make, _, loss_of, optimiser = CASES[name]
     torch.set_num_threads(threads)
-    model = make().to(dtype)
+    if mode == "master":
+        dtype = torch.bfloat16
+    model = make().to(device, dtype)
     model.load_state_dict(init)
-    opt = optimiser(model.parameters())
+    masters = [p.detach().float().requires_grad_() if mode == "master" else p for p in model.parameters()]
+    opt = optimiser(masters)
     losses, gradients = [], {}
     for step, (x, y) in enumerate(data):
-        loss = loss_of(model, x.to(dtype) if x.is_floating_point() else x, y)
-        opt.zero_grad()
+        x, y = x.to(device), y.to(device)
+        with torch.autocast(device, torch.bfloat16, enabled=mode == "autocast"):
+            loss = loss_of(model, x.to(dtype) if x.is_floating_point() else x, y)
+        model.zero_grad()
         loss.backward()
         if step == 0:
             gradients = {n: p.grad.clone() for n, p in model.named_parameters()}
+        if mode == "master":
+            for p, m in zip(model.parameters(), masters):
+                m.grad = p.grad.float()
         opt.step()
+        if mode == "master":
+            with torch.no_grad():
+                for p, m in zip(model.parameters(), masters):
+                    p.copy_(m)
         losses.append(loss.item())
     return np.array(losses), gradients
 
@@ -171,7 +190,17 @@ def compare(name, init, data, folder, ours):
     return problems
 
 
-def check(name, steps, program):
+def compare_bf16(name, init, data, mode, ours):
+    exact, _ = train(name, init, data, threads=2)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    band, _ = train(name, init, data, threads=2, device=device, mode=mode)
+    own, theirs = np.abs(ours["loss"] - exact).max(), np.abs(band - exact).max()
+    print(f"{name}: {mode}: loss {exact[0]:.4f} -> {exact[-1]:.4f} in {len(data)} steps (float32), {ours['loss'][-1]:.4f} (Ingot), {band[-1]:.4f} (PyTorch "
+          f"on {device}); largest distance from float32 {own:.1e} (Ingot), {theirs:.1e} (PyTorch)")
+    return [f"{name}: {mode} is {own / theirs:.2f} times as far from float32 as PyTorch"] if not own <= 1.5 * theirs else []
+
+
+def check(name, steps, program, bf16):
     torch.manual_seed(1)
     make, batches, _, _ = CASES[name]
     init = {k: v.clone() for k, v in make().state_dict().items()}
@@ -182,10 +211,14 @@ def check(name, steps, program):
         for i, (x, y) in enumerate(data):
             arrays[f"x.{i}"], arrays[f"y.{i}"] = x.numpy(), y.numpy()
         np.savez(folder + "/data.npz", **arrays)
-        done = subprocess.run([program, name, folder, str(steps)])
-        if done.returncode != 0:
-            return [f"{name}: parity_train failed ({done.returncode})"]
-        return compare(name, init, data, folder, dict(np.load(folder + "/ours.npz")))
+        problems = []
+        for mode in ("autocast", "master") if bf16 else ("",):
+            done = subprocess.run([program, name, folder, str(steps), *mode.split()])
+            if done.returncode != 0:
+                return [f"{name}: parity_train failed ({done.returncode})"]
+            ours = dict(np.load(folder + "/ours.npz"))
+            problems += compare_bf16(name, init, data, mode, ours) if bf16 else compare(name, init, data, folder, ours)
+        return problems
 
 
 def main():
@@ -193,6 +226,7 @@ def main():
     parser.add_argument("--program")
     parser.add_argument("--curve", metavar="FOLDER", help="only write PyTorch's curve (older_instructions() starts this)")
     parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--bf16", action="store_true")
     parser.add_argument("models", nargs="+", choices=sorted(CASES))
     options = parser.parse_args()
     if options.curve:
@@ -201,7 +235,7 @@ def main():
         parser.error("--program is needed")
     problems = []
     for name in options.models:
-        problems += check(name, options.steps, options.program)
+        problems += check(name, options.steps, options.program, options.bf16)
     for p in problems:
         print("FAILED", p)
     sys.exit(1 if problems else 0)

@@ -15,7 +15,8 @@ namespace ingot::optim {
 
 // In every struct: weight_decay is added to the gradient unless the optimiser is said to decouple it (then it
 // is taken from the parameter itself); maximize climbs instead; master_weights keeps a float32 copy of every
-// 16-bit parameter, updates that and rounds it into the parameter, so that small steps are not lost.
+// 16-bit parameter, updates that and rounds it into the parameter, so that small steps are not lost. The
+// copies are made with the optimiser: load weights into the model before.
 
 struct SGDOptions {
   double lr = 1e-3;
