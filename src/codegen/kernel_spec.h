@@ -119,6 +119,7 @@ enum class LibOp : uint8_t {
   Matmul,  // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]). attr[1]: TF32 will do.
            // GeluTanh with two results: out is what GELU is applied to, then GELU of it (any shape), a, b, ..
            // GeluTanhGrad: after b (no bias) comes what GELU was applied to. These are whole and row-major
+           // BiasGrad: out, the sums of a along K [M], a, b
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
@@ -132,7 +133,7 @@ enum class LibOp : uint8_t {
   Linalg,          // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
   Copy,            // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
-enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad };
+enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad };
 struct LibrarySpec {
   LibOp op = LibOp::Matmul;
   std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written

@@ -37,7 +37,8 @@ struct Val {
   bool bias = false;      // Matmul: input 2 is added to every row
   bool relu = false;      // Matmul: negative results become 0
   Gelu gelu = Gelu::None;
-  Dims stride;  // of its buffer, when material; row-major unless a library op chose otherwise
+  bool bias_grad = false;  // Matmul: Pick 1 is the sum over the columns of input 0
+  Dims stride;             // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
@@ -83,6 +84,8 @@ void choose_layouts(Graph& g);
 void fuse_epilogues(Graph& g);
 /// GELU and its gradient -> epilogues of the products beside them, where the backend can.
 void fuse_gelu(Graph& g);
+/// A bias's gradient -> a second result of the product that gives its weight's, where the backend can.
+void fuse_bias_gradients(Graph& g);
 /// Values that nobody uses lose their inputs, so that they keep nothing alive.
 void drop_dead(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run

@@ -544,6 +544,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
                                         : LibOp::Copy;
   l.bias = val.bias;
   if (val.relu) l.epilogue = Epilogue::Relu;
+  if (val.bias_grad) l.epilogue = Epilogue::BiasGrad;
   if (val.gelu != Gelu::None)
     l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
   l.attr[0] = val.imm_i;

@@ -24,7 +24,8 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
 // Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
 std::vector<int> side_results(const Graph& g, int v) {
   std::vector<int> sides;
-  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad && g.vals[v].gelu != Gelu::Both)
+  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad && g.vals[v].gelu != Gelu::Both &&
+      !g.vals[v].bias_grad)
     return sides;
   for (int number = 1; number < 4; ++number)
     for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
@@ -125,6 +126,7 @@ class Planner {
       turn_products(g);
       fuse_epilogues(g);
       fuse_gelu(g);
+      fuse_bias_gradients(g);
     }
     choose_layouts(g);
 #ifndef NDEBUG
@@ -407,7 +409,7 @@ void Planner::describe(Step& s) const {
   }
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
-  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad"};
+  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad"};
   s.label += ends[static_cast<int>(s.library.epilogue)];
   for (size_t b = 0; b < s.vals.size(); ++b)
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=

@@ -96,6 +96,8 @@ class Backend {
   /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient? (Epilogue::GeluTanh with one
   /// or two results, and GeluTanhGrad.)
   virtual bool gelu_epilogue() const { return false; }
+  /// Can they give the sums of their first operand's rows as well? (Epilogue::BiasGrad.)
+  virtual bool bias_gradient_epilogue() const { return false; }
 
   // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers
   // one after the other. supports() says no for a library call this backend has none for: the compiler then

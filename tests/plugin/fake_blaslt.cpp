@@ -106,6 +106,18 @@ int multiply(const Desc* d, const void* a, const Layout* la, const void* b, cons
         }
         set(lo->type, out, at, v);
       }
+  // The sums of an operand over the inner dim.
+  if (d->epilogue & (256 | 512)) {
+    const bool of_a = d->epilogue & 256;
+    const Layout* l = of_a ? la : lb;
+    const void* p = of_a ? a : b;
+    const bool inner_rows = of_a ? d->trans_a != 0 : d->trans_b == 0;
+    for (int64_t i = 0; i < (of_a ? m : n); ++i) {
+      double sum = 0;
+      for (int64_t j = 0; j < k; ++j) sum += get(l->type, p, inner_rows ? j + i * l->ld : i + j * l->ld);
+      set(lo->type, const_cast<void*>(d->bias), i, sum);
+    }
+  }
   return 0;
 }
 
@@ -147,10 +159,11 @@ int cublasLtMatmulPreferenceDestroy(void* p) { return delete static_cast<int*>(p
 int cublasLtMatmulPreferenceSetAttribute(void*, int a, const void*, size_t n) {
   return n == (a == 1 ? 8u : 4u) ? 0 : 7;
 }
-int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout*, Layout*, Layout*, Layout*, void*, int,
+int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout* la, Layout* lb, Layout*, Layout*, void*, int,
                                    Heuristic* h, int* n) {
   // As the real one: rows of what stands beside the result begin at multiples of 16 bytes.
   if ((d->epilogue & 128) && d->aux_ld % 8) return *n = 0, 15;
+  if ((d->epilogue & (256 | 512)) && (la->ld % 8 || lb->ld % 8)) return *n = 0, 15;
   for (int i = 0; i < 2; ++i)
     h[i] = {{{1, static_cast<uint64_t>(i)}}, static_cast<size_t>(i) << 20, 0, 1, {}};
   return *n = 2, 0;

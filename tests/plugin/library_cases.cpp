@@ -90,6 +90,14 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
     if (spec.epilogue == Epilogue::GeluTanhGrad)
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
+    if (spec.epilogue == Epilogue::BiasGrad && at[r - 1] == 0) {
+      double all = 0;
+      for (int64_t k = 0; k < o[ia].shape[r - 1]; ++k) {
+        a[r - 1] = k;
+        all += value(o[ia], m.at(ia), place(o[ia], a));
+      }
+      write_element(o[1].dtype, m.at(1), o[1].offset + at[r - 2], {all, 0});
+    }
     if (spec.epilogue == Epilogue::GeluTanh) {
       if (spec.written == 2) write_element(o[1].dtype, m.at(1), o[1].offset + n, {gelu(sum), 0});
       if (spec.written == 1) sum = gelu(sum);
@@ -186,6 +194,20 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
     s.bias = true;
     s.operands.push_back({t, {N}, {1}, 0});
   }
+  return s;
+}
+
+LibrarySpec random_bias_gradient(std::mt19937& gen) {
+  LibrarySpec s;
+  s.op = LibOp::Matmul;
+  s.epilogue = Epilogue::BiasGrad;
+  s.written = 2;
+  const DType t = gen() % 2 ? bfloat16 : float16;
+  const int64_t unit = gen() % 2 ? 8 : 1;
+  const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 30);
+  s.operands = {
+      {t, {M, N}, {N, 1}, 0}, {t, {1, M}, {M, 1}, 0}, {t, {M, K}, {1, M}, 0}, {t, {K, N}, {N, 1}, 0}};
+  if (gen() % 4 == 0) s.operands[0].stride = {1, M};  // written by columns
   return s;
 }
 

@@ -19,6 +19,8 @@ struct CallMemory {
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types);
 /// A product of 16-bit floats with GELU beside it, or times GELU's derivative.
 LibrarySpec random_gelu_matmul(std::mt19937& gen);
+/// A product with a transposed first operand, and the sums of that one's rows.
+LibrarySpec random_bias_gradient(std::mt19937& gen);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
 /// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);

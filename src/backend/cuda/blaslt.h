@@ -37,7 +37,16 @@ enum DescAttribute : int {
 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute : int { kMaxWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8 };
-enum EpilogueKind : int { kDefault = 1, kRelu = 2, kBias = 4, kGelu = 32, kAux = 128, kGeluGrad = 192 };
+enum EpilogueKind : int {
+  kDefault = 1,
+  kRelu = 2,
+  kBias = 4,
+  kGelu = 32,
+  kAux = 128,
+  kGeluGrad = 192,
+  kSumA = 256,
+  kSumB = 512
+};
 enum ComputeType : int { kCompute32F = 68, kCompute32FPedantic = 69, kCompute32FTf32 = 77, kCompute64F = 70 };
 enum DataType : int { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 /// cudaDataType of a dtype, or -1.

@@ -21,6 +21,7 @@ static_assert(kAlignD == int{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES});
 static_assert(kDefault == int{CUBLASLT_EPILOGUE_DEFAULT} && kRelu == int{CUBLASLT_EPILOGUE_RELU} &&
               kBias == int{CUBLASLT_EPILOGUE_BIAS});
 static_assert(kGelu == int{CUBLASLT_EPILOGUE_GELU} && kGeluGrad == int{CUBLASLT_EPILOGUE_DGELU});
+static_assert(kSumA == int{CUBLASLT_EPILOGUE_BGRADA} && kSumB == int{CUBLASLT_EPILOGUE_BGRADB});
 static_assert((kGelu | kAux | kBias) == int{CUBLASLT_EPILOGUE_GELU_AUX_BIAS});
 static_assert(kAuxPointer == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER} &&
               kAuxLd == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD});

@@ -94,6 +94,7 @@ class CudaBackend final : public Backend {
   bool host_visible() const override { return false; }
   bool channels_last() const override { return true; }
   bool gelu_epilogue() const override { return true; }
+  bool bias_gradient_epilogue() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {

@@ -24,6 +24,8 @@ bool is_small_matmul(const LibrarySpec& spec);
 HandKernel small_matmul(const LibrarySpec& spec);
 /// GELU of what was stored before (out = gelu(in)), or out times its derivative at in; whole, row-major.
 HandKernel gelu_pass(const LibrarySpec& spec);
+/// The sums of the rows of a product's first operand, the second of the call's two results.
+HandKernel row_sums(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
 /// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines

@@ -54,8 +54,8 @@ class LtMatmul : public CudaExecutable {
         spec_(spec),
         p_(problem),
         in_(spec.operands[static_cast<size_t>(spec.written)].dtype),
-        result_(spec.written - 1),
-        bias_(spec.written + 2),
+        result_(spec.epilogue == Epilogue::GeluTanh ? spec.written - 1 : 0),
+        bias_(spec.epilogue == Epilogue::BiasGrad ? 1 : spec.written + 2),
         aux_(!has_aux(spec)      ? -1
              : spec.written == 2 ? 0
                                  : spec.written + 2) {
@@ -78,7 +78,7 @@ class LtMatmul : public CudaExecutable {
           static_cast<const char*>(site.address(operand)) + o.offset * static_cast<int64_t>(size_of(o.dtype));
       check_lt(blaslt().desc_set(desc_, attribute, &at, sizeof at), "setting an epilogue's operand");
     };
-    if (spec_.bias) set_pointer(lt::kBiasPointer, bias_);
+    if (spec_.bias || sums()) set_pointer(lt::kBiasPointer, bias_);
     if (aux_ >= 0) set_pointer(lt::kAuxPointer, aux_);
     if (!chosen_) choose(site);
     std::vector<int64_t> at(p_.loops.size(), 0);
@@ -94,6 +94,8 @@ class LtMatmul : public CudaExecutable {
   }
 
  private:
+  bool sums() const { return spec_.epilogue == Epilogue::BiasGrad; }
+
   void make_layout(Layout& l, DType t, int64_t rows, int64_t cols, int64_t ld, int64_t stride) const {
     check_lt(blaslt().layout_create(&l.raw, lt::data_type(t), static_cast<uint64_t>(rows),
                                     static_cast<uint64_t>(cols), ld),
@@ -117,9 +119,13 @@ class LtMatmul : public CudaExecutable {
     int32_t epilogue = spec_.epilogue == Epilogue::Relu           ? lt::kRelu
                        : spec_.epilogue == Epilogue::GeluTanh     ? lt::kGelu
                        : spec_.epilogue == Epilogue::GeluTanhGrad ? lt::kGeluGrad
-                                                                  : 0;
+                       : !sums()                                  ? 0
+                       : p_.operand_a == spec_.written            ? lt::kSumA
+                                                                  : lt::kSumB;
     const void* place =
         reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
+    if (sums())
+      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place), "describing the sums");
     if (spec_.bias) {
       epilogue |= lt::kBias;
       DType bias = spec_.operands[static_cast<size_t>(bias_)].dtype;
@@ -275,15 +281,15 @@ class LtMatmul : public CudaExecutable {
   bool chosen_ = false;
 };
 
-/// The product, then GELU or its gradient by a kernel of its own: for where the library has no such epilogue.
-class ThenGelu : public CudaExecutable {
+/// The product, then what its epilogue would have done, by a kernel of its own.
+class ThenPass : public CudaExecutable {
  public:
-  ThenGelu(Gpu& gpu, const LibrarySpec& spec) : gradient_(spec.epilogue == Epilogue::GeluTanhGrad) {
+  ThenPass(Gpu& gpu, const LibrarySpec& spec) : at_end_(spec.epilogue == Epilogue::GeluTanhGrad) {
     LibrarySpec plain = spec;
     plain.epilogue = Epilogue::None;
     plain.written = 1;
-    // Both have out, a, b and a bias in the same order when what lies beside out, or at the end, is left out.
-    if (gradient_)
+    // out, a, b and a bias in their order: what is more lies beside out, or at the end.
+    if (at_end_)
       plain.operands.pop_back();
     else
       plain.operands.erase(plain.operands.begin() + 1);
@@ -292,13 +298,15 @@ class ThenGelu : public CudaExecutable {
       return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
     };
     product_ = own(prepare_matmul(gpu, plain));
-    HandKernel k = gelu_pass(spec);
+    const bool sums = spec.epilogue == Epilogue::BiasGrad;
+    HandKernel k = sums ? row_sums(spec) : gelu_pass(spec);
     auto module = gpu.modules->get(k.text);
     pass_ = std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));
+    to_ = at_end_ ? 0 : 1;
+    from_ = at_end_ ? buffers_ : sums ? 2 : 0;
     scratch_bytes = product_->scratch_bytes;
     launches = product_->launches + 1;
   }
-  size_t table_words() const override { return 0; }
   void ready() override {
     product_->ready();
     pass_->ready();
@@ -306,11 +314,11 @@ class ThenGelu : public CudaExecutable {
   bool ends_with_kernel() const override { return true; }
   void enqueue(const LaunchSite& site) override {
     std::vector<int64_t> of_product{site.pointers[0]};
-    for (int b = 1; b < buffers_; ++b) of_product.push_back(site.pointers[gradient_ ? b : b + 1]);
+    for (int b = 1; b < buffers_; ++b) of_product.push_back(site.pointers[at_end_ ? b : b + 1]);
     LaunchSite first = site;
     first.pointers = of_product.data();
     product_->enqueue(first);
-    const int64_t of_pass[2] = {site.pointers[gradient_ ? 0 : 1], site.pointers[gradient_ ? buffers_ : 0]};
+    const int64_t of_pass[2] = {site.pointers[to_], site.pointers[from_]};
     LaunchSite second = site;
     second.pointers = of_pass;
     second.after_kernel = site.after_kernel && product_->ends_with_kernel();
@@ -318,8 +326,8 @@ class ThenGelu : public CudaExecutable {
   }
 
  private:
-  bool gradient_;
-  int buffers_;
+  bool at_end_;
+  int buffers_, to_, from_;  // of the call's buffers: what the pass writes and reads
   std::unique_ptr<CudaExecutable> product_, pass_;
 };
 
@@ -328,12 +336,12 @@ class ThenGelu : public CudaExecutable {
 std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   LtProblem p;
   gpu.make_current();
-  if (has_aux(spec)) {
+  if (has_pass(spec)) {
     if (blaslt().matmul && describe_matmul(spec, p)) {
       auto call = std::make_unique<LtMatmul>(gpu, spec, p);
       if (call->found()) return call;
     }
-    return std::make_unique<ThenGelu>(gpu, spec);
+    return std::make_unique<ThenPass>(gpu, spec);
   }
   // The library's GELU is not exact to float64's digits.
   if (is_small_matmul(spec)) {

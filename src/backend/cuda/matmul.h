@@ -32,6 +32,9 @@ inline bool has_aux(const LibrarySpec& spec) {
          (spec.epilogue == Epilogue::GeluTanh && spec.written == 2);
 }
 
+/// May what comes after the product need a pass of its own, where the library cannot do it for these shapes?
+inline bool has_pass(const LibrarySpec& spec) { return has_aux(spec) || spec.epilogue == Epilogue::BiasGrad; }
+
 /// False when the library cannot take these strides or types.
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p);
 

@@ -104,6 +104,7 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
       p.loops.push_back({d->size, d->b, d->a, d->o});
   }
   if (has_aux(spec) && (!dims.empty() || p.ldd != N)) return false;
+  if (spec.epilogue == Epilogue::BiasGrad && (p.batch != 1 || !p.loops.empty())) return false;
   return p.calls() <= 4096;
 }
 

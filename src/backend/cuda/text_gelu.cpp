@@ -21,7 +21,43 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<5> p) {
 }
 )cuda";
 
+// n: 0 out, 1 in; 2, 3 their offsets; 4 rows, 5 columns; 6, 7 the strides of in. Neighbouring threads have
+// neighbouring rows, which lie side by side in dY^T; eight of them share a row.
+const char* const kRowSums = R"cuda(
+typedef TYPE T;
+extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<8> p) {
+  __shared__ float part[8][32];
+  T* out = (T*)ig_pointer(p.n[0]) + p.n[2];
+  const T* in = (const T*)ig_pointer(p.n[1]) + p.n[3];
+  const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
+  const long long row = blockIdx.x * 32ll + x;
+  float sum = 0.0f;
+  if (row < p.n[4])
+    for (long long k = y; k < p.n[5]; k += 8) sum += UP(in[row * p.n[6] + k * p.n[7]]);
+  part[y][x] = sum;
+  __syncthreads();
+  if (y != 0 || row >= p.n[4]) return;
+  for (int i = 1; i < 8; ++i) sum += part[i][x];
+  out[row] = DOWN(sum);
+}
+)cuda";
+
 }  // namespace
+
+HandKernel row_sums(const LibrarySpec& spec) {
+  const OperandSpec &out = spec.operands[1], &in = spec.operands[2];
+  TextType t = text_type(out.dtype);
+  std::string body = kRowSums;
+  replace_all(body, "TYPE", t.memory);
+  replace_all(body, "UP", t.up);
+  replace_all(body, "DOWN", t.down);
+  HandKernel k;
+  k.text = hand_text("row_sums", body, {{"", 256, true}});
+  k.launch.words = {0, 0, out.offset, in.offset, in.shape[0], in.shape[1], in.stride[0], in.stride[1]};
+  k.launch.stages = {{static_cast<unsigned>((in.shape[0] + 31) / 32), 0}};
+  k.launch.part_words = 8;
+  return k;
+}
 
 HandKernel gelu_pass(const LibrarySpec& spec) {
   const bool gradient = spec.epilogue == Epilogue::GeluTanhGrad;

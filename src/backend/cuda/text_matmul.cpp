@@ -134,7 +134,8 @@ std::string finish(const LibrarySpec& spec) {
   if (spec.bias) s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
   switch (spec.epilogue) {
     case Epilogue::None:
-    case Epilogue::GeluTanhGrad:  // a pass of its own (text_gelu.cpp)
+    case Epilogue::GeluTanhGrad:  // passes of their own (text_gelu.cpp)
+    case Epilogue::BiasGrad:
       break;
     case Epilogue::Relu:
       s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
