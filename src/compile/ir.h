@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_spec.h"
 #include "graph/node.h"
 
 namespace ingot {
@@ -37,6 +38,7 @@ struct Val {
   bool bias = false;      // Matmul: input 2 is added to every row
   bool relu = false;      // Matmul: negative results become 0
   Gelu gelu = Gelu::None;
+  bool joined = false;     // AttentionGrad: its three results side by side in rows of one buffer; ext: where
   bool bias_grad = false;  // Matmul: Pick 1 is the sum over the columns of input 0
   Dims stride;             // of its buffer, when material; row-major unless a library op chose otherwise
 
@@ -86,6 +88,10 @@ void fuse_epilogues(Graph& g);
 void fuse_gelu(Graph& g);
 /// A bias's gradient -> a second result of the product that gives its weight's, where the backend can.
 void fuse_bias_gradients(Graph& g);
+/// Gradients of q, k and v that are put together -> written together by attention's gradient.
+void join_attention_gradients(Graph& g);
+/// One of them as an operand of the call: the gradient of `of`, at `offset` in rows of `row` elements.
+OperandSpec joined_operand(const Val& of, DType type, int64_t row, int64_t offset);
 /// Values that nobody uses lose their inputs, so that they keep nothing alive.
 void drop_dead(Graph& g);
 /// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug builds run

@@ -554,8 +554,16 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
     l.d0 = g.ext[val.ext].d0;
     l.d1 = g.ext[val.ext].d1;
   }
-  l.operands.push_back({val.dtype, val.shape, val.stride, 0});
-  buffer_vals = {v};
+  if (val.joined) {
+    for (int k = 0; k < 3; ++k)
+      l.operands.push_back(joined_operand(g.vals[val.in[k]], val.dtype, val.shape.back(), l.d0[k]));
+    l.d0 = {};
+    l.attr[1] = 1;
+    buffer_vals = {v, v, v};
+  } else {
+    l.operands.push_back({val.dtype, val.shape, val.stride, 0});
+    buffer_vals = {v};
+  }
   for (int s : sides) {
     l.operands.push_back({g.vals[s].dtype, g.vals[s].shape, g.vals[s].stride, 0});
     buffer_vals.push_back(s);

@@ -24,6 +24,7 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
 // Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
 std::vector<int> side_results(const Graph& g, int v) {
   std::vector<int> sides;
+  if (g.vals[v].joined) return sides;
   if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad && g.vals[v].gelu != Gelu::Both &&
       !g.vals[v].bias_grad)
     return sides;
@@ -127,6 +128,7 @@ class Planner {
       fuse_epilogues(g);
       fuse_gelu(g);
       fuse_bias_gradients(g);
+      join_attention_gradients(g);
     }
     choose_layouts(g);
 #ifndef NDEBUG
@@ -411,9 +413,11 @@ void Planner::describe(Step& s) const {
   if (s.library.bias) s.label += "+bias";
   static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad"};
   s.label += ends[static_cast<int>(s.library.epilogue)];
-  for (size_t b = 0; b < s.vals.size(); ++b)
+  for (size_t b = 0; b < s.vals.size(); ++b) {
+    if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0]) continue;  // joined
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=
         static_cast<double>(val(s.vals[b]).bytes());
+  }
   if (s.kind != Step::Library) return;
   const Dims& first = s.library.operands[0].shape;
   if (s.library.op == LibOp::Matmul)

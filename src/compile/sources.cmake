@@ -14,6 +14,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/bias_grad.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gelu.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/join_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simplify.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/views.cpp)

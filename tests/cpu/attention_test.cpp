@@ -141,3 +141,47 @@ TEST_CASE("attention's memory grows with the length, not with its square") {
   CHECK(twice < 2.2 * once);
   CHECK(twice < 2 * 4096.0 * 4096 * 4);  // the scores alone
 }
+
+TEST_CASE("the gradients of q, k and v cut from one projection are written together") {
+  const Generator gen(9);
+  const Tensor x = randn({2, 520, 24}, {}, gen), w = (randn({72, 24}, {}, gen) * 0.3),
+               g = randn({2, 520, 24}, {}, gen);
+  eval({x, w, g});
+  auto run = [&](const std::vector<int>& order, std::string* plan) {
+    Tensor weight = w.detach().requires_grad_();
+    const std::vector<Tensor> parts = linear(x, weight).split(24, 2);
+    auto heads = [&](int i) {
+      return parts[static_cast<size_t>(order[static_cast<size_t>(i)])].view({2, 520, 3, 8}).transpose(1, 2);
+    };
+    Tensor y = scaled_dot_product_attention(heads(0), heads(1), heads(2), {.is_causal = true});
+    Tensor d = grad({(y.transpose(1, 2).reshape({2, 520, 24}) * g).sum()}, {weight})[0];
+    if (plan) *plan = explain(d).text;
+    return d.eval_();
+  };
+  for (const std::vector<int>& order : {std::vector<int>{0, 1, 2}, {2, 0, 1}}) {
+    std::string plan;
+    const Tensor joined = run(order, &plan);
+    CAPTURE(plan);
+    // Nothing but products, attention and what comes before its gradient: no kernel puts three tensors
+    // together.
+    CHECK(plan.find("attention_grad") != std::string::npos);
+    CHECK(plan.find(" add") == std::string::npos);
+    set_fusion(false);
+    const Tensor apart = run(order, nullptr);
+    set_fusion(true);
+    CHECK(distance(joined, apart) < 1e-6 * (1 + apart.abs().max().item<double>()));
+  }
+  // A part used twice is put together as before.
+  auto twice = [&] {
+    Tensor weight = w.detach().requires_grad_();
+    const std::vector<Tensor> parts = linear(x, weight).split(24, 2);
+    auto heads = [&](size_t i) { return parts[i].view({2, 520, 3, 8}).transpose(1, 2); };
+    Tensor y = scaled_dot_product_attention(heads(0), heads(0), heads(2), {.is_causal = true});
+    return grad({y.sum()}, {weight})[0].eval_();
+  };
+  const Tensor joined = twice();
+  set_fusion(false);
+  const Tensor apart = twice();
+  set_fusion(true);
+  CHECK(distance(joined, apart) < 1e-6 * (1 + apart.abs().max().item<double>()));
+}
