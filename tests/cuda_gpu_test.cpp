@@ -50,7 +50,7 @@ CudaHeader header_of(DeviceMemory& memory, Inputs& in, CudaLaunch& launch) {
 }
 
 void run_case(Driver& d, const TextCase& c) {
-  CudaText text = emit_cuda(c.parts);
+  CudaText text = emit_cuda(c.parts, c.target);
   CAPTURE(c.name);
   CAPTURE(text.schedule);
   Memory want(c.parts), got(want);
@@ -147,7 +147,7 @@ TEST_CASE("the GPU's results are the interpreter's") {
     MESSAGE("skipped: " << Driver::missing());
     return;
   }
-  for (auto& list : {map_cases(), reduce_cases(), row_cases(), random_cases(60, 1)})
+  for (auto& list : {map_cases(), reduce_cases(), row_cases(), column_cases(), random_cases(60, 1)})
     for (const TextCase& c : list) run_case(*d, c);
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 std::vector<TextCase> all_cases() {
   std::vector<TextCase> all;
-  for (auto& list : {map_cases(), reduce_cases(), row_cases(), random_cases(120, 1)})
+  for (auto& list : {map_cases(), reduce_cases(), row_cases(), column_cases(), random_cases(120, 1)})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }
@@ -54,7 +54,7 @@ TEST_CASE("the emulator's results are the interpreter's") {
   std::vector<CudaText> texts;
   for (const TextCase& c : cases) {
     for (const KernelSpec& k : c.parts) verify(k);
-    texts.push_back(emit_cuda(c.parts));
+    texts.push_back(emit_cuda(c.parts, c.target));
     Emulator::get().add(texts.back());
   }
   Emulator::get().build();
@@ -81,6 +81,20 @@ TEST_CASE("the emulator's results are the interpreter's") {
   }
 }
 
+TEST_CASE("columns are swept, and windows walked by one thread") {
+  for (const TextCase& c : column_cases()) {
+    std::string schedule = emit_cuda(c.parts, c.target).schedule;
+    CAPTURE(c.name);
+    CAPTURE(schedule);
+    bool sweep = c.name.starts_with("sweep");
+    CHECK(sweep == (schedule.find("sweep") != std::string::npos));
+    if (!sweep) CHECK(schedule.find("column") == 0);
+    if (!sweep) CHECK(schedule.find(", 1 threads per row") != std::string::npos);
+    // The same kernel on a large machine has rows enough for none of this.
+    CHECK(emit_cuda(c.parts).schedule.find("sweep") == std::string::npos);
+  }
+}
+
 TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
   const Nvrtc* nvrtc = Nvrtc::get();
   if (nvrtc == nullptr) {
@@ -89,7 +103,7 @@ TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
   }
   std::map<std::string, CudaText> texts;
   for (const TextCase& c : all_cases()) {
-    CudaText t = emit_cuda(c.parts);
+    CudaText t = emit_cuda(c.parts, c.target);
     texts.emplace(t.key, t);
   }
   const char* debug = std::getenv("INGOT_DEBUG");
@@ -133,7 +147,7 @@ TEST_CASE("the common kernels spill next to nothing") {
   bool verbose = debug != nullptr && std::string(debug).find("registers") != std::string::npos;
   std::vector<TextCase> cases = bench_cases();
   std::vector<CudaText> texts;
-  for (const TextCase& c : cases) texts.push_back(emit_cuda(c.parts));
+  for (const TextCase& c : cases) texts.push_back(emit_cuda(c.parts, c.target));
   std::vector<NvrtcResult> results(cases.size());
   auto work = [&](size_t part) {
     for (size_t i = part; i < results.size(); i += 2)

@@ -424,6 +424,7 @@ std::vector<TextCase> bench_cases() {
     cases.push_back({"bias and relu 65536x768" + tag, {e.k}});
   }
   cases.push_back({"batch norm 64x256x3136", {batch_norm(64, 256, 3136)}});
+  add_column_bench_cases(cases);
   std::vector<KernelSpec> parts;
   for (int layer = 0; layer < 12; ++layer)
     for (int64_t n :

@@ -95,13 +95,15 @@ std::string Emitter::held_type(int i) const {
          ">";
 }
 
-/// 0: this kernel writes the buffer too; 1: read-only; 2: read-only, each element once, and too much to keep.
+/// 0: this kernel writes the buffer too; 1: read-only; 2: read-only, each element once (not so where windows
+/// overlap), and too much to keep.
 int Emitter::load_hint(int i) const {
   const Instr& in = k_.instrs[i];
   const BufferSpec& b = k_.buffers[in.buffer];
   if (b.written || b.may_alias) return 0;
   bool once = s_.hold != Hold::None || rounds_.last == 0;
   for (int64_t s : in.map.stride) once = once && s != 0;
+  if (once && k_.outer_size() * k_.inner_size() > 2 * b.numel) once = false;
   return s_.streaming && once && in.indirect < 0 ? 2 : 1;
 }
 
@@ -224,9 +226,13 @@ std::string Emitter::narrow_comparison(int i) {
   return "";
 }
 
-/// Rounds to a 16-bit type, unless nothing but stores sees the value: they round.
+/// Rounds to a 16-bit type, unless nothing but stores sees the value (they round) or it is one of the
+/// operands.
 std::string Emitter::round_result(int i, const std::string& text) const {
-  return only_stored_[i] ? text : rounded(k_.instrs[i].dtype, text);
+  const Instr& in = k_.instrs[i];
+  bool picks = in.op == Op::Relu || in.op == Op::Maximum || in.op == Op::Minimum;
+  for (int a : in.arg) picks = picks && (a < 0 || k_.instrs[a].dtype == in.dtype);
+  return only_stored_[i] || picks ? text : rounded(in.dtype, text);
 }
 
 /// Many elements divided by one value: its reciprocal is computed once, and what may go wrong is looked at

@@ -71,7 +71,7 @@ void Emitter::place_thread() {
                           ? number("ng", [](const KernelSpec&, const Geometry& g) { return g.inner_groups; })
                           : number("sp", [](const KernelSpec&, const Geometry& g) { return g.splits; });
   std::string block = "blk";
-  if (first && s_.split) {
+  if (first && s_.in_chunks()) {
     auto value = row ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.splits; })
                      : Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.column_blocks; });
     std::string by = number(row ? "sp" : "cb", value);
@@ -87,6 +87,8 @@ void Emitter::place_thread() {
   out_.plain("I o = (I)" + block + " * " + side + " + " + (row ? "y" : "x") + ";");
   if (s_.mode == Mode::Map) {
     out_.plain("if (o >= " + points + ") return;");
+  } else if (leaves()) {
+    out_.plain("if (o >= " + points + ") return;\nconst bool live = true;");
   } else {
     out_.plain("const bool live = o < " + points + ";\nif (!live) o = 0;");
   }

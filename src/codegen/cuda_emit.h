@@ -87,6 +87,7 @@ class Emitter {
   void combine_column(int i);
   std::string accumulator_type(int i) const;
   bool lane_accumulator(int i) const;
+  bool in_order() const;
 
   // cuda_body.cpp: loads, values, stores
   MapText map_text(const Pick& pick);
@@ -127,8 +128,10 @@ class Emitter {
   /// What must hold for the current group to be loaded or stored; empty: it always does.
   std::string guard() const {
     if (s_.mode == Mode::Map) return "";
-    return !s_.exact ? "ok" : s_.side > 1 ? "live" : "";
+    return !s_.exact ? "ok" : s_.side > 1 && !leaves() ? "live" : "";
   }
+  /// No thread waits for another: one without a column leaves.
+  bool leaves() const { return s_.sweep || s_.alone(); }
   /// What must hold for lane j to lie inside the lane axis.
   std::string inside_lanes() const { return !s_.tail ? "" : s_.shifted ? "j >= low && j < cnt" : "j < cnt"; }
   static std::string v(int i) { return "v" + std::to_string(i); }

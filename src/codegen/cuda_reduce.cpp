@@ -8,9 +8,12 @@ namespace ingot::cuda {
 std::string Emitter::accumulator_type(int i) const {
   const Instr& in = k_.instrs[i];
   if (in.op == Op::ArgMax || in.op == Op::ArgMin)
-    return "IgArg<" + std::string(register_type(k_.instrs[in.arg[0]].dtype)) + ">";
+    return (in_order() ? "IgBest<" : "IgArg<") + std::string(register_type(k_.instrs[in.arg[0]].dtype)) + ">";
   return register_type(in.dtype);
 }
+
+/// Does every thread meet all elements of its columns, in their order?
+bool Emitter::in_order() const { return s_.alone() && !s_.wide; }
 
 bool Emitter::lane_accumulator(int i) const { return s_.lanes_outer() && !uniform_[i]; }
 
@@ -19,6 +22,10 @@ void Emitter::declare_accumulators(const std::vector<int>& reduces) {
     const Instr& in = k_.instrs[i];
     bool position = in.op == Op::ArgMax || in.op == Op::ArgMin;
     std::string zero = reduce_identity(in.op, in.dtype), a = "a" + str(i);
+    if (position && in_order()) {
+      DType t = k_.instrs[in.arg[0]].dtype;
+      zero = "{" + reduce_identity(in.op == Op::ArgMax ? Op::Max : Op::Min, t) + ", 0}";
+    }
     if (position) zero = accumulator_type(i) + zero;
     if (!lane_accumulator(i)) {
       out_.plain(accumulator_type(i) + " " + a + " = " + zero + ";");
@@ -41,6 +48,9 @@ void Emitter::accumulate(const std::vector<int>& reduces) {
     x = position ? accumulator_type(i) + "{" + x + ", (long long)(lin" + lane + ")}"
                  : cast(arg.dtype, is_half(in.dtype) ? DType::Float32 : in.dtype, x);
     std::string line = a + " = " + reduce_function(in.op) + "(" + a + ", " + x + ");";
+    if (position && in_order())
+      line = std::string(in.op == Op::ArgMax ? "ig_next_max(" : "ig_next_min(") + a + ", " +
+             operand(in.arg[0]) + ", lin);";
     std::string in_row = s_.exact ? "" : "ok", in_lanes = s_.mode == Mode::Row ? inside_lanes() : "";
     std::string both = in_row + (in_row.empty() || in_lanes.empty() ? "" : " && ") + in_lanes;
     if (!both.empty()) line = "if (" + both + ") " + line;

@@ -106,6 +106,15 @@ bool lanes_fit(std::span<const KernelSpec> parts, Mode mode, int lanes) {
   return true;
 }
 
+/// Loads of about as many elements as the largest access has.
+int large_loads(const KernelSpec& k) {
+  double largest = 0;
+  for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
+  int count = 0;
+  for (const Access& a : accesses(k)) count += a.load != nullptr && a.positions * 2 >= largest;
+  return count;
+}
+
 int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   const KernelSpec& k = parts[0];
   int axis = lane_axis(k, mode);
@@ -117,8 +126,9 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
   for (const Access& a : accesses(k))
     if (a.map->stride[axis] == 1 && a.positions * 2 >= largest) widest = std::max(widest, size_of(a.dtype));
-  int most = static_cast<int>(
-      std::clamp<size_t>(16 / widest, 1, k.instrs.size() > 80 || mode == Mode::Column ? 4 : 8));
+  // A column with several operands has enough under way with four lanes, and needs its registers elsewhere.
+  bool few = k.instrs.size() > 80 || (mode == Mode::Column && k.has_reduce() && large_loads(k) > 1);
+  int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, few ? 4 : 8));
   for (int v = most; v > 1; v /= 2)
     if (lanes_fit(parts, mode, v)) return v;
   return 1;
@@ -252,9 +262,21 @@ Sizes sizes_of(std::span<const KernelSpec> parts, const Schedule& s, const CudaT
   return z;
 }
 
+/// A window that one thread walks: as many of its places in flight as divide it.
+int window_groups(int64_t inner) {
+  for (int g = 7; g > 1; --g)
+    if (inner % g == 0) return g;
+  return static_cast<int>(std::min<int64_t>(inner, 4));
+}
+
 /// Reduce without a later round: one pass over memory, any number of groups per thread.
 void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
   Sizes z = sizes_of(parts, s, target);
+  if (s.mode == Mode::Column && z.inner <= 32 && z.outer >= int64_t{1024} * target.multiprocessors) {
+    s.side = 256;  // columns enough for all threads: none is shared
+    s.groups = window_groups(z.inner);
+    return;
+  }
   s.groups = 4;
   if (s.mode == Mode::Row) {
     int64_t team =
@@ -274,9 +296,39 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   for (const KernelSpec& k : parts) blocks += static_cast<double>(geometry(s, k, target).blocks[0]);
   s.split = parts[0].has_reduce() && blocks < 2.0 * target.multiprocessors && z.inner >= int64_t{s.team} * 16;
   if (!s.split) return;
+  // No more blocks than this are launched (see geometry). Said aloud, or the compiler makes room for more of
+  // them and loads one group after the other.
+  s.min_blocks = 1024 / s.threads();
   bool few = z.outer <= 2 * target.multiprocessors;
   s.stage2_team = s.mode == Mode::Row ? (few ? 256 : 32) : (few ? 32 : 8);
   s.stage2_side = s.mode == Mode::Row ? 256 / s.stage2_team : 256 / s.stage2_team;
+}
+
+/// Values of the columns that the rows use: they stay in registers.
+int swept_values(const KernelSpec& k) {
+  std::vector<bool> used(k.instrs.size());
+  for (const Instr& in : k.instrs)
+    for (int a : in.arg)
+      if (a >= 0 && in.level == Level::Elem && k.instrs[a].level == Level::Outer) used[a] = true;
+  int count = 0;
+  for (size_t i = 0; i < used.size(); ++i)
+    count += used[i] && k.instrs[i].kind != InstrKind::Const && k.instrs[i].kind != InstrKind::Arg;
+  return count;
+}
+
+/// A map over columns and rows: a thread keeps what belongs to its columns and walks rows.
+void choose_sweep(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
+  const KernelSpec& k = parts[0];
+  Sizes z = sizes_of(parts, s, target);
+  s.sweep = true;
+  s.side = static_cast<int>(std::min<int64_t>(pow2_ceil(z.outer), 32));
+  while (s.side < 256 && z.outer % (2 * s.side) == 0) s.side *= 2;  // whole rows, where that is possible
+  s.team = 256 / s.side;
+  int loads = std::max(large_loads(k), 1);
+  s.groups = loads == 1 ? 4 : loads <= 3 ? 2 : 1;
+  int words = static_cast<int>(ceil_div(s.lanes * 4, 8));  // of a group that was loaded
+  int registers = 32 + swept_values(k) * s.lanes + loads * s.groups * words;
+  s.min_blocks = std::clamp(65536 / (256 * static_cast<int>(ceil_div(registers, 8) * 8)), 1, 4);
 }
 
 /// How many blocks a multiprocessor should hold: what the held words and a guess for the rest leave room for.
@@ -450,7 +502,9 @@ Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& ta
   s.lanes = choose_lanes(parts, s.mode);
   fill_widths(parts, s);
   if (s.mode == Mode::Row && s.lanes == 1) try_shifted_lanes(parts, s);
-  if (find_rounds(k).last > 0) {
+  if (!k.has_reduce()) {
+    choose_sweep(parts, target, s);
+  } else if (find_rounds(k).last > 0) {
     choose_row_team(parts, target, s);
   } else {
     choose_reduce_team(parts, target, s);
@@ -477,14 +531,18 @@ Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& targ
   }
   g.column_blocks = ceil_div(g.outer_groups, s.side);
   g.chunk = g.inner_groups;
-  if (s.split) {
-    int64_t wanted = ceil_div(int64_t{4} * target.multiprocessors, g.column_blocks);
+  if (s.in_chunks()) {
+    // A reduction: as many as run at once. A sweep: four times as many, since the last ones end apart.
+    int64_t blocks = int64_t{4} * (s.sweep ? s.min_blocks : 1) * target.multiprocessors;
+    int64_t wanted = ceil_div(blocks, g.column_blocks);
     int64_t most =
         std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4), 1);  // at least four groups a thread
     g.chunk = ceil_div(g.inner_groups, std::min(wanted, most));
     int64_t step = int64_t{s.team} * s.groups;
     g.chunk = ceil_div(g.chunk, step) * step;
     g.splits = ceil_div(g.inner_groups, g.chunk);
+  }
+  if (s.split) {
     g.blocks[1] = ceil_div(g.outer, s.stage2_side);
     for (const Instr& in : k.instrs) {
       if (in.kind != InstrKind::Reduce) continue;
@@ -507,6 +565,7 @@ std::string describe(const Schedule& s) {
   if (s.hold == Hold::Registers) d += " in registers";
   if (s.hold == Hold::Shared) d += ", row in shared memory";
   if (s.split) d += ", two stages";
+  if (s.sweep) d += ", sweep";
   if (s.packed) d += ", packed";
   if (s.exact) d += ", exact";
   if (s.shifted) d += ", shifted";

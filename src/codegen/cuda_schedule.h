@@ -28,6 +28,7 @@ struct Schedule {
   Hold hold = Hold::None;
   bool keep_sources = false;  // what is held: see find_rounds
   bool split = false;         // two stages: several blocks per outer point, then their partial results
+  bool sweep = false;         // Column without reductions: several blocks share the rows of a column
   bool packed = false;        // 16-bit values are held two to a register
   bool exact = false;         // every group of every thread lies inside the row
   bool shifted = false;  // Row: rows are not aligned; groups begin at aligned places, some before the row
@@ -44,6 +45,9 @@ struct Schedule {
 
   int threads() const { return team * side; }
   bool lanes_outer() const { return mode != Mode::Row; }
+  bool in_chunks() const { return split || sweep; }
+  /// Does one thread alone walk a column? It may leave when it has none, and it meets elements in order.
+  bool alone() const { return mode == Mode::Column && team == 1 && !in_chunks(); }
 };
 
 Schedule choose_schedule(std::span<const KernelSpec> parts, const CudaTarget& target);
@@ -112,14 +116,5 @@ class Numbers {
 };
 /// For 0 <= x < 2^31: x / d == (x * low 32 bits) >> high 32 bits.
 int64_t magic_divisor(int64_t d);
-
-struct Plan {
-  Schedule schedule;
-  CudaTarget target;
-  Numbers numbers;
-  int n_buffers = 0;
-  int n_stages = 1;
-  bool table = false;  // the parts' words lie in device memory
-};
 
 }  // namespace ingot::cuda

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "codegen/cuda_emit.h"
+#include "codegen/cuda_layout.h"
 #include "ingot/error.h"
 
 namespace ingot {
@@ -90,9 +91,16 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   for (const KernelSpec& k : parts)
     if (!same_structure(parts[0], k))
       throw Error(ErrorKind::Internal, "emit_cuda", "parts of different structure");
+  cuda::Layout layout = cuda::choose_layout(parts, target);
+  std::vector<KernelSpec> laid_out;
+  if (!layout.plain()) {
+    for (const KernelSpec& k : parts) laid_out.push_back(cuda::lay_out(k, layout));
+    parts = laid_out;
+  }
   auto plan = std::make_shared<cuda::Plan>();
   plan->schedule = cuda::choose_schedule(parts, target);
   plan->target = target;
+  plan->layout = std::move(layout);
   plan->n_buffers = static_cast<int>(parts[0].buffers.size());
   plan->n_stages = plan->schedule.split ? 2 : 1;
 
@@ -129,6 +137,11 @@ std::string cuda_structure_key(std::span<const KernelSpec> parts, const CudaTarg
 std::string CudaText::source() const { return cuda_prelude() + body; }
 
 CudaLaunch CudaText::launch(std::span<const KernelSpec> parts) const {
+  std::vector<KernelSpec> laid_out;
+  if (!plan->layout.plain()) {
+    for (const KernelSpec& k : parts) laid_out.push_back(cuda::lay_out(k, plan->layout));
+    parts = laid_out;
+  }
   CudaLaunch l;
   int n_parts = static_cast<int>(parts.size());
   l.part_words = plan->n_buffers + static_cast<int>(plan->numbers.list().size());

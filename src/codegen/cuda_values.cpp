@@ -106,6 +106,7 @@ std::string to_memory(DType t, const std::string& x) {
 }
 
 std::string rounded(DType t, const std::string& x) {
+  if (t == DType::BFloat16) return "ig_nearest_bf16(" + x + ")";
   return is_half(t) ? to_register(t, to_memory(t, x)) : x;
 }
 

@@ -5,10 +5,10 @@ add_library(ingot_test_emulator STATIC
 target_compile_definitions(ingot_test_emulator PRIVATE INGOT_EMULATOR_DIR="${emulator}")
 target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Threads ${CMAKE_DL_LIBS})
 
-ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator TIMEOUT 900)
+ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp ${emulator}/../text_cases_columns.cpp LIBS ingot_test_emulator TIMEOUT 900)
 add_test(NAME cuda_text_all COMMAND test_cuda_text "-tc=NVRTC takes*")
 set_tests_properties(cuda_text_all PROPERTIES LABELS slow TIMEOUT 1800 ENVIRONMENT "INGOT_TEST_ALL=1")
-ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp LIBS ingot_test_emulator LABELS gpu)
+ingot_test(cuda_gpu SOURCES ${emulator}/../cuda_gpu_test.cpp ${emulator}/../text_cases.cpp ${emulator}/../text_cases_columns.cpp LIBS ingot_test_emulator LABELS gpu)
 
 # Tests of other folders once more, with the emulator as the device "cuda" and that as the default device.
 set(tests ${emulator}/..)

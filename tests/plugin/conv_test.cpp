@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <tuple>
 
 #include "backend/cuda/kernel_text.h"
 #include "codegen/nvrtc.h"
@@ -147,6 +148,26 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
   f.operands = {{float64, even, channels_last(even), 0}, {float64, Dims{2, 3, 3, 4, 3, 3}, {}, 0}};
   f.operands[1].stride = row_major(f.operands[1].shape);
   all.emplace_back(f, 0);
+  // Channels last, with as many as a thread takes at once, half as many, and an offset that is in the way.
+  for (auto [t, channels, offset] : {std::tuple<DType, int64_t, int64_t>{bfloat16, 16, 0},
+                                     {bfloat16, 12, 0},
+                                     {bfloat16, 16, 1},
+                                     {float32, 8, 4},
+                                     {float64, 6, 0},
+                                     {int32, 4, 0}}) {
+    f.d0 = {2, 2, 1, 1, 1, 1};
+    const Dims in{2, channels, 6, 9}, to{2, channels, 3, 5}, windows{2, channels, 3, 5, 3, 3};
+    f.operands = {
+        {t, in, channels_last(in), offset}, {t, to, channels_last(to), 0}, {uint8, to, channels_last(to), 0}};
+    all.emplace_back(f, 9);
+    f.operands = {f.operands[0], {t, windows, {}, offset}};
+    f.operands[1].stride = {15 * channels, 1, 5 * channels, channels, 30 * channels, 90 * channels};
+    all.emplace_back(f, 0);
+    f.d0 = {1, 2, 2, 1, 0, 1};  // dilated
+    f.operands[0].shape = {2, channels, 7, 9};
+    f.operands[0].stride = channels_last(f.operands[0].shape);
+    all.emplace_back(f, 0);
+  }
   return all;
 }
 

@@ -110,11 +110,15 @@ const char* const kGradWeight = R"cuda(
   ((T*)ig_pointer(p.n[0]))[at5(pw, o, k, a, b, f)] = DOWN(TC(sum));
 )cuda";
 
-// One element of the result per thread; sizes, strides and offsets are part of the text, so that divisions
-// are by constants. Neighbouring threads have neighbouring memory of the result. n: out, value, position
+// LANES neighbouring elements of the result per thread; sizes, strides and offsets are part of the text, so
+// that divisions are by constants. Neighbouring threads have neighbouring memory of the result. Each element
+// gathers from the windows that it lies in, in their own order. n: out, value, position
 const char* const kFold = R"cuda(
 typedef TYPE T; typedef ACCUMULATOR A; typedef INDEX IX; typedef COUNTER I;
 typedef IgParams<4> P;
+// The windows [first, last] that place e lies in, with e = window * S + place * D - F.
+IG_FN I first_window(I h, I reach, I S) { return h <= reach ? 0 : (h - reach + S - 1) / S; }
+IG_FN I last_window(I h, I S, I O) { return h < 0 ? -1 : h / S < O ? h / S : O - 1; }
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
   const I i = (I)blockIdx.x * 256 + (I)threadIdx.x;
   if (i >= ELEMENTS) return;
@@ -122,24 +126,42 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
   DECODE
   const T* v = (const T*)ig_pointer(p.n[1]);
   const IX* where = (const IX*)ig_pointer(p.n[2]);
-  A sum = A(0);
-  // From the last place of the window to the first: windows in their own order.
-  for (I a = K0 - 1; a >= 0; --a) {
-    const I x = e0 + F0 - a * D0;
-    if (x < 0 || x % S0 || x / S0 >= O0) continue;
-    for (I b = K1 - 1; b >= 0; --b) {
-      const I y = e1 + F1 - b * D1;
-      if (y < 0 || y % S1 || y / S1 >= O1) continue;
-      for (I f = K2 - 1; f >= 0; --f) {
-        const I z = e2 + F2 - f * D2;
-        if (z < 0 || z % S2 || z / S2 >= O2) continue;
-        const I q = value + x / S0 * V0 + y / S1 * V1 + z / S2 * V2;
+  A sum[LANES];
+  IG_UNROLL for (int j = 0; j < LANES; ++j) sum[j] = A(0);
+  const I h0 = e0 + F0, h1 = e1 + F1, h2 = e2 + F2;
+  const I x1 = last_window(h0, S0, O0), y1 = last_window(h1, S1, O1), z1 = last_window(h2, S2, O2);
+  for (I x = first_window(h0, (K0 - 1) * D0, S0); x <= x1; ++x) {
+    const I a = (h0 - x * S0) / D0;
+    if (a * D0 != h0 - x * S0) continue;
+    for (I y = first_window(h1, (K1 - 1) * D1, S1); y <= y1; ++y) {
+      const I b = (h1 - y * S1) / D1;
+      if (b * D1 != h1 - y * S1) continue;
+      for (I z = first_window(h2, (K2 - 1) * D2, S2); z <= z1; ++z) {
+        const I f = (h2 - z * S2) / D2;
+        if (f * D2 != h2 - z * S2) continue;
+        const I q = value + x * V0 + y * V1 + z * V2;
         ADD
       }
     }
   }
-  ((T*)ig_pointer(p.n[0]))[to] = DOWN(TC(sum));
+  IgVec<T, LANES> w;
+  IG_UNROLL for (int j = 0; j < LANES; ++j) w.e[j] = DOWN(TC(sum[j]));
+  ig_store<LANES, 0>((T*)ig_pointer(p.n[0]) + to, w);
 }
+)cuda";
+
+// What a window adds: where the place that was picked is this one, or always.
+const char* const kFoldPicked = R"cuda(
+        IgVec<T, LANES> r; IgVec<IX, LANES> at;
+        ig_load<LANES, 1>(r, v + q);
+        ig_load<LANES, 1>(at, where + (position + x * P0 + y * P1 + z * P2));
+        const I here = (a * K1 + b) * K2 + f;
+        IG_UNROLL for (int j = 0; j < LANES; ++j) if ((I)at.e[j] == here) sum[j] += A(UP(r.e[j]));
+)cuda";
+const char* const kFoldAll = R"cuda(
+        IgVec<T, LANES> r;
+        ig_load<LANES, 1>(r, v + (q + a * W0 + b * W1 + f * W2));
+        IG_UNROLL for (int j = 0; j < LANES; ++j) sum[j] += A(UP(r.e[j]));
 )cuda";
 
 std::string accumulator(DType t) {
@@ -203,23 +225,46 @@ HandKernel simple_conv(const LibrarySpec& spec) {
   return k;
 }
 
+// The dim along which the result is contiguous, the one that neighbouring threads have neighbours of.
+static int fold_inner_dim(const OperandSpec& out) {
+  int inner = 0;
+  for (int d = 1; d < out.shape.size(); ++d)
+    if (out.stride[d] <= out.stride[inner]) inner = d;
+  return inner;
+}
+
+// How many neighbouring elements a thread may take at once: sixteen bytes of them where they lie side by side
+// in the same window of every operand (channels last), else one.
+static int fold_lanes(const LibrarySpec& spec, int lead) {
+  const int inner = fold_inner_dim(spec.operands[0]);
+  if (inner >= lead) return 1;
+  int lanes = static_cast<int>(16 / size_of(spec.operands[0].dtype));
+  auto fits = [&](const OperandSpec& o) {
+    bool fine = o.stride[inner] == 1 && o.shape[inner] % lanes == 0 && o.offset % lanes == 0;
+    for (int d = 0; d < o.shape.size(); ++d) fine = fine && (d == inner || o.stride[d] % lanes == 0);
+    return fine;
+  };
+  while (lanes > 1 && !std::all_of(spec.operands.begin(), spec.operands.end(), fits)) lanes /= 2;
+  return lanes;
+}
+
 // Lines that take a thread's number apart, the result's innermost axis first: its place among the windows'
 // dims (e0, e1, e2) and the offsets of its leading dims.
-static std::string fold_decode(const LibrarySpec& spec, int lead, const std::string& counter) {
+static std::string fold_decode(const LibrarySpec& spec, int lead, int lanes, const std::string& counter) {
   const OperandSpec& out = spec.operands[0];
-  const int rank = out.shape.size(), dims = rank - lead;
+  const int rank = out.shape.size(), dims = rank - lead, inner = fold_inner_dim(out);
   std::vector<int> order;
   for (int d = 0; d < rank; ++d) order.push_back(d);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out.stride[a] > out.stride[b]; });
   std::string text;
   for (int d = 0; d < 3 - dims; ++d) text += "const I e" + std::to_string(d) + " = 0; ";
   for (size_t k = order.size(); k-- > 0;) {
-    const int d = order[k];
+    const int d = order[k], step = d == inner ? lanes : 1;
     const bool spatial = d >= lead;
     const std::string name = spatial ? "e" + std::to_string(3 - dims + d - lead) : "l" + std::to_string(d);
-    const std::string size = std::to_string(out.shape[d]);
-    text += "const I " + name + " = (" + counter + ")t % " + size + "; t = (" + counter + ")t / " + size +
-            "; to += " + name + " * " + std::to_string(out.stride[d]) + ";";
+    const std::string size = std::to_string(out.shape[d] / step);
+    text += "const I " + name + " = (" + counter + ")t % " + size + " * " + std::to_string(step) + "; t = (" +
+            counter + ")t / " + size + "; to += " + name + " * " + std::to_string(out.stride[d]) + ";";
     if (!spatial) {
       text += " value += " + name + " * " + std::to_string(spec.operands[1].stride[d]) + ";";
       if (spec.operands.size() == 3)
@@ -245,14 +290,11 @@ HandKernel fold(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[0], &value = spec.operands[1];
   const int dims = spec.d1.size(), lead = out.shape.size() - dims;
   if (dims > 3) throw Error(ErrorKind::Unsupported, "fold", "too many dims");
+  const int lanes = fold_lanes(spec, lead);
   const TextType t = text_type(out.dtype);
   std::string body = kFold;
-  replace_all(
-      body, "ADD",
-      picks ? "if ((I)where[position + x / S0 * P0 + y / S1 * P1 + z / S2 * P2] == (a * K1 + b) * K2 + f)\n"
-              "          sum += A(UP(v[q]));"
-            : "sum += A(UP(v[q + a * W0 + b * W1 + f * W2]));");
-  replace_all(body, "DECODE", fold_decode(spec, lead, small ? "unsigned" : "unsigned long long"));
+  replace_all(body, "ADD", picks ? kFoldPicked : kFoldAll);
+  replace_all(body, "DECODE", fold_decode(spec, lead, lanes, small ? "unsigned" : "unsigned long long"));
   for (int d = 0; d < 3; ++d) {
     const int from = d - (3 - dims);
     const bool there = from >= 0;
@@ -267,7 +309,8 @@ HandKernel fold(const LibrarySpec& spec) {
     put("P", there && picks ? spec.operands[2].stride[lead + from] : 0);
     put("W", there && !picks ? value.stride[lead + dims + from] : 0);
   }
-  replace_all(body, "ELEMENTS", std::to_string(out.shape.numel()));
+  replace_all(body, "ELEMENTS", std::to_string(out.shape.numel() / lanes));
+  replace_all(body, "LANES", std::to_string(lanes));
   replace_all(body, "OUT", std::to_string(out.offset));
   replace_all(body, "VALUE", std::to_string(value.offset));
   replace_all(body, "PLACE", std::to_string(picks ? spec.operands[2].offset : 0));
@@ -280,7 +323,7 @@ HandKernel fold(const LibrarySpec& spec) {
   HandKernel k;
   k.text = hand_text("fold", body, {{"", 256, true}});
   k.launch.words.assign(4, 0);
-  k.launch.stages = {{blocks_for(out.shape.numel(), "fold"), 0}};
+  k.launch.stages = {{blocks_for(out.shape.numel() / lanes, "fold"), 0}};
   k.launch.part_words = 4;
   return k;
 }
