@@ -105,6 +105,8 @@ class Emitter {
   std::string narrow_comparison(int i);
   bool shared_division(int i);
   void store(int s, const std::string& guard);
+  int overwritten(int s) const;
+  std::string moved(int load) const;
   std::string operand(int i) const;
   std::string target(int i) const { return uniform_[i] ? v(i) : v(i) + "[j]"; }
   void assign(int i, const std::string& text);

@@ -48,7 +48,8 @@ std::string human(size_t bytes) {
   std::string what = d.name() + " has no room for " + human(bytes) +
                      (*why ? std::string(" (") + why + ")" : "") + ": " + human(m.stats.in_use) + " in use" +
                      (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") + ", " +
-                     human(m.stats.arena) + " of it in the arena";
+                     human(m.stats.arena) + " of it in the arena, " +
+                     human(backend_for(d.type())->free_memory(d.index())) + " free";
   if (!sizes.empty()) {
     what += "; largest live tensors:";
     for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) what += (i ? ", " : " ") + human(sizes[i]);

@@ -19,14 +19,14 @@ namespace semantics {
 using namespace ingot;
 using V = std::vector<double>;
 
-/// A computed float32 tensor.
-inline Tensor here(const V& values, const Device& d = "cpu") {
+/// A computed float32 tensor, on the device that the tests run on (INGOT_TEST_DEVICE) unless told otherwise.
+inline Tensor here(const V& values, const Device& d = default_device()) {
   Tensor t = tensor(values).to(float32).to(d);
   eval(t);
   return t;
 }
 /// A computed leaf that requires gradients.
-inline Tensor parameter(const V& values, const Device& d = "cpu") {
+inline Tensor parameter(const V& values, const Device& d = default_device()) {
   Tensor t = here(values, d);
   t.requires_grad_();
   return t;
@@ -50,6 +50,17 @@ std::optional<ErrorKind> kind_of(F&& fn) {
   }
   return {};
 }
+
+/// The same, with errors that a GPU raises when it is waited for; the CPU raises them in the run.
+template <class F>
+std::optional<ErrorKind> kind_after(F&& fn) {
+  return kind_of([&] {
+    fn();
+    synchronize();
+  });
+}
+/// Does a failed run tell every value that it did not compute? Elsewhere such values are whatever is there.
+inline bool fails_at_once() { return default_device().is_cpu(); }
 
 /// Runs since it was made, or since the last take().
 struct Runs {

@@ -122,6 +122,10 @@ TEST_CASE("wrap() reads and writes the caller's memory and says when it is done"
   static int released;
   released = 0;
   std::vector<float> data{1, 2, 3};
+  if (default_device().type() != DeviceType::CPU) {  // other memory than the host's says so
+    CHECK(kind_of([&] { wrap(data.data(), {3}); }) == ErrorKind::Device);
+    return;
+  }
   {
     Tensor x = wrap(
         data.data(), {3}, {}, [](void* n) { ++*static_cast<int*>(n); }, &released);
@@ -151,9 +155,9 @@ TEST_CASE("cpu:0 and cpu:1 have memory of their own") {
 }
 
 TEST_CASE("one plan spans devices") {
-  Tensor a = here({1, 2, 3}, "cpu:0"), b = here({4, 5, 6}, "cpu:1");
+  Tensor a = here({1, 2, 3}), b = here({4, 5, 6}, "cpu:1");
   Runs runs;
-  Tensor c = exp(a).to("cpu:1") * b, d = c.sum().to("cpu:0") + a;
+  Tensor c = exp(a).to("cpu:1") * b, d = c.sum().to(default_device()) + a;
   eval(d);
   CHECK(runs.count() == 1);
   double s = std::exp(1) * 4 + std::exp(2) * 5 + std::exp(3) * 6;
@@ -161,7 +165,7 @@ TEST_CASE("one plan spans devices") {
 }
 
 TEST_CASE("operands on different devices throw; 0-d tensors and numbers pass") {
-  Tensor a = here({1, 2}, "cpu:0"), b = here({1, 2}, "cpu:1");
+  Tensor a = here({1, 2}), b = here({1, 2}, "cpu:1");
   CHECK(kind_of([&] { (void)(a + b); }) == ErrorKind::Device);
   CHECK(kind_of([&] { (void)matmul(a, b); }) == ErrorKind::Device);
   CHECK(kind_of([&] { a.copy_(b); }) == std::optional<ErrorKind>{});
@@ -172,20 +176,20 @@ TEST_CASE("operands on different devices throw; 0-d tensors and numbers pass") {
 }
 
 TEST_CASE("to(device) is differentiable") {
-  Tensor w = parameter({1, 2}, "cpu:0");
+  Tensor w = parameter({1, 2});
   Tensor y = (w.to("cpu:1") * here({3, 4}, "cpu:1")).sum();
   CHECK(y.device() == Device("cpu:1"));
   y.backward();
-  CHECK(w.grad().device() == Device("cpu:0"));
+  CHECK(w.grad().device() == default_device());
   CHECK(numbers(w.grad()) == V{3, 4});
 }
 
 TEST_CASE("an index error on one device leaves the parameters of the other") {
-  Tensor table = parameter({1, 2, 3, 4}, "cpu:0"), w = parameter({1, 1}, "cpu:1");
+  Tensor table = parameter({1, 2, 3, 4}), w = parameter({1, 1}, "cpu:1");
   optim::SGD opt({table, w}, {.lr = 1});
   Tensor rows = embedding(table.view({2, 2}), tensor({0, 2}));
   (rows.to("cpu:1") * w).sum().backward();
-  CHECK(kind_of([&] { opt.step(); }) == ErrorKind::Index);
+  CHECK(kind_after([&] { opt.step(); }) == ErrorKind::Index);
   CHECK(numbers(table) == V{1, 2, 3, 4});
   CHECK(numbers(w) == V{1, 1});
 }
@@ -220,12 +224,12 @@ V train_mlp(const std::vector<Device>& devices, int64_t batch) {
 TEST_CASE("data_parallel trains to the single device's loss") {
   for (int64_t batch : {32, 33, 1}) {
     CAPTURE(batch);
-    V one = train_mlp({}, batch), two = train_mlp({"cpu:0", "cpu:1"}, batch);
+    V one = train_mlp({}, batch), two = train_mlp({default_device(), "cpu:1"}, batch);
     for (size_t i = 0; i < one.size(); ++i) CHECK(two[i] == doctest::Approx(one[i]).epsilon(1e-6));
     CHECK(one.back() < one.front());
   }
   Plans plans;
-  train_mlp({"cpu:0", "cpu:1"}, 32);
+  train_mlp({default_device(), "cpu:1"}, 32);
   CHECK(plans.count() == 0);
 }
 
@@ -397,6 +401,7 @@ TEST_CASE("an index error in a repetition is raised and changes nothing") {
   V before = numbers(table);
   try {
     fn({tensor({0, 2})});
+    synchronize();
     FAIL("no error");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::Index);

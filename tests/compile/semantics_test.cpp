@@ -119,6 +119,29 @@ TEST_CASE("a loop over large batches that reads no result holds few of them: rec
   CHECK(total.item() == 99 * 50);
 }
 
+TEST_CASE("where() into what it keeps changes the chosen rows alone, whoever else is written with it") {
+  Tensor x = arange(40, float32).view({5, 8}).clone().eval_(), row = here({-1, -2, -3, -4, -5, -6, -7, -8});
+  Tensor y = x.clone().eval_(), z = x.clone().eval_(), old = x.clone().eval_(), rows = arange(5).view({5, 1});
+  V want = numbers(x), doubled, before = want;
+  for (size_t i = 0; i < 8; ++i) want[16 + i] = -1.0 - static_cast<double>(i);
+  for (double v : want) doubled.push_back(2 * v);
+  x.copy_(where(rows == argument(2).to(int64), row, x));
+  eval(x);
+  CHECK(numbers(x) == want);
+  Tensor chosen = where(rows == argument(2).to(int64), row, y),
+         twice = chosen * 2;  // the whole value is read, too
+  y.copy_(chosen);
+  eval({y, twice});
+  CHECK(numbers(y) == want);
+  CHECK(numbers(twice) == doubled);
+  Tensor kept = z * 1;  // and so is the old one
+  z.copy_(where(rows == argument(2).to(int64), row, z));
+  eval({z, kept});
+  CHECK(numbers(z) == want);
+  CHECK(numbers(kept) == before);
+  CHECK(numbers(old) == before);
+}
+
 TEST_CASE("each backward() without step() ends a segment, which the next forward runs") {
   Tensor w = parameter({1, 2}), x = here({3, 4});
   Runs runs;

@@ -327,7 +327,7 @@ TEST_CASE("the process goes on after a bad index, with the right numbers") {
   };
   step(good, {0, 1});
   step(hurt, {0, 1});
-  CHECK(kind_of([&] { step(hurt, {3, 1}); }) == ErrorKind::Index);
+  CHECK(kind_after([&] { step(hurt, {3, 1}); }) == ErrorKind::Index);
   step(good, {2, 1});
   step(hurt, {2, 1});
   CHECK(hurt.state() == good.state());
@@ -340,12 +340,14 @@ TEST_CASE("an index error names the line that recorded the op, and the value nam
   Tensor after = bad * 2;
   try {
     eval(after);
+    synchronize();
     FAIL("no error");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::Index);
     CHECK(static_cast<int>(e.where().line) == line);
   }
   for (const Tensor& t : {bad, after}) {
+    if (!fails_at_once()) break;
     try {
       (void)t.to_vector<float>();
       FAIL("no error");
@@ -355,7 +357,7 @@ TEST_CASE("an index error names the line that recorded the op, and the value nam
       CHECK(what.find(":" + std::to_string(line)) != std::string::npos);
     }
   }
-  CHECK(kind_of([&] { (void)(after + 1); }).has_value());
+  if (fails_at_once()) CHECK(kind_of([&] { (void)(after + 1); }).has_value());
   CHECK(numbers(x * 2) == V{2, 4, 6});
 }
 
@@ -369,7 +371,7 @@ TEST_CASE("values that had no part in a failure are there") {
 TEST_CASE("a failed assignment leaves the old value") {
   Tensor x = here({1, 2, 3}), copy = x;
   x += gather(here({5, 6, 7}), 0, tensor({0, 1, 9}));
-  CHECK(kind_of([&] { eval(x); }) == ErrorKind::Index);
+  CHECK(kind_after([&] { eval(x); }) == ErrorKind::Index);
   CHECK(numbers(copy) == V{1, 2, 3});
   x += 1;
   CHECK(numbers(copy) == V{2, 3, 4});
@@ -378,7 +380,7 @@ TEST_CASE("a failed assignment leaves the old value") {
 TEST_CASE("a failed write through a view leaves the base") {
   Tensor x = here({1, 2, 3, 4});
   x[Slice{1, 3, {}}] = gather(here({5, 6}), 0, tensor({0, 2}));
-  CHECK(kind_of([&] { eval(x); }) == ErrorKind::Index);
+  CHECK(kind_after([&] { eval(x); }) == ErrorKind::Index);
   CHECK(numbers(x) == V{1, 2, 3, 4});
 }
 
@@ -448,6 +450,7 @@ TEST_CASE("eagerly, an index error is raised at its own line") {
   try {
     line = __LINE__ + 1;
     Tensor bad = gather(x, 0, tensor({3}));
+    synchronize();
     FAIL("no error");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::Index);

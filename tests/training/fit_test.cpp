@@ -172,6 +172,25 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   const int64_t cleared = plan_stats().compiled;
   gpt.generate(start, {.max_new_tokens = 20, .temperature = 0});
   CHECK(plan_stats().compiled - cleared <= 6);
+  // A token takes no memory of its own, whatever is asked for, and inside a capture it is part of that.
+  for (const models::GenerateOptions& o :
+       {models::GenerateOptions{.temperature = 0}, {.top_k = 3, .top_p = 0.9, .eos_token = 10, .seed = 3}}) {
+    const auto taken = [&](int64_t n) {
+      models::GenerateOptions more = o;
+      more.max_new_tokens = n;
+      more.read_every = 100;
+      const size_t begin = default_device().memory().allocations;
+      gpt.generate(start, more);
+      return default_device().memory().allocations - begin;
+    };
+    CHECK(taken(3) > 0);
+    CHECK(taken(20) == taken(3));
+  }
+  Captured generated = capture([&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{gpt.generate(in[0], {.max_new_tokens = 4, .temperature = 0})};
+  });
+  for (int i = 0; i < 3; ++i)
+    CHECK(generated({start})[0].to_vector<int64_t>() == with.narrow(1, 0, 7).to_vector<int64_t>());
   // Drawing: a seed repeats, top_k = 1 is the likeliest, top_p leaves out what is unlikely.
   const auto drawn = [&](uint64_t seed, int64_t k, double p) {
     return gpt

@@ -25,8 +25,8 @@ struct GPTConfig {
 /// another name.
 GPTConfig gpt2_config(std::string_view name, SourceLoc loc = SourceLoc::current());
 
-/// Keys and values of the tokens so far, [batch, heads, context, width / heads]: of fixed size, so that every
-/// new token has one plan.
+/// Keys and values of the tokens so far, [batch, heads, context, width / heads]: of fixed size and changed in
+/// place, so that every new token has one plan that writes one position.
 struct KVCache {
   Tensor keys, values;
 };
@@ -88,14 +88,16 @@ class GPT : public nn::Module {
   /// Throws Error(Shape) unless tokens has two dims and at most `context` columns.
   Tensor forward(Tensor tokens) override;
   const GPTConfig& config() const { return config_; }
-  /// The tokens followed by new ones drawn one after the other. With the cache, every new token runs one and
-  /// the same plan, its position an argument, and the program does not wait for it. Without gradients and
+  /// The tokens followed by new ones drawn one after the other. With the cache, every new token repeats one
+  /// captured run, its position an argument, and the program does not wait for it. Without gradients and
   /// dropout. Throws Error(Shape) unless
   /// tokens is [batch, time] with time at least 1 and room for the new ones in the context, Error(Value) for
   /// a negative temperature or top_k, or a top_p outside (0, 1].
   Tensor generate(Tensor tokens, const GenerateOptions& options = {}, SourceLoc loc = SourceLoc::current());
 
  private:
+  Tensor last_logits(const Tensor& tokens, const Tensor& places, std::vector<KVCache>& caches,
+                     const Tensor& position);
   GPTConfig config_;
   nn::Embedding tokens_, positions_;
   nn::Dropout drop_;

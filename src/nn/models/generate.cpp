@@ -1,6 +1,9 @@
 // Generation: every new token is drawn where the model is, in the plan that computes its logits; the program
-// reads them in blocks, so that the device is not kept waiting token by token.
+// reads them in blocks, so that the device is not kept waiting token by token. Tokens, caches and what was
+// drawn are changed in place and the position is an argument, so that from the third token on the run of the
+// second is repeated without recording anything.
 #include "ingot/autograd.h"
+#include "ingot/capture.h"
 #include "ingot/models.h"
 #include "ingot/runtime.h"
 #include "ingot/sorting.h"
@@ -27,7 +30,20 @@ Tensor draw(const Tensor& logits, const GenerateOptions& o, const Tensor& u) {
   // The first whose share reaches beyond u; rounding must not lead behind the last that counts.
   const Tensor at = (cumsum(weight, -1) <= u * weight.sum({-1}, true)).to(int64).sum({-1}, true);
   if (!index.defined()) return clamp_max(at, n - 1);
-  return index.gather(1, minimum(at, (weight > 0.0).to(int64).sum({-1}, true) - 1));
+  // Picked by a sum and not by gather(), which may fail: what may fail keeps caches from being written before
+  // it is known.
+  const Tensor pick = minimum(at, (weight > 0.0).to(int64).sum({-1}, true) - 1);
+  return where(arange(index.size(1), index.device()) == pick, index, 0).sum({-1}, true);
+}
+
+// A 0-d float64 whose value a repeated run reads anew.
+Tensor argument_at(const std::shared_ptr<double>& source, const Device& device, const SourceLoc& loc) {
+  Attrs a;
+  a.f = *source;
+  a.dtype = float64;
+  a.device = device;
+  a.arg_source = source;
+  return tensor_of(record(Op::Arg, {}, a, loc));
 }
 
 void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, const SourceLoc& loc) {
@@ -73,7 +89,39 @@ class Reader {
   int64_t kept_ = 0;
 };
 
+// All of a generation that lives on the model's device.
+struct Drawn {
+  Tensor out;           // [batch, max_new_tokens]
+  Tensor next, ended;   // [batch, 1]: the last token of each row; whether it has had an eos_token
+  Generator generator;  // u for every draw
+
+  // Takes the tokens drawn from logits [batch, vocabulary] as number `column` (0-d) of the new ones. Once
+  // they are there, all handles are changed in place.
+  void take(const Tensor& logits, const Tensor& column, const GenerateOptions& o) {
+    const Device device = logits.device();
+    Tensor now = draw(logits.to(float32), o, rand({logits.size(0), 1}, {float64, device}, generator));
+    if (o.eos_token) {
+      now = ingot::where(ended, *o.eos_token, now);
+      ended.copy_(ended | (now == *o.eos_token));
+    }
+    out.copy_(ingot::where(arange(o.max_new_tokens, device) == column, now, out));
+    if (next.defined())
+      next.copy_(now);
+    else
+      next = now;
+  }
+};
+
 }  // namespace
+
+Tensor GPT::last_logits(const Tensor& index, const Tensor& places, std::vector<KVCache>& caches,
+                        const Tensor& position) {
+  Tensor x = tokens_(index) + positions_(places);
+  for (size_t i = 0; i < blocks_.size(); ++i)
+    x = caches.empty() ? blocks_[i](x) : blocks_[i].with_cache(x, caches[i], position, config_.context);
+  return linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight())
+      .reshape({index.size(0), config_.vocabulary});
+}
 
 Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
@@ -89,39 +137,43 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
   eval();
   const int64_t batch = tokens.size(0), start = tokens.size(1), most = o.max_new_tokens;
   const Device device = tokens_.weight().device(), home = tokens.device();
-  const Generator generator = o.seed ? Generator(*o.seed) : default_generator();
   tokens = tokens.to(int64).to(device);
-  Tensor out = zeros({batch, most}, {int64, device}), ended = zeros({batch, 1}, {DType::Bool, device}), next;
+  Drawn drawn{zeros({batch, most}, {int64, device}),
+              {},
+              zeros({batch, 1}, {DType::Bool, device}),
+              o.seed ? Generator(*o.seed) : default_generator()};
   std::vector<KVCache> caches(o.use_cache ? blocks_.size() : 0);
+  auto at = std::make_shared<double>(0);
+  const bool within = is_capturing();  // inside somebody else's capture all tokens are part of that
+  const auto one = [&](const std::vector<Tensor>&) {
+    const Tensor position = within ? argument(*at, {float64, device}) : argument_at(at, device, loc);
+    const Tensor place = position.to(int64);
+    drawn.take(last_logits(drawn.next, place.reshape({1}), caches, position), place - (start - 1), o);
+    return std::vector<Tensor>{};
+  };
+  Captured another(one);
   Reader reader(o, batch);
   const bool reads = o.eos_token || o.on_tokens;
   int64_t made = 0;
   for (bool open = true; open && made < most;) {
-    const int64_t length = start + made;
-    const bool cached = o.use_cache && made > 0;
-    Tensor index = cached ? next : made == 0 ? tokens : cat({tokens, out.narrow(1, 0, made)}, 1);
-    Tensor position = cached ? argument(static_cast<double>(length - 1), {float64, device}) : Tensor();
-    Tensor x = tokens_(index) + positions_(cached ? position.to(int64).reshape({1}) : arange(length, device));
-    for (size_t i = 0; i < blocks_.size(); ++i)
-      x = o.use_cache ? blocks_[i].with_cache(x, caches[i], position, config_.context) : blocks_[i](x);
-    const Tensor logits = linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight())
-                              .reshape({batch, config_.vocabulary})
-                              .to(float32);
-    next = draw(logits, o, rand({batch, 1}, {float64, device}, generator));
-    if (o.eos_token) {
-      next = ingot::where(ended, *o.eos_token, next);
-      ended = ended | (next == *o.eos_token);
+    *at = static_cast<double>(start + made - 1);
+    if (o.use_cache && made > 0) {
+      within ? one({}) : another({}, loc);
+    } else {
+      const Tensor index = made == 0 ? tokens : cat({tokens, drawn.out.narrow(1, 0, made)}, 1);
+      drawn.take(last_logits(index, arange(start + made, device), caches, {}),
+                 full({}, made, {int64, device}), o);
     }
-    const Tensor column = cached ? position.to(int64) - (start - 1) : full({}, made, {int64, device});
-    out = ingot::where(arange(most, device) == column, next, out);
-    std::vector<Tensor> made_now{out, next, ended};
-    for (const KVCache& c : caches) made_now.insert(made_now.end(), {c.keys, c.values});
-    ingot::eval(made_now, loc);
+    if (made == 0 || !o.use_cache || within) {
+      std::vector<Tensor> state{drawn.out, drawn.next, drawn.ended};
+      for (const KVCache& c : caches) state.insert(state.end(), {c.keys, c.values});
+      ingot::eval(state, loc);
+    }
     ++made;
-    if (reads && (made % o.read_every == 0 || made == most)) open = reader.read(out, made);
+    if (reads && (made % o.read_every == 0 || made == most)) open = reader.read(drawn.out, made);
   }
   if (reads) made = reader.kept();
-  return cat({tokens, out.narrow(1, 0, made)}, 1).to(home);
+  return cat({tokens, drawn.out.narrow(1, 0, made)}, 1).to(home);
 }
 
 }  // namespace ingot::models

@@ -76,7 +76,10 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
   } else {
     Tensor places = arange(context, x.device()), at = position.to(int64);
     Tensor here = (places == at).reshape({1, 1, context, 1});
-    cache = {where(here, k, cache.keys), where(here, v, cache.values)};
+    // In place, and only where the token stands: a copy of the cache for every token would be most of its
+    // cost.
+    cache.keys.copy_(where(here, k, cache.keys));
+    cache.values.copy_(where(here, v, cache.values));
     y = scaled_dot_product_attention(q, cache.keys, cache.values,
                                      {.mask = (places <= at).reshape({1, 1, 1, context})});
   }
