@@ -2,9 +2,9 @@
 //
 //   ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]
 //
-// A sample is a number of iterations between two synchronisations, long enough that these do not count; the
-// median sample is reported. Inputs are drawn once; results are kept alive until the next iteration, as a
-// training loop does.
+// A sample is a number of iterations between two synchronisations, at least five and long enough that these
+// do not count, as a training loop runs; the median sample is reported. The peers' scripts do the same.
+// Inputs are drawn once; results are kept alive until the next iteration, as a training loop does.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -333,7 +333,7 @@ void measure(const Case& c, const Settings& s, const Device& device) {
     return (seconds() - t) / n;
   };
   double guess = sample(1);
-  int inner = std::clamp(static_cast<int>(5e-3 / guess), 1, 200), samples = s.quick ? 3 : 9;
+  int inner = std::clamp(static_cast<int>(20e-3 / guess), 5, 500), samples = s.quick ? 3 : 9;
   std::vector<double> times;
   for (int i = 0; i < samples && (i < 3 || seconds() - begin < 20); ++i) times.push_back(sample(inner));
   std::sort(times.begin(), times.end());

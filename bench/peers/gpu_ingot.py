@@ -127,7 +127,7 @@ def measure(name, quick):
         torch.synchronize()
         return (time.perf_counter() - t) / n
 
-    inner = max(1, min(200, int(5e-3 / sample(1))))
+    inner = max(5, min(500, int(20e-3 / sample(1))))
     times = []
     for i in range(3 if quick else 9):
         if i < 3 or time.perf_counter() - begin < 20:

@@ -9,13 +9,15 @@ OUT = open(sys.argv[1], "w") if len(sys.argv) > 1 else sys.stdout
 WANT = set(sys.argv[2:])
 def say(**k):
     line = json.dumps(k); print(line, flush=True); OUT.write(line + "\n"); OUT.flush()
-def timeit(fn, n=20, warm=5):
+def timeit(fn, n=20, warm=5, inner=5):
     for _ in range(warm): fn()
     torch.cuda.synchronize()
     ts = []
     for _ in range(n):
         a, b = torch.cuda.Event(True), torch.cuda.Event(True)
-        a.record(); fn(); b.record(); torch.cuda.synchronize(); ts.append(a.elapsed_time(b))
+        a.record()
+        for _ in range(inner): fn()
+        b.record(); torch.cuda.synchronize(); ts.append(a.elapsed_time(b) / inner)
     ts.sort(); return ts[len(ts) // 2]
 def case(name):
     return not WANT or name in WANT
