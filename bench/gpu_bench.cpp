@@ -101,6 +101,37 @@ void add_kernels() {
   });
 }
 
+/// Batch norm in training and a ReLU over channels-last images, the kernels of a ResNet beside its
+/// convolutions: [images * height * width, channels] here.
+void add_batch_norms() {
+  struct Size {
+    int64_t c, size;
+  };
+  for (Size z : {Size{256, 56}, {64, 56}, {2048, 7}})
+    for (bool backward : {false, true}) {
+      std::string at = std::to_string(z.size);
+      add("batchnorm-nhwc-256x" + std::to_string(z.c) + "x" + at + "x" + at + "-bf16-" +
+              (backward ? "fwdbwd" : "fwd"),
+          [=] {
+            Tensor x = randn({256 * z.size * z.size, z.c}, bfloat16).requires_grad_(backward);
+            Tensor w = ones({z.c}).requires_grad_(backward), b = zeros({z.c}).requires_grad_(backward);
+            Tensor mean = zeros({z.c}), var = ones({z.c}), g = randn(x.shape(), bfloat16);
+            eval({x, w, b, mean, var, g});
+            // At least: x for its statistics, x and y; and going back x, g and y's sign for the sums (in one
+            // pass with y), the same for dx. Signs are not counted.
+            double bytes = 2.0 * static_cast<double>(x.numel()) * (backward ? 7 : 3);
+            return Work{[=] {
+                          Tensor y = relu(batch_norm(x, mean, var, w, b, true));
+                          std::vector<Tensor> all{y};
+                          if (backward)
+                            for (const Tensor& d : grad({y}, {x, w, b}, {g})) all.push_back(d);
+                          eval(all);
+                        },
+                        bytes};
+          });
+    }
+}
+
 void add_matmuls() {
   struct Shape {
     const char* name;
@@ -379,6 +410,7 @@ int main(int argc, char** argv) {
              2;
   }
   add_kernels();
+  add_batch_norms();
   add_attention();
   add_images();
   add_sequences();
