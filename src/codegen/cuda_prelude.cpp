@@ -16,9 +16,13 @@ const char* const kDevice = R"cuda(
 // A kernel may be launched while the one before it still runs: this waits for its end, and lets the next one come that early.
 #if __CUDA_ARCH__ >= 900
 IG_FN void ig_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); asm volatile("griddepcontrol.launch_dependents;"); }
+// Lets the next one come even before that. Nothing may be read in front of ig_wait() but what ig_prefetch() brings nearer.
+IG_FN void ig_go() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 IG_FN void ig_wait() {}
+IG_FN void ig_go() {}
 #endif
+IG_FN void ig_prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" :: "l"(p)); }
 IG_FN float ig_up_bf16(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
 IG_FN unsigned short ig_down_bf16(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 IG_FN float ig_up_f16(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }

@@ -3,6 +3,7 @@
 // released.
 #include "compile/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -167,14 +168,33 @@ class Run {
         s = e;
         continue;
       }
+      if (backend_for(d.type())->host_visible()) ask(tickets, status);
+      auto before = std::find_if(tickets.begin(), tickets.end(), [&](const auto& t) { return t.first == d; });
+      args.continues = before != tickets.end();
       uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
-      if (ticket) tickets.emplace_back(d, ticket);
+      // The last part of a run on a device answers for those before it.
+      if (args.continues) before->second = ticket;
+      if (ticket && !args.continues) tickets.emplace_back(d, ticket);
       s = e;
+    }
+    if (status.code) {  // it is raised at once, and not again later
+      ask(tickets, status);
+      tickets.clear();
     }
     return status;
   }
 
  private:
+  // What other devices have failed at so far must be known to one that computes at once: it would assign.
+  void ask(const std::vector<std::pair<Device, uint64_t>>& tickets, RunStatus& status) const {
+    if (p_.sites.empty()) return;
+    for (const auto& [d, ticket] : tickets) {
+      RunStatus other;
+      if (backend_for(d.type())->poll(d.index(), ticket, true, other) && other.code && !status.code)
+        status = other;
+    }
+  }
+
   // Each step's time beside what its bytes and flops should take: INGOT_DEBUG=time, Profile.
   void timed_steps(size_t begin, size_t end, const RunArgs& args) {
     Device d = p_.steps[begin].device;

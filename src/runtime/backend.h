@@ -29,7 +29,8 @@ struct RunArgs {
   const uint64_t* offsets = nullptr;  // per Random slot: counter at the plan's start
   RunStatus* status = nullptr;  // in the device's memory (launch), or the host's (run: filled when known)
   int n_args = 0, n_seeds = 0;
-  bool captured = false;  // repeated without recording: the host has time to spare
+  bool captured = false;   // repeated without recording: the host has time to spare
+  bool continues = false;  // a later part of the run before it on this device: what failed there has failed
 };
 
 class Executable;

@@ -44,6 +44,9 @@ std::vector<Call> calls() {
   for (int i = 0; i < 400; ++i)
     if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s))
       all.push_back({s, cuda::small_matmul(s)});
+  for (int i = 0, taken = 0; i < 120 && taken < 60; ++i)
+    if (LibrarySpec s = random_row_matmul(gen); cuda::is_row_matmul(s))
+      all.push_back({s, cuda::row_matmul(s)}), ++taken;
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, false));
   for (int i = 0; i < 40; ++i) add(random_scatter(gen, true));
   for (int i = 0; i < 60; ++i) add(random_write(gen, i % 3 == 0, i % 3 == 1));
@@ -94,6 +97,32 @@ TEST_CASE("GELU and its gradient as a pass behind a product") {
   }
 }
 
+TEST_CASE("which products of few rows are taken, and how they are cut") {
+  auto linear = [](DType t, int64_t M, int64_t N, int64_t K) {
+    LibrarySpec s;
+    s.operands = {
+        {t, Dims{M, N}, Dims{N, 1}, 0}, {t, Dims{M, K}, Dims{K, 1}, 0}, {t, Dims{K, N}, Dims{1, K}, 0}};
+    return s;
+  };
+  for (auto [N, K] :
+       {std::pair<int64_t, int64_t>{768, 768}, {2304, 768}, {768, 3072}, {50304, 768}, {1600, 6400}})
+    CHECK(cuda::is_row_matmul(linear(bfloat16, 1, N, K)));
+  CHECK(cuda::is_row_matmul(linear(float32, 4, 10, 32)));
+  CHECK(!cuda::is_row_matmul(linear(bfloat16, 5, 768, 768)));
+  CHECK(!cuda::is_row_matmul(linear(bfloat16, 1, 768, 772)));  // pieces of 8
+  CHECK(!cuda::is_row_matmul(linear(float64, 1, 768, 768)));
+  CHECK(!cuda::is_row_matmul(linear(bfloat16, 1, 768, 1 << 17)));  // too deep
+  LibrarySpec s = linear(bfloat16, 1, 768, 768);
+  s.operands[2].stride = Dims{768, 1};
+  CHECK(!cuda::is_row_matmul(s));
+  s = linear(bfloat16, 1, 768, 768);
+  s.operands[1].offset = 4;
+  CHECK(!cuda::is_row_matmul(s));
+  // 768 columns of 3072: four warps to each, all weights under way at once.
+  CHECK(cuda::row_matmul(linear(bfloat16, 1, 768, 3072)).launch.stages[0].grid == 384);
+  CHECK(cuda::row_matmul(linear(bfloat16, 1, 50304, 768)).launch.stages[0].grid == 50304 / 16);
+}
+
 TEST_CASE("an index out of range is reported and nothing is added for it") {
   std::mt19937 gen(5);
   for (int how = 0; how < 5; ++how) {
@@ -138,6 +167,10 @@ TEST_CASE("the kernels around a run pass parameters and status") {
     for (int i = 0; i < 4; ++i) CHECK(block[8 + i] == host[n % 3][i]);
     CHECK(status.code == 0);
     status = {1, n, 40, 50};
+    block[0] = n;
+    header.scratch = block;  // a run that goes on keeps the status
+    Emulator::get().run(begin, launch, header);
+    CHECK(status.code == 1);
     launch.stages.resize(1);
     Emulator::get().run(end, launch, header);
     CHECK(runs == n + 1);

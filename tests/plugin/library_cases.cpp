@@ -88,6 +88,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
     if (spec.bias) sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
+    if (spec.epilogue == Epilogue::GeluErf) sum = 0.5 * sum * (1 + std::erf(sum * std::sqrt(0.5)));
     if (spec.epilogue == Epilogue::GeluTanhGrad)
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
     if (spec.epilogue == Epilogue::BiasGrad && at[r - 1] == 0) {
@@ -208,6 +209,34 @@ LibrarySpec random_bias_gradient(std::mt19937& gen) {
   s.operands = {
       {t, {M, N}, {N, 1}, 0}, {t, {1, M}, {M, 1}, 0}, {t, {M, K}, {1, M}, 0}, {t, {K, N}, {N, 1}, 0}};
   if (gen() % 4 == 0) s.operands[0].stride = {1, M};  // written by columns
+  return s;
+}
+
+LibrarySpec random_row_matmul(std::mt19937& gen) {
+  static const DType all[] = {bfloat16, float16, float32};
+  static const int64_t depths[] = {8, 64, 264, 768, 1600, 4104};
+  LibrarySpec s;
+  s.op = LibOp::Matmul;
+  const DType t = all[gen() % 3], out = gen() % 3 == 0 ? float32 : t;
+  const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 5), K = depths[gen() % 6], pitch = K + 8 * pick(gen, 0, 2);
+  const int64_t N = K < 100 && gen() % 4 == 0 ? 8500 : pick(gen, 1, 70);
+  auto shape = [&](int64_t a, int64_t b) { return s.attr[3] ? Dims{1, a, b} : Dims{a, b}; };
+  s.attr[3] = gen() % 2;  // with a batch dim of one
+  OperandSpec o{out, shape(M, N), row_major(shape(M, N)), pick(gen, 0, 3)};
+  OperandSpec a{t, shape(M, K), row_major(shape(M, K)), 8 * pick(gen, 0, 2)};
+  OperandSpec b{t, shape(K, N), row_major(shape(K, N)), 8 * pick(gen, 0, 2)};
+  const int rank = a.shape.size();
+  a.stride[rank - 2] = pitch;
+  b.stride[rank - 2] = 1, b.stride[rank - 1] = pitch + (gen() % 8 == 0);  // rarely not aligned
+  if (rank == 3) a.stride[0] = pitch * M, b.stride[0] = gen() % 2 ? 0 : pitch * N;
+  s.attr[3] = 0;
+  s.operands = {o, a, b};
+  s.accumulate = gen() % 5 == 0;
+  if (gen() % 2) {
+    s.bias = true;
+    s.operands.push_back({gen() % 2 ? out : t, Dims{N}, Dims{1}, pick(gen, 0, 3)});
+  }
+  s.epilogue = static_cast<Epilogue>(gen() % 4);
   return s;
 }
 

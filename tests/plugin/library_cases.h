@@ -21,6 +21,8 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types);
 LibrarySpec random_gelu_matmul(std::mt19937& gen);
 /// A product with a transposed first operand, and the sums of that one's rows.
 LibrarySpec random_bias_gradient(std::mt19937& gen);
+/// A product of few rows by weights along the inner dim, most of which row_matmul() takes.
+LibrarySpec random_row_matmul(std::mt19937& gen);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
 /// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);

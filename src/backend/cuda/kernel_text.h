@@ -12,7 +12,8 @@ struct HandKernel {
 };
 
 /// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots, device block,
-/// counter of slots used, counter of runs, records, number of records.
+/// counter of slots used, counter of runs, records, number of records. The first clears the status unless
+/// scratch is not null.
 inline constexpr int kEdgeWords = 8;
 CudaText run_edges();
 
@@ -26,6 +27,13 @@ HandKernel small_matmul(const LibrarySpec& spec);
 HandKernel gelu_pass(const LibrarySpec& spec);
 /// The sums of the rows of a product's first operand, the second of the call's two results.
 HandKernel row_sums(const LibrarySpec& spec);
+/// A product of one to four rows by weights that lie along the inner dim (decoding): as fast as memory.
+bool is_row_matmul(const LibrarySpec& spec);
+HandKernel row_matmul(const LibrarySpec& spec);
+/// What the products' texts share: the words of their argument, pointers included, and TYPES, UPA, UPB, DOWN
+/// and FINISH (what is done to `sum` for column `col` before it goes to `*at`).
+inline constexpr int kMatmulNumbers = 60;
+void finish_matmul(const LibrarySpec& spec, std::string& body);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
 /// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines

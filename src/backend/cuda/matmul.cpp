@@ -344,8 +344,8 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
     return std::make_unique<ThenPass>(gpu, spec);
   }
   // The library's GELU is not exact to float64's digits.
-  if (is_small_matmul(spec)) {
-    HandKernel k = small_matmul(spec);
+  if (const bool rows = is_row_matmul(spec); rows || is_small_matmul(spec)) {
+    HandKernel k = rows ? row_matmul(spec) : small_matmul(spec);
     auto module = gpu.modules->get(k.text);
     return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3,
                                               std::move(module));

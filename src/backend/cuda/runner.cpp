@@ -234,12 +234,13 @@ void Runner::forget_old_plans() {
 
 // Launches the kernel in front of a run (stage 0) or behind it (stage 1).
 void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
-                          void* block, bool after_kernel) {
+                          void* block, bool after_kernel, bool continues) {
   struct {
     CudaHeader header;
     int64_t n[kEdgeWords];
   } argument{};
   argument.header.status = state_ + 64;
+  argument.header.scratch = continues ? state_ : nullptr;
   auto* counter = block ? block : state_ + 8;
   int64_t n[] = {reinterpret_cast<int64_t>(host),
                  static_cast<int64_t>(words),
@@ -286,7 +287,7 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   site.stream = gpu_.compute;
   site.header = header_at(parameters, args, state_ + 64);
   std::exception_ptr failure;
-  enqueue_edge(0, site.stream, slot.host, words + tables, 1, slot.device);
+  enqueue_edge(0, site.stream, slot.host, words + tables, 1, slot.device, false, args.continues);
   try {
     const int64_t* at = parameters + words;
     const CUevent* mark = marks.data();
@@ -440,7 +441,7 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
     site.stream = gpu_.captured[0];
     site.capturing = true;
     site.header = header_at(parameters, args, state_ + 64);
-    enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block);
+    enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block, false, args.continues);
     enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables), args.captured);
     bool after_kernel = !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
     enqueue_edge(1, site.stream, nullptr, 0, 1, p.block, after_kernel);

@@ -86,7 +86,7 @@ class Runner {
                       LaunchSite site, const int64_t* table, bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
   void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
-                    void* block, bool after_kernel = false);
+                    void* block, bool after_kernel = false, bool continues = false);
   void drop_graphs(PlanState& p);
   void drop_layout(PlanState& p);
   void forget_old_plans();

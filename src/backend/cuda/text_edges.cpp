@@ -21,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<8> p) {
   long long* to = (long long*)p.n[3];
   for (long long i = threadIdx.x; i < p.n[1]; i += 512) to[i] = from[i];
   __syncthreads();
-  if (threadIdx.x == 0) {
-    *counter = used + 1;
+  if (threadIdx.x == 0) *counter = used + 1;
+  if (threadIdx.x == 0 && !p.scratch) {  // else it goes on where the run before it ended
     IgStatus* s = p.status;
     s->code = 0; s->site = -1; s->value = 0; s->extent = 0;
   }

@@ -8,7 +8,7 @@
 namespace ingot::cuda {
 namespace {
 
-constexpr int kNumbers = 60;  // words of the argument, pointers included
+constexpr int kNumbers = kMatmulNumbers;
 constexpr int kBatchDims = kMaxDims - 2;
 
 // n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out
@@ -151,10 +151,11 @@ std::string finish(const LibrarySpec& spec) {
   return s;
 }
 
-CudaText matmul_text(const LibrarySpec& spec, bool small) {
+}  // namespace
+
+void finish_matmul(const LibrarySpec& spec, std::string& body) {
   const auto& o = spec.operands;
   TextType out = text_type(o[0].dtype), a = text_type(o[1].dtype), b = text_type(o[2].dtype);
-  std::string body = small ? kSmall : kText;
   replace_all(body, "FINISH", finish(spec));
   std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " +
                       a.memory + " TA; typedef " + b.memory + " TB; typedef " + out.compute + " TC;";
@@ -163,14 +164,21 @@ CudaText matmul_text(const LibrarySpec& spec, bool small) {
     types += " typedef " + bias.memory + " TBIAS;";
     replace_all(body, "UPBIAS", bias.up);
   }
-  int warps = 1;
-  while (small && warps < 16 && warps * 32 < o[1].shape.back()) warps *= 2;
-  replace_all(body, "WARPS", std::to_string(warps));
   replace_all(body, "TYPES", types);
   replace_all(body, "UPA", a.up);
   replace_all(body, "UPB", b.up);
   replace_all(body, "UPO", out.up);
   replace_all(body, "DOWN", out.down);
+}
+
+namespace {
+
+CudaText matmul_text(const LibrarySpec& spec, bool small) {
+  std::string body = small ? kSmall : kText;
+  finish_matmul(spec, body);
+  int warps = 1;
+  while (small && warps < 16 && warps * 32 < spec.operands[1].shape.back()) warps *= 2;
+  replace_all(body, "WARPS", std::to_string(warps));
   CudaText text = hand_text(small ? "small_matmul" : "matmul", body,
                             {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
   text.waits = small;

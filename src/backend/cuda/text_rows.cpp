@@ -1,0 +1,145 @@
+// A product of few rows: x [M, K] by weights whose columns lie along memory, as a linear layer's do. Such a
+// product waits for the weights and for nothing else, so every one of them is asked for at once: SPLIT warps
+// share COLS columns, a lane has DEPTH pieces of 16 bytes of each under way. The weights do not come from the
+// kernel in front, so they are on their way into the second cache while that one still runs.
+#include <algorithm>
+
+#include "backend/cuda/kernel_text.h"
+
+namespace ingot::cuda {
+namespace {
+
+constexpr int64_t kMostRows = 4, kMostPieces = 8, kMostSplit = 8;
+
+// n as in text_matmul.cpp: 0-3 out, a, b, bias; 5 N, 6 K; 10-12 offsets; 13, 14 out strides; 15 a's row
+// stride; 18 b's column stride; 19, 20 bias
+const char* const kRows = R"cuda(
+extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
+  TYPES
+  const int PER = 16 / (int)sizeof(TB), STEP = SPLIT * 32;
+  __shared__ float parts[WARPS][COLS * ROWS];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, part = warp % SPLIT;
+  const int N = (int)p.n[5], pieces = (int)p.n[6] / PER, first = part * 32 + lane;
+  const int col0 = ((int)blockIdx.x * (WARPS / SPLIT) + warp / SPLIT) * COLS;
+  if (p.n[2] >= 0) {  // an address that moves is not known before the wait
+    const TB* soon = (const TB*)p.n[2] + p.n[12] + first * PER;
+    IG_UNROLL for (int c = 0; c < COLS; ++c)
+      IG_UNROLL for (int u = 0; u < DEPTH; ++u)
+        if (col0 + c < N && first + u * STEP < pieces) ig_prefetch(soon + (col0 + c) * p.n[18] + u * STEP * PER);
+  }
+  ig_go();
+  ig_wait();
+  const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11] + first * PER;
+  const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12] + first * PER;
+  TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
+  IgVec<TB, PER> w[COLS][DEPTH];
+  IG_UNROLL for (int c = 0; c < COLS; ++c)
+    IG_UNROLL for (int u = 0; u < DEPTH; ++u) {
+      if (col0 + c < N && first + u * STEP < pieces)
+        ig_load<PER, 2>(w[c][u], b + (col0 + c) * p.n[18] + u * STEP * PER);
+      else
+        IG_UNROLL for (int k = 0; k < PER; ++k) w[c][u].e[k] = 0;
+    }
+  IG_UNROLL for (int m = 0; m < ROWS; ++m) {
+    float sum[COLS][2];
+    IG_UNROLL for (int c = 0; c < COLS; ++c) sum[c][0] = sum[c][1] = 0.0f;
+    IG_UNROLL for (int u = 0; u < DEPTH; ++u) {
+      IgVec<TA, PER> x;
+      if (first + u * STEP < pieces)
+        ig_load<PER, 1>(x, a + m * p.n[15] + u * STEP * PER);
+      else
+        IG_UNROLL for (int k = 0; k < PER; ++k) x.e[k] = 0;
+      IG_UNROLL for (int k = 0; k < PER; ++k)
+        IG_UNROLL for (int c = 0; c < COLS; ++c) sum[c][k & 1] = fmaf(ELEMENT(x, k), ELEMENT(w[c][u], k), sum[c][k & 1]);
+    }
+    IG_UNROLL for (int c = 0; c < COLS; ++c) {
+      float s = sum[c][0] + sum[c][1];
+      IG_UNROLL for (int d = 16; d > 0; d >>= 1) s += ig_shuffle(s, d);
+      if (lane == 0) parts[warp][m * COLS + c] = s;
+    }
+  }
+  __syncthreads();
+  if (part != 0 || lane >= COLS * ROWS) return;
+  const int row = lane / COLS, col = col0 + lane % COLS;
+  if (col >= N) return;
+  ACC sum = 0.0f;
+  IG_UNROLL for (int s = 0; s < SPLIT; ++s) sum += parts[warp + s][lane];
+  TO* at = out + row * p.n[13] + col * p.n[14];
+  FINISH
+  *at = DOWN(TC(sum));
+}
+)cuda";
+
+struct Shape {
+  int64_t M, N, K, per, split, cols, warps, pieces;
+  explicit Shape(const LibrarySpec& spec) {
+    const auto& o = spec.operands;
+    int rank = o[0].shape.size();
+    M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1];
+    per = 16 / static_cast<int64_t>(size_of(o[2].dtype));
+    auto deep = [&] { return (K / per + 32 * split - 1) / (32 * split); };
+    // More warps to a column while that leaves a chip of the size of today's room, or a lane has too much.
+    for (split = 1; split < kMostSplit && ((deep() > 4 && N * split < 4096) || deep() > kMostPieces);)
+      split *= 2;
+    pieces = deep();
+    cols = N * split > 8192 && pieces <= 4 ? 2 : 1;
+    warps = std::max<int64_t>(split, N * split <= 2048 ? 4 : 8);
+  }
+};
+
+}  // namespace
+
+bool is_row_matmul(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  int rank = o[0].shape.size();
+  for (int d = 0; d < rank - 2; ++d)
+    if (o[0].shape[d] != 1) return false;
+  DType t = o[1].dtype;
+  if (!(is_half(t) || t == DType::Float32) || o[2].dtype != t) return false;
+  if (!(o[0].dtype == t || o[0].dtype == DType::Float32)) return false;
+  Shape s(spec);
+  if (s.M < 1 || s.M > kMostRows || s.N < 1 || s.K < s.per || s.N > (int64_t{1} << 30)) return false;
+  // In pieces of 16 bytes, everywhere.
+  bool aligned = s.K % s.per == 0 && o[1].stride[rank - 1] == 1 && o[2].stride[rank - 2] == 1;
+  aligned = aligned && o[1].offset % s.per == 0 && o[2].offset % s.per == 0;
+  aligned = aligned && (s.M == 1 || o[1].stride[rank - 2] % s.per == 0) &&
+            (s.N == 1 || o[2].stride[rank - 1] % s.per == 0);
+  return aligned && s.pieces <= kMostPieces;
+}
+
+HandKernel row_matmul(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  int rank = o[0].shape.size();
+  Shape s(spec);
+  std::string body = kRows;
+  replace_all(body, "ELEMENT(x, k)",
+              o[1].dtype == DType::BFloat16  ? "ig_elem_bf16(x, k)"
+              : o[1].dtype == DType::Float16 ? "ig_up_f16(x.e[k])"
+                                             : "x.e[k]");
+  replace_all(body, "ELEMENT(w[c][u], k)",
+              o[1].dtype == DType::BFloat16  ? "ig_elem_bf16(w[c][u], k)"
+              : o[1].dtype == DType::Float16 ? "ig_up_f16(w[c][u].e[k])"
+                                             : "w[c][u].e[k]");
+  finish_matmul(spec, body);
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"ROWS", s.M}, {"COLS", s.cols}, {"SPLIT", s.split}, {"WARPS", s.warps}, {"DEPTH", s.pieces}};
+  for (const auto& [name, size] : sizes) replace_all(body, name, std::to_string(size));
+  HandKernel k;
+  k.text = hand_text("row_matmul", body, {{"", static_cast<unsigned>(s.warps) * 32, true}});
+  k.text.waits = true;
+  std::vector<int64_t>& n = k.launch.words;
+  n.assign(kMatmulNumbers, 0);
+  n[4] = s.M, n[5] = s.N, n[6] = s.K;
+  for (int i = 0; i < 3; ++i) {
+    n[static_cast<size_t>(10 + i)] = o[static_cast<size_t>(i)].offset;
+    n[static_cast<size_t>(13 + 2 * i)] = o[static_cast<size_t>(i)].stride[rank - 2];
+    n[static_cast<size_t>(14 + 2 * i)] = o[static_cast<size_t>(i)].stride[rank - 1];
+  }
+  if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
+  const int64_t columns = s.warps / s.split * s.cols;
+  k.launch.stages = {{static_cast<unsigned>((s.N + columns - 1) / columns), 0}};
+  k.launch.part_words = kMatmulNumbers;
+  return k;
+}
+
+}  // namespace ingot::cuda
