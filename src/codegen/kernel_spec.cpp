@@ -163,9 +163,9 @@ std::string to_string(const KernelSpec& k) {
 }
 
 const char* name_of(LibOp op) {
-  static const char* const names[] = {
-      "matmul", "scatter_add",     "scatter",          "scan", "sort",   "attention", "attention_grad",
-      "conv",   "conv_grad_input", "conv_grad_weight", "fold", "linalg", "copy"};
+  static const char* const names[] = {"matmul",          "scatter_add",      "scatter", "scan",      "sort",
+                                      "attention",       "attention_grad",   "lstm",    "lstm_grad", "conv",
+                                      "conv_grad_input", "conv_grad_weight", "fold",    "linalg",    "copy"};
   static_assert(sizeof names / sizeof *names == static_cast<size_t>(LibOp::Copy) + 1, "one name for each");
   return names[static_cast<int>(op)];
 }

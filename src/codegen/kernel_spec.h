@@ -124,8 +124,11 @@ enum class LibOp : uint8_t {
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
   Sort,  // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
-  Attention,       // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
-  AttentionGrad,   // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
+  Attention,      // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
+  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
+  // attr[0]: against time; attr[2]: bit n set: Pick n is written; attr[3]: TF32 will do
+  Lstm,            // operands: h, (gates), (c), z, h0, c0, weight
+  LstmGrad,        // operands: dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
   Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy

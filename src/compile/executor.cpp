@@ -468,6 +468,27 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   return b->supports(s);
 }
 
+bool has_lstm(const Node& z, const Node& weight) {
+  Backend* b = backend_for(z.device.type());
+  if (!b || is_eager() || !is_float(z.dtype) || z.dtype == DType::Float64 || z.rank() != 3 || z.numel() == 0)
+    return false;
+  const DType wide = DType::Float32;
+  const Dims h{z.shape[0], z.shape[1], weight.shape[1]}, one{h[1], h[2]};
+  LibrarySpec s;
+  s.op = LibOp::Lstm;
+  s.attr[2] = 6;
+  s.written = 3;
+  auto add = [&](DType t, const Dims& shape) { s.operands.push_back({t, shape, row_major(shape), 0}); };
+  add(z.dtype, h);
+  add(z.dtype, z.shape);
+  add(wide, h);
+  add(z.dtype, z.shape);
+  add(z.dtype, one);
+  add(wide, one);
+  add(z.dtype, weight.shape);
+  return b->supports(s);
+}
+
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {
   // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is its
   // thread's too, or computed.

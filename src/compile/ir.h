@@ -46,9 +46,14 @@ struct Val {
   bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
   bool library() const {
     return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight ||
-           op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::ScatterAdd ||
-           op == Op::Scatter || op == Op::Scan || op == Op::Sort || op == Op::Linalg || op == Op::ToDevice ||
-           op == Op::SliceAssign;
+           op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::Lstm ||
+           op == Op::LstmGrad || op == Op::ScatterAdd || op == Op::Scatter || op == Op::Scan ||
+           op == Op::Sort || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
+  }
+  /// Does the call have further results?
+  bool has_sides() const {
+    return op == Op::Attention || (op == Op::AttentionGrad && !joined) || op == Op::Lstm ||
+           op == Op::LstmGrad || gelu == Gelu::Both || bias_grad;
   }
   /// One more result of a library call: it has a buffer, but no work of its own.
   bool side_result() const { return op == Op::Pick; }

@@ -536,6 +536,8 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
          : val.op == Op::Sort           ? LibOp::Sort
          : val.op == Op::Attention      ? LibOp::Attention
          : val.op == Op::AttentionGrad  ? LibOp::AttentionGrad
+         : val.op == Op::Lstm           ? LibOp::Lstm
+         : val.op == Op::LstmGrad       ? LibOp::LstmGrad
          : val.op == Op::Conv           ? LibOp::Conv
          : val.op == Op::ConvGradInput  ? LibOp::ConvGradInput
          : val.op == Op::ConvGradWeight ? LibOp::ConvGradWeight
@@ -568,6 +570,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
     l.operands.push_back({g.vals[s].dtype, g.vals[s].shape, g.vals[s].stride, 0});
     buffer_vals.push_back(s);
     l.attr[1] = 1;
+    l.attr[2] |= int64_t{1} << g.vals[s].imm_i;
   }
   l.written = static_cast<int>(buffer_vals.size());
   for (int k = 0; k < val.n_in; ++k) {

@@ -24,10 +24,7 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
 // Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
 std::vector<int> side_results(const Graph& g, int v) {
   std::vector<int> sides;
-  if (g.vals[v].joined) return sides;
-  if (g.vals[v].op != Op::Attention && g.vals[v].op != Op::AttentionGrad && g.vals[v].gelu != Gelu::Both &&
-      !g.vals[v].bias_grad)
-    return sides;
+  if (!g.vals[v].has_sides()) return sides;
   for (int number = 1; number < 4; ++number)
     for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
       if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v &&
@@ -135,10 +132,12 @@ class Planner {
     verify(g);
 #endif
     works_ = make_works(g, o_.fuse);
-    for (Work& w : works_)
-      if (o_.tf32 && w.library_call && w.library.op == LibOp::Matmul &&
-          w.library.operands[1].dtype == DType::Float32)
+    for (Work& w : works_) {
+      if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
+      if (w.library.op == LibOp::Matmul && w.library.operands[1].dtype == DType::Float32)
         w.library.attr[1] = 1;
+      if (w.library.op == LibOp::Lstm || w.library.op == LibOp::LstmGrad) w.library.attr[3] = 1;
+    }
     keep_history(g);
     if (o_.fuse) {
       merge_horizontally(g, works_);
@@ -440,6 +439,12 @@ void Planner::describe(Step& s) const {
     double products = s.library.op == LibOp::Attention ? 4 : 10;
     s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) *
               (s.library.attr[0] ? 0.5 : 1);
+  }
+  if (s.library.op == LibOp::Lstm || s.library.op == LibOp::LstmGrad) {
+    // Each row of h with the whole weight, step by step; the weight and the product's result do not fit into
+    // registers, but they stay in the caches.
+    const Dims& w = s.library.operands[s.library.written + 3].shape;
+    s.flops = 2.0 * static_cast<double>(first[0] * first[1]) * static_cast<double>(w.numel());
   }
 }
 

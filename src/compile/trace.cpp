@@ -120,7 +120,8 @@ class Tracer {
       } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd ||
                  n->op == Op::Conv || n->op == Op::ConvGradInput || n->op == Op::ConvGradWeight ||
                  n->op == Op::Scatter || n->op == Op::Scan || n->op == Op::Sort || n->op == Op::Linalg ||
-                 n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick) {
+                 n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick ||
+                 n->op == Op::Lstm || n->op == Op::LstmGrad) {
         uint64_t bits;
         std::memcpy(&bits, &n->imm_f, sizeof bits);
         put(bits);

@@ -250,11 +250,22 @@ Inferred attention(Inputs in, const SourceLoc& loc) {
   return {in[0]->dtype, out, in[0]->device};
 }
 
+// The same of an LSTM's steps.
+Inferred lstm(Inputs in, const SourceLoc& loc) {
+  check_device(Op::Lstm, in, loc);
+  const Dims& z = in[0]->shape;
+  return {in[0]->dtype, Dims{z[0], z[1], z[2] / 4}, in[0]->device};
+}
+
 Inferred picked(const Node& x, const Attrs& a, const SourceLoc& loc) {
   if (x.op == Op::Attention && a.i == 1)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
   if (x.op == Op::AttentionGrad && (a.i == 1 || a.i == 2) && x.n_inputs >= 6)
     return {x.in[a.i]->dtype, x.in[a.i]->shape, x.device};
+  if (x.op == Op::Lstm && a.i == 1 && x.n_inputs == 4) return {x.dtype, x.in[0]->shape, x.device};
+  if (x.op == Op::Lstm && a.i == 2 && x.n_inputs == 4) return {x.in[2]->dtype, x.shape, x.device};
+  if (x.op == Op::LstmGrad && (a.i == 1 || a.i == 2) && x.n_inputs == 6)
+    return {x.in[2]->dtype, x.in[2]->shape, x.device};
   fail(ErrorKind::Internal, Op::Pick, "has no such result", loc);
 }
 
@@ -448,7 +459,10 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
       return infer_conv(op, in, a, loc);
     case Op::Attention:
       return attention(in, loc);
+    case Op::Lstm:
+      return lstm(in, loc);
     case Op::AttentionGrad:
+    case Op::LstmGrad:
       return {x.dtype, x.shape, x.device};
     case Op::Pick:
       return picked(x, a, loc);

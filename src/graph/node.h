@@ -119,6 +119,8 @@ bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
 /// Does the device's backend have attention as one call for these operands ([B, H, T, D], any strides)?
 bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale);
+/// Does it have the steps of an LSTM as one call, forward and backward, for z [T, N, 4 H] and this weight?
+bool has_lstm(const Node& z, const Node& weight);
 
 /// Gradient mode of this thread.
 bool grad_enabled();

@@ -61,7 +61,15 @@ enum class Op : uint8_t {
               // causal when imm_i; Pick 1: the rows'
               // log-sum-exp, float32 [B, H, T]. Recorded only where a backend has it
   AttentionGrad,  // q, k, v, o, gradient of o, log-sum-exp, (bias): gradient of q; Pick 1 and 2: of k and v
-  Pick,           // result number imm_i of an op that has several (0 is the op's own value)
+  // The steps of an LSTM layer in one direction, against time when imm_i. Of one type but for c and what goes
+  // with it (c0, the gradients of h0 and c0), which are float32 where that type has 16 bits. Recorded only
+  // where a backend has them
+  Lstm,  // z [T, N, 4 H] (the input's part, biases included), h0, c0 [N, H], weight [4 H, H]: h [T, N, H];
+         // Pick 1: the gates' values [T, N, 4 H], Pick 2: c [T, N, H]
+  LstmGrad,  // gates, c, c0, weight, gradient of h, gradient of the last c: gradient of z; Pick 1 and 2: of
+             // h0
+             // and c0
+  Pick,      // result number imm_i of an op that has several (0 is the op's own value)
   // Convolution over the last n dims: x [N, C, S..], w [O, C / groups, K..], y [N, O, S'..]. ext0: the n
   // strides, then the n dilations; ext1: zeros in front of each dim, then behind; imm_i: groups
   Conv,            // x, w: y

@@ -41,6 +41,8 @@ const OpInfo& info(Op op) {
       {"sort", 1, TypeRule::Same, false},
       {"attention", 255, TypeRule::Same, false},
       {"attention_grad", 255, TypeRule::Same, false},
+      {"lstm", 4, TypeRule::Same, false},
+      {"lstm_grad", 6, TypeRule::Same, false},
       {"pick", 1, TypeRule::Same, false},
       {"conv", 2, TypeRule::Same, false},
       {"conv_grad_input", 2, TypeRule::Same, false},

@@ -58,14 +58,16 @@ struct Run {
 Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool backwards,
               const Tensor& mask) {
   const int64_t T = x.size(0), N = x.size(1);
-  const bool lstm = k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() && !autocasting() &&
-                    x.dtype() == w.hh.dtype() && x.dtype() == w.ih.dtype() && s.h.dtype() == x.dtype() &&
-                    s.c.dtype() == x.dtype() && T * N * w.ih.size(0) > 0;
+  const bool lstm = k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() &&
+                    (autocasting() || (x.dtype() == w.hh.dtype() && x.dtype() == w.ih.dtype() &&
+                                       s.h.dtype() == x.dtype() && s.c.dtype() == x.dtype())) &&
+                    T * N * w.ih.size(0) > 0;
   // An LSTM adds its two biases in one place: both are added here, once.
   Tensor bias = lstm && w.bias_ih.defined() ? w.bias_ih + w.bias_hh : w.bias_ih;
   Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, bias).reshape({T, N, w.ih.size(0)});
   if (lstm) {
-    const LstmSteps r = lstm_steps(z, s.h, s.c, w.hh, backwards, k.loc);
+    const LstmSteps r =
+        lstm_steps(z, s.h.to(z.dtype()), s.c.to(z.dtype()), w.hh.to(z.dtype()), backwards, k.loc);
     return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
   }
   Tensor all = zeros({T, N, w.hh.size(1)}, {x.dtype(), x.device()});

@@ -8,6 +8,8 @@ target_include_directories(test_cpu_backend PRIVATE ${cpu_tests})
 
 ingot_test(cpu_attention SOURCES ${cpu_tests}/attention_test.cpp LABELS asan tsan)
 
+ingot_test(cpu_lstm SOURCES ${cpu_tests}/lstm_test.cpp LABELS asan tsan)
+
 ingot_test(cpu_index SOURCES ${cpu_tests}/index_calls_test.cpp ${cpu_tests}/../plugin/library_cases.cpp ${cpu_tests}/../spec_interpreter.cpp
   LIBS ingot_test_oracle LABELS asan tsan)
 

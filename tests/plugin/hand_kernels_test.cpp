@@ -3,7 +3,9 @@
 // on the fake machine.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
+#include <random>
 
 #include "backend/cuda/kernel_text.h"
 #include "codegen/nvrtc.h"
@@ -57,7 +59,75 @@ std::vector<Call> calls() {
   return all;
 }
 
+/// The cells of an LSTM in every form.
+std::vector<cuda::HandKernel> cells() {
+  std::vector<cuda::HandKernel> all;
+  for (bool backward : {false, true})
+    for (DType t : {DType::Float32, DType::BFloat16, DType::Float16})
+      for (int lanes : {1, 2, 4}) all.push_back(cuda::lstm_cell(backward, t, 5, 36, 150, lanes));
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("the cells of an LSTM compute what its formulas say") {
+  std::vector<cuda::HandKernel> all = cells();
+  for (const cuda::HandKernel& k : all) Emulator::get().add(k.text);
+  Emulator::get().build();
+  const int64_t N = 5, H = 36, pitch = 150;
+  std::mt19937 gen(3);
+  std::normal_distribution<float> normal;
+  for (size_t n :
+       {size_t{0}, size_t{9}}) {  // float32: the 16-bit types go through whole LSTMs (lstm_test.cpp)
+    for (size_t lanes = 0; lanes < 3; ++lanes) {
+      const bool backward = n >= 9;
+      CAPTURE(all[n + lanes].text.key);
+      // Wide enough for whichever buffer: [N, 4 H] with z's pitch.
+      std::vector<std::vector<float>> b(8, std::vector<float>(static_cast<size_t>(N * 4 * H + N * pitch)));
+      for (auto& x : b)
+        for (float& f : x) f = normal(gen);
+      auto want = b;
+      auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+      for (int64_t i = 0; i < N; ++i)
+        for (int64_t j = 0; j < H; ++j) {
+          auto at = [&](int64_t gate) { return static_cast<size_t>((i * 4 + gate) * H + j); };
+          const auto e = static_cast<size_t>(i * H + j), loose = static_cast<size_t>(i * pitch + j);
+          auto put = [&](size_t buffer, size_t place, double v) {
+            want[buffer][place] = static_cast<float>(v);
+          };
+          if (!backward) {
+            auto sum = [&](int64_t g) {
+              return double(b[0][loose + static_cast<size_t>(g * H)]) + b[1][at(g)];
+            };
+            const double in = sigmoid(sum(0)), forget = sigmoid(sum(1)), fresh = std::tanh(sum(2)),
+                         out = sigmoid(sum(3)), c = forget * b[2][e] + in * fresh;
+            put(3, e, out * std::tanh(c));
+            put(5, e, c);
+            put(4, at(0), in), put(4, at(1), forget), put(4, at(2), fresh), put(4, at(3), out);
+            continue;
+          }
+          const double in = b[2][at(0)], forget = b[2][at(1)], fresh = b[2][at(2)], out = b[2][at(3)],
+                       t = std::tanh(double(b[3][e])), d = double(b[0][loose]) + b[1][e],
+                       dc = b[5][e] + d * out * (1 - t * t);
+          put(6, at(0), dc * fresh * in * (1 - in));
+          put(6, at(1), dc * b[4][e] * forget * (1 - forget));
+          put(6, at(2), dc * in * (1 - fresh * fresh));
+          put(6, at(3), d * t * out * (1 - out));
+          put(7, e, dc * forget);
+        }
+      CudaLaunch launch = all[n + lanes].launch;
+      for (size_t i = 0; i < b.size(); ++i)
+        launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(b[i].data());
+      RunStatus status;
+      Emulator::get().run(all[n + lanes].text, launch,
+                          {nullptr, nullptr, nullptr, &status, nullptr, nullptr});
+      for (size_t i = 0; i < b.size(); ++i)
+        for (size_t j = 0; j < b[i].size(); ++j)
+          if (std::abs(b[i][j] - want[i][j]) > 1e-5 * (1 + std::abs(want[i][j])))
+            FAIL_CHECK("buffer " << i << " at " << j << ": " << b[i][j] << ", not " << want[i][j]);
+    }
+  }
+}
 
 TEST_CASE("products, scatters, scans and sorts by hand-written kernels") {
   std::vector<Call> all = calls();
@@ -203,6 +273,7 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
                        : cuda::row_sums(random_bias_gradient(gen)).text;
     texts.emplace(t.key, t);
   }
+  for (const cuda::HandKernel& k : cells()) texts.emplace(k.text.key, k.text);
   std::string program = cuda_prelude();
   int n = 0;
   for (auto& [key, t] : texts) program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";

@@ -10,7 +10,7 @@ if(TARGET ingot_cuda)
   ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp
     LIBS ingot_test_emulator ingot_cuda_objects)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
-  foreach(name IN ITEMS plugin machine)
+  foreach(name IN ITEMS lstm plugin machine)
     ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp LIBS ingot_test_emulator)
     target_compile_definitions(test_cuda_${name} PRIVATE
       FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")

@@ -65,6 +65,7 @@ class CpuBackend final : public Backend {
 
   bool supports(const LibrarySpec& spec) override {
     if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return cpu::supports_attention(spec);
+    if (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad) return cpu::supports_lstm(spec);
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
@@ -95,6 +96,9 @@ class CpuBackend final : public Backend {
       case LibOp::Attention:
       case LibOp::AttentionGrad:
         return cpu::prepare_attention(spec);
+      case LibOp::Lstm:
+      case LibOp::LstmGrad:
+        return cpu::prepare_lstm(spec);
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }

@@ -13,6 +13,9 @@ std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
 /// Attention and AttentionGrad of float32, of lengths at which it pays.
 bool supports_attention(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec);
+/// Lstm and LstmGrad of float32, of lengths at which it pays.
+bool supports_lstm(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec);
 /// A generated kernel that reduces small windows; nullptr when it is of another form.
 std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);
 /// The same for the maximum over windows in dense rows, of values computed on the way; nullptr for others.

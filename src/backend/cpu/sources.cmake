@@ -23,6 +23,8 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/loops_float.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loops_simd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/lstm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/lstm_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul_few.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp

@@ -9,6 +9,7 @@
 #include "backend/cuda/blaslt.h"
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/kernel_text.h"
+#include "backend/cuda/lstm.h"
 #include "backend/cuda/matmul.h"
 #include "codegen/nvrtc.h"
 #include "ingot/error.h"
@@ -112,6 +113,9 @@ class CudaBackend final : public Backend {
         return supports_scan(spec);
       case LibOp::Sort:
         return supports_sort(spec);
+      case LibOp::Lstm:
+      case LibOp::LstmGrad:
+        return supports_lstm(spec);
 #ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:
@@ -163,6 +167,9 @@ class CudaBackend final : public Backend {
         return hand_call(g, scan(spec, g.multiprocessors), spec);
       case LibOp::Sort:
         return hand_call(g, sort(spec), spec);
+      case LibOp::Lstm:
+      case LibOp::LstmGrad:
+        return prepare_lstm(g, spec);
       case LibOp::Conv:
       case LibOp::ConvGradInput:
       case LibOp::ConvGradWeight:

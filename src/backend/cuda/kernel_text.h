@@ -64,6 +64,9 @@ std::string line_at_text(int offsets, int dims);
 HandKernel simple_conv(const LibrarySpec& spec);
 /// Windows added up where they overlap, one output element per thread.
 HandKernel fold(const LibrarySpec& spec);
+/// The cell of an LSTM's step (or its gradient) for `rows` rows of `width` elements, `lanes` of them by each
+/// thread; row_stride: between rows of z (or of the gradient of h). Eight buffers: see text_lstm.cpp.
+HandKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride, int lanes);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);

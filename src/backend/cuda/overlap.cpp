@@ -38,6 +38,8 @@ Touches touches_of(const LibrarySpec& spec) {
     case LibOp::Matmul:
     case LibOp::Attention:
     case LibOp::AttentionGrad:
+    case LibOp::Lstm:
+    case LibOp::LstmGrad:
       break;
     default:
       t.may_fail = true;  // an index may be bad

@@ -47,16 +47,6 @@ bool overlap_wanted() {
   return !(e && std::strcmp(e, "0") == 0);
 }
 
-/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90
-/// cannot.
-bool early_wanted(const Gpu& gpu) {
-  static const bool on = [] {
-    const char* e = std::getenv("INGOT_CUDA_EARLY");
-    return !(e && std::strcmp(e, "0") == 0);
-  }();
-  return on && gpu.major >= 9;
-}
-
 CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecutable&>(*i.exe); }
 
 int64_t* pinned(size_t words) {
@@ -91,6 +81,14 @@ CudaHeader header_at(const void* parameters, const RunArgs& a, void* status) {
 }
 
 }  // namespace
+
+bool early_wanted(const Gpu& gpu) {
+  static const bool on = [] {
+    const char* e = std::getenv("INGOT_CUDA_EARLY");
+    return !(e && std::strcmp(e, "0") == 0);
+  }();
+  return on && gpu.major >= 9;
+}
 
 void Runner::start() {
   if (state_) return;

@@ -25,6 +25,10 @@ namespace ingot::cuda {
 
 class Gpu;
 
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90
+/// cannot.
+bool early_wanted(const Gpu& gpu);
+
 class Runner {
  public:
   static constexpr uint64_t kAhead = 8, kRecords = 32;

@@ -1,0 +1,60 @@
+// The steps of an LSTM as one call of the CPU backend, and recorded one by one.
+#include "backend/cpu/threads.h"
+#include "neural/lstm_check.h"
+
+using namespace ingot;
+using namespace ingot::test;
+
+TEST_CASE("an LSTM of float32 and its gradients are those of float64") {
+  check_lstm(Device("cpu"), float32, float32, 2e-5);
+}
+
+TEST_CASE("under Autocast an LSTM computes in 16 bits, with a cell state of 32") {
+  check_lstm(Device("cpu"), float32, bfloat16, 4e-2);
+  check_lstm(Device("cpu"), float32, float16, 5e-3);
+  check_lstm(Device("cpu"), bfloat16, bfloat16, 4e-2);
+}
+
+TEST_CASE("gradients of an LSTM's gradients") {
+  for (const LstmCase& c :
+       {LstmCase{"second", 8, 5, 3, 6, 1, true, false, true}, LstmCase{"short", 3, 2, 2, 3}}) {
+    const LstmInputs in(c);
+    const auto want = run_lstm(c, in, Device("cpu"), float64, float64, true),
+               got = run_lstm(c, in, Device("cpu"), float32, float32, true);
+    for (size_t i = 0; i < want.size(); ++i) CHECK(lstm_distance(got[i], want[i]) < 1e-4);
+  }
+}
+
+TEST_CASE("an LSTM without gradients, and one whose states alone are asked for") {
+  const LstmCase c{"inference", 12, 6, 5, 40, 1, true, false, true};
+  const LstmInputs in(c);
+  const auto want = run_lstm(c, in, Device("cpu"), float64, float64);
+  NoGrad guard;
+  std::vector<Tensor> x;
+  for (const Tensor& t : in.leaves) x.push_back(t.to(float32));
+  RnnOptions o;
+  o.bidirectional = true;
+  auto run = [&] { return lstm(x[0], x[x.size() - 2], x.back(), {x.begin() + 1, x.end() - 2}, true, o); };
+  RnnResult r = run();
+  CHECK(explain(r.output).text.find("lstm") != std::string::npos);
+  CHECK(lstm_distance(numbers(r.output), want[0]) < 1e-5);
+  CHECK(lstm_distance(numbers(r.h), want[1]) < 1e-5);
+  CHECK(lstm_distance(numbers(run().c), want[2]) < 1e-5);
+}
+
+TEST_CASE("what an LSTM records does not grow with its steps") {
+  CHECK(lstm_recorded(8, Device("cpu"), float32) == lstm_recorded(200, Device("cpu"), float32));
+  CHECK(lstm_recorded(8, Device("null"), bfloat16) == lstm_recorded(200, Device("null"), bfloat16));
+}
+
+TEST_CASE("an LSTM's bits do not depend on the number of threads") {
+  const LstmCase c{"threads", 6, 70, 20, 130, 1, true, false, true};
+  const LstmInputs in(c);
+  const int before = get_num_threads();
+  set_num_threads(1);
+  const auto one = run_lstm(c, in, Device("cpu"), float32, float32);
+  set_num_threads(5);
+  const auto five = run_lstm(c, in, Device("cpu"), float32, float32);
+  set_num_threads(before);
+  CHECK(one == five);
+}
