@@ -329,12 +329,12 @@ void add_images() {
   for (int64_t batch : {int64_t{1}, B})
     add("resnet50-infer-B" + std::to_string(batch) + "-bf16", [=] {
       auto model = std::make_shared<models::ResNet>(models::resnet50({}));
+      model->to(bfloat16);
       model->eval();
-      Tensor x = randn({batch, 3, 224, 224});
+      Tensor x = randn({batch, 3, 224, 224}).to(bfloat16);
       eval(x);
       return Work{[=] {
                     NoGrad guard;
-                    amp::Autocast scope(bfloat16);
                     eval((*model)(x));
                   },
                   0, 2 * 4.09e9 * static_cast<double>(batch), static_cast<double>(batch), "images"};

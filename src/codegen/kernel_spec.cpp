@@ -178,6 +178,7 @@ std::string to_string(const LibrarySpec& l) {
          (o.offset ? "+" + std::to_string(o.offset) : "");
   if (!l.d0.empty()) s += " " + to_string(l.d0) + " " + to_string(l.d1);
   if (l.bias) s += " bias";
+  if (l.residual) s += " residual";
   s += ends[static_cast<int>(l.epilogue)];
   if (l.accumulate) s += " accumulate";
   return s;

@@ -129,7 +129,8 @@ enum class LibOp : uint8_t {
   // attr[0]: against time; attr[2]: bit n set: Pick n is written; attr[3]: TF32 will do
   Lstm,            // operands: h, (gates), (c), z, h0, c0, weight
   LstmGrad,        // operands: dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
-  Conv,            // operands: y, x, w, (bias [O]); d0, d1 as the op's ext0, ext1; attr[0]: groups
+  Conv,  // operands: y, x, w, (bias [O]), (residual, of y's shape); d0, d1 as the op's ext0, ext1; attr[0]:
+         // groups. y = epilogue(conv + residual + bias)
   ConvGradInput,   // operands: gx, gy, w, (bias [C])
   ConvGradWeight,  // operands: gw, x, gy
   Fold,            // operands: out, value, (position); d0: strides, dilations, fronts; d1: window
@@ -142,6 +143,7 @@ struct LibrarySpec {
   std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written
   int written = 1;
   bool bias = false;
+  bool residual = false;    // Conv: the last operand is added
   bool accumulate = false;  // out += instead of out =
   Epilogue epilogue = Epilogue::None;
   int64_t attr[4] = {0, 0, 0, 0};

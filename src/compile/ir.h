@@ -36,7 +36,8 @@ struct Val {
   bool material = false;  // has a buffer
   bool alone = false;     // begins a kernel of its own (an index map did not fit the one it would join)
   bool bias = false;      // Matmul: input 2 is added to every row
-  bool relu = false;      // Matmul: negative results become 0
+  bool relu = false;      // Matmul, Conv: negative results become 0
+  bool residual = false;  // Conv: the last input, of the result's shape, is added
   Gelu gelu = Gelu::None;
   bool joined = false;     // AttentionGrad: its three results side by side in rows of one buffer; ext: where
   bool bias_grad = false;  // Matmul: Pick 1 is the sum over the columns of input 0
@@ -89,6 +90,9 @@ void turn_products(Graph& g);
 void choose_layouts(Graph& g);
 /// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
+/// Convolution and what follows it element by element (batch norm at inference, a residual, ReLU) -> one
+/// library call, where the backend wants that.
+void fuse_conv_epilogues(Graph& g);
 /// GELU and its gradient -> epilogues of the products beside them, where the backend can.
 void fuse_gelu(Graph& g);
 /// A bias's gradient -> a second result of the product that gives its weight's, where the backend can.

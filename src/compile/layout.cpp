@@ -26,6 +26,15 @@ Dims channels_last(const Dims& shape, int rank) {
   return s;
 }
 
+// Are the elements where these strides have them? Dims of size 1 have no say: weights of 1 x 1 windows lie
+// right as they are.
+bool lies_so(const Val& v, const Dims& want) {
+  const Dims have = v.stride.empty() ? row_major(v.shape) : v.stride;
+  for (int d = 0; d < v.shape.size(); ++d)
+    if (v.shape[d] > 1 && have[d] != want[d]) return false;
+  return true;
+}
+
 // Do the two differ in dims of size 1 at the end alone?
 bool only_ones(const Dims& a, const Dims& b) {
   for (int d = 0; d < std::max(a.size(), b.size()); ++d)
@@ -86,6 +95,7 @@ class Layouts {
     for (int k = 0; k < v.n_in; ++k) v.in[k] = now_[static_cast<size_t>(v.in[k])];
     if (is_conv(v) && v.n_in >= 2 && v.numel() > 0 && wants(v)) {
       for (int k = 0; k < 2; ++k) v.in[k] = turned(v.in[k]);
+      if (v.residual) v.in[v.n_in - 1] = turned(v.in[v.n_in - 1]);
       now_[static_cast<size_t>(i)] = result(v);
       return;
     }
@@ -136,6 +146,7 @@ class Layouts {
       Val& base = out_.vals[static_cast<size_t>(b)];
       const Dims want = channels_last(base.shape, std::min(base.shape.size(), shape.size()));
       if (base.stride == want) return u;
+      if (!may_turn(base) && lies_so(base, want)) return u;
       if (may_turn(base)) {
         base.stride = want;
         return u;
@@ -163,6 +174,7 @@ class Layouts {
       v.stride = want;
       return push(v);
     }
+    if (lies_so(v, want)) return push(v);
     Val kept = v;
     v.output = v.history = false;
     v.node = -1;

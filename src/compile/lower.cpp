@@ -545,6 +545,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
          : val.op == Op::Linalg         ? LibOp::Linalg
                                         : LibOp::Copy;
   l.bias = val.bias;
+  l.residual = val.residual;
   if (val.relu) l.epilogue = Epilogue::Relu;
   if (val.bias_grad) l.epilogue = Epilogue::BiasGrad;
   if (val.gelu != Gelu::None)

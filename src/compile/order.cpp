@@ -1,6 +1,7 @@
 // Horizontal merging and ordering of lowered kernels.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
 #include <unordered_map>
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr int kMaxParts = 2048;
 constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
+
+// Bytes that may be there from the beginning of a run, so that one launch writes them all.
+constexpr int64_t kEarlyBytes = 64 << 20;
 
 bool writes_state(const Work& w) {
   for (const KernelSpec& k : w.parts)
@@ -100,6 +104,77 @@ std::vector<int> latest_levels(const Links& l) {
   return level;
 }
 
+// May this kernel come first, whatever reads it? (What it reads is asked separately.)
+bool may_come_early(const Graph& g, const Work& w, int64_t& bytes) {
+  if (w.library_call || w.region >= 0 || !w.after.empty() || writes_state(w)) return false;
+  if (w.device.type() == DeviceType::CPU) return false;
+  bytes = 0;
+  for (size_t b = 0; b < w.vals.size(); ++b) {
+    if (!written(w, b)) continue;
+    if (g.vals[w.vals[b]].output) return false;
+    bytes += g.vals[w.vals[b]].bytes();
+  }
+  return true;
+}
+
+// What is computed from leaves alone (weights cast, scaled, laid out anew; scales of norms) has a level from
+// the beginning of the run; the others get -1. Early kernels need early ones only, and within a level none
+// needs another.
+std::vector<int> early_levels(const Graph& g, const std::vector<Work>& works) {
+  const Links l = link(g, works);
+  std::vector<int> level(works.size(), -1), open(works.size()), ready;
+  for (size_t i = 0; i < works.size(); ++i) {
+    open[i] = static_cast<int>(l.prev[i].size());
+    if (!open[i]) ready.push_back(static_cast<int>(i));
+  }
+  int64_t total = 0, bytes = 0;
+  for (size_t next = 0; next < ready.size(); ++next) {
+    const int i = ready[next];
+    if (!may_come_early(g, works[i], bytes) || total + bytes > kEarlyBytes) continue;
+    total += bytes;
+    level[i] = 0;
+    for (int p : l.prev[i]) level[i] = std::max(level[i], level[p] + 1);
+    for (int n : l.next[i])
+      if (--open[n] == 0) ready.push_back(n);
+  }
+  return level;
+}
+
+void append(Work& into, Work& w) {
+  std::move(w.parts.begin(), w.parts.end(), std::back_inserter(into.parts));
+  into.vals.insert(into.vals.end(), w.vals.begin(), w.vals.end());
+  into.after.insert(into.after.end(), w.after.begin(), w.after.end());
+}
+
+// Early kernels of one structure are one launch, however deep in the network their readers are. On the CPU a
+// launch costs little, and what was just written is in its caches.
+void merge_early(const Graph& g, std::vector<Work>& works) {
+  const std::vector<int> level = early_levels(g, works);
+  std::unordered_map<uint64_t, std::vector<int>> buckets;
+  for (size_t i = 0; i < works.size(); ++i) {
+    Work& w = works[i];
+    if (level[i] < 0) continue;
+    Hasher h;
+    h.add(structure_hash(w));
+    h.add(level[i]);
+    std::vector<int>& bucket = buckets[h.value()];
+    const auto fits = [&](int b) {
+      return level[b] == level[i] && works[b].device == w.device &&
+             works[b].parts.size() + w.parts.size() <= kMaxParts &&
+             same_structure(works[b].parts[0], w.parts[0]);
+    };
+    const auto into = std::find_if(bucket.begin(), bucket.end(), fits);
+    if (into == bucket.end()) {
+      bucket.push_back(static_cast<int>(i));
+      continue;
+    }
+    append(works[*into], w);
+    works[*into].last = std::min(works[*into].last, w.last);
+    w = Work{};
+  }
+  std::erase_if(works, [](const Work& w) { return w.vals.empty(); });
+}
+
 }  // namespace
 
 bool written(const Work& w, size_t b) {
@@ -133,9 +208,7 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
       if (level[b] != level[i] || into.device != w.device ||
           static_cast<int>(into.parts.size()) >= kMaxParts || !same_structure(into.parts[0], w.parts[0]))
         continue;
-      into.parts.push_back(std::move(w.parts[0]));
-      into.vals.insert(into.vals.end(), w.vals.begin(), w.vals.end());
-      into.after.insert(into.after.end(), w.after.begin(), w.after.end());
+      append(into, w);
       into.last = std::max(into.last, w.last);
       w = Work{};
       merged = any = true;
@@ -144,6 +217,7 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
     if (!merged) bucket.push_back(static_cast<int>(i));
   }
   if (any) std::erase_if(works, [](const Work& w) { return w.vals.empty(); });
+  merge_early(g, works);
 }
 
 namespace {

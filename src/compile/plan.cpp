@@ -123,6 +123,7 @@ class Planner {
     if (o_.fuse) {
       turn_products(g);
       fuse_epilogues(g);
+      fuse_conv_epilogues(g);
       fuse_gelu(g);
       fuse_bias_gradients(g);
       join_attention_gradients(g);
@@ -410,6 +411,7 @@ void Planner::describe(Step& s) const {
   }
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
+  if (s.library.residual) s.label += "+add";
   static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad"};
   s.label += ends[static_cast<int>(s.library.epilogue)];
   for (size_t b = 0; b < s.vals.size(); ++b) {

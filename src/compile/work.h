@@ -22,7 +22,7 @@ struct Work {
 /// Is buffer b of a kernel or library call written (rather than read)?
 bool written(const Work& w, size_t b);
 /// Kernels of one structure that do not depend on each other become parts of one launch, where that does not
-/// keep much memory alive for longer.
+/// keep much memory alive for longer; those that read leaves alone come first of all, up to some bytes.
 void merge_horizontally(const Graph& g, std::vector<Work>& works);
 /// A reduction of what a kernel with reductions gives for each of its outer points (a loss summed up over the
 /// rows) becomes that kernel's second stage.

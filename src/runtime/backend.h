@@ -99,6 +99,9 @@ class Backend {
   virtual bool gelu_epilogue() const { return false; }
   /// Can they give the sums of their first operand's rows as well? (Epilogue::BiasGrad.)
   virtual bool bias_gradient_epilogue() const { return false; }
+  /// Do its convolutions take a bias, a residual and ReLU at no cost, so that batch norm at inference is best
+  /// folded into their weights and bias?
+  virtual bool fused_convolutions() const { return false; }
 
   // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers
   // one after the other. supports() says no for a library call this backend has none for: the compiler then

@@ -7,3 +7,4 @@ ingot_test(semantics
 ingot_test(plans SOURCES ${compile_tests}/plans_test.cpp)
 ingot_test(threads SOURCES ${compile_tests}/threads_test.cpp LABELS asan tsan)
 ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)
+ingot_test(conv_epilogue SOURCES ${compile_tests}/conv_epilogue_test.cpp ${compile_tests}/../plugin/conv_cases.cpp LABELS asan)

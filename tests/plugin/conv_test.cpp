@@ -215,6 +215,50 @@ TEST_CASE("convolutions find an engine on an H200") {
       }
 }
 
+TEST_CASE("ResNet-50's convolutions with batch norm, residual and ReLU find ready-made engines on an H200") {
+  if (std::string why = cuda::Dnn::missing(); !why.empty()) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  REQUIRE(dlopen(STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr);
+  std::ifstream in(H200_JSON);
+  std::stringstream text;
+  text << in.rdbuf();
+  int planned = 0;
+  auto check = [&](const Shape& s, DType t, bool residual, bool relu) {
+    LibrarySpec spec = conv_spec(LibOp::Conv, t, s, true, true);
+    spec.residual = residual;
+    if (residual) spec.operands.push_back(spec.operands[0]);
+    if (relu) spec.epilogue = Epilogue::Relu;
+    CAPTURE(to_string(spec));
+    REQUIRE(cuda::conv_fits(spec));
+    const std::string wrong = cuda::plan_conv_for(text.str(), spec);
+    CHECK_MESSAGE(wrong.empty(), wrong.substr(0, 600));
+    ++planned;
+  };
+  // Bias and any of residual and ReLU, from the stem to the last block.
+  for (DType t : {bfloat16, float16, float32})
+    for (int64_t n : {int64_t{1}, int64_t{256}}) {
+      check({n, 3, 224, 64, 7, 2, 3, 1, 1}, t, false, true);
+      int64_t in_channels = 64, size = 56;
+      for (int stage = 0; stage < 4; ++stage) {
+        const int64_t c = int64_t{64} << stage;
+        for (int block = 0; block < 2; ++block) {  // the further ones are like the second
+          const int64_t stride = block == 0 && stage > 0 ? 2 : 1;
+          check({n, in_channels, size, c, 1, 1, 0, 1, 1}, t, false, true);
+          check({n, c, size, c, 3, stride, 1, 1, 1}, t, false, true);
+          if (block == 0) check({n, in_channels, size, 4 * c, 1, stride, 0, 1, 1}, t, false, false);
+          size /= stride;
+          check({n, c, size, 4 * c, 1, 1, 0, 1, 1}, t, true, true);
+          in_channels = 4 * c;
+        }
+      }
+      check({n, 64, 14, 64, 3, 1, 1, 1, 1}, t, true, false);
+      check({n, 64, 14, 64, 3, 1, 1, 1, 4}, t, true, true);
+    }
+  CHECK(planned == 3 * 2 * (1 + 4 * 7 + 2));
+}
+
 TEST_CASE("what cuDNN does not take of convolutions is said") {
   std::string why;
   const Shape s{2, 8, 8, 8, 3, 1, 1, 1, 1};
@@ -225,5 +269,12 @@ TEST_CASE("what cuDNN does not take of convolutions is said") {
   odd.operands[1].stride[0] += 8;
   CHECK_FALSE(cuda::conv_fits(odd, &why));
   CHECK(why == "an operand is not dense");
+  LibrarySpec residual = conv_spec(LibOp::Conv, bfloat16, s, true, true);
+  residual.residual = true;
+  residual.operands.push_back(residual.operands[0]);
+  CHECK(cuda::conv_fits(residual));
+  residual.operands.back().stride = row_major(residual.operands[0].shape);
+  CHECK_FALSE(cuda::conv_fits(residual, &why));
+  CHECK(why == "a residual that does not lie as the result does");
 }
 #endif

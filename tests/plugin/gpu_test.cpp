@@ -11,6 +11,8 @@
 
 #include "ingot/ingot.h"
 #include "neural/lstm_check.h"
+#include "ingot/models/vision.h"
+#include "plugin/conv_cases.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
 
@@ -405,4 +407,62 @@ TEST_CASE("k: LSTMs in every type, with their gradients, against float64 on the 
   std::printf(
       "k: 128 steps of 64 x 1024 in bfloat16, forward and backward: %.0f us, %.1f us a step and way\n",
       best * 1e6, best * 1e6 / 256);
+}
+
+TEST_CASE("l: convolutions with batch norm, residual and ReLU as one call, against the CPU") {
+  if (no_gpu()) return;
+  const ConvInputs cpu = conv_inputs();
+  NoGrad guard;
+  for (DType t : {float32, float16, bfloat16}) {
+    double farthest = 0;
+    for (const ConvCase& c : conv_cases()) {
+      CAPTURE(std::string(c.name));
+      CAPTURE(std::string(name_of(t)));
+      // The 16-bit operands' values, computed in float32 on the CPU.
+      const ConvInputs here = cpu.moved(Device("cpu"), t).moved(Device("cpu"), float32),
+                       there = cpu.moved(Device("cuda"), t);
+      const auto want = c.run(here).to_vector<float>(),
+                 got = c.run(there).to(float32).to("cpu").to_vector<float>();
+      const double d = distance(got, want);
+      CHECK(d < (t == float32 ? 1e-6 : t == float16 ? 2e-3 : 1.2e-2));
+      farthest = std::max(farthest, d);
+    }
+    std::printf("l: %-8s farthest %.1e\n", std::string(name_of(t)).c_str(), farthest);
+  }
+  // What is not a number stays so behind a ReLU.
+  Tensor x = full({1, 8, 6, 6}, NAN, {bfloat16, "cuda"}), w = zeros({8, 8, 3, 3}, {bfloat16, "cuda"}),
+         b = zeros({8}, {bfloat16, "cuda"});
+  eval({x, w, b});
+  CHECK(std::isnan(relu(conv2d(x, w, b, 1, 1)).to(float32).sum().item()));
+}
+
+TEST_CASE("m: a ResNet at inference agrees with its unfused self and the CPU") {
+  if (no_gpu()) return;
+  manual_seed(3);
+  models::ResNet model = models::resnet50({.num_classes = 10});
+  {
+    NoGrad guard;  // statistics and weights that norms have after training
+    for (auto& [name, p] : model.named_parameters())
+      if (name.find("bn") != std::string::npos || name.find("downsample.1") != std::string::npos)
+        p.copy_(rand(p.shape()) * 0.5 + 0.5);
+  }
+  model.eval();
+  NoGrad guard;
+  Tensor x = randn({4, 3, 64, 64});
+  const auto want = model(x).to_vector<float>();
+  for (DType t : {float32, bfloat16}) {
+    model.to(t);
+    model.to("cuda");
+    Tensor y = x.to(t).to("cuda");
+    eval(y);
+    const auto fused = model(y).to(float32).to("cpu").to_vector<float>();
+    set_fusion(false);
+    const auto plain = model(y).to(float32).to("cpu").to_vector<float>();
+    set_fusion(true);
+    const double d = distance(fused, want), p = distance(plain, want);
+    std::printf("m: %-8s fused %.1e, unfused %.1e from float32 on the CPU\n", std::string(name_of(t)).c_str(),
+                d, p);
+    CHECK(d < (t == float32 ? 1e-4 : std::max(2 * p, 3e-2)));
+    model.to("cpu");
+  }
 }

@@ -4,12 +4,15 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "ingot/ingot.h"
 #include "ingot/optim.h"
+#include "plugin/conv_cases.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
 
@@ -230,4 +233,26 @@ TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
   CHECK(count(explain(gelu(linear(b.leaves[0], b.leaves[1]))).text, "+gelu") == 0);
   Block f(d, float32);
   CHECK(count(explain(f.run()).text, "+gelu") == 0);
+}
+
+// No cuDNN here: the convolution is our own kernel, and a generated one adds the residual and takes the ReLU.
+TEST_CASE("convolutions with batch norm, residual and ReLU give the CPU's numbers") {
+  const ConvInputs cpu = conv_inputs();
+  NoGrad guard;
+  for (DType t : {float32, bfloat16}) {
+    const ConvInputs here = cpu.moved(Device("cpu"), t), there = cpu.moved(Device("cuda"), t);
+    for (const ConvCase& c : conv_cases()) {
+      CAPTURE(std::string(c.name));
+      CAPTURE(std::string(name_of(t)));
+      const Explanation e = explain(c.run(there));
+      CHECK(std::count(e.kernels.begin(), e.kernels.end(), c.label) >= 1);
+      const auto want = c.run(here).to(float32).to_vector<float>(),
+                 got = c.run(there).to(float32).to("cpu").to_vector<float>();
+      REQUIRE(got.size() == want.size());
+      double worst = 0;
+      for (size_t i = 0; i < got.size(); ++i)
+        worst = std::max(worst, static_cast<double>(std::abs(got[i] - want[i])) / (1 + std::abs(want[i])));
+      CHECK(worst < (t == float32 ? 1e-5 : 4e-2));
+    }
+  }
 }

@@ -9,6 +9,7 @@
 #include "backend/cpu/library.h"
 #include "backend/cpu/threads.h"
 #include "codegen/conv_shape.h"
+#include "ingot/error.h"
 
 namespace ingot::cpu {
 
@@ -286,6 +287,8 @@ class IntConv final : public CpuExecutable {
 
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec) {
   const DType t = spec.operands[0].dtype;
+  if (spec.residual)
+    throw Error(ErrorKind::Unsupported, "conv", "no residual on the CPU: " + to_string(spec));
   if (auto fast = prepare_depthwise(spec)) return fast;
   if (auto fast = prepare_dnnl_conv(spec)) return fast;
   if (t == DType::Float64) return std::make_unique<FloatConv<double>>(spec);

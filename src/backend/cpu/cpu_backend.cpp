@@ -66,6 +66,7 @@ class CpuBackend final : public Backend {
   bool supports(const LibrarySpec& spec) override {
     if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return cpu::supports_attention(spec);
     if (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad) return cpu::supports_lstm(spec);
+    if (spec.op == LibOp::Conv && spec.residual) return false;
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {

@@ -18,7 +18,7 @@ namespace ingot::cuda {
 namespace {
 
 using namespace dnn;
-enum Uid : int64_t { X = 1, W, Y, Bias };
+enum Uid : int64_t { X = 1, W, Y, Bias, Residual };
 
 constexpr int64_t kMostWorkspace = int64_t{256} << 20;
 constexpr int kMostPlans = 6;
@@ -88,19 +88,32 @@ void build(Graph& g, const LibrarySpec& spec) {
   const Graph::Conv kind = spec.op == LibOp::Conv            ? Graph::Conv::Forward
                            : spec.op == LibOp::ConvGradInput ? Graph::Conv::Data
                                                              : Graph::Conv::Filter;
-  const bool relu = spec.epilogue == Epilogue::Relu;
-  if (!spec.bias && !relu) return g.conv(kind, x, w, y, front, behind, stride, dilation, math);
-  Tensor acc = g.temp(dy.dims, dy.strides);
-  g.conv(kind, x, w, acc, front, behind, stride, dilation, math);
+  // cuDNN has ready-made kernels for this order of what follows: residual, bias, ReLU.
+  struct End {
+    cudnnPointwiseMode_t mode;
+    const Tensor* value;
+  };
+  std::vector<Tensor> values;
+  values.reserve(2);
+  std::vector<End> ends;
+  if (spec.residual) {
+    values.push_back(g.tensor(Residual, dy.dims, dy.strides, t));
+    ends.push_back({CUDNN_POINTWISE_ADD, &values.back()});
+  }
   if (spec.bias) {
     Dims bd(dy.dims.size(), 1), bs(dy.dims.size(), dy.dims[1]);
-    bd[1] = dy.dims[1];
-    bs[1] = 1;
-    Tensor b = g.tensor(Bias, bd, bs, t), sum = relu ? g.temp(dy.dims, dy.strides) : y;
-    g.pointwise(CUDNN_POINTWISE_ADD, acc, &b, nullptr, sum);
-    acc = sum;
+    bd[1] = dy.dims[1], bs[1] = 1;
+    values.push_back(g.tensor(Bias, bd, bs, t));
+    ends.push_back({CUDNN_POINTWISE_ADD, &values.back()});
   }
-  if (relu) g.pointwise(CUDNN_POINTWISE_RELU_FWD, acc, nullptr, nullptr, y);
+  if (spec.epilogue == Epilogue::Relu) ends.push_back({CUDNN_POINTWISE_RELU_FWD, nullptr});
+  Tensor value = ends.empty() ? y : g.temp(dy.dims, dy.strides, math);
+  g.conv(kind, x, w, value, front, behind, stride, dilation, math);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const Tensor next = i + 1 == ends.size() ? y : g.temp(dy.dims, dy.strides, math);
+    g.pointwise(ends[i].mode, value, ends[i].value, nullptr, next, -1, math);
+    value = next;
+  }
 }
 
 /// A graph and its plans, shared by all calls of the same problem on a GPU.
@@ -187,6 +200,10 @@ class Conv final : public CudaExecutable {
       uids.push_back(Bias);
       pointers.push_back(place(3));
     }
+    if (spec_.residual) {
+      uids.push_back(Residual);
+      pointers.push_back(place(static_cast<int>(spec_.operands.size()) - 1));
+    }
     dnn_.use(site.stream);
     planned_->graph.run_plan(plan, static_cast<cudnnHandle_t>(dnn_.handle), uids, pointers,
                              site.header.scratch);
@@ -234,6 +251,13 @@ class Conv final : public CudaExecutable {
 
 }  // namespace
 
+// Do both have their elements in the same order?
+static bool same_places(const OperandSpec& a, const OperandSpec& b) {
+  for (int d = 0; d < a.shape.size(); ++d)
+    if (a.shape[d] != b.shape[d] || (a.shape[d] > 1 && a.stride[d] != b.stride[d])) return false;
+  return b.offset * static_cast<int64_t>(size_of(b.dtype)) % 16 == 0;
+}
+
 bool conv_fits(const LibrarySpec& spec, std::string* why) {
   auto no = [&](const char* text) {
     if (why) *why = text;
@@ -244,6 +268,8 @@ bool conv_fits(const LibrarySpec& spec, std::string* why) {
     if (o.dtype != spec.operands[0].dtype || !is_float(o.dtype)) return no("not one floating type");
   if (spec.bias && (spec.op != LibOp::Conv || spec.operands[3].stride[0] != 1))
     return no("a bias that is not dense");
+  if (spec.residual && (spec.op != LibOp::Conv || !same_places(spec.operands[0], spec.operands.back())))
+    return no("a residual that does not lie as the result does");
   if (spec.epilogue != Epilogue::None && spec.epilogue != Epilogue::Relu)
     return no("an epilogue that cuDNN has not");
   bool last[3];

@@ -1,4 +1,4 @@
-// Convolutions through cuDNN: forward (with bias and ReLU), input's and weight's gradient, as graphs of its
+// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's gradient, as graphs of its
 // backend API.
 #pragma once
 #include <memory>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cuda/blaslt.h"
+#include "backend/cuda/conv_tail.h"
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/kernel_text.h"
 #include "backend/cuda/lstm.h"
@@ -96,6 +97,7 @@ class CudaBackend final : public Backend {
   bool channels_last() const override { return true; }
   bool gelu_epilogue() const override { return true; }
   bool bias_gradient_epilogue() const override { return true; }
+  bool fused_convolutions() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {
@@ -141,9 +143,20 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) override {
-    std::unique_ptr<Executable> made = prepare_call(gpu(device), spec);
+    std::unique_ptr<Executable> made = has_tail(spec) ? prepare_tailed(device, spec) : nullptr;
+    if (!made) made = prepare_call(gpu(device), spec);
     static_cast<CudaExecutable&>(*made).touches = touches_of(spec);
     return made;
+  }
+
+  /// A convolution with residual or ReLU: cuDNN's, or the convolution and a kernel.
+  std::unique_ptr<Executable> prepare_tailed(int device, const LibrarySpec& spec) {
+#ifdef INGOT_HAVE_CUDNN
+    if (auto made = prepare_conv(gpu(device), spec)) return made;
+#endif
+    const KernelSpec tail = conv_tail(spec);
+    return std::make_unique<SplitConv>(prepare_call(gpu(device), without_tail(spec)),
+                                       compile(device, {&tail, 1}), tail_buffers(spec));
   }
 
   std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,

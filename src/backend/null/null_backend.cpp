@@ -40,6 +40,7 @@ class NullBackend : public Backend {
   void copy_on_device(int, void*, const void*, size_t) override {}
   size_t total_memory(int) override { return 0; }
   bool host_visible() const override { return true; }
+  bool fused_convolutions() const override { return true; }
   bool supports(const LibrarySpec&) override { return true; }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     for (const KernelSpec& k : parts) verify(k);
