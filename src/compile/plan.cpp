@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "base/hash.h"
+#include "compile/conv_passes.h"
 #include "compile/group.h"
 #include "compile/lower.h"
 #include "compile/work.h"
@@ -124,6 +125,7 @@ class Planner {
       turn_products(g);
       fuse_epilogues(g);
       fuse_conv_epilogues(g);
+      block_stems(g);
       fuse_gelu(g);
       fuse_bias_gradients(g);
       join_attention_gradients(g);
