@@ -289,17 +289,17 @@ void add_sequences() {
                 },
                 0, 0, B * T, "tokens"};
   });
-  // One token after the other, from position 448 to 576 of a cache of 1024.
+  // One token after the other, from position 256 to 768 of a cache of 1024 (the peer's stands at 512).
   auto decode = [](const std::string& name, int64_t layers, int64_t heads, int64_t width) {
     add("gpt2-" + name + "-decode-B1-bf16", [=] {
       auto model = std::make_shared<models::GPT>(
           models::GPTConfig{.layers = layers, .heads = heads, .width = width, .vocabulary = 50304});
       model->to(bfloat16);
       model->eval();
-      Tensor prompt = randint(0, 50257, {1, 448});
+      Tensor prompt = randint(0, 50257, {1, 256});
       eval(prompt);
-      return Work{[=] { model->generate(prompt, {.max_new_tokens = 128, .temperature = 0}).eval_(); }, 0, 0,
-                  128, "tokens"};
+      return Work{[=] { model->generate(prompt, {.max_new_tokens = 512, .temperature = 0}).eval_(); }, 0, 0,
+                  512, "tokens"};
     });
   };
   decode("124M", 12, 12, 768);

@@ -20,11 +20,11 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
 }
 
 // As many batches as the loader may have on the device beside the one that is worked on: those that are
-// ready, those that its threads are making, and one that is handed over.
+// ready and, for each of its threads, the one that it is making and one that it has just handed over.
 static int64_t batches_ready(const Recipe& r) {
   int64_t workers = r.integer("workers");
   if (workers < 0) workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 4);
-  return std::max<int64_t>(1, workers * data::DataLoaderOptions{}.prefetch_factor) + workers + 1;
+  return std::max<int64_t>(1, workers * data::DataLoaderOptions{}.prefetch_factor) + 2 * workers;
 }
 
 Footprint footprint(const Recipe& recipe, const Device& device) {
