@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "ingot/ingot.h"
+#include "ingot/models.h"
 #include "neural/lstm_check.h"
-#include "ingot/models/vision.h"
 #include "plugin/conv_cases.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
@@ -465,4 +465,31 @@ TEST_CASE("m: a ResNet at inference agrees with its unfused self and the CPU") {
     CHECK(d < (t == float32 ? 1e-4 : std::max(2 * p, 3e-2)));
     model.to("cpu");
   }
+}
+
+TEST_CASE("n: a training step maps what it is said to take") {
+  if (no_gpu()) return;
+  const Device d("cuda");
+  auto train = [&](int64_t layers, int64_t batch) {
+    models::GPT model({.layers = layers, .heads = 12, .width = 768, .context = 512, .vocabulary = 8192});
+    model.to(d);
+    model.to(bfloat16);
+    optim::AdamW optimiser(model.parameters(), {.lr = 1e-4, .master_weights = true});
+    Tensor x = randint(0, 8192, {batch, 512}).to(d);
+    for (int i = 0; i < 4; ++i) {
+      cross_entropy(model(x).view({-1, 8192}).to(float32), x.view(-1)).backward();
+      optimiser.step();
+    }
+    synchronize();
+    return std::pair{static_cast<double>(d.memory().peak), static_cast<double>(gpu().free_memory(0))};
+  };
+  train(1, 1);  // what libraries take for themselves is there now
+  synchronize();
+  d.reset_peak_memory();
+  const auto before = static_cast<double>(gpu().free_memory(0)),
+             kept = static_cast<double>(d.memory().in_use);
+  const auto [peak, free] = train(8, 16);
+  std::printf("n: %.1f MiB at peak, %.1f MiB mapped beside the %.1f MiB that were there\n",
+              (peak - kept) / 1048576, (before - free) / 1048576, kept / 1048576);
+  CHECK(before - free <= 1.02 * peak);
 }
