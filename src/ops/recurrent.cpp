@@ -70,11 +70,15 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
         lstm_steps(z, s.h.to(z.dtype()), s.c.to(z.dtype()), w.hh.to(z.dtype()), backwards, k.loc);
     return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
   }
-  Tensor all = zeros({T, N, w.hh.size(1)}, {x.dtype(), x.device()});
+  // Outputs have the type that the products have (Autocast's); a cell state keeps its own until the end.
+  const DType type = z.dtype();
+  s.h = s.h.to(type);
+  Tensor all = zeros({T, N, w.hh.size(1)}, {type, x.device()});
   for (int64_t i = 0; i < T; ++i) {
     const int64_t t = backwards ? T - 1 - i : i;
     RnnState next = rnn_step(k.kind, z.select(0, t), s, w.hh, w.bias_hh);
     if (w.hr.defined()) next.h = linear(next.h, w.hr);
+    next.h = next.h.to(type);
     if (!mask.defined()) {
       s = next;
       all = put_step(all, s.h, t, k.loc);
@@ -85,6 +89,7 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
     s.h = where(on, next.h, s.h);
     if (next.c.defined()) s.c = where(on, next.c, s.c);
   }
+  if (s.c.defined()) s.c = s.c.to(type);
   return {all, s};
 }
 

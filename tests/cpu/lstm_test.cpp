@@ -15,6 +15,32 @@ TEST_CASE("under Autocast an LSTM computes in 16 bits, with a cell state of 32")
   check_lstm(Device("cpu"), bfloat16, bfloat16, 4e-2);
 }
 
+TEST_CASE("GRUs, plain RNNs and LSTMs with lengths under Autocast stay near float64") {
+  const int64_t T = 6, N = 4, F = 3, H = 8;
+  for (int64_t gates : {4, 3, 1}) {
+    auto run = [&](DType t, bool cast) {
+      const Generator gen(5);
+      std::vector<Tensor> x;
+      for (const Dims& d :
+           {Dims{T, N, F}, Dims{gates * H, F}, Dims{gates * H, H}, Dims{gates * H}, Dims{gates * H}})
+        x.push_back((randn(d, {float64}, gen) * 0.4).to(t).detach().requires_grad_());
+      amp::Autocast scope(bfloat16, cast);
+      const std::vector<Tensor> w(x.begin() + 1, x.end());
+      RnnOptions o;
+      o.lengths = {6, 1, 4, 5};
+      Tensor y = gates == 4   ? lstm(x[0], {}, {}, w, true, o).output
+                 : gates == 3 ? gru(x[0], {}, w).output
+                              : rnn(x[0], {}, w).output;
+      std::vector<Tensor> all = grad({y.to(t).square().sum()}, x);
+      CHECK(y.dtype() == (cast ? bfloat16 : t));
+      all.push_back(y);
+      return all;
+    };
+    const std::vector<Tensor> want = run(float64, false), got = run(float32, true);
+    for (size_t i = 0; i < want.size(); ++i) CHECK(lstm_distance(numbers(got[i]), numbers(want[i])) < 4e-2);
+  }
+}
+
 TEST_CASE("gradients of an LSTM's gradients") {
   for (const LstmCase& c :
        {LstmCase{"second", 8, 5, 3, 6, 1, true, false, true}, LstmCase{"short", 3, 2, 2, 3}}) {
