@@ -418,10 +418,10 @@ TEST_CASE("l: convolutions with batch norm, residual and ReLU as one call, again
     for (const ConvCase& c : conv_cases()) {
       CAPTURE(std::string(c.name));
       CAPTURE(std::string(name_of(t)));
-      // The 16-bit operands' values, computed in float32 on the CPU.
-      const ConvInputs here = cpu.moved(Device("cpu"), t).moved(Device("cpu"), float32),
+      // The values of this type, computed in float64 on the CPU.
+      const ConvInputs here = cpu.moved(Device("cpu"), t).moved(Device("cpu"), float64),
                        there = cpu.moved(Device("cuda"), t);
-      const auto want = c.run(here).to_vector<float>(),
+      const auto want = c.run(here).to(float32).to_vector<float>(),
                  got = c.run(there).to(float32).to("cpu").to_vector<float>();
       const double d = distance(got, want);
       CHECK(d < (t == float32 ? 1e-6 : t == float16 ? 2e-3 : 1.2e-2));

@@ -236,23 +236,32 @@ TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
 }
 
 // No cuDNN here: the convolution is our own kernel, and a generated one adds the residual and takes the ReLU.
-TEST_CASE("convolutions with batch norm, residual and ReLU give the CPU's numbers") {
+TEST_CASE("convolutions with batch norm, residual and ReLU are right, fused and unfused") {
   const ConvInputs cpu = conv_inputs();
   NoGrad guard;
   for (DType t : {float32, bfloat16}) {
-    const ConvInputs here = cpu.moved(Device("cpu"), t), there = cpu.moved(Device("cuda"), t);
+    // The values of this type, computed in float64.
+    const ConvInputs exact = cpu.moved(Device("cpu"), t).moved(Device("cpu"), float64),
+                     there = cpu.moved(Device("cuda"), t);
     for (const ConvCase& c : conv_cases()) {
       CAPTURE(std::string(c.name));
       CAPTURE(std::string(name_of(t)));
       const Explanation e = explain(c.run(there));
       CHECK(std::count(e.kernels.begin(), e.kernels.end(), c.label) >= 1);
-      const auto want = c.run(here).to(float32).to_vector<float>(),
-                 got = c.run(there).to(float32).to("cpu").to_vector<float>();
-      REQUIRE(got.size() == want.size());
-      double worst = 0;
-      for (size_t i = 0; i < got.size(); ++i)
-        worst = std::max(worst, static_cast<double>(std::abs(got[i] - want[i])) / (1 + std::abs(want[i])));
-      CHECK(worst < (t == float32 ? 1e-5 : 4e-2));
+      auto numbers = [&] { return c.run(there).to(float64).to("cpu").to_vector<double>(); };
+      const auto want = c.run(exact).to_vector<double>(), fused = numbers();
+      set_fusion(false);
+      const auto unfused = numbers();
+      set_fusion(true);
+      REQUIRE(fused.size() == want.size());
+      auto far = [&](const std::vector<double>& got) {
+        double d = 0, n = 0;
+        for (size_t i = 0; i < got.size(); ++i) d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
+        return std::sqrt(d / n);
+      };
+      CHECK(far(fused) < (t == float32 ? 1e-6 : 6e-3));
+      CHECK(far(unfused) < (t == float32 ? 1e-6 : 6e-3));
+      CHECK(far(fused) < 1.5 * far(unfused) + 1e-8);  // one rounding instead of several
     }
   }
 }
