@@ -74,6 +74,10 @@ void Graph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* 
   p.put(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
       .type(CUDNN_ATTR_POINTWISE_MATH_PREC, math);
   if (axis >= 0) p.i64(CUDNN_ATTR_POINTWISE_AXIS, axis);
+  if (mode == CUDNN_POINTWISE_RELU_FWD) {  // as relu() does
+    const cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN;
+    p.put(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan);
+  }
   p.done();
   Desc o(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   o.desc(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p).desc(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *x.desc);
