@@ -5,6 +5,8 @@
 // the same terms, and zeros. The weight's gradient is taken apart the same way. All of this is views; what is
 // carried out is the copy to channels-last that the convolution wants anyway.
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "compile/conv_passes.h"
 #include "runtime/backend.h"
@@ -102,7 +104,17 @@ class Stems {
     v = permuted(v, {0, 1, 3, 5, 2, 4});
     return view(Op::Reshape, v, {a, 4 * c, blocks[0], blocks[1]});
   }
-  int picture(int x, const Plan& p) { return by_blocks(x, p, p.front, p.blocks); }
+  // Written once, channels last, for the convolution and its weight's gradient.
+  int picture(int x, const Plan& p) {
+    const std::array<int64_t, 5> key{x, p.front[0], p.front[1], p.blocks[0], p.blocks[1]};
+    const auto [it, fresh] = pictures_.try_emplace(key, -1);
+    if (!fresh) return it->second;
+    const int v = it->second = by_blocks(x, p, p.front, p.blocks);
+    const int64_t c = 4 * p.padded, row = p.blocks[1] * c;
+    out_.vals[at(v)].copied = true;
+    out_.vals[at(v)].stride = {p.blocks[0] * row, 1, row, c};
+    return v;
+  }
 
   int one_step() {
     out_.ext.push_back({{1, 1, 1, 1}, {0, 0, 0, 0}});
@@ -130,6 +142,7 @@ class Stems {
   Graph& old_;
   Graph out_;
   std::vector<int> now_;
+  std::map<std::array<int64_t, 5>, int> pictures_;
 };
 
 }  // namespace
