@@ -1,9 +1,10 @@
 // Pictures have three channels, and tensor cores work on eight at a time: the first convolution of a network
 // would leave most of them idle. With a stride of 2 its windows step from one block of 2 x 2 pixels to the
 // next, so a block's pixels can be channels: [N, 3, H, W] becomes [N, 16, H/2, W/2] (a fourth channel is
-// zero) and the window of 7 x 7 one of 4 x 4 with stride 1, whose last row and column are zero. The sums have
-// the same terms, and zeros. The weight's gradient is taken apart the same way. All of this is views; what is
-// carried out is the copy to channels-last that the convolution wants anyway.
+// zero) and the window of 7 x 7 one of 4 x 4 with stride 1, with a row and a column of zeros: in front where
+// the padding is odd, so that blocks begin at even pixels, else at the end. The sums have the same terms, and
+// zeros. The weight's gradient is taken apart the same way. All of this is views; what is carried out is the
+// copy to channels-last that the convolution wants anyway.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -53,6 +54,7 @@ class Stems {
     int64_t n = 0, channels = 0, out = 0, padded = 0;  // padded: channels, a power of two
     int64_t window[2], blocks[2], window_blocks[2];    // per dim, in blocks of two
     int64_t front[2], behind[2];                       // zeros around the picture
+    int64_t before[2] = {0, 0};                        // zeros in front of the window
     Plan() = default;
     Plan(const Graph& g, const Val& v) {
       const Dims& x = g.vals[at(v.in[0])].shape;
@@ -62,9 +64,10 @@ class Stems {
       padded = channels <= 2 ? 2 : 4;
       for (int d = 0; d < 2; ++d) {
         window[d] = w[2 + d];
-        window_blocks[d] = (window[d] + 1) / 2;
+        before[d] = g.ext[at(v.ext)].d1[d] % 2;
+        window_blocks[d] = (before[d] + window[d] + 1) / 2;
         blocks[d] = y[2 + d] + window_blocks[d] - 1;
-        front[d] = g.ext[at(v.ext)].d1[d];
+        front[d] = g.ext[at(v.ext)].d1[d] + before[d];
         behind[d] = 2 * blocks[d] - x[2 + d] - front[d];
       }
     }
@@ -121,9 +124,8 @@ class Stems {
     return static_cast<int>(out_.ext.size()) - 1;
   }
   int forward(Val v, const Plan& p) {
-    const int64_t none[2] = {0, 0};
     v.in[0] = picture(v.in[0], p);
-    v.in[1] = by_blocks(v.in[1], p, none, p.window_blocks);
+    v.in[1] = by_blocks(v.in[1], p, p.before, p.window_blocks);
     v.ext = one_step();
     return push(v);
   }
@@ -136,7 +138,7 @@ class Stems {
     int g = view(Op::Reshape, push(v), {p.out, c, 2, 2, h, w});
     g = permuted(g, {0, 1, 4, 2, 5, 3});
     g = view(Op::Reshape, g, {p.out, c, 2 * h, 2 * w});
-    return view(Op::Slice, g, shape, {{0, 0, 0, 0}, {1, 1, 1, 1}});
+    return view(Op::Slice, g, shape, {{0, 0, p.before[0], p.before[1]}, {1, 1, 1, 1}});
   }
 
   Graph& old_;
