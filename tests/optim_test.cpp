@@ -37,7 +37,8 @@ void compare(optim::Optimizer& o, Tensor p, std::vector<double> want, Reference 
   }
 }
 
-const std::vector<double> kStart = {1.0, -2.0, 0.5};
+// No gradient is zero to rounding, which Adam would make a step of.
+const std::vector<double> kStart = {1.0, -2.0, 0.7};
 
 }  // namespace
 
