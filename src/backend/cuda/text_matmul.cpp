@@ -1,7 +1,7 @@
 // Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct
 // first, not fast. And one for small products of float32, which keep a GPU waiting for memory rather than for
-// arithmetic: a block has one 16 x 16 tile of the result, each of its warps a part of the inner dim, with the
-// next piece on its way while it works; the parts are added in order.
+// arithmetic: a block has one tile of 16 x 16 or 8 x 16 of the result, each of its warps a part of the inner
+// dim, with the next piece on its way while it works; the parts are added in order.
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
 
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
-// The same numbers. WARPS is 1, 2, 4, 8 or 16.
+// The same numbers. WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -61,16 +61,18 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
   int t = (int)blockIdx.x;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int col0 = t % (int)p.n[8] * 16; t /= (int)p.n[8];
-  const int row0 = t % (int)p.n[7] * 16; t /= (int)p.n[7];
+  const int row0 = t % (int)p.n[7] * ROWS; t /= (int)p.n[7];
   for (int d = (int)p.n[9] - 1; d >= 0; --d) {
     const long long* q = p.n + 21 + 4 * d;
     const long long i = t % q[0]; t /= (int)q[0];
     out += i * q[1]; a += i * q[2]; b += i * q[3];
   }
-  // Lanes follow what lies side by side: sixteen of them along one dim, two along the other, in eight steps of two.
+  // Lanes follow what lies side by side: sixteen of them along one dim, two along the other, in steps of two. (Tiles
+  // of eight rows are for a's that lie along the inner dim.)
   const bool ax = p.n[16] == 1, bx = p.n[17] == 1 && p.n[18] != 1;
   const int lo = lane & 15, hi = lane >> 4;
-  const int slice = (K + WARPS - 1) / WARPS, begin = warp * slice, stop = begin + slice, end = stop < K ? stop : K;
+  const int slice = ((K + WARPS - 1) / WARPS + 15) & ~15, begin = warp * slice, stop = begin < K ? begin + slice : begin;
+  const int end = stop < K ? stop : K;
   const int ar = row0 + (ax ? hi : lo), ak = begin + (ax ? lo : hi), as = ax ? 2 : 0;
   const int bc = col0 + (bx ? hi : lo), bk = begin + (bx ? lo : hi), bs = bx ? 2 : 0;
   const TA* pa = a + ar * p.n[15] + ak * p.n[16];
@@ -78,43 +80,44 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
   const long long ga = 2 * (ax ? p.n[15] : p.n[16]), gb = 2 * (bx ? p.n[18] : p.n[17]), na = 16 * p.n[16], nb = 16 * p.n[17];
   float (*ta)[20] = tiles[warp][0];
   float (*tb)[20] = tiles[warp][1];
-  float ra[8], rb[8];
+  float ra[ROWS / 2], rb[8];
 #define LOAD(k0) \
-  IG_UNROLL for (int i = 0; i < 8; ++i) { \
+  IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) \
     ra[i] = ar + i * as < M && ak + i * (2 - as) + (k0) - begin < end ? UPA(pa[i * ga]) : 0.0f; \
+  IG_UNROLL for (int i = 0; i < 8; ++i) \
     rb[i] = bc + i * bs < N && bk + i * (2 - bs) + (k0) - begin < end ? UPB(pb[i * gb]) : 0.0f; \
-  } \
   pa += na; pb += nb;
   LOAD(begin)
-  float acc[2][4];
-  IG_UNROLL for (int i = 0; i < 8; ++i) acc[i >> 2][i & 3] = 0.0f;
-  const int r0 = (lane >> 2) * 2, c0 = (lane & 3) * 4;
+  float acc[ROWS / 8][4];
+  IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) acc[i >> 2][i & 3] = 0.0f;
+  const int r0 = (lane >> 2) * (ROWS / 8), c0 = (lane & 3) * 4;
   for (int k0 = begin; k0 < stop; k0 += 16) {
-    IG_UNROLL for (int i = 0; i < 8; ++i) {
+    IG_UNROLL for (int i = 0; i < ROWS / 2; ++i)
       if (ax) ta[lo][hi + 2 * i] = ra[i]; else ta[hi + 2 * i][lo] = ra[i];
+    IG_UNROLL for (int i = 0; i < 8; ++i)
       if (bx) tb[lo][hi + 2 * i] = rb[i]; else tb[hi + 2 * i][lo] = rb[i];
-    }
     __syncwarp();
     if (k0 + 16 < stop) { LOAD(k0 + 16) }
     IG_UNROLL for (int k = 0; k < 16; ++k) {
-      const float2 x = *(const float2*)&ta[k][r0];
       const float4 y = *(const float4*)&tb[k][c0];
-      acc[0][0] += x.x * y.x; acc[0][1] += x.x * y.y; acc[0][2] += x.x * y.z; acc[0][3] += x.x * y.w;
-      acc[1][0] += x.y * y.x; acc[1][1] += x.y * y.y; acc[1][2] += x.y * y.z; acc[1][3] += x.y * y.w;
+      IG_UNROLL for (int i = 0; i < ROWS / 8; ++i) {
+        const float x = ta[k][r0 + i];
+        acc[i][0] += x * y.x; acc[i][1] += x * y.y; acc[i][2] += x * y.z; acc[i][3] += x * y.w;
+      }
     }
     __syncwarp();
   }
 #undef LOAD
   __syncthreads();
   float* part = &tiles[0][0][0][0];
-  IG_UNROLL for (int i = 0; i < 2; ++i)
-    IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * 256 + (r0 + i) * 16 + c0 + j] = acc[i][j];
+  IG_UNROLL for (int i = 0; i < ROWS / 8; ++i)
+    IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * (ROWS * 16) + (r0 + i) * 16 + c0 + j] = acc[i][j];
   __syncthreads();
-  for (int e = threadIdx.x; e < 256; e += WARPS * 32) {
+  for (int e = threadIdx.x; e < ROWS * 16; e += WARPS * 32) {
     const int row = row0 + (e >> 4), col = col0 + (e & 15);
     if (row >= M || col >= N) continue;
     ACC sum = 0.0f;
-    IG_UNROLL for (int w = 0; w < WARPS; ++w) sum += part[w * 256 + e];
+    IG_UNROLL for (int w = 0; w < WARPS; ++w) sum += part[w * (ROWS * 16) + e];
     TO* at = out + row * p.n[13] + col * p.n[14];
     FINISH
     *at = DOWN(TC(sum));
@@ -173,12 +176,22 @@ void finish_matmul(const LibrarySpec& spec, std::string& body) {
 
 namespace {
 
+// Eight rows a tile where sixteen would leave half of the GPU idle.
+int64_t tile_rows(const LibrarySpec& spec) {
+  const OperandSpec &out = spec.operands[0], &a = spec.operands[1];
+  const int rank = out.shape.size();
+  int64_t blocks = (out.shape[rank - 2] + 15) / 16 * ((out.shape[rank - 1] + 15) / 16);
+  for (int d = 0; d < rank - 2; ++d) blocks *= out.shape[d];
+  return a.stride[rank - 1] == 1 && blocks <= 66 ? 8 : 16;
+}
+
 CudaText matmul_text(const LibrarySpec& spec, bool small) {
   std::string body = small ? kSmall : kText;
   finish_matmul(spec, body);
   int warps = 1;
   while (small && warps < 16 && warps * 32 < spec.operands[1].shape.back()) warps *= 2;
   replace_all(body, "WARPS", std::to_string(warps));
+  replace_all(body, "ROWS", std::to_string(tile_rows(spec)));
   CudaText text = hand_text(small ? "small_matmul" : "matmul", body,
                             {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
   text.waits = small;
@@ -194,7 +207,8 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
   int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
-  int64_t tiles_m = (M + 15) / 16, tiles_n = (N + 15) / 16;
+  const int64_t rows = small ? tile_rows(spec) : 16;
+  int64_t tiles_m = (M + rows - 1) / rows, tiles_n = (N + 15) / 16;
   n[4] = M, n[5] = N, n[6] = K, n[7] = tiles_m, n[8] = tiles_n, n[9] = dims;
   for (int i = 0; i < 3; ++i) {
     n[10 + i] = o[i].offset;
