@@ -527,6 +527,11 @@ Value Oracle::compute(const Node& n) {
     case Op::ConvGradInput:
     case Op::ConvGradWeight:
       return conv(n, in(0), in(1));
+    case Op::Lstm:
+    case Op::LstmGrad:
+      return several(n)[0];
+    case Op::Pick:
+      return several(*n.inputs()[0]).at(static_cast<size_t>(n.imm_i));
     case Op::Window:
       return window(n, in(0));
     case Op::Fold:
@@ -536,6 +541,15 @@ Value Oracle::compute(const Node& n) {
   }
   if (is_reduce(n.op)) return reduce(n, in(0));
   return table_op(n, in(0), in(n.n_inputs > 1 ? 1 : 0));
+}
+
+std::vector<Value> Oracle::several(const Node& n) {
+  std::vector<const Value*> in;
+  for (const Node* i : n.inputs()) in.push_back(&values_.at(i));
+  const bool exact = precision_ == Precision::Exact;
+  if (n.op == Op::Lstm) return lstm(n, in, exact);
+  if (n.op == Op::LstmGrad) return lstm_grad(n, in, exact);
+  throw std::runtime_error(std::string("oracle: no ") + info(n.op).name);
 }
 
 const Value& Oracle::operator()(const Node* root) {

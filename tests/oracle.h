@@ -3,6 +3,7 @@
 // simple on purpose.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -40,10 +41,14 @@ class Oracle {
 
  private:
   Value compute(const Node& n);
+  std::vector<Value> several(const Node& n);  // of an op with several results
   std::unordered_map<const Node*, Value> values_;
   Precision precision_;
 };
 
+/// All results of Op::Lstm and Op::LstmGrad. Unless exact, what later steps read is rounded as it is stored.
+std::vector<Value> lstm(const Node& n, std::span<const Value* const> in, bool exact);
+std::vector<Value> lstm_grad(const Node& n, std::span<const Value* const> in, bool exact);
 /// Rounds to the nearest value of the type (ties to even; past the largest finite value: infinity).
 double round_to(DType t, double x);
 /// Wraps around as an integer of the type; bool becomes 0 or 1.
