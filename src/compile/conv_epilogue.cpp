@@ -8,7 +8,7 @@
 // float32 and rounded once, weights and bias of 16 bits are rounded after they are scaled.
 #include <algorithm>
 
-#include "compile/ir.h"
+#include "compile/conv_passes.h"
 #include "runtime/backend.h"
 
 namespace ingot {

@@ -90,9 +90,6 @@ void turn_products(Graph& g);
 void choose_layouts(Graph& g);
 /// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
-/// Convolution and what follows it element by element (batch norm at inference, a residual, ReLU) -> one
-/// library call, where the backend wants that.
-void fuse_conv_epilogues(Graph& g);
 /// GELU and its gradient -> epilogues of the products beside them, where the backend can.
 void fuse_gelu(Graph& g);
 /// A bias's gradient -> a second result of the product that gives its weight's, where the backend can.

@@ -1,6 +1,9 @@
 // See conv_cases.h.
 #include "plugin/conv_cases.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace ingot::test {
 
 ConvInputs conv_inputs() {
@@ -79,6 +82,70 @@ const std::vector<ConvCase>& conv_cases() {
       {"one dim", "conv+bias+relu", true, [](In i) { return relu(norm(i, conv1d(i.x1d, i.w1d, {}, 1, 1))); }},
   };
   return cases;
+}
+
+namespace {
+
+struct Block {
+  Dims shape, stride;
+  std::vector<float> data;
+  Block(const Dims& s, bool last, unsigned seed) : shape(s), stride(row_major(s)) {
+    if (last) stride = {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]};
+    for (int64_t i = 0; i < s.numel(); ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      data.push_back(static_cast<float>(static_cast<int>(seed >> 16) % 9 - 4));
+    }
+  }
+  float& at(int64_t a, int64_t b, int64_t c, int64_t d) {
+    return data[static_cast<size_t>(a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3])];
+  }
+  OperandSpec spec() const { return {float32, shape, stride, 0}; }
+};
+
+}  // namespace
+
+double residual_call_difference(Backend& b, bool odd, bool relu) {
+  const int64_t N = 2, C = 4, O = 8, S = 5;
+  Block y({N, O, S, S}, true, 1), x({N, C, S, S}, true, 2), w({O, C, 3, 3}, true, 3),
+      add({N, O, S, S}, !odd, 4);
+  std::vector<float> bias{1, -2, 3, 0, 5, -6, 7, -8};
+  LibrarySpec l;
+  l.op = LibOp::Conv;
+  l.operands = {y.spec(), x.spec(), w.spec(), {float32, {O}, {1}, 0}, add.spec()};
+  l.bias = l.residual = true;
+  if (relu) l.epilogue = Epilogue::Relu;
+  l.attr[0] = 1;
+  l.d0 = {1, 1, 1, 1};
+  l.d1 = {1, 1, 1, 1};
+  auto exe = b.prepare(0, l);
+  std::vector<float>* host[] = {&y.data, &x.data, &w.data, &bias, &add.data};
+  std::vector<void*> buffers;
+  for (std::vector<float>* h : host) {
+    buffers.push_back(b.allocate(0, h->size() * sizeof(float)));
+    b.copy_from_host(0, buffers.back(), h->data(), h->size() * sizeof(float));
+  }
+  void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
+  RunArgs args;
+  RunStatus status;
+  args.status = &status;
+  b.launch(0, *exe, buffers.data(), scratch, args);
+  b.copy_to_host(0, y.data.data(), buffers[0], y.data.size() * sizeof(float));
+  for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], host[i]->size() * sizeof(float));
+  if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
+  double worst = status.code;
+  for (int64_t n = 0; n < N; ++n)
+    for (int64_t o = 0; o < O; ++o)
+      for (int64_t i = 0; i < S; ++i)
+        for (int64_t j = 0; j < S; ++j) {
+          double sum = bias[static_cast<size_t>(o)] + add.at(n, o, i, j);
+          for (int64_t c = 0; c < C; ++c)
+            for (int64_t p = std::max<int64_t>(0, 1 - i); p < std::min<int64_t>(3, S + 1 - i); ++p)
+              for (int64_t q = std::max<int64_t>(0, 1 - j); q < std::min<int64_t>(3, S + 1 - j); ++q)
+                sum += x.at(n, c, i + p - 1, j + q - 1) * w.at(o, c, p, q);
+          if (relu) sum = std::max(sum, 0.0);
+          worst = std::max(worst, std::abs(sum - y.at(n, o, i, j)));
+        }
+  return worst;
 }
 
 }  // namespace ingot::test

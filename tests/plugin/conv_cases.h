@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ingot/ingot.h"
+#include "runtime/backend.h"
 
 namespace ingot::test {
 
@@ -25,5 +26,10 @@ struct ConvCase {
   std::function<Tensor(const ConvInputs&)> run;
 };
 const std::vector<ConvCase>& conv_cases();
+
+/// A call with bias, residual and ReLU straight to a backend, of whole numbers: the largest difference from
+/// loops (0). `odd`: the residual lies in another order than the result, which cuDNN refuses, so that the
+/// convolution is one call and the rest a kernel.
+double residual_call_difference(Backend& b, bool odd, bool relu);
 
 }  // namespace ingot::test

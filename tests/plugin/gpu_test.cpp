@@ -429,6 +429,8 @@ TEST_CASE("l: convolutions with batch norm, residual and ReLU as one call, again
     }
     std::printf("l: %-8s farthest %.1e\n", std::string(name_of(t)).c_str(), farthest);
   }
+  for (bool odd : {false, true})  // by cuDNN, and by cuDNN and a kernel
+    for (bool relu : {false, true}) CHECK(residual_call_difference(gpu(), odd, relu) < 1e-3);
   // What is not a number stays so behind a ReLU.
   Tensor x = full({1, 8, 6, 6}, NAN, {bfloat16, "cuda"}), w = zeros({8, 8, 3, 3}, {bfloat16, "cuda"}),
          b = zeros({8}, {bfloat16, "cuda"});

@@ -237,6 +237,8 @@ TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
 
 // No cuDNN here: the convolution is our own kernel, and a generated one adds the residual and takes the ReLU.
 TEST_CASE("convolutions with batch norm, residual and ReLU are right, fused and unfused") {
+  for (bool odd : {false, true})
+    for (bool relu : {false, true}) CHECK(residual_call_difference(gpu(), odd, relu) == 0);
   const ConvInputs cpu = conv_inputs();
   NoGrad guard;
   for (DType t : {float32, bfloat16}) {
