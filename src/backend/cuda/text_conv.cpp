@@ -112,7 +112,8 @@ const char* const kGradWeight = R"cuda(
 
 // LANES neighbouring elements of the result per thread; sizes, strides and offsets are part of the text, so
 // that divisions are by constants. Neighbouring threads have neighbouring memory of the result. Each element
-// gathers from the windows that it lies in, in their own order. n: out, value, position
+// gathers from the windows that it lies in, in their own order: N0 * N1 * N2 at most, the loads of M of them
+// under way at once. n: out, value, position
 const char* const kFold = R"cuda(
 typedef TYPE T; typedef ACCUMULATOR A; typedef INDEX IX; typedef COUNTER I;
 typedef IgParams<4> P;
@@ -129,39 +130,30 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
   A sum[LANES];
   IG_UNROLL for (int j = 0; j < LANES; ++j) sum[j] = A(0);
   const I h0 = e0 + F0, h1 = e1 + F1, h2 = e2 + F2;
-  const I x1 = last_window(h0, S0, O0), y1 = last_window(h1, S1, O1), z1 = last_window(h2, S2, O2);
-  for (I x = first_window(h0, (K0 - 1) * D0, S0); x <= x1; ++x) {
-    const I a = (h0 - x * S0) / D0;
-    if (a * D0 != h0 - x * S0) continue;
-    for (I y = first_window(h1, (K1 - 1) * D1, S1); y <= y1; ++y) {
-      const I b = (h1 - y * S1) / D1;
-      if (b * D1 != h1 - y * S1) continue;
-      for (I z = first_window(h2, (K2 - 1) * D2, S2); z <= z1; ++z) {
-        const I f = (h2 - z * S2) / D2;
-        if (f * D2 != h2 - z * S2) continue;
-        const I q = value + x * V0 + y * V1 + z * V2;
-        ADD
-      }
+  const I x0 = first_window(h0, (K0 - 1) * D0, S0), x1 = last_window(h0, S0, O0);
+  const I y0 = first_window(h1, (K1 - 1) * D1, S1), y1 = last_window(h1, S1, O1);
+  const I z0 = first_window(h2, (K2 - 1) * D2, S2), z1 = last_window(h2, S2, O2);
+  const int N = N0 * N1 * N2, M = N < 4 ? N : 4;
+  for (int m = 0; m < N; m += M) {
+    IgVec<T, LANES> r[M];
+    IgVec<IX, LANES> at[M];
+    I here[M];  // which place of the window the element is; -1: none
+    IG_UNROLL for (int u = 0; u < M; ++u) {
+      const int n = m + u;
+      const I x = x0 + n / (N1 * N2), y = y0 + n / N2 % N1, z = z0 + n % N2;
+      const I a = (h0 - x * S0) / D0, b = (h1 - y * S1) / D1, f = (h2 - z * S2) / D2;
+      const bool in = n < N && x <= x1 && y <= y1 && z <= z1 && a * D0 == h0 - x * S0 && b * D1 == h1 - y * S1 && f * D2 == h2 - z * S2;
+      here[u] = in ? (a * K1 + b) * K2 + f : -1;
+      if (in) { LOAD }
+    }
+    IG_UNROLL for (int u = 0; u < M; ++u) if (here[u] >= 0) {
+      IG_UNROLL for (int j = 0; j < LANES; ++j) ADD
     }
   }
   IgVec<T, LANES> w;
   IG_UNROLL for (int j = 0; j < LANES; ++j) w.e[j] = DOWN(TC(sum[j]));
   ig_store<LANES, 0>((T*)ig_pointer(p.n[0]) + to, w);
 }
-)cuda";
-
-// What a window adds: where the place that was picked is this one, or always.
-const char* const kFoldPicked = R"cuda(
-        IgVec<T, LANES> r; IgVec<IX, LANES> at;
-        ig_load<LANES, 1>(r, v + q);
-        ig_load<LANES, 1>(at, where + (position + x * P0 + y * P1 + z * P2));
-        const I here = (a * K1 + b) * K2 + f;
-        IG_UNROLL for (int j = 0; j < LANES; ++j) if ((I)at.e[j] == here) sum[j] += A(UP(r.e[j]));
-)cuda";
-const char* const kFoldAll = R"cuda(
-        IgVec<T, LANES> r;
-        ig_load<LANES, 1>(r, v + (q + a * W0 + b * W1 + f * W2));
-        IG_UNROLL for (int j = 0; j < LANES; ++j) sum[j] += A(UP(r.e[j]));
 )cuda";
 
 std::string accumulator(DType t) {
@@ -293,7 +285,14 @@ HandKernel fold(const LibrarySpec& spec) {
   const int lanes = fold_lanes(spec, lead);
   const TextType t = text_type(out.dtype);
   std::string body = kFold;
-  replace_all(body, "ADD", picks ? kFoldPicked : kFoldAll);
+  // What a window adds: its value where the place that was picked is this one, or the value at this place.
+  replace_all(
+      body, "LOAD",
+      picks ? "ig_load<LANES, 1>(r[u], v + (value + x * V0 + y * V1 + z * V2));\n"
+              "        ig_load<LANES, 1>(at[u], where + (position + x * P0 + y * P1 + z * P2));"
+            : "ig_load<LANES, 1>(r[u], v + (value + x * V0 + y * V1 + z * V2 + a * W0 + b * W1 + f * W2));");
+  replace_all(body, "ADD",
+              std::string(picks ? "if ((I)at[u].e[j] == here[u]) " : "") + "sum[j] += A(UP(r[u].e[j]));");
   replace_all(body, "DECODE", fold_decode(spec, lead, lanes, small ? "unsigned" : "unsigned long long"));
   for (int d = 0; d < 3; ++d) {
     const int from = d - (3 - dims);
@@ -304,6 +303,8 @@ HandKernel fold(const LibrarySpec& spec) {
     put("S", there ? spec.d0[from] : 1);
     put("D", there ? spec.d0[dims + from] : 1);
     put("F", there ? spec.d0[2 * dims + from] : 0);
+    // Windows that one element can lie in.
+    put("N", there ? (spec.d1[from] - 1) * spec.d0[dims + from] / spec.d0[from] + 1 : 1);
     put("O", there ? value.shape[lead + from] : 1);
     put("V", there ? value.stride[lead + from] : 0);
     put("P", there && picks ? spec.operands[2].stride[lead + from] : 0);
