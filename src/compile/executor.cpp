@@ -465,7 +465,15 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   s.operands = {{q.dtype, o, row_major(o), 0}, {DType::Float32, lse, row_major(lse), 0}};
   for (const Node* n : {&q, &k, &v, bias})
     if (n) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
-  return b->supports(s);
+  if (!b->supports(s)) return false;
+  if (!q.requires_grad && !k.requires_grad && !v.requires_grad) return true;
+  LibrarySpec g = s;
+  g.op = LibOp::AttentionGrad;
+  g.written = 3;
+  const auto& x = s.operands;  // o, lse, q, k, v, (bias)
+  g.operands = {x[2], x[3], x[4], x[2], x[3], x[4], x[0], x[0], x[1]};
+  if (bias) g.operands.push_back(x[5]);
+  return b->supports(g);
 }
 
 bool has_lstm(const Node& z, const Node& weight) {

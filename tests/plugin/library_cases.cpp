@@ -240,6 +240,62 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   return s;
 }
 
+LibrarySpec random_row_attention(std::mt19937& gen) {
+  static const DType all[] = {bfloat16, float16, float32};
+  static const int64_t lengths[] = {1, 7, 130, 700};
+  LibrarySpec s;
+  s.op = LibOp::Attention;
+  const DType t = all[gen() % 3];
+  const int64_t B = pick(gen, 1, 2), H = pick(gen, 1, 3), S = lengths[gen() % 4],
+                D = int64_t{16} << gen() % 4;
+  s.written = gen() % 2 ? 2 : 1;
+  s.scale = 1 / std::sqrt(static_cast<double>(D));
+  auto dense = [&](const Dims& shape,
+                   bool split) {  // split: heads are parts of a row, as a projection gives them
+    OperandSpec o{t, shape, row_major(shape), split ? 8 * pick(gen, 0, 3) : 0};
+    if (split) o.stride = Dims{shape[1] * shape[2] * shape[3], shape[3], shape[1] * shape[3], 1};
+    return o;
+  };
+  s.operands.push_back(dense({B, H, 1, D}, gen() % 2));
+  if (s.written == 2) s.operands.push_back({float32, Dims{B, H, 1}, row_major(Dims{B, H, 1}), 0});
+  s.operands.push_back(dense({B, H, 1, D}, gen() % 2));
+  for (int i = 0; i < 2; ++i)
+    s.operands.push_back(gen() % 3 ? dense({B, H, S, D}, gen() % 2) : operand(t, {B, H, S, D}, gen, true));
+  if (gen() % 3) s.operands.push_back(dense({gen() % 2 ? 1 : B, gen() % 2 ? 1 : H, 1, S}, false));
+  return s;
+}
+
+void attention_reference(const LibrarySpec& spec, CallMemory& m) {
+  const auto& o = spec.operands;
+  const size_t q = static_cast<size_t>(spec.written);
+  const int64_t S = o[q + 1].shape[2], D = o[q].shape[3];
+  auto read = [&](size_t i, const Dims& at) { return value(o[i], m.at(i), place(o[i], at)); };
+  for (int64_t b = 0; b < o[0].shape[0]; ++b)
+    for (int64_t h = 0; h < o[0].shape[1]; ++h) {
+      std::vector<double> w(static_cast<size_t>(S)), out(static_cast<size_t>(D), 0.0);
+      double most = -HUGE_VAL, sum = 0;
+      for (int64_t s = 0; s < S; ++s) {
+        double dot = 0;
+        for (int64_t d = 0; d < D; ++d) dot += read(q, {b, h, 0, d}) * read(q + 1, {b, h, s, d});
+        dot *= spec.scale;
+        if (o.size() > q + 3) {
+          const Dims& shape = o[q + 3].shape;
+          dot += read(q + 3, {shape[0] == 1 ? 0 : b, shape[1] == 1 ? 0 : h, 0, s});
+        }
+        w[static_cast<size_t>(s)] = dot;
+        most = std::max(most, dot);
+      }
+      for (double& x : w) sum += x = std::exp(x - most);
+      for (int64_t s = 0; s < S; ++s)
+        for (int64_t d = 0; d < D; ++d)
+          out[static_cast<size_t>(d)] += w[static_cast<size_t>(s)] * read(q + 2, {b, h, s, d});
+      for (int64_t d = 0; d < D; ++d)
+        write_element(o[0].dtype, m.at(0), place(o[0], {b, h, 0, d}), {out[static_cast<size_t>(d)] / sum, 0});
+      if (spec.written == 2)
+        write_element(float32, m.at(1), place(o[1], {b, h, 0}), {most + std::log(sum), 0});
+    }
+}
+
 LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
   LibrarySpec s;

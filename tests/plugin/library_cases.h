@@ -23,6 +23,9 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen);
 LibrarySpec random_bias_gradient(std::mt19937& gen);
 /// A product of few rows by weights along the inner dim, most of which row_matmul() takes.
 LibrarySpec random_row_matmul(std::mt19937& gen);
+/// Attention of one query per head, and what it must give (and its lse, where it is written).
+LibrarySpec random_row_attention(std::mt19937& gen);
+void attention_reference(const LibrarySpec& spec, CallMemory& m);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
 /// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);

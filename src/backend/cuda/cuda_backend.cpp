@@ -118,10 +118,13 @@ class CudaBackend final : public Backend {
       case LibOp::Lstm:
       case LibOp::LstmGrad:
         return supports_lstm(spec);
-#ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:
+        if (is_row_attention(spec)) return true;
+#ifdef INGOT_HAVE_CUDNN
         return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
+#else
+        return false;
 #endif
       default:
         return false;
@@ -192,12 +195,13 @@ class CudaBackend final : public Backend {
         return hand_call(g, simple_conv(spec), spec);
       case LibOp::Fold:
         return hand_call(g, fold(spec), spec);
-#ifdef INGOT_HAVE_CUDNN
       case LibOp::Attention:
       case LibOp::AttentionGrad:
+        if (is_row_attention(spec)) return hand_call(g, row_attention(spec), spec);
+#ifdef INGOT_HAVE_CUDNN
         if (auto made = prepare_attention(g, attention_problem(spec))) return made;
-        [[fallthrough]];
 #endif
+        [[fallthrough]];
       default:
         throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
     }

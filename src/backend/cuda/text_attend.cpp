@@ -1,0 +1,187 @@
+// Attention of one query per head, as decoding asks for: it waits for keys and values and for nothing else.
+// A block has one head. Neighbouring lanes share a key, each with 16 bytes of it and of its value, and each
+// team of lanes goes on through the keys by itself with the largest score, the sum and the weighted values so
+// far; the teams are put together at the end. A key whose bias is minus infinity is not read.
+#include <bit>
+
+#include "backend/cuda/kernel_text.h"
+
+namespace ingot::cuda {
+namespace {
+
+constexpr int64_t kLongest = 4096;  // keys that one block goes through, when there are few heads
+constexpr int64_t kManyHeads = 96;
+constexpr int kNumbers = 40;
+constexpr unsigned kThreads = 512;
+
+// n: pointers of o, (lse), q, k, v, (bias); 6 heads, 7 keys, 8 scale; from 10 five words an operand (o, lse,
+// q, k, v, bias): offset, strides
+const char* const kAttend = R"cuda(
+extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<40> p) {
+  typedef TYPE T;
+  const int PER = 16 / (int)sizeof(T), LANES = DIM / PER, TEAMS = 512 / LANES, AHEAD = 4;
+  __shared__ float values[16][DIM];
+  __shared__ float mosts[16], sums[16];
+  const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, S = (int)p.n[7];
+  const long long b = blockIdx.x / (unsigned)p.n[6], h = blockIdx.x % (unsigned)p.n[6];
+  const long long at_k = p.n[25] + b * p.n[26] + h * p.n[27] + lane * PER * p.n[29];
+  const long long at_v = p.n[30] + b * p.n[31] + h * p.n[32] + lane * PER * p.n[34];
+  if (ALIGNED && p.n[K_AT] >= 0 && p.n[V_AT] >= 0 && S <= 2048)
+    for (int s = team; s < S; s += TEAMS) {
+      ig_prefetch((const T*)p.n[K_AT] + at_k + s * p.n[28]);
+      ig_prefetch((const T*)p.n[V_AT] + at_v + s * p.n[33]);
+    }
+  ig_go();
+  ig_wait();
+  const T* k = (const T*)ig_pointer(p.n[K_AT]) + at_k;
+  const T* v = (const T*)ig_pointer(p.n[V_AT]) + at_v;
+  const float never = -ig_bits_f32(0x7f800000u), scale = (float)ig_bits_f64((ig_u64)p.n[8]);
+  float q[PER], sum = 0.0f, most = never, made[PER];
+  {
+    const T* from = (const T*)ig_pointer(p.n[Q_AT]) + p.n[20] + b * p.n[21] + h * p.n[22] + lane * PER * p.n[24];
+    IG_UNROLL for (int i = 0; i < PER; ++i) { q[i] = UP(from[i * p.n[24]]) * scale; made[i] = 0.0f; }
+  }
+  for (int s0 = team; s0 - team < S; s0 += TEAMS * AHEAD) {
+    float score[AHEAD], next = most;
+    IgVec<T, PER> keys[AHEAD], vals[AHEAD];
+    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
+      const int s = s0 + j * TEAMS;
+      score[j] = s < S ? BIAS : never;
+    }
+    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
+      const long long s = s0 + j * TEAMS;
+      if (score[j] == never) {
+        IG_UNROLL for (int i = 0; i < PER; ++i) keys[j].e[i] = vals[j].e[i] = 0;
+      } else if (ALIGNED) {
+        ig_load<PER, 1>(keys[j], k + s * p.n[28]);
+        ig_load<PER, 1>(vals[j], v + s * p.n[33]);
+      } else {
+        IG_UNROLL for (int i = 0; i < PER; ++i) {
+          keys[j].e[i] = k[s * p.n[28] + i * p.n[29]];
+          vals[j].e[i] = v[s * p.n[33] + i * p.n[34]];
+        }
+      }
+    }
+    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
+      float dot = 0.0f;
+      IG_UNROLL for (int i = 0; i < PER; ++i) dot = fmaf(q[i], UP(keys[j].e[i]), dot);
+      IG_UNROLL for (int d = LANES / 2; d > 0; d >>= 1) dot += ig_shuffle(dot, d);
+      if (score[j] != never) score[j] += dot;
+      next = score[j] > next ? score[j] : next;
+    }
+    const float less = most == never ? 0.0f : expf(most - next);
+    sum *= less;
+    IG_UNROLL for (int i = 0; i < PER; ++i) made[i] *= less;
+    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
+      const float w = score[j] == never ? 0.0f : expf(score[j] - next);
+      sum += w;
+      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = fmaf(w, UP(vals[j].e[i]), made[i]);
+    }
+    most = next;
+  }
+  // The teams of a warp, then the warps.
+  IG_UNROLL for (int d = LANES; d < 32; d <<= 1) {
+    const float other = ig_shuffle(most, d), next = other > most ? other : most;
+    const float mine = most == never ? 0.0f : expf(most - next), theirs = other == never ? 0.0f : expf(other - next);
+    sum = sum * mine + ig_shuffle(sum, d) * theirs;
+    IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = made[i] * mine + ig_shuffle(made[i], d) * theirs;
+    most = next;
+  }
+  const int warp = threadIdx.x >> 5;
+  if ((threadIdx.x & 31) < LANES) {
+    IG_UNROLL for (int i = 0; i < PER; ++i) values[warp][lane * PER + i] = made[i];
+    if (lane == 0) { mosts[warp] = most; sums[warp] = sum; }
+  }
+  __syncthreads();
+  if (threadIdx.x >= DIM) return;
+  float total = 0.0f, result = 0.0f;
+  most = never;
+  IG_UNROLL for (int w = 0; w < 16; ++w) most = mosts[w] > most ? mosts[w] : most;
+  IG_UNROLL for (int w = 0; w < 16; ++w) {
+    const float less = mosts[w] == never ? 0.0f : expf(mosts[w] - most);
+    total += sums[w] * less;
+    result += values[w][threadIdx.x] * less;
+  }
+  T* o = (T*)ig_pointer(p.n[0]) + p.n[10] + b * p.n[11] + h * p.n[12];
+  o[threadIdx.x * p.n[14]] = DOWN(result / total);
+  LSE
+}
+)cuda";
+
+}  // namespace
+
+bool is_row_attention(const LibrarySpec& spec) {
+  if (spec.op != LibOp::Attention || spec.attr[0]) return false;
+  const size_t first = static_cast<size_t>(spec.written), n = spec.operands.size();
+  if (n != first + 3 && n != first + 4) return false;
+  const auto& o = spec.operands;
+  const DType t = o[first].dtype;
+  if (!(is_half(t) || t == DType::Float32)) return false;
+  for (size_t i = 0; i < n; ++i)
+    if (o[i].shape.size() != (i == 1 && first == 2 ? 3 : 4) || (o[i].dtype != t && !(i == 1 && first == 2)))
+      return false;
+  const Dims &q = o[first].shape, &k = o[first + 1].shape, &v = o[first + 2].shape;
+  const int64_t per = 16 / static_cast<int64_t>(size_of(t)), lanes = q[3] / per;
+  if (q[2] != 1 || q[3] % per != 0 || !std::has_single_bit(static_cast<uint64_t>(lanes)) || lanes > 32)
+    return false;
+  if (k[0] != q[0] || k[1] != q[1] || !(v == k) || k[2] < 1 || k[2] > (int64_t{1} << 30)) return false;
+  if (q[0] * q[1] < 1 || (k[2] > kLongest && q[0] * q[1] < kManyHeads)) return false;
+  if (n == first + 3) return true;
+  const Dims& bias = o[n - 1].shape;
+  return (bias[0] == 1 || bias[0] == q[0]) && (bias[1] == 1 || bias[1] == q[1]) && bias[2] == 1 &&
+         (bias[3] == 1 || bias[3] == k[2]);
+}
+
+HandKernel row_attention(const LibrarySpec& spec) {
+  const auto& o = spec.operands;
+  const bool lse = spec.written == 2, bias = o.size() > static_cast<size_t>(spec.written) + 3;
+  const int first = spec.written;
+  const DType t = o[static_cast<size_t>(first)].dtype;
+  const TextType type = text_type(t);
+  const int64_t per = 16 / static_cast<int64_t>(size_of(t));
+  bool aligned = true;
+  for (int i = first + 1; i < first + 3; ++i) {
+    const OperandSpec& x = o[static_cast<size_t>(i)];
+    aligned = aligned && x.stride[3] == 1 && x.offset % per == 0;
+    for (int d = 0; d < 3; ++d) aligned = aligned && (x.shape[d] == 1 || x.stride[d] % per == 0);
+  }
+  std::string body = kAttend;
+  replace_all(
+      body, "BIAS",
+      bias ? "UP(((const T*)ig_pointer(p.n[BIAS_AT]))[p.n[35] + b * p.n[36] + h * p.n[37] + s * p.n[38]])"
+           : "0.0f");
+  replace_all(
+      body, "LSE",
+      lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h * p.n[17]] = "
+            "most + logf(total);"
+          : "");
+  const char* names[] = {"Q_AT", "K_AT", "V_AT"};
+  for (int i = 0; i < 3; ++i) replace_all(body, names[i], std::to_string(first + i));
+  replace_all(body, "BIAS_AT", std::to_string(first + 3));
+  replace_all(body, "ALIGNED", aligned ? "true" : "false");
+  replace_all(body, "TYPE", type.memory);
+  replace_all(body, "UP(", type.up + "(");
+  replace_all(body, "DOWN(", type.down + "(");
+  replace_all(body, "DIM", std::to_string(o[0].shape[3]));
+  HandKernel k;
+  k.text = hand_text("row_attention", body, {{"", kThreads, true}});
+  k.text.waits = true;
+  std::vector<int64_t>& n = k.launch.words;
+  n.assign(kNumbers, 0);
+  n[6] = o[0].shape[1], n[7] = o[static_cast<size_t>(first) + 1].shape[2];
+  n[8] = std::bit_cast<int64_t>(spec.scale);
+  for (size_t i = 0; i < o.size(); ++i) {
+    const size_t at = 10 + 5 * (lse || i == 0 ? i : i + 1);
+    n[at] = o[i].offset;
+    for (int d = 0; d < o[i].shape.size(); ++d)  // a bias may be the same for all
+      n[at + 1 + static_cast<size_t>(d)] = o[i].shape[d] == 1 ? 0 : o[i].stride[d];
+  }
+  // Of the last operand, the bias, word 38 is the stride from key to key; of the others it is behind two
+  // dims.
+  if (bias) n[38] = o.back().shape[3] == 1 ? 0 : o.back().stride[3];
+  k.launch.stages = {{static_cast<unsigned>(o[0].shape[0] * o[0].shape[1]), 0}};
+  k.launch.part_words = kNumbers;
+  return k;
+}
+
+}  // namespace ingot::cuda
