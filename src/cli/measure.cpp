@@ -1,7 +1,9 @@
 // Rates of the devices there are: matrix products, memory, transfers.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <vector>
 
 #include <ingot/ingot.h>
 
@@ -76,6 +78,19 @@ std::optional<Rates> promised(const std::string& chip) {
   return std::nullopt;
 }
 
+// Bytes a second that one thread of the host copies: what comes from the program's memory passes through it.
+static double host_copy_rate() {
+  std::vector<char> from(size_t{64} << 20, 1), to(from.size(), 0);
+  double best = 1e30;
+  for (int i = 0; i < 3; ++i) {
+    const double start = now();
+    std::memcpy(to.data(), from.data(), from.size());
+    best = std::min(best, now() - start);
+  }
+  if (to.back() != 1) return 0;  // the copies are needed
+  return static_cast<double>(from.size()) / best;
+}
+
 std::vector<Finding> check_rates() {
   std::vector<Finding> findings;
   for (const DeviceInfo& info : list_devices()) {
@@ -98,8 +113,10 @@ std::vector<Finding> check_rates() {
             {Severity::Warning, "R01",
              who + " gives less than 40 % of what it should: another program uses it, or it is held back",
              "nvidia-smi (look for other processes, temperature, power limit)"});
-      if (should && r.to_device < 0.2 * should->to_device)
-        findings.push_back({Severity::Warning, "R02", who + " is fed at less than a fifth of its bus's rate",
+      // A healthy machine reaches the lesser of what its bus carries and what its host copies.
+      if (should && r.to_device < 0.4 * std::min(0.5 * should->to_device, host_copy_rate()))
+        findings.push_back({Severity::Warning, "R02",
+                            who + " is fed at less than 40 % of what the host's memory and its bus allow",
                             "nvidia-smi -q | grep -A3 'Link Width' (is it x16?)"});
       // 5 GFLOP/s a thread is far below any processor with AVX2.
       if (info.device.is_cpu() && r.matmul < 5e9 * get_num_threads())

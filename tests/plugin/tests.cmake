@@ -10,6 +10,7 @@ if(TARGET ingot_cuda)
   ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp
     LIBS ingot_test_emulator ingot_cuda_objects)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
+  ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
   foreach(name IN ITEMS lstm plugin machine)
     ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator)
     target_compile_definitions(test_cuda_${name} PRIVATE

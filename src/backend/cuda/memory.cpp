@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+
+#include "backend/cuda/copiers.h"
 
 namespace ingot::cuda {
 
@@ -109,7 +110,7 @@ void Staging::to_device(CUstream stream, void* dst, const void* src, size_t byte
   for (size_t at = 0, piece = 1 << 20; at < bytes; at += piece, piece = kBytes) {
     piece = std::min(piece, bytes - at);
     Buffer& b = next();
-    std::memcpy(b.data, static_cast<const char*>(src) + at, piece);
+    Copiers::shared().copy(b.data, static_cast<const char*>(src) + at, piece);
     check(driver().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst) + at, b.data, piece, stream),
           "copying to the GPU");
     check(driver().event_record(b.done, stream), "recording an event");
@@ -127,7 +128,7 @@ void Staging::to_host(CUstream stream, void* dst, const void* src, size_t bytes)
     if (!last.buffer) return;
     check(driver().event_synchronize(last.buffer->done), "waiting for a copy");
     last.buffer->busy = false;
-    std::memcpy(static_cast<char*>(dst) + last.at, last.buffer->data, last.bytes);
+    Copiers::shared().copy(static_cast<char*>(dst) + last.at, last.buffer->data, last.bytes);
   };
   for (size_t at = 0; at < bytes;) {
     size_t piece = std::min(kBytes, bytes - at);
