@@ -28,6 +28,28 @@ Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, in
       if (a >= 0) only_stored_[a] = false;
   for (const Store& s : k_.stores)
     if (k_.buffers[s.buffer].dtype != k_.instrs[s.value].dtype) only_stored_[s.value] = false;
+  if (s_.hold == Hold::Registers && s_.mode == Mode::Row && k_.n_outer == 0) bring_forward();
+}
+
+/// One row alone waits for memory: what later rounds load is asked for with the first round's loads, and
+/// kept.
+void Emitter::bring_forward() {
+  std::vector<bool> first(k_.instrs.size());
+  for (int i : needed(0)) first[i] = true;
+  std::vector<int> later;
+  size_t words = 0;
+  for (int r = 1; r <= rounds_.last; ++r)
+    for (int i : needed(r)) {
+      const Instr& in = k_.instrs[i];
+      if (in.kind != InstrKind::Load || in.indirect >= 0 || first[i] || rounds_.held[i]) continue;
+      first[i] = true;
+      later.push_back(i);
+      words +=
+          (size_of(k_.buffers[in.buffer].dtype) * static_cast<size_t>(uniform_[i] ? 1 : s_.lanes) + 3) / 4;
+    }
+  if (words * static_cast<size_t>(s_.groups) > 64) return;
+  for (int i : later) rounds_.held[i] = true;
+  forward_ = std::move(later);
 }
 
 /// Coordinates i[begin..end) from a linear number; the last of them counts groups of `lanes_on` elements.
@@ -173,6 +195,7 @@ std::vector<int> Emitter::needed(int round) {
   std::vector<int> stack;
   for (int i : reduces_of(round)) stack.push_back(k_.instrs[i].arg[0]);
   for (int n : stores_of(round)) stack.push_back(k_.stores[n].value);
+  if (round == 0) stack.insert(stack.end(), forward_.begin(), forward_.end());
   std::vector<bool> seen(k_.instrs.size());
   while (!stack.empty()) {
     int i = stack.back();

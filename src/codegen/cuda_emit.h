@@ -68,6 +68,7 @@ class Emitter {
   void declare_scalars();
   void declare_held();
   void outer_values(int round);
+  void bring_forward();
   void round(int r);
   void groups(const std::vector<int>& need, const std::vector<int>& reduces, const std::vector<int>& stores);
   void keep(int i, bool load);
@@ -160,6 +161,7 @@ class Emitter {
   ElementwiseFunctions& functions_;
   Rounds rounds_;
   std::vector<bool> uniform_, created_;
+  std::vector<int> forward_;       // loads of later rounds that the first one makes
   std::vector<bool> only_stored_;  // 16-bit values that no instruction uses: stores round them
   std::vector<Pick> maps_;         // those that have names already
   Lines out_;

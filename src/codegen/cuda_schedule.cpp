@@ -373,7 +373,8 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.hold = Hold::Registers;
     s.packed = groups * words > budget;
     s.groups = groups;
-    s.min_blocks = blocks_for_registers(parts[0], s, groups * packed);
+    // One row is one block, whatever registers it takes.
+    s.min_blocks = parts[0].n_outer == 0 ? 0 : blocks_for_registers(parts[0], s, groups * packed);
     return;
   }
   s.groups = 4;

@@ -119,6 +119,26 @@ TEST_CASE("a loop over large batches that reads no result holds few of them: rec
   CHECK(total.item() == 99 * 50);
 }
 
+TEST_CASE("one row alone, normalised with weights of its own, in place") {
+  const int64_t n = 264;
+  Tensor x = (arange(n, float32) * 0.01).eval_(), w = (arange(n, float32) * 0.5 - 3).eval_(),
+         b = cos(arange(n, float32)).eval_();
+  V values = numbers(x), want;
+  double mean = 0, square = 0;
+  for (double v : values) mean += v / n;
+  for (double v : values) square += (v - mean) * (v - mean) / n;
+  for (size_t i = 0; i < values.size(); ++i)
+    want.push_back((values[i] - mean) / std::sqrt(square + 1e-5) * (0.5 * static_cast<double>(i) - 3) +
+                   std::cos(static_cast<double>(i)));
+  CHECK(close(numbers(layer_norm(x, {n}, w, b)), want, 1e-4));
+  x.copy_(layer_norm(x, {n}, w, b));
+  CHECK(close(numbers(x), want, 1e-4));
+  Tensor scaled = softmax(x, 0) * w;
+  V p = numbers(softmax(x, 0)), got = numbers(scaled);
+  for (size_t i = 0; i < p.size(); ++i)
+    CHECK(got[i] == doctest::Approx(p[i] * (0.5 * static_cast<double>(i) - 3)).epsilon(1e-5));
+}
+
 TEST_CASE("where() into what it keeps changes the chosen rows alone, whoever else is written with it") {
   Tensor x = arange(40, float32).view({5, 8}).clone().eval_(), row = here({-1, -2, -3, -4, -5, -6, -7, -8});
   Tensor y = x.clone().eval_(), z = x.clone().eval_(), old = x.clone().eval_(), rows = arange(5).view({5, 1});
