@@ -27,8 +27,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
       IG_UNROLL for (int u = 0; u < DEPTH; ++u)
         if (col0 + c < N && first + u * STEP < pieces) ig_prefetch(soon + (col0 + c) * p.n[18] + u * STEP * PER);
   }
+  BIAS_SOON
   ig_go();
   ig_wait();
+  BIAS_NOW
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11] + first * PER;
   const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12] + first * PER;
   TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
@@ -120,7 +122,17 @@ HandKernel row_matmul(const LibrarySpec& spec) {
               o[1].dtype == DType::BFloat16  ? "ig_elem_bf16(w[c][u], k)"
               : o[1].dtype == DType::Float16 ? "ig_up_f16(w[c][u].e[k])"
                                              : "w[c][u].e[k]");
+  // The bias is on its way from the beginning, too: its lane is the one that writes the result.
+  replace_all(body, "BIAS_SOON",
+              spec.bias ? "if (p.n[3] >= 0 && lane < COLS && col0 + lane < N) "
+                          "ig_prefetch((const TBIAS*)p.n[3] + p.n[19] + (col0 + lane) * p.n[20]);"
+                        : "");
+  replace_all(body, "BIAS_NOW",
+              spec.bias ? "TBIAS bias = 0; if (col0 + lane % COLS < N) bias = ((const "
+                          "TBIAS*)ig_pointer(p.n[3]))[p.n[19] + (col0 + lane % COLS) * p.n[20]];"
+                        : "");
   finish_matmul(spec, body);
+  replace_all(body, "((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]", "bias");
   const std::pair<const char*, int64_t> sizes[] = {
       {"ROWS", s.M}, {"COLS", s.cols}, {"SPLIT", s.split}, {"WARPS", s.warps}, {"DEPTH", s.pieces}};
   for (const auto& [name, size] : sizes) replace_all(body, name, std::to_string(size));
