@@ -85,14 +85,13 @@ def mlp_capture():
 
 
 def gpt(layers, heads, width, context, vocabulary, batch):
-    model = GPT(layers, heads, width, context, vocabulary, bias=True, gelu="tanh")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1)
+    model = GPT(layers, heads, width, context, vocabulary, bias=True, gelu="tanh").to(torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, master_weights=True)
     x, target = (torch.randint(0, min(vocabulary, 50257), (batch, context)).eval_() for _ in range(2))
 
     def go():
         optimizer.zero_grad()
-        with torch.amp.autocast("cuda", dtype=torch.bfloat16):
-            loss = F.cross_entropy(model(x).view(-1, vocabulary), target.view(-1))
+        loss = F.cross_entropy(model(x).view(-1, vocabulary).float(), target.view(-1))
         loss.backward()
         optimizer.step()
 
