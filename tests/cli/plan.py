@@ -27,10 +27,10 @@ CASES = {
 
 
 def write_pictures(root):
-    """2600 pictures in the format of Fashion-MNIST."""
+    """6000 pictures in the format of Fashion-MNIST: more than a loader's threads hold at any time."""
     rng = random.Random(1)
     root.mkdir(parents=True)
-    for part, count in (("train", 2600), ("t10k", 1100)):
+    for part, count in (("train", 6000), ("t10k", 1100)):
         for kind, magic, dims in (("images-idx3", 2051, [count, 28, 28]), ("labels-idx1", 2049, [count])):
             n = count * 784 if kind[0] == "i" else count
             data = rng.randbytes(n) if kind[0] == "i" else bytes(rng.randrange(10) for _ in range(n))

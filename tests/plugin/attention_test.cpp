@@ -111,6 +111,35 @@ TEST_CASE("one sequence and one query have strides of 0 in the compiler's operan
   }
 }
 
+TEST_CASE("the gradient of one sequence has strides of 0 in the compiler's operands") {
+  LibrarySpec s;
+  s.op = LibOp::AttentionGrad;
+  s.attr[0] = 1;
+  s.scale = 0.125;
+  s.written = 3;
+  const Dims q{1, 12, 512, 64};
+  for (int64_t third = 0; third < 3; ++third) {  // written side by side
+    s.operands.push_back(operand(q, {512 * 2304, 64, 2304, 1}, bfloat16));
+    s.operands.back().offset = 768 * third;
+  }
+  for (int i = 0; i < 3; ++i) s.operands.push_back(operand(q, {0, 64, 2304, 1}, bfloat16));
+  for (int i = 0; i < 2; ++i) s.operands.push_back(operand(q, {0, 64, 768, 1}, bfloat16));
+  s.operands.push_back(operand({1, 12, 512}, {0, 512, 1}, float32));
+  const cuda::AttentionProblem p = cuda::attention_problem(s);
+  std::string why;
+  CHECK(cuda::attention_fits(p, &why));
+  CHECK(why == "");
+  if (!cuda::Dnn::missing().empty() || !Nvrtc::get()) return;
+  REQUIRE(dlopen(STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr);
+  std::ifstream in(H200_JSON);
+  std::stringstream text;
+  text << in.rdbuf();
+  const std::string wrong = cuda::plan_attention_for(text.str(), p);
+  CAPTURE(wrong);
+  CHECK((wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
+         wrong.find("cuLibraryLoad") != std::string::npos));
+}
+
 TEST_CASE("what cuDNN does not take is said") {
   std::string why;
   CHECK(cuda::attention_fits(problem(false, true, 2, 2, 64, 64)));

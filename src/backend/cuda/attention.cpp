@@ -210,8 +210,14 @@ AttentionProblem attention_problem(const LibrarySpec& spec) {
     p.operands.insert(p.operands.begin() + 1, {DType::Float32, rows, row_major(rows), 0});
     p.own_rows = true;
   }
-  for (size_t i = 0; i + (p.bias ? 1 : 0) < p.operands.size(); ++i)
-    if (p.operands[i].shape.size() == 4) give_strides(p.operands[i]);
+  for (size_t i = 0; i + (p.bias ? 1 : 0) < p.operands.size(); ++i) {
+    Operand& o = p.operands[i];
+    if (o.shape.size() == 4) give_strides(o);
+    if (o.shape.size() != 3) continue;
+    const ingot::Dims packed = row_major(o.shape);
+    for (int d = 0; d < 3; ++d)
+      if (o.shape[d] == 1) o.stride[d] = packed[d];
+  }
   return p;
 }
 
