@@ -84,6 +84,33 @@ const std::vector<ConvCase>& conv_cases() {
   return cases;
 }
 
+const std::vector<Stem>& stems() {
+  static const std::vector<Stem> all{{3, 10, 7, 3}, {1, 9, 3, 1}, {4, 8, 4, 1}, {2, 9, 5, 0}, {3, 8, 3, 0}};
+  return all;
+}
+
+std::pair<double, double> stem_distance(const Stem& s, const Device& device) {
+  manual_seed(7);
+  Tensor x = randn({2, s.channels, s.size, s.size}).to(bfloat16),
+         w = randn({6, s.channels, s.window, s.window}).to(bfloat16);
+  eval({x, w});
+  auto run = [&](const Device& d, DType t) {
+    Tensor a = x.to(d).to(t), b = w.to(d).to(t).detach().requires_grad_();
+    Tensor y = conv2d(a, b, {}, 2, s.pad);
+    Tensor g = grad({(y * y).sum()}, {b})[0];
+    eval({y, g});
+    return std::pair(y.to(float64).to("cpu").to_vector<double>(),
+                     g.to(float64).to("cpu").to_vector<double>());
+  };
+  auto far = [](const std::vector<double>& got, const std::vector<double>& want) {
+    double d = 0, n = 0;
+    for (size_t i = 0; i < want.size(); ++i) d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
+    return got.size() == want.size() ? std::sqrt(d / n) : HUGE_VAL;
+  };
+  const auto want = run(Device("cpu"), float64), got = run(device, bfloat16);
+  return {far(got.first, want.first), far(got.second, want.second)};
+}
+
 namespace {
 
 struct Block {

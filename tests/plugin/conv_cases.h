@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ingot/ingot.h"
@@ -26,6 +27,14 @@ struct ConvCase {
   std::function<Tensor(const ConvInputs&)> run;
 };
 const std::vector<ConvCase>& conv_cases();
+
+/// First convolutions of pictures: stride 2, few channels, 16 bits.
+struct Stem {
+  int64_t channels, size, window, pad;
+};
+const std::vector<Stem>& stems();
+/// How far the result and the weight's gradient in bfloat16 on a device are from float64 on the CPU.
+std::pair<double, double> stem_distance(const Stem& s, const Device& d);
 
 /// A call with bias, residual and ReLU straight to a backend, of whole numbers: the largest difference from
 /// loops (0). `odd`: the residual lies in another order than the result, which cuDNN refuses, so that the

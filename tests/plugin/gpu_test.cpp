@@ -495,3 +495,16 @@ TEST_CASE("n: a training step maps what it is said to take") {
               (peak - kept) / 1048576, (before - free) / 1048576, kept / 1048576);
   CHECK(before - free <= 1.02 * peak);
 }
+
+TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their gradients, against float64") {
+  if (no_gpu()) return;
+  for (const Stem& f : stems()) {
+    CAPTURE(f.channels);
+    CAPTURE(f.window);
+    const auto [y_far, g_far] = stem_distance(f, Device("cuda"));
+    CHECK(y_far < 4e-3);
+    CHECK(g_far < 1e-2);
+    std::printf("o: %d channels, window %d: y %.1e, gradient %.1e\n", static_cast<int>(f.channels),
+                static_cast<int>(f.window), y_far, g_far);
+  }
+}
