@@ -142,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const P p) {
       const int n = m + u;
       const I x = x0 + n / (N1 * N2), y = y0 + n / N2 % N1, z = z0 + n % N2;
       const I a = (h0 - x * S0) / D0, b = (h1 - y * S1) / D1, f = (h2 - z * S2) / D2;
-      const bool in = n < N && x <= x1 && y <= y1 && z <= z1 && a * D0 == h0 - x * S0 && b * D1 == h1 - y * S1 && f * D2 == h2 - z * S2;
+      const bool hit = a * D0 == h0 - x * S0 && b * D1 == h1 - y * S1 && f * D2 == h2 - z * S2;  // not between two places
+      const bool in = n < N && x <= x1 && y <= y1 && z <= z1 && hit;
       here[u] = in ? (a * K1 + b) * K2 + f : -1;
       if (in) { LOAD }
     }
