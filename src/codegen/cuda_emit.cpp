@@ -223,7 +223,9 @@ void Emitter::outer_values(int round) {
       value(i, false);
       continue;
     }
-    std::string a = "a" + str(i) + (lane_accumulator(i) ? "[j]" : "");
+    int found = finder(i);
+    std::string a = "a" + str(found < 0 ? i : found) + (lane_accumulator(i) ? "[j]" : "");
+    if (found >= 0) a += ".v";
     bool position = in.op == Op::ArgMax || in.op == Op::ArgMin;
     assign(i, position ? cast(DType::Int64, in.dtype, a + ".i") : rounded(in.dtype, a));
   }

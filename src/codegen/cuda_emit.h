@@ -89,6 +89,7 @@ class Emitter {
   std::string accumulator_type(int i) const;
   bool lane_accumulator(int i) const;
   bool in_order() const;
+  int finder(int i) const;
 
   // cuda_body.cpp: loads, values, stores
   MapText map_text(const Pick& pick);

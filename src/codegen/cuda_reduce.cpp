@@ -15,10 +15,24 @@ std::string Emitter::accumulator_type(int i) const {
 /// Does every thread meet all elements of its columns, in their order?
 bool Emitter::in_order() const { return s_.alone() && !s_.wide; }
 
+/// The ArgMax or ArgMin of the elements that instruction i is the largest or smallest of: the element it
+/// found is that one. -1: there is none.
+int Emitter::finder(int i) const {
+  const Instr& in = k_.instrs[i];
+  if (!in_order() || in.kind != InstrKind::Reduce || !(in.op == Op::Max || in.op == Op::Min)) return -1;
+  Op op = in.op == Op::Max ? Op::ArgMax : Op::ArgMin;
+  for (size_t n = 0; n < k_.instrs.size(); ++n)
+    if (k_.instrs[n].kind == InstrKind::Reduce && k_.instrs[n].op == op && k_.instrs[n].arg[0] == in.arg[0] &&
+        rounds_.round[n] == rounds_.round[i])
+      return static_cast<int>(n);
+  return -1;
+}
+
 bool Emitter::lane_accumulator(int i) const { return s_.lanes_outer() && !uniform_[i]; }
 
 void Emitter::declare_accumulators(const std::vector<int>& reduces) {
   for (int i : reduces) {
+    if (finder(i) >= 0) continue;
     const Instr& in = k_.instrs[i];
     bool position = in.op == Op::ArgMax || in.op == Op::ArgMin;
     std::string zero = reduce_identity(in.op, in.dtype), a = "a" + str(i);
@@ -39,6 +53,7 @@ void Emitter::declare_accumulators(const std::vector<int>& reduces) {
 /// Adds the current lane group.
 void Emitter::accumulate(const std::vector<int>& reduces) {
   for (int i : reduces) {
+    if (finder(i) >= 0) continue;
     const Instr& in = k_.instrs[i];
     const Instr& arg = k_.instrs[in.arg[0]];
     bool position = in.op == Op::ArgMax || in.op == Op::ArgMin;

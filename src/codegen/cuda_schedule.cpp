@@ -14,7 +14,6 @@ namespace ingot::cuda {
 namespace {
 
 constexpr size_t kStaticShared = 48 * 1024;  // what a kernel may declare
-constexpr int64_t kNarrowLimit = (int64_t{1} << 31) - (int64_t{1} << 22);
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t pow2_ceil(int64_t x) {
@@ -262,11 +261,32 @@ Sizes sizes_of(std::span<const KernelSpec> parts, const Schedule& s, const CudaT
   return z;
 }
 
+/// Values of the columns that the rows use: they stay in registers.
+int swept_values(const KernelSpec& k) {
+  std::vector<bool> used(k.instrs.size());
+  for (const Instr& in : k.instrs)
+    for (int a : in.arg)
+      if (a >= 0 && in.level == Level::Elem && k.instrs[a].level == Level::Outer) used[a] = true;
+  int count = 0;
+  for (size_t i = 0; i < used.size(); ++i)
+    count += used[i] && k.instrs[i].kind != InstrKind::Const && k.instrs[i].kind != InstrKind::Arg;
+  return count;
+}
+
 /// A window that one thread walks: as many of its places in flight as divide it.
 int window_groups(int64_t inner) {
   for (int g = 7; g > 1; --g)
     if (inner % g == 0) return g;
   return static_cast<int>(std::min<int64_t>(inner, 4));
+}
+
+/// What a thread keeps from place to place of a window.
+int window_registers(const KernelSpec& k, int lanes) {
+  int words = swept_values(k);
+  for (const Instr& in : k.instrs)
+    if (in.kind == InstrKind::Reduce)
+      words += static_cast<int>(ceil_div(static_cast<int64_t>(register_bytes(in.dtype)), 4));
+  return words * lanes;
 }
 
 /// Reduce without a later round: one pass over memory, any number of groups per thread.
@@ -275,6 +295,7 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   if (s.mode == Mode::Column && z.inner <= 32 && z.outer >= int64_t{1024} * target.multiprocessors) {
     s.side = 256;  // columns enough for all threads: none is shared
     s.groups = window_groups(z.inner);
+    s.min_blocks = window_registers(parts[0], s.lanes) <= 48 && parts[0].instrs.size() <= 40 ? 4 : 0;
     return;
   }
   s.groups = 4;
@@ -302,18 +323,6 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   bool few = z.outer <= 2 * target.multiprocessors;
   s.stage2_team = s.mode == Mode::Row ? (few ? 256 : 32) : (few ? 32 : 8);
   s.stage2_side = s.mode == Mode::Row ? 256 / s.stage2_team : 256 / s.stage2_team;
-}
-
-/// Values of the columns that the rows use: they stay in registers.
-int swept_values(const KernelSpec& k) {
-  std::vector<bool> used(k.instrs.size());
-  for (const Instr& in : k.instrs)
-    for (int a : in.arg)
-      if (a >= 0 && in.level == Level::Elem && k.instrs[a].level == Level::Outer) used[a] = true;
-  int count = 0;
-  for (size_t i = 0; i < used.size(); ++i)
-    count += used[i] && k.instrs[i].kind != InstrKind::Const && k.instrs[i].kind != InstrKind::Arg;
-  return count;
 }
 
 /// A map over columns and rows: a thread keeps what belongs to its columns and walks rows.
@@ -574,29 +583,6 @@ std::string describe(const Schedule& s) {
   if (s.wide) d += ", 64-bit";
   if (s.streaming) d += ", streaming";
   return d;
-}
-
-std::string Numbers::use(const std::string& name, Value value) {
-  if (known_.emplace(name, static_cast<int>(list_.size())).second)
-    list_.push_back({name, std::move(value), false});
-  return name;
-}
-
-std::string Numbers::divide(const std::string& x, const std::string& name, const Value& value, bool wide) {
-  if (wide) return "(" + x + " / " + use(name, value) + ")";
-  std::string magic = "m_" + name;
-  if (known_.emplace(magic, static_cast<int>(list_.size())).second)
-    list_.push_back({magic,
-                     [value](const KernelSpec& k, const Geometry& g) { return magic_divisor(value(k, g)); },
-                     true});
-  return "ig_div(" + x + ", " + magic + ")";
-}
-
-int64_t magic_divisor(int64_t d) {
-  if (d >= kNarrowLimit) return 0;                       // of a part in a text that divides in 64 bits
-  int l = std::bit_width(static_cast<uint64_t>(d) - 1);  // ceil(log2 d)
-  uint64_t m = ((uint64_t{1} << (31 + l)) + static_cast<uint64_t>(d) - 1) / static_cast<uint64_t>(d);
-  return static_cast<int64_t>(m | (static_cast<uint64_t>(31 + l) << 32));
 }
 
 }  // namespace ingot::cuda

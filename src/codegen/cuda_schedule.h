@@ -114,6 +114,8 @@ class Numbers {
   std::vector<Entry> list_;
   std::map<std::string, int> known_;
 };
+/// Positions below this are counted in 32 bits.
+inline constexpr int64_t kNarrowLimit = (int64_t{1} << 31) - (int64_t{1} << 22);
 /// For 0 <= x < 2^31: x / d == (x * low 32 bits) >> high 32 bits.
 int64_t magic_divisor(int64_t d);
 

@@ -3,6 +3,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_body.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_emit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_layout.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/cuda_numbers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_prelude.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_rounds.cpp
