@@ -114,7 +114,7 @@ void Emitter::raw_load(int i, const std::string& into, const std::string& guard,
   std::string fill = in.bounds.empty() ? literal(t, 0, 0) : literal(t, in.imm_f, in.imm_i);
   fill = is_half(t) && in.bounds.empty() ? "(unsigned short)0" : to_memory(t, fill);
   std::string hint = str(load_hint(i)), from = "b" + str(in.buffer) + " + (" + at.base;
-  std::string cond = both(both(guard, moved(i)), bounds_text(i, false));
+  std::string cond = both(both(guard, unseen(i) ? "false" : ""), bounds_text(i, false));
   if (uniform_[i]) {
     std::string get = "ig_load1<" + hint + ">(" + from + "))";
     out_.plain(into + ".e[0] = " + (cond.empty() ? get : cond + " ? " + get + " : " + fill) + ";");
@@ -304,34 +304,18 @@ void Emitter::value(int i, bool in_group) {
 }
 
 /// Where a store of where(c, x, old) writes over old, whoever keeps its value need be neither read nor
-/// written: a cache that gets one row is. The load of old, or -1. Whether both are one buffer is seen by the
-/// kernel.
+/// written: a cache that gets one row is. The load of old, or -1.
 int Emitter::overwritten(int n) const {
-  const Instr& w = k_.instrs[k_.stores[n].value];
-  if (s_.mode != Mode::Map || w.kind != InstrKind::Compute || w.op != Op::Where || !uniform_[w.arg[0]])
-    return -1;
-  const int old = w.arg[2], to = k_.stores[n].buffer;
-  const Instr& in = k_.instrs[old];
-  if (in.kind != InstrKind::Load || in.indirect >= 0 || !in.bounds.empty() || in.dtype != w.dtype) return -1;
-  if (!k_.buffers[in.buffer].may_alias || !k_.buffers[to].may_alias ||
-      k_.buffers[in.buffer].dtype != k_.buffers[to].dtype)
-    return -1;
-  for (const KernelSpec& k : parts_)
-    if (!(k.instrs[old].map == k.stores[n].map)) return -1;
-  int readers = 0;  // of old and of the result: where() and the store, or somebody needs the values
-  auto count = [&](int value) { readers += value == old || value == k_.stores[n].value; };
-  for (const Instr& x : k_.instrs)
-    for (int a : {x.arg[0], x.arg[1], x.arg[2], x.indirect}) count(a);
-  for (const Store& s : k_.stores) count(s.value);
-  return readers == 2 ? old : -1;
+  if (s_.mode != Mode::Map) return -1;
+  const int old = overwritten_load(parts_, n);
+  return old >= 0 && uniform_[k_.instrs[k_.stores[n].value].arg[0]] ? old : -1;
 }
 
-/// What must hold for a load to be needed at all: that no store leaves what it finds as it is.
-std::string Emitter::moved(int load) const {
+/// Is the load one whose values nobody sees?
+bool Emitter::unseen(int load) const {
   for (size_t n = 0; n < k_.stores.size(); ++n)
-    if (overwritten(static_cast<int>(n)) == load)
-      return "b" + str(k_.instrs[load].buffer) + " != b" + str(k_.stores[n].buffer);
-  return "";
+    if (overwritten(static_cast<int>(n)) == load) return true;
+  return false;
 }
 
 /// Stores the current lane group of a value (or the current outer point, or its lanes).
@@ -340,8 +324,7 @@ void Emitter::store(int n, const std::string& guard) {
   DType t = k_.buffers[st.buffer].dtype, from = k_.instrs[st.value].dtype;
   MapText at = map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
   std::string cond = both(guard, st.predicated ? "run_ok" : "");
-  if (int old = overwritten(n); old >= 0)
-    cond = both(cond, "(" + moved(old) + " || " + operand(k_.instrs[st.value].arg[0]) + ")");
+  if (int old = overwritten(n); old >= 0) cond = both(cond, operand(k_.instrs[st.value].arg[0]));
   std::string hint = s_.streaming ? "2" : "0", to = "b" + str(st.buffer) + " + (" + at.base;
   std::string x = to_memory(t, cast(from, t, operand(st.value)));
   bool outer_point = s_.mode == Mode::Row && k_.instrs[st.value].level == Level::Outer;

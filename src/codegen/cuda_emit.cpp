@@ -9,7 +9,7 @@
 namespace ingot::cuda {
 
 Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
-                 ElementwiseFunctions& functions)
+                 ElementwiseFunctions& functions, const Pin& pin)
     : parts_(parts),
       k_(parts[0]),
       s_(schedule),
@@ -18,6 +18,7 @@ Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, in
       functions_(functions),
       rounds_(find_rounds(parts[0], schedule.keep_sources)),
       created_(parts[0].instrs.size()),
+      pin_(pin),
       out_(schedule.lanes) {
   uniform_ = lane_uniform(k_, s_.mode);
   only_stored_.resize(k_.instrs.size());
@@ -56,6 +57,10 @@ void Emitter::bring_forward() {
 void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on) {
   std::string rest = linear;
   for (int x = end - 1; x > begin; --x) {
+    if (x == pin_.axis) {
+      out_.plain("const I i" + str(x) + " = (I)pin;");
+      continue;
+    }
     bool grouped = x == end - 1 && lanes_on > 1;
     Numbers::Value size =
         grouped ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.lane_groups; })
@@ -67,6 +72,7 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
     rest = q;
   }
   if (end == begin) return;
+  if (begin == pin_.axis) return out_.plain("const I i" + str(begin) + " = (I)pin;");
   std::string at = rest + (end - begin == 1 && lanes_on > 1 ? " * " + str(lanes_on) : "");
   out_.plain("const I i" + str(begin) + " = " + at + (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
 }
@@ -419,9 +425,26 @@ void Emitter::outer_stores() {
       store(static_cast<int>(n), s_.mode == Mode::Map ? "" : "live && t == 0");
 }
 
+/// The one place along an axis that the kernel changes; outside the axis there is none.
+void Emitter::place_pin() {
+  std::function<std::string(int)> text = [&](int i) {
+    const Instr& in = k_.instrs[i];
+    if (in.kind != InstrKind::Compute) return operand(i);
+    return cast(k_.instrs[in.arg[0]].dtype, in.dtype, text(in.arg[0]));
+  };
+  const int index = pin_.index;
+  std::string size =
+      number("pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].imm_i; });
+  out_.plain("const long long pin = " + text(pin_.number) + ";\nif (pin < 0 || pin >= " + size + ") return;");
+}
+
 std::string Emitter::body() {
+  if (pin_.axis >= 0) {
+    declare_scalars();
+    place_pin();
+  }
   place_thread();
-  declare_scalars();
+  if (pin_.axis < 0) declare_scalars();
   bool column = s_.mode == Mode::Column && s_.team > 1 && k_.has_reduce();
   if (column) {
     size_t bytes = 0;

@@ -50,7 +50,7 @@ class Emitter {
   /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second stage's
   /// team.
   Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
-          ElementwiseFunctions& functions);
+          ElementwiseFunctions& functions, const Pin& pin = {});
   /// The statements of the kernel, behind the declarations of numbers and buffers.
   std::string body();
 
@@ -67,6 +67,7 @@ class Emitter {
   void count_lanes(int axis);
   void declare_scalars();
   void declare_held();
+  void place_pin();
   void outer_values(int round);
   void bring_forward();
   void round(int r);
@@ -108,7 +109,7 @@ class Emitter {
   bool shared_division(int i);
   void store(int s, const std::string& guard);
   int overwritten(int s) const;
-  std::string moved(int load) const;
+  bool unseen(int load) const;
   std::string operand(int i) const;
   std::string target(int i) const { return uniform_[i] ? v(i) : v(i) + "[j]"; }
   void assign(int i, const std::string& text);
@@ -162,6 +163,7 @@ class Emitter {
   ElementwiseFunctions& functions_;
   Rounds rounds_;
   std::vector<bool> uniform_, created_;
+  Pin pin_;
   std::vector<int> forward_;       // loads of later rounds that the first one makes
   std::vector<bool> only_stored_;  // 16-bit values that no instruction uses: stores round them
   std::vector<Pick> maps_;         // those that have names already

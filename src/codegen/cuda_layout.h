@@ -28,6 +28,7 @@ struct Plan {
   Schedule schedule;
   CudaTarget target;
   Layout layout;
+  Pin pin;
   Numbers numbers;
   int n_buffers = 0;
   int n_stages = 1;

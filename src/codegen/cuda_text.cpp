@@ -98,7 +98,16 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
     parts = laid_out;
   }
   auto plan = std::make_shared<cuda::Plan>();
-  plan->schedule = cuda::choose_schedule(parts, target);
+  std::vector<KernelSpec> places;
+  if (cuda::Pin pin = cuda::find_pin(parts); pin.axis >= 0) {
+    for (const KernelSpec& k : parts) places.push_back(pinned(k, pin));
+    plan->schedule = cuda::choose_schedule(places, target);
+    if (plan->schedule.mode == cuda::Mode::Map) {
+      plan->pin = pin;
+      parts = places;
+    }
+  }
+  if (plan->pin.axis < 0) plan->schedule = cuda::choose_schedule(parts, target);
   plan->target = target;
   plan->layout = std::move(layout);
   plan->n_buffers = static_cast<int>(parts[0].buffers.size());
@@ -110,7 +119,7 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   std::vector<std::string> bodies;
   bodies.reserve(schedules.size());
   for (int n = 0; n < plan->n_stages; ++n)
-    bodies.push_back(cuda::Emitter(parts, schedules[n], n, plan->numbers, functions).body());
+    bodies.push_back(cuda::Emitter(parts, schedules[n], n, plan->numbers, functions, plan->pin).body());
 
   bool many = parts.size() > 1 || plan->n_buffers + plan->numbers.list().size() > 480;  // 4 KB of arguments
   CudaText text;
@@ -141,6 +150,11 @@ CudaLaunch CudaText::launch(std::span<const KernelSpec> parts) const {
   if (!plan->layout.plain()) {
     for (const KernelSpec& k : parts) laid_out.push_back(cuda::lay_out(k, plan->layout));
     parts = laid_out;
+  }
+  std::vector<KernelSpec> places;
+  if (plan->pin.axis >= 0) {
+    for (const KernelSpec& k : parts) places.push_back(pinned(k, plan->pin));
+    parts = places;
   }
   CudaLaunch l;
   int n_parts = static_cast<int>(parts.size());

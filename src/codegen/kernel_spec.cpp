@@ -80,7 +80,8 @@ bool same_structure(const KernelSpec& a, const KernelSpec& b) {
     if (!alike(a.instrs[k], b.instrs[k])) return false;
   for (size_t k = 0; k < a.stores.size(); ++k) {
     const Store &p = a.stores[k], &q = b.stores[k];
-    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated || !alike(p.map, q.map))
+    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated || p.over != q.over ||
+        !alike(p.map, q.map))
       return false;
   }
   return true;

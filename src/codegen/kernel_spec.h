@@ -75,6 +75,7 @@ struct Store {
   int32_t buffer = -1;
   Affine map;               // over all axes (inner strides are 0 for Outer values)
   bool predicated = false;  // store nothing when the run's status word is set
+  int32_t over = -1;        // the buffer that is read in this very memory; -1: none is known
 };
 
 struct BufferSpec {
@@ -127,8 +128,8 @@ enum class LibOp : uint8_t {
   Attention,      // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
   AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
   // attr[0]: against time; attr[2]: bit n set: Pick n is written; attr[3]: TF32 will do
-  Lstm,            // operands: h, (gates), (c), z, h0, c0, weight
-  LstmGrad,        // operands: dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
+  Lstm,      // operands: h, (gates), (c), z, h0, c0, weight
+  LstmGrad,  // operands: dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
   Conv,  // operands: y, x, w, (bias [O]), (residual, of y's shape); d0, d1 as the op's ext0, ext1; attr[0]:
          // groups. y = epilogue(conv + residual + bias)
   ConvGradInput,   // operands: gx, gy, w, (bias [C])

@@ -316,9 +316,27 @@ class Planner {
     return root;
   }
 
+  // Which buffer a store writes over, where that is so in all parts.
+  void note_overwritten(Work& w) const {
+    if (w.library_call || w.copy || w.parts.empty()) return;
+    const size_t n = w.parts[0].buffers.size();
+    for (size_t s = 0; s < w.parts[0].stores.size(); ++s) {
+      const size_t to = static_cast<size_t>(w.parts[0].stores[s].buffer);
+      int over = -1;
+      for (size_t b = 0; b < n && over < 0; ++b) {
+        bool all = b != to;
+        for (size_t p = 0; all && p < w.parts.size(); ++p)
+          all = same_as_[w.vals[p * n + to]] >= 0 && same_as_[w.vals[p * n + to]] == w.vals[p * n + b];
+        if (all) over = static_cast<int>(b);
+      }
+      for (KernelSpec& k : w.parts) k.stores[s].over = over;
+    }
+  }
+
   void build_steps() {
     for (int wi : order_) {
       Work& w = works_[wi];
+      note_overwritten(w);
       copy_before(w);
       Step s;
       s.device = w.device;
