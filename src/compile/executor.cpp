@@ -15,6 +15,7 @@
 #include "compile/capture.h"
 #include "compile/describe.h"
 #include "compile/launch_times.h"
+#include "graph/attention_call.h"
 #include "graph/handle.h"
 #include "graph/recorder.h"
 #include "ingot/runtime.h"
@@ -494,6 +495,19 @@ bool has_lstm(const Node& z, const Node& weight) {
   add(z.dtype, one);
   add(wide, one);
   add(z.dtype, weight.shape);
+  return b->supports(s);
+}
+
+bool has_cached_attention(std::span<Node* const> in, double scale) {
+  const Node& q = *in[0];
+  Backend* b = backend_for(q.device.type());
+  if (!b || q.device.type() == DeviceType::Null || is_eager()) return false;
+  LibrarySpec s;
+  s.op = LibOp::Attention;
+  s.attr[0] = kOneMoreKey;
+  s.scale = scale;
+  s.operands = {{q.dtype, q.shape, row_major(q.shape), 0}};
+  for (const Node* n : in) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
   return b->supports(s);
 }
 

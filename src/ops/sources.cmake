@@ -3,6 +3,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/arrange.cpp
   ${CMAKE_CURRENT_LIST_DIR}/autocast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/batch_norm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/cached_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/common.cpp
   ${CMAKE_CURRENT_LIST_DIR}/composed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp

@@ -261,7 +261,10 @@ LibrarySpec random_row_attention(std::mt19937& gen) {
   s.operands.push_back(dense({B, H, 1, D}, gen() % 2));
   for (int i = 0; i < 2; ++i)
     s.operands.push_back(gen() % 3 ? dense({B, H, S, D}, gen() % 2) : operand(t, {B, H, S, D}, gen, true));
-  if (gen() % 3) s.operands.push_back(dense({gen() % 2 ? 1 : B, gen() % 2 ? 1 : H, 1, S}, false));
+  const bool more = gen() % 3 == 0;  // one key and value that are not among the others
+  if (more || gen() % 3) s.operands.push_back(dense({gen() % 2 ? 1 : B, gen() % 2 ? 1 : H, 1, S}, false));
+  s.attr[0] = more ? 2 : 0;
+  for (int i = 0; more && i < 2; ++i) s.operands.push_back(dense({B, H, 1, D}, gen() % 2));
   return s;
 }
 
@@ -285,10 +288,17 @@ void attention_reference(const LibrarySpec& spec, CallMemory& m) {
         w[static_cast<size_t>(s)] = dot;
         most = std::max(most, dot);
       }
+      const bool more = spec.attr[0] == 2;
+      double last = 0;
+      for (int64_t d = 0; more && d < D; ++d)
+        last += read(q, {b, h, 0, d}) * read(q + 4, {b, h, 0, d}) * spec.scale;
+      if (more) most = std::max(most, last);
       for (double& x : w) sum += x = std::exp(x - most);
       for (int64_t s = 0; s < S; ++s)
         for (int64_t d = 0; d < D; ++d)
           out[static_cast<size_t>(d)] += w[static_cast<size_t>(s)] * read(q + 2, {b, h, s, d});
+      if (more) sum += last = std::exp(last - most);
+      for (int64_t d = 0; more && d < D; ++d) out[static_cast<size_t>(d)] += last * read(q + 5, {b, h, 0, d});
       for (int64_t d = 0; d < D; ++d)
         write_element(o[0].dtype, m.at(0), place(o[0], {b, h, 0, d}), {out[static_cast<size_t>(d)] / sum, 0});
       if (spec.written == 2)

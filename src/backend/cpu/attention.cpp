@@ -295,7 +295,7 @@ class Backward final : public Attention {
 bool supports_attention(const LibrarySpec& s) {
   if (s.op == LibOp::AttentionGrad) return true;  // its forward pass was asked about
   const size_t first = static_cast<size_t>(s.written);
-  if (s.operands.size() < first + 3) return false;
+  if (s.operands.size() < first + 3 || s.operands.size() > first + 4) return false;
   const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape, &v = s.operands[first + 2].shape;
   for (const OperandSpec& o : s.operands)
     if (o.dtype != DType::Float32) return false;

@@ -5,25 +5,26 @@
 #include <bit>
 
 #include "backend/cuda/kernel_text.h"
+#include "graph/attention_call.h"
 
 namespace ingot::cuda {
 namespace {
 
 constexpr int64_t kLongest = 4096;  // keys that one block goes through, when there are few heads
 constexpr int64_t kManyHeads = 96;
-constexpr int kNumbers = 40;
+constexpr int kNumbers = 54;
 constexpr unsigned kThreads = 512;
 
-// n: pointers of o, (lse), q, k, v, (bias); 6 heads, 7 keys, 8 scale; from 10 five words an operand (o, lse,
-// q, k, v, bias): offset, strides
+// n: pointers of o, (lse), q, k, v, (bias, (key, value)); from 10 five words an operand (o, lse, q, k, v,
+// bias, key, value): offset, strides; 50 heads, 51 keys, 52 scale
 const char* const kAttend = R"cuda(
-extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<40> p) {
+extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<54> p) {
   typedef TYPE T;
   const int PER = 16 / (int)sizeof(T), LANES = DIM / PER, TEAMS = 512 / LANES, AHEAD = 4;
   __shared__ float values[16][DIM];
   __shared__ float mosts[16], sums[16];
-  const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, S = (int)p.n[7];
-  const long long b = blockIdx.x / (unsigned)p.n[6], h = blockIdx.x % (unsigned)p.n[6];
+  const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, S = (int)p.n[51];
+  const long long b = blockIdx.x / (unsigned)p.n[50], h = blockIdx.x % (unsigned)p.n[50];
   const long long at_k = p.n[25] + b * p.n[26] + h * p.n[27] + lane * PER * p.n[29];
   const long long at_v = p.n[30] + b * p.n[31] + h * p.n[32] + lane * PER * p.n[34];
   if (ALIGNED && p.n[K_AT] >= 0 && p.n[V_AT] >= 0 && S <= 2048)
@@ -35,12 +36,13 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<40> p) {
   ig_wait();
   const T* k = (const T*)ig_pointer(p.n[K_AT]) + at_k;
   const T* v = (const T*)ig_pointer(p.n[V_AT]) + at_v;
-  const float never = -ig_bits_f32(0x7f800000u), scale = (float)ig_bits_f64((ig_u64)p.n[8]);
+  const float never = -ig_bits_f32(0x7f800000u), scale = (float)ig_bits_f64((ig_u64)p.n[52]);
   float q[PER], sum = 0.0f, most = never, made[PER];
   {
     const T* from = (const T*)ig_pointer(p.n[Q_AT]) + p.n[20] + b * p.n[21] + h * p.n[22] + lane * PER * p.n[24];
     IG_UNROLL for (int i = 0; i < PER; ++i) { q[i] = UP(from[i * p.n[24]]) * scale; made[i] = 0.0f; }
   }
+  MORE
   for (int s0 = team; s0 - team < S; s0 += TEAMS * AHEAD) {
     float score[AHEAD], next = most;
     IgVec<T, PER> keys[AHEAD], vals[AHEAD];
@@ -108,12 +110,26 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<40> p) {
 }
 )cuda";
 
+// One key more, which is not among the others: the first team begins with it.
+const char* const kMore = R"cuda({
+    const T* k1 = (const T*)ig_pointer(p.n[KEY_AT]) + p.n[40] + b * p.n[41] + h * p.n[42] + lane * PER * p.n[44];
+    const T* v1 = (const T*)ig_pointer(p.n[VALUE_AT]) + p.n[45] + b * p.n[46] + h * p.n[47] + lane * PER * p.n[49];
+    float dot = 0.0f;
+    IG_UNROLL for (int i = 0; i < PER; ++i) dot = fmaf(q[i], UP(k1[i * p.n[44]]), dot);
+    IG_UNROLL for (int d = LANES / 2; d > 0; d >>= 1) dot += ig_shuffle(dot, d);
+    if (team == 0) {
+      most = dot; sum = 1.0f;
+      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = UP(v1[i * p.n[49]]);
+    }
+  })cuda";
+
 }  // namespace
 
 bool is_row_attention(const LibrarySpec& spec) {
-  if (spec.op != LibOp::Attention || spec.attr[0]) return false;
+  const bool more = spec.attr[0] == kOneMoreKey;
+  if (spec.op != LibOp::Attention || (spec.attr[0] && !more)) return false;
   const size_t first = static_cast<size_t>(spec.written), n = spec.operands.size();
-  if (n != first + 3 && n != first + 4) return false;
+  if (more ? n != first + 6 : n != first + 3 && n != first + 4) return false;
   const auto& o = spec.operands;
   const DType t = o[first].dtype;
   if (!(is_half(t) || t == DType::Float32)) return false;
@@ -127,7 +143,8 @@ bool is_row_attention(const LibrarySpec& spec) {
   if (k[0] != q[0] || k[1] != q[1] || !(v == k) || k[2] < 1 || k[2] > (int64_t{1} << 30)) return false;
   if (q[0] * q[1] < 1 || (k[2] > kLongest && q[0] * q[1] < kManyHeads)) return false;
   if (n == first + 3) return true;
-  const Dims& bias = o[n - 1].shape;
+  if (more && !(o[first + 4].shape == q && o[first + 5].shape == q)) return false;
+  const Dims& bias = o[first + 3].shape;
   return (bias[0] == 1 || bias[0] == q[0]) && (bias[1] == 1 || bias[1] == q[1]) && bias[2] == 1 &&
          (bias[3] == 1 || bias[3] == k[2]);
 }
@@ -155,9 +172,9 @@ HandKernel row_attention(const LibrarySpec& spec) {
       lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h * p.n[17]] = "
             "most + logf(total);"
           : "");
-  const char* names[] = {"Q_AT", "K_AT", "V_AT"};
-  for (int i = 0; i < 3; ++i) replace_all(body, names[i], std::to_string(first + i));
-  replace_all(body, "BIAS_AT", std::to_string(first + 3));
+  replace_all(body, "MORE", spec.attr[0] == kOneMoreKey ? kMore : "");
+  const char* names[] = {"Q_AT", "K_AT", "V_AT", "BIAS_AT", "KEY_AT", "VALUE_AT"};
+  for (int i = 0; i < 6; ++i) replace_all(body, names[i], std::to_string(first + i));
   replace_all(body, "ALIGNED", aligned ? "true" : "false");
   replace_all(body, "TYPE", type.memory);
   replace_all(body, "UP(", type.up + "(");
@@ -168,17 +185,19 @@ HandKernel row_attention(const LibrarySpec& spec) {
   k.text.waits = true;
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
-  n[6] = o[0].shape[1], n[7] = o[static_cast<size_t>(first) + 1].shape[2];
-  n[8] = std::bit_cast<int64_t>(spec.scale);
+  n[50] = o[0].shape[1], n[51] = o[static_cast<size_t>(first) + 1].shape[2];
+  n[52] = std::bit_cast<int64_t>(spec.scale);
   for (size_t i = 0; i < o.size(); ++i) {
     const size_t at = 10 + 5 * (lse || i == 0 ? i : i + 1);
     n[at] = o[i].offset;
     for (int d = 0; d < o[i].shape.size(); ++d)  // a bias may be the same for all
       n[at + 1 + static_cast<size_t>(d)] = o[i].shape[d] == 1 ? 0 : o[i].stride[d];
   }
-  // Of the last operand, the bias, word 38 is the stride from key to key; of the others it is behind two
-  // dims.
-  if (bias) n[38] = o.back().shape[3] == 1 ? 0 : o.back().stride[3];
+  // Of the bias, word 38 is the stride from key to key; of the others it is behind two dims.
+  if (bias) {
+    const OperandSpec& x = o[static_cast<size_t>(first) + 3];
+    n[38] = x.shape[3] == 1 ? 0 : x.stride[3];
+  }
   k.launch.stages = {{static_cast<unsigned>(o[0].shape[0] * o[0].shape[1]), 0}};
   k.launch.part_words = kNumbers;
   return k;

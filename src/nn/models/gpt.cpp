@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ingot/models.h"
+#include "ops/cached_attention.h"
 #include "ops/common.h"
 
 namespace ingot::models {
@@ -76,12 +77,14 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
   } else {
     Tensor places = arange(context, x.device()), at = position.to(int64);
     Tensor here = (places == at).reshape({1, 1, context, 1});
+    y = cached_attention(q, cache.keys, cache.values, (places < at).reshape({1, 1, 1, context}), k, v);
     // In place, and only where the token stands: a copy of the cache for every token would be most of its
     // cost.
     cache.keys.copy_(where(here, k, cache.keys));
     cache.values.copy_(where(here, v, cache.values));
-    y = scaled_dot_product_attention(q, cache.keys, cache.values,
-                                     {.mask = (places <= at).reshape({1, 1, 1, context})});
+    if (!y.defined())
+      y = scaled_dot_product_attention(q, cache.keys, cache.values,
+                                       {.mask = (places <= at).reshape({1, 1, 1, context})});
   }
   return out_(y.transpose(1, 2).reshape({batch, time, width}));
 }
