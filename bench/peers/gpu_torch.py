@@ -1,6 +1,7 @@
 """PyTorch peers on one GPU: eager and compiled, same work as the project's own cases.
-Usage: gpu_torch.py OUT.json [case ...]; each case prints one JSON line."""
-import json, math, sys, time, os
+Usage: gpu_torch.py OUT.json [case ...]; each case prints one JSON line. PEER_MODES=compile,eager takes these modes of training alone
+(max-autotune, "compile-max", warms up for minutes)."""
+import json, math, os, sys, time
 import torch, torch.nn as nn, torch.nn.functional as F
 dev = "cuda"; torch.manual_seed(0)
 torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = True
@@ -51,7 +52,9 @@ def gpt_flops(V, T, L, C): # per token fwd+bwd, 6N + attention
     N = 12 * L * C * C + V * C
     return 6 * N + 6 * L * C * T  # causal half: 12*L*C*T/2
 def train_case(name, model, opt, batch, amp=torch.bfloat16, modes=("eager", "compile"), unit=1, unit_name="samples", flops=None, n=15):
+    wanted = os.environ.get("PEER_MODES", "").split(",")
     for mode in modes:
+        if wanted != [""] and mode not in wanted: continue
         try:
             torch._dynamo.reset(); torch.cuda.empty_cache(); torch.cuda.reset_peak_memory_stats()
             m = model(); o = opt(m)
