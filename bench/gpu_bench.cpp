@@ -299,8 +299,12 @@ void add_sequences() {
       model->eval();
       Tensor prompt = randint(0, 50257, {1, 256});
       eval(prompt);
-      return Work{[=] { model->generate(prompt, {.max_new_tokens = 512, .temperature = 0}).eval_(); }, 0, 0,
-                  1, "tokens", 512};
+      return Work{[=] { model->generate(prompt, {.max_new_tokens = 512, .temperature = 0}).eval_(); },
+                  0,
+                  0,
+                  1,
+                  "tokens",
+                  512};
     });
   };
   decode("124M", 12, 12, 768);

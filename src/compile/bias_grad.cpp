@@ -12,7 +12,8 @@ namespace ingot {
 namespace {
 
 // For gradients up to this size a launch costs more than reading them again. The products that have such an
-// epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200), so large ones are summed apart.
+// epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200), so large ones are summed
+// apart.
 constexpr int64_t kSmall = 1 << 20;
 
 /// What v is once reshapes that keep the last dim are looked through; `columns` is that dim.

@@ -52,7 +52,8 @@ std::string difference(const KernelSpec& k, const std::vector<Bytes>& got, const
   return {};
 }
 
-// The interpreter's one thread says nothing about threads, and the thread sanitizer makes it twenty times slower.
+// The interpreter's one thread says nothing about threads, and the thread sanitizer makes it twenty times
+// slower.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kShare = 5;
 #else

@@ -1,5 +1,5 @@
-// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's gradient, as graphs of its
-// backend API.
+// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's gradient, as
+// graphs of its backend API.
 #pragma once
 #include <memory>
 #include <string>
