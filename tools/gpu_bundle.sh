@@ -29,12 +29,15 @@ for library in $(ldd "$target"/lib/* "$target"/bin/* | awk '/libhwy|libpng|libjp
 done
 strip "$target"/bin/* "$target"/lib/* 2>/dev/null || true
 cp tools/gpu_check.sh "$target/"
+mkdir -p "$target/tests/training" "$target/tests/cli" "$target/bench/peers"
+cp tests/training/*.py "$target/tests/training/"
+cp tests/cli/*.py "$target/tests/cli/"
+cp bench/compare_gpu "$target/bench/" && cp bench/peers/*.py "$target/bench/peers/"
 if [ -n "${PYTHON_PACKAGE:-}" ]; then
-  mkdir -p "$target/python" "$target/tests/python" "$target/bench/peers"
+  mkdir -p "$target/python" "$target/tests/python"
   cp -rL "$PYTHON_PACKAGE/ingot" "$target/python/"
   cp tests/python/common.py tests/python/test_*.py "$target/tests/python/"
   mkdir -p "$target/examples" && cp -r examples/python "$target/examples/"
-  cp bench/compare_gpu "$target/bench/" && cp bench/peers/cpu_ingot.py bench/peers/gpu_ingot.py "$target/bench/peers/"
 fi
 
 # Kernels of the benchmarks and of the op tests, compiled for the H200 by the NVRTC of this machine (no GPU is needed): a

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs on the machine with the GPU, on what tools/gpu_bundle.sh put together: tests first, then benchmarks, a table last.
 #
-#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models more bench python   (all but more and python, in this order)
+#   gpu_check.sh [FOLDER] [STAGE...]      stages: info gpu ops random models more numerics program bench time sanitize python; without a name: info gpu ops
+#                                         random models bench, in this order
 #   BENCH='REGEX' picks benchmark cases; SECONDS_EACH bounds each stage (240). Logs go to $OUT, or to ./gpu_logs.
 set -u
 here="$(cd "${1:-build/gpu}" && pwd)"
@@ -63,6 +64,13 @@ for s in "${stages[@]}"; do
       ;;
     more)
       for t in neural_op golden golden_index models semantics; do stage "$t" env INGOT_TEST_DEVICE=cuda "$here/bin/test_$t"; done
+      ;;
+    numerics) # curves beside PyTorch's, and planned beside measured memory
+      export INGOT_TEST_DEVICE=cuda
+      stage parity python3 "$here/tests/training/parity.py" --program "$here/bin/parity_train" gpt lstm --steps 200
+      stage parity_bf16 python3 "$here/tests/training/parity.py" --program "$here/bin/parity_train" gpt lstm --steps 100 --bf16
+      stage plan python3 "$here/tests/cli/plan.py" "$here/bin/ingot" --all --device cuda
+      unset INGOT_TEST_DEVICE
       ;;
     bench)
       stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
