@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <thread>
 
 #include <ingot/profile.h>
 
@@ -19,13 +18,9 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
-// As many batches as the loader may have on the device beside the one that is worked on: those that are
-// ready and, for each of its threads, the one that it is making and one that it has just handed over.
-static int64_t batches_ready(const Recipe& r) {
-  int64_t workers = r.integer("workers");
-  if (workers < 0) workers = std::clamp<int64_t>(std::thread::hardware_concurrency() / 2, 1, 4);
-  return std::max<int64_t>(1, workers * data::DataLoaderOptions{}.prefetch_factor) + 2 * workers;
-}
+// As many batches as may be on the device beside the one that is worked on: two that the loader has ready,
+// and two that steps before still hold.
+constexpr int64_t kOtherBatches = 4;
 
 Footprint footprint(const Recipe& recipe, const Device& device) {
   device.reset_peak_memory();
@@ -38,7 +33,7 @@ Footprint footprint(const Recipe& recipe, const Device& device) {
     const auto optimizer = make_optimizer(recipe, parameters);
     std::vector<Tensor> example = task.example(recipe.integer("batch")), ready;
     eval(example);
-    for (int64_t i = 0; i < batches_ready(recipe); ++i)
+    for (int64_t i = 0; i < kOtherBatches; ++i)
       for (const Tensor& t : task.example(recipe.integer("batch"))) ready.push_back(t);
     eval(ready);
     for (int i = 0; i < 2; ++i) train_step(task, *optimizer, data::Batch(example));

@@ -1,10 +1,12 @@
 // The loader. An epoch is an order of samples and a ring of batches: workers fill its places in order of the
 // batches' numbers, as far ahead as the ring is long; the loop takes them out in the same order. Nothing
-// depends on which worker was quicker.
+// depends on which worker was quicker. Where batches go to another device, one more thread brings them there,
+// in order too, and never more than two ahead: what waits in the ring waits in host memory.
 #include "ingot/data/loader.h"
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -43,6 +45,7 @@ class Epoch {
         order_(std::move(order)),
         next_(first),
         taken_(first),
+        emptied_(first),
         batches_(batches),
         loc_(loc) {
     int workers = o.num_workers;
@@ -50,6 +53,8 @@ class Epoch {
     workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
     ring_.resize(static_cast<size_t>(std::max(1, workers * o.prefetch_factor)));
     for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    brings_ = workers > 0 && o.device && *o.device != Device(DeviceType::CPU, 0);
+    if (brings_) threads_.emplace_back([this] { bring(); });
   }
   ~Epoch() {
     {
@@ -57,23 +62,25 @@ class Epoch {
       stop_ = true;
     }
     room_.notify_all();
+    ready_.notify_all();
     for (std::thread& t : threads_) t.join();
   }
 
   // The next batch; false after the last one.
   bool take(Batch& out) {
     if (taken_ == batches_) return false;
+    out = Batch();  // its memory is free before more is asked for
     if (threads_.empty()) {
-      out = make(taken_++);
+      out = on_device(make(taken_++));
       return true;
     }
     std::unique_lock lock(mutex_);
-    Place& p = ring_[static_cast<size_t>(taken_) % ring_.size()];
-    ready_.wait(lock, [&] { return p.full; });
+    if (!brings_) pull(lock, taken_);
+    ready_.wait(lock, [&] { return !brought_.empty(); });
+    Place p = std::move(brought_.front());
+    brought_.pop_front();
     out = std::move(p.batch);
-    std::exception_ptr error = std::exchange(p.error, nullptr);
-    p.batch = Batch();
-    p.full = false;
+    std::exception_ptr error = p.error;
     ++taken_;
     lock.unlock();
     room_.notify_all();
@@ -106,23 +113,63 @@ class Epoch {
     } else {
       s = dataset_.get_batch(indices, seed_, epoch);
     }
-    // Straight from host memory: on a GPU this goes through pinned buffers while the main thread works on the
-    // batch before.
-    for (Tensor& t : s) {
-      t.eval_();
+    for (Tensor& t : s) t.eval_();
+    return Batch(std::move(s));
+  }
+
+  // Straight from host memory: on a GPU this goes through pinned buffers while the main thread works on the
+  // batch before.
+  Batch on_device(const Batch& made) const {
+    LocScope place(loc_);
+    std::vector<Tensor> s;
+    for (size_t i = 0; i < made.size(); ++i) {
+      Tensor t = made[i];
       if (o_.device && t.device() != *o_.device) {
         Tensor host = on_host(t);
         t = from_data(host_data(host), host.dtype(), host.shape(), Options(host.dtype(), *o_.device));
       }
+      s.push_back(t);
     }
     return Batch(std::move(s));
+  }
+
+  // Out of the ring, to those that are ready.
+  void pull(std::unique_lock<std::mutex>& lock, int64_t number) {
+    Place& p = ring_[static_cast<size_t>(number) % ring_.size()];
+    ready_.wait(lock, [&] { return stop_ || p.full; });
+    if (stop_) return;
+    brought_.push_back(std::exchange(p, Place()));
+    ++emptied_;
+    room_.notify_all();
+  }
+
+  void bring() {
+    std::unique_lock lock(mutex_);
+    for (int64_t number = emptied_; number < batches_; ++number) {
+      Place& p = ring_[static_cast<size_t>(number) % ring_.size()];
+      ready_.wait(lock, [&] { return stop_ || p.full; });
+      room_.wait(lock, [&] { return stop_ || brought_.size() < 2; });
+      if (stop_) return;
+      Place mine = std::exchange(p, Place());
+      ++emptied_;
+      lock.unlock();
+      room_.notify_all();
+      try {
+        if (!mine.error) mine.batch = on_device(mine.batch);
+      } catch (...) {
+        mine.error = std::current_exception();
+      }
+      lock.lock();
+      brought_.push_back(std::move(mine));
+      ready_.notify_all();
+    }
   }
 
   void work() {
     std::unique_lock lock(mutex_);
     while (!stop_ && next_ < batches_) {
       int64_t number = next_++;
-      room_.wait(lock, [&] { return stop_ || number < taken_ + static_cast<int64_t>(ring_.size()); });
+      room_.wait(lock, [&] { return stop_ || number < emptied_ + static_cast<int64_t>(ring_.size()); });
       if (stop_) return;
       lock.unlock();
       Batch batch;
@@ -149,7 +196,9 @@ class Epoch {
   std::mutex mutex_;
   std::condition_variable ready_, room_;
   std::vector<Place> ring_;
-  int64_t next_, taken_;
+  std::deque<Place> brought_;  // ready for the loop
+  bool brings_ = false;        // to another device, by a thread of its own
+  int64_t next_, taken_, emptied_;
   const int64_t batches_;
   const SourceLoc loc_;
   bool stop_ = false;
