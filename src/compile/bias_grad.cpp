@@ -67,7 +67,7 @@ void sort_again(Graph& g) {
     const int v = ready.top();
     ready.pop();
     id[static_cast<size_t>(v)] = static_cast<int>(sorted.size());
-    sorted.push_back(std::move(g.vals[static_cast<size_t>(v)]));
+    sorted.push_back(g.vals[static_cast<size_t>(v)]);
     for (int u : users[static_cast<size_t>(v)])
       if (--waits[static_cast<size_t>(u)] == 0) ready.push(u);
   }
