@@ -142,10 +142,10 @@ HandKernel row_matmul(const LibrarySpec& spec) {
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kMatmulNumbers, 0);
   n[4] = s.M, n[5] = s.N, n[6] = s.K;
-  for (int i = 0; i < 3; ++i) {
-    n[static_cast<size_t>(10 + i)] = o[static_cast<size_t>(i)].offset;
-    n[static_cast<size_t>(13 + 2 * i)] = o[static_cast<size_t>(i)].stride[rank - 2];
-    n[static_cast<size_t>(14 + 2 * i)] = o[static_cast<size_t>(i)].stride[rank - 1];
+  for (size_t i = 0; i < 3; ++i) {
+    n[10 + i] = o[i].offset;
+    n[13 + 2 * i] = o[i].stride[rank - 2];
+    n[14 + 2 * i] = o[i].stride[rank - 1];
   }
   if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
   const int64_t columns = s.warps / s.split * s.cols;
