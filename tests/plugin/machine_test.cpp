@@ -275,11 +275,19 @@ TEST_CASE("first convolutions of pictures run over blocks of pixels") {
     const auto [y_far, g_far] = stem_distance(f, Device("cuda"));
     CHECK(y_far < 4e-3);
     CHECK(g_far < 1e-2);
-    NoGrad guard;
     Tensor x = zeros({2, f.channels, f.size, f.size}, {bfloat16, "cuda"}).eval_(),
            w = zeros({6, f.channels, f.window, f.window}, {bfloat16, "cuda"}).eval_();
-    Tensor y = conv2d(x, w, {}, 2, f.pad);
     const int64_t side = (f.window + f.pad % 2 + 1) / 2, channels = f.channels <= 2 ? 8 : 16;
-    CHECK(explain(y).flops >= 2.0 * static_cast<double>(y.numel() * side * side * channels));
+    double by_blocks = 0;
+    {
+      NoGrad guard;
+      Tensor y = conv2d(x, w, {}, 2, f.pad);
+      by_blocks = 2.0 * static_cast<double>(y.numel() * side * side * channels);
+      CHECK(explain(y).flops >= by_blocks);
+    }
+    Tensor trained = w.detach().requires_grad_();
+    Tensor y = conv2d(x, trained, {}, 2, f.pad), g = grad({(y * y).sum()}, {trained})[0] * 0.5;
+    y = Tensor();
+    CHECK(explain(g).flops >= 2 * by_blocks);  // the convolution and its weight's gradient
   }
 }
