@@ -17,8 +17,8 @@ class Joiner {
     const Val& sum = g_.vals[v];
     if (sum.history || sum.shape.size() != 3 || !collect(v, true) || parts_.size() != 3) return false;
     offset_ = Dims::filled(3, -1);
-    for (const Part& p : parts_)
-      if (!place(p, sum)) return false;
+    for (int pad : parts_)
+      if (!place(pad, sum)) return false;
     for (int64_t o : offset_)
       if (o < 0) return false;
     if (offset_[0] == offset_[1] || offset_[0] == offset_[2] || offset_[1] == offset_[2]) return false;
@@ -29,17 +29,13 @@ class Joiner {
   }
 
  private:
-  struct Part {
-    int pad;
-  };
-
   // The pads below a tree of additions.
   bool collect(int v, bool top) {
     const Val& val = g_.vals[v];
     if (!top && (g_.users[v] != 1 || val.output || val.history)) return false;
     if (val.op == Op::Add && val.n_in == 2) return collect(val.in[0], false) && collect(val.in[1], false);
     if (top || val.op != Op::Pad || val.n_in != 1 || val.imm_f != 0) return false;
-    parts_.push_back({v});
+    parts_.push_back(v);
     return parts_.size() <= 3;
   }
 
@@ -49,8 +45,8 @@ class Joiner {
   }
 
   // Finds which result of which call is padded, and notes where it goes.
-  bool place(const Part& p, const Val& sum) {
-    const Val& pad = g_.vals[p.pad];
+  bool place(int p, const Val& sum) {
+    const Val& pad = g_.vals[p];
     const Dims& front = g_.ext[pad.ext].d0;
     const int flat = pad.in[0], turned = only_input(flat, Op::Reshape);
     const int result = turned < 0 ? -1 : only_input(turned, Op::Permute);
@@ -106,7 +102,7 @@ class Joiner {
   }
 
   Graph& g_;
-  std::vector<Part> parts_;
+  std::vector<int> parts_;  // the pads
   Dims offset_;
   int call_ = -1;
 };
