@@ -22,11 +22,37 @@ IG_FN void ig_go() { asm volatile("griddepcontrol.launch_dependents;"); }
 IG_FN void ig_wait() {}
 IG_FN void ig_go() {}
 #endif
+// Blocks of a cluster (sm_90 on): v goes to p in the shared memory of block `rank`, between begin and wait of all
+// threads, which say that the block is there, and arrive and wait, which say that all is there.
+#if __CUDA_ARCH__ >= 900
+IG_FN void ig_cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+IG_FN void ig_cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+IG_FN void ig_cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+IG_FN void ig_put(float* p, unsigned rank, float v) {
+  unsigned at;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((unsigned)__cvta_generic_to_shared(p)), "r"(rank));
+  asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(at), "f"(v) : "memory");
+}
+#else
+IG_FN void ig_cluster_begin() {}
+IG_FN void ig_cluster_arrive() {}
+IG_FN void ig_cluster_wait() {}
+IG_FN void ig_put(float* p, unsigned, float v) { *p = v; }
+#endif
 IG_FN void ig_prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" :: "l"(p)); }
 IG_FN float ig_up_bf16(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
 IG_FN unsigned short ig_down_bf16(float x) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
 IG_FN float ig_up_f16(unsigned short h) { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)); return x; }
 IG_FN unsigned short ig_down_f16(float x) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x)); return h; }
+// c += a b on the tensor cores: a 16 x 16, b 16 x 8, c 16 x 8 of a whole warp, cut into lanes as mma.m16n8k16 has them.
+#define IG_MMA(name, type) \
+  IG_FN void name(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) { \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+                 "{%0, %1, %2, %3};" \
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)); \
+  }
+IG_MMA(ig_mma_bf16, "bf16")
+IG_MMA(ig_mma_f16, "f16")
 IG_FN float ig_bits_f32(unsigned u) { return __uint_as_float(u); }
 IG_FN double ig_bits_f64(unsigned long long u) { return __longlong_as_double((long long)u); }
 template <class X> IG_FN void ig_opaque(X& x) {

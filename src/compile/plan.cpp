@@ -334,8 +334,12 @@ class Planner {
   }
 
   void build_steps() {
+    bool assigned = false;  // has anything been written that was there before the run?
     for (int wi : order_) {
       Work& w = works_[wi];
+      for (size_t b = 0; w.library_call && !assigned && b < w.vals.size(); ++b)
+        if (val(w.vals[b]).op == Op::Leaf) w.library.steady |= uint32_t{1} << b;
+      assigned = assigned || writes_assigned(w);
       note_overwritten(w);
       copy_before(w);
       Step s;
@@ -363,6 +367,13 @@ class Planner {
       describe(s);
       plan_->steps.push_back(std::move(s));
     }
+  }
+
+  bool writes_assigned(const Work& w) const {
+    for (size_t b = 0; b < w.vals.size(); ++b)
+      if (written(w, b) && (val(w.vals[b]).op == Op::Assign || val(w.vals[b]).op == Op::SliceAssign))
+        return true;
+    return false;
   }
 
   // Assign and SliceAssign that could not take the old buffer begin with a copy of it.

@@ -145,6 +145,41 @@ static inline unsigned ig_pair_bf16(float lo, float hi) {
 static inline unsigned ig_pair_f16(float lo, float hi) {
   return ig_down_f16(lo) | (unsigned)ig_down_f16(hi) << 16;
 }
+// Lane (g, t) of a has rows g and g + 8 at 2 t, 2 t + 1 and eight further; of b column g at the same places;
+// of c rows g and g + 8, columns 2 t and 2 t + 1.
+template <float (*Up)(unsigned short)>
+static inline void ig_emu_mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                              unsigned b1) {
+  const unsigned lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  for (unsigned from = 0; from < 4; ++from) {
+    const unsigned a[4] = {ig_emu_shuffle(a0, g * 4 + from), ig_emu_shuffle(a1, g * 4 + from),
+                           ig_emu_shuffle(a2, g * 4 + from), ig_emu_shuffle(a3, g * 4 + from)};
+    for (unsigned column = 0; column < 2; ++column) {
+      const unsigned b[2] = {ig_emu_shuffle(b0, (2 * t + column) * 4 + from),
+                             ig_emu_shuffle(b1, (2 * t + column) * 4 + from)};
+      for (unsigned k = 0; k < 4; ++k) {
+        const float x = Up((unsigned short)(b[k >> 1] >> (k & 1) * 16));
+        c[column] += Up((unsigned short)(a[k >> 1 << 1] >> (k & 1) * 16)) * x;
+        c[2 + column] += Up((unsigned short)(a[(k >> 1 << 1) + 1] >> (k & 1) * 16)) * x;
+      }
+    }
+  }
+}
+static inline void ig_mma_bf16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                               unsigned b1) {
+  ig_emu_mma<ig_up_bf16>(c, a0, a1, a2, a3, b0, b1);
+}
+static inline void ig_mma_f16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                              unsigned b1) {
+  ig_emu_mma<ig_up_f16>(c, a0, a1, a2, a3, b0, b1);
+}
+// Blocks run one after the other and have the same shared memory: the last of a cluster finds what the others
+// put there.
+#define __cluster_dims__(...)
+static inline void ig_cluster_begin() {}
+static inline void ig_cluster_arrive() {}
+static inline void ig_cluster_wait() {}
+static inline void ig_put(float* p, unsigned, float v) { *p = v; }
 static inline void ig_wait() {}
 static inline void ig_go() {}
 static inline void ig_prefetch(const void*) {}

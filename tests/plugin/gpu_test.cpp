@@ -37,6 +37,26 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(d / std::max(n, 1e-30));
 }
 
+/// Makes the library call on the GPU, and takes what it has written back.
+void call(const LibrarySpec& s, CallMemory& memory) {
+  Backend& b = gpu();
+  auto exe = b.prepare(0, s);
+  std::vector<void*> buffers;
+  for (size_t i = 0; i < s.operands.size(); ++i) {
+    buffers.push_back(b.allocate(0, memory.bytes[i]));
+    b.copy_from_host(0, buffers[i], memory.at(i), memory.bytes[i]);
+  }
+  void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
+  RunArgs args;
+  RunStatus status;
+  args.status = &status;
+  b.launch(0, *exe, buffers.data(), scratch, args);
+  for (size_t i = 0; i < static_cast<size_t>(s.written); ++i)
+    b.copy_to_host(0, memory.at(i), buffers[i], memory.bytes[i]);
+  for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], memory.bytes[i]);
+  if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
+}
+
 }  // namespace
 
 TEST_CASE("a: device, memory, copies") {
@@ -69,7 +89,6 @@ TEST_CASE("a: device, memory, copies") {
 
 TEST_CASE("b: library calls with random strides") {
   if (no_gpu()) return;
-  Backend& b = gpu();
   std::mt19937 gen(2);
   int bad = 0, count = 600;
   for (int n = 0; n < count; ++n) {
@@ -84,24 +103,10 @@ TEST_CASE("b: library calls with random strides") {
     int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);
-    auto exe = b.prepare(0, s);
-    std::vector<void*> buffers;
-    for (size_t i = 0; i < s.operands.size(); ++i) {
-      buffers.push_back(b.allocate(0, got.bytes[i]));
-      b.copy_from_host(0, buffers[i], got.at(i), got.bytes[i]);
-    }
-    void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
-    RunArgs args;
-    RunStatus status;
-    args.status = &status;
-    b.launch(0, *exe, buffers.data(), scratch, args);
-    for (size_t i = 0; i < static_cast<size_t>(s.written); ++i)
-      b.copy_to_host(0, got.at(i), buffers[i], got.bytes[i]);
+    call(s, got);
     std::string wrong = difference(s, got, want);
     CHECK(wrong == "");
     bad += !wrong.empty();
-    for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], got.bytes[i]);
-    if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
   }
   std::printf("b: %d of %d library calls right\n", count - bad, count);
 }
@@ -507,4 +512,22 @@ TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their g
     std::printf("o: %d channels, window %d: y %.1e, gradient %.1e\n", static_cast<int>(f.channels),
                 static_cast<int>(f.window), y_far, g_far);
   }
+}
+
+TEST_CASE("p: products of few rows and attention of one query, as decoding has them, against float64") {
+  if (no_gpu()) return;
+  std::mt19937 gen(17);
+  int bad = 0, count = 240;
+  for (int n = 0; n < count; ++n) {
+    LibrarySpec s = n % 2 ? random_row_attention(gen) : random_row_matmul(gen);
+    CAPTURE(n);
+    CAPTURE(to_string(s));
+    CallMemory got(s, 3), want = got;
+    n % 2 ? attention_reference(s, want) : reference(s, want);
+    call(s, got);
+    std::string wrong = difference(s, got, want);
+    CHECK(wrong == "");
+    bad += !wrong.empty();
+  }
+  std::printf("p: %d of %d calls right\n", count - bad, count);
 }

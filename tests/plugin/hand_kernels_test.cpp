@@ -173,7 +173,7 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
   for (int i = 0; i < 40; ++i) {
     LibrarySpec s = random_row_attention(gen);
     REQUIRE(cuda::is_row_attention(s));
-    all.push_back({s, cuda::row_attention(s)});
+    all.push_back({s, cuda::row_attention(s, i % 3 != 0)});
     Emulator::get().add(all.back().kernel.text);
   }
   Emulator::get().build();
@@ -220,7 +220,9 @@ TEST_CASE("which products of few rows are taken, and how they are cut") {
        {std::pair<int64_t, int64_t>{768, 768}, {2304, 768}, {768, 3072}, {50304, 768}, {1600, 6400}})
     CHECK(cuda::is_row_matmul(linear(bfloat16, 1, N, K)));
   CHECK(cuda::is_row_matmul(linear(float32, 4, 10, 32)));
-  CHECK(!cuda::is_row_matmul(linear(bfloat16, 5, 768, 768)));
+  CHECK(cuda::is_row_matmul(linear(bfloat16, 8, 768, 768)));
+  CHECK(!cuda::is_row_matmul(linear(bfloat16, 9, 768, 768)));
+  CHECK(!cuda::is_row_matmul(linear(float32, 5, 768, 768)));
   CHECK(!cuda::is_row_matmul(linear(bfloat16, 1, 768, 772)));  // pieces of 8
   CHECK(!cuda::is_row_matmul(linear(float64, 1, 768, 768)));
   CHECK(!cuda::is_row_matmul(linear(bfloat16, 1, 768, 1 << 17)));  // too deep
@@ -230,9 +232,15 @@ TEST_CASE("which products of few rows are taken, and how they are cut") {
   s = linear(bfloat16, 1, 768, 768);
   s.operands[1].offset = 4;
   CHECK(!cuda::is_row_matmul(s));
-  // 768 columns of 3072: four warps to each, all weights under way at once.
-  CHECK(cuda::row_matmul(linear(bfloat16, 1, 768, 3072)).launch.stages[0].grid == 384);
-  CHECK(cuda::row_matmul(linear(bfloat16, 1, 50304, 768)).launch.stages[0].grid == 50304 / 16);
+  // 768 columns of 3072 in float32: eight warps to each, all weights under way at once.
+  CHECK(cuda::row_matmul(linear(float32, 1, 768, 3072)).launch.stages[0].grid == 768);
+  // In 16 bits, sixteen columns to a block.
+  cuda::HandKernel k = cuda::row_matmul(linear(bfloat16, 1, 768, 3072));
+  CHECK(k.launch.stages[0].grid == 48);
+  CHECK(k.text.stages[0].threads == 512);
+  k = cuda::row_matmul(linear(bfloat16, 1, 50304, 768));
+  CHECK(k.launch.stages[0].grid == 50304 / 16);
+  CHECK(k.text.stages[0].threads == 256);
 }
 
 TEST_CASE("an index out of range is reported and nothing is added for it") {
@@ -299,14 +307,16 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     MESSAGE("skipped: " << Nvrtc::missing());
     return;
   }
-  std::map<std::string, CudaText> texts;
+  std::map<std::string, CudaText> texts, for_clusters;
   CudaText edges = cuda::run_edges();
   texts.emplace(edges.key, edges);
   // The digit passes of a sort are long texts and the same for every type: some of them will do.
   std::map<std::string, int> seen;
   for (std::mt19937 gen(11); texts.size() < 8;) {
-    CudaText t = cuda::row_attention(random_row_attention(gen)).text;
+    LibrarySpec s = random_row_attention(gen);
+    CudaText t = cuda::row_attention(s, false).text, shared = cuda::row_attention(s, true).text;
     texts.emplace(t.key, t);
+    if (shared.key != t.key) for_clusters.emplace(shared.key, shared);
   }
   for (const Call& c : calls()) {
     const CudaText& t = c.kernel.text;
@@ -323,7 +333,11 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
   std::string program = cuda_prelude();
   int n = 0;
   for (auto& [key, t] : texts) program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";
+  CHECK(!for_clusters.empty());
   for (const char* arch : {"sm_80", "sm_90"}) {
+    if (arch == std::string("sm_90"))
+      for (auto& [key, t] : for_clusters)
+        program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";
     NvrtcResult r = nvrtc->compile(program, arch);
     INFO(r.log.substr(0, 3000));
     CHECK(r.ok);

@@ -217,8 +217,9 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   static const int64_t depths[] = {8, 64, 264, 768, 1600, 4104};
   LibrarySpec s;
   s.op = LibOp::Matmul;
+  s.steady = gen() % 2 ? 4 : 0;
   const DType t = all[gen() % 3], out = gen() % 3 == 0 ? float32 : t;
-  const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 5), K = depths[gen() % 6], pitch = K + 8 * pick(gen, 0, 2);
+  const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 9), K = depths[gen() % 6], pitch = K + 8 * pick(gen, 0, 2);
   const int64_t N = K < 100 && gen() % 4 == 0 ? 8500 : pick(gen, 1, 70);
   auto shape = [&](int64_t a, int64_t b) { return s.attr[3] ? Dims{1, a, b} : Dims{a, b}; };
   s.attr[3] = gen() % 2;  // with a batch dim of one

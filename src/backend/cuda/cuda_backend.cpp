@@ -197,7 +197,7 @@ class CudaBackend final : public Backend {
         return hand_call(g, fold(spec), spec);
       case LibOp::Attention:
       case LibOp::AttentionGrad:
-        if (is_row_attention(spec)) return hand_call(g, row_attention(spec), spec);
+        if (is_row_attention(spec)) return hand_call(g, row_attention(spec, g.major >= 9), spec);
 #ifdef INGOT_HAVE_CUDNN
         if (auto made = prepare_attention(g, attention_problem(spec))) return made;
 #endif

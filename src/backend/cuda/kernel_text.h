@@ -35,9 +35,9 @@ HandKernel row_matmul(const LibrarySpec& spec);
 inline constexpr int kMatmulNumbers = 60;
 void finish_matmul(const LibrarySpec& spec, std::string& body);
 /// Attention of one query per head without a gradient of its own: float32 and 16 bits, any mask that is
-/// added.
+/// added. With `clusters` (sm_90 on) several blocks share a head's keys.
 bool is_row_attention(const LibrarySpec& spec);
-HandKernel row_attention(const LibrarySpec& spec);
+HandKernel row_attention(const LibrarySpec& spec, bool clusters);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
 /// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines

@@ -1,7 +1,9 @@
 // Attention of one query per head, as decoding asks for: it waits for keys and values and for nothing else.
-// A block has one head. Neighbouring lanes share a key, each with 16 bytes of it and of its value, and each
-// team of lanes goes on through the keys by itself with the largest score, the sum and the weighted values so
-// far; the teams are put together at the end. A key whose bias is minus infinity is not read.
+// A head's keys are shared out to PARTS blocks, which are a cluster. Neighbouring lanes share a key, each
+// with 16 bytes of it and of its value, and each team of lanes goes through its keys by itself with the
+// largest score, the sum and the weighted values so far; the teams are put together, then the warps, then, by
+// the cluster's last block, the blocks. A key whose bias is minus infinity counts for nothing, and is not
+// read after the first round.
 #include <bit>
 
 #include "backend/cuda/kernel_text.h"
@@ -13,78 +15,91 @@ namespace {
 constexpr int64_t kLongest = 4096;  // keys that one block goes through, when there are few heads
 constexpr int64_t kManyHeads = 96;
 constexpr int kNumbers = 54;
-constexpr unsigned kThreads = 512;
+constexpr unsigned kThreads = 256;
+constexpr int64_t kMostParts = 8, kBusy = 264;  // blocks that keep a GPU of today busy
 
 // n: pointers of o, (lse), q, k, v, (bias, (key, value)); from 10 five words an operand (o, lse, q, k, v,
 // bias, key, value): offset, strides; 50 heads, 51 keys, 52 scale
 const char* const kAttend = R"cuda(
-extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<54> p) {
+template <class T, int N> IG_FN void get(IgVec<T, N>& into, const T* from, int stride) {
+  if (ALIGNED) ig_load<N, 1>(into, from);
+  else IG_UNROLL for (int i = 0; i < N; ++i) into.e[i] = from[(long long)i * stride];
+}
+extern "C" __global__ void CLUSTER __launch_bounds__(256) ENTRY0(const IgParams<54> p) {
   typedef TYPE T;
-  const int PER = 16 / (int)sizeof(T), LANES = DIM / PER, TEAMS = 512 / LANES, AHEAD = 4;
-  __shared__ float values[16][DIM];
-  __shared__ float mosts[16], sums[16];
-  const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES, S = (int)p.n[51];
-  const long long b = blockIdx.x / (unsigned)p.n[50], h = blockIdx.x % (unsigned)p.n[50];
+  const int PER = 16 / (int)sizeof(T), LANES = DIM / PER, TEAMS = 256 / LANES * PARTS, AHEAD = 4;
+  __shared__ float values[8][DIM], mosts[8], sums[8];
+  __shared__ float all_values[PARTS][DIM], all_mosts[PARTS], all_sums[PARTS];
+  const int lane = threadIdx.x % LANES, part = (int)blockIdx.x % PARTS, S = (int)p.n[51];
+  const int team = part * (256 / LANES) + (int)threadIdx.x / LANES, head = (int)blockIdx.x / PARTS;
+  const long long b = head / (int)p.n[50], h = head % (int)p.n[50];
   const long long at_k = p.n[25] + b * p.n[26] + h * p.n[27] + lane * PER * p.n[29];
   const long long at_v = p.n[30] + b * p.n[31] + h * p.n[32] + lane * PER * p.n[34];
-  if (ALIGNED && p.n[K_AT] >= 0 && p.n[V_AT] >= 0 && S <= 2048)
+  if (ALIGNED && lane % 8 == 0 && p.n[K_AT] >= 0 && p.n[V_AT] >= 0 && S <= 2048)
     for (int s = team; s < S; s += TEAMS) {
       ig_prefetch((const T*)p.n[K_AT] + at_k + s * p.n[28]);
       ig_prefetch((const T*)p.n[V_AT] + at_v + s * p.n[33]);
     }
+  if (PARTS > 1) ig_cluster_begin();
   ig_go();
   ig_wait();
-  const T* k = (const T*)ig_pointer(p.n[K_AT]) + at_k;
-  const T* v = (const T*)ig_pointer(p.n[V_AT]) + at_v;
+  const T* k = (const T*)ig_pointer(p.n[K_AT]) + at_k + team * p.n[28];
+  const T* v = (const T*)ig_pointer(p.n[V_AT]) + at_v + team * p.n[33];
+  const long long k_step = TEAMS * p.n[28], v_step = TEAMS * p.n[33];
+  const int ks = (int)p.n[29], vs = (int)p.n[34];
+  MASK
   const float never = -ig_bits_f32(0x7f800000u), scale = (float)ig_bits_f64((ig_u64)p.n[52]);
+  float bias[AHEAD];
+  IgVec<T, PER> keys[AHEAD], vals[AHEAD];
+#define ASK(wanted) \
+  IG_UNROLL for (int j = 0; j < AHEAD; ++j) bias[j] = s0 + j * TEAMS < S ? BIAS : never; \
+  IG_UNROLL for (int j = 0; j < AHEAD; ++j) { \
+    if (wanted) { \
+      get(keys[j], k + j * k_step, ks); \
+      get(vals[j], v + j * v_step, vs); \
+    } else { \
+      IG_UNROLL for (int i = 0; i < PER; ++i) keys[j].e[i] = vals[j].e[i] = 0; \
+    } \
+  }
+  int s0 = team;
+  ASK(s0 + j * TEAMS < S)
   float q[PER], sum = 0.0f, most = never, made[PER];
   {
-    const T* from = (const T*)ig_pointer(p.n[Q_AT]) + p.n[20] + b * p.n[21] + h * p.n[22] + lane * PER * p.n[24];
-    IG_UNROLL for (int i = 0; i < PER; ++i) { q[i] = UP(from[i * p.n[24]]) * scale; made[i] = 0.0f; }
+    IgVec<T, PER> from;
+    get(from, (const T*)ig_pointer(p.n[Q_AT]) + p.n[20] + b * p.n[21] + h * p.n[22] + lane * PER * p.n[24], (int)p.n[24]);
+    IG_UNROLL for (int i = 0; i < PER; ++i) { q[i] = UP(from.e[i]) * scale; made[i] = 0.0f; }
   }
   MORE
-  for (int s0 = team; s0 - team < S; s0 += TEAMS * AHEAD) {
+  for (int done = TEAMS * AHEAD;; done += TEAMS * AHEAD) {
     float score[AHEAD], next = most;
-    IgVec<T, PER> keys[AHEAD], vals[AHEAD];
-    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
-      const int s = s0 + j * TEAMS;
-      score[j] = s < S ? BIAS : never;
-    }
-    IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
-      const long long s = s0 + j * TEAMS;
-      if (score[j] == never) {
-        IG_UNROLL for (int i = 0; i < PER; ++i) keys[j].e[i] = vals[j].e[i] = 0;
-      } else if (ALIGNED) {
-        ig_load<PER, 1>(keys[j], k + s * p.n[28]);
-        ig_load<PER, 1>(vals[j], v + s * p.n[33]);
-      } else {
-        IG_UNROLL for (int i = 0; i < PER; ++i) {
-          keys[j].e[i] = k[s * p.n[28] + i * p.n[29]];
-          vals[j].e[i] = v[s * p.n[33] + i * p.n[34]];
-        }
-      }
-    }
     IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
       float dot = 0.0f;
       IG_UNROLL for (int i = 0; i < PER; ++i) dot = fmaf(q[i], UP(keys[j].e[i]), dot);
       IG_UNROLL for (int d = LANES / 2; d > 0; d >>= 1) dot += ig_shuffle(dot, d);
-      if (score[j] != never) score[j] += dot;
+      score[j] = bias[j] == never ? never : bias[j] + dot;
       next = score[j] > next ? score[j] : next;
     }
-    const float less = most == never ? 0.0f : expf(most - next);
+    const float less = most == never ? 0.0f : ig_exp(most - next);
     sum *= less;
     IG_UNROLL for (int i = 0; i < PER; ++i) made[i] *= less;
     IG_UNROLL for (int j = 0; j < AHEAD; ++j) {
-      const float w = score[j] == never ? 0.0f : expf(score[j] - next);
+      const bool seen = bias[j] != never;  // what the first round has read of others may be anything
+      const float w = seen ? ig_exp(score[j] - next) : 0.0f;
       sum += w;
-      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = fmaf(w, UP(vals[j].e[i]), made[i]);
+      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = seen ? fmaf(w, UP(vals[j].e[i]), made[i]) : made[i];
     }
     most = next;
+    if (done >= S) break;
+    s0 += TEAMS * AHEAD;
+    k += AHEAD * k_step; v += AHEAD * v_step;
+    MASK_ON
+    ASK(bias[j] != never)
   }
-  // The teams of a warp, then the warps.
+#undef ASK
+  // The teams of a warp, then the warps, then the blocks.
   IG_UNROLL for (int d = LANES; d < 32; d <<= 1) {
     const float other = ig_shuffle(most, d), next = other > most ? other : most;
-    const float mine = most == never ? 0.0f : expf(most - next), theirs = other == never ? 0.0f : expf(other - next);
+    const float mine = most == never ? 0.0f : ig_exp(most - next), theirs = other == never ? 0.0f : ig_exp(other - next);
     sum = sum * mine + ig_shuffle(sum, d) * theirs;
     IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = made[i] * mine + ig_shuffle(made[i], d) * theirs;
     most = next;
@@ -95,15 +110,30 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<54> p) {
     if (lane == 0) { mosts[warp] = most; sums[warp] = sum; }
   }
   __syncthreads();
-  if (threadIdx.x >= DIM) return;
-  float total = 0.0f, result = 0.0f;
-  most = never;
-  IG_UNROLL for (int w = 0; w < 16; ++w) most = mosts[w] > most ? mosts[w] : most;
-  IG_UNROLL for (int w = 0; w < 16; ++w) {
-    const float less = mosts[w] == never ? 0.0f : expf(mosts[w] - most);
-    total += sums[w] * less;
-    result += values[w][threadIdx.x] * less;
+#define TOGETHER(n, mosts, sums, values) \
+  total = result = 0.0f; \
+  most = never; \
+  IG_UNROLL for (int w = 0; w < n; ++w) most = mosts[w] > most ? mosts[w] : most; \
+  IG_UNROLL for (int w = 0; w < n; ++w) { \
+    const float less = mosts[w] == never ? 0.0f : ig_exp(mosts[w] - most); \
+    total += sums[w] * less; \
+    result += values[w][threadIdx.x] * less; \
   }
+  float total = 0.0f, result = 0.0f;
+  if (threadIdx.x < DIM) { TOGETHER(8, mosts, sums, values) }
+  if (PARTS > 1) {
+    ig_cluster_wait();  // the last block is there
+    if (threadIdx.x < DIM) {
+      ig_put(&all_values[part][threadIdx.x], PARTS - 1, result);
+      if (threadIdx.x == 0) { ig_put(&all_mosts[part], PARTS - 1, most); ig_put(&all_sums[part], PARTS - 1, total); }
+    }
+    ig_cluster_arrive();
+    ig_cluster_wait();
+    if (part != PARTS - 1) return;
+    if (threadIdx.x < DIM) { TOGETHER(PARTS, all_mosts, all_sums, all_values) }
+  }
+#undef TOGETHER
+  if (threadIdx.x >= DIM) return;
   T* o = (T*)ig_pointer(p.n[0]) + p.n[10] + b * p.n[11] + h * p.n[12];
   o[threadIdx.x * p.n[14]] = DOWN(result / total);
   LSE
@@ -111,15 +141,16 @@ extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<54> p) {
 )cuda";
 
 // One key more, which is not among the others: the first team begins with it.
-const char* const kMore = R"cuda({
-    const T* k1 = (const T*)ig_pointer(p.n[KEY_AT]) + p.n[40] + b * p.n[41] + h * p.n[42] + lane * PER * p.n[44];
-    const T* v1 = (const T*)ig_pointer(p.n[VALUE_AT]) + p.n[45] + b * p.n[46] + h * p.n[47] + lane * PER * p.n[49];
+const char* const kMore = R"cuda(if (part == 0 && threadIdx.x < 32) {
+    IgVec<T, PER> k1, v1;
+    get(k1, (const T*)ig_pointer(p.n[KEY_AT]) + p.n[40] + b * p.n[41] + h * p.n[42] + lane * PER * p.n[44], (int)p.n[44]);
+    get(v1, (const T*)ig_pointer(p.n[VALUE_AT]) + p.n[45] + b * p.n[46] + h * p.n[47] + lane * PER * p.n[49], (int)p.n[49]);
     float dot = 0.0f;
-    IG_UNROLL for (int i = 0; i < PER; ++i) dot = fmaf(q[i], UP(k1[i * p.n[44]]), dot);
+    IG_UNROLL for (int i = 0; i < PER; ++i) dot = fmaf(q[i], UP(k1.e[i]), dot);
     IG_UNROLL for (int d = LANES / 2; d > 0; d >>= 1) dot += ig_shuffle(dot, d);
     if (team == 0) {
       most = dot; sum = 1.0f;
-      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = UP(v1[i * p.n[49]]);
+      IG_UNROLL for (int i = 0; i < PER; ++i) made[i] = UP(v1.e[i]);
     }
   })cuda";
 
@@ -149,32 +180,44 @@ bool is_row_attention(const LibrarySpec& spec) {
          (bias[3] == 1 || bias[3] == k[2]);
 }
 
-HandKernel row_attention(const LibrarySpec& spec) {
+HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
   const auto& o = spec.operands;
   const bool lse = spec.written == 2, bias = o.size() > static_cast<size_t>(spec.written) + 3;
   const int first = spec.written;
   const DType t = o[static_cast<size_t>(first)].dtype;
   const TextType type = text_type(t);
   const int64_t per = 16 / static_cast<int64_t>(size_of(t));
+  // In pieces of 16 bytes, everywhere but in the result and the bias?
   bool aligned = true;
-  for (int i = first + 1; i < first + 3; ++i) {
+  for (int i = first; i < static_cast<int>(o.size()); ++i) {
+    if (bias && i == first + 3) continue;
     const OperandSpec& x = o[static_cast<size_t>(i)];
     aligned = aligned && x.stride[3] == 1 && x.offset % per == 0;
     for (int d = 0; d < 3; ++d) aligned = aligned && (x.shape[d] == 1 || x.stride[d] % per == 0);
   }
   std::string body = kAttend;
+  replace_all(body, "MASK_ON", bias ? "mask += AHEAD * TEAMS * p.n[38];" : "");
   replace_all(
-      body, "BIAS",
-      bias ? "UP(((const T*)ig_pointer(p.n[BIAS_AT]))[p.n[35] + b * p.n[36] + h * p.n[37] + s * p.n[38]])"
-           : "0.0f");
+      body, "MASK",
+      bias ? "const T* mask = (const T*)ig_pointer(p.n[BIAS_AT]) + p.n[35] + b * p.n[36] + h * p.n[37] "
+             "+ team * p.n[38];"
+           : "");
+  replace_all(body, "BIAS_AT", std::to_string(first + 3));
+  replace_all(body, "BIAS", bias ? "UP(mask[j * TEAMS * p.n[38]])" : "0.0f");
   replace_all(
       body, "LSE",
       lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h * p.n[17]] = "
             "most + logf(total);"
           : "");
   replace_all(body, "MORE", spec.attr[0] == kOneMoreKey ? kMore : "");
-  const char* names[] = {"Q_AT", "K_AT", "V_AT", "BIAS_AT", "KEY_AT", "VALUE_AT"};
-  for (int i = 0; i < 6; ++i) replace_all(body, names[i], std::to_string(first + i));
+  const std::pair<const char*, int> places[] = {
+      {"Q_AT", 0}, {"K_AT", 1}, {"V_AT", 2}, {"KEY_AT", 4}, {"VALUE_AT", 5}};
+  for (const auto& [name, i] : places) replace_all(body, name, std::to_string(first + i));
+  const int64_t heads = o[0].shape[0] * o[0].shape[1], keys = o[static_cast<size_t>(first) + 1].shape[2];
+  int64_t parts = 1;
+  while (clusters && parts < kMostParts && 2 * parts * heads <= kBusy && parts * 128 < keys) parts *= 2;
+  replace_all(body, "CLUSTER", parts > 1 ? "__cluster_dims__(PARTS, 1, 1)" : "");
+  replace_all(body, "PARTS", std::to_string(parts));
   replace_all(body, "ALIGNED", aligned ? "true" : "false");
   replace_all(body, "TYPE", type.memory);
   replace_all(body, "UP(", type.up + "(");
@@ -185,7 +228,7 @@ HandKernel row_attention(const LibrarySpec& spec) {
   k.text.waits = true;
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
-  n[50] = o[0].shape[1], n[51] = o[static_cast<size_t>(first) + 1].shape[2];
+  n[50] = o[0].shape[1], n[51] = keys;
   n[52] = std::bit_cast<int64_t>(spec.scale);
   for (size_t i = 0; i < o.size(); ++i) {
     const size_t at = 10 + 5 * (lse || i == 0 ? i : i + 1);
@@ -198,7 +241,7 @@ HandKernel row_attention(const LibrarySpec& spec) {
     const OperandSpec& x = o[static_cast<size_t>(first) + 3];
     n[38] = x.shape[3] == 1 ? 0 : x.stride[3];
   }
-  k.launch.stages = {{static_cast<unsigned>(o[0].shape[0] * o[0].shape[1]), 0}};
+  k.launch.stages = {{static_cast<unsigned>(heads * parts), 0}};
   k.launch.part_words = kNumbers;
   return k;
 }
