@@ -148,8 +148,9 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
   LibrarySpec s;
   s.op = LibOp::Matmul;
+  s.steady = gen() % 8;
   DType t = all[gen() % (library_types ? 4 : 9)], out = is_half(t) && gen() % 4 == 0 ? float32 : t;
-  int64_t M = pick(gen, 1, 33), N = pick(gen, 1, 33), K = pick(gen, 1, 33);
+  int64_t M = pick(gen, 1, 33), N = pick(gen, 1, 33), K = pick(gen, 1, gen() % 6 ? 33 : 1400);
   Dims a, b, o;
   for (int64_t d = pick(gen, 0, 3); d > 0; --d) {
     int64_t n = pick(gen, 1, 3);

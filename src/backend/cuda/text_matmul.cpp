@@ -1,7 +1,10 @@
 // Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct
 // first, not fast. And one for small products of float32, which keep a GPU waiting for memory rather than for
 // arithmetic: a block has one tile of 16 x 16 or 8 x 16 of the result, each of its warps a part of the inner
-// dim, with the next piece on its way while it works; the parts are added in order.
+// dim, all of it (up to 64) under way at once; the parts are added in order. What nobody writes in this run
+// is asked for while the kernel in front still runs.
+#include <algorithm>
+
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
 
@@ -48,15 +51,13 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
-// The same numbers. WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16.
+// The same numbers. WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim
+// are under way at once.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
-  ig_wait();
   __shared__ __align__(16) float tiles[WARPS][2][16][20];
-  TO* out = (TO*)ig_pointer(p.n[0]) + p.n[10];
-  const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
-  const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12];
+  long long in_out = p.n[10], in_a = p.n[11], in_b = p.n[12];
   const int M = (int)p.n[4], N = (int)p.n[5], K = (int)p.n[6];
   int t = (int)blockIdx.x;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -65,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
   for (int d = (int)p.n[9] - 1; d >= 0; --d) {
     const long long* q = p.n + 21 + 4 * d;
     const long long i = t % q[0]; t /= (int)q[0];
-    out += i * q[1]; a += i * q[2]; b += i * q[3];
+    in_out += i * q[1]; in_a += i * q[2]; in_b += i * q[3];
   }
   // Lanes follow what lies side by side: sixteen of them along one dim, two along the other, in steps of two. (Tiles
   // of eight rows are for a's that lie along the inner dim.)
@@ -75,39 +76,56 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
   const int end = stop < K ? stop : K;
   const int ar = row0 + (ax ? hi : lo), ak = begin + (ax ? lo : hi), as = ax ? 2 : 0;
   const int bc = col0 + (bx ? hi : lo), bk = begin + (bx ? lo : hi), bs = bx ? 2 : 0;
-  const TA* pa = a + ar * p.n[15] + ak * p.n[16];
-  const TB* pb = b + bk * p.n[17] + bc * p.n[18];
+  in_a += ar * p.n[15] + ak * p.n[16];
+  in_b += bk * p.n[17] + bc * p.n[18];
   const long long ga = 2 * (ax ? p.n[15] : p.n[16]), gb = 2 * (bx ? p.n[18] : p.n[17]), na = 16 * p.n[16], nb = 16 * p.n[17];
   float (*ta)[20] = tiles[warp][0];
   float (*tb)[20] = tiles[warp][1];
-  float ra[ROWS / 2], rb[8];
-#define LOAD(k0) \
-  IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) \
-    ra[i] = ar + i * as < M && ak + i * (2 - as) + (k0) - begin < end ? UPA(pa[i * ga]) : 0.0f; \
-  IG_UNROLL for (int i = 0; i < 8; ++i) \
-    rb[i] = bc + i * bs < N && bk + i * (2 - bs) + (k0) - begin < end ? UPB(pb[i * gb]) : 0.0f; \
-  pa += na; pb += nb;
-  LOAD(begin)
+  float ra[STEPS][ROWS / 2], rb[STEPS][8];
+#define LOAD_A(from, k0) \
+  IG_UNROLL for (int s = 0; s < STEPS; ++s) \
+    IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) \
+      ra[s][i] = ar + i * as < M && ak + i * (2 - as) + (k0) + s * 16 < end ? UPA((from)[s * na + i * ga]) : 0.0f;
+#define LOAD_B(from, k0) \
+  IG_UNROLL for (int s = 0; s < STEPS; ++s) \
+    IG_UNROLL for (int i = 0; i < 8; ++i) \
+      rb[s][i] = bc + i * bs < N && bk + i * (2 - bs) + (k0) + s * 16 < end ? UPB((from)[s * nb + i * gb]) : 0.0f;
+  const bool early_a = STEADY_A && p.n[1] >= 0, early_b = STEADY_B && p.n[2] >= 0;
+  if (early_a) { LOAD_A((const TA*)p.n[1] + in_a, 0) }
+  if (early_b) { LOAD_B((const TB*)p.n[2] + in_b, 0) }
+  ig_wait();
+  const TA* pa = (const TA*)ig_pointer(p.n[1]) + in_a;
+  const TB* pb = (const TB*)ig_pointer(p.n[2]) + in_b;
+  TO* out = (TO*)ig_pointer(p.n[0]) + in_out;
+  if (!early_a) { LOAD_A(pa, 0) }
+  if (!early_b) { LOAD_B(pb, 0) }
   float acc[ROWS / 8][4];
   IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) acc[i >> 2][i & 3] = 0.0f;
   const int r0 = (lane >> 2) * (ROWS / 8), c0 = (lane & 3) * 4;
-  for (int k0 = begin; k0 < stop; k0 += 16) {
-    IG_UNROLL for (int i = 0; i < ROWS / 2; ++i)
-      if (ax) ta[lo][hi + 2 * i] = ra[i]; else ta[hi + 2 * i][lo] = ra[i];
-    IG_UNROLL for (int i = 0; i < 8; ++i)
-      if (bx) tb[lo][hi + 2 * i] = rb[i]; else tb[hi + 2 * i][lo] = rb[i];
-    __syncwarp();
-    if (k0 + 16 < stop) { LOAD(k0 + 16) }
-    IG_UNROLL for (int k = 0; k < 16; ++k) {
-      const float4 y = *(const float4*)&tb[k][c0];
-      IG_UNROLL for (int i = 0; i < ROWS / 8; ++i) {
-        const float x = ta[k][r0 + i];
-        acc[i][0] += x * y.x; acc[i][1] += x * y.y; acc[i][2] += x * y.z; acc[i][3] += x * y.w;
+  for (int k0 = begin; k0 < stop; k0 += 16 * STEPS) {
+    IG_UNROLL for (int s = 0; s < STEPS; ++s) {
+      IG_UNROLL for (int i = 0; i < ROWS / 2; ++i)
+        if (ax) ta[lo][hi + 2 * i] = ra[s][i]; else ta[hi + 2 * i][lo] = ra[s][i];
+      IG_UNROLL for (int i = 0; i < 8; ++i)
+        if (bx) tb[lo][hi + 2 * i] = rb[s][i]; else tb[hi + 2 * i][lo] = rb[s][i];
+      __syncwarp();
+      IG_UNROLL for (int k = 0; k < 16; ++k) {
+        const float4 y = *(const float4*)&tb[k][c0];
+        IG_UNROLL for (int i = 0; i < ROWS / 8; ++i) {
+          const float x = ta[k][r0 + i];
+          acc[i][0] += x * y.x; acc[i][1] += x * y.y; acc[i][2] += x * y.z; acc[i][3] += x * y.w;
+        }
       }
+      __syncwarp();
     }
-    __syncwarp();
+    if (k0 + 16 * STEPS < stop) {
+      pa += STEPS * na; pb += STEPS * nb;
+      LOAD_A(pa, k0 + 16 * STEPS - begin)
+      LOAD_B(pb, k0 + 16 * STEPS - begin)
+    }
   }
-#undef LOAD
+#undef LOAD_A
+#undef LOAD_B
   __syncthreads();
   float* part = &tiles[0][0][0][0];
   IG_UNROLL for (int i = 0; i < ROWS / 8; ++i)
@@ -192,6 +210,12 @@ CudaText matmul_text(const LibrarySpec& spec, bool small) {
   while (small && warps < 16 && warps * 32 < spec.operands[1].shape.back()) warps *= 2;
   replace_all(body, "WARPS", std::to_string(warps));
   replace_all(body, "ROWS", std::to_string(tile_rows(spec)));
+  if (small) {
+    const int64_t slice = (spec.operands[1].shape.back() + warps - 1) / warps;
+    replace_all(body, "STEPS", std::to_string(std::clamp<int64_t>((slice + 15) / 16, 1, 4)));
+    replace_all(body, "STEADY_A", spec.steady & 2 ? "true" : "false");
+    replace_all(body, "STEADY_B", spec.steady & 4 ? "true" : "false");
+  }
   CudaText text = hand_text(small ? "small_matmul" : "matmul", body,
                             {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
   text.waits = small;

@@ -33,7 +33,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
         if (col0 + c < N && first + u * STEP < pieces) ig_prefetch(soon + (col0 + c) * p.n[18] + u * STEP * PER);
   }
   BIAS_SOON
-  ig_go();
   ig_wait();
   BIAS_NOW
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11] + first * PER;
@@ -110,7 +109,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
       }
   }
   BIAS_SOON
-  ig_go();
   ig_wait();
   BIAS_NOW
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
