@@ -69,6 +69,12 @@ class Executable {
   }
 };
 
+/// The memory that the plans of a device share for what does not survive a run.
+struct ArenaBlock {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -87,6 +93,15 @@ class Backend {
   // Memory. allocate returns nullptr when there is none; 64-byte aligned (256 on CUDA).
   virtual void* allocate(int device, size_t bytes) = 0;
   virtual void deallocate(int device, void* p, size_t bytes) = 0;
+  /// Makes the device's arena `bytes` long, 0 to give it back, and says what it is then: shorter than asked
+  /// when there is no memory. What it held is lost; it waits for whoever uses what is taken away. Here the
+  /// arena is a block that moves when it grows; a backend that can lets it stay where it is.
+  virtual ArenaBlock resize_arena(int device, ArenaBlock now, size_t bytes) {
+    synchronize(device);
+    if (now.data) deallocate(device, now.data, now.bytes);
+    void* p = bytes ? allocate(device, bytes) : nullptr;
+    return p ? ArenaBlock{p, bytes} : ArenaBlock{};
+  }
   virtual void copy_from_host(int device, void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_to_host(int device, void* dst, const void* src, size_t bytes) = 0;
   virtual void copy_on_device(int device, void* dst, const void* src, size_t bytes) = 0;

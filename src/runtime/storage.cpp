@@ -20,7 +20,7 @@ struct DeviceMemory {
   MemoryStats stats;
   std::unordered_set<Storage*> large;  // live buffers of 1 MiB and more, for the out-of-memory message
   std::recursive_mutex arena_mutex;
-  void* arena = nullptr;
+  ArenaBlock arena;  // under both mutexes
 };
 
 DeviceMemory& memory_of(Device d) {
@@ -143,34 +143,31 @@ Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function
   return s;
 }
 
-static void set_arena_size(DeviceMemory& m, size_t bytes) {
-  std::lock_guard lock(m.mutex);
-  m.stats.arena = bytes;
-}
-
 // The caller holds the arena's mutex.
-static void drop_arena(Device device, DeviceMemory& m) {
-  if (!m.arena) return;
-  backend_for(device.type())->synchronize(device.index());
-  give(device, m.arena, m.stats.arena);
-  m.arena = nullptr;
-  set_arena_size(m, 0);
+static void resize_arena(Device device, DeviceMemory& m, size_t bytes) {
+  const char* why = "the arena of temporaries";
+  std::lock_guard lock(m.mutex);
+  const size_t others = m.stats.in_use - m.arena.bytes;
+  if (bytes && m.stats.limit && others + bytes > m.stats.limit) out_of_memory(device, m, bytes, why);
+  m.arena = backend_for(device.type())->resize_arena(device.index(), m.arena, bytes);
+  m.stats.arena = m.arena.bytes;
+  m.stats.in_use = others + m.arena.bytes;
+  if (m.arena.bytes < bytes) out_of_memory(device, m, bytes, why);
+  if (bytes == 0) return;
+  m.stats.peak = std::max(m.stats.peak, m.stats.in_use);
+  ++m.stats.allocations;
 }
 
 ArenaLease::ArenaLease(Device device, size_t bytes) : device_(device) {
   DeviceMemory& m = memory_of(device);
   m.arena_mutex.lock();
   try {
-    if (bytes > m.stats.arena) {
-      drop_arena(device, m);
-      m.arena = take(device, bytes, "the arena of temporaries");
-      set_arena_size(m, bytes);
-    }
+    if (bytes > m.arena.bytes) resize_arena(device, m, bytes);
   } catch (...) {
     m.arena_mutex.unlock();
     throw;
   }
-  data_ = m.arena;
+  data_ = m.arena.data;
   ++leases_held;
 }
 
@@ -182,7 +179,7 @@ ArenaLease::~ArenaLease() {
 void release_arena(Device device) {
   DeviceMemory& m = memory_of(device);
   std::lock_guard lock(m.arena_mutex);
-  drop_arena(device, m);
+  if (m.arena.data) resize_arena(device, m, 0);
 }
 
 MemoryStats Device::memory() const {

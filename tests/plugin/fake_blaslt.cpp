@@ -5,8 +5,7 @@
 #include <cstring>
 #include <functional>
 
-/// Does the work, or keeps it while the stream is captured (fake_cuda.cpp).
-int fake_cuda_put(void* stream, std::function<int()> work);
+#include "plugin/fake_machine.h"
 
 namespace {
 

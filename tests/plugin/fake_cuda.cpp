@@ -9,7 +9,6 @@
 // programs go through planning, capture and launching, with wrong results and at no cost. That fills a cache
 // of kernels ahead of a run elsewhere.
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,22 +24,24 @@
 #include <regex>
 #include <sstream>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "codegen/cuda_text.h"
 #include "emulator/cuda_state.h"
 #include "emulator/fibers.h"
+#include "plugin/fake_machine.h"
 
 namespace fs = std::filesystem;
+using fake::kInvalid, fake::kOk;
+extern "C" int fake_cuda_has_vmm();
 namespace {
 
-constexpr int kOk = 0, kInvalid = 1, kNoMemory = 2;
 const bool nothing_runs = [] {
   const char* e = std::getenv("FAKE_CUDA");
   return e && std::strcmp(e, "null") == 0;
 }();
 const size_t kMemory = nothing_runs ? size_t{140} << 30 : size_t{2} << 30;
+thread_local void* current = nullptr;
 
 struct Graph {
   struct Step {
@@ -69,9 +70,7 @@ struct Program {
   std::string source;
 };
 
-size_t used = 0;
-std::unordered_map<uint64_t, size_t> blocks;
-int launches = 0, graph_launches = 0, failures_left = -1;
+int launches = 0, graph_launches = 0, graphs_made = 0;
 std::mutex mutex;  // kernels run one at a time
 
 int put(Stream* s, std::function<int()> work) {
@@ -191,6 +190,9 @@ int end_run(const char* argument) {
 
 }  // namespace
 
+bool fake::nothing_runs() { return ::nothing_runs; }
+size_t fake::memory_bytes() { return kMemory; }
+bool fake::has_context() { return current != nullptr; }
 int fake_cuda_put(void* stream, std::function<int()> work) {
   return put(static_cast<Stream*>(stream), std::move(work));
 }
@@ -200,8 +202,7 @@ extern "C" {
 // --- What tests ask ---
 int fake_cuda_launches() { return launches; }
 int fake_cuda_graph_launches() { return graph_launches; }
-size_t fake_cuda_used() { return used; }
-void fake_cuda_fail_after(int allocations) { failures_left = allocations; }
+int fake_cuda_graphs_made() { return graphs_made; }
 
 // --- Driver ---
 int cuInit(unsigned) { return kOk; }
@@ -239,6 +240,9 @@ int cuDeviceGetAttribute(int* v, int a, int) {
     case 97:
       *v = 232448;
       break;  // shared memory per block, opt-in
+    case 102:
+      *v = fake_cuda_has_vmm();
+      break;
     default:
       *v = 0;
   }
@@ -246,38 +250,8 @@ int cuDeviceGetAttribute(int* v, int a, int) {
 }
 int cuDeviceTotalMem_v2(size_t* n, int) { return *n = kMemory, kOk; }
 int cuDevicePrimaryCtxRetain(void** c, int) { return *c = reinterpret_cast<void*>(uintptr_t{16}), kOk; }
-static thread_local void* current = nullptr;
 int cuCtxSetCurrent(void* c) { return current = c, kOk; }
 int cuCtxGetCurrent(void** c) { return *c = current, kOk; }
-int cuMemGetInfo_v2(size_t* free, size_t* total) { return *free = kMemory - used, *total = kMemory, kOk; }
-int cuMemAlloc_v2(uint64_t* p, size_t n) {
-  if (!current) return 201;
-  if (failures_left == 0 || used + n > kMemory) return kNoMemory;
-  if (failures_left > 0) --failures_left;
-  // An H200's memory is taken from the address space alone.
-  void* m = nothing_runs
-                ? mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                : std::aligned_alloc(512, (n + 511) / 512 * 512);
-  if (!m || m == MAP_FAILED) return kNoMemory;
-  if (!nothing_runs) std::memset(m, 0x7f, n);
-  *p = reinterpret_cast<uint64_t>(m);
-  std::lock_guard lock(mutex);
-  blocks[*p] = n;
-  used += n;
-  return kOk;
-}
-int cuMemFree_v2(uint64_t p) {
-  std::lock_guard lock(mutex);
-  auto at = blocks.find(p);
-  if (at == blocks.end()) return kInvalid;
-  used -= at->second;
-  if (nothing_runs)
-    munmap(reinterpret_cast<void*>(p), at->second);
-  else
-    std::free(reinterpret_cast<void*>(p));
-  blocks.erase(at);
-  return kOk;
-}
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
   return *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096), kOk;
 }
@@ -373,7 +347,9 @@ struct LaunchConfig {  // CUlaunchConfig
 int cuLaunchKernelEx(const LaunchConfig* c, Function* f, void** arguments, void** extra) {
   return cuLaunchKernel(f, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream, arguments, extra);
 }
-int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) { return *e = new Graph(*g), kOk; }
+int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) {
+  return ++graphs_made, *e = new Graph(*g), kOk;
+}
 int cuGraphLaunch(Graph* g, Stream*) {
   ++graph_launches;
   return run_graph(*g);

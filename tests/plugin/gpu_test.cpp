@@ -15,6 +15,7 @@
 #include "plugin/conv_cases.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
+#include "runtime/storage.h"
 
 using namespace ingot;
 using namespace ingot::test;
@@ -514,7 +515,7 @@ TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their g
   }
 }
 
-TEST_CASE("p: products of few rows and attention of one query, as decoding has them, against float64") {
+TEST_CASE("q: products of few rows and attention of one query, as decoding has them, against float64") {
   if (no_gpu()) return;
   std::mt19937 gen(17);
   int bad = 0, count = 240;
@@ -529,5 +530,46 @@ TEST_CASE("p: products of few rows and attention of one query, as decoding has t
     CHECK(wrong == "");
     bad += !wrong.empty();
   }
-  std::printf("p: %d of %d calls right\n", count - bad, count);
+  std::printf("q: %d of %d calls right\n", count - bad, count);
+}
+
+TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its memory comes back") {
+  if (no_gpu()) return;
+  const Device d("cuda");
+  synchronize();
+  release_arena(d);
+  (void)ArenaLease(d, size_t{256} << 20);  // large blocks that are kept for later go back
+  release_arena(d);
+  const size_t empty = gpu().free_memory(0);
+  Tensor x = randn({256, 512}).to(d).to(bfloat16).eval_(),
+         w = (randn({512, 512}) * 0.04).to(d).to(bfloat16).eval_();
+  auto small = [&] {
+    Tensor y = x;
+    for (int i = 0; i < 6; ++i) y = y.matmul(w).tanh();
+    return y.to(float32).sum().item();
+  };
+  const double want = small();
+  for (int i = 0; i < 3; ++i) CHECK(small() == want);
+  void* const at = ArenaLease(d, 1).data();
+  REQUIRE(at != nullptr);
+  const size_t sizes[] = {size_t{256} << 20, size_t{257} << 20, std::min(empty / 4, size_t{16} << 30)};
+  for (size_t bytes : sizes) {
+    Tensor busy = randn({4096, 4096}).to(d).to(bfloat16).eval_();
+    for (int i = 0; i < 8; ++i) busy = busy.matmul(busy) * 0.01;  // the device works meanwhile
+    eval(busy);
+    const double begin = now();
+    void* grown = ArenaLease(d, bytes).data();
+    std::printf("p: %5zu MiB in %.2f ms, %s\n", bytes >> 20, (now() - begin) * 1e3,
+                grown == at ? "where it was" : "elsewhere");
+    CHECK(grown == at);
+    CHECK(small() == want);
+    const size_t taken = empty - gpu().free_memory(0);
+    CHECK(taken >= bytes);
+    CHECK(static_cast<double>(taken) <= 1.02 * static_cast<double>(bytes) + (512 << 20));  // and the tensors
+  }
+  synchronize();
+  release_arena(d);
+  CHECK(empty - gpu().free_memory(0) <= size_t{512} << 20);
+  for (int i = 0; i < 3; ++i) CHECK(small() == want);
+  CHECK(ArenaLease(d, 1).data() == at);
 }

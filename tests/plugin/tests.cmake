@@ -2,7 +2,7 @@
 if(TARGET ingot_cuda)
   set(cuda_tests ${CMAKE_CURRENT_LIST_DIR})
   set(cuda_emulator ${CMAKE_CURRENT_LIST_DIR}/../emulator)
-  add_library(fake_cuda MODULE ${cuda_tests}/fake_cuda.cpp ${cuda_tests}/fake_blaslt.cpp ${cuda_emulator}/fibers.cpp)
+  add_library(fake_cuda MODULE ${cuda_tests}/fake_cuda.cpp ${cuda_tests}/fake_memory.cpp ${cuda_tests}/fake_blaslt.cpp ${cuda_emulator}/fibers.cpp)
   target_include_directories(fake_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_definitions(fake_cuda PRIVATE INGOT_EMULATOR_DIR="${cuda_emulator}")
   target_link_libraries(fake_cuda PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})
@@ -11,6 +11,13 @@ if(TARGET ingot_cuda)
     LIBS ingot_test_emulator ingot_cuda_objects)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
   ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
+  ingot_test(cuda_arena SOURCES ${cuda_tests}/arena_test.cpp LIBS ingot_cuda_objects)
+  target_compile_definitions(test_cuda_arena PRIVATE
+    FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")
+  add_dependencies(test_cuda_arena fake_cuda ingot_cuda)
+  # The same programs on a GPU without virtual memory.
+  add_test(NAME cuda_arena_plain COMMAND test_cuda_arena WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_tests_properties(cuda_arena_plain PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment};FAKE_CUDA_VMM=0")
   foreach(name IN ITEMS lstm plugin machine)
     ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator)
     target_compile_definitions(test_cuda_${name} PRIVATE

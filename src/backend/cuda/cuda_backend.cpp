@@ -84,6 +84,10 @@ class CudaBackend final : public Backend {
 
   void* allocate(int device, size_t bytes) override { return gpu(device).allocate(bytes); }
   void deallocate(int device, void* p, size_t bytes) override { gpu(device).deallocate(p, bytes); }
+  ArenaBlock resize_arena(int device, ArenaBlock now, size_t bytes) override {
+    Gpu& g = gpu(device);
+    return g.maps_arena() ? g.resize_arena(now, bytes) : Backend::resize_arena(device, now, bytes);
+  }
   void copy_from_host(int device, void* dst, const void* src, size_t bytes) override {
     gpu(device).copy_from_host(dst, src, bytes);
   }

@@ -48,6 +48,10 @@ std::string Driver::load() {
         function) ". Install driver 550 or newer (CUDA 12.4)";
   INGOT_CUDA_FUNCTIONS(X)
 #undef X
+#define X(member, function) \
+  member = reinterpret_cast<decltype(member)>(dlsym(library, INGOT_EXPANDED_NAME_OF(function)));
+  INGOT_CUDA_VMM_FUNCTIONS(X)
+#undef X
   // Newer headers mean a second version, which older drivers do not have; the two differ in what they
   // measure, not in form.
   for (const char* name : {"cuEventElapsedTime_v2", "cuEventElapsedTime"})

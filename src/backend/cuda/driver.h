@@ -53,9 +53,21 @@ namespace ingot::cuda {
   X(graph_destroy, cuGraphDestroy)                  \
   X(graph_exec_destroy, cuGraphExecDestroy)
 
+/// Left out by a driver that has no virtual memory: nullptr then.
+#define INGOT_CUDA_VMM_FUNCTIONS(X)                                \
+  X(mem_get_allocation_granularity, cuMemGetAllocationGranularity) \
+  X(mem_address_reserve, cuMemAddressReserve)                      \
+  X(mem_address_free, cuMemAddressFree)                            \
+  X(mem_create, cuMemCreate)                                       \
+  X(mem_release, cuMemRelease)                                     \
+  X(mem_map, cuMemMap)                                             \
+  X(mem_unmap, cuMemUnmap)                                         \
+  X(mem_set_access, cuMemSetAccess)
+
 struct Driver {
 #define X(member, function) decltype(&function) member = nullptr;
   INGOT_CUDA_FUNCTIONS(X)
+  INGOT_CUDA_VMM_FUNCTIONS(X)
 #undef X
   CUresult (*event_elapsed_time)(float*, CUevent, CUevent) = nullptr;
   int version = 0;  // 13000 for CUDA 13.0

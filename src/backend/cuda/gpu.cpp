@@ -78,6 +78,30 @@ void Gpu::deallocate(void* p, size_t bytes) {
   memory.deallocate(p, bytes, started_run + (loose_work ? 1 : 0));
 }
 
+bool Gpu::maps_arena() {
+  make_current();
+  std::lock_guard lock(memory_mutex);
+  return arena.reserve(device_, memory_bytes);
+}
+
+ArenaBlock Gpu::resize_arena(ArenaBlock now, size_t bytes) {
+  if (bytes == 0) {
+    synchronize();
+    std::lock_guard lock(memory_mutex);
+    arena.clear();
+    return {};
+  }
+  make_current();
+  std::lock_guard lock(memory_mutex);
+  // As for any large block: what is held at the peak is what is used there.
+  if (bytes > arena.mapped() && bytes >= Memory::kLarge) memory.trim(Memory::kLarge);
+  if (!arena.grow(bytes)) {
+    memory.trim();
+    if (!arena.grow(bytes)) return now;
+  }
+  return {arena.data(), bytes};
+}
+
 void Gpu::copy_from_host(void* dst, const void* src, size_t bytes) {
   make_current();
   std::lock_guard lock(mutex);

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <string>
 
+#include "backend/cuda/arena.h"
 #include "backend/cuda/memory.h"
 #include "backend/cuda/modules.h"
 #include "backend/cuda/runner.h"
+#include "runtime/backend.h"
 
 namespace ingot::cuda {
 
@@ -29,6 +31,10 @@ class Gpu {
 
   void* allocate(size_t bytes);
   void deallocate(void* p, size_t bytes);
+  /// Is the arena memory mapped behind reserved addresses? Else it is a block like any other.
+  bool maps_arena();
+  /// See Backend::resize_arena.
+  ArenaBlock resize_arena(ArenaBlock now, size_t bytes);
   void copy_from_host(void* dst, const void* src, size_t bytes);
   void copy_to_host(void* dst, const void* src, size_t bytes);
   void copy_on_device(void* dst, const void* src, size_t bytes);
@@ -54,6 +60,7 @@ class Gpu {
   // Memory has a lock of its own, so that buffers come and go while another thread waits for the device.
   std::mutex memory_mutex;
   Memory memory;
+  Arena arena;
   std::atomic<uint64_t> started_run{0};
   std::atomic<bool> loose_work{
       false};  // something but a run was put on the compute stream since the last run

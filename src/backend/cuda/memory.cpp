@@ -53,7 +53,7 @@ void* Memory::allocate(size_t bytes) {
   size_t size = rounded(bytes);
   if (void* p = reuse(size)) return p;
   bool small = size <= kSmall;
-  if (size >= kLarge) release_above(kLarge);
+  if (size >= kLarge) trim(kLarge);
   void* p = small ? from_slab(size) : from_driver(size);
   if (!p) {
     trim();
@@ -73,10 +73,8 @@ void Memory::deallocate(void* p, size_t bytes, uint64_t last_run) {
   free_[size].push_back({p, last_run});
 }
 
-void Memory::trim() { release_above(kSmall + 1); }  // smaller ones are parts of slabs
-
 // The driver waits for the device before it takes a block.
-void Memory::release_above(size_t size) {
+void Memory::trim(size_t size) {
   for (auto at = free_.lower_bound(size); at != free_.end(); ++at) {
     for (Free& f : at->second) {
       driver().mem_free(reinterpret_cast<CUdeviceptr>(f.p));

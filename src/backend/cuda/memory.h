@@ -28,8 +28,8 @@ class Memory {
   void* allocate(size_t bytes);
   /// `last_run`: the newest run that may still use it.
   void deallocate(void* p, size_t bytes, uint64_t last_run);
-  /// Gives unused blocks back to the driver.
-  void trim();
+  /// Gives unused blocks of that size and larger ones back to the driver. (Small ones are parts of slabs.)
+  void trim(size_t size = kSmall + 1);
 
   /// Was p handed out since the last run began, and is everything that used it before run `finished` or
   /// earlier?
@@ -44,7 +44,6 @@ class Memory {
     uint64_t last_run;
   };
   void* reuse(size_t size);
-  void release_above(size_t size);
   void* from_driver(size_t bytes);
   void* from_slab(size_t bytes);
   std::map<size_t, std::vector<Free>> free_;
