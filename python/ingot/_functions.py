@@ -227,16 +227,22 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 def _unique_slices(input, dim, return_inverse, return_counts):
     rows = input.movedim(dim, 0)
-    flat = [tuple(r) for r in rows.reshape(rows.size(0), -1).tolist()]
-    order = builtins.sorted(builtins.set(flat))
+    flat = [tuple(r) for r in rows.reshape(rows.size(0), math.prod(rows.shape[1:])).tolist()]
+    first, counts = {}, {}
+    for at, r in enumerate(flat):
+        first.setdefault(r, at)
+        counts[r] = counts.get(r, 0) + 1
+    order = builtins.sorted(first)
     number = {r: i for i, r in enumerate(order)}
-    inverse = [number[r] for r in flat]
-    first = [inverse.index(i) for i in builtins.range(len(order))]
-    out = [rows.index_select(0, _ingot.tensor(first, dtype=_ingot.int64)).movedim(0, dim)]
+
+    def whole(values):
+        return _ingot.tensor(values, dtype=_ingot.int64, device=input.device)
+
+    out = [rows.index_select(0, whole([first[r] for r in order])).movedim(0, dim)]
     if return_inverse:
-        out.append(_ingot.tensor(inverse, dtype=_ingot.int64))
+        out.append(whole([number[r] for r in flat]))
     if return_counts:
-        out.append(_ingot.tensor([inverse.count(i) for i in builtins.range(len(order))], dtype=_ingot.int64))
+        out.append(whole([counts[r] for r in order]))
     return out[0] if len(out) == 1 else tuple(out)
 
 

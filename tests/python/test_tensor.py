@@ -155,6 +155,14 @@ class EdgesAsInPyTorch(TestCase):
         self.assertEqual(ingot.unique_consecutive(x.T, dim=1).tolist(), [[1, 3, 1], [2, 4, 2]])
         self.assertEqual(ingot.unique_consecutive(ingot.zeros(0)).tolist(), [])
 
+    def test_different_slices(self):
+        x = ingot.tensor([[3, 4], [1, 2], [3, 4], [1, 1]])
+        values, inverse, counts = ingot.unique(x, return_inverse=True, return_counts=True, dim=0)
+        self.assertEqual((values.tolist(), inverse.tolist(), counts.tolist()), ([[1, 1], [1, 2], [3, 4]], [2, 1, 2, 0], [1, 1, 2]))
+        values, inverse, counts = ingot.unique(ingot.zeros(5, 0, 5), return_inverse=True, return_counts=True, dim=1)
+        self.assertEqual((tuple(values.shape), tuple(inverse.shape), tuple(counts.shape)), ((5, 0, 5), (0,), (0,)))
+        self.assertEqual(tuple(ingot.unique(ingot.zeros(4, 0), dim=0).shape), (1, 0))  # all alike, as in NumPy
+
     def test_a_size_of_one_meets_every_element(self):
         self.assertEqual(ingot.tensordot(ingot.ones(1, 1), ingot.arange(6.0).reshape(2, 3), dims=([0], [0])).tolist(), [[3.0, 5.0, 7.0]])
 

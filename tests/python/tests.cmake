@@ -15,6 +15,10 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
     set_tests_properties(python_cuda_emulated PROPERTIES TIMEOUT 900 FAIL_REGULAR_EXPRESSION "skipped=9"
       ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR};INGOT_CACHE_DIR=${PROJECT_BINARY_DIR}/tests/emulator_cache/python;${machine}")
   endif()
+  # PyTorch's own op database, every sample: exits with 77 where PyTorch is not.
+  add_test(NAME python_op_database COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/op_database.py --quiet)
+  set_tests_properties(python_op_database PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
   # The wheel, built and installed in an environment of its own.
   add_test(NAME python_wheel COMMAND ${CMAKE_CURRENT_LIST_DIR}/wheel_test.sh ${INGOT_PYTHON_EXECUTABLE})
   set_tests_properties(python_wheel PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
