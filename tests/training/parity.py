@@ -6,7 +6,8 @@ Many of PyTorch's kernels round alike for any number of threads, so for some mod
 a curve. The models of ALIKE are such: they are held to three times the largest of the drifts between threads, between a batch and the same
 batch in reverse order, and between this processor's instructions and the next older ones (PyTorch as it runs on another computer), and the test
 says by how much they pass the first bound. For them it also prints how far both programs are from PyTorch's float64 curve and
-gradients; the gradients of Ingot may be off by no more than one and a half times what PyTorch's are.
+gradients, and how far a curve without any rounding would be beyond the first bound; the gradients and the curve of Ingot may be off float64's by
+no more than one and a half times what PyTorch's are.
 
 With --bf16 the question is another: trained in bfloat16 (by Autocast, and with bfloat16 parameters and float32 masters), is the curve as near
 to PyTorch's float32 curve as PyTorch's own in the same mode (on the GPU where it has one) is? Its largest distance may be at most 1.5 times theirs.
@@ -148,8 +149,8 @@ def distance(a, b):
     return float((a.double() - b.double()).norm() / b.double().norm().clamp_min(1e-12))
 
 
-def wider_drift(name, init, data, folder, ours, one, gradients):
-    """The drift of a model of ALIKE, and what is wrong with its gradients."""
+def wider_drift(name, init, data, folder, ours, one, gradients, bound):
+    """The drift of a model of ALIKE, and what is wrong with its gradients and its distance from float64."""
     reverse, _ = train(name, init, [(x.flip(0), y.flip(0)) for x, y in data])
     older = older_instructions(name, folder, len(data))
     exact, truth = train(name, init, data, threads=2, dtype=torch.float64)
@@ -160,6 +161,10 @@ def wider_drift(name, init, data, folder, ours, one, gradients):
           f"{np.abs(ours['loss'] - exact).max():.1e} (Ingot), {np.abs(one - exact).max():.1e} (PyTorch), "
           f"{np.abs(older - exact).max():.1e} (PyTorch, older instructions), the gradients {own:.1e} (Ingot), {theirs:.1e} (PyTorch)")
     problems = [f"{name}: gradients are {own:.1e} from float64's, PyTorch's {theirs:.1e}"] if own > 1.5 * theirs else []
+    far, farther = np.abs(ours["loss"] - exact).max(), max(np.abs(one - exact).max(), np.abs(older - exact).max())
+    print(f"{name}: a curve without rounding, the float64 one, is {(np.abs(one - exact) / bound).max():.2f} times the bound from threads")
+    if far > 1.5 * farther:
+        problems.append(f"{name}: the curve is {far:.1e} from float64's, PyTorch's {farther:.1e}")
     return np.maximum(order, machine), problems
 
 
@@ -177,7 +182,7 @@ def compare(name, init, data, folder, ours):
     print(f"{name}: loss {one[0]:.4f} -> {one[-1]:.4f} in {len(data)} steps; first gradients within {max(apart.values()):.1e}; largest distance "
           f"{off.max():.1e}, PyTorch's own drift by threads {threads[-1]:.1e}, at most {times.max():.2f} times the bound from that")
     if name in ALIKE:
-        drift, more = wider_drift(name, init, data, folder, ours, one, gradients)
+        drift, more = wider_drift(name, init, data, folder, ours, one, gradients, bound)
         problems += more
         if times.max() > 1:
             print(f"{name}: MISSES three times the drift by threads ({int((times > 1).sum())} steps): {ALIKE[name]}")
