@@ -13,13 +13,16 @@ const char* const kDevice = R"cuda(
 #define IG_FN static __device__ __forceinline__
 #define IG_UNROLL _Pragma("unroll")
 #define IG_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
-// A kernel may be launched while the one before it still runs: this lets the next one come that early, and waits for the
-// end of the one before. Nothing may be read in front of it but what nobody writes in this run; ig_prefetch() may bring
+// A kernel may be launched while the one before it still runs. ig_wait() waits for that one's end, then lets the next one
+// come as early; ig_go() in front of it lets it come even before. In front of ig_wait() a kernel may read what nobody
+// writes in this run, and what was there before a kernel in front of it that did not ig_go(); ig_prefetch() may bring
 // anything nearer.
 #if __CUDA_ARCH__ >= 900
-IG_FN void ig_wait() { asm volatile("griddepcontrol.launch_dependents;"); asm volatile("griddepcontrol.wait;" ::: "memory"); }
+IG_FN void ig_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); asm volatile("griddepcontrol.launch_dependents;"); }
+IG_FN void ig_go() { asm volatile("griddepcontrol.launch_dependents;"); }
 #else
 IG_FN void ig_wait() {}
+IG_FN void ig_go() {}
 #endif
 // Blocks of a cluster (sm_90 on): v goes to p in the shared memory of block `rank`, between begin and wait of all
 // threads, which say that the block is there, and arrive and wait, which say that all is there.

@@ -146,7 +146,8 @@ struct LibrarySpec {
   bool bias = false;
   bool residual = false;    // Conv: the last operand is added
   bool accumulate = false;  // out += instead of out =
-  uint32_t steady = 0;      // bit k: nobody writes operand k's buffer between the run's begin and this call
+  bool patient = false;  // Matmul: the launch behind reads before it waits what a launch in front has written
+  uint32_t steady = 0;   // bit k: nobody writes operand k's buffer between the run's begin and this call
   Epilogue epilogue = Epilogue::None;
   int64_t attr[4] = {0, 0, 0, 0};
   Dims d0, d1;       // Conv and its gradients, Fold

@@ -181,6 +181,7 @@ static inline void ig_cluster_arrive() {}
 static inline void ig_cluster_wait() {}
 static inline void ig_put(float* p, unsigned, float v) { *p = v; }
 static inline void ig_wait() {}
+static inline void ig_go() {}
 static inline void ig_prefetch(const void*) {}
 static inline float ig_larger(float a, float b) { return (a > b || a != a) ? a : b; }
 static inline float ig_smaller(float a, float b) { return (a < b || a != a) ? a : b; }

@@ -48,6 +48,7 @@ class Lstm : public CudaExecutable {
     LibrarySpec m;
     m.op = LibOp::Matmul;
     m.attr[1] = spec_.attr[3];
+    m.patient = true;
     moved_ = c_.N * in;
     // Every step's operand begins this far behind the one before it: the offset says how it is aligned.
     m.operands = {

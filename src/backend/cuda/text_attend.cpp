@@ -41,6 +41,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(256) ENTRY0(const IgParams<
       ig_prefetch((const T*)p.n[V_AT] + at_v + s * p.n[33]);
     }
   if (PARTS > 1) ig_cluster_begin();
+  ig_go();
   ig_wait();
   const T* k = (const T*)ig_pointer(p.n[K_AT]) + at_k + team * p.n[28];
   const T* v = (const T*)ig_pointer(p.n[V_AT]) + at_v + team * p.n[33];

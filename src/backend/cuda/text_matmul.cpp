@@ -52,11 +52,19 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 )cuda";
 
 // The same numbers. WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim
-// are under way at once.
+// are under way at once. AX, BX: the operand lies along the inner dim; VA, VB: elements that a lane loads at
+// once. Of a piece, a lane has 4 x 4 results for every (32 / ROWS)th place of the inner dim; no two lanes
+// meet in a bank.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
-  __shared__ __align__(16) float tiles[WARPS][2][16][20];
+  const int G = 32 / ROWS, RB = ROWS / 4, NA = ROWS / 2 / VA, NB = 8 / VB;
+  // Load i of a lane: row (or column) and place it begins with, and the steps from load to load.
+  const int a_rows = AX ? 32 * VA / 16 : 0, a_places = AX ? 0 : 32 * VA / ROWS;
+  const int b_cols = BX ? 32 * VB / 16 : 0, b_places = BX ? 0 : 32 * VB / 16;
+#define A_AT(r, k) (AX ? (r) * 20 + (k) : (k) * (ROWS + 4) + (r))
+#define B_AT(c, k) (BX ? (c) * 20 + (k) : (k) * 20 + (c))
+  __shared__ __align__(16) float tiles[WARPS][(AX ? ROWS * 20 : 16 * (ROWS + 4)) + 320];
   long long in_out = p.n[10], in_a = p.n[11], in_b = p.n[12];
   const int M = (int)p.n[4], N = (int)p.n[5], K = (int)p.n[6];
   int t = (int)blockIdx.x;
@@ -68,68 +76,67 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
     const long long i = t % q[0]; t /= (int)q[0];
     in_out += i * q[1]; in_a += i * q[2]; in_b += i * q[3];
   }
-  // Lanes follow what lies side by side: sixteen of them along one dim, two along the other, in steps of two. (Tiles
-  // of eight rows are for a's that lie along the inner dim.)
-  const bool ax = p.n[16] == 1, bx = p.n[17] == 1 && p.n[18] != 1;
-  const int lo = lane & 15, hi = lane >> 4;
-  const int slice = ((K + WARPS - 1) / WARPS + 15) & ~15, begin = warp * slice, stop = begin < K ? begin + slice : begin;
-  const int end = stop < K ? stop : K;
-  const int ar = row0 + (ax ? hi : lo), ak = begin + (ax ? lo : hi), as = ax ? 2 : 0;
-  const int bc = col0 + (bx ? hi : lo), bk = begin + (bx ? lo : hi), bs = bx ? 2 : 0;
-  in_a += ar * p.n[15] + ak * p.n[16];
-  in_b += bk * p.n[17] + bc * p.n[18];
-  const long long ga = 2 * (ax ? p.n[15] : p.n[16]), gb = 2 * (bx ? p.n[18] : p.n[17]), na = 16 * p.n[16], nb = 16 * p.n[17];
-  float (*ta)[20] = tiles[warp][0];
-  float (*tb)[20] = tiles[warp][1];
-  float ra[STEPS][ROWS / 2], rb[STEPS][8];
+  const int slice = ((K + WARPS - 1) / WARPS + 15) & ~15, begin = warp * slice, left = K - begin < slice ? K - begin : slice;
+  const int ar = AX ? lane / (16 / VA) : lane % (ROWS / VA) * VA, ak = AX ? lane % (16 / VA) * VA : lane / (ROWS / VA);
+  const int bc = BX ? lane / (16 / VB) : lane % (16 / VB) * VB, bk = BX ? lane % (16 / VB) * VB : lane / (16 / VB);
+  in_a += (row0 + ar) * p.n[15] + (begin + ak) * p.n[16];
+  in_b += (begin + bk) * p.n[17] + (col0 + bc) * p.n[18];
+  const long long na = 16 * p.n[16], nb = 16 * p.n[17];
+  const long long ga = AX ? a_rows * p.n[15] : a_places * p.n[16], gb = BX ? b_cols * p.n[18] : b_places * p.n[17];
+  float* ta = tiles[warp];
+  float* tb = ta + (AX ? ROWS * 20 : 16 * (ROWS + 4));
+  IgVec<float, VA> ra[STEPS][NA];
+  IgVec<float, VB> rb[STEPS][NB];
 #define LOAD_A(from, k0) \
   IG_UNROLL for (int s = 0; s < STEPS; ++s) \
-    IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) \
-      ra[s][i] = ar + i * as < M && ak + i * (2 - as) + (k0) + s * 16 < end ? UPA((from)[s * na + i * ga]) : 0.0f;
+    IG_UNROLL for (int i = 0; i < NA; ++i) \
+      if (row0 + ar + i * a_rows < M && ak + i * a_places + (k0) + s * 16 < left) ig_load<VA, 0>(ra[s][i], (from) + s * na + i * ga); \
+      else IG_UNROLL for (int e = 0; e < VA; ++e) ra[s][i].e[e] = 0.0f;
 #define LOAD_B(from, k0) \
   IG_UNROLL for (int s = 0; s < STEPS; ++s) \
-    IG_UNROLL for (int i = 0; i < 8; ++i) \
-      rb[s][i] = bc + i * bs < N && bk + i * (2 - bs) + (k0) + s * 16 < end ? UPB((from)[s * nb + i * gb]) : 0.0f;
+    IG_UNROLL for (int i = 0; i < NB; ++i) \
+      if (col0 + bc + i * b_cols < N && bk + i * b_places + (k0) + s * 16 < left) ig_load<VB, 0>(rb[s][i], (from) + s * nb + i * gb); \
+      else IG_UNROLL for (int e = 0; e < VB; ++e) rb[s][i].e[e] = 0.0f;
   const bool early_a = STEADY_A && p.n[1] >= 0, early_b = STEADY_B && p.n[2] >= 0;
   if (early_a) { LOAD_A((const TA*)p.n[1] + in_a, 0) }
   if (early_b) { LOAD_B((const TB*)p.n[2] + in_b, 0) }
-  ig_wait();
+  WAIT
   const TA* pa = (const TA*)ig_pointer(p.n[1]) + in_a;
   const TB* pb = (const TB*)ig_pointer(p.n[2]) + in_b;
   TO* out = (TO*)ig_pointer(p.n[0]) + in_out;
   if (!early_a) { LOAD_A(pa, 0) }
   if (!early_b) { LOAD_B(pb, 0) }
-  float acc[ROWS / 8][4];
-  IG_UNROLL for (int i = 0; i < ROWS / 2; ++i) acc[i >> 2][i & 3] = 0.0f;
-  const int r0 = (lane >> 2) * (ROWS / 8), c0 = (lane & 3) * 4;
-  for (int k0 = begin; k0 < stop; k0 += 16 * STEPS) {
+  float acc[4][4];
+  IG_UNROLL for (int i = 0; i < 16; ++i) acc[i >> 2][i & 3] = 0.0f;
+  const int kg = lane / ROWS, rb0 = lane % ROWS >> 2, cb = lane & 3;
+  for (int k0 = 0; k0 < left; k0 += 16 * STEPS) {
     IG_UNROLL for (int s = 0; s < STEPS; ++s) {
-      IG_UNROLL for (int i = 0; i < ROWS / 2; ++i)
-        if (ax) ta[lo][hi + 2 * i] = ra[s][i]; else ta[hi + 2 * i][lo] = ra[s][i];
-      IG_UNROLL for (int i = 0; i < 8; ++i)
-        if (bx) tb[lo][hi + 2 * i] = rb[s][i]; else tb[hi + 2 * i][lo] = rb[s][i];
+      IG_UNROLL for (int i = 0; i < NA; ++i) *(IgVec<float, VA>*)(ta + A_AT(ar + i * a_rows, ak + i * a_places)) = ra[s][i];
+      IG_UNROLL for (int i = 0; i < NB; ++i) *(IgVec<float, VB>*)(tb + B_AT(bc + i * b_cols, bk + i * b_places)) = rb[s][i];
       __syncwarp();
-      IG_UNROLL for (int k = 0; k < 16; ++k) {
-        const float4 y = *(const float4*)&tb[k][c0];
-        IG_UNROLL for (int i = 0; i < ROWS / 8; ++i) {
-          const float x = ta[k][r0 + i];
-          acc[i][0] += x * y.x; acc[i][1] += x * y.y; acc[i][2] += x * y.z; acc[i][3] += x * y.w;
-        }
+      IG_UNROLL for (int k = 0; k < 16; k += G) {
+        float x[4], y[4];
+        IG_UNROLL for (int i = 0; i < 4; ++i) { x[i] = ta[A_AT(rb0 + RB * i, k + kg)]; y[i] = tb[B_AT(cb + 4 * i, k + kg)]; }
+        IG_UNROLL for (int i = 0; i < 16; ++i) acc[i >> 2][i & 3] = fmaf(x[i >> 2], y[i & 3], acc[i >> 2][i & 3]);
       }
       __syncwarp();
     }
-    if (k0 + 16 * STEPS < stop) {
+    if (k0 + 16 * STEPS < left) {
       pa += STEPS * na; pb += STEPS * nb;
-      LOAD_A(pa, k0 + 16 * STEPS - begin)
-      LOAD_B(pb, k0 + 16 * STEPS - begin)
+      LOAD_A(pa, k0 + 16 * STEPS)
+      LOAD_B(pb, k0 + 16 * STEPS)
     }
   }
 #undef LOAD_A
 #undef LOAD_B
+#undef A_AT
+#undef B_AT
+  IG_UNROLL for (int i = 0; i < 16; ++i)
+    IG_UNROLL for (int d = ROWS; d < 32; d <<= 1) acc[i >> 2][i & 3] += ig_shuffle(acc[i >> 2][i & 3], d);
   __syncthreads();
-  float* part = &tiles[0][0][0][0];
-  IG_UNROLL for (int i = 0; i < ROWS / 8; ++i)
-    IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * (ROWS * 16) + (r0 + i) * 16 + c0 + j] = acc[i][j];
+  float* part = tiles[0];
+  IG_UNROLL for (int i = 0; i < 4; ++i)
+    if (i % G == kg) IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * (ROWS * 16) + (rb0 + RB * i) * 16 + cb + 4 * j] = acc[i][j];
   __syncthreads();
   for (int e = threadIdx.x; e < ROWS * 16; e += WARPS * 32) {
     const int row = row0 + (e >> 4), col = col0 + (e & 15);
@@ -203,23 +210,46 @@ int64_t tile_rows(const LibrarySpec& spec) {
   return a.stride[rank - 1] == 1 && blocks <= 66 ? 8 : 16;
 }
 
-CudaText matmul_text(const LibrarySpec& spec, bool small) {
-  std::string body = small ? kSmall : kText;
+/// Do four neighbours along this dim of the operand make 16 aligned bytes, wherever a tile begins?
+bool in_fours(const OperandSpec& x, int along) {
+  bool fits = x.stride[along] == 1 && x.shape[along] % 4 == 0 && x.offset % 4 == 0;
+  for (int d = 0; d < x.shape.size(); ++d)
+    fits = fits && (d == along || x.shape[d] == 1 || x.stride[d] % 4 == 0);
+  return fits;
+}
+
+CudaText small_text(const LibrarySpec& spec) {
+  std::string body = kSmall;
   finish_matmul(spec, body);
-  int warps = 1;
-  while (small && warps < 16 && warps * 32 < spec.operands[1].shape.back()) warps *= 2;
-  replace_all(body, "WARPS", std::to_string(warps));
-  replace_all(body, "ROWS", std::to_string(tile_rows(spec)));
-  if (small) {
-    const int64_t slice = (spec.operands[1].shape.back() + warps - 1) / warps;
-    replace_all(body, "STEPS", std::to_string(std::clamp<int64_t>((slice + 15) / 16, 1, 4)));
-    replace_all(body, "STEADY_A", spec.steady & 2 ? "true" : "false");
-    replace_all(body, "STEADY_B", spec.steady & 4 ? "true" : "false");
-  }
-  CudaText text = hand_text(small ? "small_matmul" : "matmul", body,
-                            {{"", small ? static_cast<unsigned>(warps) * 32 : 256, true}});
-  text.waits = small;
+  const OperandSpec &a = spec.operands[1], &b = spec.operands[2];
+  const int rank = a.shape.size();
+  const int64_t K = a.shape[rank - 1];
+  int64_t warps = 1;
+  while (warps < 16 && warps * 32 < K) warps *= 2;
+  const int64_t steps = std::clamp<int64_t>(((K + warps - 1) / warps + 15) / 16, 1, 4);
+  const bool ax = a.stride[rank - 1] == 1, bx = b.stride[rank - 2] == 1 && b.stride[rank - 1] != 1;
+  const bool a4 = in_fours(a, ax ? rank - 1 : rank - 2), b4 = in_fours(b, bx ? rank - 2 : rank - 1);
+  const std::pair<const char*, std::string> words[] = {
+      {"WARPS", std::to_string(warps)},
+      {"ROWS", std::to_string(tile_rows(spec))},
+      {"STEPS", std::to_string(steps)},
+      {"STEADY_A", spec.steady & 2 ? "true" : "false"},
+      {"STEADY_B", spec.steady & 4 ? "true" : "false"},
+      {"WAIT", spec.patient ? "ig_wait();" : "ig_go(); ig_wait();"},
+      {"AX", ax ? "true" : "false"},
+      {"BX", bx ? "true" : "false"},
+      {"VA", a4 ? "4" : "1"},
+      {"VB", b4 ? "4" : "1"}};
+  for (const auto& [name, value] : words) replace_all(body, name, value);
+  CudaText text = hand_text("small_matmul", body, {{"", static_cast<unsigned>(warps) * 32, true}});
+  text.waits = true;
   return text;
+}
+
+CudaText simple_text(const LibrarySpec& spec) {
+  std::string body = kText;
+  finish_matmul(spec, body);
+  return hand_text("matmul", body, {{"", 256, true}});
 }
 
 HandKernel own_matmul(const LibrarySpec& spec, bool small) {
@@ -227,7 +257,7 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   int rank = o[0].shape.size(), dims = rank - 2;
   if (dims > kBatchDims) throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
   HandKernel k;
-  k.text = matmul_text(spec, small);
+  k.text = small ? small_text(spec) : simple_text(spec);
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
   int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;

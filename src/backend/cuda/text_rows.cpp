@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
         if (col0 + c < N && first + u * STEP < pieces) ig_prefetch(soon + (col0 + c) * p.n[18] + u * STEP * PER);
   }
   BIAS_SOON
-  ig_wait();
+  WAIT
   BIAS_NOW
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11] + first * PER;
   const TB* b = (const TB*)ig_pointer(p.n[2]) + p.n[12] + first * PER;
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
       }
   }
   BIAS_SOON
-  ig_wait();
+  WAIT
   BIAS_NOW
   const TA* a = (const TA*)ig_pointer(p.n[1]) + p.n[11];
   const TB* b = (const TB*)ig_pointer(p.n[2]) + first;
@@ -220,6 +220,7 @@ HandKernel row_matmul(const LibrarySpec& spec) {
   const int64_t warps = half ? steps.warps : s.warps;
   std::string body = half ? kTensorRows : kRows;
   replace_all(body, "MMA", o[1].dtype == DType::BFloat16 ? "ig_mma_bf16" : "ig_mma_f16");
+  replace_all(body, "WAIT", spec.patient ? "ig_wait();" : "ig_go(); ig_wait();");
   replace_all(body, "STEADY", spec.steady & 4 ? "true" : "false");
   // The bias is on its way from the beginning, too: its lane is the one that writes the result.
   replace_all(body, "BIAS_SOON",
