@@ -34,7 +34,7 @@ std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int sta
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(schedule.threads()) +
                   (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) +
-                  "(const IgParams<" + str(many ? 1 : words) + "> p) {\nig_go();\nig_wait();\n";
+                  "(const IgParams<" + str(many ? 1 : words) + "> p) {\nig_wait();\n";
   s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n"
                           : "typedef int I; typedef unsigned UI;\n";
   if (many) {

@@ -518,7 +518,7 @@ TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their g
 TEST_CASE("q: products of few rows and attention of one query, as decoding has them, against float64") {
   if (no_gpu()) return;
   std::mt19937 gen(17);
-  int bad = 0, count = 240;
+  int bad = 0, count = 120;
   for (int n = 0; n < count; ++n) {
     LibrarySpec s = n % 2 ? random_row_attention(gen) : random_row_matmul(gen);
     CAPTURE(n);
