@@ -44,7 +44,7 @@ fi
 # machine with the same NVRTC finds them in the cache.
 fake="$PWD/$build/lib/libfake_cuda.so"
 if [ -z "${NO_KERNELS:-}" ] && [ -f "$fake" ]; then
-  export FAKE_CUDA=null INGOT_CUDA_DRIVER="$fake" INGOT_CUBLASLT="$fake" INGOT_CACHE_DIR="$PWD/$build/kernel_cache" LD_LIBRARY_PATH="$PWD/$target/lib"
+  export FAKE_CUDA=null INGOT_CUDA_DRIVER="$fake" INGOT_CUBLASLT="$fake" INGOT_CUDNN="$fake" INGOT_CACHE_DIR="$PWD/$build/kernel_cache" LD_LIBRARY_PATH="$PWD/$target/lib"
   echo "gpu-bundle: compiling kernels for sm_90 (results of these runs mean nothing)"
   timeout 900 "$target/bin/ingot-bench-gpu" --quick --only "${BENCH_ONLY:-.}" >/dev/null || true
   for i in 0 1; do

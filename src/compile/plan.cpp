@@ -7,6 +7,7 @@
 #include <queue>
 
 #include "base/hash.h"
+#include "compile/attention_parts.h"
 #include "compile/conv_passes.h"
 #include "compile/group.h"
 #include "compile/lower.h"
@@ -34,6 +35,20 @@ std::vector<int> side_results(const Graph& g, int v) {
         break;
       }
   return sides;
+}
+
+// Operands of attention that lie as no call takes them are copied; false when there are none.
+bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
+  Backend* b = backend_for(g.vals[v].device.type());
+  if (!b || b->supports(l)) return false;
+  bool any = false;
+  for (int k = 0; k < g.vals[v].n_in; ++k) {
+    Val& u = g.vals[g.vals[v].in[k]];
+    const OperandSpec& o = l.operands[static_cast<size_t>(l.written + k)];
+    if (!u.view() || (o.stride == row_major(o.shape) && o.offset == 0)) continue;
+    u.copied = any = true;
+  }
+  return any;
 }
 
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
@@ -81,6 +96,10 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       w.last = static_cast<int>(v);
       w.library = lower_library(g, static_cast<int>(v), side_results(g, static_cast<int>(v)), w.vals);
       w.library.site = val.node;
+      if (is_written_out(val) && copy_operands(g, static_cast<int>(v), w.library)) {
+        again = true;
+        break;
+      }
       add_fences(g, static_cast<int>(v), w.after);
       if (val.op == Op::ToDevice) {
         w.copy = true;
@@ -88,6 +107,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       }
       works.push_back(std::move(w));
     }
+    if (again) continue;
     return works;
   }
 }
@@ -150,9 +170,11 @@ class Planner {
     find_uses();
     choose_places();
     build_steps();
-    place();
+    if (refused.empty()) place();
     return plan_;
   }
+
+  std::vector<AttentionCall> refused;  // calls that the plan cannot be made with
 
  private:
   const Val& val(int v) const { return plan_->graph.vals[v]; }
@@ -356,6 +378,12 @@ class Planner {
         s.exe = b->chain(std::move(s.exe), b->compile(w.device.index(), s.second),
                          static_cast<int>(s.parts[0].buffers.size()));
       if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
+      if (s.kind == Step::Library && !s.exe) {
+        if (!is_written_out(val(w.last)))
+          throw Error(ErrorKind::Internal, "compile", "no library call for " + to_string(s.library));
+        refused.push_back(attention_call(plan_->graph, val(w.last)));
+        continue;
+      }
       if (s.kind == Step::Copy) s.bytes = static_cast<size_t>(val(w.vals[0]).bytes());
       plan_->launches += s.exe ? s.exe->launches : 1;
       for (const KernelSpec& k : s.parts)
@@ -537,7 +565,20 @@ void Planner::place() {
 }  // namespace
 
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
-  return Planner(std::move(g), options).run();
+  if (std::none_of(g.vals.begin(), g.vals.end(), is_written_out)) return Planner(std::move(g), options).run();
+  // A library may find out that it has no attention for these operands only when it is asked to prepare it:
+  // those calls are written out, and the plan is made again.
+  for (std::vector<AttentionCall> refused;;) {
+    Graph copy = g;
+    write_out_attention(copy, refused);
+    Planner planner(std::move(copy), options);
+    std::shared_ptr<Plan> plan = planner.run();
+    if (planner.refused.empty()) return plan;
+    for (const AttentionCall& c : planner.refused)
+      if (std::find(refused.begin(), refused.end(), c) != refused.end())
+        throw Error(ErrorKind::Internal, "compile", "attention is refused again after it was written out");
+    refused.insert(refused.end(), planner.refused.begin(), planner.refused.end());
+  }
 }
 
 }  // namespace ingot

@@ -123,6 +123,7 @@ class Backend {
   // decomposes it or reports it.
   virtual bool supports(const LibrarySpec& spec) = 0;
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
+  /// nullptr for attention that the library refuses after all: the compiler then writes it out.
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
   /// One kernel of two stages: the second begins when all of the first is done. Their buffers follow each
   /// other; `buffers` are the first's.

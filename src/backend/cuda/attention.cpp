@@ -4,6 +4,10 @@
 #include "backend/cuda/attention.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
@@ -113,7 +117,10 @@ void build_backward(Graph& g, const AttentionProblem& p) {
               g.tensor(DQ, dims_of(x[0]), strides_of(x[0]), t));
 }
 
-/// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a second).
+bool runs(Gpu& gpu, Dnn& d, const AttentionProblem& p, const std::shared_ptr<Graph>& g);
+
+/// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a second); nullptr
+/// when cuDNN has none, or has one that it then does not run.
 std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Graph>> plans;
@@ -128,10 +135,14 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   std::string why;
   try {
     p.backward ? build_backward(*g, p) : build_forward(*g, p);
-    if (!g->plan(static_cast<cudnnHandle_t>(d.handle), nullptr, why)) g = nullptr;
-  } catch (const std::exception&) {
+    if (!g->plan(static_cast<cudnnHandle_t>(d.handle), nullptr, why) || !runs(gpu, d, p, g)) g = nullptr;
+  } catch (const std::exception& e) {
+    why = e.what();
     g = nullptr;
   }
+  if (const char* debug = std::getenv("INGOT_DEBUG"); !g && debug && std::strstr(debug, "plan"))
+    std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is written out instead: %s\n",
+                 why.c_str());
   return plans[key] = g;
 }
 
@@ -189,6 +200,36 @@ class Attention : public CudaExecutable {
   std::shared_ptr<Graph> graph_;
   size_t rows_ = 0, sums_ = 0;
 };
+
+/// Launches it once on memory that means nothing. Throws when cuDNN does not run its own plan. Where there is
+/// no memory to try, the plan is believed.
+bool runs(Gpu& gpu, Dnn& d, const AttentionProblem& p, const std::shared_ptr<Graph>& g) {
+  Attention call(d, p, g);
+  size_t bytes = 0;
+  for (const Operand& o : p.operands) {
+    int64_t last = o.offset;
+    for (int i = 0; i < o.shape.size(); ++i) last += (o.shape[i] - 1) * o.stride[i];
+    bytes = std::max(bytes, static_cast<size_t>(last + 1) * size_of(o.dtype));
+  }
+  bytes = (bytes + 255) / 256 * 256;
+  std::lock_guard lock(gpu.mutex);
+  CUdeviceptr memory = 0;
+  if (driver().mem_alloc(&memory, bytes + call.scratch_bytes) != CUDA_SUCCESS) return true;
+  const std::vector<int64_t> pointers(p.operands.size(), static_cast<int64_t>(memory));
+  LaunchSite site;
+  site.stream = gpu.compute;
+  site.pointers = pointers.data();
+  site.header.scratch = reinterpret_cast<void*>(memory + bytes);
+  std::exception_ptr failure;
+  try {
+    call.enqueue(site);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  driver().mem_free(memory);  // waits for the device
+  if (failure) std::rethrow_exception(failure);
+  return true;
+}
 
 }  // namespace
 

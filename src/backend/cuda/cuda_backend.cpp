@@ -152,7 +152,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) override {
     std::unique_ptr<Executable> made = has_tail(spec) ? prepare_tailed(device, spec) : nullptr;
     if (!made) made = prepare_call(gpu(device), spec);
-    static_cast<CudaExecutable&>(*made).touches = touches_of(spec);
+    if (made) static_cast<CudaExecutable&>(*made).touches = touches_of(spec);
     return made;
   }
 
@@ -203,9 +203,10 @@ class CudaBackend final : public Backend {
       case LibOp::AttentionGrad:
         if (is_row_attention(spec)) return hand_call(g, row_attention(spec, g.major >= 9), spec);
 #ifdef INGOT_HAVE_CUDNN
-        if (auto made = prepare_attention(g, attention_problem(spec))) return made;
-#endif
+        return prepare_attention(g, attention_problem(spec));
+#else
         [[fallthrough]];
+#endif
       default:
         throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
     }
