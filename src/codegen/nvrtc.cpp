@@ -101,11 +101,18 @@ bool Nvrtc::load(const std::string& path, std::string& why) {
   return true;
 }
 
-bool Nvrtc::search(std::string& tried) {
+static int newest_wanted = 99;
+void Nvrtc::set_newest(int major) { newest_wanted = major; }
+
+bool Nvrtc::search(std::string& tried, int newest) {
   tried = "NVRTC (libnvrtc.so.12 or newer) was not found. Looked at:\n";
   for (const std::string& path : candidates()) {
     std::string why;
-    if (load(path, why)) return true;
+    if (load(path, why)) {
+      if (major_ <= newest) return true;
+      dlclose(library_);
+      why = "it is newer than the driver";
+    }
     tried += "  " + path + ": " + why + "\n";
   }
   tried +=
@@ -118,14 +125,14 @@ bool Nvrtc::search(std::string& tried) {
 const Nvrtc* Nvrtc::get() {
   static Nvrtc n;
   static std::string tried;
-  static const bool found = n.search(tried);
+  static const bool found = n.search(tried, newest_wanted) || n.search(tried, 99);
   return found ? &n : nullptr;
 }
 
 std::string Nvrtc::missing() {
   std::string tried;
   Nvrtc n;
-  return n.search(tried) ? "" : tried;
+  return n.search(tried, 99) ? "" : tried;
 }
 
 NvrtcResult Nvrtc::compile(const std::string& source, const std::string& arch, bool verbose) const {

@@ -18,6 +18,8 @@ class Nvrtc {
   /// nullptr when there is no NVRTC: missing() then says what was looked for, where, and how to get it.
   static const Nvrtc* get();
   static std::string missing();
+  /// Ones of a later major version are taken only where there is no other: a driver does not load their code.
+  static void set_newest(int major);
 
   /// arch: "sm_90", "sm_80", "compute_80". Thread-safe.
   NvrtcResult compile(const std::string& source, const std::string& arch, bool verbose = false) const;
@@ -28,7 +30,7 @@ class Nvrtc {
  private:
   Nvrtc() = default;
   bool load(const std::string& path, std::string& why);
-  bool search(std::string& tried);
+  bool search(std::string& tried, int newest);
 
   void* library_ = nullptr;
   std::string path_;

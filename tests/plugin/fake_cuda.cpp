@@ -206,7 +206,10 @@ int fake_cuda_graphs_made() { return graphs_made; }
 
 // --- Driver ---
 int cuInit(unsigned) { return kOk; }
-int cuDriverGetVersion(int* v) { return *v = 13000, kOk; }
+int cuDriverGetVersion(int* v) {
+  const char* e = std::getenv("FAKE_CUDA_VERSION");
+  return *v = e ? std::atoi(e) : 13000, kOk;
+}
 int cuGetErrorName(int, const char** s) { return *s = "FAKE_ERROR", kOk; }
 int cuGetErrorString(int, const char** s) { return *s = "an error of the fake driver", kOk; }
 int cuDeviceGetCount(int* n) { return *n = 1, kOk; }

@@ -37,6 +37,15 @@ TEST_CASE("what is missing is named, with the command that mends it") {
   std::string blas = reason_with(CUDA_PLUGIN, FAKE_CUDA, "/nowhere/libcublasLt.so");
   CHECK(says(blas, "cuBLASLt was not found"));
   CHECK(says(blas, "pip install nvidia-cublas"));
+  setenv("FAKE_CUDA_VERSION", "12020", 1);
+  std::string old = reason_with(CUDA_PLUGIN, FAKE_CUDA, FAKE_CUDA);
+  CHECK(says(old, "it supports CUDA 12.2, Ingot needs 12.4"));
+  CHECK(says(old, "Install driver 550 or newer"));
+  setenv("FAKE_CUDA_VERSION", "12040", 1);  // the fake NVRTC is of CUDA 13
+  std::string compiler = reason_with(CUDA_PLUGIN, FAKE_CUDA, FAKE_CUDA);
+  CHECK(says(compiler, "is newer than the driver, which supports CUDA 12.4"));
+  CHECK(says(compiler, "pip install nvidia-cuda-nvrtc-cu12"));
+  unsetenv("FAKE_CUDA_VERSION");
 }
 
 TEST_CASE("without a driver Device(\"cuda\") throws and the CPU works") {

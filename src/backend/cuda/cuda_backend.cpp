@@ -277,6 +277,7 @@ std::string load_all(int& count) {
              " is too old: compute capability 8.0 (A100, RTX 30) or newer is needed; hide it with "
              "CUDA_VISIBLE_DEVICES";
   }
+  Nvrtc::set_newest(driver().version / 1000);
   const Nvrtc* nvrtc = Nvrtc::get();
   if (!nvrtc) return Nvrtc::missing();
   if (nvrtc->major() * 1000 > driver().version)
