@@ -24,6 +24,8 @@ std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec);
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 /// The same, each channel by itself, in float32 and dense rows; nullptr for others.
 std::unique_ptr<CpuExecutable> prepare_depthwise(const LibrarySpec& spec);
+/// The same with 3 x 3 windows in float32 by fewer multiplications, where that pays; nullptr elsewhere.
+std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec);
 /// The same by oneDNN; nullptr where it is not there or has nothing fast.
 std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec);

@@ -45,6 +45,8 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/window_max.cpp
   ${CMAKE_CURRENT_LIST_DIR}/window_reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/window_rows.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/winograd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/winograd_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/x64.cpp)
 
 # Loops the compiler vectorises. Integers wrap; sums and products are never contracted, so that fusing two ops into one
@@ -55,5 +57,6 @@ set_source_files_properties(
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp ${CMAKE_CURRENT_LIST_DIR}/scan.cpp ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matvec.cpp ${CMAKE_CURRENT_LIST_DIR}/window_rows.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/winograd_rows.cpp
   TARGET_DIRECTORY ingot
   PROPERTIES COMPILE_OPTIONS "-O3;-fwrapv;-ffp-contract=off;-fno-math-errno;-fno-trapping-math;$<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>")
