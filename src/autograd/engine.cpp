@@ -8,7 +8,7 @@
 #include "autograd/hooks.h"
 #include "autograd/leaves.h"
 #include "autograd/lift.h"
-#include "autograd/node_map.h"
+#include "graph/node_map.h"
 #include "autograd/rules.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"

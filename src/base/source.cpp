@@ -4,18 +4,21 @@
 
 #include <cstring>
 
+#include "base/thread.h"
+
 namespace ingot {
 namespace {
 
-thread_local SourceLoc scope_loc;
+INGOT_THREAD_LOCAL SourceLoc scope_loc;
 
 }  // namespace
 
 bool is_internal(const SourceLoc& loc) {
-  if (std::strncmp(loc.file, "ingot/", 6) != 0) return false;
+  if (loc.file[0] != 'i' || loc.file[1] != 'n' || std::strncmp(loc.file, "ingot/", 6) != 0) return false;
   const char* rest = loc.file + 6;
-  while (std::strncmp(rest, "../", 3) == 0) rest += 3;
-  return std::strncmp(rest, "src/", 4) == 0 || std::strncmp(rest, "include/", 8) == 0;
+  while (rest[0] == '.' && rest[1] == '.' && rest[2] == '/') rest += 3;
+  if (rest[0] == 's') return rest[1] == 'r' && rest[2] == 'c' && rest[3] == '/';
+  return std::strncmp(rest, "include/", 8) == 0;
 }
 
 SourceLoc user_loc(const SourceLoc& loc) {

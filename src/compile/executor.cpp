@@ -12,6 +12,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "compile/capture.h"
 #include "compile/describe.h"
 #include "compile/launch_times.h"
@@ -40,12 +41,30 @@ Cache& cache() {
   return *c;
 }
 
+// A loop comes back to the plan it ran last: that one is compared before its key is hashed. The cache alone
+// keeps plans.
+std::weak_ptr<Plan>& last_plan() {
+  thread_local std::weak_ptr<Plan> last;
+  return last;
+}
+
+uint64_t hash_of(const std::vector<uint64_t>& key) {
+  Hasher h;
+  for (uint64_t w : key) h.add(w);
+  return h.value();
+}
+
 std::shared_ptr<Plan> look_up(const Trace& t) {
+  if (auto last = last_plan().lock(); last && last->key == t.key) return last;
   Cache& c = cache();
+  const uint64_t hash = hash_of(t.key);
   std::lock_guard lock(c.mutex);
-  auto [b, e] = c.plans.equal_range(t.hash);
+  auto [b, e] = c.plans.equal_range(hash);
   for (auto it = b; it != e; ++it)
-    if (it->second->key == t.key) return it->second;
+    if (it->second->key == t.key) {
+      last_plan() = it->second;
+      return it->second;
+    }
   return nullptr;
 }
 
@@ -276,16 +295,24 @@ RunArgs args_of(const Trace& t) {
 void become_leaf(Node* n, const Ref<Storage>& storage) {
   n->storage = storage;
   n->computed.store(true, std::memory_order_release);
-  n->recorder->unlink(n);
 }
 
-void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out) {
+// Takes what was computed, and what goes with it, from the recorder's list: all under one lock.
+void unlink_all(const Trace& t, Recorder& rec) {
+  std::lock_guard lock(rec.list_lock);
+  for (size_t i = 0; i < t.nodes.size(); ++i)
+    if ((t.role[i] & kDies) || t.nodes[i]->computed.load(std::memory_order_relaxed))
+      rec.unlink_locked(t.nodes[i]);
+}
+
+void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, Recorder& rec) {
   std::vector<NodeRef> done;
   for (size_t i = 0; i < out.size(); ++i) {
     Node* n = t.nodes[p.outputs[i].node];
     become_leaf(n, out[i]);
     done.emplace_back(n);
   }
+  unlink_all(t, rec);
   // A later run meets the same leaf whether a handle names the value or a view of all of it.
   for (auto& [n, from] : t.names)
     if (from->computed.load(std::memory_order_relaxed)) share_storage(n.get(), from);
@@ -325,13 +352,14 @@ std::vector<bool> doubtful(const Trace& t) {
     Node* n = t.nodes[p.outputs[i].node];
     if (bad[p.outputs[i].node]) continue;
     become_leaf(n, out[i]);
+    n->recorder->unlink(n);
     done.emplace_back(n);
   }
   for (const NodeRef& n : done) drop_inputs(n.get());
   throw error;
 }
 
-void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
+void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec) {
   std::vector<Ref<Storage>> out(plan->outputs.size());
   for (size_t i = 0; i < out.size(); ++i) {
     const PlanOutput& o = plan->outputs[i];
@@ -360,7 +388,7 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan) {
     log->runs.push_back(std::move(r));
   }
   if (status.code) publish_failure(t, *plan, out, status);
-  publish(t, *plan, out);
+  publish(t, *plan, out, rec);
 }
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {
@@ -385,7 +413,7 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
     std::shared_ptr<Plan> plan = plan_for(t);
     ++plan_runs;
     auto begin = std::chrono::steady_clock::now();
-    run_trace(t, plan);
+    run_trace(t, plan, rec);
     if (debug_flag("time")) {
       double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
       std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(),
@@ -445,7 +473,8 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   if (debug_flag("fuse") || debug_flag("kernels") || debug_flag("memory"))
     std::fputs(describe_plan(*plan, t, debug_flag("kernels"), debug_flag("memory")).c_str(), stderr);
   std::lock_guard lock(cache().mutex);
-  cache().plans.emplace(t.hash, plan);
+  cache().plans.emplace(hash_of(t.key), plan);
+  last_plan() = plan;
   return plan;
 }
 

@@ -19,12 +19,13 @@ struct Trace {
   std::vector<Node*> leaves;  // computed values it reads
   std::vector<bool> donated;  // per leaf: nobody else holds it
   std::vector<uint8_t> role;  // per node: bit 0 output, bit 1 asked for as a copy (a view or a source), bit 2
-                              // a gradient may be asked through it later
+                              // a gradient may be asked through it later, bit 3 nothing outside refers to it
   std::vector<double> args;
   std::vector<uint64_t> seeds, offsets;
   std::vector<uint64_t> key;
-  uint64_t hash = 0;
 };
+
+constexpr uint8_t kDies = 8;  // Trace::role
 
 /// Everything needed for `asked` and, with `live`, all pending values that handles name. Caller holds the run
 /// mutex.

@@ -7,6 +7,8 @@
 
 #include "base/hash.h"
 #include "compile/executor.h"
+#include "graph/node_map.h"
+#include "graph/program.h"
 #include "graph/recorder.h"
 #include "ingot/capture.h"
 #include "runtime/storage.h"
@@ -32,6 +34,33 @@ Node* kept_by_handle(Node* n) {
 bool whole_buffer(const Node* n, const Node* k) {
   while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
   return n == k;
+}
+
+// Does imm_i or imm_f say what the op does? A program's number stands for its content, inputs and all.
+constexpr bool has_number(Op op) {
+  switch (op) {
+    case Op::Const:
+    case Op::Pad:
+    case Op::Gather:
+    case Op::ScatterAdd:
+    case Op::Conv:
+    case Op::ConvGradInput:
+    case Op::ConvGradWeight:
+    case Op::Scatter:
+    case Op::Scan:
+    case Op::Sort:
+    case Op::Linalg:
+    case Op::Attention:
+    case Op::AttentionGrad:
+    case Op::Pick:
+    case Op::Lstm:
+    case Op::LstmGrad:
+    case Op::Assign:
+    case Op::Program:
+      return true;
+    default:
+      return false;
+  }
 }
 
 class Tracer {
@@ -71,20 +100,24 @@ class Tracer {
     find_survivors();
     write_key();
     find_donated();
-    for (Node* n : t_.nodes) n->mark = 0;
+    for (size_t i = 0; i < t_.nodes.size(); ++i) {
+      t_.nodes[i]->mark = 0;
+      if (dies_[i]) t_.role[i] |= kDies;
+    }
   }
 
  private:
   void put(uint64_t w) { t_.key.push_back(w); }
 
-  int leaf(Node* n) {
-    auto [it, fresh] = leaves_.try_emplace(n, static_cast<int>(t_.leaves.size()));
-    if (fresh) {
+  uint32_t leaf(Node* n) {
+    auto next = static_cast<uint32_t>(t_.leaves.size());
+    uint32_t number = leaves_.at_or_insert(n, next);
+    if (number == next) {
       t_.leaves.push_back(n);
       uses_.push_back(0);
     }
-    ++uses_[it->second];
-    return it->second;
+    ++uses_[number];
+    return number;
   }
 
   uint64_t random_slot(Node* n, uint64_t& relative) {
@@ -109,7 +142,7 @@ class Tracer {
       put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 |
           static_cast<uint64_t>(n->device.type()) << 16 | static_cast<uint64_t>(n->device.index()) << 20 |
           static_cast<uint64_t>(t_.role[i]) << 28 | static_cast<uint64_t>(n->rank()) << 32 |
-          static_cast<uint64_t>(n->n_inputs) << 40 | static_cast<uint64_t>(n->mask) << 48);
+          static_cast<uint64_t>(n->n_inputs & 0xff) << 40 | static_cast<uint64_t>(n->mask) << 48);
       if (n->op == Op::Arg) {
         put(t_.args.size());
         t_.args.push_back(n->imm_f);
@@ -117,11 +150,7 @@ class Tracer {
         uint64_t relative, slot = random_slot(n, relative);
         put(slot);
         put(relative);
-      } else if (n->op == Op::Const || n->op == Op::Pad || n->op == Op::Gather || n->op == Op::ScatterAdd ||
-                 n->op == Op::Conv || n->op == Op::ConvGradInput || n->op == Op::ConvGradWeight ||
-                 n->op == Op::Scatter || n->op == Op::Scan || n->op == Op::Sort || n->op == Op::Linalg ||
-                 n->op == Op::Attention || n->op == Op::AttentionGrad || n->op == Op::Pick ||
-                 n->op == Op::Lstm || n->op == Op::LstmGrad) {
+      } else if (has_number(n->op)) {
         uint64_t bits;
         std::memcpy(&bits, &n->imm_f, sizeof bits);
         put(bits);
@@ -136,8 +165,7 @@ class Tracer {
         if (!in->computed.load(std::memory_order_acquire)) {
           put(i - in->mark);
         } else {
-          int l = leaf(in);
-          put(kWanted | static_cast<uint64_t>(l));
+          put(kWanted | static_cast<uint64_t>(leaf(in)));
         }
       }
     }
@@ -175,9 +203,6 @@ class Tracer {
       }
     }
     put(word);
-    Hasher h;
-    for (uint64_t w : t_.key) h.add(w);
-    t_.hash = h.value();
   }
 
   // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through,
@@ -185,6 +210,7 @@ class Tracer {
   // to it.
   void find_survivors() {
     auto pending = [&](Node* n) { return n->mark < t_.nodes.size() && t_.nodes[n->mark] == n; };
+    dies_.assign(t_.nodes.size(), false);
     std::vector<uint32_t> uses(t_.nodes.size(), 0);  // references from traced nodes
     std::vector<bool> held(t_.nodes.size(), false);  // some of them from nodes that live on
     for (Node* n : t_.nodes)
@@ -193,7 +219,10 @@ class Tracer {
     for (size_t k = t_.nodes.size(); k-- > 0;) {
       Node* n = t_.nodes[k];
       uint32_t traced = uses[k] + (t_.role[k] & 1);  // and one from the trace's roots
-      if (!held[k] && n->refs.load(std::memory_order_acquire) <= traced) continue;
+      if (!held[k] && n->refs.load(std::memory_order_acquire) <= traced) {
+        dies_[k] = true;
+        continue;
+      }
       bool history = n->requires_grad && !n->freed_history;
       if (history) t_.role[k] |= kAsked;
       if ((t_.role[k] & 1) && !history) continue;
@@ -208,9 +237,10 @@ class Tracer {
 
   Recorder& rec_;
   Trace& t_;
-  std::unordered_map<Node*, int> leaves_;
+  NodeMap leaves_;
   std::unordered_set<Node*> kept_;
   std::vector<int> uses_;
+  std::vector<bool> dies_;
 };
 
 // What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a
@@ -281,22 +311,50 @@ Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live) {
   return t;
 }
 
-Graph make_graph(const Trace& t) {
-  Graph g;
-  std::unordered_map<const Node*, int> id;
-  g.vals.reserve(t.nodes.size() + t.leaves.size() + 8);
-  for (size_t i = 0; i < t.leaves.size(); ++i) {
-    Val v;
-    v.dtype = t.leaves[i]->dtype;
-    v.shape = t.leaves[i]->shape;
-    v.device = t.leaves[i]->device;
-    v.slot = static_cast<int>(i);
-    id[t.leaves[i]] = static_cast<int>(g.vals.size());
-    g.vals.push_back(v);
+namespace {
+
+class GraphWriter {
+ public:
+  explicit GraphWriter(const Trace& t) : t_(t) {}
+
+  Graph write() {
+    g_.vals.reserve(t_.nodes.size() + t_.leaves.size() + 8);
+    for (size_t i = 0; i < t_.leaves.size(); ++i) {
+      Val v;
+      v.dtype = t_.leaves[i]->dtype;
+      v.shape = t_.leaves[i]->shape;
+      v.device = t_.leaves[i]->device;
+      v.slot = static_cast<int>(i);
+      id_[t_.leaves[i]] = push(v);
+    }
+    for (size_t i = 0; i < t_.nodes.size(); ++i)
+      if (const Node* n = t_.nodes[i]; n->op == Op::Assign && n->in[1]->op == Op::Program)
+        results_[n->in[1]].push_back(i);
+    for (size_t i = 0; i < t_.nodes.size(); ++i) {
+      const Node* n = t_.nodes[i];
+      if (n->op == Op::Program)
+        program(i);
+      else if (n->op != Op::Assign || n->in[1]->op != Op::Program)
+        node(i);
+    }
+    return std::move(g_);
   }
-  int arg = 0;
-  for (size_t i = 0; i < t.nodes.size(); ++i) {
-    const Node* n = t.nodes[i];
+
+ private:
+  int push(const Val& v) {
+    g_.vals.push_back(v);
+    return static_cast<int>(g_.vals.size()) - 1;
+  }
+
+  // With its inputs set: those that must lie in memory are given a place there.
+  void settle_inputs(Val& v) {
+    for (int k = 0; k < v.n_in; ++k)
+      if (wants_buffer(v, k, g_.vals[v.in[k]]) && g_.vals[v.in[k]].source())
+        v.in[k] = store_source(g_, v.in[k]);
+  }
+
+  Val val_of(size_t i) const {
+    const Node* n = t_.nodes[i];
     Val v;
     v.op = n->op;
     v.dtype = n->dtype;
@@ -306,42 +364,106 @@ Graph make_graph(const Trace& t) {
     v.imm_i = n->imm_i;
     v.imm_f = n->imm_f;
     v.node = static_cast<int>(i);
-    v.history = t.role[i] & kAsked;
+    v.history = t_.role[i] & kAsked;
+    v.output = t_.role[i] & 1;
+    return v;
+  }
+
+  void finish(const Node* n, Val& v, bool copy) {
+    if (copy) v.copied = true;
+    replace_empty(g_, v);
+    id_[n] = push(v);
+  }
+
+  void node(size_t i) {
+    const Node* n = t_.nodes[i];
+    Val v = val_of(i);
     v.n_in = n->n_inputs;
-    for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id.at(n->in[k]);
-    for (int k = 0; k < n->n_inputs; ++k)
-      if (wants_buffer(v, k, g.vals[v.in[k]]) && g.vals[v.in[k]].source()) v.in[k] = store_source(g, v.in[k]);
+    for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id_.at(n->in[k]);
+    settle_inputs(v);
     if (n->op == Op::Arg) {
-      v.slot = arg++;
+      v.slot = arg_++;
       v.imm_f = 0;
     }
     if (n->op == Op::Random) {
       size_t s = 0;
-      while (t.seeds[s] != n->ext->seed) ++s;
+      while (t_.seeds[s] != n->ext->seed) ++s;
       v.slot = static_cast<int>(s);
-      v.imm_i -= static_cast<int64_t>(t.offsets[s]);
+      v.imm_i -= static_cast<int64_t>(t_.offsets[s]);
     } else if (n->ext && !n->ext->d0.empty()) {
-      v.ext = static_cast<int>(g.ext.size());
-      g.ext.push_back({n->ext->d0, n->ext->d1});
+      v.ext = static_cast<int>(g_.ext.size());
+      g_.ext.push_back({n->ext->d0, n->ext->d1});
     }
-    bool copy = t.role[i] & 2;
-    v.output = t.role[i] & 1;
+    bool copy = t_.role[i] & 2;
     if (copy &&
         n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
       v.output = false;
-      id[n] = static_cast<int>(g.vals.size());
-      g.vals.push_back(v);
-      int stored = store_source(g, id[n]);
-      g.vals[stored].node = static_cast<int>(i);
-      g.vals[stored].output = true;
-      continue;
+      id_[n] = push(v);
+      int stored = store_source(g_, id_[n]);
+      g_.vals[stored].node = static_cast<int>(i);
+      g_.vals[stored].output = true;
+      return;
     }
-    if (copy) v.copied = true;
-    replace_empty(g, v);
-    id[n] = static_cast<int>(g.vals.size());
-    g.vals.push_back(v);
+    finish(n, v, copy);
   }
-  return g;
-}
+
+  // The steps of a program, with its results' assignments where they were when it was written down: the same
+  // values in the same order as if each op were a node.
+  void program(size_t i) {
+    const Node* n = t_.nodes[i];
+    const Program& p = *n->ext->program;
+    std::vector<size_t>& results = results_[n];
+    auto after = [&](size_t r) { return p.results[static_cast<size_t>(t_.nodes[r]->imm_i)].after; };
+    std::stable_sort(results.begin(), results.end(), [&](size_t a, size_t b) { return after(a) < after(b); });
+    std::vector<int> step(p.steps.size());
+    auto value = [&](int k) { return k >= 0 ? step[static_cast<size_t>(k)] : id_.at(n->in[-1 - k]); };
+    auto next = results.begin();
+    for (size_t s = 0; s <= p.steps.size(); ++s) {
+      for (; next != results.end() && after(*next) <= s; ++next) {
+        const Node* a = t_.nodes[*next];
+        Val v = val_of(*next);
+        v.imm_i = 0;
+        v.n_in = 2;
+        v.in[0] = id_.at(a->in[0]);
+        v.in[1] = value(p.results[static_cast<size_t>(a->imm_i)].value);
+        settle_inputs(v);
+        finish(a, v, t_.role[*next] & 2);
+      }
+      if (s < p.steps.size()) step[s] = program_step(p.steps[s], static_cast<int>(i), value);
+    }
+  }
+
+  template <class Value>
+  int program_step(const ProgramStep& s, int node, Value value) {
+    Val v;
+    v.op = s.op;
+    v.dtype = s.dtype;
+    v.shape = s.shape;
+    v.device = s.device;
+    v.mask = s.mask;
+    v.imm_i = s.imm_i;
+    v.imm_f = s.imm_f;
+    v.node = node;
+    v.n_in = static_cast<int>(s.in.size());
+    for (int k = 0; k < v.n_in; ++k) v.in[k] = value(s.in[static_cast<size_t>(k)]);
+    settle_inputs(v);
+    if (!s.d0.empty()) {
+      v.ext = static_cast<int>(g_.ext.size());
+      g_.ext.push_back({s.d0, s.d1});
+    }
+    replace_empty(g_, v);
+    return push(v);
+  }
+
+  const Trace& t_;
+  Graph g_;
+  std::unordered_map<const Node*, int> id_;
+  std::unordered_map<const Node*, std::vector<size_t>> results_;  // of each program: traced Assign nodes
+  int arg_ = 0;
+};
+
+}  // namespace
+
+Graph make_graph(const Trace& t) { return GraphWriter(t).write(); }
 
 }  // namespace ingot

@@ -381,6 +381,8 @@ Inferred uniform(const Node& x, const Attrs& a, const SourceLoc& loc) {
 }
 
 Inferred assign(Inputs in, const SourceLoc& loc) {
+  // What a program gives was checked when it was written down.
+  if (in[1]->op == Op::Program) return {in[0]->dtype, in[0]->shape, in[0]->device};
   check_device(Op::Assign, in, loc);
   check_same_dtype(Op::Assign, *in[0], *in[1], loc);
   if (!(in[0]->shape == in[1]->shape))
@@ -464,6 +466,8 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
     case Op::AttentionGrad:
     case Op::LstmGrad:
       return {x.dtype, x.shape, x.device};
+    case Op::Program:
+      return {x.dtype, {}, x.device};
     case Op::Pick:
       return picked(x, a, loc);
     default:

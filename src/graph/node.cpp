@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "base/thread.h"
 #include "graph/cell.h"
 #include "graph/handle.h"
 #include "graph/layer_log.h"
@@ -82,12 +83,12 @@ class Slab {
 // Plain pointers in thread-local storage: nothing is destroyed at thread exit, so late releases stay valid.
 template <class T>
 Slab<T>& slab() {
-  thread_local Slab<T> s;
+  static INGOT_THREAD_LOCAL Slab<T> s;
   return s;
 }
 
 std::atomic<uint64_t> next_seq{1};
-thread_local bool grad_mode = true;
+INGOT_THREAD_LOCAL bool grad_mode = true;
 
 struct ReleaseStack {
   std::vector<Node*> todo;
@@ -95,7 +96,7 @@ struct ReleaseStack {
 };
 ReleaseStack& release_stack() {
   // Made again by what is released late, after the thread's own destructors.
-  thread_local ReleaseStack* s = nullptr;
+  static INGOT_THREAD_LOCAL ReleaseStack* s = nullptr;
   thread_local struct AtExit {
     bool here = false;
     ~AtExit() { delete std::exchange(s, nullptr); }
@@ -108,10 +109,7 @@ ReleaseStack& release_stack() {
 }
 
 void destroy(Node* n) {
-  if (n->recorder) {
-    n->recorder->unlink(n);
-    release(n->recorder);
-  }
+  if (n->linked) n->recorder->unlink(n);
   for (Node* i : n->inputs())
     if (i) release(i);
   if (n->in != n->few) delete[] n->in;
@@ -128,14 +126,25 @@ Node* new_node() { return new (slab<Node>().take()) Node; }
       loc);
 }
 
+// What another thread recorded and did not run yet is run now, under that thread's lock.
+void run_foreign(std::span<Node* const> inputs, const Recorder& mine, const SourceLoc& loc) {
+  for (Node* i : inputs)
+    if (i->recorder && i->recorder != &mine && !i->computed.load(std::memory_order_acquire))
+      materialise(std::span<Node* const>(&i, 1), loc);
+}
+
+void await_leaves(std::span<Node* const> inputs, Recorder& rec) {
+  for (Node* i : inputs)
+    if (i->op == Op::Leaf && !i->awaited.exchange(true, std::memory_order_relaxed))
+      rec.leaf_bytes.fetch_add(i->bytes(), std::memory_order_relaxed);
+}
+
 bool differentiable(Op op, DType result) {
   return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random &&
          op != Op::Uniform;
 }
 
 }  // namespace
-
-void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
 
 bool try_retain(Node* n) {
   uint32_t refs = n->refs.load(std::memory_order_relaxed);
@@ -145,8 +154,7 @@ bool try_retain(Node* n) {
   return refs != 0;
 }
 
-void release(Node* n) {
-  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void destroy_node(Node* n) {
   ReleaseStack& s = release_stack();
   if (s.active) {
     s.todo.push_back(n);
@@ -182,22 +190,18 @@ NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, c
 }
 
 NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc) {
-  for (Node* i : inputs)
-    if (i->ext && i->ext->error) throw_failed(op, *i, loc);
-  Inferred r = infer(op, inputs, attrs, loc);
-  bool needs_grad = false;
-  if (grad_mode && differentiable(op, r.dtype))
-    for (Node* i : inputs) needs_grad = needs_grad || i->requires_grad;
   Recorder& rec = Recorder::current();
-  // What another thread recorded and did not run yet is run now, under that thread's lock.
-  for (Node* i : inputs)
-    if (i->recorder && i->recorder != &rec && !i->computed.load(std::memory_order_acquire))
-      materialise(std::span<Node* const>(&i, 1), loc);
-  for (Node* i : inputs)
-    if (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed)) {
-      i->awaited.store(true, std::memory_order_relaxed);
-      rec.leaf_bytes.fetch_add(i->bytes(), std::memory_order_relaxed);
-    }
+  bool needs_grad = false, foreign = false, fresh = false;
+  for (Node* i : inputs) {
+    if (i->ext && i->ext->error) throw_failed(op, *i, loc);
+    needs_grad = needs_grad || i->requires_grad;
+    foreign = foreign || (i->recorder && i->recorder != &rec);
+    fresh = fresh || (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed));
+  }
+  Inferred r = infer(op, inputs, attrs, loc);
+  needs_grad = needs_grad && grad_mode && differentiable(op, r.dtype);
+  if (foreign) run_foreign(inputs, rec, loc);
+  if (fresh) await_leaves(inputs, rec);
   if (!rec.running.load(std::memory_order_relaxed) &&
       ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.is_full()))
     flush_if_due(rec);
@@ -213,7 +217,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   n->imm_i = attrs.i;
   n->imm_f = attrs.f;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
-  n->n_inputs.store(static_cast<uint8_t>(inputs.size()), std::memory_order_relaxed);
+  n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
   for (size_t i = 0; i < inputs.size(); ++i) {
     n->in[i] = inputs[i];
@@ -227,9 +231,9 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   }
   if (attrs.arg_source) n->extra().arg_source = attrs.arg_source;
   n->recorder = &rec;
-  retain(n->recorder);
+  n->refs.store(1, std::memory_order_relaxed);
   rec.link(n);
-  return NodeRef(n);
+  return NodeRef::adopt(n);
 }
 
 uint64_t next_node_number() { return next_seq.load(std::memory_order_relaxed); }
@@ -258,20 +262,56 @@ void drop_inputs(Node* n) {
 // --- Recorder
 // ---------------------------------------------------------------------------------------------------
 
-void retain(Recorder* r) { r->refs_.fetch_add(1, std::memory_order_relaxed); }
-void release(Recorder* r) {
-  if (r->refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete r;
+namespace {
+
+// All recorders there are. A thread that ends leaves its own to a later one, as soon as nothing is pending in
+// it: nodes name it without counting.
+struct Recorders {
+  std::mutex mutex;
+  std::vector<Recorder*> all, left;
+
+  Recorder* take() {
+    std::lock_guard lock(mutex);
+    for (Recorder*& r : left)
+      if (r->size() == 0) {
+        std::swap(r, left.back());
+        Recorder* found = left.back();
+        left.pop_back();
+        found->segment_open = false;
+        found->leaf_bytes = 0;
+        return found;
+      }
+    return all.emplace_back(new Recorder);
+  }
+  void leave(Recorder* r) {
+    std::lock_guard lock(mutex);
+    left.push_back(r);
+  }
+};
+Recorders& recorders() {
+  static Recorders* r = new Recorders;  // never destroyed: threads may end late
+  return *r;
+}
+INGOT_THREAD_LOCAL Recorder* own_recorder = nullptr;
+
+Recorder& take_recorder() {
+  thread_local struct AtExit {
+    bool here = false;
+    ~AtExit() {
+      if (own_recorder) recorders().leave(std::exchange(own_recorder, nullptr));
+    }
+  } at_exit;
+  at_exit.here = true;
+  own_recorder = recorders().take();
+  return *own_recorder;
 }
 
-Recorder& Recorder::current() {
-  struct Holder {
-    Ref<Recorder> r{new Recorder};
-  };
-  thread_local Holder holder;
-  return *holder.r;
-}
+}  // namespace
+
+Recorder& Recorder::current() { return own_recorder ? *own_recorder : take_recorder(); }
 
 void Recorder::link(Node* n) {
+  n->linked = true;
   list_lock.lock();
   n->prev = tail;
   n->next = nullptr;
@@ -282,14 +322,17 @@ void Recorder::link(Node* n) {
 }
 
 void Recorder::unlink(Node* n) {
-  list_lock.lock();
-  if (n->prev || n->next || head == n) {
-    (n->prev ? n->prev->next : head) = n->next;
-    (n->next ? n->next->prev : tail) = n->prev;
-    n->prev = n->next = nullptr;
-    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  }
-  list_lock.unlock();
+  std::lock_guard lock(list_lock);
+  unlink_locked(n);
+}
+
+void Recorder::unlink_locked(Node* n) {
+  if (!n->linked) return;
+  n->linked = false;
+  (n->prev ? n->prev->next : head) = n->next;
+  (n->next ? n->next->prev : tail) = n->prev;
+  n->prev = n->next = nullptr;
+  count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
 // --- Cells
@@ -299,12 +342,18 @@ void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
 // One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody
 // can ask for it, and the circle is cut.
 static void unname(Node* n) {
-  if (n->handles.fetch_sub(1, std::memory_order_acq_rel) != 1 || !n->ext || n->ext->hooks.empty()) return;
+  // With no other reference there is no other handle, nor can one come.
+  if (n->refs.load(std::memory_order_acquire) == 1)
+    n->handles.store(0, std::memory_order_relaxed);
+  else if (n->handles.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
+  if (!n->ext || n->ext->hooks.empty()) return;
   std::erase_if(n->ext->hooks, [](const auto& hook) { return hook.first == 0; });
 }
 
 void release(Cell* c) {
-  if (c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (c->refs.load(std::memory_order_acquire) != 1 && c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
   if (c->node) unname(c->node.get());
   if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
     c->meta->named = false;
@@ -321,10 +370,14 @@ void Cell::rebind(NodeRef n) {
 }
 
 CellRef make_cell(NodeRef n) {
-  CellRef c(new (slab<Cell>().take()) Cell);
-  n->handles.fetch_add(1, std::memory_order_relaxed);
+  Cell* c = new (slab<Cell>().take()) Cell;
+  c->refs.store(1, std::memory_order_relaxed);
+  if (n->refs.load(std::memory_order_relaxed) == 1)
+    n->handles.store(1, std::memory_order_relaxed);  // the caller's reference is the only one
+  else
+    n->handles.fetch_add(1, std::memory_order_relaxed);
   c->node = std::move(n);
-  return c;
+  return CellRef::adopt(c);
 }
 
 }  // namespace ingot

@@ -22,10 +22,13 @@ struct Node;
 struct Storage;   // runtime/storage.h: a counted device buffer
 class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
-void retain(Node* n);
-void release(Node* n);
+struct Program;   // graph/program.h: ops written down once
+inline void retain(Node* n);
+inline void release(Node* n);
 /// Takes a reference unless the last one is gone: for nodes found in a recorder's list.
 bool try_retain(Node* n);
+/// The last reference is gone.
+void destroy_node(Node* n);
 void retain(Storage* s);
 void release(Storage* s);
 void retain(LeafMeta* m);
@@ -57,6 +60,7 @@ struct NodeExt {
   std::shared_ptr<const double> arg_source;  // Arg: where its value is read when a captured run is repeated
   std::string name;                          // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
+  std::shared_ptr<const Program> program;                    // of Op::Program
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type
   std::shared_ptr<const std::string> error;                  // why the value is not there (a failed run)
 };
@@ -69,9 +73,10 @@ struct Node {
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
   bool requires_grad = false;
+  bool linked = false;                     // in its recorder's list; whoever changes it holds a reference
   std::atomic<bool> awaited{false};        // a leaf that some recording has counted: see Recorder::leaf_bytes
   std::atomic<bool> freed_history{false};  // backward() went through without retain_graph
-  std::atomic<uint8_t> n_inputs{0};
+  std::atomic<uint16_t> n_inputs{0};
   uint32_t mask = 0;
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
@@ -84,7 +89,7 @@ struct Node {
   Ref<Storage> storage;
   Ref<LeafMeta> leaf;  // set on leaves that require gradients
   std::unique_ptr<NodeExt> ext;
-  Recorder* recorder = nullptr;  // owned reference; null for leaves
+  Recorder* recorder = nullptr;  // null for leaves
   Node *prev = nullptr, *next = nullptr;
 
   std::span<Node* const> inputs() const { return {in, n_inputs.load(std::memory_order_relaxed)}; }
@@ -97,6 +102,11 @@ struct Node {
   }
   bool is_source() const { return op <= Op::Random; }
 };
+
+inline void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
+inline void release(Node* n) {
+  if (n->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(n);
+}
 
 /// Records op on inputs. Throws Error at a wrong shape, type, device or axis; loc is the user's line.
 /// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another

@@ -79,9 +79,12 @@ enum class Op : uint8_t {
   // and an integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations,
   // fronts; ext1: K
   Fold,
-  Linalg,  // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
-           // Library calls of the CPU
-  Matmul,  // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
+  Linalg,   // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
+            // Library calls of the CPU
+  Program,  // inputs of many ops that were written down once (graph/program.h), number imm_i; Assign reads
+            // its
+            // results: old, program, imm_i saying which
+  Matmul,   // [batch..., M, K] x [batch..., K, N], same rank, batch sizes equal (Expand before)
 // Elementwise table
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) E,
 #include "graph/elementwise.def"

@@ -4,6 +4,7 @@
 
 #include "graph/leaf.h"
 #include "graph/node.h"
+#include "graph/program.h"
 
 namespace ingot {
 
@@ -49,6 +50,7 @@ const OpInfo& info(Op op) {
       {"conv_grad_weight", 2, TypeRule::Same, false},
       {"fold", 255, TypeRule::Same, false},
       {"linalg", 255, TypeRule::Same, false},
+      {"program", 255, TypeRule::Same, false},
       {"matmul", 2, TypeRule::Same, false},
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) {#name, arity, TypeRule::rule, true},
 #include "graph/elementwise.def"
@@ -108,6 +110,9 @@ std::string attributes(const Node& n) {
       break;
     case Op::Linalg:
       s = "kind=" + std::to_string(n.imm_i & 255) + " flags=" + std::to_string(n.imm_i >> 8);
+      break;
+    case Op::Program:
+      s = std::to_string(n.ext && n.ext->program ? n.ext->program->steps.size() : 0) + " ops";
       break;
     default:
       if (is_reduce(n.op)) {

@@ -27,6 +27,8 @@ class Recorder {
 
   void link(Node* n);
   void unlink(Node* n);
+  /// The same for a caller that holds list_lock.
+  void unlink_locked(Node* n);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   std::recursive_mutex run_mutex;
@@ -45,13 +47,8 @@ class Recorder {
   }
 
  private:
-  friend void retain(Recorder* r);
-  friend void release(Recorder* r);
-  std::atomic<uint32_t> refs_{0};
   std::atomic<size_t> count_{0};
 };
-void retain(Recorder* r);
-void release(Recorder* r);
 
 /// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through it.
 void drop_inputs(Node* n);

@@ -2,6 +2,7 @@
 // so a weight used twice in a step is cast once: equal casts are one value to the compiler.
 #include "ops/autocast.h"
 
+#include "base/thread.h"
 #include "ingot/amp.h"
 #include "ops/common.h"
 
@@ -12,7 +13,7 @@ struct Mode {
   bool on = false;
   DType type = DType::BFloat16;
 };
-thread_local Mode mode;
+INGOT_THREAD_LOCAL Mode mode;
 
 }  // namespace
 

@@ -200,7 +200,7 @@ std::shared_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
       throw Error(ErrorKind::State, "step", "the parameters are exchanged with their averages", loc,
                   "call swap() of the EMA again first");
   }
-  for (auto& g : groups_) update_group(*g, *update);
+  for (auto& g : groups_) record_group(*g, *update, [&](Update& u) { update_group(*g, u); });
   // Only now, with everything recorded, do the cells name the new values: an error on the way changes
   // nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);

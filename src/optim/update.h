@@ -2,6 +2,7 @@
 // gives them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
 #include <any>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -18,6 +19,8 @@ struct Slot {
   Tensor master;  // float32; undefined unless the parameter is in 16 bits and the group keeps masters
 };
 
+struct StepProgram;  // step_program.cpp
+
 struct Optimizer::Group {
   std::any options;  // the optimiser's own struct
   std::vector<Slot> slots;
@@ -29,7 +32,8 @@ struct Optimizer::Group {
   /// Steps done, on every device that has parameters: float64, counted by the plan itself, so that a skipped
   /// step does not count.
   std::vector<Tensor> counts;
-  std::vector<Tensor> products;  // beside each count: NAdam's product of momenta
+  std::vector<Tensor> products;          // beside each count: NAdam's product of momenta
+  std::shared_ptr<StepProgram> written;  // the last plain step, written down
 
   Tensor& count_on(const Device& d);
   /// The rate as an argument of the plan: 0-d float64.
@@ -85,6 +89,10 @@ struct Optimizer::Update {
   /// Undoes what has not been computed.
   void take_back();
 };
+
+/// Records a group's step: as it was written down before, or by `op_by_op`.
+void record_group(Optimizer::Group& group, Optimizer::Update& update,
+                  const std::function<void(Optimizer::Update&)>& op_by_op);
 
 /// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own; multiplied
 /// by the update's factor. Undefined when p has none.

@@ -19,6 +19,11 @@ Tensor parameter(DType dtype) {
   return p.requires_grad_();
 }
 
+Tensor matrix(DType dtype) {
+  Tensor p = tensor(V{1, 0.5, -1, 2, 0.75, -0.25, 3, -2, 0.1, 0.2, -0.3, 1.5}, {3, 4}).to(dtype).eval_();
+  return p.requires_grad_();
+}
+
 void eight_steps(Optimizer& o, const Tensor& p) {
   for (int k = 0; k < 8; ++k) {
     o.zero_grad();
@@ -189,6 +194,77 @@ TEST_CASE("averages follow the parameters in the step's plan") {
   other.load_state_dict(ema.state_dict());
   CHECK(difference(other.averages()[0], ema.averages()[0]) == 0);
   CHECK_THROWS_AS(EMA(o, {.decay = 2}), Error);
+}
+
+// What has averages is recorded op by op, what has none as one program: the parameters must not differ.
+template <class O, class Options>
+void check_written(const Options& options, DType type) {
+  INFO(name_of(type));
+  std::vector<Tensor> a{parameter(type), matrix(type)}, b{parameter(type), matrix(type)};
+  O written(a, options), plain(b, options);
+  EMA ema(plain);
+  const auto step = [](Optimizer& o, const std::vector<Tensor>& p, bool both) {
+    Tensor loss = (p[1] * p[1] * 0.5).sum();
+    if (both) loss = loss + (p[0] * p[0] * p[0]).sum();
+    loss.backward();
+    o.step();
+  };
+  for (int i = 0; i < 8; ++i) {
+    const bool both = i != 3 && i != 4;  // a parameter without a gradient, and back
+    if (i == 5) written.set_lr(0.02), plain.set_lr(0.02);
+    const int64_t compiled = plan_stats().compiled;
+    step(written, a, both);
+    if (i == 1 || i == 2 || i >= 4) CHECK(plan_stats().compiled == compiled);
+    step(plain, b, both);
+    for (size_t k = 0; k < a.size(); ++k) CHECK(difference(a[k], b[k]) == 0);
+  }
+  // Another optimiser of the same structure finds the plan.
+  std::vector<Tensor> c{parameter(type), matrix(type)};
+  O other(c, options);
+  const int64_t compiled = plan_stats().compiled;
+  step(other, c, true);
+  CHECK(plan_stats().compiled == compiled);
+}
+
+TEST_CASE("a step that was written down is the step op by op") {
+  for (DType t : {float32, float64, bfloat16}) {
+    check_written<SGD>(SGDOptions{.lr = 0.1, .momentum = 0.9, .nesterov = true}, t);
+    check_written<Adam>(AdamOptions{.lr = 0.01, .amsgrad = true}, t);
+    check_written<AdamW>(AdamWOptions{.lr = 0.01, .master_weights = true}, t);
+    check_written<NAdam>(NAdamOptions{.lr = 0.01}, t);
+    check_written<RMSprop>(RMSpropOptions{.lr = 0.01, .momentum = 0.9, .centered = true}, t);
+    check_written<Lion>(LionOptions{.lr = 0.01}, t);
+  }
+}
+
+TEST_CASE("a step that was written down follows its rate, its momentum and the parameters' type") {
+  Tensor a = parameter(float32), b = parameter(float32);
+  SGD written({a}, {.lr = 0.1, .momentum = 0.9}), plain({b}, {.lr = 0.1, .momentum = 0.9});
+  EMA ema(plain);
+  for (int i = 0; i < 6; ++i) {
+    if (i == 2) written.set_momentum(0.5, 0), plain.set_momentum(0.5, 0);
+    if (i == 4) written.set_lr(0.01), plain.set_lr(0.01);
+    for (auto [o, p] : {std::pair<Optimizer&, Tensor&>{written, a}, {plain, b}}) {
+      (p * p).sum().backward();
+      o.step();
+    }
+    CHECK(difference(a, b) == 0);
+  }
+  // A gradient that the program holds is its own, before the step and after.
+  (a * a).sum().backward();
+  Tensor g = a.grad();
+  const V before = (a.detach() * 2).to_vector<double>();
+  written.step();
+  compare(g.to_vector<double>(), before, 0);
+  // What fails changes nothing, and the next step is as if it had not been.
+  const V kept = a.to_vector<double>();
+  embedding(a, tensor(std::vector<int64_t>{1, 100}, {2})).sum().backward();
+  CHECK_THROWS_AS(written.step(), Error);
+  compare(a.to_vector<double>(), kept, 0);
+  a.zero_grad();
+  (a * a).sum().backward();
+  written.step();
+  CHECK(a.to_vector<double>() != kept);
 }
 
 TEST_CASE("a schedule compiles nothing new, one that moves momentum neither") {

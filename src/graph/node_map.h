@@ -6,7 +6,7 @@
 
 #include "graph/node.h"
 
-namespace ingot::autograd {
+namespace ingot {
 
 class NodeMap {
  public:
@@ -52,4 +52,4 @@ class NodeMap {
   size_t count_ = 0;
 };
 
-}  // namespace ingot::autograd
+}  // namespace ingot

@@ -1,0 +1,137 @@
+// A plain step of a group is the same ops on the same tensors every time. They are written down the first
+// time (graph/program.h); after that a step is one node and one assignment for each tensor it changes.
+#include "graph/program.h"
+
+#include "optim/update.h"
+
+namespace ingot::optim {
+
+struct StepProgram {
+  struct Read {
+    Cell* cell;  // null: the gradient of the tensor before it
+    DType dtype;
+    Device device;
+    Dims shape;
+  };
+  struct Change {
+    size_t read;  // which of the reads is assigned
+    bool parameter;
+  };
+  std::vector<Read> reads;
+  std::vector<Change> changes;
+  std::vector<Program::Argument> args;
+  bool momentum_moves = false;
+  std::shared_ptr<const Program> program;  // null: it cannot be written down
+
+  bool fits(const std::vector<Node*>& nodes, const std::vector<Cell*>& cells) const {
+    if (nodes.size() != reads.size()) return false;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (reads[i].cell != cells[i] || reads[i].dtype != nodes[i]->dtype ||
+          reads[i].device != nodes[i]->device || !(reads[i].shape == nodes[i]->shape))
+        return false;
+    return true;
+  }
+};
+
+namespace {
+
+using Group = Optimizer::Group;
+using Update = Optimizer::Update;
+
+struct Reads {
+  std::vector<Node*> nodes;
+  std::vector<Cell*> cells;
+  std::vector<Update::Gradient> gradients;
+
+  explicit Reads(const Group& group) {
+    const size_t most = 4 * group.slots.size() + 4;
+    nodes.reserve(most);
+    cells.reserve(most);
+    gradients.reserve(group.slots.size());
+    for (const Slot& s : group.slots) {
+      const Tensor g = s.param.grad();
+      if (!g.defined()) continue;
+      add(s.param);
+      nodes.push_back(g.cell()->node.get());
+      cells.push_back(nullptr);
+      gradients.push_back({s.param, nodes.back(), {}});
+      for (const Tensor& t : s.state) add(t);
+      if (s.master.defined()) add(s.master);
+    }
+    if (nodes.empty()) return;
+    for (const Tensor& t : group.counts) add(t);
+    for (const Tensor& t : group.products) add(t);
+  }
+
+ private:
+  void add(const Tensor& t) {
+    cells.push_back(t.cell());
+    nodes.push_back(t.cell()->node.get());
+  }
+};
+
+// `recorded` is the step op by op; its nodes are let go when what is written down takes their place.
+std::shared_ptr<StepProgram> write_down(const Group& group, const Reads& reads, const Update& recorded) {
+  auto p = std::make_shared<StepProgram>();
+  p->momentum_moves = group.momentum_moves;
+  for (size_t i = 0; i < reads.nodes.size(); ++i) {
+    const Node& n = *reads.nodes[i];
+    p->reads.push_back({reads.cells[i], n.dtype, n.device, n.shape});
+  }
+  std::vector<Node*> assigned;
+  for (const Update::Change& c : recorded.changes) {
+    size_t read = 0;
+    while (read < reads.cells.size() && reads.cells[read] != c.cell.get()) ++read;
+    if (read == reads.cells.size()) return p;
+    p->changes.push_back({read, c.parameter});
+    assigned.push_back(c.after.get());
+  }
+  p->program = write_program(reads.nodes, assigned, p->args);
+  return p;
+}
+
+void record_written(const StepProgram& p, std::vector<Node*> nodes, Update& update) {
+  std::vector<NodeRef> args;
+  args.reserve(p.args.size());
+  for (const Program::Argument& a : p.args) {
+    Attrs at;
+    at.f = *a.source;
+    at.dtype = a.dtype;
+    at.device = a.device;
+    at.arg_source = a.source;
+    args.push_back(record(Op::Arg, {}, at, update.loc));
+    nodes.push_back(args.back().get());
+  }
+  NodeRef all = record_program(p.program, nodes, update.loc);
+  update.changes.reserve(update.changes.size() + p.changes.size());
+  Attrs which;
+  for (const StepProgram::Change& c : p.changes) {
+    NodeRef after = record(Op::Assign, {nodes[c.read], all.get()}, which, update.loc);
+    ++which.i;
+    update.changes.push_back({CellRef(p.reads[c.read].cell), std::move(after), c.parameter});
+  }
+}
+
+}  // namespace
+
+void record_group(Group& group, Update& update, const std::function<void(Update&)>& op_by_op) {
+  // What is not plain (a verdict, a factor, averages), or would run at its line, is recorded op by op.
+  if (update.good.defined() || update.factor.defined() || !update.averages.empty() ||
+      group.counts.size() != 1 || is_eager())
+    return op_by_op(update);
+  Reads reads(group);
+  if (reads.nodes.empty()) return;
+  std::shared_ptr<StepProgram>& written = group.written;
+  if (!written || written->momentum_moves != group.momentum_moves ||
+      !written->fits(reads.nodes, reads.cells)) {
+    Update recorded;
+    recorded.loc = update.loc;
+    op_by_op(recorded);
+    written = write_down(group, reads, recorded);
+  }
+  if (!written->program) return op_by_op(update);
+  for (Update::Gradient& g : reads.gradients) update.gradients.push_back(std::move(g));
+  record_written(*written, std::move(reads.nodes), update);
+}
+
+}  // namespace ingot::optim
