@@ -1,62 +1,11 @@
-// The user's line, numbers and shapes read from Python, the classes dtype and device, and the exceptions.
+// Numbers and shapes read from Python, the classes dtype and device, and the exceptions.
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <unordered_map>
 
 #include "bind.h"
 
 namespace ingot_python {
-
-// ---- The user's line. A file's name is looked up by its string object, which all code of one file shares;
-// both are kept.
-
-namespace {
-
-struct File {
-  const char* name;
-  bool own;
-};
-std::string package_folder = "\x01";
-
-const File& file_of(PyObject* name) {
-  static auto* files = new std::unordered_map<PyObject*, File>;
-  auto [at, is_new] = files->try_emplace(name);
-  if (is_new) {
-    Py_INCREF(name);
-    const char* text = PyUnicode_AsUTF8(name);
-    if (!text) PyErr_Clear();
-    at->second.name = text ? text : "?";
-    at->second.own = text && (std::strncmp(text, package_folder.c_str(), package_folder.size()) == 0 ||
-                              std::strncmp(text, "<frozen ", 8) == 0);
-  }
-  return at->second;
-}
-
-}  // namespace
-
-void set_package_folder(const std::string& folder) { package_folder = folder; }
-
-SourceLoc here() {
-  drop_now();
-  PyFrameObject* frame = PyEval_GetFrame();
-  Py_XINCREF(frame);
-  SourceLoc found{"", 0};
-  while (frame) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    const File& file = file_of(code->co_filename);
-    Py_DECREF(code);
-    if (!file.own) {
-      found = {file.name, static_cast<uint32_t>(PyFrame_GetLineNumber(frame))};
-      break;
-    }
-    PyFrameObject* back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
-  }
-  Py_XDECREF(frame);
-  return found;
-}
 
 // ---- Objects whose last user had no GIL
 

@@ -5,8 +5,9 @@ import math
 from .. import _ingot
 from .._ingot import (  # noqa: F401
     Tensor, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, batch_norm as _batch_norm,
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, gelu, layer_norm, linear, log_softmax as _log_softmax,
-    lp_pool1d, lp_pool2d, lp_pool3d, mse_loss as _mse_loss, relu as _relu, rms_norm, sigmoid, silu as _silu, softmax as _softmax, tanh)
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cross_entropy as _cross_entropy, gelu, layer_norm,
+    linear, log_softmax as _log_softmax, lp_pool1d, lp_pool2d, lp_pool3d, mse_loss as _mse_loss, relu as _relu, rms_norm, sigmoid,
+    silu as _silu, softmax as _softmax, tanh)
 
 
 def _dim_of(x):
@@ -381,7 +382,7 @@ def _reduced(loss, reduction):
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
     if weight is None and not target.is_floating_point():
-        return _ingot.cross_entropy(input, target, ignore_index, reduction, label_smoothing)
+        return _cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.dim() == 1 else 1
     if target.is_floating_point():  # probabilities
         if label_smoothing:

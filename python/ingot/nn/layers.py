@@ -7,6 +7,8 @@ from . import functional as F
 from . import init
 from .module import Module, Parameter
 
+_linear = _ingot.linear
+
 
 def _empty(*size, device=None, dtype=None):
     return Parameter(_ingot.empty(*size, device=device, dtype=dtype))
@@ -37,7 +39,11 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        return F.linear(input, self.weight, self.bias)
+        try:
+            own = self._parameters
+            return _linear(input, own["weight"], own["bias"])
+        except KeyError:  # something else than a parameter took the name
+            return _linear(input, self.weight, self.bias)
 
     def extra_repr(self):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

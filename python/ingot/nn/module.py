@@ -74,7 +74,8 @@ class Module:
         raise NotImplementedError(f"module {type(self).__name__} has no forward()")
 
     def __call__(self, *args, **kwargs):
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks):
+        parts = self.__dict__
+        if not (parts["_forward_hooks"] or parts["_forward_pre_hooks"] or parts["_backward_hooks"]):
             return self.forward(*args, **kwargs)
         for hook in tuple(self._forward_pre_hooks.values()):
             changed = hook(self, args)
@@ -121,9 +122,10 @@ class Module:
 
     def __getattr__(self, name):
         parts = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            if kind in parts and name in parts[kind]:
-                return parts[kind][name]
+        if "_modules" in parts:  # the last of the three that __init__ makes
+            for kind in (parts["_parameters"], parts["_modules"], parts["_buffers"]):
+                if name in kind:
+                    return kind[name]
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     def __delattr__(self, name):

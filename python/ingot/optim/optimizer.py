@@ -1,4 +1,6 @@
 """Optimizer: PyTorch's param_groups around the core's optimisers, which do the work."""
+from operator import is_
+
 from .. import _ingot
 from .._ingot import Tensor
 
@@ -43,6 +45,7 @@ class Optimizer:
                 self._copy(old, new)
         self._core = core
         self._built = self._options()
+        self._seen = None  # the groups' values when they last reached the core
 
     @staticmethod
     def _copy(source, target):
@@ -57,12 +60,16 @@ class Optimizer:
 
     def _push_rates(self):
         """What the program changed in param_groups reaches the core."""
+        if self._seen is not None and len(self._seen) == len(self.param_groups) and all(
+                len(g) == len(seen) and all(map(is_, g.values(), seen)) for g, seen in zip(self.param_groups, self._seen)):
+            return
         if self._options() != self._built:
             self._build()
         for i, g in enumerate(self.param_groups):
             lr = float(g["lr"])
             if lr != self._core.lr(i):
                 self._core.set_lr(lr, i)
+        self._seen = [list(g.values()) for g in self.param_groups]
 
     def add_param_group(self, group):
         self._append(group)
