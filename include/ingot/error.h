@@ -29,12 +29,15 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
   const std::string& op() const { return op_; }
   const SourceLoc& where() const { return where_; }
+  /// What went wrong, and what to do about it ("" when there is nothing to say): the parts of what().
+  const std::string& reason() const { return reason_; }
+  const std::string& fix() const { return fix_; }
   /// "[op] what\n  at file:line\n  fix: ..."
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
   ErrorKind kind_;
-  std::string op_, message_;
+  std::string op_, reason_, fix_, message_;
   SourceLoc where_;
 };
 

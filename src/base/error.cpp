@@ -10,12 +10,16 @@ namespace ingot {
 std::string (*current_layer)() = nullptr;
 
 Error::Error(ErrorKind kind, std::string op, std::string what, SourceLoc where, std::string fix)
-    : kind_(kind), op_(std::move(op)), where_(user_loc(where)) {
-  message_ = "[" + op_ + "] " + std::move(what);
+    : kind_(kind),
+      op_(std::move(op)),
+      reason_(std::move(what)),
+      fix_(std::move(fix)),
+      where_(user_loc(where)) {
+  message_ = "[" + op_ + "] " + reason_;
   if (where_.line) message_ += std::string("\n  at ") + where_.file + ":" + std::to_string(where_.line);
   if (current_layer)
     if (std::string layer = current_layer(); !layer.empty()) message_ += "\n  in layer " + layer;
-  if (!fix.empty()) message_ += "\n  fix: " + std::move(fix);
+  if (!fix_.empty()) message_ += "\n  fix: " + fix_;
 }
 
 OutOfMemory::OutOfMemory(std::string what, size_t asked, size_t used, size_t most, SourceLoc where)

@@ -33,27 +33,14 @@ static ExitCode code_of(const Error& e) {
   }
 }
 
-// The library's message "[op] what\n  at file:line\n  fix: ..." as one line, without the line of this program
-// that met it.
+// Reason and fix, without the line of this program that met the error.
 static std::string sentence(const Error& e) {
-  std::string message = e.what(), out;
-  if (message.starts_with("[")) message = message.substr(message.find(']') + 2);
-  for (size_t at = 0; at < message.size();) {
-    const size_t end = std::min(message.find('\n', at), message.size());
-    std::string line = message.substr(at, end - at);
-    at = end + 1;
-    if (line.starts_with("  at ")) continue;
-    if (line.starts_with("  fix: ")) {
-      line = line.substr(7);
-      const std::string word = line.substr(0, line.find(' '));
-      if (std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
-        line[0] = static_cast<char>(std::toupper(line[0]));
-      out += ". " + line;
-    } else {
-      out += (out.empty() ? "" : " ") + line.substr(std::min(line.find_first_not_of(' '), line.size()));
-    }
-  }
-  return out;
+  std::string fix = e.fix();
+  const std::string word = fix.substr(0, fix.find(' '));
+  // A call of a function keeps its small letter.
+  if (!fix.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
+    fix[0] = static_cast<char>(std::toupper(fix[0]));
+  return e.reason() + (fix.empty() ? "" : ". " + fix);
 }
 
 int report(const std::exception& e) {
@@ -218,11 +205,17 @@ void Program::add_study() {
   add_recipe_options(plan, p.recipe);
   plan->add_option("--device", p.recipe.device,
                    "where it will be trained: cpu, cuda; auto: a GPU if there is one");
+  plan->add_option("--amp", p.recipe.amp, "products in bfloat16: bf16, off")
+      ->expected(0, 1)
+      ->default_str("bf16");
   plan->add_option("--gpu", p.gpu, "fits on this one? h200, h100, a100, l4, rtx4090, ...");
   plan->add_option("--memory", p.memory, "fits in so much? 16GiB")->excludes("--gpu");
   plan->add_flag("--json", p.json, "for a program to read");
   plan->footer("Leaves with 5 when it does not fit, and names the cheapest remedy.");
-  plan->callback([this] { chosen = [] { return run_plan(p); }; });
+  plan->callback([this, plan] {
+    if (plan->count("--amp") && p.recipe.amp.empty()) p.recipe.amp = "bf16";
+    chosen = [] { return run_plan(p); };
+  });
 
   auto* explain = app.add_subcommand(
       "explain", "A recipe's network and what one step of it does: kernels, bytes, predicted time.");

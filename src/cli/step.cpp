@@ -29,18 +29,9 @@ Device device_of(const Recipe& recipe) {
   try {
     return Device(name);
   } catch (const Error& e) {
-    std::string what = e.what();
-    if (what.starts_with("[Device] ")) what = what.substr(9);
-    what = what.substr(0, what.find('\n'));
-    // The library's advice is for programs.
-    if (const size_t at = what.find("Device(\"cpu\")"); at != std::string::npos)
-      what.replace(at, 13, "--device cpu");
-    while (what.ends_with('.')) what.pop_back();
-    const bool known = what.find("is not there") != std::string::npos,
-               advised = what.find("--device cpu") != std::string::npos;
-    throw Failure(kNoDevice, known ? "the device " + what : what,
-                  advised ? "`ingot doctor` looks closer."
-                          : "`ingot devices` lists what is there; --device cpu works everywhere.");
+    throw Failure(
+        kNoDevice, e.reason(),
+        "`ingot devices` lists what is there, `ingot doctor` looks closer; --device cpu works everywhere.");
   }
 }
 

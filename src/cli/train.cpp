@@ -335,13 +335,9 @@ TrainResult train(const TrainArgs& args, const Watcher& watcher) {
   } catch (const Error& e) {
     const Recipe r = effective_recipe(args);
     const std::string task = r.text("task");
-    if (e.kind() == ErrorKind::Io && task == "images" && e.op() == "ImageFolder") {
-      const std::string what = e.what();
-      throw Failure(kDamaged,
-                    "a picture cannot be read: " +
-                        what.substr(what.find(']') + 2, what.find('\n') - what.find(']') - 2),
+    if (e.kind() == ErrorKind::Io && task == "images" && e.op() == "ImageFolder")
+      throw Failure(kDamaged, "a picture cannot be read: " + e.reason(),
                     "Take that file out of " + r.text("data") + ", or replace it.");
-    }
     if (e.kind() != ErrorKind::Index || task != "text") throw;
     throw Failure(kUsage,
                   "a token in " + r.text("data") + " is not below the vocabulary's " +

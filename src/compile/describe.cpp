@@ -101,7 +101,7 @@ DeviceRates named_rates(const std::string& name, const Plan& p, const SourceLoc&
   if (name == "h200") return h200();
   if (!name.empty())
     throw Error(ErrorKind::Value, "explain", "there are no rates for \"" + name + "\"", user_loc(loc),
-                "use \"\" or \"h200\"");
+                "use \"h200\", or \"\" for the tensors' own device");
   Device d = p.steps.empty() ? Device(DeviceType::CPU, 0) : p.steps[0].device;
   return backend_for(d.type())->rates(d.index());
 }

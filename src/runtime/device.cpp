@@ -80,10 +80,10 @@ Device::Device(std::string_view name) {
   Backend* b = backend_for(type_);
   if (!b)
     throw Error(ErrorKind::Device, "Device",
-                "\"" + std::string(name) + "\" is not there: " + missing_reason(type_));
+                "the device \"" + std::string(name) + "\" is not there: " + missing_reason(type_));
   if (index >= b->device_count())
     throw Error(ErrorKind::Device, "Device",
-                "\"" + std::string(name) + "\" is not there: this machine has " +
+                "the device \"" + std::string(name) + "\" is not there: this machine has " +
                     std::to_string(b->device_count()) + " device(s) of that kind, numbered from 0");
   index_ = static_cast<uint8_t>(index);
 }

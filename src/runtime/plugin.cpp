@@ -39,8 +39,9 @@ std::unique_ptr<Backend> load_cuda_plugin(std::string& reason) {
     tried += (tried.empty() ? "" : "; ") + std::string(e ? e : p);
   }
   if (!library) {
-    reason = "the CUDA plug-in libingot_cuda.so could not be loaded (" + tried +
-             "). Build it with `cmake --preset cuda && cmake --build --preset cuda`, or use Device(\"cpu\")";
+    reason =
+        "the CUDA plug-in libingot_cuda.so could not be loaded (" + tried +
+        "). Build it with `cmake --preset cuda && cmake --build --preset cuda`, or use the device \"cpu\"";
     return nullptr;
   }
   auto version = reinterpret_cast<const char* (*)()>(dlsym(library, "ingot_cuda_version"));

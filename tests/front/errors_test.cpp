@@ -94,6 +94,17 @@ TEST_CASE("the line is the one the mistake stands on") {
   CHECK(line != 0);
 }
 
+TEST_CASE("an error's parts") {
+  try {
+    Device nowhere("gpu");
+    FAIL("there is no such device");
+  } catch (const Error& e) {
+    CHECK(e.reason() == "there is no device called \"gpu\"");
+    CHECK(e.fix() == "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
+    CHECK(std::string(e.what()) == "[Device] " + e.reason() + "\n  fix: " + e.fix());
+  }
+}
+
 TEST_CASE("in place") {
   Tensor a = zeros({2, 3}), i = ones({2, 3}, int64), m = ones({2}, bool_);
   MISTAKE(i += 1.5).says(ErrorKind::DType,

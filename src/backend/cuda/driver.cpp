@@ -40,7 +40,7 @@ std::string Driver::load() {
            (tried.empty() ? std::string(named ? named : "") : tried) +
            "). Install the driver (Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers install) and "
            "see that nvidia-smi "
-           "works, or use Device(\"cpu\")";
+           "works, or use the device \"cpu\"";
 #define X(member, function)                                                                      \
   member = reinterpret_cast<decltype(member)>(dlsym(library, INGOT_EXPANDED_NAME_OF(function))); \
   if (!member)                                                                                   \
