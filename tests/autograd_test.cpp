@@ -7,6 +7,7 @@
 
 #include "graph/handle.h"
 #include "graph/recorder.h"
+#include "ingot/profile.h"
 #include "op_check.h"
 
 using namespace ingot;
@@ -313,6 +314,72 @@ TEST_CASE("checkpoint computes again what it did not keep") {
     NoGrad guard;
     CHECK(!checkpoint(inner, {x}).requires_grad());
   }
+}
+
+TEST_CASE("checkpoint computes again in the types of the first time, though the scope is closed by then") {
+  Tensor w = leaf({0.5, -1, 2, 0.25}).to(float32).detach().requires_grad_(),
+         x = tensor({1.001, 2.003, 3.007, 4.0}, {2, 2});
+  auto block = [&](const std::vector<Tensor>& in) { return matmul(in[0], w.reshape({2, 2})).to(float32); };
+  auto gradient = [&](bool recompute, bool autocast) {
+    Tensor y;
+    {
+      amp::Autocast scope(bfloat16, autocast);
+      y = recompute ? checkpoint(block, {x}) : block({x});
+    }
+    w.zero_grad();
+    (y * y).sum().backward();
+    return values(w.grad());
+  };
+  CHECK(gradient(true, true) == gradient(false, true));
+  CHECK(gradient(true, true) != gradient(false, false));
+  // And the other way round: a scope that is open around backward() is not the function's.
+  Tensor y = checkpoint(block, {x});
+  w.zero_grad();
+  {
+    amp::Autocast scope(bfloat16);
+    (y * y).sum().backward();
+  }
+  CHECK(values(w.grad()) == gradient(false, false));
+}
+
+TEST_CASE("in a checkpoint running statistics move once, and nothing is kept for a custom gradient") {
+  const Device d("cpu:2");
+  auto train = [&](bool recompute) {
+    manual_seed(1);
+    DeviceScope scope(d);
+    nn::Sequential body;
+    for (int i = 0; i < 8; ++i)
+      body.push_back(nn::Sequential(nn::Linear(64, 64), nn::BatchNorm1d(64), nn::Tanh()));
+    const Tensor x = randn({256, 64});
+    eval(x);
+    empty_cache(d);
+    d.reset_peak_memory();
+    for (int step = 0; step < 3; ++step) {
+      Tensor y = x;
+      for (size_t i = 0; i < body.size(); ++i)
+        y = recompute
+                ? checkpoint([body, i](const std::vector<Tensor>& in) mutable { return body[i](in[0]); }, {y})
+                : body[i](y);
+      const Tensor loss = y.square().mean();
+      y = Tensor();
+      loss.backward();
+      NoGrad no_grad;
+      for (Tensor p : body.parameters()) {
+        p.sub_(p.grad() * 0.1);
+        p.zero_grad();
+      }
+      loss.eval_();
+    }
+    std::vector<double> state;
+    for (const auto& [name, t] : body.state_dict().tensors)
+      for (double v : values(t.to(float64))) state.push_back(v);
+    return std::pair(state, d.memory().peak);
+  };
+  const auto [plain, kept] = train(false);
+  const auto [again, less] = train(true);
+  // Statistics that moved twice would differ by a tenth of them.
+  for (size_t i = 0; i < plain.size(); ++i) CHECK(again[i] == doctest::Approx(plain[i]).epsilon(1e-4));
+  CHECK(static_cast<double>(less) < 0.8 * static_cast<double>(kept));
 }
 
 TEST_CASE("a chain of 100,000 operations is walked without recursion") {

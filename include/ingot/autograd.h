@@ -114,8 +114,9 @@ class CustomFunction {
 };
 
 /// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs, after the
-/// gradient has arrived. Random numbers are the same both times. fn must compute the same both times; it is
-/// kept until then, so it must own what it captures, or refer only to what lives that long.
+/// gradient has arrived. Random numbers and amp::Autocast are the same both times, and running statistics
+/// (batch norm's) move once. fn must compute the same both times; it is kept until then, so it must own what
+/// it captures, or refer only to what lives that long.
 std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
                                const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
 /// The same for one result.

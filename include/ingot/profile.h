@@ -6,6 +6,7 @@
 //   for (const LaunchTime& l : profile.launches()) std::cout << l.us << " us  " << l.ops << "\n";
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ingot/device.h"
@@ -39,6 +40,18 @@ class Profile {
   double now_us() const;
 };
 
+/// What lies in a device's arena at the moment of a run when most does. The parts add up to `bytes`.
+struct ArenaUse {
+  double bytes = 0;
+  double weights = 0;      ///< parameters in another type or layout
+  double activations = 0;  ///< what the way to the loss computed and the way back still needs
+  double gradients = 0;    ///< what the way back computed, of parameters and of activations
+  double workspace = 0;    ///< of library calls, and gaps between the others
+  /// The activations by the layer that computed them, in the order of their first: "h.0.mlp.c_fc"; "" for
+  /// what no module computed.
+  std::vector<std::pair<std::string, double>> layers;
+};
+
 /// While one lives, what this thread runs is planned, compiled and given its memory, but nothing is launched:
 /// values are whatever that memory held. device.memory().peak then says what a step takes, in no time. How
 /// `ingot plan` works.
@@ -48,9 +61,15 @@ class DryRun {
   ~DryRun();
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
+  /// Of the run with the largest arena on the device since the outermost one began.
+  ArenaUse largest(const Device& device) const;
 
  private:
   bool previous_;
 };
+
+/// Gives back what the device's plans share and no run needs now (MemoryStats::arena); the next run takes
+/// what it needs. Before a measurement: memory().peak then owes nothing to what ran before.
+void empty_cache(const Device& device);
 
 }  // namespace ingot

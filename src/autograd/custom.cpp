@@ -5,8 +5,11 @@
 #include "autograd/engine.h"
 #include "autograd/lift.h"
 #include "graph/leaf.h"
+#include "ingot/amp.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
+#include "ops/autocast.h"
+#include "ops/recompute.h"
 
 namespace ingot {
 namespace {
@@ -97,6 +100,8 @@ struct CheckpointBackward final : CustomBackward {
   ManyToMany fn;
   std::vector<Tensor> originals;
   uint64_t seed = 0, offset = 0;
+  bool autocast = false;
+  DType autocast_to = DType::BFloat16;
   SourceLoc loc;
 
   // Records fn once more, below fences that wait for a gradient, and lets the walk go on through that graph:
@@ -104,6 +109,8 @@ struct CheckpointBackward final : CustomBackward {
   std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
     EnableGrad on;
     SameRandom random(seed, offset);
+    amp::Autocast types(autocast_to, autocast);
+    Recomputing again_now;
     std::vector<Tensor> fenced;
     for (const Tensor& t : originals)
       fenced.push_back(lift(record(Op::Fence, {node_of(t), node_of(grads[0])}, {}, loc)));
@@ -126,6 +133,7 @@ struct CheckpointBackward final : CustomBackward {
 // took a gradient from outside of its inputs (parameters) goes to `captured`.
 void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vector<NodeRef>& captured) {
   std::vector<Node*> stack, scratch;
+  std::vector<std::shared_ptr<CustomBackward>> dropped;  // they hold what is on the stack
   for (const Tensor& r : results) stack.push_back(node_of(r));
   while (!stack.empty()) {
     Node* n = stack.back();
@@ -137,6 +145,8 @@ void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vect
     }
     n->requires_grad = false;
     for (Node* i : autograd::next_nodes(*n, scratch)) stack.push_back(i);
+    // And what was saved for a backward that will not come.
+    if (n->ext && n->ext->custom) dropped.push_back(std::move(n->ext->custom));
   }
 }
 
@@ -188,6 +198,8 @@ std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& 
   custom->fn = fn;
   custom->seed = default_generator().seed();
   custom->offset = default_generator().offset();
+  custom->autocast = autocasting();
+  if (autocasting()) custom->autocast_to = autocast_type();
   custom->loc = loc;
   std::vector<Tensor> plain = detached(inputs, "checkpoint", loc);
   // Cells of their own: an in-place call on an input must not reach the recomputation.

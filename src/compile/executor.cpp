@@ -369,6 +369,7 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   std::vector<Storage*> leaves(t.leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();
   std::vector<std::pair<Device, uint64_t>> tickets;
+  if (is_dry_run()) note_dry_run(*plan, t);
   RunStatus status = Run(*plan, leaves, out)(args_of(t), tickets);
   for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
   if (CaptureLog* log = capture_log()) {
@@ -480,9 +481,8 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
 
 bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale) {
   Backend* b = backend_for(q.device.type());
-  // The null device stands in for a GPU, where attention of float32 is written out. Op by op, the call would
-  // run before its other results are asked for.
-  if (!b || q.device.type() == DeviceType::Null || is_eager()) return false;
+  // Op by op, the call would run before its other results are asked for.
+  if (!b || is_eager()) return false;
   LibrarySpec s;
   s.op = LibOp::Attention;
   s.attr[0] = causal;

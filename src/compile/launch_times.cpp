@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compile/describe.h"
+#include "graph/layer_log.h"
 #include "ingot/error.h"
 #include "ingot/profile.h"
 
@@ -30,8 +31,15 @@ thread_local bool dry = false;
 }  // namespace
 
 bool is_dry_run() { return dry; }
-DryRun::DryRun() : previous_(std::exchange(dry, true)) {}
-DryRun::~DryRun() { dry = previous_; }
+DryRun::DryRun() : previous_(std::exchange(dry, true)) {
+  if (!previous_) clear_dry_runs();
+  ++layer_log().wanted;
+}
+DryRun::~DryRun() {
+  dry = previous_;
+  if (--layer_log().wanted == 0) layer_log().calls.clear();
+  if (!previous_) clear_dry_runs();
+}
 
 double clock_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())

@@ -3,12 +3,16 @@
 #include <span>
 #include <vector>
 
-#include "compile/plan.h"
+#include "compile/executor.h"
 
 namespace ingot {
 
 /// Does this thread only plan? (DryRun)
 bool is_dry_run();
+/// A run that was only planned: what DryRun::largest() tells of it.
+void note_dry_run(const Plan& p, const Trace& t);
+/// Forgets them; called where the outermost DryRun begins and ends.
+void clear_dry_runs();
 /// Does anybody want them?
 bool launches_are_timed();
 /// Tells those who want them: steps that began at `start` (see clock_us) and what each took.

@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/arena_use.cpp
   ${CMAKE_CURRENT_LIST_DIR}/attention_parts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp

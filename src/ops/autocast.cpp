@@ -18,6 +18,7 @@ INGOT_THREAD_LOCAL Mode mode;
 }  // namespace
 
 bool autocasting() { return mode.on; }
+DType autocast_type() { return mode.type; }
 
 Tensor lowered(const Tensor& x) {
   if (!mode.on || !x.defined()) return x;

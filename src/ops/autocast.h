@@ -6,6 +6,8 @@ namespace ingot {
 
 /// Is one open on this thread?
 bool autocasting();
+/// The type it casts to.
+DType autocast_type();
 /// An operand of a matrix product: cast to the scope's type when one is open and the operand is a float32 or
 /// 16-bit float.
 Tensor lowered(const Tensor& x);

@@ -2,6 +2,7 @@
 // of its own (autograd/norm.cpp).
 #include "ops/autocast.h"
 #include "ops/norm.h"
+#include "ops/recompute.h"
 
 namespace ingot {
 
@@ -47,6 +48,7 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
 // old + momentum * (now - old), in place and outside of any gradient.
 void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op,
                   const SourceLoc& loc) {
+  if (recomputing()) return;
   Tensor old = running.to(now.dtype());
   Tensor next =
       (old * (1.0 - momentum) + now.detach().reshape(running.shape()) * momentum).to(running.dtype());
@@ -76,8 +78,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   NormResult r = normalised_batch(input, weight, bias, eps, loc);
   if (training && running_mean.defined() && x->numel() > 0) {
     move_towards(running_mean, r.mean, momentum, op, loc);
-    move_towards(running_var, r.var * (static_cast<double>(n) / static_cast<double>(n - 1)), momentum, op,
-                 loc);
+    move_towards(running_var, r.var.detach() * (static_cast<double>(n) / static_cast<double>(n - 1)),
+                 momentum, op, loc);
   }
   return r.y;
 }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ingot/error.h"
+#include "ingot/profile.h"
 #include "runtime/backend.h"
 
 namespace ingot {
@@ -181,6 +182,8 @@ void release_arena(Device device) {
   std::lock_guard lock(m.arena_mutex);
   if (m.arena.data) resize_arena(device, m, 0);
 }
+
+void empty_cache(const Device& device) { release_arena(device); }
 
 MemoryStats Device::memory() const {
   DeviceMemory& m = memory_of(*this);

@@ -124,3 +124,61 @@ TEST_CASE("a dry run takes the memory of a run and computes nothing") {
   CHECK(planned == peak(false));
   CHECK(planned > size_t{512} * 256 * 4);
 }
+
+TEST_CASE("a dry run tells what fills the arena when it is fullest") {
+  const Device d = device() == Device("cpu") ? Device("cpu:3") : device();
+  manual_seed(3);
+  models::MLP model(64, 4, {.hidden = {256, 128}});
+  model.to(d);
+  optim::AdamW opt(model.parameters(), {.lr = 1e-2});
+  const Tensor x = randn({512, 64}, d), target = randint(4, {512}, d);
+  eval({x, target});
+  const DryRun only_planned;
+  CHECK(only_planned.largest(d).bytes == 0);
+  for (int i = 0; i < 2; ++i) {
+    cross_entropy(model(x), target).backward();
+    opt.step();
+  }
+  const ArenaUse use = only_planned.largest(d);
+  CHECK(use.bytes == static_cast<double>(d.memory().arena));
+  CHECK(use.weights + use.activations + use.gradients + use.workspace == use.bytes);
+  CHECK(use.workspace >= 0);
+  // Both hidden layers' results are there when the way back begins, of the types the device computes in.
+  double sum = 0, hidden = 0;
+  for (const auto& [layer, bytes] : use.layers) {
+    sum += bytes;
+    if (layer == "0" || layer == "2") hidden += bytes;
+  }
+  CHECK(sum == use.activations);
+  CHECK(hidden >= 4.0 * 512 * 256);
+  CHECK(use.activations <= 4.0 * 512 * (64 + 256 + 128 + 4) * 2);
+  CHECK(use.gradients > 0);
+  {
+    // The way back of one layer: nothing but its products. A nested one goes on with the same account.
+    const DryRun nested;
+    NoGrad no_grad;
+    model(x).eval_();
+    CHECK(nested.largest(d).bytes == use.bytes);
+  }
+  CHECK(only_planned.largest(Device("null:3")).bytes == 0);
+}
+
+TEST_CASE("empty_cache gives the arena back, and the next run takes its own") {
+  const Device d = device() == Device("cpu") ? Device("cpu:3") : device();
+  auto run = [&](int64_t n) {
+    const Tensor a = randn({n, n}, d);
+    eval(a);
+    eval(matmul(softmax(matmul(a, a), -1), a).sum());
+  };
+  run(256);
+  const size_t large = d.memory().arena;
+  CHECK(large >= 256 * 256 * 4);
+  run(32);
+  CHECK(d.memory().arena == large);
+  empty_cache(d);
+  CHECK(d.memory().arena == 0);
+  empty_cache(d);
+  run(128);
+  CHECK(d.memory().arena > 0);
+  CHECK(d.memory().arena < large);
+}

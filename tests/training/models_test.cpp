@@ -2,6 +2,7 @@
 // that each learns.
 #include "ingot/models.h"
 #include "../nn/nn_check.h"
+#include "ingot/profile.h"
 
 using namespace ingot;
 using namespace ingot::check;
@@ -99,4 +100,40 @@ TEST_CASE("UNet and ViT") {
   models::ViT twin = vit.clone();
   CHECK(difference(twin(ones({1, 3, 16, 16})), vit(ones({1, 3, 16, 16}))) == 0);
   CHECK(twin.parameter("class_token").cell() != vit.parameter("class_token").cell());
+}
+
+TEST_CASE("a GPT that computes its blocks again learns the same with less memory") {
+  const Device d("cpu:2");
+  auto train = [&](bool recompute) {
+    manual_seed(4);
+    DeviceScope scope(d);
+    models::GPT gpt({.layers = 4,
+                     .heads = 2,
+                     .width = 32,
+                     .context = 64,
+                     .vocabulary = 50,
+                     .dropout = 0.1,
+                     .recompute = recompute});
+    optim::AdamW o(gpt.parameters(), {.lr = 1e-3});
+    const Tensor tokens = randint(0, 50, {4, 64}), target = randint(0, 50, {256});
+    eval({tokens, target});
+    empty_cache(d);
+    d.reset_peak_memory();
+    std::vector<double> losses;
+    for (int step = 0; step < 4; ++step) {
+      const Tensor loss = cross_entropy(gpt(tokens).flatten(0, 1), target);
+      loss.backward();
+      o.step();
+      losses.push_back(loss.item());
+    }
+    const size_t peak = d.memory().peak;
+    gpt.eval();
+    NoGrad no_grad;
+    losses.push_back(gpt(tokens).abs().mean().item());
+    return std::pair(losses, peak);
+  };
+  const auto [plain, kept] = train(false);
+  const auto [again, less] = train(true);
+  CHECK(plain == again);
+  CHECK(static_cast<double>(less) < 0.7 * static_cast<double>(kept));
 }

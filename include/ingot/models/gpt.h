@@ -19,6 +19,8 @@ struct GPTConfig {
   bool bias = true;  ///< in linear layers and norms
   double dropout = 0;
   std::string gelu = "tanh";  ///< or "none"
+  bool recompute =
+      false;  ///< in training, blocks keep their inputs alone and are computed again by backward()
 };
 
 /// "gpt2" (124M parameters), "gpt2-medium" (355M), "gpt2-large" (774M) or "gpt2-xl" (1558M); Error(Value) for

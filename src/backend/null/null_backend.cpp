@@ -41,7 +41,12 @@ class NullBackend : public Backend {
   size_t total_memory(int) override { return 0; }
   bool host_visible() const override { return true; }
   bool fused_convolutions() const override { return true; }
-  bool supports(const LibrarySpec&) override { return true; }
+  bool supports(const LibrarySpec& spec) override {
+    if (spec.op != LibOp::Attention && spec.op != LibOp::AttentionGrad) return true;
+    // As cuDNN does: in 16 bits, for heads of common sizes; float32 is written out.
+    const OperandSpec& head = spec.operands[0];
+    return is_half(head.dtype) && head.shape.back() % 8 == 0 && head.shape.back() <= 128;
+  }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     for (const KernelSpec& k : parts) verify(k);
     auto e = std::make_unique<NullExecutable>();

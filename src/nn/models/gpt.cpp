@@ -3,6 +3,7 @@
 // residual sum.
 #include <cmath>
 
+#include "ingot/autograd.h"
 #include "ingot/models.h"
 #include "ops/cached_attention.h"
 #include "ops/common.h"
@@ -132,7 +133,10 @@ Tensor GPT::forward(Tensor index) {
              describe(index),
          loc, "cut the sequence, or make the model with a longer context");
   Tensor x = drop_(tokens_(index) + positions_(arange(index.size(1), index.device())));
-  for (GPTBlock& block : blocks_) x = block(x);
+  for (GPTBlock& block : blocks_)
+    x = config_.recompute && is_training()
+            ? checkpoint([block](const std::vector<Tensor>& in) mutable { return block(in[0]); }, {x})
+            : block(x);
   return linear(norm_(x), tokens_.weight());
 }
 
