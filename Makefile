@@ -7,6 +7,8 @@ export INGOT_VENV ?= $(HOME)/.cache/ingot/venv
 CTEST = ctest --output-on-failure -j$(JOBS)
 CLANG_FORMAT = $(firstword $(shell command -v clang-format-14 clang-format) clang-format)
 CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy)
+# The device files of NVIDIA's driver, of this machine or (WSL) of the one it runs on.
+GPU = $(wildcard /dev/nvidiactl /dev/dxg)
 # TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
@@ -28,8 +30,13 @@ build: configure ## build the library, tests, examples and benchmark (build/rele
 
 demo: configure ## train a network to tell clothes apart (Fashion-MNIST) and write out/fashion/report.html; about a minute of training
 	@tools/setup.sh --data fashion-mnist
-	@echo "demo: building the program ingot into build/release"
-	@cmake --build build/release -j$(JOBS) --target ingot_cli
+	@targets=ingot_cli; \
+	if [ -n "$(GPU)" ]; then \
+	  if tools/setup.sh --gpu && cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_CUDA=ON >/dev/null; then targets="ingot_cli ingot_cuda"; \
+	  else echo "demo: what the GPU needs could not be had, so this is the CPU alone; \`make gpu\` tries again"; fi; \
+	fi; \
+	echo "demo: building the program ingot into build/release"; \
+	cmake --build build/release -j$(JOBS) --target $$targets
 	@tools/demo.sh build/release/bin/ingot
 
 python: ## build the Python package into build/release/python (PYTHONPATH=build/release/python; `pip install .` makes a wheel)
