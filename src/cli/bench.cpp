@@ -57,25 +57,48 @@ Subject make_subject(const std::string& name, const Device& device) {
     return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
                       randn({8, 8192, 32}),
                       [](nn::LSTM& m, const Tensor& x) { return m(x).output.square().mean(); });
-  Recipe r = Recipe::load(name);
-  return from_recipe(r, device);
+  return from_recipe(Recipe::load(name), device);
 }
 
 struct Result {
   double per_second = 0, of_limit = 0;
+  double planned = 0, peak = 0;  // bytes: what the plans say, and what was taken then
 };
 
-// What all launches take at the device's rates, over what the step takes.
+// Bytes on top of what is there when it begins.
+template <class F>
+double peak_of(const Device& device, const F& run) {
+  empty_cache(device);
+  const auto before = static_cast<double>(device.memory().in_use);
+  device.reset_peak_memory();
+  run();
+  return static_cast<double>(device.memory().peak) - before;
+}
+
+double planned_peak(const std::string& name, const Device& device) {
+  return peak_of(device, [&] {
+    const DryRun only_planned;
+    const Subject s = make_subject(name, device);
+    for (int i = 0; i < 2; ++i) s.step();
+  });
+}
+
+// The limit: what all launches take at the device's rates, over what the step takes.
 Result measure_subject(const std::string& name, const Device& device, const Rates& rates, double seconds) {
-  const Subject s = make_subject(name, device);
-  const double best = best_time(device, s.step, seconds);
+  const double planned = planned_peak(name, device);
+  Subject s;
+  double best = 0;
+  const double peak = peak_of(device, [&] {
+    s = make_subject(name, device);
+    best = best_time(device, s.step, seconds);
+  });
   const Profile profile;
   s.step();
   device.synchronize();
   double limit = 0;
   for (LaunchTime& l : with_rates(profile.launches(), device, rates))
     limit += 1e-6 * std::max(l.memory_us, l.compute_us);
-  return {s.units / best, std::min(1.0, limit / best)};
+  return {s.units / best, std::min(1.0, limit / best), planned, peak};
 }
 
 }  // namespace
@@ -97,7 +120,7 @@ int run_bench(const BenchArgs& args) {
   json all = json::array();
   std::vector<std::string> header{"model", "batch", "unit"};
   for (const std::string& d : devices)
-    header.push_back(d + ", a second"), header.emplace_back("of its limit");
+    header.insert(header.end(), {d + ", a second", "of its limit", "memory planned", "and taken"});
   if (devices.size() > 1) header.emplace_back("times as fast");
   Table table(header);
   for (const std::string& name : args.recipes) {
@@ -110,12 +133,16 @@ int run_bench(const BenchArgs& args) {
       row.push_back(r.per_second < 100 ? format("%.2f", r.per_second)
                                        : count_text(static_cast<int64_t>(r.per_second)));
       row.push_back(format("%.0f %%", 100 * r.of_limit));
+      row.push_back(bytes_text(r.planned));
+      row.push_back(bytes_text(r.peak));
       all.push_back({{"model", name},
                      {"device", devices[i]},
                      {"batch", about.batch},
                      {"unit", about.unit},
                      {"per_second", r.per_second},
-                     {"of_limit", r.of_limit}});
+                     {"of_limit", r.of_limit},
+                     {"planned_bytes", r.planned},
+                     {"peak_bytes", r.peak}});
     }
     if (speeds.size() > 1) row.push_back(format("%.1f", speeds.back() / speeds.front()));
     table.row(row);

@@ -17,10 +17,25 @@ static nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride =
   return nn::Conv2d(in, out, {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
 }
 
+// One block after the other; with `recompute`, what lies inside of them is not kept for the gradients.
+static Tensor through(nn::Sequential& blocks, Tensor x, bool recompute) {
+  for (size_t i = 0; i < blocks.size(); ++i)
+    x = recompute
+            ? checkpoint([blocks, i](const std::vector<Tensor>& in) mutable { return blocks[i](in[0]); }, {x})
+            : blocks[i](x);
+  return x;
+}
+
+bool can_recompute(const Recipe& r) {
+  const std::string model = r.text("model");
+  return model == "gpt" || model == "resnet" || model == "cnn";
+}
+
 // Stages of convolution, batch norm, relu and pooling; two linear layers.
 class Cnn : public nn::Module {
  public:
-  Cnn(const Recipe& r, const Ends& ends) : drop_(r.number("dropout")) {
+  Cnn(const Recipe& r, const Ends& ends)
+      : drop_(r.number("dropout")), recompute_(r.integer("recompute") > 0) {
     int64_t in = ends.channels, out = r.integer("width"), side = ends.side;
     nn::Sequential stages;
     for (int64_t i = 0; i < r.integer("layers"); ++i, in = out, out *= 2, side /= 2) {
@@ -37,19 +52,21 @@ class Cnn : public nn::Module {
     add("drop", drop_);
   }
   Tensor forward(Tensor x) override {
-    return (*head_)(drop_(relu((*hidden_)(stages_(to_unit(x)).flatten(1)))));
+    const Tensor y = through(stages_, to_unit(x), recompute_ && is_training());
+    return (*head_)(drop_(relu((*hidden_)(y.flatten(1)))));
   }
 
  private:
   nn::Sequential stages_;
   nn::Dropout drop_;
+  bool recompute_;
   std::unique_ptr<nn::Linear> hidden_, head_;
 };
 
 // ResNet for small pictures: three stages of blocks (He et al. 2015, section 4.2).
 class ResNet : public nn::Module {
  public:
-  ResNet(const Recipe& r, const Ends& ends) {
+  ResNet(const Recipe& r, const Ends& ends) : recompute_(r.integer("recompute") > 0) {
     const int64_t width = r.integer("width");
     nn::Sequential body(conv(ends.channels, width, 3), nn::BatchNorm2d(width), nn::ReLU());
     int64_t in = width;
@@ -62,10 +79,13 @@ class ResNet : public nn::Module {
     body_ = add("body", body);
     head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(in, ends.classes)));
   }
-  Tensor forward(Tensor x) override { return (*head_)(body_(to_unit(x)).mean({2, 3})); }
+  Tensor forward(Tensor x) override {
+    return (*head_)(through(body_, to_unit(x), recompute_ && is_training()).mean({2, 3}));
+  }
 
  private:
   nn::Sequential body_;
+  bool recompute_;
   std::unique_ptr<nn::Linear> head_;
 };
 
@@ -87,6 +107,8 @@ class Mlp : public nn::Module {
 
 std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
   const std::string task = r.text("task"), model = r.text("model");
+  if (r.integer("recompute") > 0 && !can_recompute(r))
+    throw Failure(kUsage, "a " + model + " has no blocks to recompute", "Set recompute to 0.");
   if (task == "text") {
     if (model == "lstm")
       return std::make_shared<models::CharLSTM>(r.integer("vocabulary"),
@@ -107,7 +129,8 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
                                                              .width = r.integer("width"),
                                                              .context = r.integer("context"),
                                                              .vocabulary = r.integer("vocabulary"),
-                                                             .dropout = r.number("dropout")});
+                                                             .dropout = r.number("dropout"),
+                                                             .recompute = r.integer("recompute") > 0});
     }
     throw Failure(kUsage, "there is no model \"" + model + "\" for text", "Set model to gpt or lstm.");
   }

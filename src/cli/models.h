@@ -18,4 +18,7 @@ struct Ends {
 /// Failure(kUsage) for a model the task does not have.
 std::shared_ptr<nn::Module> make_model(const Recipe& recipe, const Ends& ends);
 
+/// Has the recipe's model blocks that can be computed again ("recompute")?
+bool can_recompute(const Recipe& recipe);
+
 }  // namespace ingot::cli

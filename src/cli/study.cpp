@@ -22,7 +22,24 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
 // and two that steps before still hold.
 constexpr int64_t kOtherBatches = 4;
 
+// What the data takes on the CPU: of what is here, or, while it is not, of what will be.
+static double data_bytes(const Recipe& recipe) {
+  const Device host("cpu");
+  const auto before = static_cast<double>(host.memory().in_use);
+  try {
+    const Task with_data(recipe, Device("null:7"), true);
+    return static_cast<double>(host.memory().in_use) - before;
+  } catch (const Failure& f) {
+    if (f.code() != kNoData) throw;
+  }
+  const std::string name = recipe.text("data");
+  // Pictures as bytes, labels as int64.
+  if (name == "cifar10") return 60000.0 * (3 * 32 * 32 + 8);
+  return name == "mnist" || name == "fashion-mnist" ? 70000.0 * (28 * 28 + 8) : 0;
+}
+
 Footprint footprint(const Recipe& recipe, const Device& device) {
+  empty_cache(device);
   device.reset_peak_memory();
   const auto before = static_cast<double>(device.memory().in_use);
   Footprint f;
@@ -40,12 +57,16 @@ Footprint footprint(const Recipe& recipe, const Device& device) {
     task.evaluate_example(example);
     f.parameters = bytes_of(parameters);
     for (const auto& [name, b] : task.model().named_buffers()) f.parameters += bytes_of({b});
-    f.gradients = recipe.integer("accumulate") > 1 ? bytes_of(parameters) : 0;
     f.optimizer = bytes_of(optimizer->state());
     f.batch = bytes_of(example) + bytes_of(ready);
     f.peak = static_cast<double>(device.memory().peak) - before;
+    const ArenaUse arena = only_planned.largest(device);
+    f.converted = arena.weights, f.activations = arena.activations, f.gradients = arena.gradients;
+    // Gradients that wait for those of the other parts of a batch are kept outside.
+    if (recipe.integer("accumulate") > 1) f.gradients += bytes_of(parameters);
+    f.layers = arena.layers;
   }
-  f.rest = f.peak - f.parameters - f.gradients - f.optimizer - f.batch;
+  f.workspace = f.peak - f.parameters - f.optimizer - f.batch - f.converted - f.activations - f.gradients;
   return f;
 }
 
@@ -76,6 +97,10 @@ static size_t memory_of(const PlanArgs& args, std::string& name) {
                 "Known are " + list + "; or say its memory: --memory 16GiB.");
 }
 
+static bool has_batch_norm(const Recipe& r) {
+  return r.text("model") == "cnn" || r.text("model") == "resnet";
+}
+
 // The first change that makes it fit, from the one that costs least.
 static std::string remedy(const Recipe& recipe, const Device& device, double limit) {
   const int64_t batch = recipe.integer("batch");
@@ -84,72 +109,104 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
     for (const auto& [key, value] : changes) r.set(key, value);
     return footprint(r, device).peak <= limit;
   };
-  if (recipe.text("amp") == "off" && fits({{"amp", "bf16"}})) return "--amp bf16 makes it fit";
+  if (recipe.text("amp") == "off" && fits({{"amp", "bf16"}}))
+    return "--amp bf16 makes it fit: products in bfloat16";
   for (int64_t parts = 2; parts <= batch; parts *= 2)
     if (batch % parts == 0 && fits({{"accumulate", parts}}))
-      return format("--set accumulate=%lld makes it fit: the same result from %lld parts of %lld",
+      return format("--set accumulate=%lld makes it fit: the same step from %lld parts of %lld%s",
                     static_cast<long long>(parts), static_cast<long long>(parts),
-                    static_cast<long long>(batch / parts));
+                    static_cast<long long>(batch / parts),
+                    has_batch_norm(recipe) ? " (batch norm sees one part at a time)" : "");
+  if (can_recompute(recipe) && recipe.integer("recompute") == 0) {
+    if (fits({{"recompute", 1}}))
+      return "--set recompute=1 makes it fit: the same result, with the activations inside of blocks "
+             "computed "
+             "twice";
+    if (batch > 1 && fits({{"recompute", 1}, {"accumulate", batch}}))
+      return format("--set recompute=1 --set accumulate=%lld makes it fit: the same result, slower",
+                    static_cast<long long>(batch));
+  }
   for (int64_t b = batch / 2; b >= 1; b /= 2)
     if (fits({{"batch", b}})) return format("--batch %lld makes it fit", static_cast<long long>(b));
   return "not even a batch of 1 fits: make the network smaller (--set width=..., --set layers=...)";
 }
 
+static void print_layers(const Recipe& recipe, const Footprint& f) {
+  Task task(recipe, Device("null:7"), false);
+  Table table({"layer", "parameters", "memory", "activations"});
+  auto activations = [&](const std::string& path) {
+    for (const auto& [layer, bytes] : f.layers)
+      if (layer == path) return bytes;
+    return 0.0;
+  };
+  for (const auto& [path, m] : task.model().named_modules()) {
+    int64_t n = 0;
+    for (const auto& [p, tensor] : m->named_parameters())
+      if (p.find('.') == std::string::npos) n += tensor.numel();
+    const double kept = path.empty() ? 0 : activations(path);
+    if (n > 0 || kept > 0)
+      table.row({path.empty() ? "(itself)" : path, count_text(n), bytes_text(4.0 * static_cast<double>(n)),
+                 bytes_text(kept)});
+  }
+  // What the model computes between its layers, and the loss after them.
+  if (const double rest = activations(""); rest > 0) table.row({"(between, loss)", "", "", bytes_text(rest)});
+  std::cout << "\n" << table.text();
+}
+
 int run_plan(const PlanArgs& args) {
   const Recipe recipe = effective_recipe(args.recipe);
   const Device device = planning_device(recipe, args);
-  const Footprint f = footprint(recipe, device);
+  Footprint f = footprint(recipe, device);
+  if (args.gpu.empty() && device_of(recipe) == Device("cpu")) f.data = data_bytes(recipe), f.peak += f.data;
   std::string name;
   const bool limited = !args.gpu.empty() || !args.memory.empty();
   const double limit = limited ? static_cast<double>(memory_of(args, name)) : 0;
   const bool fits = !limited || f.peak <= limit;
+  const std::vector<std::pair<const char*, double>> parts{{"parameters", f.parameters},
+                                                          {"converted_parameters", f.converted},
+                                                          {"optimizer", f.optimizer},
+                                                          {"data", f.data},
+                                                          {"batches", f.batch},
+                                                          {"activations", f.activations},
+                                                          {"gradients", f.gradients},
+                                                          {"workspace", f.workspace},
+                                                          {"peak", f.peak}};
   if (args.json) {
-    json j{{"parameters", f.parameters},
-           {"gradients", f.gradients},
-           {"optimizer", f.optimizer},
-           {"batch", f.batch},
-           {"activations_and_workspace", f.rest},
-           {"peak", f.peak}};
+    json j;
+    for (const auto& [what, bytes] : parts) j[what] = bytes;
+    for (const auto& [layer, bytes] : f.layers) j["activations_by_layer"][layer] = bytes;
     if (limited) j["limit"] = limit, j["fits"] = fits;
     std::cout << j.dump(2) << "\n";
     return fits ? kOk : kNoRoom;
   }
+  static const char* const names[] = {"parameters and buffers",
+                                      "  in another type or layout",
+                                      "optimizer's state",
+                                      "data set",
+                                      "batches",
+                                      "activations",
+                                      "gradients",
+                                      "workspace",
+                                      "peak"};
   Table t({"what", "memory", "bytes"});
-  auto row = [&](const char* what, double b) {
-    t.row({what, bytes_text(b), count_text(static_cast<int64_t>(b))});
-  };
-  row("parameters and buffers", f.parameters);
-  if (f.gradients > 0) row("gradients", f.gradients);
-  row("optimizer's state", f.optimizer);
-  row("batches", f.batch);
-  row(f.gradients > 0 ? "activations, workspace" : "activations, gradients, workspace", f.rest);
-  row("peak", f.peak);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].second > 0)
+      t.row({names[i], bytes_text(parts[i].second), count_text(static_cast<int64_t>(parts[i].second))});
   std::cout << recipe.name() << " with a batch of " << recipe.integer("batch") << " on "
             << (device.is_cpu()    ? "the CPU"
                 : device.is_cuda() ? device.name()
                                    : "a GPU that is not here (what its libraries take beside is not counted)")
             << "\n"
             << t.text();
-  Task task(recipe, Device("null:7"), false);
-  Table layers({"layer", "parameters", "memory"});
-  for (const auto& [path, m] : task.model().named_modules()) {
-    int64_t n = 0;
-    for (const auto& [p, tensor] : m->named_parameters())
-      if (p.find('.') == std::string::npos) n += tensor.numel();
-    if (n > 0)
-      layers.row({path.empty() ? "(itself)" : path, count_text(n), bytes_text(4.0 * static_cast<double>(n))});
-  }
-  std::cout << "\n" << layers.text();
+  print_layers(recipe, f);
   if (!limited) return kOk;
   std::cout << format("\n%s: %s of %s, %s\n", name.c_str(), bytes_text(f.peak).c_str(),
                       bytes_text(limit).c_str(), fits ? "fits" : "does not fit");
-  if (!fits) std::cout << remedy(recipe, device, limit) << "\n";
+  if (!fits) std::cout << remedy(recipe, device, limit - f.data) << "\n";
   return fits ? kOk : kNoRoom;
 }
 
 int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
-  if (!rates.empty() && rates != "h200")
-    throw Failure(kUsage, "there are no rates for \"" + rates + "\"", "There are --rates h200.");
   const Recipe recipe = effective_recipe(args);
   Task task(recipe, device_of(recipe), false);
   const std::vector<Tensor> batch = task.example(recipe.integer("batch"));
@@ -158,7 +215,14 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
   std::vector<Tensor> wanted{loss};
   for (const Tensor& p : task.model().parameters())
     if (p.grad().defined()) wanted.push_back(p.grad());
-  const Explanation e = explain(wanted, rates);
+  const Explanation e = [&] {
+    try {
+      return explain(wanted, rates);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Value) throw;
+      throw Failure(kUsage, "--rates: " + error.reason(), "Leave it out, or " + error.fix() + ".");
+    }
+  }();
   std::cout << task.model().to_string() << "\n\nforward and backward of one batch: " << e.launches
             << " launches (" << e.generated << " generated kernels, " << e.library << " library calls, "
             << e.copies << " copies), " << rate_text(e.flops) << "FLOP, " << bytes_text(e.bytes_read)

@@ -9,10 +9,14 @@ namespace ingot::cli {
 
 /// Bytes of one training step, exactly as its plans place them.
 struct Footprint {
-  double parameters = 0, gradients = 0, optimizer = 0;
-  double batch = 0;  ///< batches: the one that is worked on and those that the loader has ready
-  double rest = 0;   ///< activations and workspace
+  double parameters = 0, optimizer = 0;
+  double batch = 0;      ///< batches: the one that is worked on and those that the loader has ready
+  double data = 0;       ///< of a data set that lies on the device (the CPU) as a whole
+  double converted = 0;  ///< parameters in another type or layout
+  double activations = 0, gradients = 0;
+  double workspace = 0;  ///< of library calls, small results, gaps
   double peak = 0;
+  std::vector<std::pair<std::string, double>> layers;  ///< activations by layer
 };
 /// Plans two steps and a test on the device without computing anything; needs no data. A GPU that is not here
 /// is stood in for by the null device, which knows nothing of what its libraries take beside.

@@ -233,8 +233,7 @@ Tensor Task::loss(const Tensor& logits, const Tensor& target) const {
 }
 
 Tensor Task::forward_loss(const Tensor& x, const Tensor& y) {
-  if (recipe_.text("amp") == "off") return loss((*model_)(x), y);
-  amp::Autocast scope(bfloat16);
+  amp::Autocast scope(bfloat16, uses_amp());
   return loss((*model_)(x), y);
 }
 
@@ -250,10 +249,15 @@ std::vector<Tensor> Task::example(int64_t batch) const {
 }
 
 std::pair<Tensor, Tensor> Task::test_batch(const Tensor& x, const Tensor& y) {
-  const Tensor logits = (*model_)(x);
-  const Tensor l = loss(logits, y), answers = logits.argmax(-1);
-  eval({l, answers});
-  return {l, answers};
+  // The logits themselves are not asked for: of a text they would be most of the memory.
+  const auto answer = [&]() -> std::pair<Tensor, Tensor> {
+    amp::Autocast scope(bfloat16, uses_amp());
+    const Tensor logits = (*model_)(x);
+    return {loss(logits, y), logits.argmax(-1)};
+  };
+  std::pair<Tensor, Tensor> both = answer();
+  eval({both.first, both.second});
+  return both;
 }
 
 void Task::evaluate_example(const std::vector<Tensor>& batch) {

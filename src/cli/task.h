@@ -41,6 +41,8 @@ class Task {
   const char* unit() const {
     return is_text() ? "tokens" : recipe_.text("task") == "points" ? "points" : "pictures";
   }
+  /// Are products computed in bfloat16?
+  bool uses_amp() const { return recipe_.text("amp") != "off"; }
   /// Units in one sample.
   int64_t units() const { return is_text() ? recipe_.integer("context") : 1; }
 

@@ -14,7 +14,7 @@ import sys
 from common import check, folder, run
 
 EVERYTHING = "--all" in sys.argv
-DEVICE = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cpu:1"  # cpu itself holds the data set as well
+DEVICE = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cpu"
 
 CASES = {
     "CNN": ["fashion"],
@@ -22,6 +22,8 @@ CASES = {
     "MLP": ["fashion", "--set", "model=mlp", "--set", "width=512", "--set", "layers=3"],
     "GPT": ["chars", "--set", "data=words.txt", "--set", "layers=2"],
     "LSTM": ["chars-lstm", "--set", "data=words.txt", "--set", "width=128"],
+    "ResNet again": ["fashion", "--set", "model=resnet", "--set", "layers=1", "--set", "recompute=1"],
+    "GPT again": ["chars", "--set", "data=words.txt", "--set", "layers=2", "--set", "recompute=1", "--amp"],
     "GPT in parts": ["chars", "--set", "data=words.txt", "--set", "layers=2", "--set", "accumulate=4"],
 }
 
@@ -46,7 +48,11 @@ with folder() as name:
     for model, recipe in CASES.items():
         for batch in (16, 64, 256) if EVERYTHING else (64,):
             args = [*recipe, "--batch", batch, "--device", DEVICE]
-            planned = json.loads(run("plan", *args, "--json", cwd=home)[0])["peak"]
+            plan = json.loads(run("plan", *args, "--json", cwd=home)[0])
+            planned = plan["peak"]
+            parts = sum(v for k, v in plan.items() if k not in ("peak", "activations_by_layer"))
+            check(parts == planned and min(v for k, v in plan.items() if k != "activations_by_layer") >= 0, "parts of", model, plan)
+            check(sum(plan["activations_by_layer"].values()) == plan["activations"] > 0, "layers of", model, plan)
             run("train", *args, "--set", "steps=5", "--out", "run", "--quiet", cwd=home)
             measured = json.loads((home / "run/metrics.jsonl").read_text().splitlines()[-1])["peak_memory"]
             ratio = planned / measured
