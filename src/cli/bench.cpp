@@ -57,7 +57,7 @@ Subject make_subject(const std::string& name, const Device& device) {
     return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
                       randn({8, 8192, 32}),
                       [](nn::LSTM& m, const Tensor& x) { return m(x).output.square().mean(); });
-  return from_recipe(Recipe::load(name), device);
+  return from_recipe(Recipe::load(name, {"unet", "lstm-8192"}), device);
 }
 
 struct Result {

@@ -58,7 +58,7 @@ int report(const std::exception& e) {
 }
 
 struct Program {
-  CLI::App app{"Ingot trains, runs and examines neural networks, on the CPU and on NVIDIA GPUs."};
+  CLI::App app{"Ingot trains, runs and examines neural networks, on the CPU and on NVIDIA GPUs.", "ingot"};
   std::function<int()> chosen;
 
   void add_machine();
@@ -106,6 +106,17 @@ void Program::add_files() {
   inspect->callback([this] { chosen = [] { return run_inspect(args); }; });
 }
 
+// --amp alone means bf16.
+static void add_amp(CLI::App* command, TrainArgs& a) {
+  const CLI::callback_t read = [&a](const CLI::results_t& words) {
+    a.amp = words.empty() || words[0].empty() || words[0] == "{}" ? "bf16" : words[0];
+    return true;
+  };
+  command->add_option("--amp", read, "products in bfloat16: bf16, off")
+      ->expected(0, 1)
+      ->type_name("TEXT=bf16");
+}
+
 void Program::add_train() {
   auto* train = app.add_subcommand(
       "train", "Train a network as a recipe says; leaves the network, checkpoints, metrics and report.html.");
@@ -116,7 +127,7 @@ void Program::add_train() {
   train->add_option("--epochs", a.epochs, "passes over the data")->check(whole());
   train->add_option("--batch", a.batch, "samples a step")->check(whole());
   train->add_option("--lr", a.lr, "learning rate")->check(positive());
-  train->add_option("--amp", a.amp, "products in bfloat16: bf16, off")->expected(0, 1)->default_str("bf16");
+  add_amp(train, a);
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
       ->take_all();
   train->add_flag("--resume", a.resume, "go on from the newest checkpoint in --out");
@@ -128,11 +139,11 @@ void Program::add_train() {
   train->add_flag("--quiet", a.quiet, "no progress bar");
   train->footer(
       "Ctrl-C and SIGTERM save a checkpoint and leave with 130 and 143; --resume goes on to the same "
-      "result.");
-  train->callback([this, train] {
-    if (train->count("--amp") && a.amp.empty()) a.amp = "bf16";
-    chosen = [] { return run_train(a); };
-  });
+      "result.\n"
+      "  ingot train fashion --epochs 10 --lr 0.02\n"
+      "  ingot train chars --set data=my.txt --set width=256 --device cuda --amp\n"
+      "  ingot train images --set data=my/pictures --from out/cifar --freeze \"body.*\"");
+  train->callback([this] { chosen = [] { return run_train(a); }; });
 }
 
 void Program::add_sweep() {
@@ -196,6 +207,7 @@ static void add_recipe_options(CLI::App* command, TrainArgs& a) {
   command->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
   command->add_option("--batch", a.batch, "samples a step")->check(whole());
   command->add_option("--set", a.sets, "any setting of the recipe")->take_all();
+  add_amp(command, a);
 }
 
 void Program::add_study() {
@@ -205,17 +217,14 @@ void Program::add_study() {
   add_recipe_options(plan, p.recipe);
   plan->add_option("--device", p.recipe.device,
                    "where it will be trained: cpu, cuda; auto: a GPU if there is one");
-  plan->add_option("--amp", p.recipe.amp, "products in bfloat16: bf16, off")
-      ->expected(0, 1)
-      ->default_str("bf16");
   plan->add_option("--gpu", p.gpu, "fits on this one? h200, h100, a100, l4, rtx4090, ...");
   plan->add_option("--memory", p.memory, "fits in so much? 16GiB")->excludes("--gpu");
   plan->add_flag("--json", p.json, "for a program to read");
-  plan->footer("Leaves with 5 when it does not fit, and names the cheapest remedy.");
-  plan->callback([this, plan] {
-    if (plan->count("--amp") && p.recipe.amp.empty()) p.recipe.amp = "bf16";
-    chosen = [] { return run_plan(p); };
-  });
+  plan->footer(
+      "Leaves with 5 when it does not fit, and names the cheapest remedy.\n"
+      "  ingot plan gpt2 --gpu rtx4090\n"
+      "  ingot plan chars --batch 64 --memory 8GiB");
+  plan->callback([this] { chosen = [] { return run_plan(p); }; });
 
   auto* explain = app.add_subcommand(
       "explain", "A recipe's network and what one step of it does: kernels, bytes, predicted time.");
@@ -249,19 +258,13 @@ void Program::add_profile() {
   static ProfileArgs p;
   add_recipe_options(profile, p.recipe);
   profile->add_option("--device", p.recipe.device, "cpu, cuda, ...");
-  profile->add_option("--amp", p.recipe.amp, "products in bfloat16: bf16, off")
-      ->expected(0, 1)
-      ->default_str("bf16");
   profile->add_option("--steps", p.steps, "steps to measure")->check(whole());
   profile->add_option("--top", p.top, "kernels to show")->check(whole());
   profile->add_option("--trace", p.trace,
                       "where the trace for Perfetto goes; out/RECIPE-trace.json when not given");
   profile->add_flag("--json", p.json, "for a program to read");
   profile->footer("Without the recipe's data it steps on zeros and says so.");
-  profile->callback([this, profile] {
-    if (profile->count("--amp") && p.recipe.amp.empty()) p.recipe.amp = "bf16";
-    chosen = [] { return run_profile(p); };
-  });
+  profile->callback([this] { chosen = [] { return run_profile(p); }; });
 }
 
 void Program::add_recipes() {
@@ -283,8 +286,7 @@ void Program::add_recipes() {
         std::cout << t.text();
       } else {
         for (const std::string& n : recipe_names()) {
-          const std::string text = recipe_text(n);
-          std::cout << text.substr(3, text.find('\n') - 3) << "\n";
+          std::cout << recipe_summary(n) << "\n";
         }
       }
       return static_cast<int>(kOk);
@@ -296,7 +298,11 @@ int run(int argc, char** argv) {
   Program p;
   p.app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION_STRING);
   p.app.require_subcommand(1);
-  p.app.footer("`ingot COMMAND --help` says what a command takes.");
+  p.app.footer(
+      "`ingot COMMAND --help` says what a command takes. To begin with:\n"
+      "  ingot doctor             is this machine set up right?\n"
+      "  ingot train spirals      needs no data, takes seconds\n"
+      "  ingot recipes            what else there is to train");
   p.add_train();
   p.add_sweep();
   p.add_use();

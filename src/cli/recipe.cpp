@@ -120,6 +120,14 @@ std::string recipe_text(const std::string& name) {
   return {};
 }
 
+std::string recipe_summary(const std::string& name) {
+  std::istringstream lines(recipe_text(name));
+  std::string text;
+  for (std::string line; std::getline(lines, line) && line.starts_with("// ");)
+    text += (text.empty() ? "" : " ") + line.substr(3);
+  return text;
+}
+
 Recipe Recipe::from_json(const json& values, const std::string& name) {
   Recipe r;
   r.name_ = name;
@@ -130,7 +138,7 @@ Recipe Recipe::from_json(const json& values, const std::string& name) {
   return r;
 }
 
-Recipe Recipe::load(const std::string& name_or_file) {
+Recipe Recipe::load(const std::string& name_or_file, const std::vector<std::string>& others) {
   std::string text = recipe_text(name_or_file);
   const bool is_file = fs::is_regular_file(name_or_file);
   if (is_file) {
@@ -140,9 +148,11 @@ Recipe Recipe::load(const std::string& name_or_file) {
     text = s.str();
   }
   if (text.empty()) {
+    std::vector<std::string> known = recipe_names();
+    known.insert(known.end(), others.begin(), others.end());
     std::string list;
-    for (const std::string& n : recipe_names()) list += (list.empty() ? "" : ", ") + n;
-    const std::string near = nearest(name_or_file, recipe_names());
+    for (const std::string& n : known) list += (list.empty() ? "" : ", ") + n;
+    const std::string near = nearest(name_or_file, known);
     throw Failure(kUsage, "there is no recipe \"" + name_or_file + "\"",
                   (near.empty() ? "" : "Did you mean " + near + "? ") + "There are " + list +
                       "; a file of yours works too.");

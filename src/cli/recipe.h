@@ -20,8 +20,8 @@ const std::vector<Setting>& settings();
 class Recipe {
  public:
   /// The name of a recipe of Ingot's own, or a file. Throws Failure(kUsage): unknown name, damaged file,
-  /// unknown setting.
-  static Recipe load(const std::string& name_or_file);
+  /// unknown setting. `others`: what else could have been named, for the message.
+  static Recipe load(const std::string& name_or_file, const std::vector<std::string>& others = {});
   /// As a run's folder or a weights file has it.
   static Recipe from_json(const nlohmann::json& values, const std::string& name);
 
@@ -45,5 +45,7 @@ class Recipe {
 /// Names of the recipes that come with the program, and the text of one ("" when there is none of that name).
 std::vector<std::string> recipe_names();
 std::string recipe_text(const std::string& name);
+/// What its first comment says, on one line.
+std::string recipe_summary(const std::string& name);
 
 }  // namespace ingot::cli

@@ -208,7 +208,9 @@ int run_plan(const PlanArgs& args) {
 
 int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
   const Recipe recipe = effective_recipe(args);
-  Task task(recipe, device_of(recipe), false);
+  // At another device's rates: as that kind of device plans it, here or stood in for.
+  const bool stand_in = !rates.empty() && args.device.empty() && !Device::best().is_cuda();
+  Task task(recipe, stand_in ? Device("null:7") : device_of(recipe), false);
   const std::vector<Tensor> batch = task.example(recipe.integer("batch"));
   const Tensor loss = task.forward_loss(batch[0], batch[1]);
   loss.backward();
