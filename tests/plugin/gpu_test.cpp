@@ -527,7 +527,7 @@ TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their g
   }
 }
 
-TEST_CASE("q: products of few rows and attention of one query, as decoding has them, against float64") {
+TEST_CASE("q: products of few rows, attention of one query, gradients of short attention, against float64") {
   if (no_gpu()) return;
   std::mt19937 gen(17);
   int bad = 0, count = 120;
@@ -541,6 +541,17 @@ TEST_CASE("q: products of few rows and attention of one query, as decoding has t
     std::string wrong = difference(s, got, want);
     CHECK(wrong == "");
     bad += !wrong.empty();
+  }
+  for (int n = 0; n < 12; ++n) {
+    LibrarySpec s = random_short_attention(gen, 256);
+    CAPTURE(to_string(s));
+    CallMemory got(s, 3);
+    short_attention(s, got);
+    CallMemory want = got;
+    short_attention_reference(s, want);
+    call(s, got);
+    for (size_t i = 0; i < 3; ++i)
+      CHECK(distance(s, i, got, want) < (s.operands[0].dtype == bfloat16 ? 6e-3 : 1e-3));
   }
   std::printf("q: %d of %d calls right\n", count - bad, count);
 }

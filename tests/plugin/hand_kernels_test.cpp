@@ -209,6 +209,41 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
   CHECK(!cuda::is_row_attention(s));  // two queries
 }
 
+TEST_CASE("the gradient of attention over short sequences") {
+  std::mt19937 gen(12);
+  std::vector<Call> all;
+  for (int i = 0; i < 10; ++i) {
+    LibrarySpec s = random_short_attention(gen, i < 8 ? 96 : 256);
+    REQUIRE(cuda::is_short_attention_grad(s));
+    all.push_back({s, cuda::short_attention_grad(s)});
+    Emulator::get().add(all.back().kernel.text);
+  }
+  Emulator::get().build();
+  for (size_t n = 0; n < all.size(); ++n) {
+    const LibrarySpec& s = all[n].spec;
+    CAPTURE(n);
+    CAPTURE(to_string(s));
+    CallMemory got(s, 3);
+    short_attention(s, got);
+    CallMemory want = got;
+    short_attention_reference(s, want);
+    CHECK(run(all[n].kernel, got).code == 0);
+    for (size_t i = 0; i < 3; ++i) {
+      CAPTURE(i);
+      CHECK(distance(s, i, got, want) < (s.operands[0].dtype == bfloat16 ? 6e-3 : 1e-3));
+    }
+  }
+  LibrarySpec s = all[0].spec;
+  s.operands[3].offset += 4;
+  CHECK(!cuda::is_short_attention_grad(s));  // not aligned
+  s = all[0].spec;
+  for (OperandSpec& o : s.operands) o.shape[2] = 48;
+  CHECK(!cuda::is_short_attention_grad(s));  // not a multiple of 32
+  s = all[0].spec;
+  s.operands.push_back(s.operands[0]);
+  CHECK(!cuda::is_short_attention_grad(s));  // a bias
+}
+
 TEST_CASE("which products of few rows are taken, and how they are cut") {
   auto linear = [](DType t, int64_t M, int64_t N, int64_t K) {
     LibrarySpec s;
@@ -308,6 +343,7 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     return;
   }
   std::map<std::string, CudaText> texts, for_clusters;
+  std::mt19937 gen_short(12);
   CudaText edges = cuda::run_edges();
   texts.emplace(edges.key, edges);
   // The digit passes of a sort are long texts and the same for every type: some of them will do.
@@ -317,6 +353,10 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     CudaText t = cuda::row_attention(s, false).text, shared = cuda::row_attention(s, true).text;
     texts.emplace(t.key, t);
     if (shared.key != t.key) for_clusters.emplace(shared.key, shared);
+  }
+  for (int i = 0; i < 4; ++i) {
+    CudaText t = cuda::short_attention_grad(random_short_attention(gen_short, 256)).text;
+    texts.emplace(t.key, t);
   }
   for (const Call& c : calls()) {
     const CudaText& t = c.kernel.text;

@@ -26,6 +26,13 @@ LibrarySpec random_row_matmul(std::mt19937& gen);
 /// Attention of one query per head, and what it must give (and its lse, where it is written).
 LibrarySpec random_row_attention(std::mt19937& gen);
 void attention_reference(const LibrarySpec& spec, CallMemory& m);
+/// The gradient of attention over short sequences; short_attention() fills in the forward call's results, and
+/// its reference writes the gradients in float64's arithmetic.
+LibrarySpec random_short_attention(std::mt19937& gen, int64_t longest);
+void short_attention(const LibrarySpec& spec, CallMemory& m);
+void short_attention_reference(const LibrarySpec& spec, CallMemory& m);
+/// How far result `i` is from what it should be, as a part of its norm.
+double distance(const LibrarySpec& spec, size_t i, CallMemory& got, CallMemory& want);
 LibrarySpec random_scatter(std::mt19937& gen, bool rows);
 /// A Scatter of any mode: by rows, by lines, or with `singles` by few long lines.
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);

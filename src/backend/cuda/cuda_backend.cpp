@@ -124,7 +124,7 @@ class CudaBackend final : public Backend {
         return supports_lstm(spec);
       case LibOp::Attention:
       case LibOp::AttentionGrad:
-        if (is_row_attention(spec)) return true;
+        if (is_row_attention(spec) || is_short_attention_grad(spec)) return true;
 #ifdef INGOT_HAVE_CUDNN
         return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
 #else
@@ -202,6 +202,7 @@ class CudaBackend final : public Backend {
       case LibOp::Attention:
       case LibOp::AttentionGrad:
         if (is_row_attention(spec)) return hand_call(g, row_attention(spec, g.major >= 9), spec);
+        if (is_short_attention_grad(spec)) return hand_call(g, short_attention_grad(spec), spec);
 #ifdef INGOT_HAVE_CUDNN
         return prepare_attention(g, attention_problem(spec));
 #else

@@ -38,6 +38,10 @@ void finish_matmul(const LibrarySpec& spec, std::string& body);
 /// added. With `clusters` (sm_90 on) several blocks share a head's keys.
 bool is_row_attention(const LibrarySpec& spec);
 HandKernel row_attention(const LibrarySpec& spec, bool clusters);
+/// The gradient of attention for heads of 64 in 16 bits and up to 256 queries and as many keys, causal or
+/// not.
+bool is_short_attention_grad(const LibrarySpec& spec);
+HandKernel short_attention_grad(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for whole rows
 /// (embeddings) is sorted, and rows are summed by segments; else each line is done by one thread in order.
 /// A Scatter begins with base and sets, multiplies, or takes the larger or smaller, in the same order. Lines
