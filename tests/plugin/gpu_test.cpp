@@ -11,6 +11,7 @@
 
 #include "ingot/ingot.h"
 #include "ingot/models.h"
+#include "ingot/profile.h"
 #include "neural/lstm_check.h"
 #include "plugin/conv_cases.h"
 #include "plugin/library_cases.h"
