@@ -562,13 +562,8 @@ TEST_CASE("q: products of few rows, attention of one query, gradients of short a
 TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its memory comes back") {
   if (no_gpu()) return;
   const Device d("cuda");
-  synchronize();
-  release_arena(d);
-  (void)ArenaLease(d, size_t{256} << 20);  // large blocks that are kept for later go back
-  release_arena(d);
-  const size_t empty = gpu().free_memory(0);
-  Tensor x = randn({256, 512}).to(d).to(bfloat16).eval_(),
-         w = (randn({512, 512}) * 0.04).to(d).to(bfloat16).eval_();
+  Tensor x = rand({256, 512}).to(d).to(bfloat16).eval_(),
+         w = (rand({512, 512}) * 0.004).to(d).to(bfloat16).eval_();
   auto small = [&] {
     Tensor y = x;
     for (int i = 0; i < 6; ++i) y = y.matmul(w).tanh();
@@ -577,7 +572,12 @@ TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its
     Tensor dy = grad({scaled_dot_product_attention(heads, heads, heads).to(float32).sum()}, {heads})[0];
     return y.to(float32).sum().item() + dy.to(float32).abs().sum().item();
   };
-  const double want = small();
+  // Attention's gradient adds up in any order: not every bit is the same each time.
+  const doctest::Approx want = doctest::Approx(small()).epsilon(1e-3);
+  release_arena(d);                        // what libraries take for themselves is there now
+  (void)ArenaLease(d, size_t{256} << 20);  // and large blocks that are kept for later go back
+  release_arena(d);
+  const size_t empty = gpu().free_memory(0);
   for (int i = 0; i < 3; ++i) CHECK(small() == want);
   void* const at = ArenaLease(d, 1).data();
   REQUIRE(at != nullptr);
