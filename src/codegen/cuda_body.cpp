@@ -206,9 +206,27 @@ std::string Emitter::compute_text(int i) {
     return rounded(in.dtype, "ig_uniform_f32(" + arg(0) + ")");
   }
   if (std::string narrow = narrow_comparison(i); !narrow.empty()) return narrow;
+  if (below_one(i)) return "ig_exp_below(" + arg(0) + ")";
   DType t = type(0);
   std::string b = in.arg[1] >= 0 ? cast(type(1), t, arg(1)) : "";
   return round_result(i, functions_.call(in.op, t, arg(0), b));
+}
+
+/// Is it exp(x - the row's largest), of which only 16-bit results and sums are made? Then the relative error
+/// of a very small one (x - largest is rounded once more) is lost beside the largest, and what makes exp
+/// exact to the last bit is most of a long row's work.
+bool Emitter::below_one(int i) const {
+  const Instr& in = k_.instrs[i];
+  if (in.op != Op::Exp || in.dtype != DType::Float32 || in.level != Level::Elem) return false;
+  const Instr& difference = k_.instrs[in.arg[0]];
+  if (difference.kind != InstrKind::Compute || difference.op != Op::Sub || difference.dtype != DType::Float32)
+    return false;
+  const Instr& largest = k_.instrs[difference.arg[1]];
+  if (largest.kind != InstrKind::Reduce || largest.op != Op::Max || largest.arg[0] != difference.arg[0])
+    return false;
+  for (const Store& s : k_.stores)
+    if (k_.instrs[s.value].level == Level::Elem && !is_half(k_.buffers[s.buffer].dtype)) return false;
+  return true;
 }
 
 /// Whether an element's index is a given one (a label), in 32 bits; empty when it is something else.

@@ -106,6 +106,7 @@ class Emitter {
   std::string compute_text(int i);
   std::string round_result(int i, const std::string& text) const;
   std::string narrow_comparison(int i);
+  bool below_one(int i) const;
   bool shared_division(int i);
   void store(int s, const std::string& guard);
   int overwritten(int s) const;

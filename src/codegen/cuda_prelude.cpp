@@ -66,6 +66,8 @@ IG_MATRIX(ig_matrix, "")
 IG_MATRIX(ig_turned, ".trans")
 IG_FN float ig_bits_f32(unsigned u) { return __uint_as_float(u); }
 IG_FN double ig_bits_f64(unsigned long long u) { return __longlong_as_double((long long)u); }
+// exp of what is not above zero.
+IG_FN float ig_exp_below(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f)); return y; }
 template <class X> IG_FN void ig_opaque(X& x) {
   IG_UNROLL for (int k = 0; k < (int)(sizeof(X) / 4); ++k) asm volatile("" : "+r"(((unsigned*)&x)[k]));
 }

@@ -502,10 +502,18 @@ void Planner::describe(Step& s) const {
               (s.library.attr[0] ? 0.5 : 1);
   }
   if (s.library.op == LibOp::Lstm || s.library.op == LibOp::LstmGrad) {
-    // Each row of h with the whole weight, step by step; the weight and the product's result do not fit into
-    // registers, but they stay in the caches.
-    const Dims& w = s.library.operands[s.library.written + 3].shape;
-    s.flops = 2.0 * static_cast<double>(first[0] * first[1]) * static_cast<double>(w.numel());
+    // Each row of h with the whole weight, step by step.
+    const OperandSpec& w = s.library.operands[s.library.written + 3];
+    s.flops = 2.0 * static_cast<double>(first[0] * first[1]) * static_cast<double>(w.shape.numel());
+    // On a GPU every step is two kernels: the weight is read again, and the product goes from one to the
+    // other in float32. On the CPU both stay in a core's caches.
+    if (s.device.type() == DeviceType::CPU) return;
+    const auto steps = static_cast<double>(first[0]);
+    const double product =
+        4.0 * steps * static_cast<double>(first[1] * w.shape[s.library.op == LibOp::Lstm ? 0 : 1]);
+    s.bytes_read +=
+        (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) + product;
+    s.bytes_written += product;
   }
 }
 

@@ -229,6 +229,7 @@ IG_EMU_DECLARE1(rint);
 IG_EMU_DECLARE1(trunc);
 IG_EMU_DECLARE1(fabs);
 IG_EMU_DECLARE1(lgamma);
+static inline float ig_exp_below(float x) { return exp2f(x * 1.4426950408889634f); }
 extern "C" float hypotf(float, float);
 extern "C" double hypot(double, double);
 extern "C" float copysignf(float, float);

@@ -1,34 +1,11 @@
 // The steps of an LSTM on the fake CUDA machine: products by its library, cells by the emulator.
-#include <dlfcn.h>
-
-#include <filesystem>
-
 #include "neural/lstm_check.h"
-#include "runtime/backend.h"
+#include "plugin/fake_setup.h"
 
 using namespace ingot;
 using namespace ingot::test;
 
-namespace {
-
-struct Machine {
-  Machine() {
-    setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
-    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"})
-      setenv(name, FAKE_CUDA, 1);
-    const auto cache = std::filesystem::current_path() / "fake_cache_lstm";
-    std::filesystem::remove_all(cache);
-    setenv("INGOT_CACHE_DIR", cache.c_str(), 1);
-    void* fake = dlopen(FAKE_CUDA, RTLD_NOW);
-    launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_launches"));
-    graph_launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_graph_launches"));
-  }
-  int (*launches)();
-  int (*graph_launches)();
-};
-Machine machine;
-
-}  // namespace
+static FakeMachine machine("lstm");
 
 TEST_CASE("an LSTM and its gradients are those of float64, in every type") {
   const Device d("cuda");

@@ -1,7 +1,6 @@
 // The whole plug-in on a fake CUDA machine: memory, copies, products through the library's interface, runs,
 // capture and replay, device errors. What only a GPU shows (speed, real asynchrony, the libraries themselves)
 // is tested there.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "ingot/ingot.h"
 #include "ingot/optim.h"
 #include "plugin/conv_cases.h"
+#include "plugin/fake_setup.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
 
@@ -21,27 +21,7 @@ using namespace ingot::test;
 
 namespace {
 
-struct Machine {
-  Machine() {
-    setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
-    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"})
-      setenv(name, FAKE_CUDA, 1);
-    cache = std::filesystem::current_path() / "fake_cache";
-    std::filesystem::remove_all(cache);
-    setenv("INGOT_CACHE_DIR", cache.c_str(), 1);
-    void* fake = dlopen(FAKE_CUDA, RTLD_NOW);
-    launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_launches"));
-    graph_launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_graph_launches"));
-    matmuls = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_matmuls"));
-    used = reinterpret_cast<size_t (*)()>(dlsym(fake, "fake_cuda_used"));
-  }
-  std::filesystem::path cache;
-  int (*launches)();
-  int (*graph_launches)();
-  int (*matmuls)();
-  size_t (*used)();
-};
-Machine machine;
+FakeMachine machine("machine");
 
 Backend& gpu() {
   Backend* b = backend_for(DeviceType::CUDA);
