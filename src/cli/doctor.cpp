@@ -278,7 +278,7 @@ static void check_libraries(const System& s, const Gpu& g, Findings& f) {
       g.driver < 580)
     add(f, Severity::Error, "G23",
         "the CUDA libraries are of version 13, which needs driver 580; this one is " + g.driver_text,
-        "sudo apt-get install nvidia-driver && sudo reboot, or install the libraries of CUDA 12");
+        "make gpu (it takes the libraries of CUDA 12 for this driver), or update the driver");
   if (!s.exists(s.ingot_folder() + "/libingot_cuda.so"))
     add(f, Severity::Error, "G12",
         "there is a GPU, but Ingot was built without its plug-in (libingot_cuda.so)", "make gpu");

@@ -285,7 +285,7 @@ std::string load_all(int& count) {
     return "NVRTC " + std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor()) + " (" +
            nvrtc->path() + ") is newer than the driver, which supports CUDA " +
            std::to_string(driver().version / 1000) + "." + std::to_string(driver().version % 1000 / 10) +
-           ". `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
+           ". `tools/setup.sh --gpu` or `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
   return blaslt().load();
 }
 
