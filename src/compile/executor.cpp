@@ -297,22 +297,23 @@ void become_leaf(Node* n, const Ref<Storage>& storage) {
   n->computed.store(true, std::memory_order_release);
 }
 
-// Takes what was computed, and what goes with it, from the recorder's list: all under one lock.
-void unlink_all(const Trace& t, Recorder& rec) {
+// Takes what was computed, and what goes with it, from the recorder's list: all under one lock. As soon as an
+// output counts as computed another thread may let go what it was computed from, so this comes before.
+void unlink_all(const Trace& t, const Plan& p, Recorder& rec) {
   std::lock_guard lock(rec.list_lock);
+  for (const PlanOutput& o : p.outputs) rec.unlink_locked(t.nodes[o.node]);
   for (size_t i = 0; i < t.nodes.size(); ++i)
-    if ((t.role[i] & kDies) || t.nodes[i]->computed.load(std::memory_order_relaxed))
-      rec.unlink_locked(t.nodes[i]);
+    if (t.role[i] & kDies) rec.unlink_locked(t.nodes[i]);
 }
 
 void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, Recorder& rec) {
+  unlink_all(t, p, rec);
   std::vector<NodeRef> done;
   for (size_t i = 0; i < out.size(); ++i) {
     Node* n = t.nodes[p.outputs[i].node];
     become_leaf(n, out[i]);
     done.emplace_back(n);
   }
-  unlink_all(t, rec);
   // A later run meets the same leaf whether a handle names the value or a view of all of it.
   for (auto& [n, from] : t.names)
     if (from->computed.load(std::memory_order_relaxed)) share_storage(n.get(), from);
