@@ -384,6 +384,10 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.groups = groups;
     // One row is one block, whatever registers it takes.
     s.min_blocks = parts[0].n_outer == 0 ? 0 : blocks_for_registers(parts[0], s, groups * packed);
+    // Rows of 32 bits out of memory: with fewer blocks to make room for, the compiler asks for a whole row at
+    // once.
+    if (s.streaming && s.mode == Mode::Row && s.lanes == 4 && !s.packed)
+      s.min_blocks = std::min(s.min_blocks, 2);
     return;
   }
   s.groups = 4;
