@@ -290,7 +290,8 @@ std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec) {
   if (spec.residual)
     throw Error(ErrorKind::Unsupported, "conv", "no residual on the CPU: " + to_string(spec));
   if (auto fast = prepare_depthwise(spec)) return fast;
-  if (auto fast = prepare_winograd(spec)) return fast;
+  if (wants_winograd(spec.op))
+    if (auto fast = prepare_winograd(spec)) return fast;
   if (auto fast = prepare_dnnl_conv(spec)) return fast;
   if (t == DType::Float64) return std::make_unique<FloatConv<double>>(spec);
   if (is_float(t)) return std::make_unique<FloatConv<float>>(spec);

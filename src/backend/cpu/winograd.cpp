@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/cpu/conv_parts.h"
@@ -377,12 +378,16 @@ bool pays(const LibrarySpec& spec, const ConvShape& s) {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec) {
-  static const bool off = [] {
+bool wants_winograd(LibOp op) {
+  static const std::string choice = [] {
     const char* e = std::getenv("INGOT_WINOGRAD");
-    return e && std::strcmp(e, "0") == 0;
+    return std::string(e ? e : "");
   }();
-  if (off || spec.epilogue != Epilogue::None || spec.accumulate) return nullptr;
+  return choice == "all" || (choice == "gradients" && op != LibOp::Conv);
+}
+
+std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec) {
+  if (spec.epilogue != Epilogue::None || spec.accumulate) return nullptr;
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != DType::Float32) return nullptr;
   if (spec.bias && (spec.op != LibOp::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
