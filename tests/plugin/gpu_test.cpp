@@ -38,26 +38,6 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(d / std::max(n, 1e-30));
 }
 
-/// Makes the library call on the GPU, and takes what it has written back.
-void call(const LibrarySpec& s, CallMemory& memory) {
-  Backend& b = gpu();
-  auto exe = b.prepare(0, s);
-  std::vector<void*> buffers;
-  for (size_t i = 0; i < s.operands.size(); ++i) {
-    buffers.push_back(b.allocate(0, memory.bytes[i]));
-    b.copy_from_host(0, buffers[i], memory.at(i), memory.bytes[i]);
-  }
-  void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
-  RunArgs args;
-  RunStatus status;
-  args.status = &status;
-  b.launch(0, *exe, buffers.data(), scratch, args);
-  for (size_t i = 0; i < static_cast<size_t>(s.written); ++i)
-    b.copy_to_host(0, memory.at(i), buffers[i], memory.bytes[i]);
-  for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], memory.bytes[i]);
-  if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
-}
-
 }  // namespace
 
 TEST_CASE("a: device, memory, copies") {
@@ -104,7 +84,7 @@ TEST_CASE("b: library calls with random strides") {
     int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);
-    call(s, got);
+    run_call(gpu(), s, got);
     std::string wrong = difference(s, got, want);
     CHECK(wrong == "");
     bad += !wrong.empty();
@@ -540,7 +520,7 @@ TEST_CASE("q: products of few rows, attention of one query, gradients of short a
     CAPTURE(to_string(s));
     CallMemory got(s, 3), want = got;
     n % 2 ? attention_reference(s, want) : reference(s, want);
-    call(s, got);
+    run_call(gpu(), s, got);
     std::string wrong = difference(s, got, want);
     CHECK(wrong == "");
     bad += !wrong.empty();
@@ -552,7 +532,7 @@ TEST_CASE("q: products of few rows, attention of one query, gradients of short a
     short_attention(s, got);
     CallMemory want = got;
     short_attention_reference(s, want);
-    call(s, got);
+    run_call(gpu(), s, got);
     for (size_t i = 0; i < 3; ++i)
       CHECK(distance(s, i, got, want) < (s.operands[0].dtype == bfloat16 ? 6e-3 : 1e-3));
   }

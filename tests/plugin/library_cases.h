@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_spec.h"
+#include "runtime/backend.h"
 
 namespace ingot::test {
 
@@ -43,6 +43,8 @@ LibrarySpec random_sort(std::mt19937& gen, int64_t longest);
 int64_t index_extent(const LibrarySpec& spec);
 /// Runs the call on this memory.
 void reference(const LibrarySpec& spec, CallMemory& m);
+/// Runs it on a device of the backend, on a copy of this memory; what it writes comes back.
+RunStatus run_call(Backend& backend, const LibrarySpec& spec, CallMemory& m);
 /// Empty, or the first difference in an operand that is written.
 std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want);
 

@@ -70,23 +70,8 @@ TEST_CASE("products and scatters through the backend") {
     int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);
-    auto exe = b.prepare(0, s);
-    std::vector<void*> buffers;
-    for (size_t i = 0; i < s.operands.size(); ++i) {
-      buffers.push_back(b.allocate(0, got.bytes[i]));
-      b.copy_from_host(0, buffers[i], got.at(i), got.bytes[i]);
-    }
-    void* scratch = exe->scratch_bytes ? b.allocate(0, exe->scratch_bytes) : nullptr;
-    RunArgs args;
-    RunStatus status;
-    args.status = &status;
-    b.launch(0, *exe, buffers.data(), scratch, args);
-    for (size_t i = 0; i < static_cast<size_t>(s.written); ++i)
-      b.copy_to_host(0, got.at(i), buffers[i], got.bytes[i]);
-    CHECK(status.code == 0);
+    CHECK(run_call(b, s, got).code == 0);
     CHECK(difference(s, got, want) == "");
-    for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], got.bytes[i]);
-    if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
     library += machine.matmuls() > before;
     before = machine.matmuls();
   }

@@ -7,7 +7,7 @@ if(TARGET ingot_cuda)
   target_compile_definitions(fake_cuda PRIVATE INGOT_EMULATOR_DIR="${cuda_emulator}")
   target_link_libraries(fake_cuda PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})
 
-  ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp
+  ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp
     LIBS ingot_test_emulator ingot_cuda_objects)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
   ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
@@ -19,12 +19,12 @@ if(TARGET ingot_cuda)
   add_test(NAME cuda_arena_plain COMMAND test_cuda_arena WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   set_tests_properties(cuda_arena_plain PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment};FAKE_CUDA_VMM=0")
   foreach(name IN ITEMS lstm plugin machine)
-    ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator)
+    ingot_test(cuda_${name} SOURCES ${cuda_tests}/${name}_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator)
     target_compile_definitions(test_cuda_${name} PRIVATE
       FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")
     add_dependencies(test_cuda_${name} fake_cuda ingot_cuda)
   endforeach()
-  ingot_test(gpu SOURCES ${cuda_tests}/gpu_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator LABELS gpu)
+  ingot_test(gpu SOURCES ${cuda_tests}/gpu_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp ${cuda_tests}/conv_cases.cpp LIBS ingot_test_emulator LABELS gpu)
   if(INGOT_CUDNN_INCLUDE)
     ingot_test(cuda_refused_attention SOURCES ${cuda_tests}/refused_attention_test.cpp)
     target_compile_definitions(test_cuda_refused_attention PRIVATE
