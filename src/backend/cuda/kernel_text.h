@@ -27,7 +27,8 @@ HandKernel small_matmul(const LibrarySpec& spec);
 HandKernel gelu_pass(const LibrarySpec& spec);
 /// The sums of the rows of a product's first operand, the second of the call's two results.
 HandKernel row_sums(const LibrarySpec& spec);
-/// A product of one to four rows by weights that lie along the inner dim (decoding): as fast as memory.
+/// A product of few rows (four; eight in 16 bits) by weights that lie along the inner dim (decoding): as fast
+/// as memory.
 bool is_row_matmul(const LibrarySpec& spec);
 HandKernel row_matmul(const LibrarySpec& spec);
 /// What the products' texts share: the words of their argument, pointers included, and TYPES, UPA, UPB, DOWN
