@@ -119,8 +119,12 @@ void Emulator::build() {
       failures[b] = std::current_exception();
     }
   };
-  for (size_t b = 0; b < failures.size(); ++b)
-    names.push_back("k" + texts[b * step].key + "_" + generation() + ".so");
+  // Named after all it holds: another program may build a library that begins with the same text meanwhile.
+  for (size_t b = 0; b < failures.size(); ++b) {
+    std::string keys;
+    for (size_t i = b * step; i < std::min(texts.size(), (b + 1) * step); ++i) keys += texts[i].key;
+    names.push_back("k" + std::to_string(std::hash<std::string>{}(keys)) + "_" + generation() + ".so");
+  }
   for (size_t b = 0; b < failures.size(); b += 2) {
     std::thread other;
     if (b + 1 < failures.size()) other = std::thread(work, b + 1);
