@@ -1,16 +1,15 @@
 // The arena of a GPU on the fake CUDA machine: addresses reserved once, memory mapped on demand. With
 // FAKE_CUDA_VMM=0 the same programs run on a GPU without virtual memory, where the arena is a plain block.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include "backend/cuda/arena.h"
 #include "ingot/ingot.h"
+#include "plugin/fake_setup.h"
 #include "runtime/backend.h"
 #include "runtime/storage.h"
 
@@ -20,20 +19,11 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 
-struct Machine {
-  Machine() {
-    setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
-    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT"})
-      setenv(name, FAKE_CUDA, 1);
-    setenv("INGOT_CACHE_DIR", (std::filesystem::current_path() / "fake_arena_cache").c_str(), 1);
-    void* fake = dlopen(FAKE_CUDA, RTLD_NOW);
-    auto find = [&](auto& f, const char* name) {
-      f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(dlsym(fake, name));
-    };
+// The two programs of this file may run at once: each has a cache of its own.
+struct Machine : test::FakeMachine {
+  Machine() : FakeMachine(std::getenv("FAKE_CUDA_VMM") ? "arena_plain" : "arena") {
     find(has_vmm, "fake_cuda_has_vmm");
     find(graphs_made, "fake_cuda_graphs_made");
-    find(graph_launches, "fake_cuda_graph_launches");
-    find(used, "fake_cuda_used");
     find(mapped, "fake_cuda_mapped");
     find(reserved, "fake_cuda_reserved");
     find(fail_after, "fake_cuda_fail_after");
@@ -41,8 +31,6 @@ struct Machine {
   }
   int (*has_vmm)();
   int (*graphs_made)();
-  int (*graph_launches)();
-  size_t (*used)();
   size_t (*mapped)();
   size_t (*reserved)();
   void (*fail_after)(int);

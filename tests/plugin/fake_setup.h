@@ -17,11 +17,15 @@ struct FakeMachine {
       setenv(variable, FAKE_CUDA, 1);
     std::filesystem::remove_all(cache);
     setenv("INGOT_CACHE_DIR", cache.c_str(), 1);
-    void* fake = dlopen(FAKE_CUDA, RTLD_NOW);
-    launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_launches"));
-    graph_launches = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_graph_launches"));
-    matmuls = reinterpret_cast<int (*)()>(dlsym(fake, "fake_cuda_matmuls"));
-    used = reinterpret_cast<size_t (*)()>(dlsym(fake, "fake_cuda_used"));
+    find(launches, "fake_cuda_launches");
+    find(graph_launches, "fake_cuda_graph_launches");
+    find(matmuls, "fake_cuda_matmuls");
+    find(used, "fake_cuda_used");
+  }
+  /// A function of the machine's own.
+  template <class F>
+  void find(F& function, const char* name) const {
+    function = reinterpret_cast<F>(dlsym(dlopen(FAKE_CUDA, RTLD_NOW), name));
   }
   std::filesystem::path cache;
   int (*launches)();

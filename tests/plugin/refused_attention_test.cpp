@@ -1,27 +1,23 @@
 // Attention on the fake CUDA machine with a cuDNN that takes it, and with ones that refuse it when it is
 // planned or run though their form is one that cuDNN has: it is then written out, and right.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 #include "compile/executor.h"
 #include "ingot/ingot.h"
+#include "plugin/fake_setup.h"
 
 using namespace ingot;
 
 namespace {
 
-struct Machine {
-  Machine() {
-    setenv("INGOT_CUDA_PLUGIN", CUDA_PLUGIN, 1);
-    for (const char* name : {"INGOT_CUDA_DRIVER", "INGOT_NVRTC", "INGOT_CUBLASLT", "INGOT_CUDNN"})
-      setenv(name, FAKE_CUDA, 1);
-    setenv("INGOT_CACHE_DIR", (std::filesystem::current_path() / "fake_refused_cache").c_str(), 1);
-    executed = reinterpret_cast<int (*)()>(dlsym(dlopen(FAKE_CUDA, RTLD_NOW), "fake_cudnn_executed"));
+struct Machine : test::FakeMachine {
+  Machine() : FakeMachine("refused") {
+    setenv("INGOT_CUDNN", FAKE_CUDA, 1);
+    find(executed, "fake_cudnn_executed");
   }
   int (*executed)();
 };
