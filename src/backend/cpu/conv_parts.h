@@ -54,29 +54,22 @@ class Activation {
     return p_.offset + q.n0 * p_.outer + q.r0 * p_.dim[first_] + q.c0 * p_.channel;
   }
   void move(char* packed, char* plain, const Part& q, bool in) const {
-    int64_t e[5], ds[5], ss[5];
+    int64_t e[5], stride[5];
     int nd = 0;
-    auto axis = [&](int64_t size, int64_t stride, int64_t dense) {
+    auto axis = [&](int64_t size, int64_t step) {
       e[nd] = size;
-      ss[nd] = stride;
-      ds[nd++] = dense;
+      stride[nd++] = step;
     };
-    axis(q.n, p_.outer, q.r * rest_ * q.c);
-    if (one_run_) {
-      axis(q.r * rest_, rest_ == 1 ? p_.dim[first_] : inner_, q.c);
-    } else {
-      int64_t dense = q.r * rest_ * q.c;
-      for (int d = first_; d < 3; ++d) {
-        const int64_t size = d == first_ ? q.r : size_[d];
-        dense /= size;
-        axis(size, p_.dim[d], dense);
-      }
-    }
-    axis(q.c, p_.channel, 1);
-    if (in)
-      copy_box(packed, ds, plain, ss, e, nd, static_cast<int>(es_));
+    axis(q.n, p_.outer);
+    if (one_run_)
+      axis(q.r * rest_, rest_ == 1 ? p_.dim[first_] : inner_);
     else
-      copy_box(plain, ss, packed, ds, e, nd, static_cast<int>(es_));
+      for (int d = first_; d < 3; ++d) axis(d == first_ ? q.r : size_[d], p_.dim[d]);
+    axis(q.c, p_.channel);
+    if (in)
+      gather_box(packed, plain, stride, e, nd, static_cast<int>(es_));
+    else
+      scatter_box(plain, stride, packed, e, nd, static_cast<int>(es_));
   }
   ConvShape::Place p_{};
   int64_t channels_ = 0;

@@ -311,16 +311,14 @@ class DnnlGradWeight final : public CpuExecutable {
     const int64_t samples = by_channel_ ? s.N : samples_;
     x_bytes_ = round_up(x_.bytes({0, samples, 0, x_.rows(), 0, s.C}));
     y_bytes_ = round_up(y_.bytes({0, samples, 0, y_.rows(), 0, d.O}));
-    local_ = (by_channel_ ? 0 : x_bytes_ + weight_bytes_) + y_bytes_ + round_up(primitive_->scratch);
-    shared_x_ = by_channel_ && !x_.direct(nullptr, {0, s.N, 0, x_.rows(), 0, s.C});
-    scratch_bytes = static_cast<size_t>(weight_bytes_ * parts_ + (by_channel_ ? x_bytes_ : 0) + 64);
+    local_ = (by_channel_ ? 0 : x_bytes_) + weight_bytes_ + y_bytes_ + round_up(primitive_->scratch);
+    scratch_bytes = static_cast<size_t>((by_channel_ ? x_bytes_ : weight_bytes_ * parts_) + 64);
     return true;
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const ConvShape& s = *s_;
-    char* partial = line_aligned(scratch);
-    char* x = partial + weight_bytes_ * parts_;
+    char *partial = line_aligned(scratch), *x = partial;
     if (by_channel_) {
       const Part all{0, s.N, 0, x_.rows(), 0, s.C};
       if (char* there = x_.direct(buffers[s.ix], all))
@@ -332,24 +330,27 @@ class DnnlGradWeight final : public CpuExecutable {
         });
     }
     parallel_for(parts_, 1, [&](int64_t b, int64_t e) {
-      for (int64_t p = b; p < e; ++p)
-        by_channel_ ? channels(p, buffers, x, partial) : samples(p, buffers, partial);
+      for (int64_t p = b; p < e; ++p) by_channel_ ? channels(p, buffers, x) : samples(p, buffers, partial);
     });
-    const int64_t pieces = blocks_.pieces(s.pw.dtype == DType::Float32), sets = by_channel_ ? parts_ : 1;
-    parallel_for(pieces * sets, std::max<int64_t>(1, pieces * sets / 64), [&](int64_t b, int64_t e) {
-      for (int64_t u = b; u < e; ++u) store(buffers[0], partial, u / pieces, u % pieces);
+    if (by_channel_) return;
+    const int64_t pieces = blocks_.pieces(s.pw.dtype == DType::Float32);
+    parallel_for(pieces, std::max<int64_t>(1, pieces / 64), [&](int64_t b, int64_t e) {
+      for (int64_t u = b; u < e; ++u) store(buffers[0], 0, partial, parts_, u);
     });
   }
 
  private:
-  void channels(int64_t p, void* const* buffers, char* x, char* partial) const {
+  /// All of the sums of some output channels, stored while they are in the cache.
+  void channels(int64_t p, void* const* buffers, char* x) const {
     const ConvShape& s = *s_;
     char* local = thread_scratch(local_ + 64);
     const int64_t o = s.O / parts_;
     const Part q{0, s.N, 0, y_.rows(), p * o, o};
-    char* y = y_.direct(buffers[s.iy], q);
+    char *y = y_.direct(buffers[s.iy], q), *sum = local + y_bytes_;
     if (!y) y_.gather(y = local, buffers[s.iy], q);
-    api()->conv_run(primitive_->handle, x, y, partial + p * weight_bytes_, nullptr, local + y_bytes_);
+    api()->conv_run(primitive_->handle, x, y, sum, nullptr, sum + weight_bytes_);
+    const int64_t pieces = blocks_.pieces(s.pw.dtype == DType::Float32);
+    for (int64_t u = 0; u < pieces; ++u) store(buffers[0], p * o, sum, 1, u);
   }
 
   /// The partial sum of some samples, a few at a time.
@@ -373,12 +374,11 @@ class DnnlGradWeight final : public CpuExecutable {
     }
   }
 
-  void store(void* out, const char* partial, int64_t set, int64_t piece) const {
+  /// A piece of the weight from output channel o on: the sum of `count` partial ones.
+  void store(void* out, int64_t o, const char* partial, int64_t count, int64_t piece) const {
     const ConvShape& s = *s_;
-    const int64_t base = s.pw.offset + (by_channel_ ? set * (s.O / parts_) * s.pw.outer : 0);
-    const int64_t count = by_channel_ ? 1 : parts_;
-    const auto* first = reinterpret_cast<const float*>(partial + (by_channel_ ? set : 0) * weight_bytes_);
-    const int64_t step = weight_bytes_ / 4;
+    const int64_t base = s.pw.offset + o * s.pw.outer, step = weight_bytes_ / 4;
+    const auto* first = reinterpret_cast<const float*>(partial);
     if (s.pw.dtype == DType::Float32) {
       blocks_.unpack(static_cast<float*>(out) + base, first, count, step, piece);
       return;
@@ -395,7 +395,7 @@ class DnnlGradWeight final : public CpuExecutable {
   Activation x_, y_;
   Blocks blocks_;
   std::shared_ptr<Primitive> primitive_;
-  bool by_channel_ = false, shared_x_ = false;
+  bool by_channel_ = false;
   int64_t parts_ = 1, samples_ = 1, weight_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, local_ = 0;
 };
 

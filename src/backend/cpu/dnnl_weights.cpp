@@ -1,9 +1,9 @@
-// See dnnl_weights.h. Dense float32 weights move by runs: the window's places of neighbouring input channels
-// are one row of memory for each output channel, and a block of such rows is turned in the cache.
+// See dnnl_weights.h. Dense float32 weights move by blocks of channels: for each output channel, the window's
+// places of the input channels are one row of memory, and such rows are turned in registers.
 #include "backend/cpu/dnnl_weights.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 
 #include "backend/cpu/move.h"
 
@@ -23,51 +23,42 @@ void Blocks::find_form() {
   wide_ = b_.block[b_.blocks - 1];
   deep_ = b_.blocks == 2 ? b_.block[0] : 1;
   const int inner = b_.dim[b_.blocks - 1], around = b_.blocks == 2 ? b_.dim[0] : -1;
-  if (inner == 0 && (around == -1 || around == 1)) {
+  if (inner == 0 && (around == -1 || around == 1))
     form_ = Form::Outputs;
-    chunks_ = (inputs_ * window_ + kChunk - 1) / kChunk;
-  } else if (inner == 1 && around == 0) {
+  else if (inner == 1 && around == 0)
     form_ = Form::Inputs;
-    chunks_ = inputs_ / wide_;
-  }
+  else
+    return;
+  chunks_ = inputs_ / unit_[1];
+  for (int64_t i = 0; i < (form_ == Form::Outputs ? unit_[1] : 1); ++i)
+    for (int64_t at = 0; at < window_; ++at) rows_.push_back(row(i, at));
 }
 
-int64_t Blocks::row(int64_t o, int64_t i, int64_t at) const {
-  int64_t p = o * b_.stride[0] + i / unit_[1] * b_.stride[1];
+int64_t Blocks::row(int64_t i, int64_t at) const {
+  int64_t p = i * wide_;
   for (int d = b_.rank - 1; d >= 2; --d) {
     p += at % b_.size[d] * b_.stride[d];
     at /= b_.size[d];
   }
-  return form_ == Form::Outputs ? p + i % unit_[1] * wide_ : p;
+  return p;
 }
 
 void Blocks::pack(float* blocked, const float* plain, int64_t piece) const {
   if (form_ == Form::Any) return pack_unit(blocked, plain, piece);
-  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_;
-  if (form_ == Form::Outputs) {
-    float turned[kChunk * 64];
-    const int64_t q0 = chunk * kChunk, n = std::min(kChunk, line - q0);
-    const int64_t e[2] = {n, wide_}, ds[2] = {wide_, 1}, ss[2] = {1, line};
-    copy_box(turned, ds, plain + o * wide_ * line + q0, ss, e, 2, 4);
-    for (int64_t q = 0; q < n; ++q)
-      std::memcpy(blocked + row(o, (q0 + q) / window_, (q0 + q) % window_), turned + q * wide_,
-                  static_cast<size_t>(wide_) * sizeof(float));
-    return;
-  }
-  const float* from = plain + o * deep_ * line + chunk * wide_ * window_;
-  for (int64_t k = 0; k < deep_; ++k, from += line)
-    for (int64_t at = 0; at < window_; ++at) {
-      float* to = blocked + row(o, chunk * wide_, at) + k * wide_;
-      for (int64_t i = 0; i < wide_; ++i) to[i] = from[i * window_ + at];
-    }
+  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_,
+                run = unit_[1] * window_, n = std::ssize(rows_);
+  plain += o * unit_[0] * line + chunk * run;
+  blocked += o * b_.stride[0] + chunk * b_.stride[1];
+  // The rows of the next piece: far, and too short for the hardware to foresee.
+  if (chunk + 1 < chunks_)
+    for (int64_t r = 0; r < unit_[0]; ++r)
+      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + r * line + run + c, 0, 2);
+  if (form_ == Form::Outputs) return turn_to_rows(blocked, rows_.data(), plain, line, n, wide_);
+  for (int64_t k = 0; k < deep_; ++k)
+    turn_to_rows(blocked + k * wide_, rows_.data(), plain + k * line, window_, n, wide_);
 }
 
 void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t step, int64_t piece) const {
-  auto sum = [&](float* to, const float* from, int64_t n) {
-    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
-    for (int64_t p = 1; p < count; ++p)
-      for (int64_t i = 0; i < n; ++i) to[i] += from[p * step + i];
-  };
   if (form_ == Form::Any) {
     each(piece, [&](int64_t from, int64_t to) {
       if (to < 0) return;
@@ -77,23 +68,17 @@ void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t s
     });
     return;
   }
-  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_;
-  if (form_ == Form::Outputs) {
-    float rows[kChunk * 64];
-    const int64_t q0 = chunk * kChunk, n = std::min(kChunk, line - q0);
-    for (int64_t q = 0; q < n; ++q)
-      sum(rows + q * wide_, blocked + row(o, (q0 + q) / window_, (q0 + q) % window_), wide_);
-    const int64_t e[2] = {wide_, n}, ds[2] = {line, 1}, ss[2] = {1, wide_};
-    copy_box(plain + o * wide_ * line + q0, ds, rows, ss, e, 2, 4);
-    return;
-  }
-  float* to = plain + o * deep_ * line + chunk * wide_ * window_;
-  float part[64];
-  for (int64_t k = 0; k < deep_; ++k, to += line)
-    for (int64_t at = 0; at < window_; ++at) {
-      sum(part, blocked + row(o, chunk * wide_, at) + k * wide_, wide_);
-      for (int64_t i = 0; i < wide_; ++i) to[i * window_ + at] = part[i];
-    }
+  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_,
+                run = unit_[1] * window_, n = std::ssize(rows_);
+  plain += o * unit_[0] * line + chunk * run;
+  blocked += o * b_.stride[0] + chunk * b_.stride[1];
+  if (chunk + 1 < chunks_)
+    for (int64_t r = 0; r < unit_[0]; ++r)
+      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + r * line + run + c, 1, 2);
+  if (form_ == Form::Outputs)
+    return turn_from_rows(plain, line, blocked, rows_.data(), n, wide_, count, step);
+  for (int64_t k = 0; k < deep_; ++k)
+    turn_from_rows(plain + k * line, window_, blocked + k * wide_, rows_.data(), n, wide_, count, step);
 }
 
 }  // namespace ingot::cpu

@@ -37,7 +37,7 @@ class Blocks {
       if (ragged_) inside_.insert(inside_.end(), at.begin(), at.end());
     }
   }
-  /// How many pieces packing and unpacking have: whole runs of channels where float32 is moved, else units.
+  /// How many pieces packing and unpacking have: blocks of channels where float32 is moved, else units.
   int64_t pieces(bool f32) const { return f32 && form_ != Form::Any ? outer_[0] * chunks_ : units_; }
 
   /// fn(position in the blocked weight, position in the plain one or -1 in the padding) for each element of
@@ -74,17 +74,16 @@ class Blocks {
   /// Blocks of output channels innermost, blocks of input channels innermost (and of output channels around
   /// them), or anything else.
   enum class Form { Any, Outputs, Inputs };
-  static constexpr int64_t kChunk = 64;
   template <class T>
   void pack_unit(T* blocked, const T* plain, int64_t unit) const {
     each(unit, [&](int64_t to, int64_t from) { blocked[to] = from < 0 ? T(0) : plain[from]; });
   }
   void find_form();
-  /// Where the row of block elements begins that holds the window's place `at` of input channel i, in block
-  /// `o` of output channels.
-  int64_t row(int64_t o, int64_t i, int64_t at) const;
+  /// Where, in a block of channels, the row of elements begins that holds the window's place `at` of the
+  /// block's i-th input channel.
+  int64_t row(int64_t i, int64_t at) const;
   DnnlBlocking b_{};
-  std::vector<int64_t> stride_, outer_, unit_, plain_, inside_;
+  std::vector<int64_t> stride_, outer_, unit_, plain_, inside_, rows_;
   int64_t inner_ = 1, units_ = 1;
   bool ragged_ = false;
   Form form_ = Form::Any;

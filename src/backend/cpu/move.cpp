@@ -26,10 +26,56 @@ void transpose_scalar(T* dst, int64_t dp, const T* src, int64_t sq, int64_t p, i
   }
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-/// 8 x 8 words in eight 256-bit registers: pairs, quads, halves.
-HWY_INLINE void transpose8x8(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq) {
-  const hn::FixedTag<uint32_t, 8> d;
+#if HWY_TARGET == HWY_AVX3
+constexpr int64_t kSide = 16;
+
+/// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16, sq >= 3 where n is no multiple of 4. A register is
+/// loaded with quarters of four rows, which leaves only pairs and quads to be turned.
+template <class T, class To>
+HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+  const hn::FixedTag<T, 16> d;
+  const hn::FixedTag<uint64_t, 8> dw;
+  const auto four = hn::FirstN(d, 4), eight = hn::FirstN(d, 8), twelve = hn::FirstN(d, 12);
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < n; c += 4) {
+    // The end of a row may be read beyond; not that of the last, behind which nothing need be.
+    const T* last = src + 15 * sq + c;
+    HWY_ALIGN T rest[4] = {};
+    if (c + 4 > n) {
+      std::memcpy(rest, last, static_cast<size_t>(n - c) * sizeof(T));
+      last = rest;
+    }
+    auto rows = [&](int64_t j, const T* fourth) HWY_ATTR {
+      auto part = [&](int64_t k) HWY_ATTR { return hn::LoadDup128(d, src + k * sq + c); };
+      const auto v = hn::IfThenElse(twelve, part(j + 8), hn::LoadDup128(d, fourth));
+      return hn::IfThenElse(four, part(j), hn::IfThenElse(eight, part(j + 4), v));
+    };
+    const auto a0 = rows(0, src + 12 * sq + c), a1 = rows(1, src + 13 * sq + c),
+               a2 = rows(2, src + 14 * sq + c), a3 = rows(3, last);
+    auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
+    const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
+    const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
+    auto put = [&](int64_t i, auto v) HWY_ATTR {
+      if (c + i < n) hn::StoreU(hn::BitCast(d, v), d, dst + to(c + i));
+    };
+    put(0, hn::InterleaveLower(dw, b0, b2));
+    put(1, hn::InterleaveUpper(dw, b0, b2));
+    put(2, hn::InterleaveLower(dw, b1, b3));
+    put(3, hn::InterleaveUpper(dw, b1, b3));
+  }
+}
+#elif HWY_TARGET == HWY_AVX2
+constexpr int64_t kSide = 8;
+
+/// dst[to(i) + j] = src[i + j*sq], i < n, j < 8; n <= 8. In eight registers: pairs, quads, halves.
+template <class T, class To>
+HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+  if (n < 8) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < 8; ++j) dst[to(i) + j] = src[j * sq + i];
+    return;
+  }
+  const hn::FixedTag<T, 8> d;
   const hn::FixedTag<uint64_t, 4> dw;
   auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
   const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6),
@@ -43,7 +89,7 @@ HWY_INLINE void transpose8x8(uint32_t* dst, int64_t dp, const uint32_t* src, int
   const auto c2 = hn::InterleaveLower(dw, b1, b3), c3 = hn::InterleaveUpper(dw, b1, b3);
   const auto c4 = hn::InterleaveLower(dw, b4, b6), c5 = hn::InterleaveUpper(dw, b4, b6);
   const auto c6 = hn::InterleaveLower(dw, b5, b7), c7 = hn::InterleaveUpper(dw, b5, b7);
-  auto put = [&](int i, auto v) HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, dst + i * dp); };
+  auto put = [&](int i, auto v) HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, dst + to(i)); };
   put(0, hn::ConcatLowerLower(dw, c4, c0));
   put(1, hn::ConcatLowerLower(dw, c5, c1));
   put(2, hn::ConcatLowerLower(dw, c6, c2));
@@ -54,27 +100,90 @@ HWY_INLINE void transpose8x8(uint32_t* dst, int64_t dp, const uint32_t* src, int
   put(7, hn::ConcatUpperUpper(dw, c7, c3));
 }
 
-void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q) {
-  const int64_t p8 = p & ~int64_t{7}, q8 = q & ~int64_t{7};
-  for (int64_t j = 0; j < q8; j += 8)  // whole cache lines of the source, one after the other
-    for (int64_t i = 0; i < p8; i += 8) {
-      if (i % 16 == 0 && j + 8 < q8)  // far rows: the hardware does not foresee them
-        for (int64_t n = 8; n < 16; ++n) __builtin_prefetch(src + (j + n) * sq + i, 0, 2);
-      transpose8x8(dst + i * dp + j, dp, src + j * sq + i, sq);
-    }
-  if (q8 < q && p8) transpose_scalar(dst + q8, dp, src + q8 * sq, sq, p8, q - q8);
-  if (p8 < p) transpose_scalar(dst + p8 * dp, dp, src + p8, sq, p - p8, q);
-}
 #else
-void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q) {
-  transpose_scalar(dst, dp, src, sq, p, q);
+constexpr int64_t kSide = 4;
+template <class T, class To>
+HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < kSide; ++j) dst[to(i) + j] = src[j * sq + i];
 }
 #endif
 
+/// dst[i*dp + j] = src[i + j*sq], i < p, j < q. What is far away, the source or the destination, is walked
+/// along its rows.
+void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q,
+                 bool far_dst) {
+  const int64_t whole = sq >= 3 ? p : p / kSide * kSide, blocks = (whole + kSide - 1) / kSide,
+                across = q / kSide;
+  auto block = [&](int64_t i, int64_t j) HWY_ATTR {
+    auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
+    uint32_t* at = dst + i * dp + j;
+    if (i + kSide <= p)
+      turn_block(at, to, src + j * sq + i, sq, kSide);
+    else
+      turn_block(at, to, src + j * sq + i, sq, p - i);
+  };
+  if (far_dst) {
+    for (int64_t i = 0; i < blocks; ++i)
+      for (int64_t j = 0; j < across; ++j) block(i * kSide, j * kSide);
+  } else {
+    for (int64_t j = 0; j < across; ++j)
+      for (int64_t i = 0; i < blocks; ++i) {
+        if (j + 1 < across && i * kSide % 16 == 0)  // far rows: the hardware does not foresee them
+          for (int64_t n = kSide; n < 2 * kSide; ++n)
+            __builtin_prefetch(src + (j * kSide + n) * sq + i * kSide, 0, 2);
+        block(i * kSide, j * kSide);
+      }
+  }
+  const int64_t done = across * kSide;
+  if (whole < p) transpose_scalar(dst + whole * dp, dp, src + whole, sq, p - whole, done);
+  if (done < q) transpose_scalar(dst + done, dp, src + done * sq, sq, p, q - done);
+}
+
+void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
+  const int64_t done = stride >= 3 ? width / kSide * kSide : 0;
+  for (int64_t i = 0; i < n; i += kSide) {
+    auto row = [&](int64_t k) HWY_ATTR { return to[i + k]; };
+    for (int64_t j = 0; j < done; j += kSide)
+      if (i + kSide <= n)
+        turn_block(dst + j, row, src + j * stride + i, stride, kSide);
+      else
+        turn_block(dst + j, row, src + j * stride + i, stride, n - i);
+  }
+  for (int64_t i = 0; i < n && done < width; ++i)
+    for (int64_t j = done; j < width; ++j) dst[to[i] + j] = src[j * stride + i];
+}
+
+void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n, int64_t width,
+                  int64_t count, int64_t step) {
+  // A square at a time: its rows are summed, then turned.
+  HWY_ALIGN float rows[kSide * kSide] = {};
+  for (int64_t i = 0; i < n; i += kSide)
+    for (int64_t j = 0; j < width; j += kSide) {
+      const int64_t deep = n - i < kSide ? n - i : kSide, wide = width - j < kSide ? width - j : kSide;
+      for (int64_t r = 0; r < deep; ++r) {
+        const float* at = src + from[i + r] + j;
+        float* sum = rows + r * kSide;
+        for (int64_t k = 0; k < wide; ++k) sum[k] = at[k];
+        for (int64_t c = 1; c < count; ++c) {
+          at += step;
+          for (int64_t k = 0; k < wide; ++k) sum[k] += at[k];
+        }
+      }
+      float* to = dst + j * stride + i;
+      if (deep == kSide && wide == kSide)
+        turn_block(
+            to, [&](int64_t k) HWY_ATTR { return k * stride; }, rows, kSide, kSide);
+      else
+        for (int64_t k = 0; k < wide; ++k)
+          for (int64_t r = 0; r < deep; ++r) to[k * stride + r] = rows[r * kSide + k];
+    }
+}
+
 template <class T>
-void transpose(void* dst, int64_t dp, const void* src, int64_t sq, int64_t p, int64_t q) {
+void transpose(void* dst, int64_t dp, const void* src, int64_t sq, int64_t p, int64_t q, bool far_dst) {
   if constexpr (sizeof(T) == 4)
-    transpose32(static_cast<uint32_t*>(dst), dp, static_cast<const uint32_t*>(src), sq, p, q);
+    transpose32(static_cast<uint32_t*>(dst), dp, static_cast<const uint32_t*>(src), sq, p, q, far_dst);
   else
     transpose_scalar(static_cast<T*>(dst), dp, static_cast<const T*>(src), sq, p, q);
 }
@@ -135,7 +244,8 @@ HWY_INLINE void odometer(const Axis* ax, int n, T* dst, const T* src, Body body)
 }
 
 template <class T>
-void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss, const int64_t* e, int nd) {
+void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss, const int64_t* e, int nd,
+                bool far_dst) {
   Axis ax[kMaxAxes];
   int n = essential(ax, ds, ss, e, nd);
   T* dst = static_cast<T*>(out);
@@ -151,7 +261,8 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
     int m = 0;
     for (int a = 0; a < n; ++a)
       if (a != p && a != q) ax[m++] = ax[a];
-    odometer(ax, m, dst, src, [&](T* t, const T* f) HWY_ATTR { transpose<T>(t, P.d, f, Q.s, P.e, Q.e); });
+    odometer(ax, m, dst, src,
+             [&](T* t, const T* f) HWY_ATTR { transpose<T>(t, P.d, f, Q.s, P.e, Q.e, far_dst); });
     return;
   }
   const Axis last = ax[n - 1];
@@ -159,16 +270,16 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
 }
 
 void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
-             int esize) {
+             int esize, bool far_dst) {
   switch (esize) {
     case 1:
-      return copy_typed<uint8_t>(dst, ds, src, ss, e, nd);
+      return copy_typed<uint8_t>(dst, ds, src, ss, e, nd, far_dst);
     case 2:
-      return copy_typed<uint16_t>(dst, ds, src, ss, e, nd);
+      return copy_typed<uint16_t>(dst, ds, src, ss, e, nd, far_dst);
     case 4:
-      return copy_typed<uint32_t>(dst, ds, src, ss, e, nd);
+      return copy_typed<uint32_t>(dst, ds, src, ss, e, nd, far_dst);
     default:
-      return copy_typed<uint64_t>(dst, ds, src, ss, e, nd);
+      return copy_typed<uint64_t>(dst, ds, src, ss, e, nd, far_dst);
   }
 }
 
@@ -225,7 +336,7 @@ namespace ingot::cpu {
 
 void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
               int esize) {
-  INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize);
+  INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize, false);
 }
 static void dense_strides(int64_t* d, const int64_t* e, int nd) {
   int64_t s = 1;
@@ -242,7 +353,14 @@ void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e,
 void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize) {
   int64_t d[kMaxAxes];
   dense_strides(d, e, nd);
-  copy_box(dst, ds, src, d, e, nd, esize);
+  INGOT_DISPATCH(CopyBox)(dst, ds, src, d, e, nd, esize, true);
+}
+void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
+  INGOT_DISPATCH(TurnToRows)(dst, to, src, stride, n, width);
+}
+void turn_from_rows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
+                    int64_t width, int64_t count, int64_t step) {
+  INGOT_DISPATCH(TurnFromRows)(dst, stride, src, from, n, width, count, step);
 }
 void fill_elements(void* dst, const void* value, int esize, int64_t n) {
   repeat_each(dst, value, esize, 1, n);
