@@ -79,8 +79,9 @@ TEST_CASE("an LSTM's bits do not depend on the number of threads") {
   const int before = get_num_threads();
   set_num_threads(1);
   const auto one = run_lstm(c, in, Device("cpu"), float32, float32);
-  set_num_threads(5);
-  const auto five = run_lstm(c, in, Device("cpu"), float32, float32);
+  for (int threads : {2, 5, 12}) {  // 12 are too many for each to have rows of its own
+    set_num_threads(threads);
+    CHECK(one == run_lstm(c, in, Device("cpu"), float32, float32));
+  }
   set_num_threads(before);
-  CHECK(one == five);
 }

@@ -1,6 +1,7 @@
 // The steps of an LSTM layer in float32. The weight is packed once for all steps. A step is cut into tasks of
-// some rows by one panel of hidden units: a task does the products of its units and then their cells, so that
-// threads meet once per step. Who does a task changes no bit of it.
+// some rows by one panel of hidden units: a task does the products of its units and then their cells. Threads
+// have rows of their own, or share the tasks of a step where rows are few. Who does a task changes no bit of
+// it.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -79,6 +80,23 @@ class Lstm : public CpuExecutable {
     }
   }
 
+  /// fn(i, first row, rows, panel) for all of the steps [0, T), or from the last to the first. Where there
+  /// are enough rows each thread does all steps of its own, and nobody waits for anybody.
+  template <class Fn>
+  void steps(bool forward, Fn&& fn) const {
+    auto nth = [&](int64_t k) { return forward ? k : T_ - 1 - k; };
+    const int64_t threads = get_num_threads(), each = ceil_div(ceil_div(N_, threads), g_.mr) * g_.mr;
+    if (N_ >= threads * g_.mr) {
+      parallel_for(ceil_div(N_, each), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin * each, e = std::min(end * each, N_), k = 0; k < T_; ++k)
+          for (int64_t j = 0; j < panels_; ++j)
+            for (int64_t r = b; r < e; r += kRows) fn(nth(k), r, std::min(kRows, e - r), j);
+      });
+      return;
+    }
+    for (int64_t k = 0; k < T_; ++k)
+      tasks([&](int64_t row, int64_t rows, int64_t panel) { fn(nth(k), row, rows, panel); });
+  }
   /// fn(first row, rows, panel) for all of a step.
   template <class Fn>
   void tasks(Fn&& fn) const {
@@ -125,8 +143,9 @@ class Forward final : public Lstm {
     pack(at(buffers, first_ + 3), H_ * H_, 1, H_, s.weight);
     const float* h0 = at(buffers, first_ + 1);
     for (int64_t n = 0; n < N_; ++n) std::copy_n(h0 + n * H_, H_, left(s, 0) + n * pitch_);
-    for (int64_t i = 0; i < T_; ++i)
-      tasks([&](int64_t row, int64_t rows, int64_t panel) { part(buffers, s, i, row, rows, panel); });
+    steps(true, [&](int64_t i, int64_t row, int64_t rows, int64_t panel) {
+      part(buffers, s, i, row, rows, panel);
+    });
   }
 
  private:
@@ -164,8 +183,9 @@ class Backward final : public Lstm {
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const Space s = space(scratch);
     pack(at(buffers, first_ + 3), 0, H_, 1, s.weight);
-    for (int64_t i = T_ - 1; i >= 0; --i)
-      tasks([&](int64_t row, int64_t rows, int64_t panel) { part(buffers, s, i, row, rows, panel); });
+    steps(false, [&](int64_t i, int64_t row, int64_t rows, int64_t panel) {
+      part(buffers, s, i, row, rows, panel);
+    });
     if (side1_ < 0) return;
     tasks([&](int64_t row, int64_t rows, int64_t j) {
       alignas(64) float sums[kRows * kMostColumns];
