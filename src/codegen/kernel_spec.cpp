@@ -172,7 +172,8 @@ const char* name_of(LibOp op) {
 }
 
 std::string to_string(const LibrarySpec& l) {
-  static const char* const ends[] = {"", " relu", " gelu_tanh", " gelu_erf", " gelu_tanh_grad", " bias_grad"};
+  static const char* const ends[] = {"",           " relu",     " gelu_tanh", " gelu_erf", " gelu_tanh_grad",
+                                     " bias_grad", " relu_grad"};
   std::string s = std::string("library ") + name_of(l.op);
   for (const OperandSpec& o : l.operands)
     s += " " + std::string(name_of(o.dtype)) + to_string(o.shape) + "/" + to_string(o.stride) +

@@ -121,6 +121,7 @@ enum class LibOp : uint8_t {
            // GeluTanh with two results: out is what GELU is applied to, then GELU of it (any shape), a, b, ..
            // GeluTanhGrad: after b (no bias) comes what GELU was applied to. These are whole and row-major
            // BiasGrad: out, the sums of a along K [M], a, b
+           // ReluGrad: after b (no bias) comes what ReLU gave; where that is not positive, out is 0
   ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
   Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
   Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
@@ -138,7 +139,7 @@ enum class LibOp : uint8_t {
   Linalg,          // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
   Copy,            // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
 };
-enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad };
+enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad, ReluGrad };
 struct LibrarySpec {
   LibOp op = LibOp::Matmul;
   std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written

@@ -11,9 +11,9 @@
 namespace ingot {
 namespace {
 
-// For gradients up to this size a launch costs more than reading them again. The products that have such an
-// epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200), so large ones are summed
-// apart.
+// For gradients up to this size a launch costs more than reading them again. The library's products that have
+// such an epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200), so large ones are
+// summed apart.
 constexpr int64_t kSmall = 1 << 20;
 
 /// What v is once reshapes that keep the last dim are looked through; `columns` is that dim.
@@ -32,17 +32,19 @@ bool swaps_two_dims(const Graph& g, const Val& v) {
 
 /// dY of a product dY^T X that may give the sum as well; -1: it is none.
 int gradient_of(const Graph& g, const Val& v) {
-  if (v.op != Op::Matmul || v.n_in != 2 || v.shape.size() != 2 || !is_half(v.dtype) || v.relu ||
+  if (v.op != Op::Matmul || v.n_in != 2 || v.shape.size() != 2 || v.relu || v.relu_grad ||
       v.gelu != Gelu::None || v.history || !v.stride.empty())
     return -1;
   const Val& turned = g.vals[v.in[0]];
   if (!swaps_two_dims(g, turned) || turned.dtype != v.dtype) return -1;
+  Backend* b = backend_for(v.device.type());
+  if (!b || !b->takes(Epilogue::BiasGrad, v.dtype, v.shape[0], v.shape[1], turned.shape[1])) return -1;
   return root_of(g, turned.in[0], turned.shape[0]);
 }
 
 /// Does v sum over all dims but the last?
 bool sums_columns(const Graph& g, const Val& v) {
-  if (v.op != Op::Sum || v.n_in != 1 || !is_half(v.dtype) || v.history) return false;
+  if (v.op != Op::Sum || v.n_in != 1 || v.history) return false;
   const Val& in = g.vals[v.in[0]];
   const int r = in.shape.size();
   return r >= 2 && in.dtype == v.dtype && v.mask == (1u << (r - 1)) - 1 && v.numel() == in.shape.back();
@@ -83,8 +85,6 @@ void fuse_bias_gradients(Graph& g) {
   for (size_t i = 0; i < g.vals.size(); ++i) {
     const Val& v = g.vals[i];
     if (g.users[i] == 0 || v.op != Op::Matmul) continue;
-    Backend* b = backend_for(v.device.type());
-    if (!b || !b->bias_gradient_epilogue()) continue;
     if (int dy = gradient_of(g, v); dy >= 0) product.emplace(dy, static_cast<int>(i));
   }
   bool found = false;

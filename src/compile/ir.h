@@ -41,6 +41,7 @@ struct Val {
   Gelu gelu = Gelu::None;
   bool joined = false;     // AttentionGrad: its three results side by side in rows of one buffer; ext: where
   bool bias_grad = false;  // Matmul: Pick 1 is the sum over the columns of input 0
+  bool relu_grad = false;  // Matmul: 0 where input 2 is not positive
   Dims stride;             // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
@@ -88,7 +89,7 @@ void turn_products(Graph& g);
 /// The physical order of convolutions' operands and results: channels innermost, where the backend wants
 /// that. What must stay as it is (leaves, what survives the run) is copied.
 void choose_layouts(Graph& g);
-/// Matmul + bias, ReLU -> one library call with an epilogue, where the backend can.
+/// Matmul + bias, ReLU, ReLU's gradient -> one library call with an epilogue, where the backend can.
 void fuse_epilogues(Graph& g);
 /// GELU and its gradient -> epilogues of the products beside them, where the backend can.
 void fuse_gelu(Graph& g);

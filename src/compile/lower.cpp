@@ -548,6 +548,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
   l.residual = val.residual;
   if (val.relu) l.epilogue = Epilogue::Relu;
   if (val.bias_grad) l.epilogue = Epilogue::BiasGrad;
+  if (val.relu_grad) l.epilogue = Epilogue::ReluGrad;
   if (val.gelu != Gelu::None)
     l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
   l.attr[0] = val.imm_i;

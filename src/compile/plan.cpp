@@ -471,7 +471,7 @@ void Planner::describe(Step& s) const {
   s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
   if (s.library.bias) s.label += "+bias";
   if (s.library.residual) s.label += "+add";
-  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad"};
+  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad", "+relu_grad"};
   s.label += ends[static_cast<int>(s.library.epilogue)];
   for (size_t b = 0; b < s.vals.size(); ++b) {
     if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0]) continue;  // joined

@@ -262,13 +262,40 @@ bool fuse_conv_bias(Graph& g, Val& v) {
   return false;
 }
 
+// where(y > 0, dy W, 0), y being what a product's ReLU gave.
+bool fuse_relu_gradient(Graph& g, Val& v) {
+  if (v.op != Op::Where || v.history || v.shape.size() != 2) return false;
+  auto is_zero = [&](int c) { return g.vals[c].op == Op::Const && g.vals[c].imm_f == 0; };
+  const Val& positive = g.vals[v.in[0]];
+  if (positive.op != Op::Gt || !is_zero(positive.in[1]) || !is_zero(v.in[2])) return false;
+  int y = positive.in[0];
+  while (g.vals[y].op == Op::Reshape && !g.vals[y].copied) y = g.vals[y].in[0];
+  const int product = product_behind(g, v.in[1]);
+  if (product < 0 || !g.vals[y].relu || y >= product) return false;
+  Val& mm = g.vals[product];
+  if (mm.bias || mm.relu || mm.history || mm.dtype != g.vals[y].dtype || mm.shape != v.shape ||
+      mm.shape != g.vals[y].shape)
+    return false;
+  Backend* b = backend_for(mm.device.type());
+  if (!b || !b->takes(Epilogue::ReluGrad, mm.dtype, mm.shape[0], mm.shape[1], g.vals[mm.in[0]].shape[1]))
+    return false;
+  mm.relu_grad = true;
+  mm.in[2] = y;
+  mm.n_in = 3;
+  become_product(g, v, product);
+  return true;
+}
+
 }  // namespace
 
 void fuse_epilogues(Graph& g) {
   for (Val& v : g.vals) {
+    if (fuse_relu_gradient(g, v)) continue;
     if (v.op == Op::Relu) {
       int product = product_behind(g, v.in[0]);
-      if (product < 0 || g.vals[product].dtype == DType::Float64 || g.vals[product].relu) continue;
+      if (product < 0 || g.vals[product].dtype == DType::Float64 || g.vals[product].relu ||
+          g.vals[product].relu_grad)
+        continue;
       g.vals[product].relu = true;
       become_product(g, v, product);
       continue;
@@ -276,7 +303,7 @@ void fuse_epilogues(Graph& g) {
     if (v.op != Op::Add || v.n_in != 2 || fuse_conv_bias(g, v)) continue;
     for (int side = 0; side < 2; ++side) {
       int b = v.in[1 - side], product = product_behind(g, v.in[side]);
-      if (product < 0 || g.vals[product].bias || g.vals[product].relu) continue;
+      if (product < 0 || g.vals[product].bias || g.vals[product].relu || g.vals[product].relu_grad) continue;
       if (!is_bias(g.vals[b], v) || v.numel() != g.vals[product].numel() || b > product) continue;
       g.vals[product].bias = true;
       g.vals[product].in[2] = b;

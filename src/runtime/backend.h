@@ -112,8 +112,8 @@ class Backend {
   /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient? (Epilogue::GeluTanh with one
   /// or two results, and GeluTanhGrad.)
   virtual bool gelu_epilogue() const { return false; }
-  /// Can they give the sums of their first operand's rows as well? (Epilogue::BiasGrad.)
-  virtual bool bias_gradient_epilogue() const { return false; }
+  /// Does a product [m, k] by [k, n] of this type come with BiasGrad, with ReluGrad?
+  virtual bool takes(Epilogue, DType, int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) const { return false; }
   /// Do its convolutions take a bias, a residual and ReLU at no cost, so that batch norm at inference is best
   /// folded into their weights and bias?
   virtual bool fused_convolutions() const { return false; }

@@ -75,6 +75,7 @@ TEST_CASE("b: library calls with random strides") {
   for (int n = 0; n < count; ++n) {
     LibrarySpec s = n % 6 == 5 ? random_scatter(gen, n % 12 == 5) : random_matmul(gen, n % 6 < 4);
     if (n % 5 == 1) s = n % 2 ? random_gelu_matmul(gen) : random_bias_gradient(gen);
+    if (n % 20 == 2) s = random_relu_gradient(gen);
     if (n >= 300)
       s = n % 3 == 0   ? random_write(gen, n % 2, n % 4 == 3)
           : n % 3 == 1 ? random_scan(gen, n % 2 ? 200000 : 700)

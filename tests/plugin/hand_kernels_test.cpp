@@ -46,6 +46,13 @@ std::vector<Call> calls() {
   for (int i = 0; i < 400; ++i)
     if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s))
       all.push_back({s, cuda::small_matmul(s)});
+  for (int i = 0; i < 40; ++i) {
+    LibrarySpec s = random_relu_gradient(gen);
+    all.push_back({s, i % 4 ? cuda::small_matmul(s) : cuda::simple_matmul(s)});
+  }
+  for (int i = 0; i < 60; ++i)
+    if (LibrarySpec s = random_bias_gradient(gen); cuda::is_small_matmul(s))
+      all.push_back({s, cuda::small_matmul(s)});
   for (int i = 0, taken = 0; i < 120 && taken < 60; ++i)
     if (LibrarySpec s = random_row_matmul(gen); cuda::is_row_matmul(s))
       all.push_back({s, cuda::row_matmul(s)}), ++taken;

@@ -33,6 +33,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
     if (spec.bias) sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
+    if (spec.epilogue == Epilogue::ReluGrad && !(value(o[more], m.at(more), place(o[more], at)) > 0)) sum = 0;
     if (spec.epilogue == Epilogue::GeluErf) sum = 0.5 * sum * (1 + std::erf(sum * std::sqrt(0.5)));
     if (spec.epilogue == Epilogue::GeluTanhGrad)
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
@@ -149,12 +150,25 @@ LibrarySpec random_bias_gradient(std::mt19937& gen) {
   s.op = LibOp::Matmul;
   s.epilogue = Epilogue::BiasGrad;
   s.written = 2;
-  const DType t = gen() % 2 ? bfloat16 : float16;
+  static const DType types[] = {bfloat16, float16, float32};
+  const DType t = types[gen() % 3];
+  s.steady = gen() % 16;
   const int64_t unit = gen() % 2 ? 8 : 1;
   const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 30);
   s.operands = {
       {t, {M, N}, {N, 1}, 0}, {t, {1, M}, {M, 1}, 0}, {t, {M, K}, {1, M}, 0}, {t, {K, N}, {N, 1}, 0}};
   if (gen() % 4 == 0) s.operands[0].stride = {1, M};  // written by columns
+  return s;
+}
+
+LibrarySpec random_relu_gradient(std::mt19937& gen) {
+  LibrarySpec s;
+  s.op = LibOp::Matmul;
+  s.epilogue = Epilogue::ReluGrad;
+  s.steady = gen() % 16;
+  const int64_t M = pick(gen, 1, 40), N = pick(gen, 1, 40), K = pick(gen, 1, 70);
+  s.operands = {operand(float32, {M, N}, gen, false), operand(float32, {M, K}, gen, gen() % 2),
+                operand(float32, {K, N}, gen, gen() % 2), operand(float32, {M, N}, gen, gen() % 4 == 0)};
   return s;
 }
 

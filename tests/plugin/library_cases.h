@@ -21,6 +21,7 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types);
 LibrarySpec random_gelu_matmul(std::mt19937& gen);
 /// A product with a transposed first operand, and the sums of that one's rows.
 LibrarySpec random_bias_gradient(std::mt19937& gen);
+LibrarySpec random_relu_gradient(std::mt19937& gen);
 /// A product of few rows by weights along the inner dim, most of which row_matmul() takes.
 LibrarySpec random_row_matmul(std::mt19937& gen);
 /// Attention of one query per head, and what it must give (and its lse, where it is written).

@@ -61,6 +61,7 @@ TEST_CASE("products and scatters through the backend") {
   for (int n = 0; n < 260; ++n) {
     LibrarySpec s = n % 10 == 9 ? random_scatter(gen, n % 20 == 9) : random_matmul(gen, n % 10 < 8);
     if (n % 5 == 1) s = n % 2 ? random_gelu_matmul(gen) : random_bias_gradient(gen);
+    if (n % 20 == 2) s = random_relu_gradient(gen);
     if (n % 30 == 5) s = random_write(gen, n % 60 == 5, false);
     if (n % 30 == 15) s = random_scan(gen, 600);
     if (n % 30 == 25) s = random_sort(gen, n % 60 == 25 ? 300 : 5000);
@@ -150,6 +151,29 @@ int count(const std::string& text, const std::string& what) {
 }
 
 }  // namespace
+
+TEST_CASE("the gradients of an MLP's biases come with those of its weights, ReLU's with the product's") {
+  auto gradients = [](const Device& device, DType t) {
+    const Generator gen(3);
+    std::vector<Tensor> leaves;
+    for (const Dims& d : {Dims{48, 20}, Dims{48}, Dims{10, 48}, Dims{10}})
+      leaves.push_back((randn(d, {float64}, gen) * 0.3).to(t).to(device).detach().requires_grad_());
+    const Tensor x = randn({64, 20}, {float64}, gen).to(t).to(device);
+    const Tensor y = linear(relu(linear(x, leaves[0], leaves[1])), leaves[2], leaves[3]);
+    std::vector<Tensor> used;  // and not kept, as by an optimiser
+    for (const Tensor& g : grad({(y * y).mean()}, leaves)) used.push_back(g * 0.5);
+    return used;
+  };
+  const std::vector<Tensor> want = gradients(Device("cpu"), float64);
+  eval(want);
+  const std::vector<Tensor> got = gradients(Device("cuda"), float32);
+  const std::string plan = explain(got).text;
+  CAPTURE(plan);
+  CHECK(count(plan, "matmul+bias_grad") == 2);
+  CHECK(count(plan, "matmul+relu_grad") == 1);
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK((got[i].to("cpu").to(float64) - want[i]).abs().max().item() < 1e-5);
+}
 
 TEST_CASE("GELU, its gradient and the biases' gradients are epilogues of the products beside them") {
   for (DType t : {bfloat16, float16}) {

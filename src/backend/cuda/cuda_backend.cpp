@@ -100,7 +100,10 @@ class CudaBackend final : public Backend {
   bool host_visible() const override { return false; }
   bool channels_last() const override { return true; }
   bool gelu_epilogue() const override { return true; }
-  bool bias_gradient_epilogue() const override { return true; }
+  bool takes(Epilogue e, DType t, int64_t m, int64_t n, int64_t k) const override {
+    if (t == DType::Float32) return is_small_product(m, n, k, 1);
+    return e == Epilogue::BiasGrad && is_half(t);
+  }
   bool fused_convolutions() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {

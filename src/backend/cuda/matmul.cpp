@@ -336,6 +336,14 @@ class ThenPass : public CudaExecutable {
 std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   LtProblem p;
   gpu.make_current();
+  auto own = [&](HandKernel k) -> std::unique_ptr<Executable> {
+    auto module = gpu.modules->get(k.text);
+    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1,
+                                              static_cast<int>(spec.operands.size()), std::move(module));
+  };
+  if (spec.epilogue == Epilogue::ReluGrad && !is_small_matmul(spec)) return own(simple_matmul(spec));
+  if ((spec.epilogue == Epilogue::BiasGrad || spec.epilogue == Epilogue::ReluGrad) && is_small_matmul(spec))
+    return own(small_matmul(spec));
   if (has_pass(spec)) {
     if (blaslt().matmul && describe_matmul(spec, p)) {
       auto call = std::make_unique<LtMatmul>(gpu, spec, p);
@@ -344,21 +352,14 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
     return std::make_unique<ThenPass>(gpu, spec);
   }
   // The library's GELU is not exact to float64's digits.
-  if (const bool rows = is_row_matmul(spec); rows || is_small_matmul(spec)) {
-    HandKernel k = rows ? row_matmul(spec) : small_matmul(spec);
-    auto module = gpu.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3,
-                                              std::move(module));
-  }
+  if (is_row_matmul(spec)) return own(row_matmul(spec));
+  if (is_small_matmul(spec)) return own(small_matmul(spec));
   bool exact = spec.operands[0].dtype != DType::Float64 || spec.epilogue != Epilogue::GeluTanh;
   if (exact && blaslt().matmul && describe_matmul(spec, p)) {
     auto call = std::make_unique<LtMatmul>(gpu, spec, p);
     if (call->found()) return call;
   }
-  HandKernel k = simple_matmul(spec);
-  auto module = gpu.modules->get(k.text);
-  return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, spec.bias ? 4 : 3,
-                                            std::move(module));
+  return own(simple_matmul(spec));
 }
 
 }  // namespace ingot::cuda

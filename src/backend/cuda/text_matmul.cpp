@@ -16,7 +16,7 @@ constexpr int kBatchDims = kMaxDims - 2;
 
 // n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out
 // strides; 15, 16 a; 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a batch dim: size, strides
-// of out, a, b
+// of out, a, b; with ReluGrad, 3 is what ReLU gave, 19 its offset, 54, 55 its strides
 const char* const kText = R"cuda(
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -51,10 +51,10 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
-// The same numbers. WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim
-// are under way at once. AX, BX: the operand lies along the inner dim; VA, VB: elements that a lane loads at
-// once. Of a piece, a lane has 4 x 4 results for every (32 / ROWS)th place of the inner dim; no two lanes
-// meet in a bank.
+// The same numbers; with SUMS, 0-3 are out, the sums of a's rows, a, b, and 19, 20 are the sums'. WARPS is 1,
+// 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim are under way at once. AX, BX:
+// the operand lies along the inner dim; VA, VB: elements that a lane loads at once. Of a piece, a lane has 4
+// x 4 results for every (32 / ROWS)th place of the inner dim; no two lanes meet in a bank.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -97,17 +97,18 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
     IG_UNROLL for (int i = 0; i < NB; ++i) \
       if (col0 + bc + i * b_cols < N && bk + i * b_places + (k0) + s * 16 < left) ig_load<VB, 0>(rb[s][i], (from) + s * nb + i * gb); \
       else IG_UNROLL for (int e = 0; e < VB; ++e) rb[s][i].e[e] = 0.0f;
-  const bool early_a = STEADY_A && p.n[1] >= 0, early_b = STEADY_B && p.n[2] >= 0;
-  if (early_a) { LOAD_A((const TA*)p.n[1] + in_a, 0) }
-  if (early_b) { LOAD_B((const TB*)p.n[2] + in_b, 0) }
+  const bool early_a = STEADY_A && p.n[1 + SUMS] >= 0, early_b = STEADY_B && p.n[2 + SUMS] >= 0;
+  if (early_a) { LOAD_A((const TA*)p.n[1 + SUMS] + in_a, 0) }
+  if (early_b) { LOAD_B((const TB*)p.n[2 + SUMS] + in_b, 0) }
   WAIT
-  const TA* pa = (const TA*)ig_pointer(p.n[1]) + in_a;
-  const TB* pb = (const TB*)ig_pointer(p.n[2]) + in_b;
+  const TA* pa = (const TA*)ig_pointer(p.n[1 + SUMS]) + in_a;
+  const TB* pb = (const TB*)ig_pointer(p.n[2 + SUMS]) + in_b;
   TO* out = (TO*)ig_pointer(p.n[0]) + in_out;
   if (!early_a) { LOAD_A(pa, 0) }
   if (!early_b) { LOAD_B(pb, 0) }
-  float acc[4][4];
+  float acc[4][4], of_a[4];
   IG_UNROLL for (int i = 0; i < 16; ++i) acc[i >> 2][i & 3] = 0.0f;
+  IG_UNROLL for (int i = 0; i < 4; ++i) of_a[i] = 0.0f;
   const int kg = lane / ROWS, rb0 = lane % ROWS >> 2, cb = lane & 3;
   for (int k0 = 0; k0 < left; k0 += 16 * STEPS) {
     IG_UNROLL for (int s = 0; s < STEPS; ++s) {
@@ -118,6 +119,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
         float x[4], y[4];
         IG_UNROLL for (int i = 0; i < 4; ++i) { x[i] = ta[A_AT(rb0 + RB * i, k + kg)]; y[i] = tb[B_AT(cb + 4 * i, k + kg)]; }
         IG_UNROLL for (int i = 0; i < 16; ++i) acc[i >> 2][i & 3] = fmaf(x[i >> 2], y[i & 3], acc[i >> 2][i & 3]);
+        if (SUMS) IG_UNROLL for (int i = 0; i < 4; ++i) of_a[i] += x[i];
       }
       __syncwarp();
     }
@@ -133,11 +135,23 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 #undef B_AT
   IG_UNROLL for (int i = 0; i < 16; ++i)
     IG_UNROLL for (int d = ROWS; d < 32; d <<= 1) acc[i >> 2][i & 3] += ig_shuffle(acc[i >> 2][i & 3], d);
+  if (SUMS)
+    IG_UNROLL for (int i = 0; i < 4; ++i)
+      IG_UNROLL for (int d = ROWS; d < 32; d <<= 1) of_a[i] += ig_shuffle(of_a[i], d);
+  __shared__ float sums[SUMS ? WARPS * ROWS : 1];
   __syncthreads();
   float* part = tiles[0];
   IG_UNROLL for (int i = 0; i < 4; ++i)
     if (i % G == kg) IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * (ROWS * 16) + (rb0 + RB * i) * 16 + cb + 4 * j] = acc[i][j];
+  if (SUMS && cb == 0)
+    IG_UNROLL for (int i = 0; i < 4; ++i)
+      if (i % G == kg) sums[warp * ROWS + rb0 + RB * i] = of_a[i];
   __syncthreads();
+  if (SUMS && col0 == 0 && threadIdx.x < ROWS && row0 + (int)threadIdx.x < M) {
+    float sum = 0.0f;
+    IG_UNROLL for (int w = 0; w < WARPS; ++w) sum += sums[w * ROWS + threadIdx.x];
+    ((float*)ig_pointer(p.n[1]))[p.n[19] + (row0 + threadIdx.x) * p.n[20]] = sum;
+  }
   for (int e = threadIdx.x; e < ROWS * 16; e += WARPS * 32) {
     const int row = row0 + (e >> 4), col = col0 + (e & 15);
     if (row >= M || col >= N) continue;
@@ -150,8 +164,13 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 }
 )cuda";
 
+/// The product's two operands.
+const OperandSpec* factors(const LibrarySpec& spec) {
+  return &spec.operands[static_cast<size_t>(spec.written)];
+}
+
 std::string accumulator(const LibrarySpec& spec) {
-  DType t = spec.operands[1].dtype;
+  DType t = factors(spec)[0].dtype;
   if (is_half(t)) return spec.operands[0].dtype == DType::Float64 ? "double" : "float";
   return is_float(t) ? (t == DType::Float64 ? "double" : "float") : "long long";
 }
@@ -162,8 +181,12 @@ std::string finish(const LibrarySpec& spec) {
   if (spec.bias) s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
   switch (spec.epilogue) {
     case Epilogue::None:
-    case Epilogue::GeluTanhGrad:  // passes of their own (text_gelu.cpp)
-    case Epilogue::BiasGrad:
+    case Epilogue::GeluTanhGrad:  // a pass of its own (text_gelu.cpp)
+    case Epilogue::BiasGrad:      // the small product's SUMS, or such a pass
+      break;
+    case Epilogue::ReluGrad:
+      s += " if (!(UPO(((const TO*)ig_pointer(p.n[3]))[p.n[19] + row * p.n[54] + col * p.n[55]]) > TC(0))) "
+           "sum = ACC(0);";
       break;
     case Epilogue::Relu:
       s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
@@ -183,7 +206,8 @@ std::string finish(const LibrarySpec& spec) {
 
 void finish_matmul(const LibrarySpec& spec, std::string& body) {
   const auto& o = spec.operands;
-  TextType out = text_type(o[0].dtype), a = text_type(o[1].dtype), b = text_type(o[2].dtype);
+  TextType out = text_type(o[0].dtype), a = text_type(factors(spec)[0].dtype),
+           b = text_type(factors(spec)[1].dtype);
   replace_all(body, "FINISH", finish(spec));
   std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " +
                       a.memory + " TA; typedef " + b.memory + " TB; typedef " + out.compute + " TC;";
@@ -203,7 +227,7 @@ namespace {
 
 // Eight rows a tile where sixteen would leave half of the GPU idle.
 int64_t tile_rows(const LibrarySpec& spec) {
-  const OperandSpec &out = spec.operands[0], &a = spec.operands[1];
+  const OperandSpec &out = spec.operands[0], &a = factors(spec)[0];
   const int rank = out.shape.size();
   int64_t blocks = (out.shape[rank - 2] + 15) / 16 * ((out.shape[rank - 1] + 15) / 16);
   for (int d = 0; d < rank - 2; ++d) blocks *= out.shape[d];
@@ -221,7 +245,7 @@ bool in_fours(const OperandSpec& x, int along) {
 CudaText small_text(const LibrarySpec& spec) {
   std::string body = kSmall;
   finish_matmul(spec, body);
-  const OperandSpec &a = spec.operands[1], &b = spec.operands[2];
+  const OperandSpec &a = factors(spec)[0], &b = factors(spec)[1];
   const int rank = a.shape.size();
   const int64_t K = a.shape[rank - 1];
   int64_t warps = 1;
@@ -233,8 +257,9 @@ CudaText small_text(const LibrarySpec& spec) {
       {"WARPS", std::to_string(warps)},
       {"ROWS", std::to_string(tile_rows(spec))},
       {"STEPS", std::to_string(steps)},
-      {"STEADY_A", spec.steady & 2 ? "true" : "false"},
-      {"STEADY_B", spec.steady & 4 ? "true" : "false"},
+      {"STEADY_A", spec.steady >> spec.written & 1 ? "true" : "false"},
+      {"STEADY_B", spec.steady >> spec.written & 2 ? "true" : "false"},
+      {"SUMS", spec.epilogue == Epilogue::BiasGrad ? "1" : "0"},
       {"WAIT", spec.patient ? "ig_wait();" : "ig_go(); ig_wait();"},
       {"AX", ax ? "true" : "false"},
       {"BX", bx ? "true" : "false"},
@@ -260,20 +285,25 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   k.text = small ? small_text(spec) : simple_text(spec);
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
-  int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
+  const OperandSpec* in = factors(spec);
+  int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = in[0].shape[rank - 1], batch = 1;
   const int64_t rows = small ? tile_rows(spec) : 16;
   int64_t tiles_m = (M + rows - 1) / rows, tiles_n = (N + 15) / 16;
   n[4] = M, n[5] = N, n[6] = K, n[7] = tiles_m, n[8] = tiles_n, n[9] = dims;
+  const OperandSpec* three[3] = {o.data(), in, in + 1};
   for (int i = 0; i < 3; ++i) {
-    n[10 + i] = o[i].offset;
-    n[13 + 2 * i] = o[i].stride[rank - 2];
-    n[14 + 2 * i] = o[i].stride[rank - 1];
+    n[static_cast<size_t>(10 + i)] = three[i]->offset;
+    n[static_cast<size_t>(13 + 2 * i)] = three[i]->stride[rank - 2];
+    n[static_cast<size_t>(14 + 2 * i)] = three[i]->stride[rank - 1];
   }
   if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
+  if (spec.epilogue == Epilogue::ReluGrad)
+    n[19] = o[3].offset, n[54] = o[3].stride[rank - 2], n[55] = o[3].stride[rank - 1];
+  if (spec.epilogue == Epilogue::BiasGrad) n[19] = o[1].offset, n[20] = o[1].stride.back();
   for (int d = 0; d < dims; ++d) {
     int64_t* q = &n[21 + 4 * static_cast<size_t>(d)];
     q[0] = o[0].shape[d];
-    for (int i = 0; i < 3; ++i) q[1 + i] = o[i].shape[d] == 1 && q[0] > 1 ? 0 : o[i].stride[d];
+    for (int i = 0; i < 3; ++i) q[1 + i] = three[i]->shape[d] == 1 && q[0] > 1 ? 0 : three[i]->stride[d];
     batch *= q[0];
   }
   int64_t blocks = tiles_m * tiles_n * batch;
@@ -285,16 +315,21 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
 
 }  // namespace
 
+// Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave most
+// of the GPU idle.
+bool is_small_product(int64_t m, int64_t n, int64_t k, int64_t batch) {
+  return m * n * k <= (int64_t{1} << 24) && batch * m * n <= (int64_t{1} << 20) && k <= 4096;
+}
+
 bool is_small_matmul(const LibrarySpec& spec) {
   const auto& o = spec.operands;
   int rank = o[0].shape.size();
   for (const OperandSpec& x : o)
     if (x.dtype != DType::Float32) return false;
-  int64_t M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1], batch = 1;
+  int64_t batch = 1;
   for (int d = 0; d < rank - 2; ++d) batch *= o[0].shape[d];
-  // Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave
-  // most of the GPU idle.
-  return M * N * K <= (int64_t{1} << 24) && batch * M * N <= (int64_t{1} << 20) && K <= 4096;
+  return is_small_product(o[0].shape[rank - 2], o[0].shape[rank - 1], factors(spec)[0].shape[rank - 1],
+                          batch);
 }
 
 HandKernel simple_matmul(const LibrarySpec& spec) { return own_matmul(spec, false); }
