@@ -29,8 +29,8 @@ void transpose_scalar(T* dst, int64_t dp, const T* src, int64_t sq, int64_t p, i
 #if HWY_TARGET == HWY_AVX3
 constexpr int64_t kSide = 16;
 
-/// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16, sq >= 3 where n is no multiple of 4. A register is
-/// loaded with quarters of four rows, which leaves only pairs and quads to be turned.
+/// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16. A register is loaded with quarters of four rows,
+/// which leaves only pairs and quads to be turned.
 template <class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   const hn::FixedTag<T, 16> d;
@@ -38,20 +38,21 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   const auto four = hn::FirstN(d, 4), eight = hn::FirstN(d, 8), twelve = hn::FirstN(d, 12);
 #pragma GCC unroll 4
   for (int64_t c = 0; c < n; c += 4) {
-    // The end of a row may be read beyond; not that of the last, behind which nothing need be.
-    const T* last = src + 15 * sq + c;
-    HWY_ALIGN T rest[4] = {};
-    if (c + 4 > n) {
-      std::memcpy(rest, last, static_cast<size_t>(n - c) * sizeof(T));
-      last = rest;
+    const T* from = src + c;
+    int64_t step = sq;
+    HWY_ALIGN T rest[16 * 4] = {};
+    if (c + 4 > n) {  // nothing is read beyond a row: another thread may be writing there
+      for (int64_t j = 0; j < 16; ++j)
+        std::memcpy(rest + j * 4, from + j * sq, static_cast<size_t>(n - c) * sizeof(T));
+      from = rest;
+      step = 4;
     }
-    auto rows = [&](int64_t j, const T* fourth) HWY_ATTR {
-      auto part = [&](int64_t k) HWY_ATTR { return hn::LoadDup128(d, src + k * sq + c); };
-      const auto v = hn::IfThenElse(twelve, part(j + 8), hn::LoadDup128(d, fourth));
+    auto rows = [&](int64_t j) HWY_ATTR {
+      auto part = [&](int64_t k) HWY_ATTR { return hn::LoadDup128(d, from + k * step); };
+      const auto v = hn::IfThenElse(twelve, part(j + 8), part(j + 12));
       return hn::IfThenElse(four, part(j), hn::IfThenElse(eight, part(j + 4), v));
     };
-    const auto a0 = rows(0, src + 12 * sq + c), a1 = rows(1, src + 13 * sq + c),
-               a2 = rows(2, src + 14 * sq + c), a3 = rows(3, last);
+    const auto a0 = rows(0), a1 = rows(1), a2 = rows(2), a3 = rows(3);
     auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
     const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
     const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
@@ -113,8 +114,7 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
 /// along its rows.
 void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q,
                  bool far_dst) {
-  const int64_t whole = sq >= 3 ? p : p / kSide * kSide, blocks = (whole + kSide - 1) / kSide,
-                across = q / kSide;
+  const int64_t blocks = (p + kSide - 1) / kSide, across = q / kSide;
   auto block = [&](int64_t i, int64_t j) HWY_ATTR {
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     uint32_t* at = dst + i * dp + j;
@@ -136,12 +136,11 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
       }
   }
   const int64_t done = across * kSide;
-  if (whole < p) transpose_scalar(dst + whole * dp, dp, src + whole, sq, p - whole, done);
   if (done < q) transpose_scalar(dst + done, dp, src + done * sq, sq, p, q - done);
 }
 
 void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
-  const int64_t done = stride >= 3 ? width / kSide * kSide : 0;
+  const int64_t done = width / kSide * kSide;
   for (int64_t i = 0; i < n; i += kSide) {
     auto row = [&](int64_t k) HWY_ATTR { return to[i + k]; };
     for (int64_t j = 0; j < done; j += kSide)
