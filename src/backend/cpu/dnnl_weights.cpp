@@ -43,19 +43,24 @@ int64_t Blocks::row(int64_t i, int64_t at) const {
   return p;
 }
 
-void Blocks::pack(float* blocked, const float* plain, int64_t piece) const {
-  if (form_ == Form::Any) return pack_unit(blocked, plain, piece);
-  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_,
-                run = unit_[1] * window_, n = std::ssize(rows_);
-  plain += o * unit_[0] * line + chunk * run;
-  blocked += o * b_.stride[0] + chunk * b_.stride[1];
+Blocks::Place Blocks::place(const float* plain, int64_t piece) const {
+  const int64_t o = piece / chunks_, chunk = piece % chunks_, run = unit_[1] * window_;
+  const Place p{o * unit_[0] * line() + chunk * run, o * b_.stride[0] + chunk * b_.stride[1]};
   // The rows of the next piece: far, and too short for the hardware to foresee.
   if (chunk + 1 < chunks_)
     for (int64_t r = 0; r < unit_[0]; ++r)
-      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + r * line + run + c, 0, 2);
-  if (form_ == Form::Outputs) return turn_to_rows(blocked, rows_.data(), plain, line, n, wide_);
+      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + p.plain + r * line() + run + c, 0, 2);
+  return p;
+}
+
+void Blocks::pack(float* blocked, const float* plain, int64_t piece) const {
+  if (form_ == Form::Any) return pack_unit(blocked, plain, piece);
+  const Place p = place(plain, piece);
+  const int64_t n = std::ssize(rows_);
+  plain += p.plain, blocked += p.blocked;
+  if (form_ == Form::Outputs) return turn_to_rows(blocked, rows_.data(), plain, line(), n, wide_);
   for (int64_t k = 0; k < deep_; ++k)
-    turn_to_rows(blocked + k * wide_, rows_.data(), plain + k * line, window_, n, wide_);
+    turn_to_rows(blocked + k * wide_, rows_.data(), plain + k * line(), window_, n, wide_);
 }
 
 void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t step, int64_t piece) const {
@@ -68,17 +73,13 @@ void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t s
     });
     return;
   }
-  const int64_t o = piece / chunks_, chunk = piece % chunks_, line = inputs_ * window_,
-                run = unit_[1] * window_, n = std::ssize(rows_);
-  plain += o * unit_[0] * line + chunk * run;
-  blocked += o * b_.stride[0] + chunk * b_.stride[1];
-  if (chunk + 1 < chunks_)
-    for (int64_t r = 0; r < unit_[0]; ++r)
-      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + r * line + run + c, 1, 2);
+  const Place p = place(plain, piece);
+  const int64_t n = std::ssize(rows_);
+  plain += p.plain, blocked += p.blocked;
   if (form_ == Form::Outputs)
-    return turn_from_rows(plain, line, blocked, rows_.data(), n, wide_, count, step);
+    return turn_from_rows(plain, line(), blocked, rows_.data(), n, wide_, count, step);
   for (int64_t k = 0; k < deep_; ++k)
-    turn_from_rows(plain + k * line, window_, blocked + k * wide_, rows_.data(), n, wide_, count, step);
+    turn_from_rows(plain + k * line(), window_, blocked + k * wide_, rows_.data(), n, wide_, count, step);
 }
 
 }  // namespace ingot::cpu

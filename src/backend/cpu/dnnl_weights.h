@@ -79,6 +79,12 @@ class Blocks {
     each(unit, [&](int64_t to, int64_t from) { blocked[to] = from < 0 ? T(0) : plain[from]; });
   }
   void find_form();
+  struct Place {
+    int64_t plain, blocked;
+  };
+  /// Where a piece begins; asks for what the next one needs of the plain weight.
+  Place place(const float* plain, int64_t piece) const;
+  int64_t line() const { return inputs_ * window_; }  // between output channels
   /// Where, in a block of channels, the row of elements begins that holds the window's place `at` of the
   /// block's i-th input channel.
   int64_t row(int64_t i, int64_t at) const;
