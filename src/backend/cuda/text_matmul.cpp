@@ -4,6 +4,7 @@
 // dim, all of it (up to 64) under way at once; the parts are added in order. What nobody writes in this run
 // is asked for while the kernel in front still runs.
 #include <algorithm>
+#include <cstdlib>
 
 #include "backend/cuda/kernel_text.h"
 #include "ingot/error.h"
@@ -53,8 +54,9 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 
 // The same numbers; with SUMS, 0-3 are out, the sums of a's rows, a, b, and 19, 20 are the sums'. WARPS is 1,
 // 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim are under way at once. AX, BX:
-// the operand lies along the inner dim; VA, VB: elements that a lane loads at once. Of a piece, a lane has 4
-// x 4 results for every (32 / ROWS)th place of the inner dim; no two lanes meet in a bank.
+// the operand lies along the inner dim; VA, VB: elements that a lane loads at once. INDEX counts elements;
+// WHOLE_M, WHOLE_N: no tile stands out over the result. Of a piece, a lane has 4 x 4 results for every
+// (32 / ROWS)th place of the inner dim; no two lanes meet in a bank.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -65,24 +67,21 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 #define A_AT(r, k) (AX ? (r) * 20 + (k) : (k) * (ROWS + 4) + (r))
 #define B_AT(c, k) (BX ? (c) * 20 + (k) : (k) * 20 + (c))
   __shared__ __align__(16) float tiles[WARPS][(AX ? ROWS * 20 : 16 * (ROWS + 4)) + 320];
-  long long in_out = p.n[10], in_a = p.n[11], in_b = p.n[12];
+  typedef INDEX Index;
+  Index in_out = (Index)p.n[10], in_a = (Index)p.n[11], in_b = (Index)p.n[12];
   const int M = (int)p.n[4], N = (int)p.n[5], K = (int)p.n[6];
-  int t = (int)blockIdx.x;
+  unsigned t = blockIdx.x;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int col0 = t % (int)p.n[8] * 16; t /= (int)p.n[8];
-  const int row0 = t % (int)p.n[7] * ROWS; t /= (int)p.n[7];
-  for (int d = (int)p.n[9] - 1; d >= 0; --d) {
-    const long long* q = p.n + 21 + 4 * d;
-    const long long i = t % q[0]; t /= (int)q[0];
-    in_out += i * q[1]; in_a += i * q[2]; in_b += i * q[3];
-  }
+  const int col0 = (int)(t % (unsigned)p.n[8]) * 16; t /= (unsigned)p.n[8];
+  MEMBER
   const int slice = ((K + WARPS - 1) / WARPS + 15) & ~15, begin = warp * slice, left = K - begin < slice ? K - begin : slice;
   const int ar = AX ? lane / (16 / VA) : lane % (ROWS / VA) * VA, ak = AX ? lane % (16 / VA) * VA : lane / (ROWS / VA);
   const int bc = BX ? lane / (16 / VB) : lane % (16 / VB) * VB, bk = BX ? lane % (16 / VB) * VB : lane / (16 / VB);
-  in_a += (row0 + ar) * p.n[15] + (begin + ak) * p.n[16];
-  in_b += (begin + bk) * p.n[17] + (col0 + bc) * p.n[18];
-  const long long na = 16 * p.n[16], nb = 16 * p.n[17];
-  const long long ga = AX ? a_rows * p.n[15] : a_places * p.n[16], gb = BX ? b_cols * p.n[18] : b_places * p.n[17];
+  const Index a_row = (Index)p.n[15], a_place = (Index)p.n[16], b_place = (Index)p.n[17], b_col = (Index)p.n[18];
+  in_a += (row0 + ar) * a_row + (begin + ak) * a_place;
+  in_b += (begin + bk) * b_place + (col0 + bc) * b_col;
+  const Index na = 16 * a_place, nb = 16 * b_place;
+  const Index ga = AX ? a_rows * a_row : a_places * a_place, gb = BX ? b_cols * b_col : b_places * b_place;
   float* ta = tiles[warp];
   float* tb = ta + (AX ? ROWS * 20 : 16 * (ROWS + 4));
   IgVec<float, VA> ra[STEPS][NA];
@@ -90,12 +89,12 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 #define LOAD_A(from, k0) \
   IG_UNROLL for (int s = 0; s < STEPS; ++s) \
     IG_UNROLL for (int i = 0; i < NA; ++i) \
-      if (row0 + ar + i * a_rows < M && ak + i * a_places + (k0) + s * 16 < left) ig_load<VA, 0>(ra[s][i], (from) + s * na + i * ga); \
+      if ((WHOLE_M || row0 + ar + i * a_rows < M) && ak + i * a_places + (k0) + s * 16 < left) ig_load<VA, 0>(ra[s][i], (from) + s * na + i * ga); \
       else IG_UNROLL for (int e = 0; e < VA; ++e) ra[s][i].e[e] = 0.0f;
 #define LOAD_B(from, k0) \
   IG_UNROLL for (int s = 0; s < STEPS; ++s) \
     IG_UNROLL for (int i = 0; i < NB; ++i) \
-      if (col0 + bc + i * b_cols < N && bk + i * b_places + (k0) + s * 16 < left) ig_load<VB, 0>(rb[s][i], (from) + s * nb + i * gb); \
+      if ((WHOLE_N || col0 + bc + i * b_cols < N) && bk + i * b_places + (k0) + s * 16 < left) ig_load<VB, 0>(rb[s][i], (from) + s * nb + i * gb); \
       else IG_UNROLL for (int e = 0; e < VB; ++e) rb[s][i].e[e] = 0.0f;
   const bool early_a = STEADY_A && p.n[1 + SUMS] >= 0, early_b = STEADY_B && p.n[2 + SUMS] >= 0;
   if (early_a) { LOAD_A((const TA*)p.n[1 + SUMS] + in_a, 0) }
@@ -157,12 +156,21 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
     if (row >= M || col >= N) continue;
     ACC sum = 0.0f;
     IG_UNROLL for (int w = 0; w < WARPS; ++w) sum += part[w * (ROWS * 16) + e];
-    TO* at = out + row * p.n[13] + col * p.n[14];
+    TO* at = out + (row * (Index)p.n[13] + col * (Index)p.n[14]);
     FINISH
     *at = DOWN(TC(sum));
   }
 }
 )cuda";
+
+// Which rows a block has; of a batch, which member.
+const char* const kOnly = "const int row0 = (int)t * ROWS;";
+const char* const kMember = R"cuda(const int row0 = (int)(t % (unsigned)p.n[7]) * ROWS; t /= (unsigned)p.n[7];
+  for (int d = (int)p.n[9] - 1; d >= 0; --d) {
+    const long long* q = p.n + 21 + 4 * d;
+    const long long i = t % (unsigned)q[0]; t /= (unsigned)q[0];
+    in_out += (Index)(i * q[1]); in_a += (Index)(i * q[2]); in_b += (Index)(i * q[3]);
+  })cuda";
 
 /// The product's two operands.
 const OperandSpec* factors(const LibrarySpec& spec) {
@@ -242,6 +250,16 @@ bool in_fours(const OperandSpec& x, int along) {
   return fits;
 }
 
+/// Does an int reach every element of these operands?
+bool near(const LibrarySpec& spec) {
+  for (const OperandSpec& o : spec.operands) {
+    int64_t last = o.offset;
+    for (int d = 0; d < o.shape.size(); ++d) last += (o.shape[d] + 64) * std::abs(o.stride[d]);
+    if (last > 0x7fffffff) return false;
+  }
+  return true;
+}
+
 CudaText small_text(const LibrarySpec& spec) {
   std::string body = kSmall;
   finish_matmul(spec, body);
@@ -253,7 +271,12 @@ CudaText small_text(const LibrarySpec& spec) {
   const int64_t steps = std::clamp<int64_t>(((K + warps - 1) / warps + 15) / 16, 1, 4);
   const bool ax = a.stride[rank - 1] == 1, bx = b.stride[rank - 2] == 1 && b.stride[rank - 1] != 1;
   const bool a4 = in_fours(a, ax ? rank - 1 : rank - 2), b4 = in_fours(b, bx ? rank - 2 : rank - 1);
+  const Dims& out = spec.operands[0].shape;
   const std::pair<const char*, std::string> words[] = {
+      {"INDEX", near(spec) ? "int" : "long long"},
+      {"MEMBER", rank == 2 ? kOnly : kMember},
+      {"WHOLE_M", out[rank - 2] % tile_rows(spec) == 0 ? "true" : "false"},
+      {"WHOLE_N", out[rank - 1] % 16 == 0 ? "true" : "false"},
       {"WARPS", std::to_string(warps)},
       {"ROWS", std::to_string(tile_rows(spec))},
       {"STEPS", std::to_string(steps)},
