@@ -18,7 +18,7 @@ std::vector<float> counted(int64_t n) {
 }
 float at(const std::vector<float>& v, int64_t i) { return v[static_cast<size_t>(i)]; }
 
-const int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 33, 49};
+const int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 24, 25, 31, 33, 49};
 
 }  // namespace
 

@@ -26,6 +26,36 @@ void transpose_scalar(T* dst, int64_t dp, const T* src, int64_t sq, int64_t p, i
   }
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+/// dst[to(i) + j] = src[i + j*sq], i < 8, j < 8. In eight registers: pairs, quads, halves.
+template <class T, class To>
+HWY_INLINE void turn_eight(T* dst, To to, const T* src, int64_t sq) {
+  const hn::FixedTag<T, 8> d;
+  const hn::FixedTag<uint64_t, 4> dw;
+  auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
+  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6),
+             a7 = row(7);
+  auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
+  const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
+  const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
+  const auto b4 = wide(hn::InterleaveLower(d, a4, a5)), b5 = wide(hn::InterleaveUpper(d, a4, a5));
+  const auto b6 = wide(hn::InterleaveLower(d, a6, a7)), b7 = wide(hn::InterleaveUpper(d, a6, a7));
+  const auto c0 = hn::InterleaveLower(dw, b0, b2), c1 = hn::InterleaveUpper(dw, b0, b2);
+  const auto c2 = hn::InterleaveLower(dw, b1, b3), c3 = hn::InterleaveUpper(dw, b1, b3);
+  const auto c4 = hn::InterleaveLower(dw, b4, b6), c5 = hn::InterleaveUpper(dw, b4, b6);
+  const auto c6 = hn::InterleaveLower(dw, b5, b7), c7 = hn::InterleaveUpper(dw, b5, b7);
+  auto put = [&](int i, auto v) HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, dst + to(i)); };
+  put(0, hn::ConcatLowerLower(dw, c4, c0));
+  put(1, hn::ConcatLowerLower(dw, c5, c1));
+  put(2, hn::ConcatLowerLower(dw, c6, c2));
+  put(3, hn::ConcatLowerLower(dw, c7, c3));
+  put(4, hn::ConcatUpperUpper(dw, c4, c0));
+  put(5, hn::ConcatUpperUpper(dw, c5, c1));
+  put(6, hn::ConcatUpperUpper(dw, c6, c2));
+  put(7, hn::ConcatUpperUpper(dw, c7, c3));
+}
+#endif
+
 #if HWY_TARGET == HWY_AVX3
 constexpr int64_t kSide = 16;
 
@@ -68,39 +98,13 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
 #elif HWY_TARGET == HWY_AVX2
 constexpr int64_t kSide = 8;
 
-/// dst[to(i) + j] = src[i + j*sq], i < n, j < 8; n <= 8. In eight registers: pairs, quads, halves.
+/// dst[to(i) + j] = src[i + j*sq], i < n, j < 8; n <= 8.
 template <class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
-  if (n < 8) {
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < 8; ++j) dst[to(i) + j] = src[j * sq + i];
-    return;
-  }
-  const hn::FixedTag<T, 8> d;
-  const hn::FixedTag<uint64_t, 4> dw;
-  auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
-  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6),
-             a7 = row(7);
-  auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
-  const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
-  const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
-  const auto b4 = wide(hn::InterleaveLower(d, a4, a5)), b5 = wide(hn::InterleaveUpper(d, a4, a5));
-  const auto b6 = wide(hn::InterleaveLower(d, a6, a7)), b7 = wide(hn::InterleaveUpper(d, a6, a7));
-  const auto c0 = hn::InterleaveLower(dw, b0, b2), c1 = hn::InterleaveUpper(dw, b0, b2);
-  const auto c2 = hn::InterleaveLower(dw, b1, b3), c3 = hn::InterleaveUpper(dw, b1, b3);
-  const auto c4 = hn::InterleaveLower(dw, b4, b6), c5 = hn::InterleaveUpper(dw, b4, b6);
-  const auto c6 = hn::InterleaveLower(dw, b5, b7), c7 = hn::InterleaveUpper(dw, b5, b7);
-  auto put = [&](int i, auto v) HWY_ATTR { hn::StoreU(hn::BitCast(d, v), d, dst + to(i)); };
-  put(0, hn::ConcatLowerLower(dw, c4, c0));
-  put(1, hn::ConcatLowerLower(dw, c5, c1));
-  put(2, hn::ConcatLowerLower(dw, c6, c2));
-  put(3, hn::ConcatLowerLower(dw, c7, c3));
-  put(4, hn::ConcatUpperUpper(dw, c4, c0));
-  put(5, hn::ConcatUpperUpper(dw, c5, c1));
-  put(6, hn::ConcatUpperUpper(dw, c6, c2));
-  put(7, hn::ConcatUpperUpper(dw, c7, c3));
+  if (n == 8) return turn_eight(dst, to, src, sq);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < 8; ++j) dst[to(i) + j] = src[j * sq + i];
 }
-
 #else
 constexpr int64_t kSide = 4;
 template <class T, class To>
@@ -135,7 +139,16 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
         block(i * kSide, j * kSide);
       }
   }
-  const int64_t done = across * kSide;
+  int64_t done = across * kSide;
+#if HWY_TARGET == HWY_AVX3
+  if (done + 8 <= q) {
+    auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
+    const int64_t whole = p / 8 * 8;
+    for (int64_t i = 0; i < whole; i += 8) turn_eight(dst + i * dp + done, to, src + done * sq + i, sq);
+    if (whole < p) transpose_scalar(dst + whole * dp + done, dp, src + done * sq + whole, sq, p - whole, 8);
+    done += 8;
+  }
+#endif
   if (done < q) transpose_scalar(dst + done, dp, src + done * sq, sq, p, q - done);
 }
 
