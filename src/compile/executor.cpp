@@ -591,9 +591,7 @@ void check_runs(Device device, bool wait) {
     }
     Watched done = std::move(w.runs[i]);
     w.runs.erase(w.runs.begin() + static_cast<int64_t>(i));
-    const RunStatus& status = done.status;
-    if (!status.code) continue;
-    throw index_error(status, done.sites);
+    if (done.status.code) throw index_error(done.status, done.sites);
   }
 }
 
