@@ -46,6 +46,14 @@ std::vector<Call> calls() {
   for (int i = 0; i < 400; ++i)
     if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s))
       all.push_back({s, cuda::small_matmul(s)});
+  {  // strides that an int does not hold, of a dim of size 1
+    LibrarySpec s;
+    s.op = LibOp::Matmul;
+    s.operands = {{DType::Float32, {9, 20}, {20, 1}, 0},
+                  {DType::Float32, {9, 1}, {1, int64_t{1} << 40}, 0},
+                  {DType::Float32, {1, 20}, {int64_t{1} << 40, 1}, 0}};
+    all.push_back({s, cuda::small_matmul(s)});
+  }
   for (int i = 0; i < 40; ++i) {
     LibrarySpec s = random_relu_gradient(gen);
     all.push_back({s, i % 4 ? cuda::small_matmul(s) : cuda::simple_matmul(s)});
