@@ -182,8 +182,7 @@ int end_run(const char* argument) {
   int64_t n[8];
   std::memcpy(n, argument + 48, sizeof n);
   auto* runs = reinterpret_cast<int64_t*>(n[5]);
-  int64_t* record = reinterpret_cast<int64_t*>(n[6]) + *runs % n[7] * 4;
-  record[1] = record[2] = record[3] = 0;
+  int64_t* record = reinterpret_cast<int64_t*>(n[6]) + (*runs & n[7]) * 4;
   record[0] = ++*runs;
   return kOk;
 }

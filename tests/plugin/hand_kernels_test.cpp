@@ -318,14 +318,14 @@ TEST_CASE("the kernels around a run pass parameters and status") {
   CudaText text = cuda::run_edges();
   Emulator::get().add(text);
   Emulator::get().build();
-  int64_t host[3][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}, block[12] = {}, runs = 0;
+  int64_t host[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, block[12] = {}, runs = 0;
   int64_t records[4][4] = {};
   RunStatus status{2, 3, 4, 5};
   for (int n = 0; n < 5; ++n) {
     CudaLaunch launch;
     launch.stages = {{1, 0}, {1, 0}};
     auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
-    launch.words = {word(host), 4, 3, word(block + 8), word(block), word(&runs), word(records), 4};
+    launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
     CudaText begin = text, end = text;
     status = {2, 3, 4, 5};
     begin.stages.resize(1);
@@ -334,7 +334,7 @@ TEST_CASE("the kernels around a run pass parameters and status") {
     header.status = &status;
     Emulator::get().run(begin, launch, header);
     CHECK(block[0] == n + 1);
-    for (int i = 0; i < 4; ++i) CHECK(block[8 + i] == host[n % 3][i]);
+    for (int i = 0; i < 4; ++i) CHECK(block[8 + i] == host[n % 2][i]);
     CHECK(status.code == 0);
     status = {1, n, 40, 50};
     block[0] = n;
@@ -349,6 +349,21 @@ TEST_CASE("the kernels around a run pass parameters and status") {
     CHECK(records[n % 4][2] == 40);
     CHECK(records[n % 4][3] == 50);
   }
+  // A run that went well leaves its number and nothing else.
+  CudaLaunch launch;
+  launch.stages = {{1, 0}};
+  auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
+  launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
+  CudaText end = text;
+  end.stages.erase(end.stages.begin());
+  CudaHeader header;
+  status = {0, -1, 7, 7};
+  header.status = &status;
+  records[5 % 4][1] = 0, records[5 % 4][2] = 9;
+  Emulator::get().run(end, launch, header);
+  CHECK(records[5 % 4][0] == 6);
+  CHECK(records[5 % 4][1] == 0);
+  CHECK(records[5 % 4][2] == 9);
 }
 
 TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {

@@ -11,8 +11,8 @@ struct HandKernel {
   CudaLaunch launch;
 };
 
-/// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots, device block,
-/// counter of slots used, counter of runs, records, number of records. The first clears the status unless
+/// Two stages that frame a run (see runner.h). Words: host slots, words per slot, slots - 1, device block,
+/// counter of slots used, counter of runs, records, their number - 1. The first clears the status unless
 /// scratch is not null.
 inline constexpr int kEdgeWords = 8;
 CudaText run_edges();

@@ -242,12 +242,12 @@ void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_
   auto* counter = block ? block : state_ + 8;
   int64_t n[] = {reinterpret_cast<int64_t>(host),
                  static_cast<int64_t>(words),
-                 static_cast<int64_t>(slots),
+                 static_cast<int64_t>(slots) - 1,
                  reinterpret_cast<int64_t>(block) + static_cast<int64_t>(kBlockHeader * 8),
                  reinterpret_cast<int64_t>(counter),
                  reinterpret_cast<int64_t>(state_),
                  reinterpret_cast<int64_t>(records_),
-                 static_cast<int64_t>(kRecords)};
+                 static_cast<int64_t>(kRecords) - 1};
   std::copy(std::begin(n), std::end(n), argument.n);
   unsigned threads = stage == 0 ? 512 : 32;
   launch(edges_->function(static_cast<size_t>(stage), 0), 1, threads, 0, stream, &argument,
@@ -465,12 +465,13 @@ void Runner::collect() {
         finished_ + 1)
       return;
     ++finished_;
-    RunStatus s;
+    if (!record[1]) continue;
+    RunStatus& s = failed_[finished_];
     std::memcpy(&s.code, &record[1], 4);
     std::memcpy(&s.site, reinterpret_cast<char*>(&record[1]) + 4, 4);
     s.value = record[2];
     s.extent = record[3];
-    if (s.code) failed_[finished_] = s;
+    record[1] = 0;  // runs that went well write their number alone
   }
 }
 

@@ -31,7 +31,7 @@ bool early_wanted(const Gpu& gpu);
 
 class Runner {
  public:
-  static constexpr uint64_t kAhead = 8, kRecords = 32;
+  static constexpr uint64_t kAhead = 8, kRecords = 32;  // powers of two: the GPU counts by masks
 
   explicit Runner(Gpu& gpu) : gpu_(gpu) {}
   /// The ticket of the run.

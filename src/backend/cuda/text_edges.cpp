@@ -12,12 +12,12 @@ const char* const kEdges = R"cuda(
 #else
 #define IG_SYSTEM_FENCE __threadfence_system()
 #endif
-// n: 0 host slots, 1 words per slot, 2 slots, 3 device block, 4 counter of slots used, 5 counter of runs, 6 records, 7 their number
+// n: 0 host slots, 1 words per slot, 2 slots - 1, 3 device block, 4 counter of slots used, 5 counter of runs, 6 records, 7 their number - 1
 extern "C" __global__ void __launch_bounds__(512) ENTRY0(const IgParams<8> p) {
   ig_wait();
   volatile ig_u64* counter = (volatile ig_u64*)p.n[4];
   const ig_u64 used = *counter;
-  const volatile long long* from = (const volatile long long*)p.n[0] + (used % (ig_u64)p.n[2]) * (ig_u64)p.n[1];
+  const volatile long long* from = (const volatile long long*)p.n[0] + (used & (ig_u64)p.n[2]) * (ig_u64)p.n[1];
   long long* to = (long long*)p.n[3];
   for (long long i = threadIdx.x; i < p.n[1]; i += 512) to[i] = from[i];
   __syncthreads();
@@ -32,12 +32,14 @@ extern "C" __global__ void __launch_bounds__(32) ENTRY1(const IgParams<8> p) {
   if (threadIdx.x != 0) return;
   volatile ig_u64* runs = (volatile ig_u64*)p.n[5];
   const ig_u64 run = *runs;
-  volatile long long* record = (volatile long long*)p.n[6] + (run % (ig_u64)p.n[7]) * 4;
+  volatile long long* record = (volatile long long*)p.n[6] + (run & (ig_u64)p.n[7]) * 4;
   const volatile IgStatus* s = p.status;
-  record[1] = (long long)(((ig_u64)(unsigned)s->site << 32) | (unsigned)s->code);
-  record[2] = s->value;
-  record[3] = s->extent;
-  IG_SYSTEM_FENCE;
+  if (s->code) {  // else the rest of the record is 0, and nothing has to arrive before its number
+    record[1] = (long long)(((ig_u64)(unsigned)s->site << 32) | (unsigned)s->code);
+    record[2] = s->value;
+    record[3] = s->extent;
+    IG_SYSTEM_FENCE;
+  }
   record[0] = (long long)(run + 1);
   *runs = run + 1;
 }
