@@ -26,9 +26,9 @@ std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_depthwise(const LibrarySpec& spec);
 /// The same with 3 x 3 windows in float32 by fewer multiplications, where that pays; nullptr elsewhere.
 std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec);
-/// INGOT_WINOGRAD=gradients or all. Not by default: sums that round otherwise than PyTorch's put one ReLU among
-/// millions on the other side of 0, which moves a curve by more than another number of threads does; and an
-/// infinity makes NaN of its neighbours.
+/// INGOT_WINOGRAD=gradients or all. Not by default: sums that round otherwise than PyTorch's put one ReLU
+/// among millions on the other side of 0, which moves a curve by more than another number of threads does;
+/// and an infinity makes NaN of its neighbours.
 bool wants_winograd(LibOp op);
 /// The same by oneDNN; nullptr where it is not there or has nothing fast.
 std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec);
