@@ -314,10 +314,10 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   int64_t tiles_m = (M + rows - 1) / rows, tiles_n = (N + 15) / 16;
   n[4] = M, n[5] = N, n[6] = K, n[7] = tiles_m, n[8] = tiles_n, n[9] = dims;
   const OperandSpec* three[3] = {o.data(), in, in + 1};
-  for (int i = 0; i < 3; ++i) {
-    n[static_cast<size_t>(10 + i)] = three[i]->offset;
-    n[static_cast<size_t>(13 + 2 * i)] = three[i]->stride[rank - 2];
-    n[static_cast<size_t>(14 + 2 * i)] = three[i]->stride[rank - 1];
+  for (size_t i = 0; i < 3; ++i) {
+    n[10 + i] = three[i]->offset;
+    n[13 + 2 * i] = three[i]->stride[rank - 2];
+    n[14 + 2 * i] = three[i]->stride[rank - 1];
   }
   if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
   if (spec.epilogue == Epilogue::ReluGrad)
