@@ -8,7 +8,7 @@ if(TARGET ingot_cuda)
   target_link_libraries(fake_cuda PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})
 
   ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp
-    LIBS ingot_test_emulator ingot_cuda_objects)
+    LIBS ingot_test_emulator ingot_cuda_objects TIMEOUT 600)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
   ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
   ingot_test(cuda_arena SOURCES ${cuda_tests}/arena_test.cpp LIBS ingot_cuda_objects)
