@@ -122,7 +122,7 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
   auto block = [&](int64_t i, int64_t j) HWY_ATTR {
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     uint32_t* at = dst + i * dp + j;
-    if (i + kSide <= p)
+    if (i + kSide <= p)  // a constant for whole squares, so that their loop is unrolled
       turn_block(at, to, src + j * sq + i, sq, kSide);
     else
       turn_block(at, to, src + j * sq + i, sq, p - i);

@@ -20,8 +20,8 @@ CudaText run_edges();
 /// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias, epilogue,
 /// accumulation.
 HandKernel simple_matmul(const LibrarySpec& spec);
-/// A product of float32 that is too small for the library to be quick at; with the sums of its first
-/// operand's rows if they are asked for.
+/// A product of float32 that is too small for the library to be quick at; with BiasGrad and ReluGrad, if they
+/// are asked for.
 bool is_small_product(int64_t m, int64_t n, int64_t k, int64_t batch);
 bool is_small_matmul(const LibrarySpec& spec);
 HandKernel small_matmul(const LibrarySpec& spec);
