@@ -240,6 +240,16 @@ class Planner {
     return true;
   }
 
+  // The same of a library call, which the backend knows.
+  bool call_may_share(const Work& w, int in, int out) const {
+    if (std::count(w.vals.begin(), w.vals.end(), in) != 1 || val(in).bytes() != val(out).bytes())
+      return false;
+    auto place = [&](int v) {
+      return static_cast<size_t>(std::find(w.vals.begin(), w.vals.end(), v) - w.vals.begin());
+    };
+    return backend_for(w.device.type())->in_place(w.library, place(in), place(out));
+  }
+
   // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it is safe.
   void choose_places() {
     Graph& g = plan_->graph;
@@ -295,9 +305,10 @@ class Planner {
       }
       return -1;
     }
-    if (w.library_call || w.parts.size() != 1) return -1;
+    if (!w.library_call && w.parts.size() != 1) return -1;
     for (int v : w.vals)
-      if (v != out && ends_here(v) && may_share(w, v, out)) return v;
+      if (v != out && ends_here(v) && (w.library_call ? call_may_share(w, v, out) : may_share(w, v, out)))
+        return v;
     return -1;
   }
   static bool reads(const Work& w, int v) {

@@ -122,6 +122,9 @@ class Backend {
   // one after the other. supports() says no for a library call this backend has none for: the compiler then
   // decomposes it or reports it.
   virtual bool supports(const LibrarySpec& spec) = 0;
+  /// May a result of this call lie where an operand lies whose value nobody needs afterwards? Numbers of
+  /// spec.operands; no other operand is that value.
+  virtual bool in_place(const LibrarySpec&, size_t /*operand*/, size_t /*result*/) const { return false; }
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
   /// nullptr for attention that the library refuses after all: the compiler then writes it out.
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;

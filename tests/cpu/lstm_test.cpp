@@ -85,3 +85,16 @@ TEST_CASE("an LSTM's bits do not depend on the number of threads") {
   }
   set_num_threads(before);
 }
+
+TEST_CASE("an LSTM's gates lie where the inputs' parts were, and their gradients where the gates were") {
+  const int64_t T = 64, N = 32, F = 16, H = 64;
+  const Generator gen(3);
+  std::vector<Tensor> x;
+  for (const Dims& d : {Dims{T, N, F}, Dims{4 * H, F}, Dims{4 * H, H}, Dims{4 * H}, Dims{4 * H}})
+    x.push_back(randn(d, {float32}, gen).detach().requires_grad_());
+  const Tensor y = lstm(x[0], {}, {}, {x.begin() + 1, x.end()}).output;
+  const std::vector<Tensor> all = grad({y.sum()}, x);
+  const auto gates = static_cast<size_t>(T * N * 4 * H) * sizeof(float);
+  // Beside the gates: x, h, c, their gradients and the weights, not much more together.
+  CHECK(explain(all).peak_bytes < gates * 5 / 2);
+}

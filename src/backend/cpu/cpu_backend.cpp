@@ -69,6 +69,10 @@ class CpuBackend final : public Backend {
     if (spec.op == LibOp::Conv && spec.residual) return false;
     return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
   }
+  bool in_place(const LibrarySpec& spec, size_t operand, size_t result) const override {
+    return (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad) &&
+           cpu::lstm_in_place(spec, operand, result);
+  }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
     return std::make_unique<cpu::Kernel>(parts);

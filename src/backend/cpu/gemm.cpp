@@ -54,6 +54,15 @@ HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const 
 /// The longest sum in one accumulator: rounding errors grow with its length. Deeper blocks are two sums.
 constexpr int64_t kChain = 192;
 
+/// fn(i, v) for all of a tile, each with numbers the compiler knows: accumulators stay in registers.
+template <int M, class Fn>
+HWY_INLINE void each_of_tile(Fn&& fn) {
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < kNV; ++v) fn(i, v);
+}
+
 template <class T, int M, bool kPacked>
 HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
                      T* HWY_RESTRICT c, bool add) {
@@ -62,32 +71,31 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
   constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
   const int64_t k = g.k, ldc = g.c_row;
   V acc[M][kNV];
-  for (int i = 0; i < M; ++i)
-    for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Zero(d);
+  each_of_tile<M>([&](int i, int v) HWY_ATTR { acc[i][v] = hn::Zero(d); });
   if (k <= kChain) {
     steps<T, M, kPacked>(acc, g, a, b, 0, k);
   } else {
     HWY_ALIGN T half[M * NR];
     steps<T, M, kPacked>(acc, g, a, b, 0, (k + 1) / 2);
-    for (int i = 0; i < M; ++i)
-      for (int v = 0; v < kNV; ++v) {
-        hn::Store(acc[i][v], d, half + i * NR + v * N);
-        acc[i][v] = hn::Zero(d);
-      }
+    each_of_tile<M>([&](int i, int v) HWY_ATTR {
+      hn::Store(acc[i][v], d, half + i * NR + v * N);
+      acc[i][v] = hn::Zero(d);
+    });
     steps<T, M, kPacked>(acc, g, a, b, (k + 1) / 2, k);
-    for (int i = 0; i < M; ++i)
-      for (int v = 0; v < kNV; ++v) acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N));
+    each_of_tile<M>([&](int i, int v)
+                        HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N)); });
   }
   if (cols == NR) {
-    for (int i = 0; i < M; ++i)
-      for (int v = 0; v < kNV; ++v) {
-        T* to = c + i * ldc + v * N;
-        hn::StoreU(add ? hn::Add(acc[i][v], hn::LoadU(d, to)) : acc[i][v], d, to);
-      }
+    if (add)
+      each_of_tile<M>([&](int i, int v)
+                          HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, c + i * ldc + v * N)); });
+    each_of_tile<M>([&](int i, int v) HWY_ATTR { hn::StoreU(acc[i][v], d, c + i * ldc + v * N); });
     return;
   }
   HWY_ALIGN T edge[NR];
+#pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) hn::Store(acc[i][v], d, edge + v * N);
     for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + edge[j] : edge[j];
   }
@@ -156,12 +164,24 @@ HWY_INLINE void copy_panel(T* HWY_RESTRICT dst, const T* HWY_RESTRICT src, int64
   for (int64_t p = 0; p < k; ++p) std::memcpy(dst + p * W, src + p * ks, W * sizeof(T));
 }
 
+/// Four panels at a time, so that a line of the source is read once.
+template <class T, int W>
+HWY_INLINE void copy_panels(T* HWY_RESTRICT dst, const T* HWY_RESTRICT src, int64_t ks, int64_t k) {
+  for (int64_t p = 0; p < k; ++p)
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) std::memcpy(dst + (j * k + p) * W, src + p * ks + j * W, W * sizeof(T));
+}
+
 template <class T>
 void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t cs, int64_t k,
           int64_t cols) {
   T* dst = static_cast<T*>(out);
   const bool same = type == (sizeof(T) == 4 ? DType::Float32 : DType::Float64);
-  for (int64_t j = 0; j < cols; j += width, dst += k * width) {
+  int64_t j = 0;
+  if (same && cs == 1 && width == kMR)
+    for (; j + 4 * kMR <= cols; j += 4 * kMR, dst += 4 * k * kMR)
+      copy_panels<T, kMR>(dst, static_cast<const T*>(src) + j, ks, k);
+  for (; j < cols; j += width, dst += k * width) {
     const int64_t n = cols - j < width ? cols - j : width;
     if (n < width) std::memset(dst, 0, static_cast<size_t>(k * width) * sizeof(T));
     if (same && cs == 1 && n == width) {

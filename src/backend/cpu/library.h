@@ -15,6 +15,7 @@ bool supports_attention(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec);
 /// Lstm and LstmGrad of float32, of lengths at which it pays.
 bool supports_lstm(const LibrarySpec& spec);
+bool lstm_in_place(const LibrarySpec& spec, size_t operand, size_t result);
 std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec);
 /// A generated kernel that reduces small windows; nullptr when it is of another form.
 std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);

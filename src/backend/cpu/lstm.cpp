@@ -238,6 +238,17 @@ bool supports_lstm(const LibrarySpec& s) {
          h[0] * h[1] >= 32;
 }
 
+// A cell reads its place of z and then writes the gates there; going back, it reads the gates and writes dz.
+bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
+  const bool forward = s.op == LibOp::Lstm;
+  if (operand != static_cast<size_t>(s.written) || result != (forward ? 1 : 0)) return false;
+  if (forward && !(s.attr[2] & 2)) return false;  // the second result is c
+  auto whole = [](const OperandSpec& o) {
+    return o.offset == 0 && (o.stride.empty() || o.stride == row_major(o.shape));
+  };
+  return whole(s.operands[operand]) && whole(s.operands[result]);
+}
+
 std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec) {
   if (spec.op == LibOp::Lstm) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);

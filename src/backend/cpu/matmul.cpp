@@ -48,9 +48,10 @@ class FloatMatmul final : public CpuExecutable {
     // Small members of a batch are done whole, each by one thread; otherwise threads share one packed B.
     local_ = serial_ || (sh_.batches >= 4 && sh_.N * sh_.K <= (256 << 10));
     // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines fall on one
-    // another in the cache.
+    // another in the cache: steps along k do, a tile's few rows do not mind.
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
-    a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 && stride * size_ % 4096 != 0 && sh_.N <= 1024;
+    a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 &&
+              (sh_.a_k == 1 || stride * size_ % 4096 != 0) && sh_.N <= 1024;
     along_ = a_lies_ && sh_.a_k != 1;
     // B is read as it lies where few rows would not pay for packing it.
     b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
