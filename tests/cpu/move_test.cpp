@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -47,6 +48,29 @@ TEST_CASE("a turned box, from far away and to far away") {
         copy_box(copied.data(), turned, plain.data(), dense, e_back, 2, 4);
         CHECK(copied == packed);
       }
+}
+
+TEST_CASE("a turned box past the caches, aligned and not") {
+  for (int64_t p : kSizes)
+    for (int64_t q : kSizes)
+      for (int64_t wide : {int64_t{64}, int64_t{50}})  // rows that are whole cache lines, and others
+        for (int64_t from : {0, 1}) {
+          CAPTURE(p);
+          CAPTURE(q);
+          CAPTURE(wide);
+          const int64_t e[2] = {p, q}, far[2] = {1, wide};
+          const std::vector<float> packed = counted(p * q);
+          std::vector<float> room(static_cast<size_t>(q * wide + 17));
+          float* to = room.data() + from;
+          while (reinterpret_cast<uintptr_t>(to - from) % 64) ++to;
+          scatter_box(to, far, packed.data(), e, 2, 4, Far::Memory);
+          finish_stream();
+          bool right = true;
+          for (int64_t j = 0; j < q; ++j)
+            for (int64_t i = 0; i < wide; ++i)
+              right = right && to[j * wide + i] == (i < p ? at(packed, i * q + j) : 0);
+          CHECK(right);
+        }
 }
 
 TEST_CASE("windows that overlap are turned as well") {

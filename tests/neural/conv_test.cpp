@@ -24,8 +24,9 @@ const Shape kShapes[] = {
     {9, 32, 8, 32, 3, 1, 1, 32},   // depthwise
     {6, 32, 8, 64, 1, 1, 0, 4},    // groups of pointwise
     {3, 5, 30, 5, 3, 1, 1, 5},     // depthwise in long rows: a channel by itself
-    {2, 4, 33, 4, 5, 2, 2, 4},    {2, 6, 20, 6, 7, 1, 3, 6}, {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
-    {2, 3, 40, 3, 4, 1, 0, 3},    {1, 2, 13, 2, 1, 1, 0, 2},
+    {2, 4, 33, 4, 5, 2, 2, 4},    {2, 6, 20, 6, 7, 1, 3, 6},  {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
+    {2, 3, 40, 3, 4, 1, 0, 3},    {1, 2, 13, 2, 1, 1, 0, 2},  {2, 3, 45, 64, 7, 2, 3, 1},  // pictures
+    {1, 1, 33, 32, 8, 1, 0, 1},   {3, 4, 50, 96, 5, 3, 2, 1}, {2, 1, 40, 32, 9, 2, 4, 1},
 };
 
 std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
@@ -62,6 +63,43 @@ TEST_CASE("convolutions in pieces agree with float64") {
                         "result " << i << ": off by " << off << " of " << size);
         }
       }
+}
+
+TEST_CASE("results that go past the caches agree with float64") {
+  NoGrad guard;
+  manual_seed(6);
+  for (const Shape& s : {Shape{8, 3, 224, 64, 7, 2, 3, 1}, Shape{8, 16, 128, 64, 3, 1, 1, 1}}) {
+    const Tensor x = randn({s.n, s.c, s.size, s.size}), w = randn({s.out, s.c, s.window, s.window}) * 0.1;
+    const Tensor got = conv2d(x, w, {}, s.stride, s.pad),
+                 want = conv2d(x.to(float64), w.to(float64), {}, s.stride, s.pad);
+    CHECK(norm(got.to(float64) - want).item<double>() <= 1e-6 * norm(want).item<double>());
+  }
+}
+
+TEST_CASE("pictures with other sizes, strides and padding in each direction agree with float64") {
+  manual_seed(7);
+  struct Case {
+    Dims x, w;
+    PerDim stride, pad;
+  };
+  for (const Case& c : {Case{{2, 4, 21, 37}, {32, 4, 5, 3}, {1, 2}, {0, 1}},
+                        Case{{1, 2, 40, 18}, {32, 2, 4, 7}, {2, 1}, {4, 3}},
+                        Case{{3, 2, 5, 70}, {64, 2, 5, 5}, {3, 4}, {2, 0}}}) {
+    CAPTURE(c.x[3]);
+    std::vector<Tensor> leaves{randn(c.x), randn(c.w), randn({c.w[0]})}, got, want;
+    eval(leaves);
+    for (DType t : {float32, float64}) {
+      std::vector<Tensor> l;
+      for (const Tensor& v : leaves) l.push_back(v.to(t).detach().requires_grad_());
+      Tensor y = conv2d(l[0], l[1], l[2], c.stride, c.pad);
+      std::vector<Tensor>& r = t == float32 ? got : want;
+      r = grad({(y * y).sum()}, l);
+      r.push_back(y.detach());
+      eval(r);
+    }
+    for (size_t i = 0; i < got.size(); ++i)
+      CHECK(norm(got[i].to(float64) - want[i]).item<double>() <= 1e-5 * norm(want[i]).item<double>());
+  }
 }
 
 TEST_CASE("a depthwise convolution with dilation, bias and ReLU agrees with float64") {

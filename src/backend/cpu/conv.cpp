@@ -290,6 +290,7 @@ std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec) {
   if (spec.residual)
     throw Error(ErrorKind::Unsupported, "conv", "no residual on the CPU: " + to_string(spec));
   if (auto fast = prepare_depthwise(spec)) return fast;
+  if (auto fast = prepare_picture_conv(spec)) return fast;
   if (wants_winograd(spec.op))
     if (auto fast = prepare_winograd(spec)) return fast;
   if (auto fast = prepare_dnnl_conv(spec)) return fast;

@@ -45,9 +45,15 @@ class Activation {
   void gather(char* to, void* base, const Part& q) const {
     move(to, static_cast<char*>(base) + at(q) * es_, q, true);
   }
+  /// Followed by finish_stream() where it goes past the caches.
   void scatter(void* base, char* from, const Part& q) const {
     move(from, static_cast<char*>(base) + at(q) * es_, q, false);
   }
+  /// Results of this size, beside what is read for them, are not found in the caches again.
+  void stream_if_large(int64_t written, int64_t read) {
+    if (written >= (int64_t{4} << 20) && written + read >= (int64_t{28} << 20)) far_ = Far::Memory;
+  }
+  bool streams() const { return far_ == Far::Memory; }
 
  private:
   int64_t at(const Part& q) const {
@@ -69,13 +75,14 @@ class Activation {
     if (in)
       gather_box(packed, plain, stride, e, nd, static_cast<int>(es_));
     else
-      scatter_box(plain, stride, packed, e, nd, static_cast<int>(es_));
+      scatter_box(plain, stride, packed, e, nd, static_cast<int>(es_), far_);
   }
   ConvShape::Place p_{};
   int64_t channels_ = 0;
   int first_ = 0;
   int64_t es_ = 4, size_[3] = {1, 1, 1}, rest_ = 1, inner_ = 1;
   bool dense_ = false, sample_dense_ = false, one_run_ = true;
+  Far far_ = Far::Result;
 };
 
 }  // namespace ingot::cpu

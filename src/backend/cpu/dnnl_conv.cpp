@@ -152,6 +152,7 @@ class DnnlConv final : public CpuExecutable {
     const DnnlConvDesc whole = desc_of(spec, s);
     const int64_t in_bytes = in_.bytes(all_of(in_, s, s.N, forward_ ? s.C : s.O)),
                   out_bytes = out_.bytes(all_of(out_, s, s.N, forward_ ? s.O : s.C));
+    out_.stream_if_large(out_bytes, in_bytes);
     const int64_t per_sample = std::max<int64_t>(1, (in_bytes + out_bytes) / s.N);
     // Enough samples at a time to pay for reading the weight, few enough to stay in the cache.
     const int64_t weight = s.O * (s.C / s.G) * s.ks() * 4, piece = std::max<int64_t>(3 << 19, weight);
@@ -267,6 +268,7 @@ class DnnlConv final : public CpuExecutable {
     }
     api()->conv_run(t.primitive->handle, in, packed + t.weight * weight_bytes_, result, bias, local);
     if (!out) out_.scatter(to, result, t.out);
+    if (out_.streams()) finish_stream();
   }
 
   LibrarySpec spec_;

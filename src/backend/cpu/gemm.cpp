@@ -28,8 +28,11 @@ constexpr int nr() {
   return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
 }
 
+/// How A lies: rows as in memory; rows side by side, steps along k at equal distances or at listed places.
+enum class Left { Rows, Steps, Places };
+
 /// acc += A B over k steps from A's step p.
-template <class T, int M, bool kPacked>
+template <class T, int M, Left kLeft>
 HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const T* HWY_RESTRICT a,
                       const T* HWY_RESTRICT b, int64_t p, int64_t end) {
   const Tag<T> d;
@@ -39,12 +42,13 @@ HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const 
   const T* row[M];
   for (int i = 0; i < M; ++i) row[i] = a + i * g.a_row;
   for (b += p * b_row; p < end; ++p, b += b_row) {
+    const T* at = kLeft == Left::Steps ? a + p * a_k : kLeft == Left::Places ? a + g.a_at[p] : nullptr;
     V bv[kNV];
 #pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) bv[v] = hn::LoadU(d, b + v * N);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
-      const V av = hn::Set(d, kPacked ? a[p * a_k + i] : row[i][p]);
+      const V av = hn::Set(d, kLeft == Left::Rows ? row[i][p] : at[i]);
 #pragma GCC unroll 8
       for (int v = 0; v < kNV; ++v) acc[i][v] = hn::MulAdd(av, bv[v], acc[i][v]);
     }
@@ -63,7 +67,7 @@ HWY_INLINE void each_of_tile(Fn&& fn) {
     for (int v = 0; v < kNV; ++v) fn(i, v);
 }
 
-template <class T, int M, bool kPacked>
+template <class T, int M, Left kLeft>
 HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
                      T* HWY_RESTRICT c, bool add) {
   const Tag<T> d;
@@ -73,15 +77,15 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
   V acc[M][kNV];
   each_of_tile<M>([&](int i, int v) HWY_ATTR { acc[i][v] = hn::Zero(d); });
   if (k <= kChain) {
-    steps<T, M, kPacked>(acc, g, a, b, 0, k);
+    steps<T, M, kLeft>(acc, g, a, b, 0, k);
   } else {
     HWY_ALIGN T half[M * NR];
-    steps<T, M, kPacked>(acc, g, a, b, 0, (k + 1) / 2);
+    steps<T, M, kLeft>(acc, g, a, b, 0, (k + 1) / 2);
     each_of_tile<M>([&](int i, int v) HWY_ATTR {
       hn::Store(acc[i][v], d, half + i * NR + v * N);
       acc[i][v] = hn::Zero(d);
     });
-    steps<T, M, kPacked>(acc, g, a, b, (k + 1) / 2, k);
+    steps<T, M, kLeft>(acc, g, a, b, (k + 1) / 2, k);
     each_of_tile<M>([&](int i, int v)
                         HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N)); });
   }
@@ -107,9 +111,11 @@ void rows_block(const GemmBlock& g, int64_t cols, const T* a, const T* b, T* c, 
   for (int64_t j = 0; j < cols; j += NR, b += g.b_panel) {
     const int64_t n = cols - j < NR ? cols - j : NR;
     if (g.a_row)
-      tile<T, M, false>(g, n, a, b, c + j, add);
+      tile<T, M, Left::Rows>(g, n, a, b, c + j, add);
+    else if (g.a_at)
+      tile<T, M, Left::Places>(g, n, a, b, c + j, add);
     else
-      tile<T, M, true>(g, n, a, b, c + j, add);
+      tile<T, M, Left::Steps>(g, n, a, b, c + j, add);
   }
 }
 

@@ -17,6 +17,7 @@ struct GemmBlock {
   int64_t b_row;    // between rows of B (along k)
   int64_t b_panel;  // between panels of B
   int64_t c_row;
+  const int64_t* a_at = nullptr;  // or, instead of a_k: where A's steps along k begin
 };
 
 struct GemmOps {

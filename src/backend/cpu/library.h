@@ -25,6 +25,8 @@ std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec);
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 /// The same, each channel by itself, in float32 and dense rows; nullptr for others.
 std::unique_ptr<CpuExecutable> prepare_depthwise(const LibrarySpec& spec);
+/// The same of pictures in float32, forward and for the weight's gradient; nullptr for others.
+std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec);
 /// The same with 3 x 3 windows in float32 by fewer multiplications, where that pays; nullptr elsewhere.
 std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec);
 /// INGOT_WINOGRAD=gradients or all. Not by default: sums that round otherwise than PyTorch's put one ReLU

@@ -61,7 +61,7 @@ constexpr int64_t kSide = 16;
 
 /// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16. A register is loaded with quarters of four rows,
 /// which leaves only pairs and quads to be turned.
-template <class T, class To>
+template <bool kStream = false, class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   const hn::FixedTag<T, 16> d;
   const hn::FixedTag<uint64_t, 8> dw;
@@ -87,7 +87,11 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
     const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
     const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
     auto put = [&](int64_t i, auto v) HWY_ATTR {
-      if (c + i < n) hn::StoreU(hn::BitCast(d, v), d, dst + to(c + i));
+      if (c + i >= n) return;
+      if constexpr (kStream)
+        hn::Stream(hn::BitCast(d, v), d, dst + to(c + i));
+      else
+        hn::StoreU(hn::BitCast(d, v), d, dst + to(c + i));
     };
     put(0, hn::InterleaveLower(dw, b0, b2));
     put(1, hn::InterleaveUpper(dw, b0, b2));
@@ -99,7 +103,7 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
 constexpr int64_t kSide = 8;
 
 /// dst[to(i) + j] = src[i + j*sq], i < n, j < 8; n <= 8.
-template <class T, class To>
+template <bool kStream = false, class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   if (n == 8) return turn_eight(dst, to, src, sq);
   for (int64_t i = 0; i < n; ++i)
@@ -107,27 +111,28 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
 }
 #else
 constexpr int64_t kSide = 4;
-template <class T, class To>
+template <bool kStream = false, class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < kSide; ++j) dst[to(i) + j] = src[j * sq + i];
 }
 #endif
 
-/// dst[i*dp + j] = src[i + j*sq], i < p, j < q. What is far away, the source or the destination, is walked
-/// along its rows.
-void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q,
-                 bool far_dst) {
+/// dst[i*dp + j] = src[i + j*sq], i < p, j < q.
+void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q, Far far) {
   const int64_t blocks = (p + kSide - 1) / kSide, across = q / kSide;
+  const bool stream = far == Far::Memory && dp % 16 == 0 && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
   auto block = [&](int64_t i, int64_t j) HWY_ATTR {
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     uint32_t* at = dst + i * dp + j;
-    if (i + kSide <= p)  // a constant for whole squares, so that their loop is unrolled
+    if (stream && i + kSide <= p)
+      turn_block<true>(at, to, src + j * sq + i, sq, kSide);
+    else if (i + kSide <= p)  // a constant for whole squares, so that their loop is unrolled
       turn_block(at, to, src + j * sq + i, sq, kSide);
     else
       turn_block(at, to, src + j * sq + i, sq, p - i);
   };
-  if (far_dst) {
+  if (far != Far::Source) {
     for (int64_t i = 0; i < blocks; ++i)
       for (int64_t j = 0; j < across; ++j) block(i * kSide, j * kSide);
   } else {
@@ -193,9 +198,9 @@ void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* f
 }
 
 template <class T>
-void transpose(void* dst, int64_t dp, const void* src, int64_t sq, int64_t p, int64_t q, bool far_dst) {
+void transpose(void* dst, int64_t dp, const void* src, int64_t sq, int64_t p, int64_t q, Far far) {
   if constexpr (sizeof(T) == 4)
-    transpose32(static_cast<uint32_t*>(dst), dp, static_cast<const uint32_t*>(src), sq, p, q, far_dst);
+    transpose32(static_cast<uint32_t*>(dst), dp, static_cast<const uint32_t*>(src), sq, p, q, far);
   else
     transpose_scalar(static_cast<T*>(dst), dp, static_cast<const T*>(src), sq, p, q);
 }
@@ -257,7 +262,7 @@ HWY_INLINE void odometer(const Axis* ax, int n, T* dst, const T* src, Body body)
 
 template <class T>
 void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss, const int64_t* e, int nd,
-                bool far_dst) {
+                Far far) {
   Axis ax[kMaxAxes];
   int n = essential(ax, ds, ss, e, nd);
   T* dst = static_cast<T*>(out);
@@ -274,7 +279,7 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
     for (int a = 0; a < n; ++a)
       if (a != p && a != q) ax[m++] = ax[a];
     odometer(ax, m, dst, src,
-             [&](T* t, const T* f) HWY_ATTR { transpose<T>(t, P.d, f, Q.s, P.e, Q.e, far_dst); });
+             [&](T* t, const T* f) HWY_ATTR { transpose<T>(t, P.d, f, Q.s, P.e, Q.e, far); });
     return;
   }
   const Axis last = ax[n - 1];
@@ -282,16 +287,16 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
 }
 
 void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
-             int esize, bool far_dst) {
+             int esize, Far far) {
   switch (esize) {
     case 1:
-      return copy_typed<uint8_t>(dst, ds, src, ss, e, nd, far_dst);
+      return copy_typed<uint8_t>(dst, ds, src, ss, e, nd, far);
     case 2:
-      return copy_typed<uint16_t>(dst, ds, src, ss, e, nd, far_dst);
+      return copy_typed<uint16_t>(dst, ds, src, ss, e, nd, far);
     case 4:
-      return copy_typed<uint32_t>(dst, ds, src, ss, e, nd, far_dst);
+      return copy_typed<uint32_t>(dst, ds, src, ss, e, nd, far);
     default:
-      return copy_typed<uint64_t>(dst, ds, src, ss, e, nd, far_dst);
+      return copy_typed<uint64_t>(dst, ds, src, ss, e, nd, far);
   }
 }
 
@@ -348,7 +353,7 @@ namespace ingot::cpu {
 
 void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
               int esize) {
-  INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize, false);
+  INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize, Far::Source);
 }
 static void dense_strides(int64_t* d, const int64_t* e, int nd) {
   int64_t s = 1;
@@ -362,10 +367,11 @@ void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e,
   dense_strides(d, e, nd);
   copy_box(dst, d, src, ss, e, nd, esize);
 }
-void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize) {
+void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize,
+                 Far far) {
   int64_t d[kMaxAxes];
   dense_strides(d, e, nd);
-  INGOT_DISPATCH(CopyBox)(dst, ds, src, d, e, nd, esize, true);
+  INGOT_DISPATCH(CopyBox)(dst, ds, src, d, e, nd, esize, far);
 }
 void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
   INGOT_DISPATCH(TurnToRows)(dst, to, src, stride, n, width);
