@@ -44,7 +44,7 @@ bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
   bool any = false;
   for (int k = 0; k < g.vals[v].n_in; ++k) {
     Val& u = g.vals[g.vals[v].in[k]];
-    const OperandSpec& o = l.operands[static_cast<size_t>(l.written + k)];
+    const OperandSpec& o = l.operands[static_cast<size_t>(l.written) + static_cast<size_t>(k)];
     if (!u.view() || (o.stride == row_major(o.shape) && o.offset == 0)) continue;
     u.copied = any = true;
   }

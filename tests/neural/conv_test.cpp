@@ -167,3 +167,30 @@ TEST_CASE("the number of threads changes no bit of a convolution") {
   }
   set_num_threads(threads);
 }
+
+TEST_CASE("max pooling without positions is that with them, NaN and infinities included") {
+  NoGrad guard;
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (int64_t width : {5, 8, 11, 31, 32, 33, 40, 70, 112})
+    for (int64_t window : {2, 3})
+      for (int64_t kind : {0, 1, 2}) {  // numbers; with NaN; with infinities
+        CAPTURE(width);
+        CAPTURE(window);
+        CAPTURE(kind);
+        std::vector<float> x;
+        for (int64_t i = 0; i < 2 * 9 * width; ++i)
+          x.push_back(kind == 1 && i % 17 == 4      ? nan
+                      : kind == 2 && i * 7 % 19 < 9 ? (i % 2 ? inf : -inf)
+                                                    : static_cast<float>(i * 37 % 101) - 60);
+        const Tensor in = tensor(x, {1, 2, 9, width});
+        const ValuesIndices both = max_pool2d_with_indices(in, window, 2, 1);
+        eval({both.values, both.indices});  // together, or nobody would ask for positions
+        const std::vector<float> got = max_pool2d(in, window, 2, 1).to_vector<float>(),
+                                 want = both.values.to_vector<float>();
+        REQUIRE(got.size() == want.size());
+        bool same = true;
+        for (size_t i = 0; i < got.size(); ++i)
+          same = same && (got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])));
+        CHECK(same);
+      }
+}

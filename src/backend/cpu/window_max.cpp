@@ -1,7 +1,7 @@
 // Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch normalisation, ReLU).
-// Without positions a window's rows are reduced to one, then its columns. With them the columns of each row
-// come first, once for all windows that share the row, and the rows last: so the first of equal elements is
-// found without comparing positions. What lies outside counts as -inf.
+// Without positions and ops a window's rows are reduced to one, then its columns. Else the columns of each
+// row come first, once for all windows that share the row, and the rows last: so the first of equal elements
+// is found without comparing positions. What lies outside counts as -inf.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -43,6 +43,7 @@ class WindowMax final : public CpuExecutable {
     if (s_ < 1 || dilation_ < 1 || n_ < 4) return false;
     span_ = s_ * (n_ - 1) + dilation_ * (kw_ - 1) + 1;
     if (span_ > kMaxSpan || k.inner_size() / kw_ > kMaxRows) return false;
+    at_once_ = !wants_index_ && steps_.size() == 1 && s_ == 2 && dilation_ == 1 && (kw_ == 2 || kw_ == 3);
     return find_bounds() && (list_rows(), true);
   }
 
@@ -286,7 +287,8 @@ class WindowMax final : public CpuExecutable {
     float* best = l.best.data();
     for (const Result& r : results_)
       if (!r.index && r.map.stride[last_] == 1) best = static_cast<float*>(buffers[r.buffer]) + at(r.map, l);
-    if (!reduce_windows(x, first, best, l)) std::fill_n(best, n_, kNever);
+    if (!(at_once_ ? reduce_at_once(x, first, best) : reduce_windows(x, first, best, l)))
+      std::fill_n(best, n_, kNever);
     for (const Result& r : results_) store(r, buffers[r.buffer], at(r.map, l), best, l);
   }
 
@@ -313,6 +315,28 @@ class WindowMax final : public CpuExecutable {
     }
     slot.best[i] = top;
     slot.at[i] = static_cast<int32_t>(where);
+  }
+
+  // The windows of one line where nobody asks for positions. False when all of the window is outside.
+  bool reduce_at_once(const float* x, const int64_t* first, float* best) const {
+    const float* p[kMaxRows];
+    int count = 0;
+    for (const Row& r : rows_)
+      if (inside(r, first)) p[count++] = x + r.offset;
+    if (count == 0) return false;
+    const float* inner[kMaxRows];
+    for (int r = 0; r < count; ++r) inner[r] = p[r] + from_ * s_ - lo_;
+    if (to_ > from_) window_rows().windows(inner, count, kw_, to_ - from_, best + from_);
+    for (int64_t i = 0; i < n_; ++i) {
+      if (i == from_) i = to_;
+      if (i >= n_) break;
+      float top = kNever;
+      for (int r = 0; r < count; ++r)
+        for (int64_t c = std::max(lo_, i * s_), end = std::min(hi_, i * s_ + kw_); c < end; ++c)
+          if (const float v = p[r][c - lo_]; !(v <= top) && top == top) top = v;
+      best[i] = top;
+    }
+    return true;
   }
 
   // False when all of the window is outside.
@@ -373,7 +397,7 @@ class WindowMax final : public CpuExecutable {
   int value_ = -1, main_ = -1;
   int64_t n_ = 0, kw_ = 0, s_ = 1, dilation_ = 1, span_ = 0, lo_ = 0, hi_ = 0;
   int64_t from_ = 0, to_ = 0;  // the windows whose columns are all inside
-  bool wants_index_ = false;
+  bool wants_index_ = false, at_once_ = false;
   std::vector<Result> results_;
   std::vector<Bound> bounds_, row_bounds_;
   std::vector<Step> steps_;

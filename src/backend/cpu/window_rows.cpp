@@ -246,6 +246,57 @@ void StackRows(const float* const* v, const int32_t* const* from, const int32_t*
   }
 }
 
+// Rows first, then columns: what is loaded is compared as it lies and taken apart once. A maximum of the
+// processor's forgets NaN, so the sum of all that was loaded says whether there is one (or two infinities):
+// then the window's elements are compared one by one.
+#if HWY_TARGET != HWY_SCALAR
+template <int KW>
+bool windows_vectors(const float* const* v, int rows, int64_t n, float* best) {
+  return each_vector(n, [&](auto d, int64_t i) INGOT_INLINE {
+    const auto N = static_cast<int64_t>(hn::Lanes(d));
+    // Elements 2 i and on, and (for the third column) 2 i + 1 and on.
+    auto load = [&](int r, int64_t k) INGOT_INLINE { return hn::LoadU(d, v[r] + 2 * i + k); };
+    for (int r = rows > 1 ? rows - 2 : 0; r < rows; ++r) {  // a few rows ahead; two of them are new each time
+      __builtin_prefetch(v[r] + 2 * i + 512);
+      __builtin_prefetch(v[r] + 2 * i + 528);
+    }
+    auto low = load(0, 0), high = load(0, N), sum = hn::Add(low, high), low3 = low, high3 = high;
+    if constexpr (KW == 3) low3 = load(0, 1), high3 = load(0, N + 1), sum = hn::Add(sum, high3);
+    for (int r = 1; r < rows; ++r) {
+      const auto a = load(r, 0), b = load(r, N);
+      low = hn::Max(low, a), high = hn::Max(high, b), sum = hn::Add(sum, hn::Add(a, b));
+      if constexpr (KW == 3) {
+        const auto e = load(r, N + 1);
+        low3 = hn::Max(low3, load(r, 1)), high3 = hn::Max(high3, e), sum = hn::Add(sum, e);
+      }
+    }
+    auto top = hn::Max(hn::ConcatEven(d, high, low), hn::ConcatOdd(d, high, low));
+    if constexpr (KW == 3) top = hn::Max(top, hn::ConcatOdd(d, high3, low3));
+    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(sum, sum)))) {
+      top = load_column<2>(d, v[0] + 2 * i, 0, 1, KW);
+      for (int r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < KW; ++j) {
+          const auto x = load_column<2>(d, v[r] + 2 * i, j, 1, KW);
+          top = hn::IfThenElse(larger(x, top), x, top);
+        }
+    }
+    hn::StoreU(top, d, best + i);
+  });
+}
+#endif
+void WindowsRow(const float* const* v, int rows, int64_t kw, int64_t n, float* best) {
+#if HWY_TARGET != HWY_SCALAR
+  if ((kw == 3 ? windows_vectors<3> : windows_vectors<2>)(v, rows, n, best)) return;
+#endif
+  for (int64_t i = 0; i < n; ++i) {
+    float top = v[0][2 * i];
+    for (int r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < kw; ++j)
+        if (const float x = v[r][2 * i + j]; !(x <= top) && top == top) top = x;
+    best[i] = top;
+  }
+}
+
 void BytesRow(const float* best, const int32_t* at, int64_t n, uint8_t* out) {
   constexpr float never = -std::numeric_limits<float>::infinity();
 #if HWY_TARGET != HWY_SCALAR
@@ -378,9 +429,9 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::cpu {
 
 const WindowRows& window_rows() {
-  static const WindowRows f{INGOT_DISPATCH(BestRow),   INGOT_DISPATCH(SumRow),   INGOT_DISPATCH(AcrossRow),
-                            INGOT_DISPATCH(StackRows), INGOT_DISPATCH(BytesRow), INGOT_DISPATCH(PickRow),
-                            INGOT_DISPATCH(WidenRow)};
+  static const WindowRows f{INGOT_DISPATCH(BestRow),   INGOT_DISPATCH(SumRow),     INGOT_DISPATCH(AcrossRow),
+                            INGOT_DISPATCH(StackRows), INGOT_DISPATCH(WindowsRow), INGOT_DISPATCH(BytesRow),
+                            INGOT_DISPATCH(PickRow),   INGOT_DISPATCH(WidenRow)};
   return f;
 }
 

@@ -31,6 +31,8 @@ struct WindowRows {
   /// such r. NaN wins.
   void (*stack)(const float* const* v, const int32_t* const* from, const int32_t* number, int rows, int64_t n,
                 float* best, int32_t* at);
+  /// best[i]: the largest of v[r][2 * i + j] over r < rows and j < kw, which is 2 or 3. NaN wins.
+  void (*windows)(const float* const* v, int rows, int64_t kw, int64_t n, float* best);
   /// out[i] = at[i], or 0 where best[i] is -inf: then the window's first place counts, inside or not.
   void (*bytes)(const float* best, const int32_t* at, int64_t n, uint8_t* out);
   /// One row of max pooling's gradient: out[c] is the sum of what the windows give to column c + front. With
