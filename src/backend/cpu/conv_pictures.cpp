@@ -19,7 +19,7 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t kMostChannels = 4;
+constexpr int64_t kMostChannels = 4, kMostWeights = 64 << 10;
 constexpr int64_t kBand = 8;    // rows of the result whose part of the picture is laid out at a time
 constexpr int64_t kParts = 16;  // partial sums of a weight's gradient
 
@@ -212,8 +212,11 @@ std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec) {
   const ConvShape s(spec);
   if (s.n != 2 || s.G != 1 || s.C > kMostChannels || s.dilation[1] != 1 || s.dilation[2] != 1) return nullptr;
   // Whole panels of output channels, and enough positions and places of the window for the products: with
-  // windows of 3 x 3 oneDNN is quicker.
-  if (s.O % gemm_f32().nr != 0 || s.k[1] < 4 || s.C * s.ks() < 48 || s.y[2] < 16) return nullptr;
+  // windows of 3 x 3 oneDNN is quicker. The weight is read for every few positions and must stay in the
+  // cache.
+  const int64_t places = s.C * s.ks();
+  if (s.O % gemm_f32().nr != 0 || s.k[1] < 4 || places < 48 || s.y[2] < 16) return nullptr;
+  if (places * s.O > kMostWeights) return nullptr;
   const bool dense = s.pw.dim[2] == 1 && s.pw.dim[1] == s.k[2] && s.pw.channel == s.ks();
   if (spec.op == LibOp::Conv) return dense ? std::make_unique<Forward>(spec) : nullptr;
   return std::make_unique<GradWeight>(spec);
