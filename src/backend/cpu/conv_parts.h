@@ -51,7 +51,7 @@ class Activation {
   }
   /// Results of this size, beside what is read for them, are not found in the caches again.
   void stream_if_large(int64_t written, int64_t read) {
-    if (written >= (int64_t{4} << 20) && written + read >= (int64_t{28} << 20)) far_ = Far::Memory;
+    if (worth_streaming(written, written + read)) far_ = Far::Memory;
   }
   bool streams() const { return far_ == Far::Memory; }
 

@@ -5,21 +5,15 @@
 
 #include "backend/cpu/column_code.h"
 #include "backend/cpu/emit.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/row_code.h"
 
 namespace ingot::cpu {
 
-namespace {
-// A kernel that touches more than this finds nothing of its large results in cache afterwards: they go past
-// it.
-constexpr int64_t kStreamTraffic = int64_t{28} << 20, kStreamBytes = int64_t{4} << 20;
-
-}  // namespace
-
 bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes) {
   int64_t bytes = 0;
   for (const BufferSpec& b : spec.buffers) bytes += b.numel * static_cast<int64_t>(size_of(b.dtype));
-  return stored_bytes >= kStreamBytes && bytes >= kStreamTraffic;
+  return worth_streaming(stored_bytes, bytes);
 }
 
 /// May the step that makes v write to the memory of the store instead of a buffer?

@@ -35,5 +35,9 @@ void stream_copy(void* dst, const void* src, int64_t bytes);
 /// `rows` rows of `bytes` each, their starts `pitch` bytes apart in dst and `bytes` in src.
 void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes);
 void finish_stream();
+/// Is so much written, of all that a call moves, that nobody finds it in the caches? In bytes.
+inline bool worth_streaming(int64_t written, int64_t moved) {
+  return written >= (int64_t{4} << 20) && moved >= (int64_t{28} << 20);
+}
 
 }  // namespace ingot::cpu

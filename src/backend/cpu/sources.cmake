@@ -3,9 +3,9 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attention_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/column_code.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/conv_pictures.cpp
   ${CMAKE_CURRENT_LIST_DIR}/code_memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cpu_backend.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/conv_pictures.cpp
   ${CMAKE_CURRENT_LIST_DIR}/depthwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/depthwise_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dispatch.cpp
