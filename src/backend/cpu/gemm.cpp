@@ -69,7 +69,7 @@ HWY_INLINE void each_of_tile(Fn&& fn) {
 
 template <class T, int M, Left kLeft>
 HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                     T* HWY_RESTRICT c, bool add) {
+                     T* HWY_RESTRICT c, bool add, const T* HWY_RESTRICT bias) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
@@ -93,6 +93,9 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
     if (add)
       each_of_tile<M>([&](int i, int v)
                           HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, c + i * ldc + v * N)); });
+    if (bias)
+      each_of_tile<M>([&](int i, int v)
+                          HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, bias + v * N)); });
     each_of_tile<M>([&](int i, int v) HWY_ATTR { hn::StoreU(acc[i][v], d, c + i * ldc + v * N); });
     return;
   }
@@ -101,7 +104,10 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) hn::Store(acc[i][v], d, edge + v * N);
-    for (int64_t j = 0; j < cols; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + edge[j] : edge[j];
+    for (int64_t j = 0; j < cols; ++j) {
+      const T sum = add ? c[i * ldc + j] + edge[j] : edge[j];
+      c[i * ldc + j] = bias ? sum + bias[j] : sum;
+    }
   }
 }
 
@@ -110,12 +116,13 @@ void rows_block(const GemmBlock& g, int64_t cols, const T* a, const T* b, T* c, 
   constexpr int NR = nr<T>();
   for (int64_t j = 0; j < cols; j += NR, b += g.b_panel) {
     const int64_t n = cols - j < NR ? cols - j : NR;
+    const T* bias = g.bias ? static_cast<const T*>(g.bias) + j : nullptr;
     if (g.a_row)
-      tile<T, M, Left::Rows>(g, n, a, b, c + j, add);
+      tile<T, M, Left::Rows>(g, n, a, b, c + j, add, bias);
     else if (g.a_at)
-      tile<T, M, Left::Places>(g, n, a, b, c + j, add);
+      tile<T, M, Left::Places>(g, n, a, b, c + j, add, bias);
     else
-      tile<T, M, Left::Steps>(g, n, a, b, c + j, add);
+      tile<T, M, Left::Steps>(g, n, a, b, c + j, add, bias);
   }
 }
 

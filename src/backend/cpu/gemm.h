@@ -18,6 +18,7 @@ struct GemmBlock {
   int64_t b_panel;  // between panels of B
   int64_t c_row;
   const int64_t* a_at = nullptr;  // or, instead of a_k: where A's steps along k begin
+  const void* bias = nullptr;     // a row that is added to the sums of every row, last
 };
 
 struct GemmOps {

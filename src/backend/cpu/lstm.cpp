@@ -201,19 +201,21 @@ class Backward final : public Lstm {
     const int64_t t = step(i), from = j * g_.nr;
     const int64_t first = t * N_ + row;
     ask_for(at(buffers, first_) + first * 4 * H_ + from, rows, 4 * H_, 4, columns(j));
-    ask_for(at(buffers, first_ + 1) + first * H_ + from, rows, H_, 1, columns(j));
+    const float *c = at(buffers, first_ + 1),
+                *before = i > 0 ? c + step(i - 1) * N_ * H_ : at(buffers, first_ + 2),
+                *above =
+                    at(buffers, first_ + 4) + t * stride(first_ + 4, 0) + row * stride(first_ + 4, 1) + from;
+    const int64_t place = row * H_ + from;
+    ask_for(before + place, rows, H_, 1, columns(j));
+    ask_for(above, rows, stride(first_ + 4, 1), 1, columns(j));
     if (i == T_ - 1)
       std::fill_n(sums, rows * g_.nr, 0.0f);
     else
       product(s.weight, 0, j, left(s, i + 1) + row * pitch_, rows, sums);
-    const float *c = at(buffers, first_ + 1),
-                *before = i > 0 ? c + step(i - 1) * N_ * H_ : at(buffers, first_ + 2),
-                *dc = i == T_ - 1 ? at(buffers, first_ + 5) : s.state;
+    const float* dc = i == T_ - 1 ? at(buffers, first_ + 5) : s.state;
     float* dc_before = i == 0 && side2_ > 0 ? at(buffers, side2_) : s.state;
-    const int64_t place = row * H_ + from;
     LstmBlock x{rows, columns(j), {}, {}};
-    x.in[0] = {at(buffers, first_ + 4) + t * stride(first_ + 4, 0) + row * stride(first_ + 4, 1) + from,
-               stride(first_ + 4, 1)};
+    x.in[0] = {above, stride(first_ + 4, 1)};
     x.in[1] = {sums, g_.nr};
     for (int64_t g = 0; g < 4; ++g) {
       const int64_t gate = (first * 4 + g) * H_ + from;

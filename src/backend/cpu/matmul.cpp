@@ -56,6 +56,8 @@ class FloatMatmul final : public CpuExecutable {
     // B is read as it lies where few rows would not pay for packing it.
     b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
               sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
+    bias_lies_ =
+        spec.bias && !turned && spec.operands[3].dtype == compute_ && spec.operands[3].stride.back() == 1;
     if (!local_ && !b_lies_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
   }
 
@@ -158,12 +160,15 @@ class FloatMatmul final : public CpuExecutable {
         g_.pack(a_pack, g_.mr, a, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
         a = a_pack;
       }
+      const bool last = k + kc >= sh_.K;
       const GemmBlock g{kc,
                         a_lies_ && !along_ ? sh_.a_m : 0,
                         along_ ? sh_.a_k : g_.mr,
                         b_lies_ ? sh_.b_k : g_.nr,
                         b_lies_ ? g_.nr : kc * g_.nr,
-                        ld};
+                        ld,
+                        nullptr,
+                        last && bias_lies_ ? c.bias + n0 * size_ : nullptr};
       const int64_t step = a_lies_ ? sh_.a_m : kc;
       const char* b =
           b_lies_ ? c.b + (k * sh_.b_k + n0) * size_ : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
@@ -171,7 +176,7 @@ class FloatMatmul final : public CpuExecutable {
         g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b, out + i * ld * size_,
                  k > 0 || (in_place_ && spec_.accumulate));
     }
-    if (spec_.bias || spec_.epilogue != Epilogue::None)
+    if ((spec_.bias && !bias_lies_) || spec_.epilogue != Epilogue::None)
       for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, m + i, n0, cols);
     if (!in_place_ && type_ == compute_ && !spec_.accumulate) {
       const int64_t e[2] = {rows, cols}, ds[2] = {sh_.c_m, sh_.c_n}, ss[2] = {ld, 1};
@@ -202,13 +207,10 @@ class FloatMatmul final : public CpuExecutable {
   }
   template <class T>
   void finish_row(T* x, const Call& c, int64_t m, int64_t n0, int64_t cols) const {
-    if (spec_.bias) {
+    if (spec_.bias && !bias_lies_) {
       if (turned_) {
         const T b = static_cast<T>(bias_at(c.bias, m));
         for (int64_t j = 0; j < cols; ++j) x[j] += b;
-      } else if (spec_.operands[3].dtype == compute_ && spec_.operands[3].stride.back() == 1) {
-        const T* b = reinterpret_cast<const T*>(c.bias) + n0;
-        for (int64_t j = 0; j < cols; ++j) x[j] += b[j];
       } else {
         for (int64_t j = 0; j < cols; ++j) x[j] += static_cast<T>(bias_at(c.bias, n0 + j));
       }
@@ -262,8 +264,8 @@ class FloatMatmul final : public CpuExecutable {
   const GemmOps& g_;
   int64_t size_, panels_ = 0;
   bool in_place_ = false, serial_ = false, local_ = false;
-  bool b_lies_ = false;
-  bool a_lies_ = false, along_ = false;  // A needs no packing; its neighbours in memory are rows
+  bool b_lies_ = false, bias_lies_ = false;  // read as it is, by the inner kernel
+  bool a_lies_ = false, along_ = false;      // A needs no packing; its neighbours in memory are rows
 };
 
 /// Integers and bool: plain loops, sums in int64 that wrap.
