@@ -174,7 +174,7 @@ namespace {
 
 // Does v exchange the last two dims of its input, and nothing else?
 bool is_transpose(const Graph& g, const Val& v) {
-  if (v.op != Op::Permute || v.copied || v.n_in != 1) return false;
+  if (v.op != Op::Permute || v.n_in != 1) return false;
   const Dims& order = g.ext[v.ext].d0;
   const int r = order.size();
   if (r < 2 || order[r - 1] != r - 2 || order[r - 2] != r - 1) return false;
@@ -196,7 +196,7 @@ void turn_products(Graph& g) {
     if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1)
       continue;
     const Val& left = g.vals[product.in[0]];
-    if (!is_transpose(g, left) || g.vals[left.in[0]].source()) continue;
+    if (!is_transpose(g, left) || left.copied || g.vals[left.in[0]].source()) continue;
     const int x = left.in[0], right = product.in[1];
     product.op = Op::Permute;
     product.ext = v.ext;
@@ -205,6 +205,7 @@ void turn_products(Graph& g) {
     product.shape = g.vals[right].shape;
     std::swap(product.shape[product.shape.size() - 1], product.shape[product.shape.size() - 2]);
     v.op = Op::Matmul;
+    v.copied = false;
     v.ext = -1;
     v.n_in = 2;
     v.in[0] = m;

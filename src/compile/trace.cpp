@@ -75,7 +75,9 @@ class Tracer {
       n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
-      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->ext && n->ext->error)) {
+      // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
+      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
+          !(n->ext && n->ext->error)) {
         Node* k = kept_by_handle(n);
         if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
         if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) &&

@@ -50,6 +50,15 @@ struct Block {
 
 }  // namespace
 
+TEST_CASE("a weight's gradient that is asked for is one product, the way round it is read") {
+  Tensor x = on_null({128, 32}), w = parameter({64, 32}), g = on_null({128, 64});
+  linear(x, w).backward(g);
+  Tensor grad = w.grad();
+  const Counts c = count([&] { eval({grad}); });
+  CHECK(c.library == 1);
+  CHECK(c.launches == 1);
+}
+
 TEST_CASE("elementwise chains, softmax, norms and losses are one kernel") {
   Tensor x = on_null({4096, 1024});
   Tensor g = on_null({1024}), b = on_null({1024});

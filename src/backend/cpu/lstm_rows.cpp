@@ -27,7 +27,7 @@ HWY_INLINE void lstm_store(const LstmRow& r, int k, int64_t j, V v) {
   if (r.out[k]) hn::StoreU(v, F(), r.out[k] + j);
 }
 
-constexpr int64_t kAhead = 2;  // rows, that are asked for before they are read
+constexpr int64_t kAhead = 3;  // rows, that are asked for before they are read
 
 /// fn(u) for so many vectors side by side: what one waits for, the others fill.
 template <int U, class Fn>
@@ -41,14 +41,14 @@ struct CellAt {
   static HWY_INLINE void at(const LstmRow& r, int64_t j) {
     const auto N = static_cast<int64_t>(hn::Lanes(F()));
     V in[U], forget[U], fresh[U], out[U], c[U];
-    auto sum = [&](int gate, int u) HWY_ATTR {
+    auto sum = [&](int gate, int u) INGOT_INLINE {
       return hn::Add(lstm_load(r, gate, j + u * N), lstm_load(r, gate + 4, j + u * N));
     };
-    beside<U>([&](int u) HWY_ATTR { in[u] = vsigmoid(sum(0, u)); });
-    beside<U>([&](int u) HWY_ATTR { forget[u] = vsigmoid(sum(1, u)); });
-    beside<U>([&](int u) HWY_ATTR { fresh[u] = vtanh(sum(2, u)); });
-    beside<U>([&](int u) HWY_ATTR { out[u] = vsigmoid(sum(3, u)); });
-    beside<U>([&](int u) HWY_ATTR {
+    beside<U>([&](int u) INGOT_INLINE { in[u] = vsigmoid(sum(0, u)); });
+    beside<U>([&](int u) INGOT_INLINE { forget[u] = vsigmoid(sum(1, u)); });
+    beside<U>([&](int u) INGOT_INLINE { fresh[u] = vtanh(sum(2, u)); });
+    beside<U>([&](int u) INGOT_INLINE { out[u] = vsigmoid(sum(3, u)); });
+    beside<U>([&](int u) INGOT_INLINE {
       c[u] = hn::MulAdd(forget[u], lstm_load(r, 8, j + u * N), hn::Mul(in[u], fresh[u]));
       lstm_store(r, 2, j + u * N, c[u]);
       lstm_store(r, 3, j + u * N, in[u]);
@@ -56,7 +56,7 @@ struct CellAt {
       lstm_store(r, 5, j + u * N, fresh[u]);
       lstm_store(r, 6, j + u * N, out[u]);
     });
-    beside<U>([&](int u) HWY_ATTR {
+    beside<U>([&](int u) INGOT_INLINE {
       const V h = hn::Mul(out[u], vtanh(c[u]));
       lstm_store(r, 0, j + u * N, h);
       lstm_store(r, 1, j + u * N, h);
@@ -68,7 +68,7 @@ struct BackAt {
   template <int U>
   static HWY_INLINE void at(const LstmRow& r, int64_t j) {
     const auto N = static_cast<int64_t>(hn::Lanes(F()));
-    beside<U>([&](int u) HWY_ATTR { vector(r, j + u * N); });
+    beside<U>([&](int u) INGOT_INLINE { vector(r, j + u * N); });
   }
   static HWY_INLINE void vector(const LstmRow& r, int64_t j) {
     const V one = splat(1.0f);

@@ -131,9 +131,12 @@ class FloatMatmul final : public CpuExecutable {
                      }
                    });
     const int64_t nb = ceil_div(panels_, block_panels());
-    // Enough blocks for the threads to finish together.
+    // Enough blocks for the threads to finish together; where A's rows are neighbours in memory and it is
+    // packed, whole lines of it.
     int64_t rows = block_rows(sh_.M);
-    while (rows > 2 * g_.mr && ceil_div(sh_.M, rows) * nb < 12 * get_num_threads()) rows -= g_.mr;
+    const int64_t step = !a_lies_ && sh_.a_m == 1 && rows % (4 * g_.mr) == 0 ? 4 * g_.mr : g_.mr;
+    while (rows > std::max<int64_t>(2 * g_.mr, step) && ceil_div(sh_.M, rows) * nb < 12 * get_num_threads())
+      rows -= step;
     const int64_t mb = ceil_div(sh_.M, rows);
     parallel_for(mb * nb, 1, [&](int64_t b, int64_t e) {
       const int64_t a_bytes = (g_.kc * rows + 64) * size_;

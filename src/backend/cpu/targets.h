@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #endif
+// Of a lambda.
+#define INGOT_INLINE __attribute__((always_inline))
 // The iterations of the next loop do not depend on each other through memory.
 #if defined(__clang__)
 #define INGOT_IVDEP _Pragma("clang loop vectorize(assume_safety)")

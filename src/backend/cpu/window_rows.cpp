@@ -11,10 +11,6 @@
 #include <cstdint>
 #include <limits>
 
-#ifndef INGOT_INLINE  // of a lambda
-#define INGOT_INLINE __attribute__((always_inline))
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace ingot::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
