@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/cuda_text.h"
+#include "codegen/pin.h"
 
 namespace ingot::cuda {
 
@@ -63,15 +64,6 @@ struct Rounds {
   double held_words = 0;  // registers per element, 16-bit values unpacked
   double packed_words = 0;  // the same with two 16-bit values to a register
 };
-/// A kernel whose only store is where(place along an axis == number, x, old) over old changes one place along
-/// that axis, and need not look at the others.
-struct Pin {
-  int axis = -1;                // none
-  int index = -1, number = -1;  // instructions; the number is made of constants and arguments
-};
-/// What a store of where(c, x, old) writes over and nobody else reads: the load of old, or -1.
-int overwritten_load(std::span<const KernelSpec> parts, int store);
-Pin find_pin(std::span<const KernelSpec> parts);
 /// The kernel with one place along the axis; the index keeps the axis' size in imm_i.
 KernelSpec pinned(const KernelSpec& k, const Pin& pin);
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.

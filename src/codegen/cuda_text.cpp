@@ -99,8 +99,8 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   }
   auto plan = std::make_shared<cuda::Plan>();
   std::vector<KernelSpec> places;
-  if (cuda::Pin pin = cuda::find_pin(parts); pin.axis >= 0) {
-    for (const KernelSpec& k : parts) places.push_back(pinned(k, pin));
+  if (Pin pin = find_pin(parts); pin.axis >= 0) {
+    for (const KernelSpec& k : parts) places.push_back(cuda::pinned(k, pin));
     plan->schedule = cuda::choose_schedule(places, target);
     if (plan->schedule.mode == cuda::Mode::Map) {
       plan->pin = pin;
@@ -153,7 +153,7 @@ CudaLaunch CudaText::launch(std::span<const KernelSpec> parts) const {
   }
   std::vector<KernelSpec> places;
   if (plan->pin.axis >= 0) {
-    for (const KernelSpec& k : parts) places.push_back(pinned(k, plan->pin));
+    for (const KernelSpec& k : parts) places.push_back(cuda::pinned(k, plan->pin));
     parts = places;
   }
   CudaLaunch l;

@@ -70,6 +70,14 @@ struct Instr {
   int32_t site = -1;  // Load with indirect: which source place to name in an index error
 };
 
+/// f(n) for every instruction n that this one reads.
+template <class F>
+void for_each_operand(const Instr& in, F f) {
+  for (int a : in.arg)
+    if (a >= 0) f(a);
+  if (in.indirect >= 0) f(in.indirect);
+}
+
 struct Store {
   int32_t value = -1;  // instruction; its level decides whether it is stored per element or per outer point
   int32_t buffer = -1;

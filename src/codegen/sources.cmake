@@ -12,4 +12,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_tile.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_values.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_spec.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/nvrtc.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/nvrtc.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pin.cpp)

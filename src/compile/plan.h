@@ -79,6 +79,9 @@ struct CompileOptions {
 /// Compiles a graph. Nothing is allocated on the device and nothing runs.
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options);
 
+/// Names a step and counts the bytes and operations it takes.
+void describe_step(const Graph& g, Step& s);
+
 /// Places temporaries in the arenas. Each has a size, a first and a last step.
 struct Temporary {
   size_t bytes;

@@ -20,5 +20,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gelu.cpp
   ${CMAKE_CURRENT_LIST_DIR}/join_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simplify.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/views.cpp)

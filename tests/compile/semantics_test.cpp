@@ -162,6 +162,32 @@ TEST_CASE("where() into what it keeps changes the chosen rows alone, whoever els
   CHECK(numbers(old) == before);
 }
 
+TEST_CASE("one place of a cache is written alone, and none where the number points past its ends") {
+  for (DType t : {float32, float64, int32})
+    for (double at : {0.0, 3.0, 4.0, 2.9, -0.5, -1.0, 5.0, 1e18}) {
+      CAPTURE(at);
+      const int64_t place = at > -1 && at < 5 ? static_cast<int64_t>(at) : -1;
+      Tensor cache = arange(2 * 5 * 8).view({2, 5, 8}).to(t).eval_(),
+             many = (arange(2 * 5 * 8).view({2, 5, 8}) * -3).to(t).eval_(),  // one for every place
+          few = (arange(2 * 8).view({2, 1, 8}) * -1).to(t).eval_();          // one for all of them
+      Tensor other = cache.clone().eval_();
+      V whole = numbers(cache), want = whole, want_other = whole, of_many = numbers(many),
+        of_few = numbers(few);
+      for (size_t i = 0; place >= 0 && i < 2; ++i)
+        for (size_t d = 0; d < 8; ++d) {
+          const size_t to = (i * 5 + static_cast<size_t>(place)) * 8 + d;
+          want[to] = 2 * of_many[to];
+          want_other[to] = of_few[i * 8 + d];
+        }
+      auto chosen = [&] { return (arange(5) == argument(at).to(int64)).view({1, 5, 1}); };
+      cache.copy_(where(chosen(), many * 2, cache));
+      other.copy_(where(chosen(), few, other));
+      eval({cache, other});
+      CHECK(numbers(cache) == want);
+      CHECK(numbers(other) == want_other);
+    }
+}
+
 TEST_CASE("each backward() without step() ends a segment, which the next forward runs") {
   Tensor w = parameter({1, 2}), x = here({3, 4});
   Runs runs;

@@ -3,7 +3,10 @@
 #include <ingot/ingot.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
+
+#include "ops/cached_attention.h"
 
 using namespace ingot;
 
@@ -184,4 +187,45 @@ TEST_CASE("the gradients of q, k and v cut from one projection are written toget
   const Tensor apart = twice();
   set_fusion(true);
   CHECK(distance(joined, apart) < 1e-6 * (1 + apart.abs().max().item<double>()));
+}
+
+TEST_CASE("the newest token's attention reads of its cache what the mask shows") {
+  struct Shape {
+    int64_t batch, heads, places, width;
+  };
+  const Generator gen(11);
+  for (const Shape& c : {Shape{1, 12, 256, 64}, Shape{2, 3, 70, 33}, Shape{1, 1, 1, 8}, Shape{3, 2, 19, 1}})
+    for (int mask = 0; mask < 4; ++mask)
+      for (bool turned : {false, true}) {
+        CAPTURE(c.places);
+        CAPTURE(mask);
+        // Heads cut out of one row, as models have them; and caches that lie the other way round.
+        auto newest = [&] { return randn({c.batch, 1, c.heads, c.width}, {}, gen).eval_().transpose(1, 2); };
+        auto cache = [&] {
+          if (!turned) return randn({c.batch, c.heads, c.places, c.width}, {}, gen).eval_();
+          return randn({c.batch, c.heads, c.width, c.places}, {}, gen).eval_().transpose(2, 3);
+        };
+        Tensor q = newest(), key = newest(), value = newest(), keys = cache(), values = cache();
+        Tensor visible = mask == 0   ? arange(c.places) < c.places / 3
+                         : mask == 1 ? rand({c.places}, {}, gen) > 0.5
+                         : mask == 2 ? zeros({c.places}, {bool_})
+                                     : ones({c.places}, {bool_});
+        visible = visible.view({1, 1, 1, c.places}).eval_();
+        // What is hidden may be anything.
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        Tensor hidden = visible.logical_not().view({1, 1, c.places, 1});
+        Tensor spoilt_keys = where(hidden, nan, keys).eval_(), spoilt = where(hidden, nan, values).eval_();
+        if (turned) {
+          spoilt_keys = spoilt_keys.transpose(2, 3).contiguous().eval_().transpose(2, 3);
+          spoilt = spoilt.transpose(2, 3).contiguous().eval_().transpose(2, 3);
+        }
+        Tensor y = cached_attention(q, spoilt_keys, spoilt, visible, key, value);
+        REQUIRE(y.defined());
+        Tensor all = cat({visible, ones({1, 1, 1, 1}, {bool_})}, 3);
+        Tensor want = scaled_dot_product_attention(q.to(float64), cat({keys, key}, 2).to(float64),
+                                                   cat({values, value}, 2).to(float64), {.mask = all});
+        CHECK(distance(y, want) < 2e-6);
+      }
+  Tensor q = randn({1, 1, 1, 4}).requires_grad_(), k = randn({1, 1, 3, 4});
+  CHECK(!cached_attention(q, k, k, ones({1, 1, 1, 3}, {bool_}), q, q).defined());
 }

@@ -12,6 +12,7 @@
 #include "backend/cpu/library.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
+#include "graph/attention_call.h"
 
 namespace ingot::cpu {
 
@@ -293,6 +294,7 @@ class Backward final : public Attention {
 }  // namespace
 
 bool supports_attention(const LibrarySpec& s) {
+  if (s.op == LibOp::Attention && s.attr[0] == kOneMoreKey) return supports_newest(s);
   if (s.op == LibOp::AttentionGrad) return true;  // its forward pass was asked about
   const size_t first = static_cast<size_t>(s.written);
   if (s.operands.size() < first + 3 || s.operands.size() > first + 4) return false;
@@ -313,6 +315,7 @@ bool supports_attention(const LibrarySpec& s) {
 }
 
 std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec) {
+  if (spec.op == LibOp::Attention && spec.attr[0] == kOneMoreKey) return prepare_newest(spec);
   if (spec.op == LibOp::Attention) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);
 }

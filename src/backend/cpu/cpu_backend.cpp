@@ -75,6 +75,7 @@ class CpuBackend final : public Backend {
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
+    if (auto pinned = cpu::prepare_pinned(parts)) return pinned;
     return std::make_unique<cpu::Kernel>(parts);
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {

@@ -13,6 +13,9 @@ std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec);
 /// Attention and AttentionGrad of float32, of lengths at which it pays.
 bool supports_attention(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec);
+/// Attention of one query a head over a cache and one key more.
+bool supports_newest(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> prepare_newest(const LibrarySpec& spec);
 /// Lstm and LstmGrad of float32, of lengths at which it pays.
 bool supports_lstm(const LibrarySpec& spec);
 bool lstm_in_place(const LibrarySpec& spec, size_t operand, size_t result);
@@ -21,6 +24,8 @@ std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);
 /// The same for the maximum over windows in dense rows, of values computed on the way; nullptr for others.
 std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec);
+/// A generated kernel that changes one place along an axis; nullptr for others.
+std::unique_ptr<CpuExecutable> prepare_pinned(std::span<const KernelSpec> parts);
 /// Conv, ConvGradInput, ConvGradWeight.
 std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec);
 /// The same, each channel by itself, in float32 and dense rows; nullptr for others.

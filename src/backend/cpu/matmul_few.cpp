@@ -17,6 +17,8 @@ class FewRows final : public CpuExecutable {
   FewRows(const LibrarySpec& spec, const Shape& shape, bool transposed)
       : spec_(spec), sh_(shape), transposed_(transposed) {
     chunks_ = (sh_.N + kChunk - 1) / kChunk;
+    // Short rows are read several at a time wherever they lie.
+    cached_ = sh_.batches * sh_.N * sh_.K * 4 < (1 << 20) || sh_.K < 256;
   }
 
   void run(void* const* buffers, void*, const RunArgs&) override {
@@ -44,7 +46,7 @@ class FewRows final : public CpuExecutable {
     // A and B change places in the transpose.
     const float* left = operand(buffers, transposed_ ? 2 : 1) + a;
     const float* right = operand(buffers, transposed_ ? 1 : 2) + b;
-    few_rows(sums, sh_.M, n0, n1, sh_.K, left, sh_.a_m, sh_.a_k, right, sh_.b_k, sh_.b_n);
+    few_rows(sums, sh_.M, n0, n1, sh_.K, left, sh_.a_m, sh_.a_k, right, sh_.b_k, sh_.b_n, cached_);
     float* out = static_cast<float*>(buffers[0]) + spec_.operands[0].offset + o;
     const float* bias = spec_.bias ? operand(buffers, 3) : nullptr;
     for (int64_t m = 0; m < sh_.M; ++m)
@@ -71,7 +73,7 @@ class FewRows final : public CpuExecutable {
 
   LibrarySpec spec_;
   Shape sh_;
-  bool transposed_;
+  bool transposed_, cached_;
   int64_t chunks_;
 };
 

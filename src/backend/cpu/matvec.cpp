@@ -15,6 +15,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+constexpr int64_t kAhead = 512;  // elements that are asked for before they are read
+
 /// b's rows run along k: dot products, R rows of b at a time.
 template <int M, int R>
 HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
@@ -31,6 +33,7 @@ HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int6
     for (int m = 0; m < M; ++m) x[m] = hn::LoadU(d, a + m * a_m + k);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+      if constexpr (R == 1) __builtin_prefetch(b + k + kAhead, 0, 2);
       const V y = hn::LoadU(d, b + r * b_n + k);
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m) acc[m][r] = hn::MulAdd(x[m], y, acc[m][r]);
@@ -44,11 +47,15 @@ HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int6
     }
 }
 
+/// Rows that come from memory are read one after the other: a processor fetches ahead along one stream better
+/// than along several. What a cache holds is read several rows at a time, so that sums do not wait for sums.
 template <int M>
-void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
-              int64_t b_n) {
+void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b, int64_t b_n,
+              bool cached) {
   constexpr int R = M <= 4 ? 4 : 2;
   int64_t n = 0;
+  if (!cached)
+    for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
   for (; n + R <= count; n += R) dots<M, R>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
   for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
 }
@@ -94,14 +101,14 @@ void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, 
 }
 
 void FewRows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m,
-             int64_t a_k, const float* b, int64_t b_k, int64_t b_n) {
+             int64_t a_k, const float* b, int64_t b_k, int64_t b_n, bool cached) {
   const int64_t count = n1 - n0;
   const float* at = b + n0 * b_n;
   auto go = [&]<int rows>() HWY_ATTR {
     if (b_n == 1)
       sweeps<rows>(sums, count, K, a, a_m, a_k, at, b_k);
     else
-      dot_rows<rows>(sums, count, K, a, a_m, at, b_n);
+      dot_rows<rows>(sums, count, K, a, a_m, at, b_n, cached);
   };
   switch (M) {
     case 1:
@@ -131,8 +138,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m,
-              int64_t a_k, const float* b, int64_t b_k, int64_t b_n) {
-  INGOT_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n);
+              int64_t a_k, const float* b, int64_t b_k, int64_t b_n, bool cached) {
+  INGOT_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n, cached);
 }
 }  // namespace ingot::cpu
 #endif

@@ -1,5 +1,6 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/attention_newest.cpp
   ${CMAKE_CURRENT_LIST_DIR}/attention_rows.cpp
   ${CMAKE_CURRENT_LIST_DIR}/column_code.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
@@ -32,6 +33,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/move.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pieces.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/pinned.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/row_code.cpp

@@ -1,0 +1,95 @@
+// What a step of a plan is called, and the bytes and operations it takes.
+#include <algorithm>
+
+#include "codegen/pin.h"
+#include "compile/plan.h"
+
+namespace ingot {
+namespace {
+
+// Adds the bytes and operations of a kernel to its step. Of what it writes over and leaves as it is, nothing
+// is touched.
+void count_work(const KernelSpec& given, Step& s) {
+  KernelSpec k = given;
+  if (const Pin pin = find_pin({&given, 1}); pin.axis >= 0) k.extent[static_cast<size_t>(pin.axis)] = 1;
+  double points = 1;
+  for (int64_t e : k.extent) points *= static_cast<double>(e);
+  std::vector<double> read(k.buffers.size(), 0);
+  for (const Instr& i : k.instrs) {
+    double n = i.level == Level::Elem ? points : static_cast<double>(k.outer_size());
+    if (i.kind == InstrKind::Compute || i.kind == InstrKind::Reduce) s.flops += n;
+    if (i.kind != InstrKind::Load) continue;
+    double elements = 1;
+    for (int a = 0; a < k.n_axes(); ++a)
+      if (i.map.stride[a]) elements *= static_cast<double>(k.extent[a]);
+    if (i.indirect >= 0) elements = n;
+    elements = std::min(elements, static_cast<double>(k.buffers[i.buffer].numel));
+    read[i.buffer] = std::max(read[i.buffer], elements * static_cast<double>(size_of(i.dtype)));
+  }
+  for (double r : read) s.bytes_read += r;
+  for (const Store& st : k.stores) {
+    double n = k.instrs[st.value].level == Level::Elem ? points : static_cast<double>(k.outer_size());
+    s.bytes_written += n * static_cast<double>(size_of(k.buffers[st.buffer].dtype));
+  }
+}
+
+}  // namespace
+
+void describe_step(const Graph& g, Step& s) {
+  if (s.kind == Step::Kernel) {
+    s.label = s.parts[0].label + (s.parts.size() > 1 ? " x" + std::to_string(s.parts.size()) : "");
+    for (const auto* list : {&s.parts, &s.second})
+      for (const KernelSpec& k : *list) count_work(k, s);
+    if (!s.second.empty()) s.label += " + " + s.second[0].label;
+    return;
+  }
+  s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
+  if (s.library.bias) s.label += "+bias";
+  if (s.library.residual) s.label += "+add";
+  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad", "+relu_grad"};
+  s.label += ends[static_cast<int>(s.library.epilogue)];
+  for (size_t b = 0; b < s.vals.size(); ++b) {
+    if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0]) continue;  // joined
+    (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=
+        static_cast<double>(g.vals[s.vals[b]].bytes());
+  }
+  if (s.kind != Step::Library) return;
+  const Dims& first = s.library.operands[0].shape;
+  if (s.library.op == LibOp::Matmul)
+    s.flops = 2.0 * static_cast<double>(first.numel()) *
+              static_cast<double>(s.library.operands[static_cast<size_t>(s.library.written)].shape.back());
+  if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput ||
+      s.library.op == LibOp::ConvGradWeight) {
+    // Each product of an element of y's size with a weight of one output channel.
+    const Dims& y =
+        s.library.operands[s.library.op == LibOp::Conv            ? 0
+                           : s.library.op == LibOp::ConvGradInput ? 1
+                                                                  : 2]
+            .shape;
+    const Dims& w = s.library.operands[s.library.op == LibOp::ConvGradWeight ? 0 : 2].shape;
+    s.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel()) /
+              static_cast<double>(std::max<int64_t>(1, w[0]));
+  }
+  if (s.library.op == LibOp::Attention || s.library.op == LibOp::AttentionGrad) {
+    const Dims& k = s.library.operands[s.library.written + 1].shape;
+    double products = s.library.op == LibOp::Attention ? 4 : 10;
+    s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) *
+              (s.library.attr[0] ? 0.5 : 1);
+  }
+  if (s.library.op == LibOp::Lstm || s.library.op == LibOp::LstmGrad) {
+    // Each row of h with the whole weight, step by step.
+    const OperandSpec& w = s.library.operands[s.library.written + 3];
+    s.flops = 2.0 * static_cast<double>(first[0] * first[1]) * static_cast<double>(w.shape.numel());
+    // On a GPU every step is two kernels: the weight is read again, and the product goes from one to the
+    // other in float32. On the CPU both stay in a core's caches.
+    if (s.device.type() == DeviceType::CPU) return;
+    const auto steps = static_cast<double>(first[0]);
+    const double product =
+        4.0 * steps * static_cast<double>(first[1] * w.shape[s.library.op == LibOp::Lstm ? 0 : 1]);
+    s.bytes_read +=
+        (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) + product;
+    s.bytes_written += product;
+  }
+}
+
+}  // namespace ingot
