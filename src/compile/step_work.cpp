@@ -9,28 +9,30 @@ namespace {
 
 // Adds the bytes and operations of a kernel to its step. Of what it writes over and leaves as it is, nothing
 // is touched.
-void count_work(const KernelSpec& given, Step& s) {
-  KernelSpec k = given;
-  if (const Pin pin = find_pin({&given, 1}); pin.axis >= 0) k.extent[static_cast<size_t>(pin.axis)] = 1;
-  double points = 1;
-  for (int64_t e : k.extent) points *= static_cast<double>(e);
+void count_work(const KernelSpec& k, Step& s) {
+  std::vector<int64_t> extent = k.extent;
+  if (const Pin pin = find_pin({&k, 1}); pin.axis >= 0) extent[static_cast<size_t>(pin.axis)] = 1;
+  double points = 1, outer = 1;
+  for (int a = 0; a < k.n_axes(); ++a) {
+    points *= static_cast<double>(extent[a]);
+    if (a < k.n_outer) outer = points;
+  }
   std::vector<double> read(k.buffers.size(), 0);
   for (const Instr& i : k.instrs) {
-    double n = i.level == Level::Elem ? points : static_cast<double>(k.outer_size());
+    double n = i.level == Level::Elem ? points : outer;
     if (i.kind == InstrKind::Compute || i.kind == InstrKind::Reduce) s.flops += n;
     if (i.kind != InstrKind::Load) continue;
     double elements = 1;
     for (int a = 0; a < k.n_axes(); ++a)
-      if (i.map.stride[a]) elements *= static_cast<double>(k.extent[a]);
+      if (i.map.stride[a]) elements *= static_cast<double>(extent[a]);
     if (i.indirect >= 0) elements = n;
     elements = std::min(elements, static_cast<double>(k.buffers[i.buffer].numel));
     read[i.buffer] = std::max(read[i.buffer], elements * static_cast<double>(size_of(i.dtype)));
   }
   for (double r : read) s.bytes_read += r;
-  for (const Store& st : k.stores) {
-    double n = k.instrs[st.value].level == Level::Elem ? points : static_cast<double>(k.outer_size());
-    s.bytes_written += n * static_cast<double>(size_of(k.buffers[st.buffer].dtype));
-  }
+  for (const Store& st : k.stores)
+    s.bytes_written += (k.instrs[st.value].level == Level::Elem ? points : outer) *
+                       static_cast<double>(size_of(k.buffers[st.buffer].dtype));
 }
 
 }  // namespace

@@ -93,13 +93,22 @@ class Fold final : public CpuExecutable {
   /// Rows of windows with zeros around them, each where it is found again by the next rows of the result.
   struct Rows {
     explicit Rows(const Fold& f)
-        : pitch(f.K_[2] + f.L_[2] + kPickBehind),
+        : front(lines(f.K_[2])),
+          pitch(front + lines(f.L_[2] + kPickBehind)),
           count((f.K_[1] - 1) * f.dilation_[1] / f.stride_[1] + 3),
-          value(static_cast<size_t>(pitch * count), 0.0f),
-          at(static_cast<size_t>(pitch * count), 0) {}
-    int64_t pitch, count;
-    std::vector<float> value;
-    std::vector<int32_t> at;
+          memory(static_cast<size_t>(2 * pitch * count + 16), 0.0f) {
+      void* begin = memory.data();
+      size_t room = memory.size() * sizeof(float);
+      value = static_cast<float*>(std::align(64, 64, begin, room));
+      at = reinterpret_cast<int32_t*>(value + pitch * count);
+    }
+    Rows(const Rows&) = delete;
+    Rows& operator=(const Rows&) = delete;
+    static int64_t lines(int64_t n) { return (n + 15) / 16 * 16; }
+    int64_t front, pitch, count;  // in front of a row; from row to row; rows
+    std::vector<float> memory;
+    float* value;  // rows begin cache lines
+    int32_t* at;
   };
   /// Row by row of the result: the rows of windows that reach it, in order.
   void add_rows(void* const* buffers, int64_t plane, Rows& rows) const {
@@ -116,16 +125,16 @@ class Fold final : public CpuExecutable {
       const int64_t from = row > reach ? (row - reach + stride_[1] - 1) / stride_[1] : 0;
       size_t count = 0;
       for (int64_t w = from; w < O_[1] && w * stride_[1] <= row; ++w) {
-        const int64_t i = row - w * stride_[1], begin = w % rows.count * rows.pitch + K_[2];
+        const int64_t i = row - w * stride_[1], begin = w % rows.count * rows.pitch + rows.front;
         if (i % dilation_[1]) continue;
         // One row ahead, so that what is stored here has arrived when it is read.
         for (; there < std::min(w + 2, O_[1]); ++there) {
-          const int64_t to = there % rows.count * rows.pitch + K_[2];
-          std::copy_n(v + there * value_[1], O_[2], rows.value.data() + to);
-          window_rows().widen(at + there * place_[1], O_[2], rows.at.data() + to);
+          const int64_t to = there % rows.count * rows.pitch + rows.front;
+          std::copy_n(v + there * value_[1], O_[2], rows.value + to);
+          window_rows().widen(at + there * place_[1], O_[2], rows.at + to);
         }
-        values[count] = rows.value.data() + begin;
-        places[count] = rows.at.data() + begin;
+        values[count] = rows.value + begin;
+        places[count] = rows.at + begin;
         number[count++] = static_cast<int32_t>(i / dilation_[1] * K_[2]);
       }
       const WindowPicks picks{values.data(),           places.data(), number.data(),
