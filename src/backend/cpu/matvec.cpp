@@ -54,9 +54,8 @@ void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m
               bool cached) {
   constexpr int R = M <= 4 ? 4 : 2;
   int64_t n = 0;
-  if (!cached)
-    for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
-  for (; n + R <= count; n += R) dots<M, R>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
+  if (cached)
+    for (; n + R <= count; n += R) dots<M, R>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
   for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
 }
 
