@@ -25,7 +25,7 @@ int64_t Numbers::integer(int64_t lo, int64_t hi) {
   return lo + static_cast<int64_t>(bits() % static_cast<uint64_t>(hi - lo));
 }
 
-static Node* node(const Tensor& t) { return t.cell()->node.get(); }
+static Node* node(const Tensor& t) { return t.cell()->current(); }
 
 static uint16_t half_bits(double x) {  // normal numbers, zero and subnormals; no infinities
   double r = std::fabs(oracle::round_to(DType::Float16, x));

@@ -13,8 +13,8 @@
 using namespace ingot;
 using namespace ingot::oracle;
 
-static std::vector<double> floats(const Tensor& t) { return Oracle()(t.cell()->node.get()).f; }
-static std::vector<int64_t> ints(const Tensor& t) { return Oracle()(t.cell()->node.get()).i; }
+static std::vector<double> floats(const Tensor& t) { return Oracle()(t.cell()->current()).f; }
+static std::vector<int64_t> ints(const Tensor& t) { return Oracle()(t.cell()->current()).i; }
 
 TEST_CASE("rounding to 16 bits") {
   CHECK(round_to(float16, 0.1) == 0.0999755859375);

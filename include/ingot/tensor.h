@@ -297,8 +297,8 @@ class Tensor {
   /// when the value is computed.
   IndexedTensor operator[](const Indices& index) const;
 
-  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, while
-  // views taken earlier from that base keep the old value. v is broadcast to this shape and cast to this
+  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, and
+  // views taken earlier from that base show the change. v is broadcast to this shape and cast to this
   // type. Throws Error(Shape) where that is impossible, Error(DType) for a floating result in an integer
   // tensor, Error(Autograd) on a leaf that requires gradients (use no_grad).
 

@@ -21,8 +21,9 @@ std::mutex& grad_mutex(const LeafMeta& leaf) {
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc) {
   if (!on && !cell.meta) return;
   if (!cell.meta) cell.meta = Ref<LeafMeta>(new LeafMeta);
+  NodeRef node(cell.current());
+  cell.leave_base();  // a leaf is nobody's view: the optimiser rebinds it
   cell.meta->requires_grad = on;
-  NodeRef node = cell.node;
   if (node->leaf != cell.meta) {
     // Another tensor or a recorded operation may name the same node: it must not become a parameter with this
     // one.

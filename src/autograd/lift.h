@@ -8,7 +8,7 @@ namespace ingot::autograd {
 inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
 inline Tensor lift(Node* n) { return tensor_of(NodeRef(n)); }
 /// The node a defined tensor names now.
-inline Node* node_of(const Tensor& t) { return t.cell()->node.get(); }
+inline Node* node_of(const Tensor& t) { return t.cell()->current(); }
 
 /// Records a primitive at the place the innermost LocScope names.
 inline Tensor make(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs) {

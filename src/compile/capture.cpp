@@ -23,7 +23,7 @@ struct Origin {
 
 Node* node_of(const Tensor& t, const SourceLoc& loc) {
   if (!t.defined()) throw Error(ErrorKind::State, "capture", "an input is undefined", loc);
-  return t.cell()->node.get();
+  return t.cell()->current();
 }
 
 void let_go(Ref<Storage>& s) {
@@ -183,7 +183,7 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
   for (size_t i = 0; i < results.size(); ++i) {
     const Origin& o = v.given[i];
     if (o.kind == Origin::Input)
-      results[i] = inputs[o.index].cell()->node->storage;
+      results[i] = inputs[o.index].cell()->current()->storage;
     else if (o.kind == Origin::Result && o.index < static_cast<int>(i))
       results[i] = results[o.index];
     else
@@ -201,7 +201,7 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
     const CapturedRun& r = v.log.runs[k];
     std::vector<Ref<Storage>> leaves, outputs;
     auto pick = [&](const Origin& o, const Ref<Storage>& fixed) {
-      return o.kind == Origin::Input    ? inputs[o.index].cell()->node->storage
+      return o.kind == Origin::Input    ? inputs[o.index].cell()->current()->storage
              : o.kind == Origin::Result ? results[o.index]
                                         : fixed;
     };

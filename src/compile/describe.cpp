@@ -174,7 +174,7 @@ Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates
   std::vector<Node*> asked;
   for (const Tensor& x : tensors) {
     if (!x.defined()) throw Error(ErrorKind::State, "explain", "the tensor is undefined", user_loc(loc));
-    Node* n = x.cell()->node.get();
+    Node* n = x.cell()->current();
     while (!n->computed && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence)) n = n->in[0];
     if (!n->computed) asked.push_back(n);
   }

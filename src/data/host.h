@@ -9,7 +9,7 @@
 namespace ingot::data {
 
 /// The elements of a computed CPU tensor, row-major; they live as long as it does.
-inline const void* host_data(const Tensor& t) { return t.cell()->node->storage->data; }
+inline const void* host_data(const Tensor& t) { return t.cell()->current()->storage->data; }
 
 /// A tensor on the CPU, computed.
 inline Tensor on_host(const Tensor& t) {

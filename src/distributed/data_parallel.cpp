@@ -16,9 +16,10 @@ class Replica {
     for (const Tensor& p : params) copies.push_back(p.to(device));
     for (size_t i = 0; i < params.size(); ++i) {
       Cell* cell = params[i].cell();
-      if (cell->node == copies[i].cell()->node) continue;
-      kept_.emplace_back(CellRef(cell), cell->node);
-      cell->rebind(copies[i].cell()->node);
+      Node *here = cell->current(), *copy = copies[i].cell()->current();
+      if (here == copy) continue;
+      kept_.emplace_back(CellRef(cell), NodeRef(here));
+      cell->rebind(NodeRef(copy));
     }
   }
   ~Replica() {

@@ -12,7 +12,7 @@ namespace ingot {
 /// The node a tensor names now; Error(State) when it is undefined.
 inline Node* node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
   if (!t.cell()) throw_undefined(op, loc);
-  return t.cell()->node.get();
+  return t.cell()->current();
 }
 
 /// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an error find
@@ -30,13 +30,11 @@ inline Tensor tensor_of(NodeRef n) {
 /// A tensor over a cell.
 inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
 
-/// A view of base: n reaches base's node by one or two movement ops (or Alias), and writing to the view
-/// writes to base.
+/// A view of base: n reaches base's node by one or two movement ops (or Alias). Writing to the view writes to
+/// base, and what is written to base is seen through the view.
 inline Tensor view_of(const Tensor& base, NodeRef n) {
   CellRef c = make_cell(std::move(n));
-  c->base = CellRef(base.cell());
-  c->base_node = base.cell()->node;
-  if (c->node->in[0] != c->base_node.get()) c->via = NodeRef(c->node->in[0]);
+  c->become_view(*base.cell());
   return Tensor::adopt(c.leak());
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/thread.h"
 #include "graph/cell.h"
@@ -351,22 +352,93 @@ static void unname(Node* n) {
   std::erase_if(n->ext->hooks, [](const auto& hook) { return hook.first == 0; });
 }
 
+// A view of a view of ... is released without recursion.
 void release(Cell* c) {
-  if (c->refs.load(std::memory_order_acquire) != 1 && c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
-    return;
-  if (c->node) unname(c->node.get());
-  if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
-    c->meta->named = false;
-    c->meta->grad = CellRef();
+  while (c) {
+    if (c->refs.load(std::memory_order_acquire) != 1 && c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+    if (c->node) unname(c->node.get());
+    if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
+      c->meta->named = false;
+      c->meta->grad = CellRef();
+    }
+    Cell* base = c->base.leak();
+    c->~Cell();
+    slab<Cell>().give(c);
+    c = base;
   }
-  c->~Cell();
-  slab<Cell>().give(c);
 }
+
+namespace {
+// Counts the writes to cells that have views. A view compares its bases only when there was one.
+std::atomic<uint64_t> viewed_writes{0};
+}  // namespace
 
 void Cell::rebind(NodeRef n) {
   n->handles.fetch_add(1, std::memory_order_relaxed);
   if (node) unname(node.get());
   node = std::move(n);
+  if (viewed) viewed_writes.fetch_add(1, std::memory_order_release);
+}
+
+void Cell::become_view(Cell& of) {
+  base_node = NodeRef(of.current());
+  base = CellRef(&of);
+  of.viewed = true;
+  checked = viewed_writes.load(std::memory_order_acquire);
+  if (node->in[0] != base_node.get()) via = NodeRef(node->in[0]);
+}
+
+void Cell::leave_base() {
+  base = CellRef();
+  base_node = via = NodeRef();
+}
+
+Attrs movement_attrs(const Node& op) {
+  Attrs a;
+  a.shape = op.shape;
+  if (op.ext) {
+    a.d0 = op.ext->d0;
+    a.d1 = op.ext->d1;
+  }
+  return a;
+}
+
+namespace {
+
+// Does the view, taken anew, have a history? As before; and where neither had one, when an in-place op has
+// given the base one. What detach() gave never has.
+bool is_tracked(const Node& view, const Node& old_base, const Node& base) {
+  if (view.requires_grad || view.op == Op::Alias) return view.requires_grad;
+  return !old_base.requires_grad && base.requires_grad && !base.leaf;
+}
+
+}  // namespace
+
+void Cell::follow_base() {
+  const uint64_t writes = viewed_writes.load(std::memory_order_acquire);
+  if (checked == writes) return;
+  std::vector<Cell*> chain;  // this view, its base, and so on to the tensor that is no view
+  for (Cell* c = this; c->base && c->checked != writes; c = c->base.get()) chain.push_back(c);
+  const bool mode = grad_mode;
+  struct Restore {
+    bool mode;
+    ~Restore() { grad_mode = mode; }
+  } restore{mode};
+  for (size_t i = chain.size(); i-- > 0;) {
+    Cell& c = *chain[i];
+    NodeRef now = c.base->node;
+    if (now != c.base_node) {
+      grad_mode = is_tracked(*c.node, *c.base_node, *now);
+      NodeRef between, n = now;
+      if (c.via) n = between = record(c.via->op, {n.get()}, movement_attrs(*c.via), c.via->loc);
+      n = record(c.node->op, {n.get()}, movement_attrs(*c.node), c.node->loc);
+      c.base_node = std::move(now);
+      c.via = std::move(between);
+      c.rebind(std::move(n));
+    }
+    c.checked = writes;
+  }
 }
 
 CellRef make_cell(NodeRef n) {

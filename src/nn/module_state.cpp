@@ -27,8 +27,8 @@ std::string LoadReport::text() const {
 
 void replace_value(const Tensor& t, const Tensor& value) {
   Cell* cell = t.cell();
-  NodeRef n = value.cell()->node;
-  if (n == cell->node) return;
+  NodeRef n = value.cell()->current();
+  if (n.get() == cell->current()) return;
   std::string name = t.name();
   if (cell->meta) {
     n->leaf = cell->meta;

@@ -33,7 +33,7 @@ void throw_undefined(const char* op, const SourceLoc& loc) {
 }
 
 std::string describe(const Tensor& x) {
-  return x.defined() ? describe(*x.cell()->node) : "an undefined tensor";
+  return x.defined() ? describe(*x.cell()->current()) : "an undefined tensor";
 }
 
 namespace {

@@ -32,7 +32,7 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
     used += index[i].kind == IndexItem::Kind::At || index[i].kind == IndexItem::Kind::Range;
     dots += index[i].kind == IndexItem::Kind::Dots;
   }
-  int rank = x.cell()->node->rank();
+  int rank = x.cell()->current()->rank();
   if (used > rank || index.size() > static_cast<size_t>(Indices::kMax))
     fail(ErrorKind::Index, "index",
          std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) + ", which has " +

@@ -14,16 +14,6 @@ std::vector<NodeRef> chain(const Cell* c) {
   return {c->node};
 }
 
-Attrs attrs_of(const Node* n) {
-  Attrs a;
-  a.shape = n->shape;
-  if (n->ext) {
-    a.d0 = n->ext->d0;
-    a.d1 = n->ext->d1;
-  }
-  return a;
-}
-
 // value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
 NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name, const SourceLoc& loc) {
   switch (op->op) {
@@ -38,7 +28,7 @@ NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name,
       return record(Op::Permute, {value.get()}, inverse, loc);
     }
     case Op::Slice:
-      return record(Op::SliceAssign, {parent, value.get()}, attrs_of(op), loc);
+      return record(Op::SliceAssign, {parent, value.get()}, movement_attrs(*op), loc);
     default:
       fail(ErrorKind::State, name,
            "several elements of the view " + describe(*op) +
@@ -80,19 +70,14 @@ void write(Cell* c, NodeRef value, const char* name, const SourceLoc& loc, bool 
   std::vector<NodeRef> ops = chain(c);
   std::vector<NodeRef> parents{c->base->node};  // the base's value now, seen through the first i ops
   for (size_t i = 0; i + 1 < ops.size(); ++i)
-    parents.push_back(record(ops[i]->op, {parents[i].get()}, attrs_of(ops[i].get()), loc));
+    parents.push_back(record(ops[i]->op, {parents[i].get()}, movement_attrs(*ops[i]), loc));
   NodeRef v = value;
   for (size_t i = ops.size(); i-- > 0;) {
     v = push_back(ops[i].get(), parents[i].get(), std::move(v), name, loc);
     detached = detached || ops[i]->op == Op::Alias;
   }
   write(c->base.get(), std::move(v), name, loc, true, detached);
-  NodeRef n = c->base_node = c->base->node;
-  for (const NodeRef& op : ops) {
-    if (op != ops[0]) c->via = n;
-    n = record(op->op, {n.get()}, attrs_of(op.get()), loc);
-  }
-  c->rebind(std::move(n));
+  c->current();  // the view shows what was written
 }
 
 bool can_cast(DType from, DType to) {
@@ -125,7 +110,7 @@ Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const S
 
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc) {
   Cell* c = x.cell();
-  Node* n = c->node.get();
+  Node* n = c->current();
   Dims both;
   if (!broadcast_shapes(n->shape, value->shape, both) || !(both == n->shape))
     fail(ErrorKind::Shape, op, describe(*value) + " does not fit into " + describe(*n), loc,

@@ -93,7 +93,7 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   std::vector<Tensor> both = broadcast_tensors({a, b}, loc);
-  Node* n = both[0].cell()->node.get();
+  Node* n = both[0].cell()->current();
   int d = wrap_dim(dim, n, "cross", loc);
   if (n->rank() == 0 || n->shape[d] != 3)
     fail(
@@ -109,7 +109,7 @@ namespace {
 // beta * x + alpha * product. The sum with a plain product stays one library call where there is one.
 Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const Scalar& alpha, const char* op,
              const SourceLoc& loc) {
-  Node *n = node_of(x, op, loc), *p = product.cell()->node.get();
+  Node *n = node_of(x, op, loc), *p = product.cell()->current();
   Dims out;
   if (!broadcast_shapes(n->shape, p->shape, out) || !(out == p->shape))
     fail(ErrorKind::Shape, op,
@@ -286,7 +286,7 @@ Tensor linalg(LinalgKind kind, int flags, const std::vector<Tensor>& in, const S
   Device home = in[0].device(), cpu(DeviceType::CPU, home.is_cpu() ? home.index() : 0);
   std::vector<NodeRef> here;
   std::vector<Node*> nodes;
-  for (const Tensor& x : in) here.push_back(move_to(x.cell()->node.get(), cpu, loc));
+  for (const Tensor& x : in) here.push_back(move_to(x.cell()->current(), cpu, loc));
   for (const NodeRef& n : here) nodes.push_back(n.get());
   Attrs a;
   a.i = static_cast<int64_t>(kind) | flags << 8;
@@ -309,7 +309,7 @@ System system(const Tensor& a, const Tensor& b, bool left, const char* op, const
   Dims batch_of_a(x->shape.begin(), x->rank() - 1);
   bool vector = y->rank() == 1 || (y->rank() == x->rank() - 1 && batch_of_a == y->shape);
   Tensor m = vector ? unsqueeze(b, -1, loc) : b;
-  Node* z = m.cell()->node.get();
+  Node* z = m.cell()->current();
   Dims ba(x->shape.begin(), x->rank() - 2), bb(z->shape.begin(), z->rank() - 2), batch;
   int64_t n = x->shape.back(), fits = z->shape[left || vector ? z->rank() - 2 : z->rank() - 1];
   if (fits != n || (!left && vector) || !broadcast_shapes(ba, bb, batch))

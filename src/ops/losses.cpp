@@ -214,7 +214,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   Setting s("cosine_similarity", "none", {&a, &b}, loc);
   std::vector<Tensor> both{s.wide(a), s.wide(b)};
   int rank = std::max(both[0].dim(), both[1].dim());
-  Node* n = (both[0].dim() == rank ? both[0] : both[1]).cell()->node.get();
+  Node* n = (both[0].dim() == rank ? both[0] : both[1]).cell()->current();
   int d = wrap_dim(dim, n, "cosine_similarity", s.loc) -
           std::max(1, rank);  // counted from the end: both may differ in rank
   Dims shape;
@@ -244,7 +244,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, SourceLoc place) {
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLoc loc) {
   return in_wide(x, "normalize", loc, [&](const Tensor& f) {
-    int d = wrap_dim(dim, f.cell()->node.get(), "normalize", user_loc(loc));
+    int d = wrap_dim(dim, f.cell()->current(), "normalize", user_loc(loc));
     return f / clamp_min(p_norm(f, p, d, true), eps);
   });
 }

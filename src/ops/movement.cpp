@@ -34,7 +34,7 @@ Dims known_shape(const Node* x, const Dims& shape, const SourceLoc& loc) {
 }
 
 Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
-  Node* n = x.cell()->node.get();
+  Node* n = x.cell()->current();
   return n->shape == shape ? x : view_of(x, reshape_to(n, shape, loc));
 }
 

@@ -145,7 +145,7 @@ std::string Tensor::to_string(SourceLoc where) const {
     throw;
   }
   set_grad_enabled(on);
-  return s + "\n" + describe(*cell()->node);
+  return s + "\n" + describe(*cell()->current());
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorArg& x) { return out << x.tensor.to_string(x.loc); }

@@ -127,7 +127,7 @@ ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const c
                       const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   Tensor at = simple(op, x, dim, true, loc, name);
-  Node* n = x.cell()->node.get();
+  Node* n = x.cell()->current();
   if (n->rank() == 0) return {tensor_of(NodeRef(n)), at};
   Tensor values = gather(x, dim, at, loc);
   if (!keepdim) {
@@ -199,7 +199,7 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim, SourceLoc place
   // The largest is taken out before exp; where it is infinite, 0 is, so that no inf - inf arises.
   Tensor top = tensor_of(reduced(Op::Max, in.get(), mask, true, loc)).detach();
   Tensor shift = where(isfinite(top), top, 0.0);
-  Tensor s = tensor_of(reduced(Op::Sum, exp(wide_x - shift).cell()->node.get(), mask, true, loc));
+  Tensor s = tensor_of(reduced(Op::Sum, exp(wide_x - shift).cell()->current(), mask, true, loc));
   Tensor out = log(s) + shift;
   if (!keepdim) {
     Dims d;

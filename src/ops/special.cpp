@@ -29,7 +29,7 @@ Tensor binary(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) 
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Pair p = promoted_pair(a, b, true, info(op).name, loc);
-  return tensor_of(binary_node(op, p.a.cell()->node.get(), p.b.cell()->node.get(), loc));
+  return tensor_of(binary_node(op, p.a.cell()->current(), p.b.cell()->current(), loc));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ GradScaler::~GradScaler() = default;
 Tensor GradScaler::scale(const Tensor& loss, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   if (!s_->o.enabled) return loss;
-  Tensor scale = tensor_of(s_->scale.cell()->node);
+  Tensor scale = tensor_of(NodeRef(s_->scale.cell()->current()));
   return loss * scale.to(loss.device(loc)).to(loss.dtype());
 }
 
@@ -117,7 +117,7 @@ void GradScaler::update(SourceLoc loc) {
   Optimizer::run(updates, false, loc);
 }
 
-Tensor GradScaler::get_scale() const { return tensor_of(s_->scale.cell()->node); }
+Tensor GradScaler::get_scale() const { return tensor_of(NodeRef(s_->scale.cell()->current())); }
 
 StateDict GradScaler::state_dict(SourceLoc loc) const {
   if (!s_->recorded.empty())

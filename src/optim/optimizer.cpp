@@ -30,7 +30,7 @@ INGOT_OPTIMIZER(Muon)
 
 namespace {
 
-Node* node_of(const Tensor& t) { return t.cell()->node.get(); }
+Node* node_of(const Tensor& t) { return t.cell()->current(); }
 
 void bind(const Optimizer::Update::Change& c, const NodeRef& n) {
   if (c.parameter)

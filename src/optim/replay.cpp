@@ -49,7 +49,7 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
                std::vector<LayerCall> layers)
     : layers_(std::move(layers)) {
   std::unordered_map<const Node*, const Tensor*> named;
-  for (const Tensor& p : params) named[p.cell()->node.get()] = &p;
+  for (const Tensor& p : params) named[p.cell()->current()] = &p;
   std::unordered_map<const Node*, int> known;
   std::vector<Node*> pending, stack;
   const auto meet = [&](Node* n) {
@@ -65,7 +65,7 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
     if (param == named.end()) bytes_ += static_cast<size_t>(n->numel()) * size_of(n->dtype);
   };
   for (const Tensor& r : roots)
-    if (r.defined()) meet(r.cell()->node.get());
+    if (r.defined()) meet(r.cell()->current());
   while (!stack.empty()) {
     Node* n = stack.back();
     stack.pop_back();
@@ -109,7 +109,7 @@ std::string Replay::first_bad() const {
     leaf_verdict[i] = judge(leaves.back());
     if (leaf_verdict[i].bad)
       return (leaves_[i].param.defined() ? "\n  the parameter " : "\n  the input ") +
-             describe(*(leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->node) +
+             describe(*(leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->current()) +
              " was not finite before the step";
   }
   const auto verdict = [&](int k) {
@@ -120,7 +120,7 @@ std::string Replay::first_bad() const {
     std::vector<Node*> in;
     for (int k : s.inputs)
       in.push_back(
-          (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->node.get());
+          (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->current());
     values[i] = tensor_of(record(s.op, std::span<Node* const>(in), s.attrs, s.loc));
     values[i].eval_(s.loc);
     // A number the program wrote may be infinite on purpose: what is made of it counts.

@@ -52,7 +52,7 @@ struct Reads {
       const Tensor g = s.param.grad();
       if (!g.defined()) continue;
       add(s.param);
-      nodes.push_back(g.cell()->node.get());
+      nodes.push_back(g.cell()->current());
       cells.push_back(nullptr);
       gradients.push_back({s.param, nodes.back(), {}});
       for (const Tensor& t : s.state) add(t);
@@ -66,7 +66,7 @@ struct Reads {
  private:
   void add(const Tensor& t) {
     cells.push_back(t.cell());
-    nodes.push_back(t.cell()->node.get());
+    nodes.push_back(t.cell()->current());
   }
 };
 

@@ -18,7 +18,7 @@ namespace {
 // The recorded graph's value, without the executor.
 std::vector<double> values(const Tensor& x) {
   oracle::Oracle oracle;
-  const oracle::Value& v = oracle(x.cell()->node.get());
+  const oracle::Value& v = oracle(x.cell()->current());
   std::vector<double> out;
   for (int64_t k = 0; k < v.numel(); ++k) out.push_back(v.at(k));
   return out;

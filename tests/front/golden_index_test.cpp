@@ -32,7 +32,7 @@ void check(const std::string& what, const Tensor& x, DType dtype, const Dims& sh
   CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
   REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));
   oracle::Oracle oracle;
-  const oracle::Value& value = oracle(x.cell()->node.get());
+  const oracle::Value& value = oracle(x.cell()->current());
   V run(want.size(), NAN);
   CHECK_NOTHROW(run = x.to_vector<double>());
   for (size_t k = 0; k < want.size(); ++k) {
