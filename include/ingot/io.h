@@ -6,7 +6,10 @@
 // naming the file and what is wrong; an element type Ingot does not have throws Error(Unsupported). Writers
 // put the new file in place in one go: a temporary file, fsync, rename.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +65,10 @@ NamedTensors load_safetensors(const std::string& path, const Options& options = 
 /// Every type is written. Throws Error(Value) for a name that comes twice or is "__metadata__".
 void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {},
                       SourceLoc loc = SourceLoc::current());
+/// The same file handed to `write` piece by piece, for what is not a file of this machine.
+void write_safetensors(const std::function<void(const void* data, size_t bytes)>& write,
+                       const NamedTensors& tensors, const Metadata& metadata = {},
+                       SourceLoc loc = SourceLoc::current());
 
 // ---- NumPy
 
@@ -87,6 +94,22 @@ NamedTensors load_pt(const std::string& path, const Options& options = {},
 /// safetensors files (model.safetensors.index.json).
 NamedTensors load_tensors(const std::string& path, const Options& options = {},
                           SourceLoc loc = SourceLoc::current());
+
+/// All that a file holds.
+struct Contents {
+  NamedTensors tensors;
+  Metadata metadata;  ///< of a safetensors file
+  /// Of a file of torch.save: how its values were nested, as JSON. What JSON does not have is an object
+  /// {"$": kind, "v": value}: a tensor (its number among the tensors), a tuple or set (a list), a dict or
+  /// argparse.Namespace (a list of pairs), bytes (in hexadecimal), a dtype (its name).
+  std::string tree;
+};
+/// The same formats, with what a file holds besides its tensors.
+Contents load_contents(const std::string& path, const Options& options = {},
+                       SourceLoc loc = SourceLoc::current());
+/// The same of a file's bytes; errors call them `name`.
+Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options = {},
+                       SourceLoc loc = SourceLoc::current());
 
 // ---- Weights by name
 

@@ -1,115 +1,197 @@
-"""save and load: safetensors files, which hold tensors under names and no code."""
+"""save and load: safetensors files, which hold tensors under names and no code. How the values were nested, and what is no tensor,
+stands in the file's metadata as JSON; what JSON does not have is an object {"$": kind, "v": value} there."""
+import argparse
 import json
-import struct
+import os
 
 from . import _ingot
 from ._ingot import Tensor
 
-_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16",
-          "I8": "int8", "U8": "uint8", "BOOL": "bool"}
-_CODES = {name: code for code, name in _NAMES.items()}
+_TREE = "ingot.tree"
+_DEEPEST = 100
 
 
-def _flatten(obj, prefix, tensors, rest):
-    """Nested dicts of tensors become dotted names; what is no tensor goes into the header as JSON."""
-    for key, value in obj.items():
-        name = f"{prefix}{key}"
+def _path(f):
+    return os.fsencode(f)
+
+
+def _shown(path):
+    return "".join(f"[{k!r}]" for k in path) or "the object itself"
+
+
+class _Writer:
+    """Takes a value apart into tensors with names and a tree of all else."""
+
+    def __init__(self):
+        self.tensors, self._names, self._open = [], set(), set()
+
+    def _fail(self, what, path, fix):
+        raise _ingot.ValueError(f"[save] {_shown(path)} is {what}\n  fix: {fix}")
+
+    def _name(self, path):
+        # The joined keys, for other readers of the file; the tree holds the keys themselves.
+        name = base = ".".join(str(k) for k in path).encode("utf-8", "backslashreplace") or b"tensor"
+        n = 2
+        while name in self._names or name == b"__metadata__":
+            name, n = base + b"~%d" % n, n + 1
+        self._names.add(name)
+        return name
+
+    def _tensor(self, kind, t, path, **more):
+        name = self._name(path)
+        self.tensors.append((name, t.detach()))
+        return {"$": kind, "v": name.decode(), **more}
+
+    def _pairs(self, value, path):
+        return [[self.tree(k, path), self.tree(v, path + (k,))] for k, v in value.items()]
+
+    def tree(self, value, path):
+        if value is None or type(value) in (bool, int, float, str):
+            return value
         if isinstance(value, Tensor):
-            tensors[name] = value
-        elif isinstance(value, dict) and value:
-            rest["/" + name] = {str(k): type(k).__name__ for k in value}
-            _flatten(value, name + "/", tensors, rest)
-        else:
-            rest[name] = value
+            kind = "tensor" if type(value) is Tensor else "parameter" if type(value).__name__ == "Parameter" else "tensor"
+            return self._tensor(kind, value, path, **({"grad": True} if value.requires_grad and value.is_leaf else {}))
+        if id(value) in self._open or len(path) > _DEEPEST:
+            self._fail("part of itself" if id(value) in self._open else "nested too deeply", path, "save what is needed of it by itself")
+        self._open.add(id(value))
+        try:
+            return self._nested(value, path)
+        finally:
+            self._open.discard(id(value))
+
+    def _nested(self, value, path):
+        if isinstance(value, dict):
+            plain = all(type(k) is str for k in value) and "$" not in value
+            return {k: self.tree(v, path + (k,)) for k, v in value.items()} if plain else {"$": "dict", "v": self._pairs(value, path)}
+        if isinstance(value, argparse.Namespace):
+            return {"$": "namespace", "v": self._pairs(vars(value), path)}
+        if isinstance(value, (list, tuple, set, frozenset)):
+            kind = next(k for k in (list, tuple, set, frozenset) if isinstance(value, k))
+            items = [self.tree(v, path + (i,)) for i, v in enumerate(value)]
+            return items if kind is list else {"$": kind.__name__, "v": items}
+        if isinstance(value, (bytes, bytearray)):
+            return {"$": "bytes", "v": bytes(value).hex()}
+        if isinstance(value, complex):
+            return {"$": "complex", "v": [value.real, value.imag]}
+        if isinstance(value, _ingot.dtype):
+            return {"$": "dtype", "v": value.name}
+        if isinstance(value, _ingot.device):
+            return {"$": "device", "v": value.name}
+        for kind in (bool, int, float, str):  # of a class of their own: NumPy's float64, enums of numbers
+            if isinstance(value, kind):
+                return kind(value)
+        return self._foreign(value, path)
+
+    def _foreign(self, value, path):
+        if type(value).__module__ == "numpy":
+            if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 and not hasattr(value, "__setitem__"):
+                return self.tree(value.item(), path)
+            if hasattr(value, "dtype") and value.dtype.kind in "fiub":
+                try:
+                    return self._tensor("ndarray", _ingot.tensor(value), path)
+                except TypeError:
+                    pass
+        if hasattr(value, "state_dict"):
+            self._fail(f"a {type(value).__name__}, an object with code of its own: only a pickle could hold it, and a pickle runs code when "
+                       "it is read", path, "save its state: save(model.state_dict(), path), and load_state_dict() of a new object later")
+        self._fail(f"of type {type(value).__name__}: a file holds tensors, numbers, strings, None, lists, tuples, sets, dicts, "
+                   "argparse.Namespace and NumPy arrays", path, "save what it is made of")
 
 
 def save(obj, f):
-    """Writes a dict of tensors (a state_dict; dicts inside it, numbers, strings and lists are kept too) as a safetensors file."""
-    if isinstance(obj, Tensor):
-        obj = {"": obj}
-    if not isinstance(obj, dict):
-        raise _ingot.ValueError(f"[save] wants a dict of tensors or a tensor, not {type(obj).__name__}\n  fix: save(model.state_dict(), path)")
-    tensors, rest = {}, {}
-    _flatten(obj, "", tensors, rest)
-    header, at, payloads = {}, 0, []
-    _ingot.eval([t.detach() for t in tensors.values()])
-    for name, t in tensors.items():
-        data = _ingot.to_bytes(t.detach())
-        header[name] = {"dtype": _CODES[t.dtype.name], "shape": list(t.shape), "data_offsets": [at, at + len(data)]}
-        at += len(data)
-        payloads.append(data)
+    """Writes a tensor, or dicts and lists of tensors, numbers and strings (a state_dict; {"epoch": 3, "model": ..., "args": ...}), as a
+    safetensors file. The new file takes the place of an old one in one go: a program that is killed, or a disk that is full, leaves
+    the old one whole. f is a path or has write()."""
+    writer = _Writer()
+    tree = writer.tree(obj, ())
+    _ingot.eval([t for _, t in writer.tensors])
+    metadata = {"format": "ingot", _TREE: json.dumps(tree, separators=(",", ":"))}
+    if hasattr(f, "write"):
+        _ingot.write_safetensors(f.write, writer.tensors, metadata)
+    else:
+        _ingot.save_safetensors(_path(f), writer.tensors, metadata)
+
+
+def _dtype(name):
     try:
-        header["__metadata__"] = {"format": "ingot", "rest": json.dumps(rest)}
-    except TypeError as e:
-        raise _ingot.ValueError(f"[save] a value in the dict is neither a tensor nor JSON: {e}") from None
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    out = open(f, "wb") if not hasattr(f, "write") else f
+        return _ingot.dtype_named(name)
+    except Exception:  # one of PyTorch's that is not here
+        return "torch." + name
+
+
+def _device(name):
     try:
-        out.write(struct.pack("<Q", len(text)))
-        out.write(text)
-        for data in payloads:
-            out.write(data)
-    finally:
-        if out is not f:
-            out.close()
+        return _ingot.device(name)
+    except _ingot.DeviceError:  # not in this machine
+        return name
 
 
-def _key(name, kind):
-    return int(name) if kind == "int" else name
+def _reader(tensors, place):
+    """What makes a value of a tree's node."""
+
+    def take(node):
+        t = tensors[node["v"]]
+        if place is not None and node["$"] != "ndarray":
+            t = t.to(place)
+        return t.detach().requires_grad_(True) if node.get("grad") else t
+
+    def pairs(node):
+        return {read(k): read(v) for k, v in node["v"]}
+
+    def parameter(node):
+        from .nn import Parameter
+
+        return Parameter(take({**node, "grad": False}), bool(node.get("grad")))
+
+    kinds = {
+        "tensor": take,
+        "parameter": parameter,
+        "ndarray": lambda node: take(node).numpy(),
+        "dict": pairs,
+        "namespace": lambda node: argparse.Namespace(**pairs(node)),
+        "tuple": lambda node: tuple(map(read, node["v"])),
+        "set": lambda node: set(map(read, node["v"])),
+        "frozenset": lambda node: frozenset(map(read, node["v"])),
+        "bytes": lambda node: bytes.fromhex(node["v"]),
+        "complex": lambda node: complex(*node["v"]),
+        "dtype": lambda node: _dtype(node["v"]),
+        "device": lambda node: _device(node["v"]),
+    }
+
+    def read(node):
+        if isinstance(node, dict):
+            return kinds[node["$"]](node) if "$" in node else {k: read(v) for k, v in node.items()}
+        return [read(v) for v in node] if isinstance(node, list) else node
+
+    return read
 
 
-def _unflatten(flat, rest):
-    kinds = {k[1:]: v for k, v in rest.items() if k.startswith("/")}
-    out = {}
-    for name, value in list(flat.items()) + [(k, v) for k, v in rest.items() if not k.startswith("/")]:
-        here, path, parent = out, "", None
-        parts = name.split("/")
-        for i, part in enumerate(parts):
-            key = _key(part, kinds.get(path, {}).get(part, "str")) if path else part
-            if i == len(parts) - 1:
-                here[key] = value
-            else:
-                here = here.setdefault(key, {})
-                path = path + "/" + part if path else part
-    return out
+def _place(map_location):
+    if map_location is None or isinstance(map_location, (str, int, _ingot.device)):
+        return map_location
+    if isinstance(map_location, dict):  # what lay on the CPU goes where the dict says
+        return map_location.get("cpu")
+    raise TypeError(f"load: map_location is a device, its name, or a dict of names, not {type(map_location).__name__}")
 
 
-def _is_safetensors(path):
-    with open(path, "rb") as file:
-        raw = file.read(9)
-    return len(raw) == 9 and raw[8:9] == b"{" and 0 < struct.unpack("<Q", raw[:8])[0] < 1 << 30
-
-
-def load(f, map_location=None, **ignored):
-    """Reads a safetensors file into a dict of tensors, on map_location or the CPU; also the tensors of files that torch.save,
-    numpy.save and numpy.savez wrote (nested names joined by dots). weights_only and mmap are taken and have no effect."""
-    if not hasattr(f, "read") and not _is_safetensors(f):
-        tensors = _ingot.load_tensors(str(f))
-        return {name: t if map_location is None else t.to(map_location) for name, t in tensors.items()}
-    source = open(f, "rb") if not hasattr(f, "read") else f
+def load(f, map_location=None, *, weights_only=True, mmap=None):
+    """What save() wrote, its tensors on map_location or the CPU; also the values of a file that torch.save wrote, nested as they were,
+    and the tensors of other safetensors files, of numpy.save and of numpy.savez, by name. f is a path or has read().
+    Nothing in a file is ever executed, and files are always mapped: weights_only and mmap change nothing."""
+    place = _place(map_location)
+    if hasattr(f, "read"):
+        shown = str(getattr(f, "name", type(f).__name__))
+        named, metadata, tree = _ingot.load_contents_bytes(f.read(), shown)
+    else:
+        shown = os.fsdecode(f)
+        named, metadata, tree = _ingot.load_contents(_path(f))
+    own = metadata.get(_TREE) if not tree else None
+    if not tree and own is None:
+        return {name: t if place is None else t.to(place) for name, t in named}
     try:
-        raw = source.read(8)
-        size = struct.unpack("<Q", raw)[0] if len(raw) == 8 else -1
-        if not 0 < size < 1 << 30:
-            raise _ingot.IoError(f"[load] {f} is no safetensors file\n  fix: files of torch.save are read by torch.load and saved with ingot.save")
-        try:
-            header = json.loads(source.read(size))
-        except ValueError:
-            raise _ingot.IoError(f"[load] the header of {f} is broken") from None
-        data = source.read()
-    finally:
-        if source is not f:
-            source.close()
-    meta = header.pop("__metadata__", {})
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        if entry["dtype"] not in _NAMES or end > len(data) or begin > end:
-            raise _ingot.IoError(f"[load] {name} in {f} has an unknown type or lies outside the file")
-        t = _ingot.from_bytes(data[begin:end], _ingot.dtype_named(_NAMES[entry["dtype"]]), tuple(entry["shape"]))
-        tensors[name] = t if map_location is None else t.to(map_location)
-    if set(tensors) == {""}:
-        return tensors[""]
-    rest = json.loads(meta["rest"]) if "rest" in meta else {}
-    return _unflatten(tensors, rest)
+        tensors = dict(named) if own is not None else [t for _, t in named]
+        return _reader(tensors, place)(json.loads(tree or own))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as e:
+        if isinstance(e, _ingot.Error):
+            raise
+        raise _ingot.IoError(f"[load] \"{shown}\": its tree of values is damaged ({type(e).__name__}: {e})") from None

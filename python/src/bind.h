@@ -193,6 +193,7 @@ void bind_further(Table& t);
 void bind_losses_and_activations(Table& t);
 void bind_autograd(nb::module_& m);
 void bind_training(nb::module_& m);
+void bind_files(nb::module_& m);
 void bind_runtime(nb::module_& m);
 
 }  // namespace ingot_python

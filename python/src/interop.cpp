@@ -516,17 +516,6 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       },
       "x"_a, "The elements in row-major order, as bytes.");
   def(
-      m, "load_tensors",
-      [](const std::string& path) {
-        SourceLoc loc = here();
-        nb::dict out;
-        for (auto& [name, t] :
-             without_gil([&] { return io::load_tensors(path, Options(Device("cpu")), loc); }))
-          out[nb::str(name.c_str())] = nb::cast(t);
-        return out;
-      },
-      "path"_a, "The tensors of a safetensors, npy, npz or .pt file, by name.");
-  def(
       m, "from_bytes",
       [](nb::handle data, DType dtype, const Dims& shape) {
         SourceLoc loc = here();
@@ -535,7 +524,12 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
           throw nb::type_error("from_bytes() takes bytes, or another object with a contiguous buffer");
         if (static_cast<size_t>(b.view.len) != static_cast<size_t>(shape.numel()) * size_of(dtype))
           throw nb::value_error("from_bytes(): the bytes do not fill the shape");
-        return without_gil([&] { return from_data(b.view.buf, dtype, shape, Options(Device("cpu")), loc); });
+        return without_gil([&] {
+          // Bools of strangers may be any byte: taken as numbers, they become 0 or 1.
+          const bool bools = dtype == DType::Bool;
+          Tensor t = from_data(b.view.buf, bools ? DType::UInt8 : dtype, shape, Options(Device("cpu")), loc);
+          return bools ? t.to(DType::Bool, loc) : t;
+        });
       },
       "data"_a, "dtype"_a, "shape"_a);
   def(m, "from_dlpack", &from_dlpack, "x"_a, nb::kw_only(), "device"_a.none() = nb::none(),

@@ -31,5 +31,6 @@ NB_MODULE(_ingot, m) {
   bind_losses_and_activations(table);
   bind_autograd(m);
   bind_training(m);
+  bind_files(m);
   bind_runtime(m);
 }

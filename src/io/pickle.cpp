@@ -53,9 +53,9 @@ void Pickle::tuple(size_t n) {
   make(std::move(v));
 }
 
-void Pickle::text(size_t n) {
+void Pickle::text(size_t n, Kind kind) {
   Bytes b = in_.take(n);
-  make({.kind = Kind::Text, .text = std::string(b.begin(), b.end())});
+  make({.kind = kind, .text = std::string(b.begin(), b.end())});
 }
 
 void Pickle::append(const std::vector<uint32_t>& items) {
@@ -132,17 +132,69 @@ void Pickle::reduce() {
     make(std::move(d));
   } else if (f.text == "torch Size" && !arguments.items.empty()) {
     stack_.push_back(arguments.items[0]);
-  } else {
+  } else if (!plain_call(f.text, arguments)) {
     refuse("a call of " + f.text.substr(0, 120));
   }
 }
 
+// The bytes that a text of characters below 256 stands for.
+std::string Pickle::latin1(const std::string& utf8) {
+  std::string out;
+  for (size_t i = 0; i < utf8.size(); ++i) {
+    auto c = static_cast<uint8_t>(utf8[i]);
+    if (c >= 0x80) {
+      if (c > 0xc3 || i + 1 == utf8.size()) refuse("bytes of an unknown form");
+      c = static_cast<uint8_t>(c << 6 | (static_cast<uint8_t>(utf8[++i]) & 0x3f));
+    }
+    out += static_cast<char>(c);
+  }
+  return out;
+}
+
+// Calls that make plain values.
+bool Pickle::plain_call(const std::string& f, const PickleValue& arguments) {
+  auto argument = [&](size_t i, Kind kind) {
+    return i < arguments.items.size() && values_[arguments.items[i]].kind == kind;
+  };
+  if (f == "collections defaultdict") {
+    make({.kind = Kind::Dict});
+  } else if (f == "_codecs encode" && argument(0, Kind::Text) && argument(1, Kind::Text) &&
+             values_[arguments.items[1]].text == "latin1") {  // bytes in protocol 2
+    std::string bytes = latin1(values_[arguments.items[0]].text);
+    make({.kind = Kind::Binary, .text = std::move(bytes)});
+  } else if ((f == "__builtin__ bytes" || f == "builtins bytes") && arguments.items.empty()) {
+    make({.kind = Kind::Binary});
+  } else if ((f == "__builtin__ set" || f == "builtins set") && argument(0, Kind::List)) {
+    std::vector<uint32_t> items = values_[arguments.items[0]].items;
+    make({.kind = Kind::Tuple, .type = "set", .items = std::move(items)});
+  } else if (f == "torch device" && argument(0, Kind::Text)) {
+    std::string name = values_[arguments.items[0]].text;
+    if (argument(1, Kind::Int)) name += ":" + std::to_string(values_[arguments.items[1]].integer);
+    make({.kind = Kind::Text, .text = std::move(name)});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// NEWOBJ: of the classes only argparse's, which holds names and values as a dict does.
+void Pickle::new_object() {
+  uint32_t arguments = pop(), type = pop();
+  if (values_[type].kind != Kind::Global || values_[type].text != "argparse Namespace" ||
+      !values_[arguments].items.empty())
+    refuse("an object of " + values_[type].text.substr(0, 120));
+  make({.kind = Kind::Dict, .type = "Namespace"});
+}
+
 // Attributes set on an ordered dict (a module's state_dict carries its versions so) are passed over.
 void Pickle::build() {
-  pop();
-  uint32_t object = pop();
+  uint32_t state = pop(), object = pop();
   if (values_[object].kind != Kind::Dict) refuse("an object with a state of its own");
   stack_.push_back(object);
+  if (values_[object].type != "Namespace") return;
+  if (values_[state].kind != Kind::Dict || state == object) refuse("a namespace of an unknown form");
+  std::vector<uint32_t> items = values_[state].items;
+  set_items(items);
 }
 
 // Values that stand by themselves.
@@ -172,10 +224,12 @@ bool Pickle::simple(uint8_t op) {
       make({.kind = Kind::Int, .integer = static_cast<int64_t>(v)});
       return true;
     }
-    case 'G':
-      in_.take(8);
-      make({.kind = Kind::Float});
-      return true;  // BINFLOAT
+    case 'G': {  // BINFLOAT: big-endian
+      uint64_t bits = 0;
+      for (uint8_t b : in_.take(8)) bits = bits << 8 | b;
+      make({.kind = Kind::Float, .integer = static_cast<int64_t>(bits)});
+      return true;
+    }
     case 'X':
       text(in_.u32());
       return true;  // BINUNICODE
@@ -183,10 +237,10 @@ bool Pickle::simple(uint8_t op) {
       text(in_.u8());
       return true;  // SHORT_BINUNICODE
     case 'B':
-      text(in_.u32());
+      text(in_.u32(), Kind::Binary);
       return true;  // BINBYTES
     case 'C':
-      text(in_.u8());
+      text(in_.u8(), Kind::Binary);
       return true;  // SHORT_BINBYTES
     case ')':
       make({.kind = Kind::Tuple});
@@ -287,6 +341,8 @@ void Pickle::step(uint8_t op) {
       return persistent_id();
     case 'R':
       return reduce();
+    case 0x81:
+      return new_object();
     case 'b':
       return build();
     case '.':

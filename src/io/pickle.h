@@ -20,6 +20,7 @@ struct PickleValue {
     Int,
     Float,
     Text,
+    Binary,
     Tuple,
     List,
     Dict,
@@ -29,9 +30,9 @@ struct PickleValue {
     Mark
   };
   Kind kind = Kind::None;
-  int64_t integer = 0;            // Bool, Int; Tensor: offset in elements
-  std::string text{};             // Text; Global: "module name"; Storage: key
-  std::string type{};             // Storage: "FloatStorage"
+  int64_t integer = 0;            // Bool, Int; Float: its bits; Tensor: offset in elements
+  std::string text{};             // Text, Binary; Global: "module name"; Storage: key
+  std::string type{};             // Storage: "FloatStorage"; Dict: "Namespace" for argparse's; Tuple: "set"
   std::vector<uint32_t> items{};  // Tuple, List; Dict: key, value, key, value, ...; Tensor: its storage
   std::vector<int64_t> shape{}, stride{};
 };
@@ -49,12 +50,15 @@ class Pickle {
   std::vector<uint32_t> pop_to_mark();
   uint32_t memo(uint64_t key) const;
   void tuple(size_t n);
-  void text(size_t n);
+  void text(size_t n, PickleValue::Kind kind = PickleValue::Kind::Text);
   void append(const std::vector<uint32_t>& items);
   void set_items(const std::vector<uint32_t>& items);
   void global(std::string name);
   void persistent_id();
   void reduce();
+  void new_object();
+  std::string latin1(const std::string& utf8);
+  bool plain_call(const std::string& function, const PickleValue& arguments);
   void build();
   uint32_t rebuild_tensor(const PickleValue& arguments);
   std::vector<int64_t> numbers(uint32_t id);

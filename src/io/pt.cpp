@@ -2,9 +2,14 @@
 // archive/data/1, ...
 #include "io/pt.h"
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <map>
 
+#include "io/json.h"
 #include "io/pickle.h"
 #include "io/tensor_bytes.h"
 #include "io/zip.h"
@@ -113,10 +118,105 @@ struct Reader {
   }
 };
 
+// The values as JSON. Tensors are numbered in the order in which Reader::visit() finds them.
+struct TreeWriter {
+  const Pickle& pickle;
+  const char* op;
+  const std::string& path;
+  const SourceLoc& loc;
+  size_t limit;
+  std::string out{};
+  size_t tensors = 0;
+  bool in_key = false;
+
+  void write(const PickleValue& v, int depth) {
+    if (depth > 33) fail_io(op, path, "its dicts are nested too deeply", loc);
+    if (out.size() > limit) fail_io(op, path, "its values are far larger than the file", loc);
+    switch (v.kind) {
+      case Kind::Bool:
+        out += v.integer ? "true" : "false";
+        return;
+      case Kind::Int:
+        out += std::to_string(v.integer);
+        return;
+      case Kind::Float:
+        return number(std::bit_cast<double>(v.integer));
+      case Kind::Text:
+        out += json_text(v.text);
+        return;
+      case Kind::Binary:
+        return tagged("bytes", [&] { hex(v.text); });
+      case Kind::Global:
+        return global(v.text);
+      case Kind::Tensor:
+        if (in_key) fail_io(op, path, "a tensor is the key of a dict", loc);
+        return tagged("tensor", [&] { out += std::to_string(tensors++); });
+      case Kind::List:
+        return items(v, 1, depth);
+      case Kind::Tuple:
+        return tagged(v.type == "set" ? "set" : "tuple", [&] { items(v, 1, depth); });
+      case Kind::Dict:
+        return tagged(v.type == "Namespace" ? "namespace" : "dict", [&] { items(v, 2, depth); });
+      default:  // a storage by itself too: it is nobody's value
+        out += "null";
+    }
+  }
+
+ private:
+  template <class F>
+  void tagged(const char* kind, F&& value) {
+    out += std::string("{\"$\":\"") + kind + "\",\"v\":";
+    value();
+    out += '}';
+  }
+  // [a, b] or, for a dict, [[key, value], ...].
+  void items(const PickleValue& v, size_t step, int depth) {
+    out += '[';
+    for (size_t i = 0; i + step <= v.items.size(); i += step) {
+      if (i) out += ',';
+      if (step == 2) {
+        out += '[';
+        const bool outer = std::exchange(in_key, true);
+        write(pickle[v.items[i]], depth + 1);
+        in_key = outer;
+        out += ',';
+      }
+      write(pickle[v.items[i + step - 1]], depth + 1);
+      if (step == 2) out += ']';
+    }
+    out += ']';
+  }
+  // As Python's json reads it, which knows infinities.
+  void number(double d) {
+    if (!std::isfinite(d)) {
+      out += std::isnan(d) ? "NaN" : d > 0 ? "Infinity" : "-Infinity";
+      return;
+    }
+    char text[32];
+    auto [end, error] = std::to_chars(text, text + sizeof text, d);
+    std::string_view s(text, static_cast<size_t>(end - text));
+    out += s;
+    if (s.find_first_of(".e") == std::string_view::npos) out += ".0";
+  }
+  void hex(const std::string& bytes) {
+    out += '"';
+    for (char c : bytes)
+      for (int shift : {4, 0}) out += "0123456789abcdef"[static_cast<uint8_t>(c) >> shift & 15];
+    out += '"';
+  }
+  // "torch float32" is a dtype; other names of classes and functions stay names.
+  void global(const std::string& name) {
+    if (name.rfind("torch ", 0) == 0) return tagged("dtype", [&] { out += json_text(name.substr(6)); });
+    std::string dotted = name;
+    std::replace(dotted.begin(), dotted.end(), ' ', '.');
+    out += json_text(dotted);
+  }
+};
+
 }  // namespace
 
 NamedTensors parse_pt(Bytes file, const Options& options, const char* op, const std::string& path,
-                      const SourceLoc& loc) {
+                      const SourceLoc& loc, std::string* tree) {
   if (file.size() > 2 && file[0] == 0x80)
     fail_io(op, path, "is in the format before PyTorch 1.6", loc, "save it again with a newer PyTorch");
   LocScope scope(loc);
@@ -137,6 +237,11 @@ NamedTensors parse_pt(Bytes file, const Options& options, const char* op, const 
   Pickle pickle(zip.read(*found, own), op, path, loc);
   Reader reader{zip, pickle, options, op, path, loc, folder, 16 * file.size(), 16 * pickle.size() + 16};
   reader.visit(pickle.root(), pickle.root().kind == Kind::Tensor ? "tensor" : "", 0);
+  if (tree) {
+    TreeWriter writer{pickle, op, path, loc, 64 * file.size() + (size_t{1} << 20)};
+    writer.write(pickle.root(), 0);
+    *tree = std::move(writer.out);
+  }
   return std::move(reader.found);
 }
 

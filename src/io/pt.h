@@ -5,7 +5,8 @@
 
 namespace ingot::io {
 
+/// `tree`, where it is not null, is given how values are nested: see Contents in ingot/io.h.
 NamedTensors parse_pt(Bytes file, const Options& options, const char* op, const std::string& path,
-                      const SourceLoc& loc);
+                      const SourceLoc& loc, std::string* tree = nullptr);
 
 }  // namespace ingot::io

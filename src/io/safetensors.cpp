@@ -206,20 +206,47 @@ std::string safetensors_header(const std::vector<HostTensor>& tensors, const Met
   return header + json;
 }
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata,
-                      SourceLoc where) {
-  SourceLoc loc = user_loc(where);
+namespace {
+
+struct HostFile {
+  std::vector<HostTensor> tensors;
+  std::string header;
+};
+
+HostFile host_file(const NamedTensors& tensors, const Metadata& metadata, const SourceLoc& loc) {
   LocScope scope(loc);
   std::vector<HostTensor> host = to_host(tensors, "save_safetensors", loc);
   // Larger elements first, so that everything is aligned to its size.
   std::stable_sort(host.begin(), host.end(), [](const HostTensor& a, const HostTensor& b) {
     return size_of(a.dtype) > size_of(b.dtype);
   });
-  AtomicFile out(path, "save_safetensors", loc);
   std::string header = safetensors_header(host, metadata);
-  out.write(header.data(), header.size());
-  for (const HostTensor& t : host) out.write(t.bytes.data(), t.bytes.size());
+  if (header.size() > kMaxHeader)
+    throw Error(ErrorKind::Value, "save_safetensors",
+                "names and metadata take " + std::to_string(header.size()) + " bytes, more than the " +
+                    std::to_string(kMaxHeader) + " a reader accepts",
+                loc, "store long lists of numbers as tensors");
+  return {std::move(host), std::move(header)};
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata,
+                      SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  const HostFile file = host_file(tensors, metadata, loc);
+  AtomicFile out(path, "save_safetensors", loc);
+  out.write(file.header.data(), file.header.size());
+  for (const HostTensor& t : file.tensors) out.write(t.bytes.data(), t.bytes.size());
   out.commit();
+}
+
+void write_safetensors(const std::function<void(const void*, size_t)>& write, const NamedTensors& tensors,
+                       const Metadata& metadata, SourceLoc where) {
+  const HostFile file = host_file(tensors, metadata, user_loc(where));
+  write(file.header.data(), file.header.size());
+  for (const HostTensor& t : file.tensors)
+    if (!t.bytes.empty()) write(t.bytes.data(), t.bytes.size());
 }
 
 }  // namespace ingot::io

@@ -73,43 +73,75 @@ std::string LoadReport::to_string() const {
   return text.empty() ? std::to_string(loaded.size()) + " tensors loaded" : text;
 }
 
-NamedTensors load_tensors(const std::string& path, const Options& options, SourceLoc where) {
-  SourceLoc loc = user_loc(where);
-  const char* op = "load_tensors";
-  constexpr std::string_view kIndex = ".index.json";
-  if (path.size() > kIndex.size() && path.compare(path.size() - kIndex.size(), kIndex.size(), kIndex) == 0) {
-    Json index = parse_json(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
-    const Json* map = index.find("weight_map");
-    if (!map || map->kind != Json::Kind::Object) fail_io(op, path, "has no weight_map", loc);
-    std::set<std::string> files;
-    for (const auto& [name, file] : map->object) {
-      if (file.kind != Json::Kind::Text || file.text.find('/') != std::string::npos)
-        fail_io(op, path, "names a file outside its folder", loc);
-      files.insert(file.text);
-    }
-    NamedTensors all;
-    for (const std::string& f : files) {
-      NamedTensors part = load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
+namespace {
+
+// The parts that the index of a split model names.
+NamedTensors load_split(const std::string& path, const Options& options, const char* op,
+                        const SourceLoc& loc) {
+  Json index = parse_json(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
+  const Json* map = index.find("weight_map");
+  if (!map || map->kind != Json::Kind::Object) fail_io(op, path, "has no weight_map", loc);
+  std::set<std::string> files;
+  for (const auto& [name, file] : map->object) {
+    if (file.kind != Json::Kind::Text || file.text.find('/') != std::string::npos)
+      fail_io(op, path, "names a file outside its folder", loc);
+    files.insert(file.text);
   }
-  MappedFile file(path, op, loc);
-  Bytes b = file.bytes();
+  NamedTensors all;
+  for (const std::string& f : files) {
+    NamedTensors part = load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+Contents contents_of(Bytes b, const Options& options, const char* op, const std::string& path, bool want_tree,
+                     const SourceLoc& loc) {
+  Contents c;
   if (b.size() >= 4 && std::memcmp(b.data(), "PK\x03\x04", 4) == 0) {
     ZipReader zip(b, op, path, loc);
     for (const ZipReader::Member& m : zip.members())
-      if (m.name.size() >= 8 && m.name.compare(m.name.size() - 8, 8, "data.pkl") == 0)
-        return parse_pt(b, options, op, path, loc);
-    return parse_npz(b, options, op, path, loc);
+      if (m.name.size() >= 8 && m.name.compare(m.name.size() - 8, 8, "data.pkl") == 0) {
+        c.tensors = parse_pt(b, options, op, path, loc, want_tree ? &c.tree : nullptr);
+        return c;
+      }
+    c.tensors = parse_npz(b, options, op, path, loc);
+  } else if (b.size() >= 6 && std::memcmp(b.data(), "\x93NUMPY", 6) == 0) {
+    c.tensors = {{"", parse_npy(b, options, op, path, loc)}};
+  } else if (b.size() >= 4 && std::memcmp(b.data(), "\x80\x02\x8a\x0a", 4) == 0) {
+    // PyTorch's format before 1.6: parse_pt says so.
+    c.tensors = parse_pt(b, options, op, path, loc);
+  } else {
+    SafeTensorsHeader header = parse_safetensors(b, op, path, loc);
+    for (const SafeTensors::Entry& e : header.entries)
+      c.tensors.emplace_back(e.name, read_entry(b, header, e, options, op, path, loc));
+    c.metadata = std::move(header.metadata);
   }
-  if (b.size() >= 6 && std::memcmp(b.data(), "\x93NUMPY", 6) == 0)
-    return {{"", parse_npy(b, options, op, path, loc)}};
-  SafeTensorsHeader header = parse_safetensors(b, op, path, loc);
-  NamedTensors all;
-  for (const SafeTensors::Entry& e : header.entries)
-    all.emplace_back(e.name, read_entry(b, header, e, options, op, path, loc));
-  return all;
+  return c;
+}
+
+Contents contents_of_file(const std::string& path, const Options& options, const char* op, bool want_tree,
+                          const SourceLoc& loc) {
+  constexpr std::string_view kIndex = ".index.json";
+  if (path.size() > kIndex.size() && path.compare(path.size() - kIndex.size(), kIndex.size(), kIndex) == 0)
+    return {load_split(path, options, op, loc), {}, {}};
+  MappedFile file(path, op, loc);
+  return contents_of(file.bytes(), options, op, path, want_tree, loc);
+}
+
+}  // namespace
+
+NamedTensors load_tensors(const std::string& path, const Options& options, SourceLoc where) {
+  return contents_of_file(path, options, "load_tensors", false, user_loc(where)).tensors;
+}
+
+Contents load_contents(const std::string& path, const Options& options, SourceLoc where) {
+  return contents_of_file(path, options, "load", true, user_loc(where));
+}
+
+Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options,
+                       SourceLoc where) {
+  return contents_of(bytes, options, "load", name, true, user_loc(where));
 }
 
 LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, const LoadWeightsOptions& o,

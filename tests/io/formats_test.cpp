@@ -138,6 +138,30 @@ TEST_CASE("files of safetensors, PyTorch and NumPy themselves") {
   CHECK(same(named(nested, "parameter"), ones({2})));
 }
 
+TEST_CASE("what a file holds besides its tensors") {
+  io::Contents pt = io::load_contents(file("nested.pt"));
+  CHECK(pt.tensors.size() == 6);
+  CHECK(pt.tree.find("[\"epoch\",3]") != std::string::npos);
+  CHECK(pt.tree.find("{\"$\":\"tensor\",\"v\":5}") != std::string::npos);
+  std::string bytes;
+  io::write_safetensors([&](const void* p, size_t n) { bytes.append(static_cast<const char*>(p), n); },
+                        {{"a", arange(3)}, {"empty", zeros({0})}}, {{"note", "x"}});
+  io::Contents own =
+      io::load_contents({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "memory");
+  CHECK(own.metadata.at("note") == "x");
+  CHECK(same(named(own.tensors, "a"), arange(3)));
+  CHECK(own.tree.empty());
+  // A header no reader would take is not written.
+  Folder f;
+  std::string path = f / "large", message;
+  CHECK(kind_of(
+            [&] {
+              io::save_safetensors(path, {}, {{"k", std::string(100'000'001, 'x')}});
+            },
+            &message) == ErrorKind::Value);
+  CHECK(!std::filesystem::exists(path));
+}
+
 TEST_CASE("a pickle that would call something is refused") {
   std::string message;
   CHECK(kind_of([&] { io::load_pt(file("evil.pt")); }, &message) == ErrorKind::Io);
