@@ -36,7 +36,7 @@ Tensors tensors_of(const nb::object& r, const char* who) {
 
 std::function<Tensors(const Tensors&)> call_with_tensors(nb::handle fn, const char* who) {
   return [f = keep(fn), who](const Tensors& in) {
-    nb::gil_scoped_acquire gil;
+    GilAcquire gil;
     return tensors_of(nb::borrow(f.get())(*tuple_of(in)), who);
   };
 }
@@ -145,7 +145,7 @@ void bind_runtime(nb::module_& m) {
       .def("__init__",
            [](PyCaptured* c, nb::callable fn) {
              auto call = [f = fn.ptr()](const Tensors& in) {
-               nb::gil_scoped_acquire gil;
+               GilAcquire gil;
                return tensors_of(nb::borrow(f)(*tuple_of(in)), "a captured function");
              };
              new (c) PyCaptured{fn, std::make_unique<Captured>(call)};

@@ -9,6 +9,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -83,9 +86,45 @@ inline Options options_of(const std::optional<DType>& dtype, const std::optional
   return o;
 }
 
+/// `take` asks for the GIL. At the end of the program Python ends every other thread that asks for it by
+/// pthread_exit(), which would unwind through functions that throw nothing, and so abort. Such a thread waits
+/// for the end of the process here instead, as Python 3.14 itself does.
+template <class F>
+void or_wait_for_the_end(F&& take) noexcept {
+  try {
+    take();
+  } catch (abi::__forced_unwind&) {
+    for (;;) ::pause();
+  }
+}
+class GilRelease {
+ public:
+  GilRelease() : state_(PyEval_SaveThread()) {}
+  ~GilRelease() {
+    or_wait_for_the_end([this] { PyEval_RestoreThread(state_); });
+  }
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+class GilAcquire {
+ public:
+  GilAcquire() {
+    or_wait_for_the_end([this] { state_ = PyGILState_Ensure(); });
+  }
+  ~GilAcquire() { PyGILState_Release(state_); }
+  GilAcquire(const GilAcquire&) = delete;
+  GilAcquire& operator=(const GilAcquire&) = delete;
+
+ private:
+  PyGILState_STATE state_{};
+};
+
 template <class F>
 auto without_gil(F&& f) {
-  nb::gil_scoped_release release;
+  GilRelease release;
   return f();
 }
 

@@ -85,7 +85,7 @@ void bind_files(nb::module_& m) {
         SourceLoc loc = here();
         Parts parts(tensors, metadata);
         auto give = [&](const void* data, size_t n) {
-          nb::gil_scoped_acquire gil;
+          GilAcquire gil;
           write(nb::bytes(static_cast<const char*>(data), n));
         };
         without_gil([&] { io::write_safetensors(give, parts.tensors, parts.metadata, loc); });

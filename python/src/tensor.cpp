@@ -271,7 +271,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
             return register_hook(
                 x,
                 [keep](const Tensor& g) {
-                  nb::gil_scoped_acquire gil;
+                  GilAcquire gil;
                   nb::object r = nb::borrow(keep.get())(g);
                   return r.is_none() ? Tensor() : nb::cast<Tensor>(r);
                 },

@@ -213,7 +213,7 @@ static void bind_device(nb::module_& m) {
       .def("memory", &Device::memory)
       .def("reset_peak_memory", &Device::reset_peak_memory)
       .def("set_memory_limit", &Device::set_memory_limit, "bytes"_a)
-      .def("synchronize", &Device::synchronize, nb::call_guard<nb::gil_scoped_release>())
+      .def("synchronize", &Device::synchronize, nb::call_guard<GilRelease>())
       .def("__str__", &Device::name)
       .def("__repr__", [](const Device& d) { return "device('" + d.name() + "')"; })
       .def("__hash__", [](const Device& d) { return static_cast<int>(d.type()) * 1000 + d.index(); })

@@ -1,8 +1,11 @@
 """Datasets, samplers and the DataLoader, for datasets written in Python. Workers are threads: NumPy, file reading and Ingot's
 own functions release the GIL."""
+import collections
 import queue
 import random as _python_random
 import threading
+import time
+import weakref
 
 from .. import _ingot
 from .._ingot import Tensor
@@ -10,6 +13,9 @@ from .._ingot import Tensor
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler", "Sampler",
            "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
            "random_split"]
+
+
+_NONE = object()
 
 
 class Dataset:
@@ -218,6 +224,95 @@ def default_collate(batch):
     raise TypeError(f"default_collate: samples of type {type(first).__name__} need a collate_fn of your own")
 
 
+class _Workers:
+    """The threads of one pass over a DataLoader. They hold this, not the pass itself, whose end ends them."""
+
+    def __init__(self, loader):
+        self.loader, self.stopped, self.jobs = loader, False, queue.SimpleQueue()
+        self.threads = []
+        try:
+            for i in range(loader.num_workers):
+                t = threading.Thread(target=self.work, args=(i,), name=f"DataLoader-{i}", daemon=True)
+                t.start()
+                self.threads.append(t)
+        except RuntimeError:  # the machine gives no more threads: those there are do the work
+            if not self.threads:
+                raise
+
+    def work(self, number):
+        failed = None
+        try:
+            if self.loader.worker_init_fn:
+                self.loader.worker_init_fn(number)
+        except BaseException as e:
+            failed = e
+        while True:
+            job = self.jobs.get()
+            if job is None or self.stopped:
+                return
+            indices, place = job
+            try:
+                if failed is not None:
+                    raise failed
+                place.put((self.loader._computed(indices), None))
+            except BaseException as e:  # handed on to the thread that asks for the batch
+                place.put((None, e))
+            job = indices = place = None  # nothing of a batch is kept while waiting
+
+    def stop(self):
+        """Ends the threads: each finishes the batch it is at. One that takes longer than 5 seconds is left behind; it cannot
+        disturb the program's end (GilRelease in python/src/bind.h)."""
+        self.stopped = True
+        for _ in self.threads:
+            self.jobs.put(None)
+        me, end = threading.current_thread(), time.monotonic() + 5
+        if me not in self.threads:  # the collector may run anywhere
+            for t in self.threads:
+                t.join(max(0, end - time.monotonic()))
+
+
+class _Batches:
+    """One pass over a DataLoader with workers. Its threads end with it: at its last batch or error, by close(), when the program drops it,
+    and at the program's end."""
+
+    def __init__(self, loader, source):
+        self._source, self._timeout = source, loader.timeout or None
+        self._ahead = loader.num_workers * loader.prefetch_factor
+        self._waiting = collections.deque()
+        self._workers = _Workers(loader)
+        self._end = weakref.finalize(self, self._workers.stop)  # at exit too, before the interpreter goes
+
+    def __iter__(self):
+        return self
+
+    def close(self):
+        self._source = None
+        self._waiting.clear()
+        self._end()
+
+    def __next__(self):
+        try:
+            while self._source is not None and len(self._waiting) < self._ahead:
+                indices = next(self._source, _NONE)
+                if indices is _NONE:
+                    self._source = None
+                    break
+                self._waiting.append(queue.SimpleQueue())
+                self._workers.jobs.put((indices, self._waiting[-1]))
+            if not self._waiting:
+                raise StopIteration
+            batch, error = self._waiting.popleft().get(timeout=self._timeout)
+            if error is not None:
+                raise error
+            return batch
+        except queue.Empty:
+            self.close()
+            raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds") from None
+        except BaseException:
+            self.close()
+            raise
+
+
 class DataLoader:
     """Batches of a dataset, in order or shuffled, made ahead by num_workers threads."""
 
@@ -227,7 +322,7 @@ class DataLoader:
         self.dataset, self.batch_size, self.num_workers, self.drop_last = dataset, batch_size, num_workers, drop_last
         self.collate_fn = collate_fn or (default_collate if batch_size is not None or batch_sampler is not None else lambda x: x)
         self.prefetch_factor = prefetch_factor or 2
-        self.worker_init_fn = worker_init_fn
+        self.worker_init_fn, self.timeout = worker_init_fn, timeout
         self.generator = generator
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
@@ -260,6 +355,15 @@ class DataLoader:
             return self.collate_fn(self.dataset.__getitems__(indices))
         return self.collate_fn([self.dataset[i] for i in indices])
 
+    def _computed(self, indices):
+        """The batch with its values computed, so that the thread that takes it need not."""
+        from ..runtime import _flat
+
+        batch, found = self._fetch(indices), []
+        _flat(batch, found)
+        _ingot.eval(found)
+        return batch
+
     def _iterate(self):
         if self.batch_size is None:
             yield from (self.collate_fn(x) for x in self.dataset)
@@ -279,56 +383,4 @@ class DataLoader:
         source = iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)
         if self.num_workers == 0:
             return (self._fetch(i) for i in source)
-        return self._threaded(source)
-
-    def _threaded(self, source):
-        jobs, done = queue.Queue(), {}
-        ready = threading.Condition()
-        stop = False
-
-        def work(number):
-            if self.worker_init_fn:
-                self.worker_init_fn(number)
-            while True:
-                job = jobs.get()
-                if job is None:
-                    return
-                n, indices = job
-                try:
-                    result = (self._fetch(indices), None)
-                    found = []
-                    from ..runtime import _flat
-
-                    _flat(result[0], found)
-                    _ingot.eval(found)  # computed here, so that the thread that takes the batch need not
-                except BaseException as e:  # handed on to the thread that asks for the batch
-                    result = (None, e)
-                with ready:
-                    done[n] = result
-                    ready.notify_all()
-
-        threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(self.num_workers)]
-        for t in threads:
-            t.start()
-        given = taken = 0
-        try:
-            while True:
-                while not stop and given - taken < self.num_workers * self.prefetch_factor:
-                    try:
-                        jobs.put((given, next(source)))
-                        given += 1
-                    except StopIteration:
-                        stop = True
-                if taken == given:
-                    return
-                with ready:
-                    while taken not in done:
-                        ready.wait(0.5)  # wakes up for Ctrl-C
-                    batch, error = done.pop(taken)
-                taken += 1
-                if error is not None:
-                    raise error
-                yield batch
-        finally:
-            for _ in threads:
-                jobs.put(None)
+        return _Batches(self, source)
