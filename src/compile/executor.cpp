@@ -16,6 +16,7 @@
 #include "compile/capture.h"
 #include "compile/describe.h"
 #include "compile/launch_times.h"
+#include "compile/publish.h"
 #include "graph/attention_call.h"
 #include "graph/handle.h"
 #include "graph/recorder.h"
@@ -74,14 +75,6 @@ Node* behind(Node* n) {
          (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
     n = n->in[0];
   return n;
-}
-
-void share_storage(Node* n, Node* from) {
-  if (n == from || n->computed.load(std::memory_order_relaxed)) return;
-  n->storage = from->storage;
-  n->computed.store(true, std::memory_order_release);
-  n->recorder->unlink(n);
-  drop_inputs(n);
 }
 
 [[noreturn]] void throw_again(Node* n) {
@@ -160,7 +153,8 @@ class Run {
   Run(const Plan& p, std::span<Storage* const> leaves, std::span<const Ref<Storage>> outputs)
       : p_(p), leaves_(leaves), outputs_(outputs) {}
 
-  /// Tickets of the runs that devices have not answered for are appended to `tickets`.
+  /// Tickets of the runs that devices have not answered for are appended to `tickets`. What it throws before
+  /// has_overwritten() has left every value as it was.
   RunStatus operator()(RunArgs args, std::vector<std::pair<Device, uint64_t>>& tickets) {
     // Every plan takes the arenas in one order (PlanArena's), so that two runs never wait for each other.
     std::vector<std::unique_ptr<ArenaLease>> leases;
@@ -176,6 +170,7 @@ class Run {
     // Steps on one device in a row are handed over together; copies between devices stand between.
     for (size_t s = 0; s < p_.steps.size();) {
       if (p_.steps[s].kind == Step::Copy) {
+        overwrites_ = overwrites_ || overwrites(p_.steps[s]);
         timed_copy(s);
         ++s;
         continue;
@@ -183,6 +178,7 @@ class Run {
       size_t e = s;
       Device d = p_.steps[s].device;
       while (e < p_.steps.size() && p_.steps[e].kind != Step::Copy && p_.steps[e].device == d) ++e;
+      if (backend_for(d.type())->host_visible()) e = before_overwriting(s, e);
       if (launches_are_timed()) {
         timed_steps(s, e, args);
         s = e;
@@ -204,7 +200,23 @@ class Run {
     return status;
   }
 
+  /// Has a step begun that writes to a leaf's own buffer?
+  bool has_overwritten() const { return overwrites_; }
+
  private:
+  bool overwrites(const Step& s) const {
+    return std::any_of(s.buffers.begin(), s.buffers.end(), [&](const Binding& b) {
+      return b.place == Binding::Output && p_.outputs[b.index].donated >= 0;
+    });
+  }
+  // Where the steps from s on that leave all leaves as they are end; all of them once one does not.
+  size_t before_overwriting(size_t s, size_t e) {
+    if (overwrites_ || (overwrites_ = overwrites(p_.steps[s]))) return e;
+    size_t at = s;
+    while (at < e && !overwrites(p_.steps[at])) ++at;
+    return at;
+  }
+
   // What other devices have failed at so far must be known to one that computes at once: it would assign.
   void ask(const std::vector<std::pair<Device, uint64_t>>& tickets, RunStatus& status) const {
     if (p_.sites.empty()) return;
@@ -281,6 +293,7 @@ class Run {
   std::span<const Ref<Storage>> outputs_;
   std::vector<void*> addresses_;
   std::vector<LaunchItem> items_;
+  bool overwrites_ = false;
 };
 
 RunArgs args_of(const Trace& t) {
@@ -292,72 +305,30 @@ RunArgs args_of(const Trace& t) {
           static_cast<int>(t.seeds.size())};
 }
 
-void become_leaf(Node* n, const Ref<Storage>& storage) {
-  n->storage = storage;
-  n->computed.store(true, std::memory_order_release);
+Error failure_of(const RunStatus& status, const Trace& t) {
+  const Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
+  return index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
 }
 
-// Takes what was computed, and what goes with it, from the recorder's list: all under one lock. As soon as an
-// output counts as computed another thread may let go what it was computed from, so this comes before.
-void unlink_all(const Trace& t, const Plan& p, Recorder& rec) {
-  std::lock_guard lock(rec.list_lock);
-  for (const PlanOutput& o : p.outputs) rec.unlink_locked(t.nodes[o.node]);
-  for (size_t i = 0; i < t.nodes.size(); ++i)
-    if (t.role[i] & kDies) rec.unlink_locked(t.nodes[i]);
+// A run that a capture keeps.
+CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan, std::span<Storage* const> leaves,
+                         const std::vector<Ref<Storage>>& out) {
+  CapturedRun r{plan,      {},
+                out,       {t.leaves.begin(), t.leaves.end()},
+                {},        t.args,
+                {},        t.seeds,
+                t.offsets, sites_of(*plan, t)};
+  for (Storage* l : leaves) r.leaves.emplace_back(l);
+  for (const PlanOutput& o : plan->outputs)
+    for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
+      if (t.nodes[o.node]->in[0] == t.leaves[i]) r.copied.push_back(static_cast<int>(i));
+  for (Node* n : t.nodes)
+    if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
+  return r;
 }
-
-void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, Recorder& rec) {
-  unlink_all(t, p, rec);
-  std::vector<NodeRef> done;
-  for (size_t i = 0; i < out.size(); ++i) {
-    Node* n = t.nodes[p.outputs[i].node];
-    become_leaf(n, out[i]);
-    done.emplace_back(n);
-  }
-  // A later run meets the same leaf whether a handle names the value or a view of all of it.
-  for (auto& [n, from] : t.names)
-    if (from->computed.load(std::memory_order_relaxed)) share_storage(n.get(), from);
-  for (const NodeRef& n : done) drop_inputs(n.get());
-}
-
-// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or
-// read an assignment that did not happen. The assigned values are the old ones, and good.
-std::vector<bool> doubtful(const Trace& t) {
-  std::unordered_map<const Node*, size_t> number;
-  std::vector<bool> bad(t.nodes.size());
-  for (size_t i = 0; i < t.nodes.size(); ++i) {
-    const Node* n = t.nodes[i];
-    number[n] = i;
-    if (n->op == Op::Assign) continue;
-    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd || n->op == Op::Scatter || n->op == Op::Linalg;
-    for (Node* in : n->inputs()) {
-      auto it = number.find(in);
-      bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));
-    }
-  }
-  return bad;
-}
-
-// Assigned values keep what they were, values that had no part in the failure are there, and the others name
-// the error when they are used.
-[[noreturn]] void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out,
-                                  const RunStatus& status) {
-  Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
-  Error error = index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
-  auto message = std::make_shared<const std::string>(error.what());
-  std::vector<bool> bad = doubtful(t);
-  for (size_t i = 0; i < bad.size(); ++i)
-    if (bad[i]) t.nodes[i]->extra().error = message;
-  std::vector<NodeRef> done;
-  for (size_t i = 0; i < out.size(); ++i) {
-    Node* n = t.nodes[p.outputs[i].node];
-    if (bad[p.outputs[i].node]) continue;
-    become_leaf(n, out[i]);
-    n->recorder->unlink(n);
-    done.emplace_back(n);
-  }
-  for (const NodeRef& n : done) drop_inputs(n.get());
-  throw error;
+void count_captured(CapturedRun& r, int by) {
+  for (auto* list : {&r.leaves, &r.outputs})
+    for (Ref<Storage>& s : *list) s->captured += static_cast<uint32_t>(by);
 }
 
 void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec) {
@@ -371,26 +342,28 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();
   std::vector<std::pair<Device, uint64_t>> tickets;
   if (is_dry_run()) note_dry_run(*plan, t);
-  RunStatus status = Run(*plan, leaves, out)(args_of(t), tickets);
-  for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
-  if (CaptureLog* log = capture_log()) {
-    CapturedRun r{plan,      {},
-                  out,       {t.leaves.begin(), t.leaves.end()},
-                  {},        t.args,
-                  {},        t.seeds,
-                  t.offsets, sites_of(*plan, t)};
-    for (Storage* l : leaves) r.leaves.emplace_back(l);
-    for (const PlanOutput& o : plan->outputs)
-      for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
-        if (t.nodes[o.node]->in[0] == t.leaves[i]) r.copied.push_back(static_cast<int>(i));
-    for (Node* n : t.nodes)
-      if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
-    for (auto* list : {&r.leaves, &r.outputs})
-      for (Ref<Storage>& s : *list) ++s->captured;
-    log->runs.push_back(std::move(r));
+  std::vector<NodeRef> done;
+  done.reserve(out.size());
+  CaptureLog* log = capture_log();
+  if (log) {
+    log->runs.push_back(captured_run(t, plan, leaves, out));
+    count_captured(log->runs.back(), 1);
   }
-  if (status.code) publish_failure(t, *plan, out, status);
-  publish(t, *plan, out, rec);
+  Run run(*plan, leaves, out);
+  RunStatus status;
+  try {
+    status = run(args_of(t), tickets);
+  } catch (const std::exception& e) {
+    if (run.has_overwritten()) publish_loss(t, *plan, e.what());
+    if (log) {
+      count_captured(log->runs.back(), -1);
+      log->runs.pop_back();
+    }
+    throw;
+  }
+  for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
+  if (status.code) publish_failure(t, *plan, out, failure_of(status, t));
+  publish(t, *plan, out, rec, done);
 }
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {

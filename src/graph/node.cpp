@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -91,26 +92,14 @@ Slab<T>& slab() {
 std::atomic<uint64_t> next_seq{1};
 INGOT_THREAD_LOCAL bool grad_mode = true;
 
+// Dead nodes whose inputs are still to be released, chained by `next`: releasing must not need memory.
 struct ReleaseStack {
-  std::vector<Node*> todo;
-  bool active = false;
+  Node* top;
+  bool active;
 };
-ReleaseStack& release_stack() {
-  // Made again by what is released late, after the thread's own destructors.
-  static INGOT_THREAD_LOCAL ReleaseStack* s = nullptr;
-  thread_local struct AtExit {
-    bool here = false;
-    ~AtExit() { delete std::exchange(s, nullptr); }
-  } at_exit;
-  if (!s) {
-    s = new ReleaseStack;
-    at_exit.here = true;
-  }
-  return *s;
-}
+INGOT_THREAD_LOCAL ReleaseStack release_stack{nullptr, false};
 
 void destroy(Node* n) {
-  if (n->linked) n->recorder->unlink(n);
   for (Node* i : n->inputs())
     if (i) release(i);
   if (n->in != n->few) delete[] n->in;
@@ -118,7 +107,11 @@ void destroy(Node* n) {
   slab<Node>().give(n);
 }
 
-Node* new_node() { return new (slab<Node>().take()) Node; }
+NodeRef new_node() {
+  Node* n = new (slab<Node>().take()) Node;
+  n->refs.store(1, std::memory_order_relaxed);
+  return NodeRef::adopt(n);
+}
 
 [[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
   throw Error(
@@ -156,18 +149,13 @@ bool try_retain(Node* n) {
 }
 
 void destroy_node(Node* n) {
-  ReleaseStack& s = release_stack();
-  if (s.active) {
-    s.todo.push_back(n);
-    return;
-  }
+  ReleaseStack& s = release_stack;
+  if (n->linked) n->recorder->unlink(n);
+  n->next = s.top;
+  s.top = n;
+  if (s.active) return;
   s.active = true;
-  destroy(n);
-  while (!s.todo.empty()) {
-    Node* next = s.todo.back();
-    s.todo.pop_back();
-    destroy(next);
-  }
+  while (s.top) destroy(std::exchange(s.top, s.top->next));
   s.active = false;
 }
 
@@ -207,7 +195,8 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
       ((needs_grad && rec.segment_open.load(std::memory_order_relaxed)) || rec.is_full()))
     flush_if_due(rec);
 
-  Node* n = new_node();
+  NodeRef made = new_node();
+  Node* n = made.get();
   n->op = op;
   n->dtype = r.dtype;
   n->shape = r.shape;
@@ -218,8 +207,8 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   n->imm_i = attrs.i;
   n->imm_f = attrs.f;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
-  n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
+  n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   for (size_t i = 0; i < inputs.size(); ++i) {
     n->in[i] = inputs[i];
     retain(inputs[i]);
@@ -232,15 +221,14 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   }
   if (attrs.arg_source) n->extra().arg_source = attrs.arg_source;
   n->recorder = &rec;
-  n->refs.store(1, std::memory_order_relaxed);
   rec.link(n);
-  return NodeRef::adopt(n);
+  return made;
 }
 
 uint64_t next_node_number() { return next_seq.load(std::memory_order_relaxed); }
 
 NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device) {
-  Node* n = new_node();
+  NodeRef n = new_node();
   n->op = Op::Leaf;
   n->dtype = dtype;
   n->shape = shape;
@@ -248,7 +236,7 @@ NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device d
   n->storage = std::move(storage);
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   n->computed.store(true, std::memory_order_release);
-  return NodeRef(n);
+  return n;
 }
 
 void drop_inputs(Node* n) {
@@ -282,7 +270,10 @@ struct Recorders {
         found->leaf_bytes = 0;
         return found;
       }
-    return all.emplace_back(new Recorder);
+    auto fresh = std::make_unique<Recorder>();
+    left.reserve(all.size() + 1);  // leave() comes at a thread's end and cannot fail
+    all.push_back(fresh.get());
+    return fresh.release();
   }
   void leave(Recorder* r) {
     std::lock_guard lock(mutex);

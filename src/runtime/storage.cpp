@@ -114,9 +114,8 @@ static void* take_or_shrink(Device device, size_t bytes, const char* why) {
 }
 
 Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why) {
-  void* p = take_or_shrink(device, bytes, why);
   Ref<Storage> s(new Storage);
-  s->data = p;
+  s->data = take_or_shrink(device, bytes, why);
   s->bytes = bytes;
   s->device = device;
   if (bytes >= kLarge) {

@@ -37,8 +37,7 @@ struct Side {
 
 /// Space for one thread's blocks.
 float* thread_space(int64_t floats) {
-  static thread_local ThreadMemory memory;
-  return reinterpret_cast<float*>(memory.at_least(static_cast<size_t>(floats) * sizeof(float)));
+  return reinterpret_cast<float*>(thread_memory(static_cast<size_t>(floats) * sizeof(float)));
 }
 
 int64_t blocks(int64_t n, int64_t of) { return (n + of - 1) / of; }
@@ -128,6 +127,7 @@ class Forward final : public Attention {
         first_(static_cast<size_t>(s.written)) {
     each_ = packed(width_, keys_) + packed(keys_, value_width_);
     scratch_bytes = static_cast<size_t>(pairs_ * each_) * sizeof(float) + 64;
+    require_thread_memory(static_cast<size_t>(local_floats()) * sizeof(float));
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -148,11 +148,12 @@ class Forward final : public Attention {
   }
 
  private:
+  int64_t local_floats() const { return left_size(kQueries, width_) + kQueries * (kKeys + value_width_); }
   void block(void* const* buffers, const float* keys, int64_t pair, int64_t first) const {
     const int64_t batch = pair / heads_, head = pair % heads_, rows = std::min(kQueries, queries_ - first);
     const float* values = keys + packed(width_, keys_);
     const Side bias = biased_ ? side(first_ + 3, buffers) : Side{};
-    float* left = thread_space(left_size(kQueries, width_) + kQueries * (kKeys + value_width_));
+    float* left = thread_space(local_floats());
     float *s = left + left_size(kQueries, width_), *sum = s + kQueries * kKeys;
     const Left queries = left_side(left, side(first_, buffers), batch, head, first, rows);
     float largest[kQueries], total[kQueries] = {};
@@ -198,6 +199,7 @@ class Backward final : public Attention {
     sums_ = delta_ + queries_;
     each_ = sums_ + groups_ * queries_ * width_;
     scratch_bytes = static_cast<size_t>(pairs_ * each_) * sizeof(float) + 64;
+    require_thread_memory(static_cast<size_t>(local_floats()) * sizeof(float));
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -214,6 +216,10 @@ class Backward final : public Attention {
   }
 
  private:
+  int64_t left_floats() const { return left_size(kQueries, std::max(width_, value_width_)); }
+  int64_t local_floats() const {
+    return left_floats() + 2 * kQueries * kKeys + kKeys * (width_ + value_width_);
+  }
   void pack(void* const* buffers, float* to, int64_t batch, int64_t head) const {
     const Side q = side(3, buffers), k = side(4, buffers), v = side(5, buffers), o = side(6, buffers),
                grad = side(7, buffers);
@@ -235,8 +241,8 @@ class Backward final : public Attention {
   /// The blocks of keys number, number + groups_, ...: their dk and dv, and their share of dq.
   void group(void* const* buffers, float* x, int64_t pair, int64_t number) const {
     const int64_t batch = pair / heads_, head = pair % heads_;
-    const int64_t left = left_size(kQueries, std::max(width_, value_width_));
-    float* p = thread_space(left + 2 * kQueries * kKeys + kKeys * (width_ + value_width_));
+    const int64_t left = left_floats();
+    float* p = thread_space(local_floats());
     float *d = p + kQueries * kKeys, *lefts = d + kQueries * kKeys, *dk = lefts + left,
           *dv = dk + kKeys * width_;
     for (int64_t j = number * step_; j < keys_; j += groups_ * step_) {

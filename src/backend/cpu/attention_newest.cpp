@@ -25,7 +25,9 @@ class Newest final : public CpuExecutable {
         pairs_(shape(kQ)[0] * heads_),
         width_(shape(kQ)[3]),
         places_(shape(kKeys)[2]),
-        value_width_(shape(kValues)[3]) {}
+        value_width_(shape(kValues)[3]) {
+    require_thread_memory(thread_bytes());
+  }
 
   void run(void* const* buffers, void*, const RunArgs&) override {
     const int64_t work = pairs_ * places_ * (width_ + value_width_);
@@ -35,6 +37,9 @@ class Newest final : public CpuExecutable {
   }
 
  private:
+  size_t thread_bytes() const {
+    return static_cast<size_t>(width_ + places_ + 1 + 2 * value_width_) * sizeof(float);
+  }
   const Dims& shape(int operand) const { return spec_.operands[static_cast<size_t>(operand)].shape; }
   int64_t stride(int operand, int dim) const {
     const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
@@ -46,9 +51,7 @@ class Newest final : public CpuExecutable {
   }
 
   void head(void* const* buffers, int64_t b, int64_t h) const {
-    static thread_local ThreadMemory memory;
-    auto* q = reinterpret_cast<float*>(
-        memory.at_least(static_cast<size_t>(width_ + places_ + 1 + 2 * value_width_) * sizeof(float)));
+    auto* q = reinterpret_cast<float*>(thread_memory(thread_bytes()));
     float *p = q + width_, *sum = p + places_ + 1, *part = sum + value_width_;
     const float *from = at(buffers, kQ, b, h), *keys = at(buffers, kKeys, b, h),
                 *values = at(buffers, kValues, b, h), *bias = at(buffers, kBias, b, h);

@@ -290,7 +290,7 @@ std::shared_ptr<ColumnCode> ColumnCode::make(const Analysis& an) {
   return c;
 }
 
-void ColumnCode::run(const std::vector<char*>& addresses, int64_t rows, int64_t columns) const {
+void ColumnCode::run(std::span<char* const> addresses, int64_t rows, int64_t columns) const {
   int64_t frame[kAddresses / 8 + kMostAddresses];
   const int64_t lanes = (int64_t{1} << columns % 16) - 1;
   frame[kVectors / 8] = columns / 16 * 64;

@@ -4,6 +4,7 @@
 // is replaced.
 #pragma once
 #include <memory>
+#include <span>
 
 #include "backend/cpu/code_memory.h"
 #include "backend/cpu/layout.h"
@@ -28,7 +29,7 @@ class ColumnCode {
   /// The Reduce instructions, in the order in which run() wants their accumulators.
   const std::vector<int>& reduces() const { return reduces_; }
   /// addresses: of each pointer in this tile, then of each accumulator.
-  void run(const std::vector<char*>& addresses, int64_t rows, int64_t columns) const;
+  void run(std::span<char* const> addresses, int64_t rows, int64_t columns) const;
 
  private:
   Code code_;

@@ -27,8 +27,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Scratch of a thread, kept between calls.
 float* thread_scratch(int64_t floats) {
-  static thread_local ThreadMemory memory;
-  return reinterpret_cast<float*>(memory.at_least(static_cast<size_t>(floats) * sizeof(float)));
+  return reinterpret_cast<float*>(thread_memory(static_cast<size_t>(floats) * sizeof(float)));
 }
 
 /// A band of the picture: [channel][row][phase][position].
@@ -83,7 +82,11 @@ class Band {
 class Picture : public CpuExecutable {
  protected:
   explicit Picture(const LibrarySpec& spec)
-      : spec_(spec), s_(spec), y_(s_, s_.py, s_.y, s_.O), band_(s_), K_(s_.C * s_.ks()) {}
+      : spec_(spec), s_(spec), y_(s_, s_.py, s_.y, s_.O), band_(s_), K_(s_.C * s_.ks()) {
+    require_thread_memory(static_cast<size_t>(local_floats()) * sizeof(float));
+  }
+  /// A band and a row of results.
+  int64_t local_floats() const { return band_.floats() + s_.y[2] * s_.O; }
 
   const float* sample(void* const* buffers, int64_t n) const {
     return static_cast<const float*>(buffers[s_.ix]) + s_.px.offset + n * s_.px.outer;
@@ -121,7 +124,7 @@ class Forward final : public Picture {
  private:
   void band(void* const* buffers, const float* weight, int64_t n, int64_t first) const {
     const int64_t count = std::min(kBand, s_.y[1] - first);
-    float *picture = thread_scratch(band_.floats() + s_.y[2] * s_.O), *row = picture + band_.floats();
+    float *picture = thread_scratch(local_floats()), *row = picture + band_.floats();
     band_.fill(picture, sample(buffers, n), first, count);
     for (int64_t r = 0; r < count; ++r) {
       const Part q = row_of_y(n, first + r);
@@ -175,7 +178,7 @@ class GradWeight final : public Picture {
  private:
   /// The sum over rows [from, to) of y, counted through all samples.
   void part(void* const* buffers, int64_t from, int64_t to, float* sum) const {
-    float *picture = thread_scratch(band_.floats() + s_.y[2] * s_.O), *local = picture + band_.floats();
+    float *picture = thread_scratch(local_floats()), *local = picture + band_.floats();
     std::fill_n(sum, K_ * s_.O, 0.0f);
     while (from < to) {
       const int64_t n = from / s_.y[1], first = from % s_.y[1],

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "backend/cpu/dispatch.h"
@@ -17,6 +19,21 @@
 namespace ingot {
 
 namespace {
+
+/// What a kernel computes with is the host's memory: when that is out, it is the device that has none.
+template <class Fn>
+void or_out_of_memory(Fn fn) {
+  auto fail = [] {
+    throw OutOfMemory("the system has no memory for what the threads compute with", 0, 0, 0);
+  };
+  try {
+    fn();
+  } catch (const std::bad_alloc&) {
+    fail();
+  } catch (const std::length_error&) {
+    fail();
+  }
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -113,7 +130,18 @@ class CpuBackend final : public Backend {
     return std::make_unique<cpu::Chain>(std::move(first), std::move(second), buffers);
   }
   void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
-    static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
+    or_out_of_memory([&] {
+      cpu::take_required_memory();
+      static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
+    });
+  }
+  uint64_t run(int, uint64_t, std::span<const LaunchItem> items, const RunArgs& run) override {
+    or_out_of_memory([&] {
+      cpu::take_required_memory();
+      for (const LaunchItem& i : items)
+        static_cast<cpu::CpuExecutable&>(*i.exe).run(i.buffers, i.scratch, run);
+    });
+    return 0;
   }
   void synchronize(int) override {}  // a launch returns when it is done
 

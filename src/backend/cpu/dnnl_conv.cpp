@@ -90,12 +90,6 @@ bool same_blocking(const DnnlBlocking& a, const DnnlBlocking& b) {
   return true;
 }
 
-/// Scratch of a thread, kept between calls.
-char* thread_scratch(int64_t bytes) {
-  static thread_local ThreadMemory memory;
-  return memory.at_least(static_cast<size_t>(bytes));
-}
-
 // --- Weights
 // ---------------------------------------------------------------------------------------------------
 
@@ -168,6 +162,7 @@ class DnnlConv final : public CpuExecutable {
     blocks_ = Blocks(tasks_[0].primitive->weight, weight_strides(s));
     weight_bytes_ = round_up(tasks_[0].primitive->weight.bytes);
     scratch_bytes = static_cast<size_t>(weight_bytes_ * weights_ + 64);
+    require_thread_memory(static_cast<size_t>(local_ + 64));
     return true;
   }
 
@@ -249,7 +244,7 @@ class DnnlConv final : public CpuExecutable {
 
   void task(const Task& t, void* const* buffers, char* packed) const {
     const ConvShape& s = *s_;
-    char* local = thread_scratch(local_ + 64);
+    char* local = thread_memory(static_cast<size_t>(local_ + 64));
     void *from = buffers[forward_ ? s.ix : s.iy], *to = buffers[0];
     char* in = in_.direct(from, t.in);
     if (!in) {
@@ -314,6 +309,7 @@ class DnnlGradWeight final : public CpuExecutable {
     x_bytes_ = round_up(x_.bytes({0, samples, 0, x_.rows(), 0, s.C}));
     y_bytes_ = round_up(y_.bytes({0, samples, 0, y_.rows(), 0, d.O}));
     local_ = (by_channel_ ? 0 : x_bytes_) + weight_bytes_ + y_bytes_ + round_up(primitive_->scratch);
+    require_thread_memory(static_cast<size_t>(local_ + 64));
     scratch_bytes = static_cast<size_t>((by_channel_ ? x_bytes_ : weight_bytes_ * parts_) + 64);
     return true;
   }
@@ -345,7 +341,7 @@ class DnnlGradWeight final : public CpuExecutable {
   /// All of the sums of some output channels, stored while they are in the cache.
   void channels(int64_t p, void* const* buffers, char* x) const {
     const ConvShape& s = *s_;
-    char* local = thread_scratch(local_ + 64);
+    char* local = thread_memory(static_cast<size_t>(local_ + 64));
     const int64_t o = s.O / parts_;
     const Part q{0, s.N, 0, y_.rows(), p * o, o};
     char *y = y_.direct(buffers[s.iy], q), *sum = local + y_bytes_;
@@ -358,7 +354,7 @@ class DnnlGradWeight final : public CpuExecutable {
   /// The partial sum of some samples, a few at a time.
   void samples(int64_t p, void* const* buffers, char* partial) const {
     const ConvShape& s = *s_;
-    char* local = thread_scratch(local_ + 64);
+    char* local = thread_memory(static_cast<size_t>(local_ + 64));
     char *x_local = local, *y_local = local + x_bytes_, *more = y_local + y_bytes_,
          *rest = more + weight_bytes_;
     auto* sum = reinterpret_cast<float*>(partial + p * weight_bytes_);

@@ -145,15 +145,27 @@ void Emitter::place_values() {
   }
 }
 
+namespace {
+size_t thread_bytes_of(const Plan& p) {
+  if (p.rows) return p.rows->thread_bytes();
+  size_t addresses = 0;
+  for (const Round& r : p.rounds)
+    if (r.columns) addresses = std::max(addresses, r.columns->pointers().size() + r.accumulators.size());
+  return p.values_at() + (p.places.size() + addresses) * sizeof(char*);
+}
+}  // namespace
+
 std::unique_ptr<Plan> make_plan(const KernelSpec& spec) {
   auto plan = std::make_unique<Plan>();
   Analysis analysis(spec, *plan);
   analysis.run();
   plan->rows = RowCode::make(analysis);
-  if (plan->rows) return plan;
-  Emitter emitter(analysis, *plan);
-  emitter.columns = ColumnCode::make(analysis);
-  emitter.run();
+  if (!plan->rows) {
+    Emitter emitter(analysis, *plan);
+    emitter.columns = ColumnCode::make(analysis);
+    emitter.run();
+  }
+  plan->thread_bytes = thread_bytes_of(*plan);
   return plan;
 }
 

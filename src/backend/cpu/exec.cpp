@@ -3,43 +3,19 @@
 #include "backend/cpu/exec.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "backend/cpu/column_code.h"
 #include "backend/cpu/move.h"
+#include "backend/cpu/threads.h"
 
 namespace ingot::cpu {
 
-namespace {
-/// A thread's buffers: kept between kernels, grown when a plan needs more.
-struct Frame {
-  char* data = nullptr;
-  size_t size = 0;
-  std::vector<char*> vals;
-  ~Frame() { std::free(data); }
-  void reserve(size_t bytes, size_t values) {
-    if (bytes > size) {
-      std::free(data);
-      size = (bytes + 65535) / 65536 * 65536;
-      data = static_cast<char*>(std::aligned_alloc(4096, size));
-      if (!data) {
-        size = 0;
-        throw std::bad_alloc();
-      }
-    }
-    if (values > vals.size()) vals.resize(values);
-  }
-};
-thread_local Frame frame;
-}  // namespace
-
 Exec::Exec(const Plan& plan, void* const* buffers, const RunArgs& run)
     : p_(plan), buffers_(buffers), run_(run) {
-  frame.reserve(static_cast<size_t>(plan.tile_bytes + plan.box_bytes + plan.acc_bytes), plan.places.size());
-  frame_ = frame.data;
-  vals_ = frame.vals.data();
+  frame_ = thread_memory(plan.thread_bytes);
+  vals_ = reinterpret_cast<char**>(frame_ + plan.values_at());
+  addresses_ = vals_ + plan.places.size();
   const ValuePlace* place = plan.places.data();
   for (size_t v = 0; v < plan.places.size(); ++v) {
     if (place[v].segment == Segment::Tile)
@@ -113,12 +89,12 @@ void Exec::elem_tiles(const Round& r, int64_t begin, int64_t end) {
 }
 
 void Exec::columns(const Round& r) {
-  addresses_.clear();
+  char** to = addresses_;
   for (const ColumnCode::Pointer& p : r.columns->pointers())
-    addresses_.push_back(static_cast<char*>(buffers_[p.buffer]) + position(p.at) * 4);
-  for (int32_t acc : r.accumulators) addresses_.push_back(acc_ + acc);
+    *to++ = static_cast<char*>(buffers_[p.buffer]) + position(p.at) * 4;
+  for (int32_t acc : r.accumulators) *to++ = acc_ + acc;
   const int64_t R = n_[static_cast<int>(Span::Outer)];
-  r.columns->run(addresses_, n_[static_cast<int>(Span::Full)] / R, R);
+  r.columns->run({addresses_, to}, n_[static_cast<int>(Span::Full)] / R, R);
 }
 
 void Exec::boxes(int64_t begin, int64_t end) {

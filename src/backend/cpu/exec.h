@@ -64,7 +64,7 @@ class Exec {
   void prefetch();
   Ahead ahead_[8];
   int n_ahead_ = 0;
-  std::vector<char*> addresses_;
+  char** addresses_;
   int64_t inner_tile_ = 0, inner_index0_ = 0;
 };
 

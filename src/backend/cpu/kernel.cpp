@@ -54,6 +54,9 @@ Kernel::Kernel(std::span<const KernelSpec> given) {
     scratch_bytes += static_cast<size_t>(plan->scratch_bytes());
     parts_.push_back({plan, first_buffer[k], scratch});
   }
+  size_t most = 0;
+  for (const auto& plan : plans_) most = std::max(most, plan->thread_bytes);
+  require_thread_memory(most);
   for (int k = 0; k < static_cast<int>(parts_.size()); ++k) {
     const Plan& p = *parts_[static_cast<size_t>(k)].plan;
     splits_ |= p.splits > 1;

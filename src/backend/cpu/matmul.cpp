@@ -22,10 +22,6 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Scratch of a thread, kept between calls.
-char* thread_scratch(size_t bytes) {
-  static thread_local ThreadMemory memory;
-  return memory.at_least(bytes);
-}
 
 class FloatMatmul final : public CpuExecutable {
  public:
@@ -59,6 +55,7 @@ class FloatMatmul final : public CpuExecutable {
     bias_lies_ =
         spec.bias && !turned && spec.operands[3].dtype == compute_ && spec.operands[3].stride.back() == 1;
     if (!local_ && !b_lies_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
+    require_thread_memory(static_cast<size_t>(a_bytes() + (local_ ? b_bytes() : 0) + temp_bytes()));
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -107,14 +104,12 @@ class FloatMatmul final : public CpuExecutable {
 
   void one_of_batch(const Call& all, int64_t n) const {
     Call c = member(all, n);
-    const int64_t a_bytes = (g_.kc * block_rows(sh_.M) + 64) * size_,
-                  b_bytes = (sh_.K * panels_ * g_.nr + 64) * size_;
-    char* s = thread_scratch(static_cast<size_t>(a_bytes + b_bytes + temp_bytes()));
-    c.packed = s + a_bytes;
+    char* s = thread_memory(static_cast<size_t>(a_bytes() + b_bytes() + temp_bytes()));
+    c.packed = s + a_bytes();
     for (int64_t k = 0; k < sh_.K; k += g_.kc) pack_b(c, k, 0, panels_, c.packed);
     for (int64_t m = 0; m < sh_.M; m += block_rows(sh_.M))
       for (int64_t j = 0; j < panels_; j += block_panels())
-        block(c, m, block_rows(sh_.M), j, s, s + a_bytes + b_bytes);
+        block(c, m, block_rows(sh_.M), j, s, s + a_bytes() + b_bytes());
   }
 
   void shared(const Call& all, int64_t n, char* packed) const {
@@ -139,13 +134,15 @@ class FloatMatmul final : public CpuExecutable {
       rows -= step;
     const int64_t mb = ceil_div(sh_.M, rows);
     parallel_for(mb * nb, 1, [&](int64_t b, int64_t e) {
-      const int64_t a_bytes = (g_.kc * rows + 64) * size_;
-      char* s = thread_scratch(static_cast<size_t>(a_bytes + temp_bytes()));
-      for (int64_t t = b; t < e; ++t) block(c, t % mb * rows, rows, t / mb * block_panels(), s, s + a_bytes);
+      char* s = thread_memory(static_cast<size_t>(a_bytes() + temp_bytes()));
+      for (int64_t t = b; t < e; ++t)
+        block(c, t % mb * rows, rows, t / mb * block_panels(), s, s + a_bytes());
     });
   }
 
   int64_t block_rows(int64_t m) const { return std::min<int64_t>(ceil_div(m, g_.mr) * g_.mr, 12 * g_.mr); }
+  int64_t a_bytes() const { return (g_.kc * block_rows(sh_.M) + 64) * size_; }
+  int64_t b_bytes() const { return (sh_.K * panels_ * g_.nr + 64) * size_; }
   int64_t block_panels() const { return std::min<int64_t>(panels_, std::max<int64_t>(1, 512 / g_.nr)); }
   int64_t temp_bytes() const { return in_place_ ? 0 : 12 * g_.mr * block_panels() * g_.nr * size_; }
 

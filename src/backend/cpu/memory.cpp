@@ -66,18 +66,24 @@ void* MemoryPool::allocate(size_t bytes) {
   return fresh(n);
 }
 
-void MemoryPool::deallocate(void* p, size_t bytes) {
+void MemoryPool::deallocate(void* p, size_t bytes) noexcept {
   if (!p) return;
   const size_t n = rounded(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (kept_ + n <= kKeep) {
-      free_[n].push_back(p);
-      kept_ += n;
-      return;
-    }
+    if (kept_ + n <= kKeep && keep(p, n)) return;
   }
   release(p, n);
+}
+
+bool MemoryPool::keep(void* p, size_t bytes) noexcept {
+  try {
+    free_[bytes].push_back(p);
+  } catch (const std::bad_alloc&) {  // no room to note it down: the system gets it
+    return false;
+  }
+  kept_ += bytes;
+  return true;
 }
 
 void MemoryPool::trim() {

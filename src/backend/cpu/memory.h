@@ -13,11 +13,13 @@ class MemoryPool {
  public:
   ~MemoryPool();
   void* allocate(size_t bytes);  // nullptr when there is none
-  void deallocate(void* p, size_t bytes);
+  void deallocate(void* p, size_t bytes) noexcept;
   /// Gives all kept blocks back to the system.
   void trim();
 
  private:
+  bool keep(void* p, size_t bytes) noexcept;
+
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> free_;  // by rounded size
   size_t kept_ = 0;

@@ -136,6 +136,13 @@ struct Plan {
 
   std::shared_ptr<RowCode> rows;  // machine code instead of steps
 
+  /// What a thread needs for it, beside scratch: tiles, then the places of values, then addresses for column
+  /// code.
+  size_t values_at() const {
+    return static_cast<size_t>((tile_bytes + box_bytes + acc_bytes + 63) / 64 * 64);
+  }
+  size_t thread_bytes = 0;
+
   // Split: rounds are passes of their own over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;
   int64_t scratch_bytes() const { return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1)); }

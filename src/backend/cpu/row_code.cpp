@@ -9,9 +9,9 @@
 #include <new>
 
 #include "backend/cpu/dispatch.h"
-#include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/row_emitter.h"
+#include "backend/cpu/threads.h"
 
 namespace ingot::cpu {
 
@@ -64,12 +64,6 @@ uint64_t number_bits(DType t, double f, int64_t i) {
       put(static_cast<uint8_t>(i));
   }
   return u;
-}
-
-/// A thread's frame, kept between kernels.
-char* thread_frame(size_t bytes) {
-  static thread_local ThreadMemory memory;
-  return memory.at_least(bytes);
 }
 
 bool mark_streams(RowProgram& program) {
@@ -167,15 +161,8 @@ void RowCode::add_host_steps(const RowProgram& program, const std::vector<int>& 
 }
 
 void RowCode::host_values(char* frame, const RunArgs& args) const {
-  uint64_t local[64];
-  std::vector<uint64_t> more;
-  uint64_t* cell = local;
-  if (cells_.size() > 64) {
-    more = cells_;
-    cell = more.data();
-  } else {
-    std::copy(cells_.begin(), cells_.end(), local);
-  }
+  auto* cell = reinterpret_cast<uint64_t*>(frame + cells_at());
+  std::copy(cells_.begin(), cells_.end(), cell);
   for (const HostStep& s : host_) {
     const double v = s.arg >= 0 ? args.args[s.arg] : 0;
     if (s.arg >= 0)
@@ -191,7 +178,7 @@ void RowCode::run(const Plan& plan, int64_t begin, int64_t end, void* const* buf
   if (plan.all_predicated && args.status &&
       std::atomic_ref<int32_t>(args.status->code).load(std::memory_order_relaxed) != 0)
     return;
-  char* frame = thread_frame(static_cast<size_t>(frame_bytes_));
+  char* frame = thread_memory(thread_bytes());
   if (!host_.empty()) host_values(frame, args);
   rows(plan, begin, end, buffers, frame);
   if (streams_) finish_stream();

@@ -66,8 +66,11 @@ class RowCode {
   static std::shared_ptr<RowCode> make(const Analysis& an);
   /// Boxes [begin, end) of the plan that make() set up.
   void run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, const RunArgs& args) const;
+  /// Of thread_memory(): the code's frame, then the cells.
+  size_t thread_bytes() const { return cells_at() + cells_.size() * sizeof(uint64_t); }
 
  private:
+  size_t cells_at() const { return static_cast<size_t>((frame_bytes_ + 63) / 64 * 64); }
   /// A value worked out before the code runs, in a cell of its own; slot: where the code wants it, or -1.
   struct HostStep {
     TileFn fn = nullptr;  // nullptr: an argument, or a constant that is there

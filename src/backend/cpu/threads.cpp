@@ -3,17 +3,25 @@
 // thread that meets the same memory again finds part of it in its caches (a sum over 64 MiB takes half the
 // time that way). The caller waits until every worker that joined has left, so the job may live on its stack.
 // Everything is ordered by the two atomics `ticket` and `active`: nothing is guarded by luck.
+// An exception stays in the job until everybody has left it, and is thrown again in the caller.
 #include "backend/cpu/threads.h"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "backend/cpu/memory.h"
 #include "ingot/error.h"
 
 #if defined(__x86_64__)
@@ -32,6 +40,9 @@ inline void relax() {
 }
 
 thread_local bool inside_job = false;  // a job started inside a job runs on its thread alone
+thread_local ThreadMemory own_memory;
+thread_local ThreadMemory* worker_memory =
+    nullptr;  // a worker's belongs to the pool, whose callers let it grow
 
 struct Job {
   static constexpr int kShares = 64;
@@ -45,6 +56,8 @@ struct Job {
   int64_t count, grain;
   int shares = 1;
   Share share[kShares];
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of the thread that set `failed`; read when all have left
 
   Job(RangeFn f, void* c, int64_t n, int64_t g, int threads) : fn(f), context(c), count(n), grain(g) {
     const int64_t pieces = (count + grain - 1) / grain;
@@ -55,16 +68,23 @@ struct Job {
     }
   }
 
-  void work(int thread) {
-    inside_job = true;
-    for (int s = 0; s < shares; ++s) take_pieces(share[(thread + s) % shares]);
-    inside_job = false;
+  void work(int thread) noexcept {
+    const bool before = std::exchange(inside_job, true);
+    try {
+      for (int s = 0; s < shares; ++s) take_pieces(share[(thread + s) % shares]);
+    } catch (...) {
+      if (!failed.exchange(true, std::memory_order_relaxed)) error = std::current_exception();
+    }
+    inside_job = before;
   }
   void take_pieces(Share& s) const {
-    while (s.next.load(std::memory_order_relaxed) < s.end) {
+    while (s.next.load(std::memory_order_relaxed) < s.end && !failed.load(std::memory_order_relaxed)) {
       const int64_t b = s.next.fetch_add(grain, std::memory_order_relaxed);
       if (b < s.end) fn(context, b, std::min(b + grain, s.end));
     }
+  }
+  void rethrow() {
+    if (error) std::rethrow_exception(std::move(error));
   }
 };
 
@@ -74,6 +94,19 @@ class Pool {
   ~Pool() { stop(); }
 
   int threads() const { return wanted_.load(std::memory_order_relaxed); }
+  int workers() {
+    std::lock_guard<std::mutex> lock(use_);
+    return static_cast<int>(workers_.size());
+  }
+
+  size_t required() const { return required_.load(std::memory_order_relaxed); }
+  void require(size_t bytes) {
+    if (bytes <= required()) return;
+    std::lock_guard<std::mutex> lock(use_);  // nobody computes with it now
+    for (const auto& m : memory_) m->at_least(bytes);
+    required_.store(std::max(bytes, required()), std::memory_order_relaxed);
+  }
+  int refused_from = 0;
 
   void resize(int n) {
     std::lock_guard<std::mutex> lock(use_);
@@ -84,7 +117,7 @@ class Pool {
   void run(Job& job) {
     std::unique_lock<std::mutex> lock(use_, std::try_to_lock);
     if (!lock.owns_lock()) return job.work(0);
-    if (workers_.empty()) start();
+    if (!started_) start();
     // Publish: workers may enter while `open` is set; each entry is counted.
     job_.store(&job, std::memory_order_relaxed);
     active_.store(kOpen, std::memory_order_release);
@@ -116,13 +149,35 @@ class Pool {
     return n > 0 ? n : 1;
   }
 
-  void start() {
+  // With those workers that can be had: each takes part in every share, so fewer of them are slower and no
+  // more.
+  void start() noexcept {
+    started_ = true;
     quit_.store(false, std::memory_order_relaxed);
     const uint64_t seen = ticket_.load(std::memory_order_relaxed);
-    for (int i = 1; i < threads(); ++i) workers_.emplace_back([this, seen, i] { loop(i, seen); });
+    try {
+      workers_.reserve(static_cast<size_t>(threads()));
+      for (int i = 1; i < threads(); ++i) start_worker(i, seen);
+    } catch (const std::exception& e) {  // std::system_error, std::bad_alloc
+      std::fprintf(stderr, "ingot: %d of %d threads could be started (%s): computing with those\n",
+                   static_cast<int>(workers_.size()) + 1, threads(), e.what());
+    }
+  }
+
+  void start_worker(int i, uint64_t seen) {
+    const auto k = static_cast<size_t>(i) - 1;
+    if (memory_.size() <= k) memory_.push_back(std::make_unique<ThreadMemory>());
+    memory_[k]->at_least(required_.load(std::memory_order_relaxed));
+    if (refused_from && i >= refused_from)
+      throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    workers_.emplace_back([this, seen, i, memory = memory_[k].get()] {
+      worker_memory = memory;
+      loop(i, seen);
+    });
   }
 
   void stop() {
+    started_ = false;
     if (workers_.empty()) return;
     quit_.store(true, std::memory_order_relaxed);
     ticket_.fetch_add(1, std::memory_order_seq_cst);
@@ -168,6 +223,9 @@ class Pool {
   std::mutex use_;                     // one job at a time; later callers compute alone
   std::atomic<int> wanted_;
   std::vector<std::thread> workers_;
+  std::vector<std::unique_ptr<ThreadMemory>> memory_;  // per worker; outlives it
+  std::atomic<size_t> required_{0};                    // bytes that each of them has at least
+  bool started_ = false;
   std::atomic<bool> quit_{false};
   alignas(64) std::atomic<uint64_t> ticket_{0};
   alignas(64) std::atomic<int64_t> active_{0};
@@ -192,7 +250,18 @@ void parallel_range(int64_t count, int64_t grain, RangeFn fn, void* context) {
   }
   Job job(fn, context, count, grain, pool().threads());
   pool().run(job);
+  job.rethrow();
 }
+
+char* thread_memory(size_t bytes) { return (worker_memory ? *worker_memory : own_memory).at_least(bytes); }
+void require_thread_memory(size_t bytes) {
+  pool().require(bytes);
+  take_required_memory();
+}
+void take_required_memory() { thread_memory(pool().required()); }
+
+int pool_workers() { return pool().workers(); }
+void refuse_workers_from(int n) { pool().refused_from = n; }
 
 }  // namespace ingot::cpu
 

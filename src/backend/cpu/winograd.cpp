@@ -31,8 +31,7 @@ int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
 
 /// Scratch of a thread, kept between calls.
 float* thread_scratch(int64_t floats) {
-  static thread_local ThreadMemory memory;
-  return reinterpret_cast<float*>(memory.at_least(static_cast<size_t>(floats) * sizeof(float)));
+  return reinterpret_cast<float*>(thread_memory(static_cast<size_t>(floats) * sizeof(float)));
 }
 
 /// Zeros to read where a tile reaches over the edge.
