@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -366,7 +367,7 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   publish(t, *plan, out, rec, done);
 }
 
-void run_asked(Recorder& rec, std::span<Node* const> asked) {
+void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
   std::lock_guard lock(rec.run_mutex);
   rec.running = true;
   struct Done {
@@ -396,6 +397,14 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
     }
   }
   for (Node* n : asked) share_storage(n, behind(n));
+}
+
+void run_asked(Recorder& rec, std::span<Node* const> asked) {
+  try {
+    trace_and_run(rec, asked);
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("the host has no memory left to plan or to start what was asked for", 0, 0, 0);
+  }
 }
 
 }  // namespace
