@@ -1,5 +1,6 @@
 #include "autograd/leaves.h"
 
+#include "base/fork.h"
 #include "graph/leaf.h"
 #include "ingot/autograd.h"
 
@@ -14,7 +15,7 @@ void rebind_leaf(Cell& cell, NodeRef value) {
 
 // A few mutexes for all leaves: one per leaf would cost more than the rare wait.
 std::mutex& grad_mutex(const LeafMeta& leaf) {
-  static std::mutex mutexes[16];
+  static auto* mutexes = new ForkMutex<ForkOrder::Gradients>[16];
   return mutexes[reinterpret_cast<uintptr_t>(&leaf) / 64 % 16];
 }
 

@@ -13,6 +13,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "base/fork.h"
 #include "base/hash.h"
 #include "compile/capture.h"
 #include "compile/describe.h"
@@ -35,7 +36,7 @@ std::atomic<bool> fusion{[] {
 std::atomic<int64_t> compiled_plans{0}, plan_runs{0};
 
 struct Cache {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Plans> mutex;
   std::unordered_multimap<uint64_t, std::shared_ptr<Plan>> plans;
 };
 Cache& cache() {
@@ -97,7 +98,7 @@ struct Watched {
   }
 };
 struct Watch {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Plans> mutex;
   std::vector<Watched> runs;
 };
 Watch& watch() {
@@ -368,6 +369,7 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
 }
 
 void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
+  let_forks_pass();
   std::lock_guard lock(rec.run_mutex);
   rec.running = true;
   struct Done {

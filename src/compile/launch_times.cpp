@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/fork.h"
 #include "compile/describe.h"
 #include "graph/layer_log.h"
 #include "ingot/error.h"
@@ -17,7 +18,7 @@ namespace ingot {
 namespace {
 
 struct Log {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Small> mutex;
   std::vector<LaunchTime> launches;
   double begin = 0;
 };

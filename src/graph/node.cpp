@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -56,7 +55,7 @@ class Slab {
     alignas(T) unsigned char bytes[sizeof(T)];
   };
   struct Left {
-    std::mutex mutex;
+    ForkMutex<ForkOrder::Small> mutex;
     Block* free = nullptr;
   };
   static Left& left() {
@@ -256,7 +255,7 @@ namespace {
 // All recorders there are. A thread that ends leaves its own to a later one, as soon as nothing is pending in
 // it: nodes name it without counting.
 struct Recorders {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Recorders> mutex;
   std::vector<Recorder*> all, left;
 
   Recorder* take() {
@@ -270,10 +269,9 @@ struct Recorders {
         found->leaf_bytes = 0;
         return found;
       }
-    auto fresh = std::make_unique<Recorder>();
     left.reserve(all.size() + 1);  // leave() comes at a thread's end and cannot fail
-    all.push_back(fresh.get());
-    return fresh.release();
+    all.reserve(all.size() + 1);
+    return all.emplace_back(new Recorder);
   }
   void leave(Recorder* r) {
     std::lock_guard lock(mutex);
@@ -299,6 +297,17 @@ Recorder& take_recorder() {
 }
 
 }  // namespace
+
+// Never destroyed.
+Recorder::Recorder() {
+  add_fork_lock({ForkOrder::Lists, &list_lock,
+                 [](void* l, const timespec&) {
+                   static_cast<SpinLock*>(l)->lock();
+                   return true;
+                 },
+                 [](void* l) { static_cast<SpinLock*>(l)->unlock(); },
+                 [](void* l) { static_cast<SpinLock*>(l)->unlock(); }});
+}
 
 Recorder& Recorder::current() { return own_recorder ? *own_recorder : take_recorder(); }
 

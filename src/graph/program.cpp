@@ -1,5 +1,7 @@
 #include "graph/program.h"
 
+#include "base/fork.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -122,7 +124,7 @@ std::shared_ptr<const Program> write_program(std::span<Node* const> inputs, std:
   for (const Program::Argument& a : args)
     if (!a.source) return nullptr;
   struct Known {
-    std::mutex mutex;
+    ForkMutex<ForkOrder::Small> mutex;
     std::map<std::vector<int64_t>, std::shared_ptr<const Program>> all;
   };
   static Known* known = new Known;  // as long as plans live

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/fork.h"
 #include "graph/node.h"
 
 namespace ingot {
@@ -22,6 +23,7 @@ class SpinLock {
 
 class Recorder {
  public:
+  Recorder();
   /// This thread's recorder.
   static Recorder& current();
 
@@ -31,7 +33,7 @@ class Recorder {
   void unlink_locked(Node* n);
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
-  std::recursive_mutex run_mutex;
+  ForkMutex<ForkOrder::Runs, std::recursive_mutex> run_mutex;
   SpinLock list_lock;
   Node* head = nullptr;  // oldest
   Node* tail = nullptr;

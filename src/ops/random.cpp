@@ -7,13 +7,14 @@
 #include <memory>
 #include <mutex>
 
+#include "base/fork.h"
 #include "graph/random_uses.h"
 #include "ops/common.h"
 
 namespace ingot {
 
 struct Generator::State {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Small> mutex;
   uint64_t seed = 0, offset = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/fork.h"
 #include "ingot/error.h"
 #include "ingot/profile.h"
 #include "runtime/backend.h"
@@ -17,10 +18,10 @@ namespace {
 constexpr int kMaxDevices = 64;
 
 struct DeviceMemory {
-  std::mutex mutex;
+  ForkMutex<ForkOrder::Statistics> mutex;
   MemoryStats stats;
   std::unordered_set<Storage*> large;  // live buffers of 1 MiB and more, for the out-of-memory message
-  std::recursive_mutex arena_mutex;
+  ForkMutex<ForkOrder::Arenas, std::recursive_mutex> arena_mutex;
   ArenaBlock arena;  // under both mutexes
 };
 

@@ -8,6 +8,8 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/fork.h"
 #endif
 
 namespace ingot::cpu {
@@ -42,11 +44,11 @@ constexpr size_t kMapping = 256 << 10;
 }  // namespace
 
 Code::Code(const std::vector<uint8_t>& bytes) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex<ForkOrder::Small>;
   static std::weak_ptr<Mapping> open;  // the one with room left
   static pid_t owner =
       0;  // after a fork the pages are still shared: parent and child must not both add to them
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard lock(mutex);
   std::shared_ptr<Mapping> m = open.lock();
   const size_t need = (bytes.size() + 63) / 64 * 64;
   if (!m || owner != getpid() || m->size - m->used < need) {

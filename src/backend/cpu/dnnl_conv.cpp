@@ -65,7 +65,7 @@ struct Primitive {
 };
 
 std::shared_ptr<Primitive> primitive_of(const DnnlConvDesc& d) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex<ForkOrder::Small>;
   static std::map<std::vector<int64_t>, std::weak_ptr<Primitive>> made;
   std::vector<int64_t> key{d.kind, d.dims, d.bf16, d.bias, d.N, d.C, d.O, d.G};
   for (const int64_t* p : {d.x, d.y, d.k, d.stride, d.dilation, d.front, d.behind})

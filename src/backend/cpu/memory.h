@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork.h"
+
 namespace ingot::cpu {
 
 class MemoryPool {
@@ -20,7 +22,7 @@ class MemoryPool {
  private:
   bool keep(void* p, size_t bytes) noexcept;
 
-  std::mutex mutex_;
+  ForkMutex<ForkOrder::Memory> mutex_;
   std::map<size_t, std::vector<void*>> free_;  // by rounded size
   size_t kept_ = 0;
 };

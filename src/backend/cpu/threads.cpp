@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "backend/cpu/memory.h"
+#include "base/fork.h"
 #include "ingot/error.h"
 
 #if defined(__x86_64__)
@@ -90,7 +91,12 @@ struct Job {
 
 class Pool {
  public:
-  Pool() : wanted_(initial_threads()) {}
+  Pool() : wanted_(initial_threads()) {
+    add_fork_lock({ForkOrder::Threads, this,
+                   [](void* p, const timespec& t) { return lock_until(static_cast<Pool*>(p)->use_, t); },
+                   [](void* p) { static_cast<Pool*>(p)->use_.unlock(); },
+                   [](void* p) { static_cast<Pool*>(p)->forget_workers(); }});
+  }
   ~Pool() { stop(); }
 
   int threads() const { return wanted_.load(std::memory_order_relaxed); }
@@ -187,6 +193,18 @@ class Pool {
     }
     for (std::thread& t : workers_) t.join();
     workers_.clear();
+  }
+
+  // In the child of a fork. The threads stayed behind: their handles must not be destroyed, which would join
+  // them or end the process, nor may anything they slept on be used again.
+  void forget_workers() {
+    new (&workers_) std::vector<std::thread>;
+    new (&use_) std::mutex;
+    new (&sleep_) std::mutex;
+    new (&wake_) std::condition_variable;
+    started_ = false;
+    active_.store(0, std::memory_order_relaxed);
+    sleepers_.store(0, std::memory_order_relaxed);
   }
 
   /// Joins the published job if it is still open.
