@@ -8,7 +8,12 @@ install(TARGETS ingot EXPORT ingotTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ingot DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
 if(TARGET ingot_cli)
-  set_target_properties(ingot_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  # Serves both trees: the build tree has its libraries in ../lib too.
+  set(cli_rpath "$ORIGIN/../lib")
+  if(NOT CMAKE_INSTALL_LIBDIR STREQUAL "lib")
+    list(APPEND cli_rpath "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  endif()
+  set_target_properties(ingot_cli PROPERTIES INSTALL_RPATH "${cli_rpath}" BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS ingot_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

@@ -44,6 +44,8 @@ std::vector<std::string> matches(const std::string& pattern) {
 std::vector<std::string> candidates() {
   std::vector<std::string> list;
   auto add = [&](const std::string& pattern) {
+    // A variable such as CUDA_HOME that holds a relative path must not bring code from the current folder.
+    if (pattern.empty() || pattern[0] != '/') return;
     for (std::string& s : matches(pattern)) list.push_back(std::move(s));
   };
   if (const char* exact = std::getenv("INGOT_NVRTC")) list.emplace_back(exact);

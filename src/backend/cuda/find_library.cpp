@@ -10,6 +10,8 @@ namespace ingot::cuda {
 namespace {
 
 void add_matches(const std::string& pattern, std::vector<std::string>& list) {
+  // A variable such as CUDA_HOME that holds a relative path must not bring code from the current folder.
+  if (pattern.empty() || pattern[0] != '/') return;
   glob_t g{};
   if (glob(pattern.c_str(), 0, nullptr, &g) == 0)
     for (size_t i = 0; i < g.gl_pathc; ++i) list.emplace_back(g.gl_pathv[i]);
