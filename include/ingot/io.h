@@ -111,6 +111,12 @@ Contents load_contents(const std::string& path, const Options& options = {},
 Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options = {},
                        SourceLoc loc = SourceLoc::current());
 
+// ---- Text
+
+/// Writes a file whole or not at all: a temporary file beside it, fsync, rename. Throws Error(Io); then the
+/// old file is as it was.
+void write_text(const std::string& path, std::string_view text, SourceLoc loc = SourceLoc::current());
+
 // ---- Weights by name
 
 struct LoadWeightsOptions {
