@@ -13,9 +13,9 @@ elif [ "$wanted" = cuda ]; then
   "$ingot" devices >&2
   exit 1
 fi
-"$ingot" train fashion --out out/fashion
-echo "demo: what the network says to pictures it has not seen"
-"$ingot" predict out/fashion out/fashion/samples/0[0-4]*.png --top 1
+"$ingot" train fashion --out out/fashion --fresh
+echo "demo: what the network says to images it has not seen"
+"$ingot" predict out/fashion out/fashion/samples/0[0-4].png --top 1
 if [ -z "${gpu:-}" ]; then
   echo "demo: this was the CPU; there is no GPU that Ingot can use here. On a machine with an NVIDIA GPU, \`make gpu\` gets what is needed and trains on it."
 fi

@@ -8,6 +8,7 @@
 
 #include "bound.h"
 #include "cli.h"
+#include "files.h"
 #include "rates.h"
 #include "study.h"
 
@@ -148,7 +149,7 @@ int run_bench(const BenchArgs& args) {
     table.row(row);
   }
   std::cout << (args.json
-                    ? all.dump(2) + "\n"
+                    ? json_text(all, 2) + "\n"
                     : "training steps, the best of " + time_text(args.seconds) + " each\n" + table.text());
   return kOk;
 }

@@ -26,30 +26,49 @@ std::string escaped(const std::string& text) {
   return s;
 }
 
-// About five round numbers that cover the range.
-static std::vector<double> ticks(double low, double high) {
+std::vector<Tick> ticks(double low, double high) {
   const double raw = std::max(high - low, 1e-12) / 5, power = std::pow(10, std::floor(std::log10(raw)));
   double step = 10 * power;
   for (const double m : {1.0, 2.0, 5.0})
-    if (m * power >= raw) {
+    if (m * power >= raw * (1 - 1e-9)) {
       step = m * power;
       break;
     }
-  std::vector<double> t;
+  std::vector<Tick> t;
   for (double v = std::ceil(low / step - 1e-9) * step; v <= high + step * 1e-9; v += step)
-    t.push_back(std::abs(v) < step * 1e-9 ? 0 : v);
+    t.push_back({std::abs(v) < step * 1e-9 ? 0 : v, ""});
+  // One unit for the whole axis: by the largest, with as many decimals as tell two neighbours apart.
+  double most = 0;
+  for (const Tick& one : t) most = std::max(most, std::abs(one.value));
+  double unit = 1;
+  std::string suffix;
+  if (most >= 1e4) {
+    static const char* const names[] = {" k", " M", " G", " T", " P"};
+    int u = -1;
+    for (; most / unit >= 1e3 && u < 4; ++u) unit *= 1e3;
+    suffix = names[u];
+  } else if (most > 0 && most < 1e-3) {
+    const int exponent = static_cast<int>(std::floor(std::log10(most * (1 + 1e-9))));
+    unit = std::pow(10, exponent);
+    suffix = format("e%d", exponent);
+  }
+  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step / unit * (1 + 1e-9)))));
+  for (Tick& one : t) one.text = one.value == 0 ? "0" : format("%.*f", decimals, one.value / unit) + suffix;
   return t;
 }
 
-static std::string tick_text(double v) {
-  if (v != 0 && (std::abs(v) < 1e-3 || std::abs(v) >= 1e6))
-    return std::abs(v) >= 1e6 ? rate_text(v) : format("%.0e", v);
-  return format("%.4g", v);
+// A thousand points are more than a screen shows; the first and the last are always there.
+static std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
+  constexpr size_t kMost = 1000;
+  if (points.size() <= kMost) return points;
+  std::vector<std::pair<double, double>> few;
+  for (size_t i = 0; i < kMost; ++i) few.push_back(points[i * (points.size() - 1) / (kMost - 1)]);
+  return few;
 }
 
 std::string chart(const std::string& title, const std::string& x_name, const std::vector<Series>& series,
                   bool percent) {
-  constexpr double w = 640, h = 300, left = 64, right = 14, top = 14, bottom = 46;
+  constexpr double w = 640, h = 300, left = 90, right = 24, top = 14, bottom = 50;
   double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300;
   for (const Series& s : series)
     for (const auto& [x, y] : s.points)
@@ -68,19 +87,20 @@ std::string chart(const std::string& title, const std::string& x_name, const std
     for (const Series& one : series)
       if (!one.name.empty()) s += " <span class=\"key " + one.colour + "\">" + escaped(one.name) + "</span>";
   s += "</figcaption><svg viewBox=\"0 0 640 300\" role=\"img\" aria-label=\"" + escaped(title) + "\">";
-  for (const double t : ticks(y0, y1))
+  for (const Tick& t : ticks(y0, y1))
     s += format(
         "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"y\" x=\"%.1f\" "
         "y=\"%.1f\">%s%s</text>",
-        left, w - right, py(t), py(t), left - 6, py(t) + 4, tick_text(t).c_str(), percent ? " %" : "");
-  for (const double t : ticks(x0, x1))
-    s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", px(t), h - bottom + 18,
-                tick_text(t).c_str());
+        left, w - right, py(t.value), py(t.value), left - 6, py(t.value) + 4, t.text.c_str(),
+        percent ? " %" : "");
+  for (const Tick& t : ticks(x0, x1))
+    s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", px(t.value), h - bottom + 20,
+                t.text.c_str());
   s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", (left + w - right) / 2, h - 5,
               escaped(x_name).c_str());
   for (const Series& one : series) {
     std::string points;
-    for (const auto& [x, y] : one.points) points += format("%.1f,%.1f ", px(x), py(y));
+    for (const auto& [x, y] : thinned(one.points)) points += format("%.1f,%.1f ", px(x), py(y));
     s += "<polyline class=\"" + one.colour + "\" points=\"" + points + "\"/>";
     if (one.points.size() <= 30)
       for (const auto& [x, y] : one.points)

@@ -8,7 +8,7 @@
 
 namespace ingot::cli {
 
-/// What the program leaves with. docs/errors.md lists them for users.
+/// What the program exits with. docs/errors.md lists them for users.
 enum ExitCode : int {
   kOk = 0,
   kFailed = 1,         ///< anything not named below; `ingot doctor` found an error
@@ -16,9 +16,11 @@ enum ExitCode : int {
   kNoData = 3,         ///< a file or folder that is not there or cannot be read
   kNoDevice = 4,       ///< a device that is not there
   kNoRoom = 5,         ///< it does not fit into the device's memory
-  kDamaged = 6,        ///< a checkpoint or data file that is damaged or belongs to something else
-  kInterrupted = 130,  ///< Ctrl-C: saved, `--resume` goes on
-  kTerminated = 143,   ///< SIGTERM: saved, `--resume` goes on
+  kDamaged = 6,        ///< a checkpoint or data file that is damaged or was written by something else
+  kConflict = 7,       ///< the folder holds another run, or another process works there
+  kNotWritten = 8,     ///< a result could not be written: a full disk, a folder without permission
+  kInterrupted = 130,  ///< Ctrl-C: saved, `--resume` continues
+  kTerminated = 143,   ///< SIGTERM: saved, `--resume` continues
 };
 
 /// One clear sentence, and the way out.
@@ -47,6 +49,13 @@ std::string time_text(double seconds);
 size_t parse_bytes(const std::string& text);
 /// The word in `known` that is nearest to `word`, or "" when none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
+/// Text of a stranger for a terminal: control characters and bytes that are not UTF-8 as \\x1b, newlines as
+/// \\n.
+std::string printable(const std::string& text);
+/// Is it UTF-8 throughout?
+bool is_utf8(const std::string& text);
+/// A word for a POSIX shell, between quotes where it needs them.
+std::string shell_word(const std::string& text);
 /// printf into a string.
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
@@ -54,7 +63,8 @@ std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// Cells may hold anything: they are made printable.
+  void row(std::vector<std::string> cells);
   std::string text() const;
 
  private:

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli.h"
+#include "files.h"
 
 namespace ingot::cli {
 
@@ -338,8 +339,7 @@ int run_doctor(const DoctorArgs& args) {
                       {"code", f.code},
                       {"text", f.text},
                       {"fix", f.fix}});
-    std::cout << nlohmann::json{{"findings", list}, {"errors", errors}, {"warnings", warnings}}.dump(2)
-              << "\n";
+    std::cout << json_text({{"findings", list}, {"errors", errors}, {"warnings", warnings}}, 2) << "\n";
   } else {
     std::cout << (errors     ? ""
                   : warnings ? "nothing that stops Ingot; "

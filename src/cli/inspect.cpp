@@ -9,6 +9,7 @@
 #include <ingot/ingot.h>
 
 #include "cli.h"
+#include "files.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
@@ -109,18 +110,24 @@ int run_inspect(const InspectArgs& args) {
     nlohmann::json list = nlohmann::json::array();
     for (const Entry& e : c.entries) {
       const std::vector<int64_t> dims(e.shape.begin(), e.shape.end());
-      list.push_back({{"name", e.name}, {"dtype", e.dtype}, {"shape", dims}, {"bytes", e.bytes}});
+      list.push_back(
+          {{"name", e.name}, {"dtype", e.dtype}, {"shape", dims}, {"bytes", static_cast<int64_t>(e.bytes)}});
     }
-    std::cout << nlohmann::json{{"file", args.file}, {"format", c.format},   {"metadata", c.metadata},
-                                {"tensors", list},   {"elements", elements}, {"bytes", bytes}}
-                     .dump(2)
+    std::cout << json_text({{"file", args.file},
+                            {"format", c.format},
+                            {"metadata", c.metadata},
+                            {"tensors", list},
+                            {"elements", elements},
+                            {"bytes", static_cast<int64_t>(bytes)}},
+                           2)
               << "\n";
     return kOk;
   }
-  std::cout << args.file << ": " << c.format << ", " << c.entries.size() << " tensors, "
+  std::cout << printable(args.file) << ": " << c.format << ", " << c.entries.size() << " tensors, "
             << count_text(elements) << " elements, " << bytes_text(bytes) << "\n";
   for (const auto& [key, value] : c.metadata)
-    std::cout << "  " << key << ": " << (value.size() > 100 ? value.substr(0, 100) + "..." : value) << "\n";
+    std::cout << "  " << printable(key) << ": "
+              << printable(value.size() > 100 ? value.substr(0, 100) + "..." : value) << "\n";
   Table table(args.values ? std::vector<std::string>{"name", "type", "shape", "bytes", "values"}
                           : std::vector<std::string>{"name", "type", "shape", "bytes"});
   for (const Entry& e : c.entries) {
@@ -137,7 +144,7 @@ int run_devices(bool json) {
     std::cout << describe_devices();
     return kOk;
   }
-  nlohmann::json list = nlohmann::json::array();
+  nlohmann::json list = nlohmann::json::array(), all;
   for (const DeviceInfo& i : list_devices()) {
     nlohmann::json facts = nlohmann::json::object();
     for (const auto& [what, value] : i.facts) facts[what] = value;
@@ -147,7 +154,12 @@ int run_devices(bool json) {
                     {"free", i.free},
                     {"facts", facts}});
   }
-  std::cout << list.dump(2) << "\n";
+  all["devices"] = list;
+  // The last line of the text says why there is no GPU.
+  const std::string text = describe_devices(), key = "no GPU\t";
+  if (const size_t at = text.rfind(key); at != std::string::npos)
+    all["no_gpu"] = text.substr(at + key.size(), text.find('\n', at) - at - key.size());
+  std::cout << json_text(all, 2) << "\n";
   return kOk;
 }
 

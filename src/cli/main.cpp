@@ -1,8 +1,12 @@
 // The ingot program: its commands and options, and how what goes wrong is told.
 #include <algorithm>
 #include <cctype>
+#include <csignal>
+#include <filesystem>
 #include <functional>
+#include <ios>
 #include <iostream>
+#include <new>
 #include <string>
 
 #include <ingot/ingot.h>
@@ -46,14 +50,24 @@ static std::string sentence(const Error& e) {
 int report(const std::exception& e) {
   std::cout.flush();
   if (const auto* f = dynamic_cast<const Failure*>(&e)) {
-    std::cerr << "ingot: " << f->what() << (f->fix().empty() ? "" : ". " + f->fix()) << "\n";
+    std::cerr << "ingot: " << printable(std::string(f->what()) + (f->fix().empty() ? "" : ". " + f->fix()))
+              << "\n";
     return f->code();
   }
   if (const auto* ours = dynamic_cast<const Error*>(&e)) {
-    std::cerr << "ingot: " << sentence(*ours) << "\n";
+    std::cerr << "ingot: " << printable(sentence(*ours)) << "\n";
     return code_of(*ours);
   }
-  std::cerr << "ingot: " << e.what() << "\n";
+  if (dynamic_cast<const std::bad_alloc*>(&e)) {
+    std::cerr << "ingot: this needs more memory than there is. Close other programs, or give it less to do\n";
+    return kNoRoom;
+  }
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&e) ||
+      dynamic_cast<const std::ios_base::failure*>(&e)) {
+    std::cerr << "ingot: " << printable(e.what()) << "\n";
+    return kNoData;
+  }
+  std::cerr << "ingot: " << printable(e.what()) << "\n";
   return kFailed;
 }
 
@@ -130,15 +144,22 @@ void Program::add_train() {
   add_amp(train, a);
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
       ->take_all();
-  train->add_flag("--resume", a.resume, "go on from the newest checkpoint in --out");
+  auto* resume = train->add_flag("--resume", a.resume, "continue from the newest checkpoint in --out");
+  train->add_flag("--fresh", a.fresh, "begin anew where a run is; the old one is kept in --out/old-N")
+      ->excludes(resume);
+  train
+      ->add_flag("--accept-changes", a.accept_changes,
+                 "resume although the settings or the data have changed")
+      ->needs(resume);
   train->add_option("--from", a.from, "begin with the weights of a run or a file (safetensors, pt, npz)");
   train->add_option("--freeze", a.freeze, "leave parameters as they are whose names match: \"stages.*\"");
   train->add_option("--lora", a.lora, "train updates of this rank only")->check(whole());
   train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
   train->add_option("--memory", a.memory, "use at most so much of the device's memory: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
+  train->add_flag("--json", a.json, "the result for a program to read, and no other output");
   train->footer(
-      "Ctrl-C and SIGTERM save a checkpoint and leave with 130 and 143; --resume goes on to the same "
+      "Ctrl-C and SIGTERM save a checkpoint and exit with 130 and 143; --resume continues to the same "
       "result.\n"
       "  ingot train fashion --epochs 10 --lr 0.02\n"
       "  ingot train chars --set data=my.txt --set width=256 --device cuda --amp\n"
@@ -327,6 +348,9 @@ int run(int argc, char** argv) {
 }  // namespace ingot::cli
 
 int main(int argc, char** argv) {
+  // A limit on the size of files (ulimit -f) is then an error of write(), which is reported, and no sudden
+  // end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return ingot::cli::run(argc, argv);
   } catch (const std::exception& e) {

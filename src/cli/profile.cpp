@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
 
 #include "bound.h"
 #include "cli.h"
+#include "files.h"
 #include "rates.h"
 
 namespace ingot::cli {
@@ -142,10 +142,7 @@ void write_trace(const std::string& file, const Task& task, const Measured& m) {
                         {"bound", l.memory_us >= l.compute_us ? "memory" : "compute"}}}});
   std::error_code e;
   if (fs::path(file).has_parent_path()) fs::create_directories(fs::path(file).parent_path(), e);
-  std::ofstream out(file);
-  out << json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump() << "\n";
-  if (!out.flush())
-    throw Failure(kFailed, "the trace could not be written to " + file, "Name another file with --trace.");
+  write_file(file, json_text({{"traceEvents", events}, {"displayTimeUnit", "ms"}}) + "\n");
 }
 
 std::string shortened(const std::string& text, size_t most) {
@@ -218,14 +215,15 @@ int run_profile(const ProfileArgs& args) {
                        {"seconds", 1e-6 * k.us / m.profiled},
                        {"of_limit", k.floor_us / k.us},
                        {"bound", k.memory_us >= k.compute_us ? "memory" : "compute"}});
-  std::cout << json{{"step_seconds", m.step},
+  std::cout << json_text(
+                   {{"step_seconds", m.step},
                     {"bound", s.largest().first},
                     {"shares",
                      {{"data", s.data}, {"host", s.host}, {"memory", s.memory}, {"compute", s.compute}}},
                     {"with_data", with_data},
                     {"trace", file},
-                    {"kernels", kernels}}
-                   .dump(2)
+                    {"kernels", kernels}},
+                   2)
             << "\n";
   return kOk;
 }

@@ -1,10 +1,12 @@
 #include "recipe.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "cli.h"
+#include "files.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
@@ -73,20 +75,27 @@ void Recipe::set(const std::string& key, const json& value) {
                                                    : value.is_number_integer();
   if (!fits)
     throw Failure(kUsage,
-                  name_ + ": " + key + " is " + value.dump() + ", but it must be " +
+                  name_ + ": " + key + " is " + json_text(value) + ", but it must be " +
                       (s.standard.is_string()         ? "a text"
                        : s.standard.is_number_float() ? "a number"
                                                       : "a whole number"),
                   std::string("It says: ") + s.meaning + ".");
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
+    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too large",
+                  std::string("It says: ") + s.meaning + ".");
+  const double most = key == "layers" ? 10000 : key == "workers" ? 1024 : key == "seed" ? 9.3e18 : 1e12;
+  if (value.is_number_integer() && value.get<double>() > most)
+    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too large",
+                  format("At most %.0f: ", most) + s.meaning + ".");
   const bool may_be_negative = key == "workers",
              may_be_zero = s.standard == 0 || key == "accumulate" || s.standard.is_number_float();
   if (value.is_number() && !may_be_negative &&
       (value.get<double>() < 0 || (!may_be_zero && value.get<double>() == 0)))
-    throw Failure(kUsage, name_ + ": " + key + " is " + value.dump() + ", which is too small",
+    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too small",
                   std::string("It says: ") + s.meaning + ".");
   const bool share = key == "dropout" || key == "label_smoothing" || key == "warmup" || key == "momentum";
   if (share && value.get<double>() >= 1)
-    throw Failure(kUsage, name_ + ": " + key + " is " + value.dump() + ", but it must be below 1",
+    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", but it must be below 1",
                   "It is a share, such as 0.1.");
   values_[key] = value;
 }

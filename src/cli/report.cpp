@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli.h"
+#include "files.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
@@ -41,7 +42,7 @@ static std::string facts(Task& task, const History& h) {
   fact(time_text(h.seconds), "training");
   double rate = 0;
   for (const Point& p : h.train) rate = std::max(rate, p.rate);
-  fact(rate_text(rate), std::string("most ") + task.unit() + " a second");
+  fact(rate_text(rate), std::string("peak throughput (") + task.unit() + "/s)");
   fact(count_text(h.steps), "steps");
   fact(count_text(task.model().parameter_count()), "parameters");
   fact(bytes_text(h.peak), "peak memory");
@@ -52,8 +53,10 @@ static std::string facts(Task& task, const History& h) {
 static std::string charts(Task& task, const History& h) {
   std::vector<std::pair<double, double>> loss, smooth, lr, rate, memory, test_loss, accuracy;
   double mean = h.train.empty() ? 0 : h.train[0].loss;
+  // Smoothed over about a fiftieth of the run; a short one is drawn as it was.
+  const double weight = std::clamp(50.0 / static_cast<double>(h.train.size() + 1), 0.02, 1.0);
   for (const Point& p : h.train) {
-    mean += 0.3 * (p.loss - mean);
+    mean += weight * (p.loss - mean);
     loss.emplace_back(p.epoch, mean), lr.emplace_back(p.epoch, p.lr), rate.emplace_back(p.epoch, p.rate),
         memory.emplace_back(p.epoch, p.memory / (1 << 20));
   }
@@ -99,13 +102,11 @@ static std::string pictures(Task& task, const std::string& folder) {
   std::string s = "<h2>What it says to pictures it has not seen</h2><div class=\"samples\">\n";
   int n = 0;
   auto name = [&](int64_t i) {
-    return i < static_cast<int64_t>(task.classes().size()) ? task.classes()[static_cast<size_t>(i)]
-                                                           : std::to_string(i);
+    return i >= 0 && i < static_cast<int64_t>(task.classes().size()) ? task.classes()[static_cast<size_t>(i)]
+                                                                     : std::to_string(i);
   };
   for (const SamplePicture& p : task.samples(24)) {
-    std::string label = name(p.truth);
-    std::replace(label.begin(), label.end(), '/', '-');
-    const std::string file = folder + format("/samples/%02d-%s.png", n++, label.c_str());
+    const std::string file = folder + format("/samples/%02d.png", n++);
     data::save_image(file, p.picture);
     const bool right = p.truth == p.answer;
     s += "<div><img alt=\"" + escaped(name(p.truth)) + "\" src=\"" + picture_source(file) +
@@ -157,13 +158,9 @@ void write_report(Task& task, const History& h, const std::string& folder) {
   } else if (!task.is_text()) {
     body += confusion(task, h.last) + pictures(task, folder);
   }
-  body += "<h2>The recipe</h2><pre>" + escaped(r.values().dump(2)) + "</pre>\n";
+  body += "<h2>The recipe</h2><pre>" + escaped(json_text(r.values(), 2)) + "</pre>\n";
   body += "<h2>The network</h2><pre>" + escaped(task.model().to_string()) + "</pre>\n";
-  std::ofstream out(folder + "/report.html");
-  out << page(r.name() + " - Ingot", body);
-  if (!out.flush())
-    throw Failure(kFailed, "the report could not be written to " + folder,
-                  "Is the disk full? The network itself is saved.");
+  write_file(folder + "/report.html", page(r.name() + " - Ingot", body));
 }
 
 }  // namespace ingot::cli

@@ -9,6 +9,14 @@ namespace ingot::cli {
 /// Writes folder/report.html and, for pictures, folder/samples/*.png.
 void write_report(Task& task, const History& history, const std::string& folder);
 
+/// A place on an axis and what is written there.
+struct Tick {
+  double value;
+  std::string text;
+};
+/// About five round numbers that cover the range, all written in one way.
+std::vector<Tick> ticks(double low, double high);
+
 struct Series {
   std::string name, colour;  ///< a class of the page's style: "a", "b"
   std::vector<std::pair<double, double>> points;

@@ -17,6 +17,7 @@ add_executable(ingot_cli
   ${cli}/bound.cpp
   ${cli}/chart.cpp
   ${cli}/doctor.cpp
+  ${cli}/files.cpp
   ${cli}/inspect.cpp
   ${cli}/main.cpp
   ${cli}/measure.cpp
@@ -25,6 +26,7 @@ add_executable(ingot_cli
   ${cli}/progress.cpp
   ${cli}/recipe.cpp
   ${cli}/report.cpp
+  ${cli}/run_folder.cpp
   ${cli}/step.cpp
   ${cli}/study.cpp
   ${cli}/sweep.cpp
@@ -34,8 +36,10 @@ add_executable(ingot_cli
   ${cli}/tensorboard.cpp
   ${cli}/text.cpp
   ${cli}/train.cpp
+  ${cli}/trained.cpp
   ${cli}/usage.cpp
   ${cli}/use.cpp)
 set_target_properties(ingot_cli PROPERTIES OUTPUT_NAME ingot)
 target_include_directories(ingot_cli SYSTEM PRIVATE ${INGOT_CLI11_INCLUDE} ${INGOT_JSON_INCLUDE})
+target_compile_definitions(ingot_cli PRIVATE _GLIBCXX_ASSERTIONS=1)
 target_link_libraries(ingot_cli PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})

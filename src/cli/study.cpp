@@ -1,7 +1,10 @@
 #include "study.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <iostream>
+#include <map>
 
 #include <ingot/profile.h>
 
@@ -126,7 +129,46 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
   }
   for (int64_t b = batch / 2; b >= 1; b /= 2)
     if (fits({{"batch", b}})) return format("--batch %lld makes it fit", static_cast<long long>(b));
-  return "not even a batch of 1 fits: make the network smaller (--set width=..., --set layers=...)";
+  // A smaller network, at the smallest batch.
+  for (int64_t width = recipe.integer("width") / 2; width >= 4; width /= 2) {
+    if (recipe.text("model") == "gpt" && width % recipe.integer("heads") != 0) break;
+    if (fits({{"batch", 1}, {"accumulate", 1}, {"width", width}}))
+      return format("not even a batch of 1 fits; a smaller network would: --set width=%lld --batch 1",
+                    static_cast<long long>(width));
+  }
+  return "not even a batch of 1 fits, nor a network of half the width: it needs more memory";
+}
+
+// The same, with a data set that stays in memory as a whole.
+static std::string remedy_with_data(const Recipe& recipe, const Device& device, double limit, double data,
+                                    double peak) {
+  if (data < limit) return remedy(recipe, device, limit - data);
+  return format(
+      "the data set alone takes %s, which is kept in memory as a whole: neither a smaller batch nor "
+      "a smaller network helps; --memory %.0fMiB would be enough for this recipe",
+      bytes_text(data).c_str(), std::ceil(peak / (1 << 20)) + 1);
+}
+
+Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemory& error) {
+  const Device device = device_of(recipe);
+  device.set_memory_limit(0);
+  const std::string what = bytes_text(static_cast<double>(error.requested)) + " more were asked for with " +
+                           bytes_text(static_cast<double>(error.in_use)) + " in use" +
+                           (error.limit ? " of " + bytes_text(static_cast<double>(error.limit)) : "");
+  const std::string more = "`ingot plan " + shell_word(named) + "` says what takes how much.";
+  if (error.limit) try {
+      const Device planning = device.is_cpu() ? Device("cpu:15") : device;
+      const Footprint f = footprint(recipe, planning);
+      const double data = device.is_cpu() ? data_bytes(recipe) : 0, limit = static_cast<double>(error.limit);
+      std::string way = remedy_with_data(recipe, planning, limit, data, f.peak + data);
+      way[0] = static_cast<char>(std::toupper(way[0]));
+      return {kNoRoom, (data >= limit ? "the data set does not fit: " : "the training does not fit: ") + what,
+              way + "; " + more};
+    } catch (const std::exception&) {  // no plan, no advice that was tried
+    }
+  return {kNoRoom, "the training does not fit: " + what,
+          recipe.integer("batch") > 1 ? "Use a smaller --batch, or --set accumulate=2; " + more
+                                      : "Make the network smaller (--set width=...); " + more};
 }
 
 static void print_layers(const Recipe& recipe, const Footprint& f) {

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <numeric>
 
 #include "cli.h"
+#include "files.h"
 #include "report.h"
 
 namespace ingot::cli {
@@ -158,17 +160,17 @@ class Sweep {
  private:
   void load();
   void save() const;
-  void run_trial(Trial& t, bool resumed);
+  void run_trial(Trial& t);
   bool hopeless(const Trial& t) const;
   bool watch(Trial& t, int64_t step, int64_t total, const Tensor& loss);
-  std::string folder(const Trial& t) const {
-    return out_ + format("/trial-%03lld", static_cast<long long>(t.number) + 1);
-  }
+  std::string folder(const Trial& t) const { return out_ + "/" + trial_folder(t); }
+  std::string best_command() const;
   std::string values_text(const Trial& t) const;
   void finish() const;
 
   SweepArgs args_;
   TrainArgs base_;
+  std::unique_ptr<FolderLock> lock_;
   std::vector<Choice> choices_;
   std::string name_, out_;
   json about_;
@@ -198,7 +200,7 @@ Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
   const int64_t n = std::min(space.most_trials(), args.trials > 0 ? args.trials : space.standard_trials());
   for (int64_t i = 0; i < n; ++i) {
     Trial t;
-    t.number = i, t.values = space.trial(i, n);
+    t.number = i + 1, t.values = space.trial(i, n);
     for (const auto& [key, value] : t.values) {
       // Losses that are not of one kind cannot be compared while training.
       if (key == "label_smoothing" || key == "context" || key == "tokens" || key == "vocabulary")
@@ -208,13 +210,15 @@ Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
     trials_.push_back(t);
   }
   may_stop_ = may_stop_ && !args.no_stop;
-  about_ = {{"recipe", recipe.values()}, {"sets", args.recipe.sets}, {"seed", args.seed}};
+  about_ = as_kept({{"recipe", recipe.values()}, {"sets", args.recipe.sets}, {"seed", args.seed}});
   std::error_code e;
   fs::create_directories(out_, e);
   if (e)
-    throw Failure(kFailed, "the folder " + out_ + " cannot be made: " + e.message(),
+    throw Failure(kNotWritten, "the folder " + out_ + " cannot be made: " + e.message(),
                   "Name another with --out.");
+  lock_ = std::make_unique<FolderLock>(out_);
   load();
+  lock_->sign();
 }
 
 void Sweep::load() {
@@ -222,17 +226,19 @@ void Sweep::load() {
   if (!fs::exists(file)) return;
   std::ifstream in(file);
   const json j = json::parse(in, nullptr, false);
-  if (j.is_discarded() || !j.is_object() || !j.contains("trials"))
-    throw Failure(kDamaged, file + " is damaged", "Delete the folder, or name another with --out.");
-  if (j.at("about") != about_)
+  if (j.is_object() && j.contains("about") && j.at("about") != about_)
     throw Failure(kUsage, out_ + " holds another sweep",
                   "Name another folder with --out, or delete this one.");
   size_t kept = 0;
-  for (const json& t : j.at("trials")) {
-    const Trial old = trial_from(t);
-    // More trials than before may be wanted; a grid that is taken in part is another one then.
-    for (Trial& now : trials_)
-      if (now.number == old.number && now.values == old.values) now = old, kept += old.ended();
+  try {
+    for (const json& t : j.at("trials")) {
+      const Trial old = trial_from(t);
+      // More trials than before may be wanted; a grid that is taken in part is another one then.
+      for (Trial& now : trials_)
+        if (now.number == old.number && now.values == old.values) now = old, kept += old.ended();
+    }
+  } catch (const json::exception&) {
+    throw Failure(kDamaged, file + " is damaged", "Delete the folder, or name another with --out.");
   }
   if (kept && !args_.json) std::cout << kept << " trials are there already\n";
 }
@@ -241,13 +247,7 @@ void Sweep::save() const {
   json list = json::array();
   for (const Trial& t : trials_)
     if (t.ended() || !t.tenths.empty()) list.push_back(to_json(t));
-  const std::string file = out_ + "/sweep.json";
-  {
-    std::ofstream out(file + ".new");
-    out << json{{"about", about_}, {"trials", list}}.dump(1) << "\n";
-    if (!out.flush()) throw Failure(kFailed, file + " could not be written", "Is the disk full?");
-  }
-  fs::rename(file + ".new", file);
+  write_file(out_ + "/sweep.json", json_text({{"about", about_}, {"trials", list}}, 1) + "\n");
 }
 
 // Worse than the middle of the others at the same point, and by more than its own last progress could make up
@@ -283,18 +283,17 @@ bool Sweep::watch(Trial& t, int64_t step, int64_t total, const Tensor& loss) {
 std::string Sweep::values_text(const Trial& t) const {
   std::string s;
   for (const Choice& c : choices_) {
-    const json& v = t.values.at(c.key);
-    s += (s.empty() ? "" : " ") + c.key + "=" + (v.is_string() ? v.get<std::string>() : v.dump());
+    s += (s.empty() ? "" : " ") + c.key + "=" + value_text(t.values.at(c.key));
   }
   return s;
 }
 
-void Sweep::run_trial(Trial& t, bool resumed) {
+void Sweep::run_trial(Trial& t) {
   TrainArgs a = base_;
   a.out = folder(t);
-  a.silent = true, a.report = false, a.resume = resumed;
-  for (const auto& [key, value] : t.values)
-    a.sets.push_back(key + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+  a.silent = true, a.resume = true, a.fresh = false;
+  if (!args_.json) a.label = format("trial %lld/%zu", static_cast<long long>(t.number), trials_.size());
+  for (const auto& [key, value] : t.values) a.sets.push_back(key + "=" + value_text(value));
   // Options of their own (--lr) must not undo what is tried.
   if (t.values.count("lr")) a.lr = 0;
   if (t.values.count("batch")) a.batch = 0;
@@ -310,9 +309,10 @@ void Sweep::run_trial(Trial& t, bool resumed) {
     if (e.code() != kFailed && e.code() != kNoRoom) throw;
     t.state = "failed", t.why = e.what();
   }
+  save();
+  // Only now that its result is kept.
   std::error_code ignored;
   fs::remove_all(a.out + "/checkpoints", ignored);
-  save();
 }
 
 int Sweep::run() {
@@ -322,14 +322,13 @@ int Sweep::run() {
               << std::flush;
   for (Trial& t : trials_) {
     if (t.ended()) continue;
-    const bool resumed = fs::exists(folder(t) + "/checkpoints");
-    if (!resumed) t.tenths.clear();
-    run_trial(t, resumed);
+    if (!fs::exists(folder(t) + "/checkpoints")) t.tenths.clear();
+    run_trial(t);
     if (args_.json) continue;
-    std::cout << format("trial %lld/%zu  %s  ", static_cast<long long>(t.number) + 1, trials_.size(),
-                        values_text(t).c_str());
+    std::cout << format("trial %lld/%zu  %s  ", static_cast<long long>(t.number), trials_.size(),
+                        printable(values_text(t)).c_str());
     if (t.state == "failed")
-      std::cout << t.why;
+      std::cout << printable(t.why);
     else
       std::cout << format(
           "test loss %.4f  %s %.2f %%  (%s)%s", t.loss, by_accuracy_ ? "accuracy" : "next token right",
@@ -342,12 +341,14 @@ int Sweep::run() {
 }
 
 void Sweep::finish() const {
-  std::ofstream(out_ + "/sweep.html") << sweep_page(name_, choices_, trials_, by_accuracy_);
   const auto order = ranked(trials_, by_accuracy_);
+  const bool any = !order.empty() && order[0]->state == "done";
+  write_file(out_ + "/sweep.html",
+             sweep_page(name_, choices_, trials_, by_accuracy_, any ? best_command() : ""));
   if (args_.json) {
     json list = json::array();
     for (const Trial* t : order) list.push_back(to_json(*t));
-    std::cout << list.dump(1) << "\n";
+    std::cout << json_text(list, 1) << "\n";
     return;
   }
   std::vector<std::string> header{"rank", "trial"};
@@ -357,11 +358,8 @@ void Sweep::finish() const {
   Table table(header);
   for (size_t i = 0; i < order.size(); ++i) {
     const Trial& t = *order[i];
-    std::vector<std::string> row{std::to_string(i + 1), std::to_string(t.number + 1)};
-    for (const Choice& c : choices_) {
-      const json& v = t.values.at(c.key);
-      row.push_back(v.is_string() ? v.get<std::string>() : v.dump());
-    }
+    std::vector<std::string> row{std::to_string(i + 1), std::to_string(t.number)};
+    for (const Choice& c : choices_) row.push_back(value_text(t.values.at(c.key)));
     const bool failed = t.state == "failed";
     row.push_back(failed ? "" : format("%.4f", t.loss));
     row.push_back(failed ? "" : format("%.2f %%", 100 * t.accuracy));
@@ -372,19 +370,20 @@ void Sweep::finish() const {
     table.row(row);
   }
   std::cout << "\n" << table.text();
-  if (order.empty() || order[0]->state != "done")
-    throw Failure(kFailed, "no trial came to its end", "Try lower rates or smaller batches.");
-  std::string best = "ingot train " + args_.recipe.recipe;
-  for (const std::string& s : base_.sets) best += " --set " + s;
+  if (!any) throw Failure(kFailed, "no trial came to its end", "Try lower rates or smaller batches.");
+  std::cout << "\nbest: " << printable(best_command()) << "\n  " << folder(*order[0])
+            << "/model.safetensors   its network\n  " << out_ << "/sweep.html   the charts\n";
+}
+
+std::string Sweep::best_command() const {
+  const Trial& first = *ranked(trials_, by_accuracy_).front();
+  std::string best = "ingot train " + shell_word(args_.recipe.recipe);
+  for (const std::string& s : base_.sets) best += " --set " + shell_word(s);
   for (const Choice& c : choices_)
-    best += " --set " + c.key + "=" + [&] {
-      const json& v = order[0]->values.at(c.key);
-      return v.is_string() ? v.get<std::string>() : v.dump();
-    }();
+    best += " --set " + shell_word(c.key + "=" + value_text(first.values.at(c.key)));
   if (base_.epochs > 0) best += format(" --epochs %lld", static_cast<long long>(base_.epochs));
   if (base_.batch > 0) best += format(" --batch %lld", static_cast<long long>(base_.batch));
-  std::cout << "\nbest: " << best << "\n  " << folder(*order[0]) << "/model.safetensors   its network\n  "
-            << out_ << "/sweep.html   the pictures\n";
+  return best;
 }
 
 }  // namespace
@@ -400,6 +399,14 @@ std::vector<const Trial*> ranked(const std::vector<Trial>& trials, bool by_accur
   std::stable_sort(order.begin(), order.end(),
                    [&](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
   return order;
+}
+
+std::string trial_folder(const Trial& trial) {
+  return format("trial-%03lld", static_cast<long long>(trial.number));
+}
+
+std::string value_text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 int run_sweep(const SweepArgs& args) { return Sweep(args).run(); }

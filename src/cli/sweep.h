@@ -29,7 +29,7 @@ struct Choice {
 };
 
 struct Trial {
-  int64_t number = 0;
+  int64_t number = 0;  ///< from 1
   std::map<std::string, nlohmann::json> values;
   std::string state;  ///< "", "done", "stopped", "failed"
   std::string why;
@@ -40,8 +40,12 @@ struct Trial {
 
 /// The best first: those that ended well, then the stopped ones, then the failed.
 std::vector<const Trial*> ranked(const std::vector<Trial>& trials, bool by_accuracy);
-/// The page with the pictures.
+/// The page with the charts, and a link to the report of each trial.
 std::string sweep_page(const std::string& name, const std::vector<Choice>& choices,
-                       const std::vector<Trial>& trials, bool by_accuracy);
+                       const std::vector<Trial>& trials, bool by_accuracy, const std::string& best_command);
+/// "trial-003".
+std::string trial_folder(const Trial& trial);
+/// A value as --set takes it.
+std::string value_text(const nlohmann::json& value);
 
 }  // namespace ingot::cli

@@ -11,11 +11,9 @@ using nlohmann::json;
 
 namespace {
 
-std::string text_of(const json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); }
-
 // One point for each trial: a setting's value against what came out.
 std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool by_accuracy) {
-  constexpr double w = 640, h = 300, left = 58, right = 14, top = 14, bottom = 38;
+  constexpr double w = 640, h = 300, left = 90, right = 14, top = 14, bottom = 46;
   double y0 = 1e300, y1 = -1e300;
   auto y_of = [&](const Trial& t) { return by_accuracy ? 100 * t.accuracy : t.loss; };
   for (const Trial* t : order)
@@ -40,16 +38,15 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
   std::string s = "<figure><figcaption>" + escaped(title) +
                   "</figcaption><svg viewBox=\"0 0 640 300\" role=\"img\" aria-label=\"" + escaped(title) +
                   "\">";
-  for (int i = 0; i <= 4; ++i) {
-    const double y = y0 + (y1 - y0) * i / 4;
+  for (const Tick& t : ticks(y0, y1))
     s += format(
         "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"y\" x=\"%.1f\" "
-        "y=\"%.1f\">%.3g%s</text>",
-        left, w - right, py(y), py(y), left - 6, py(y) + 4, y, by_accuracy ? " %" : "");
-  }
+        "y=\"%.1f\">%s%s</text>",
+        left, w - right, py(t.value), py(t.value), left - 6, py(t.value) + 4, t.text.c_str(),
+        by_accuracy ? " %" : "");
   auto x_label = [&](const json& v) {
     s += format("<text class=\"x\" x=\"%.1f\" y=\"%.1f\">%s</text>", px(v), h - bottom + 16,
-                escaped(text_of(v)).c_str());
+                escaped(value_text(v)).c_str());
   };
   if (c.is_list()) {
     for (const json& v : c.list) x_label(v);
@@ -70,8 +67,8 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
         "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>trial %lld: %s = %s, "
         "%.4g%s</title></circle>",
         best ? "b" : "a", px((*t)->values.at(c.key)), py(y_of(**t)), best ? 7 : 5,
-        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number) + 1, escaped(c.key).c_str(),
-        escaped(text_of((*t)->values.at(c.key))).c_str(), y_of(**t), stopped ? ", stopped early" : "");
+        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number), escaped(c.key).c_str(),
+        escaped(value_text((*t)->values.at(c.key))).c_str(), y_of(**t), stopped ? ", stopped early" : "");
   }
   return s + "</svg></figure>\n";
 }
@@ -92,11 +89,14 @@ std::string curves(const std::vector<const Trial*>& order) {
 }  // namespace
 
 std::string sweep_page(const std::string& name, const std::vector<Choice>& choices,
-                       const std::vector<Trial>& trials, bool by_accuracy) {
+                       const std::vector<Trial>& trials, bool by_accuracy, const std::string& best_command) {
   const auto order = ranked(trials, by_accuracy);
-  std::string body =
-      "<h1>" + escaped(name) + ": a sweep</h1><p class=\"sub\">" + std::to_string(order.size()) +
-      " trials, trained with Ingot. Pale points were stopped early.</p>\n<div class=\"charts\">\n";
+  std::string body = "<h1>" + escaped(name) + ": a sweep</h1><p class=\"sub\">" +
+                     std::to_string(order.size()) +
+                     " trials, trained with Ingot. Pale points were stopped early.</p>\n";
+  if (!best_command.empty())
+    body += "<p>The best one, to train it again:</p><pre>" + escaped(best_command) + "</pre>\n";
+  body += "<div class=\"charts\">\n";
   for (const Choice& c : choices) body += dots(c, order, by_accuracy);
   body +=
       curves(order) + "</div>\n<h2>Ranked</h2><div class=\"scroll\"><table><tr><th>rank</th><th>trial</th>";
@@ -105,8 +105,11 @@ std::string sweep_page(const std::string& name, const std::vector<Choice>& choic
           "</th><th>time</th><th>state</th></tr>\n";
   for (size_t i = 0; i < order.size(); ++i) {
     const Trial& t = *order[i];
-    body += format("<tr><td>%zu</td><td>%lld</td>", i + 1, static_cast<long long>(t.number) + 1);
-    for (const Choice& c : choices) body += "<td>" + escaped(text_of(t.values.at(c.key))) + "</td>";
+    // A failed trial may have no report.
+    const std::string page_of = trial_folder(t) + (t.state == "failed" ? "/metrics.jsonl" : "/report.html");
+    body += format("<tr><td>%zu</td><td><a href=\"%s\">%lld</a></td>", i + 1, page_of.c_str(),
+                   static_cast<long long>(t.number));
+    for (const Choice& c : choices) body += "<td>" + escaped(value_text(t.values.at(c.key))) + "</td>";
     if (t.state == "failed")
       body += "<td></td><td></td><td></td><td>" + escaped(t.why) + "</td></tr>\n";
     else

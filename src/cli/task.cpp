@@ -1,6 +1,7 @@
 #include "task.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -96,6 +97,20 @@ static std::vector<data::Transform> augmentation(const Recipe& r, int side) {
   return steps;
 }
 
+// Labels come from a file: what they count must be there.
+static void check_labels(const Tensor& labels, const std::string& root, int64_t classes) {
+  const auto all = labels.to_vector<int64_t>();
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i] < 0 || all[i] >= classes)
+      throw Failure(
+          kDamaged,
+          format("the data in %s is not whole: record %zu has the label %lld, but there are the "
+                 "classes 0 to %lld",
+                 root.c_str(), i, static_cast<long long>(all[i]), static_cast<long long>(classes) - 1),
+          "Correct or take out that record, or get the data again: rm -r " + shell_word(root) +
+              "; tools/setup.sh --data " + root.substr(root.rfind('/') + 1));
+}
+
 void Task::open_named(const std::string& name) {
   const std::string root = "data/" + name;
   if (!fs::exists(root))
@@ -106,6 +121,7 @@ void Task::open_named(const std::string& name) {
         train ? augmentation(recipe_, static_cast<int>(ends_.side)) : std::vector<data::Transform>{};
     const data::VisionOptions o{.train = train, .transform = data::Transforms(steps)};
     auto bytes = [&](const data::VisionDataset& set) -> data::AnyDataset {
+      check_labels(set.labels(), root, ends_.classes);
       // Pictures stay bytes until they are on the device; there the network's first kernel converts them.
       if (steps.empty()) return data::TensorDataset({set.images(), set.labels()});
       return set;
@@ -119,12 +135,45 @@ void Task::open_named(const std::string& name) {
       return open(train);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::Io) throw;
-      throw Failure(kDamaged, "the data in " + root + " is not whole",
+      throw Failure(kDamaged, "the data in " + root + " is not whole: " + e.reason(),
                     "Get it again: rm -r " + root + "; tools/setup.sh --data " + name);
     }
   };
   train_ = make_loader(opened(true), recipe_, device_, true);
   test_ = make_loader(opened(false), recipe_, device_, false);
+}
+
+static bool has_images(const fs::path& folder) {
+  std::error_code e;
+  for (fs::recursive_directory_iterator i(folder, e), end; !e && i != end; i.increment(e)) {
+    std::string kind = i->path().extension().string();
+    for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    std::error_code ignored;
+    if ((kind == ".png" || kind == ".jpg" || kind == ".jpeg") && i->is_regular_file(ignored)) return true;
+  }
+  return false;
+}
+
+// One folder per class, each with images in it and a name that files of text can hold.
+static void check_classes(const std::string& root) {
+  bool any = false;
+  std::error_code e;
+  for (fs::directory_iterator i(root, e), end; !e && i != end; i.increment(e)) {
+    std::error_code ignored;
+    if (!i->is_directory(ignored)) continue;
+    any = true;
+    const std::string name = i->path().filename().string(), shown = printable(root + "/" + name);
+    if (printable(name) != name)
+      throw Failure(kUsage, "the name of the class folder " + shown + " is not plain text (UTF-8)",
+                    "Rename it.");
+    if (!has_images(i->path()))
+      throw Failure(kNoData, "the class folder " + shown + " has no PNG or JPEG files in it",
+                    "Add images of that class, or remove the folder.");
+  }
+  if (e) throw Failure(kNoData, root + " cannot be read: " + e.message(), "Name another: --set data=FOLDER.");
+  if (!any)
+    throw Failure(kNoData, root + " has no folders of images in it",
+                  "One folder per class is needed: " + root + "/cat/1.jpg, " + root + "/dog/2.jpg.");
 }
 
 void Task::open_folder(const std::string& root) {
@@ -135,18 +184,17 @@ void Task::open_folder(const std::string& root) {
     throw Failure(kUsage, "pictures of a folder need an image_size of at least 8",
                   "For example: --set image_size=64.");
   const int side = static_cast<int>(recipe_.integer("image_size"));
-  bool classes = false;
-  for (const auto& entry : fs::directory_iterator(root)) classes = classes || entry.is_directory();
-  if (!classes)
-    throw Failure(kNoData, root + " has no folders of pictures in it",
-                  "One folder per class is needed: " + root + "/cat/1.jpg, " + root + "/dog/2.jpg.");
+  const bool split = fs::is_directory(root + "/train") && fs::is_directory(root + "/test");
+  for (const std::string& folder :
+       split ? std::vector<std::string>{root + "/train", root + "/test"} : std::vector<std::string>{root})
+    check_classes(folder);
   auto options = [&](bool train) {
     std::vector<data::Transform> steps{data::Resize(side), data::CenterCrop(side)};
     if (train)
       for (const auto& t : augmentation(recipe_, side)) steps.push_back(t);
     return data::ImageFolderOptions{.transform = data::Transforms(steps), .channels = 3};
   };
-  if (fs::is_directory(root + "/train") && fs::is_directory(root + "/test")) {
+  if (split) {
     const data::ImageFolder train(root + "/train", options(true)), test(root + "/test", options(false));
     if (train.classes() != test.classes())
       throw Failure(kNoData, root + "/train and " + root + "/test have different classes",
@@ -279,7 +327,14 @@ Evaluation Task::evaluate() {
     const auto said = answers.to_vector<int64_t>(), truth = batch[1].to_vector<int64_t>();
     for (size_t i = 0; i < said.size(); ++i) {
       right += said[i] == truth[i];
-      if (!is_text()) ++e.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(said[i])];
+      if (is_text()) continue;
+      // Checked when the data is opened; and again where it would be written through.
+      if (truth[i] < 0 || truth[i] >= ends_.classes || said[i] < 0 || said[i] >= ends_.classes)
+        throw Failure(kDamaged,
+                      format("a label of the test data is %lld, but there are the classes 0 to %lld",
+                             static_cast<long long>(truth[i]), static_cast<long long>(ends_.classes) - 1),
+                      "Correct the data, or take that record out.");
+      ++e.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(said[i])];
     }
     count += static_cast<int64_t>(said.size());
     e.loss += l.item() * static_cast<double>(said.size());

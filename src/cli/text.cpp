@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "cli.h"
 
@@ -72,7 +73,69 @@ size_t parse_bytes(const std::string& text) {
   }
   if (factor == 0 || end == text.c_str() || !(number > 0))
     throw Failure(kUsage, "\"" + text + "\" is not an amount of memory", "Write it as 8GiB, 24GB or 500MiB.");
+  // No machine has more, and the product would not fit the integer.
+  if (!(number * factor < std::pow(2.0, 60)))
+    throw Failure(kUsage, "\"" + text + "\" is more memory than any machine has",
+                  "Write it as 8GiB, 24GB or 500MiB.");
   return static_cast<size_t>(number * factor);
+}
+
+// Bytes of the UTF-8 character at `at`; 0 when there is none.
+static size_t utf8_length(const std::string& s, size_t at) {
+  const auto byte = [&](size_t i) { return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u; };
+  const unsigned first = byte(0), second = byte(1);
+  const size_t n = first < 0x80                    ? 1
+                   : first >= 0xC2 && first < 0xE0 ? 2
+                   : first >= 0xE0 && first < 0xF0 ? 3
+                   : first >= 0xF0 && first < 0xF5 ? 4
+                                                   : 0;
+  for (size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  // Longer than needed, a surrogate, or beyond the last character.
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90))
+    return 0;
+  return n;
+}
+
+bool is_utf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t n = utf8_length(text, i);
+    if (n == 0) return false;
+    i += n;
+  }
+  return true;
+}
+
+std::string printable(const std::string& text) {
+  std::string s;
+  for (size_t i = 0; i < text.size();) {
+    const size_t n = utf8_length(text, i);
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool control =
+        c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    if (c == '\n')
+      s += "\\n";
+    else if (c == '\t')
+      s += "\\t";
+    else if (n == 0 || control)
+      for (size_t k = 0; k < std::max<size_t>(n, 1); ++k)
+        s += format("\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[i + k])));
+    else
+      s += text.substr(i, n);
+    i += std::max<size_t>(n, 1);
+  }
+  return s;
+}
+
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || (c && std::strchr("_-./=:,+@%", c));
+  });
+  if (plain) return text;
+  std::string s = "'";
+  for (const char c : text) s += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return s + "'";
 }
 
 static size_t distance(const std::string& a, const std::string& b) {
@@ -103,6 +166,11 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // Characters as a terminal counts them: UTF-8 continuation bytes take no column.
 static size_t columns(const std::string& s) {
   return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+void Table::row(std::vector<std::string> cells) {
+  for (std::string& c : cells) c = printable(c);
+  rows_.push_back(std::move(cells));
 }
 
 std::string Table::text() const {

@@ -9,8 +9,11 @@
 
 #include "bound.h"
 #include "cli.h"
+#include "files.h"
 #include "progress.h"
 #include "report.h"
+#include "run_folder.h"
+#include "study.h"
 #include "tensorboard.h"
 
 namespace ingot::cli {
@@ -33,10 +36,16 @@ class Trainer {
   void log(const Point& p, bool test);
   Tensor one_step(const data::Batch& batch);
   void one_epoch();
-  void after_epoch(int64_t epoch);
+  void observe(double loss, double lr, bool sampled);
+  void after_epoch();
+  void save(Checkpoint& checkpoint, int64_t epoch);
   void finish();
+  void write_network();
+  void print_results() const;
   Failure not_finite() const;
   int64_t step() const { return schedule_->last_epoch(); }
+  /// Passes over the data up to now, whole ones or not.
+  double epochs_done() const { return static_cast<double>(step()) / history_.per_epoch; }
 
   void say(const std::string& line) const;
 
@@ -48,11 +57,20 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::LRScheduler> schedule_;
   int64_t epochs_, total_;
+  std::unique_ptr<RunFolder> folder_;
   std::unique_ptr<Progress> progress_;
-  std::ofstream metrics_;
+  GrowingFile metrics_;
+  bool metrics_whole_ = true;
   std::unique_ptr<EventFile> events_;
   Bound bound_;
   int64_t steps_here_ = 0;  // of this process
+  int64_t stride_ = 1;      // every so many steps are in the metrics, however fast they are
+  double rate_ = 0;         // units a second
+  struct Window {
+    double seconds = 0;
+    int64_t steps = 0;
+  } window_;             // what the rate is of
+  std::string unsaved_;  // why the last checkpoint is not there
   bool stopped_ = false;
   History history_;
 };
@@ -69,7 +87,7 @@ bool matches(const std::string& pattern, const std::string& text) {
 
 void Trainer::say(const std::string& line) const {
   if (args_.silent) return;
-  std::printf("%s\n", line.c_str());
+  std::printf("%s\n", printable(line).c_str());
   std::fflush(stdout);
 }
 
@@ -81,14 +99,13 @@ Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
       out_(args.out.empty() ? "out/" + recipe_.name() : args.out) {
   const int64_t per_epoch = task_.train().size();
   epochs_ = recipe_.integer("epochs");
-  total_ = epochs_ * per_epoch;
-  if (recipe_.integer("steps") > 0)
-    total_ = recipe_.integer("steps"), epochs_ = (total_ + per_epoch - 1) / per_epoch;
-  std::error_code e;
-  fs::create_directories(out_, e);
-  if (e)
-    throw Failure(kFailed, "the folder " + out_ + " cannot be made: " + e.message(),
-                  "Name another with --out.");
+  if (__builtin_mul_overflow(epochs_, per_epoch, &total_))
+    throw Failure(kUsage, count_text(epochs_) + " epochs are more steps than can be counted",
+                  "Set epochs lower.");
+  if (recipe_.integer("steps") > 0) total_ = recipe_.integer("steps"), epochs_ = (total_ - 1) / per_epoch + 1;
+  history_.per_epoch = static_cast<double>(per_epoch);
+  // So many points draw any curve; short runs have all their steps.
+  stride_ = std::max<int64_t>(1, total_ / 400);
   prepare_weights();
   std::vector<Tensor> trained;
   for (const Tensor& p : task_.model().parameters())
@@ -140,28 +157,36 @@ void Trainer::prepare_weights() {
   say(format("%zu of %zu parameters are frozen", frozen, all));
 }
 
+// A number of a line of metrics; 0 when it has none.
+static double number_in(const json& line, const char* key) {
+  const auto at = line.find(key);
+  return at != line.end() && at->is_number() ? at->get<double>() : 0.0;
+}
+
 // After --resume: what was logged up to the step that is resumed stays, the rest will happen again.
 void Trainer::restore_history(int64_t step) {
   const std::string file = out_ + "/metrics.jsonl";
-  std::vector<std::string> kept;
+  std::string kept;
   std::ifstream in(file);
   for (std::string line; step > 0 && std::getline(in, line);) {
     const json j = json::parse(line, nullptr, false);
-    if (!j.is_object() || j.value("step", int64_t{0}) > step) continue;
-    kept.push_back(line);
-    Point p{j.value("step", int64_t{0}), j.value("epoch", 0.0), j.value("loss", 0.0),
-            j.value("lr", 0.0),          j.value("rate", 0.0),  j.value("memory", 0.0)};
-    p.test_loss = j.value("test_loss", 0.0), p.test_accuracy = j.value("test_accuracy", 0.0),
-    p.seconds = j.value("seconds", 0.0);
+    if (!j.is_object() || number_in(j, "step") > static_cast<double>(step)) continue;
+    kept += line + "\n";
+    Point p{static_cast<int64_t>(number_in(j, "step")),
+            number_in(j, "epoch"),
+            number_in(j, "loss"),
+            number_in(j, "lr"),
+            number_in(j, "rate"),
+            number_in(j, "memory")};
+    p.test_loss = number_in(j, "test_loss"), p.test_accuracy = number_in(j, "test_accuracy"),
+    p.seconds = number_in(j, "seconds");
     (j.contains("test_loss") ? history_.test : history_.train).push_back(p);
     history_.seconds = std::max(history_.seconds, p.seconds);
-    history_.peak = std::max(history_.peak, j.value("peak_memory", 0.0));
+    history_.peak = std::max(history_.peak, number_in(j, "peak_memory"));
   }
   in.close();
-  std::ofstream again(file, std::ios::trunc);
-  for (const std::string& line : kept) again << line << "\n";
-  again.close();
-  metrics_.open(file, std::ios::app);
+  write_file(file, kept);
+  metrics_.open(file);
   if (step == 0) EventFile::clear(out_);
   events_ = std::make_unique<EventFile>(out_, step);
 }
@@ -173,12 +198,17 @@ void Trainer::log(const Point& p, bool test) {
     j["peak_memory"] = task_.device().memory().peak;
     events_->scalars(p.step, {{"test/loss", p.test_loss}, {"test/accuracy", p.test_accuracy}});
   } else {
-    j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate, j["memory"] = p.memory;
+    j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate, j["memory"] = static_cast<int64_t>(p.memory);
     events_->scalars(
         p.step,
         {{"train/loss", p.loss}, {"train/lr", p.lr}, {"train/rate", p.rate}, {"train/memory", p.memory}});
   }
-  metrics_ << j.dump() << std::endl;
+  const bool written = metrics_.add(json_text(j) + "\n");
+  if (!written && metrics_whole_)
+    progress_->warn(out_ +
+                    "/metrics.jsonl cannot be written (is the disk full?): its lines are kept until "
+                    "there is room");
+  metrics_whole_ = written;
   (test ? history_.test : history_.train).push_back(p);
 }
 
@@ -189,41 +219,47 @@ Tensor Trainer::one_step(const data::Batch& batch) {
 }
 
 void Trainer::one_epoch() {
-  const int64_t per_epoch = task_.train().size(), batch = recipe_.integer("batch");
-  double last_read = now(), window_start = now(), asked = now();
-  int64_t window_steps = 0;
+  double mark = now(), asked = mark;
+  auto count = [&] {
+    const double t = now();
+    history_.seconds += t - mark, window_.seconds += t - mark, mark = t;
+  };
   for (const auto& b : task_.train()) {
     bound_.waited(now() - asked);
     const double lr = optimizer_->lr();
     const Tensor loss = one_step(b);
     schedule_->step();
-    ++window_steps;
+    ++window_.steps;
     stopped_ = watcher_ && !watcher_(step(), total_, loss);
-    const bool last = step() >= total_ || stopped_;
-    // Reading the loss waits for the device, so it is not read at every step.
-    if (now() - last_read > 0.1 || last || step() == 1) {
+    const bool last = step() >= total_ || stopped_, sampled = last || step() == 1 || step() % stride_ == 0;
+    // Reading the loss waits for the device, so it is not read at every step of a long run.
+    if (sampled || now() - mark > 0.1) {
       const double value = loss.item();
-      const double t = now(),
-                   rate = static_cast<double>(window_steps * batch * task_.units()) / (t - window_start);
-      history_.seconds += t - last_read;
-      last_read = t;
+      count();
       if (!std::isfinite(value)) throw not_finite();
-      const double memory = static_cast<double>(task_.device().memory().in_use);
-      progress_->update(step(), rate,
-                        format("loss %.3f  lr %.1e  %s%s", value, lr, bytes_text(memory).c_str(),
-                               bound_.text(t - window_start, window_steps).c_str()));
-      if (t - window_start > 0.5 || last || step() == 1) {
-        log({step(), static_cast<double>(step()) / static_cast<double>(per_epoch), value, lr, rate, memory, 0,
-             0, history_.seconds},
-            false);
-        window_start = t, window_steps = 0;
-        bound_.new_window();
-      }
+      observe(value, lr, sampled);
     }
     if (last) break;
     asked = now();
   }
-  history_.seconds += now() - last_read;
+  count();
+}
+
+void Trainer::observe(double loss, double lr, bool sampled) {
+  const int64_t units = recipe_.integer("batch") * task_.units();
+  // A moment is too short to tell a rate from the clock's noise.
+  if (rate_ == 0 || window_.seconds > 0.02)
+    rate_ = static_cast<double>(window_.steps * units) / std::max(window_.seconds, 1e-9);
+  const auto memory = static_cast<double>(task_.device().memory().in_use);
+  progress_->update(step(), rate_,
+                    format("loss %.3f  lr %.1e  %s%s", loss, lr, bytes_text(memory).c_str(),
+                           bound_.text(window_.seconds, window_.steps).c_str()));
+  const bool old = window_.seconds > 0.5, first = step() == 1;
+  if (sampled || old) log({step(), epochs_done(), loss, lr, rate_, memory, 0, 0, history_.seconds}, false);
+  if (!old && !first) return;
+  window_ = {};
+  bound_.new_window();
+  if (first) rate_ = 0;  // it compiled: no measure for the others
 }
 
 Failure Trainer::not_finite() const {
@@ -231,176 +267,203 @@ Failure Trainer::not_finite() const {
           "Lower the rate (--lr), or set clip to 1; checkpoints in " + out_ + " are whole."};
 }
 
-void Trainer::after_epoch(int64_t epoch) {
+// "3", or "0.03" in the middle of one.
+static std::string epoch_text(double epochs) {
+  const double whole = std::round(epochs);
+  return std::abs(epochs - whole) < 1e-9 ? count_text(static_cast<int64_t>(whole)) : format("%.3g", epochs);
+}
+
+void Trainer::after_epoch() {
   const double start = now();
   history_.last = task_.evaluate();
   const Evaluation& e = history_.last;
   // Before the checkpoint is written: the one before it must not give way to one that is of no use.
   if (!std::isfinite(e.loss)) throw not_finite();
   Point p;
-  p.step = step(), p.epoch = static_cast<double>(epoch + 1), p.test_loss = e.loss,
-  p.test_accuracy = e.accuracy, p.seconds = history_.seconds;
+  p.step = step(), p.epoch = epochs_done(), p.test_loss = e.loss, p.test_accuracy = e.accuracy,
+  p.seconds = history_.seconds;
   log(p, true);
-  progress_->say(format("epoch %lld  test loss %.3f  %s %.2f %%  (%s)", static_cast<long long>(epoch) + 1,
-                        e.loss, task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
+  progress_->say(format("epoch %s  test loss %.3f  %s %.2f %%  (%s)", epoch_text(p.epoch).c_str(), e.loss,
+                        task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
                         time_text(now() - start).c_str()));
 }
 
-void Trainer::finish() {
-  history_.steps = step();
+// A disk that is full ends no training: it says so and tries again after the next test.
+void Trainer::save(Checkpoint& checkpoint, int64_t epoch) {
+  try {
+    checkpoint.save(epoch);
+    unsaved_.clear();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Io) throw;
+    unsaved_ = e.reason();
+    progress_->warn(
+        format("step %lld is not saved: %s. The training continues and tries again; older "
+               "checkpoints are as they were",
+               static_cast<long long>(step()), unsaved_.c_str()));
+  }
+}
+
+void Trainer::write_network() {
   nn::Module& model = task_.model();
   if (args_.lora > 0) nn::merge_lora(model);
-  json card{{"classes", task_.classes()},
-            {"channels", task_.ends().channels},
-            {"side", task_.ends().side},
-            {"count", task_.ends().classes}};
-  io::save_weights(model, out_ + "/model.safetensors",
-                   {{"ingot.recipe", recipe_.values().dump()},
-                    {"ingot.name", recipe_.name()},
-                    {"ingot.card", card.dump()}});
-  if (args_.report) write_report(task_, history_, out_);
+  const json card{{"classes", task_.classes()},
+                  {"channels", task_.ends().channels},
+                  {"side", task_.ends().side},
+                  {"count", task_.ends().classes}};
+  try {
+    io::save_weights(model, out_ + "/model.safetensors",
+                     {{"ingot.recipe", json_text(recipe_.values())},
+                      {"ingot.name", as_kept(recipe_.name()).get<std::string>()},
+                      {"ingot.card", json_text(card)}});
+    if (args_.report) write_report(task_, history_, out_);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Io) throw;
+    throw Failure(kNotWritten, "a result of the training could not be written: " + e.reason(),
+                  unsaved_.empty()
+                      ? "Make room on the disk; the same command with --resume then writes it from "
+                        "the last checkpoint."
+                      : "Make room on the disk; the same command with --resume continues from the "
+                        "last checkpoint that is there.");
+  }
+}
+
+void Trainer::print_results() const {
   const Evaluation& e = history_.last;
   const char* out = out_.c_str();
+  const std::string task = recipe_.text("task");
   say(format("%s %.2f %% after %s of training on %s, peak memory %s",
              task_.is_text() ? "next token right:" : "test accuracy", 100 * e.accuracy,
              time_text(history_.seconds).c_str(), task_.device().name().c_str(),
              bytes_text(history_.peak).c_str()));
-  say(format("  %s/model.safetensors   the network, for ingot predict, eval, generate", out));
+  say(format("  %s/model.safetensors   the network, for ingot %s", out,
+             task == "text"     ? "generate, predict and eval"
+             : task == "points" ? "eval"
+                                : "predict and eval"));
   if (args_.report) say(format("  %s/report.html         curves and examples, for a browser", out));
   say(format("  %s/metrics.jsonl       every figure, one line each; tensorboard --logdir %s draws them", out,
              out));
 }
 
-// The epoch to go on with.
+void Trainer::finish() {
+  history_.steps = step();
+  write_network();
+  print_results();
+  if (!unsaved_.empty())
+    throw Failure(kNotWritten, "the last checkpoint could not be saved: " + unsaved_,
+                  "The network itself is in " + out_ + "/model.safetensors.");
+  if (!metrics_whole_)
+    throw Failure(kNotWritten, out_ + "/metrics.jsonl is not whole: there was no room for its last lines",
+                  "The network itself is in " + out_ + "/model.safetensors.");
+}
+
+// The epoch to continue with.
 int64_t Trainer::resumed(Checkpoint& checkpoint) const {
+  const char* const anew = "--fresh begins anew and keeps them aside.";
+  int64_t epoch = 0;
   try {
-    return checkpoint.resume();
+    epoch = checkpoint.resume();
   } catch (const Error& e) {
-    // Parts that are not there or do not fit; a file that cannot be read is another matter.
+    if (e.kind() == ErrorKind::Io) throw Failure(kDamaged, e.reason(), anew);
+    // Parts that are not there or do not fit.
     if (e.kind() != ErrorKind::State && e.kind() != ErrorKind::Shape && e.kind() != ErrorKind::Value) throw;
-    throw Failure(kDamaged, "the checkpoints in " + out_ + " are of a run with other settings",
-                  "Go on with that one's: ingot train " + out_ + "/recipe.json --resume --out " + out_ + ".");
+    throw Failure(kConflict, "the checkpoints in " + out_ + " are of a run with other settings",
+                  "Continue that one: ingot train " + shell_word(out_ + "/recipe.json") + " --resume --out " +
+                      shell_word(out_) + ".");
   }
+  if (step() == 0 && !checkpoint.messages().empty() && !checkpoint.files().empty())
+    throw Failure(kDamaged, "no checkpoint in " + out_ + " can be read", anew);
+  return epoch;
 }
 
 TrainResult Trainer::run() {
+  folder_ = std::make_unique<RunFolder>(out_, identity_of(recipe_, args_), args_);
+  for (const std::string& m : folder_->messages()) say(m);
   Checkpoint checkpoint(out_ + "/checkpoints", {.keep = 2}, task_.model(), *optimizer_, *schedule_,
                         task_.train());
-  if (!args_.resume && !checkpoint.files().empty()) {
-    // A new run in an old folder: the old checkpoints must not be taken for its own.
-    for (const std::string& f : checkpoint.files()) fs::remove(f);
-  }
   int64_t epoch = args_.resume ? resumed(checkpoint) : 0;
   if (args_.resume && checkpoint.files().empty())
     say(format("there is no checkpoint in %s: starting from the beginning", out_.c_str()));
-  restore_history(args_.resume ? step() : 0);
-  std::ofstream(out_ + "/recipe.json") << recipe_.values().dump(2) << "\n";
+  folder_->write_down(recipe_);
+  restore_history(step());
   say(format("%s on %s: %s parameters, %s steps of %lld", recipe_.name().c_str(),
              task_.device().name().c_str(), count_text(task_.model().parameter_count()).c_str(),
              count_text(total_).c_str(), static_cast<long long>(recipe_.integer("batch"))));
   if (step() > 0) say(format("resumed at step %lld", static_cast<long long>(step())));
   progress_ =
       std::make_unique<Progress>(total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(),
-                                 args_.quiet || args_.silent);
+                                 args_.quiet || (args_.silent && args_.label.empty()), args_.label);
   if (step() >= total_) history_.last = task_.evaluate();
   const auto every =
       std::max<int64_t>(1, epochs_ / 10);  // many short epochs: not a checkpoint and a test after each
   for (; step() < total_ && !stopped_; ++epoch) {
-    one_epoch();
+    try {
+      one_epoch();
+    } catch (const Error& e) {
+      // What a signal asked to be saved.
+      if (e.kind() != ErrorKind::Io || e.op() != "save") throw;
+      throw Failure(kNotWritten, "stopped by a signal, and this step could not be saved: " + e.reason(),
+                    "Make room; --resume continues from the checkpoint before.");
+    }
     const bool last = step() >= total_ || stopped_;
     if (last || (epoch + 1) % every == 0) {
-      after_epoch(epoch);
-      checkpoint.save(epoch + 1);
+      after_epoch();
+      save(checkpoint, epoch + 1);
     }
   }
   progress_->finish();
   history_.peak = std::max(history_.peak, static_cast<double>(task_.device().memory().peak));
   finish();
-  return {history_.last, history_.seconds, step(), total_, stopped_};
+  return {history_.last, history_.seconds,
+          step(),        total_,
+          stopped_,      task_.device().name(),
+          out_,          epochs_done(),
+          history_.peak, task_.model().parameter_count()};
 }
 
 }  // namespace
 
 TrainResult train(const TrainArgs& args, const Watcher& watcher) {
-  if (!args.memory.empty()) device_of(effective_recipe(args)).set_memory_limit(parse_bytes(args.memory));
+  const Recipe recipe = effective_recipe(args);
+  if (!args.memory.empty()) device_of(recipe).set_memory_limit(parse_bytes(args.memory));
   try {
     return Trainer(args, watcher).run();
   } catch (const OutOfMemory& e) {
-    throw Failure(
-        kNoRoom,
-        "the batch does not fit: " + bytes_text(static_cast<double>(e.requested)) +
-            " more were asked for with " + bytes_text(static_cast<double>(e.in_use)) + " in use" +
-            (e.limit ? " of " + bytes_text(static_cast<double>(e.limit)) : ""),
-        "Use a smaller --batch, or --set accumulate=2; `ingot plan " + args.recipe + "` says what fits.");
+    throw no_room(recipe, args.recipe, e);
   } catch (const Error& e) {
-    const Recipe r = effective_recipe(args);
-    const std::string task = r.text("task");
+    const std::string task = recipe.text("task");
     if (e.kind() == ErrorKind::Io && task == "images" && e.op() == "ImageFolder")
-      throw Failure(kDamaged, "a picture cannot be read: " + e.reason(),
-                    "Take that file out of " + r.text("data") + ", or replace it.");
+      throw Failure(kDamaged, "an image cannot be read: " + e.reason(),
+                    "Take that file out of " + recipe.text("data") + ", or replace it.");
     if (e.kind() != ErrorKind::Index || task != "text") throw;
     throw Failure(kUsage,
-                  "a token in " + r.text("data") + " is not below the vocabulary's " +
-                      std::to_string(r.integer("vocabulary")),
+                  "a token in " + recipe.text("data") + " is not below the vocabulary's " +
+                      std::to_string(recipe.integer("vocabulary")),
                   "Set vocabulary higher (bytes: 256), or tokens to what the file holds.");
   }
 }
 
 int run_train(const TrainArgs& args) {
-  train(args);
+  if (!args.json) {
+    train(args);
+    return kOk;
+  }
+  TrainArgs quiet = args;
+  quiet.silent = true;
+  const TrainResult r = train(quiet);
+  json j{{"folder", r.folder},
+         {"device", r.device},
+         {"parameters", r.parameters},
+         {"steps", r.steps},
+         {"epochs", r.epochs},
+         {"seconds", r.seconds},
+         {"test_loss", r.last.loss},
+         {"test_accuracy", r.last.accuracy},
+         {"peak_memory", static_cast<int64_t>(r.peak)},
+         {"model", r.folder + "/model.safetensors"},
+         {"metrics", r.folder + "/metrics.jsonl"}};
+  if (args.report) j["report"] = r.folder + "/report.html";
+  std::cout << json_text(j, 2) << "\n";
   return kOk;
-}
-
-// What is wrong with a trained network's file.
-static Failure unreadable(const std::string& file) {
-  const std::string checkpoints = (fs::path(file).parent_path() / "checkpoints").string();
-  if (!fs::is_directory(checkpoints))
-    return {kDamaged, file + " is not a network of ingot train, or it is damaged",
-            "Name a run's folder (out/fashion) or its model.safetensors."};
-  return {
-      kDamaged, file + " is damaged",
-      "The checkpoints in " + checkpoints + " are untouched: ingot train RECIPE --resume writes it again."};
-}
-
-Trained load_trained(const std::string& run, const std::string& device, bool with_data) {
-  const std::string file = fs::is_directory(run) ? run + "/model.safetensors" : run;
-  if (!fs::exists(file))
-    throw Failure(
-        kNoData, "there is no trained network in " + run,
-        fs::exists("out/" + run + "/model.safetensors")
-            ? "Did you mean out/" + run + "?"
-            : "Train one first: ingot train RECIPE --out " + run + " (`ingot recipes` lists them).");
-  Recipe recipe;
-  json card;
-  StateDict state;
-  try {
-    const io::SafeTensors weights(file);
-    const auto& m = weights.metadata();
-    if (!m.count("ingot.recipe"))
-      throw Failure(kDamaged, file + " was not written by ingot train",
-                    "Use it with: ingot train RECIPE --from " + file + ".");
-    recipe = Recipe::from_json(json::parse(m.at("ingot.recipe")), m.at("ingot.name"));
-    card = json::parse(m.at("ingot.card"));
-    if (recipe.text("task") == "images" && recipe.integer("image_size") == 0)
-      recipe.set("image_size", card.at("side"));
-    for (const auto& e : weights.entries()) state.tensors.emplace_back(e.name, weights.get(e.name));
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::Io && e.kind() != ErrorKind::Value)
-      throw;  // Value: metadata that is not there
-    throw unreadable(file);
-  } catch (const json::exception&) {
-    throw unreadable(file);
-  }
-  recipe.set("device", device.empty() ? "auto" : device);
-  Trained t{std::make_unique<Task>(recipe, device_of(recipe), with_data), file};
-  if (!with_data)
-    t.task->set_ends({card.at("channels"), card.at("side"), card.at("count")}, card.at("classes"));
-  try {
-    t.task->model().load_state_dict(state);
-  } catch (const Error&) {
-    throw unreadable(file);
-  }
-  return t;
 }
 
 }  // namespace ingot::cli

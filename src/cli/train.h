@@ -16,7 +16,11 @@ struct TrainArgs {
   int64_t epochs = 0, batch = 0, lora = 0;
   double lr = 0;
   bool resume = false, quiet = false, report = true;
-  bool silent = false;  ///< nothing on stdout
+  bool fresh = false;           ///< an older run in the folder is moved aside
+  bool accept_changes = false;  ///< resume although settings or data are others
+  bool json = false;            ///< the result as JSON, and nothing else on stdout
+  bool silent = false;          ///< nothing on stdout but the bar of `label`
+  std::string label;            ///< before the progress of a silent run: "trial 3/10"
 };
 
 /// One line of metrics.jsonl. Fields that a line does not have are NaN.
@@ -30,8 +34,9 @@ struct Point {
 struct History {
   std::vector<Point> train, test;
   Evaluation last;
-  double seconds = 0;  ///< of training alone
-  double peak = 0;     ///< bytes on the device, tests included
+  double seconds = 0;    ///< of training alone
+  double peak = 0;       ///< bytes on the device, tests included
+  double per_epoch = 1;  ///< steps
   int64_t steps = 0;
 };
 
@@ -52,6 +57,9 @@ struct TrainResult {
   double seconds = 0;  ///< of training alone
   int64_t steps = 0, total = 0;
   bool stopped = false;  ///< by the watcher
+  std::string device, folder;
+  double epochs = 0, peak = 0;
+  int64_t parameters = 0;
 };
 TrainResult train(const TrainArgs& args, const Watcher& watcher = {});
 int run_train(const TrainArgs& args);

@@ -1,10 +1,12 @@
 #include "use.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 
 #include "cli.h"
+#include "files.h"
 #include "train.h"
 
 namespace ingot::cli {
@@ -15,7 +17,7 @@ int run_eval(const EvalArgs& args) {
   Trained t = load_trained(args.run, args.device, true);
   const Evaluation e = t.task->evaluate();
   if (args.json)
-    std::cout << json{{"loss", e.loss}, {"accuracy", e.accuracy}, {"confusion", e.confusion}}.dump() << "\n";
+    std::cout << json_text({{"loss", e.loss}, {"accuracy", e.accuracy}, {"confusion", e.confusion}}) << "\n";
   else
     std::cout << format("test loss %.4f  %s %.2f %%\n", e.loss,
                         t.task->is_text() ? "next token right" : "accuracy", 100 * e.accuracy);
@@ -54,6 +56,18 @@ static std::vector<std::string> pictures_in(const std::vector<std::string>& inpu
   return files;
 }
 
+// What a network writes may hold anything: on a terminal control characters are shown, not obeyed.
+static std::string written(const std::string& text) {
+  if (!on_terminal()) return text;
+  std::string s;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    s += (byte < 32 && c != '\n' && c != '\t') || byte == 127 ? format("\\x%02x", unsigned{byte})
+                                                              : std::string(1, c);
+  }
+  return s;
+}
+
 int run_predict(const PredictArgs& args) {
   Trained t = load_trained(args.run, args.device, false);
   Task& task = *t.task;
@@ -61,7 +75,7 @@ int run_predict(const PredictArgs& args) {
     // For a text: what comes next.
     std::string prompt;
     for (const std::string& i : args.inputs) prompt += (prompt.empty() ? "" : " ") + i;
-    std::cout << prompt << task.generate(prompt, 80, 0.5, 1) << "\n";
+    std::cout << written(prompt + task.generate(prompt, 80, 0.5, 1)) << "\n";
     return kOk;
   }
   if (task.recipe().text("task") == "points")
@@ -72,6 +86,11 @@ int run_predict(const PredictArgs& args) {
   for (const std::string& file : pictures_in(args.inputs)) {
     const auto p =
         softmax(task.model()(read_picture(task, file).unsqueeze(0).to(task.device())), -1).to_vector<float>();
+    if (std::any_of(p.begin(), p.end(), [](float v) { return !std::isfinite(v); }))
+      throw Failure(kFailed,
+                    "the network says nothing about " + file + ": its answers are not finite numbers",
+                    "Its training went wrong: `ingot inspect --values " + shell_word(t.file) +
+                        "` shows where; train again with a lower --lr.");
     std::vector<size_t> order(p.size());
     for (size_t i = 0; i < p.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
@@ -80,12 +99,12 @@ int run_predict(const PredictArgs& args) {
     if (args.json) {
       json list = json::array();
       for (const size_t i : order) list.push_back({{"class", name(i)}, {"probability", p[i]}});
-      std::cout << json{{"file", file}, {"answers", list}}.dump() << "\n";
+      std::cout << json_text({{"file", file}, {"answers", list}}) << "\n";
       continue;
     }
-    std::cout << file << ": ";
+    std::cout << printable(file) << ": ";
     for (const size_t i : order)
-      std::cout << format("%s%s %.1f %%", i == order[0] ? "" : ", ", name(i).c_str(),
+      std::cout << format("%s%s %.1f %%", i == order[0] ? "" : ", ", printable(name(i)).c_str(),
                           100.0 * static_cast<double>(p[i]));
     std::cout << "\n";
   }
@@ -99,9 +118,9 @@ int run_generate(const GenerateArgs& args) {
         kUsage, args.run + " holds a network for " + t.task->recipe().text("task") + ", which does not write",
         "Train one that does: ingot train chars.");
   const std::string prompt = args.prompt.empty() ? t.task->recipe().text("prompt") : args.prompt;
-  std::cout << prompt << std::flush;
+  std::cout << written(prompt) << std::flush;
   t.task->generate(prompt, args.length, args.temperature, args.seed,
-                   [](const std::string& piece) { std::cout << piece << std::flush; });
+                   [](const std::string& piece) { std::cout << written(piece) << std::flush; });
   std::cout << "\n";
   return kOk;
 }

@@ -49,7 +49,6 @@ constexpr bool has_number(Op op) {
     case Op::Scatter:
     case Op::Scan:
     case Op::Sort:
-    case Op::Cat:
     case Op::Linalg:
     case Op::Attention:
     case Op::AttentionGrad:

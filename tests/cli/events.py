@@ -96,8 +96,8 @@ with folder() as name:
         wanted += [(l["step"], tag, struct.unpack("<f", struct.pack("<f", l[key]))[0]) for tag, key in names.items()]
     check(found == wanted and len(found) > 10 and not sessions, found[:4], wanted[:4])
 
-    # A run that begins anew replaces them; one that goes on says from where.
-    run("train", "spirals", "--out", "run", cwd=home)
+    # A run that begins anew has its own; one that continues says from where.
+    run("train", "spirals", "--out", "run", "--fresh", cwd=home)
     check(len(list((home / "run").glob("events.out.tfevents.*"))) == 1, "old event files are still there")
     run("train", "spirals", "--out", "run", "--resume", cwd=home)
     check(events(home / "run")[1] == [600], events(home / "run")[1])

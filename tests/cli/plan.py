@@ -16,6 +16,7 @@ from common import check, folder, run
 EVERYTHING = "--all" in sys.argv
 DEVICE = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cpu"
 
+PARTS = ("parameters", "converted_parameters", "optimizer", "data", "batches", "activations", "gradients", "workspace")
 CASES = {
     "CNN": ["fashion"],
     "ResNet": ["fashion", "--set", "model=resnet", "--set", "width=16", "--set", "layers=1"],
@@ -50,10 +51,10 @@ with folder() as name:
             args = [*recipe, "--batch", batch, "--device", DEVICE]
             plan = json.loads(run("plan", *args, "--json", cwd=home)[0])
             planned = plan["peak"]
-            parts = sum(v for k, v in plan.items() if k not in ("peak", "activations_by_layer"))
-            check(parts == planned and min(v for k, v in plan.items() if k != "activations_by_layer") >= 0, "parts of", model, plan)
+            parts = sum(plan[k] for k in PARTS)
+            check(parts == planned and min(plan[k] for k in PARTS) >= 0, "parts of", model, plan)
             check(sum(plan["activations_by_layer"].values()) == plan["activations"] > 0, "layers of", model, plan)
-            run("train", *args, "--set", "steps=5", "--out", "run", "--quiet", cwd=home)
+            run("train", *args, "--set", "steps=5", "--out", "run", "--quiet", "--fresh", cwd=home)
             measured = json.loads((home / "run/metrics.jsonl").read_text().splitlines()[-1])["peak_memory"]
             ratio = planned / measured
             print(f"{model:13} batch {batch:4}  planned {planned:12,.0f}  measured {measured:12,}  {100 * (ratio - 1):+.2f} %")

@@ -26,9 +26,12 @@ with folder() as name:
     done = [t for t in ranking if t["state"] == "done"]
     check(ranking[: len(done)] == done and [t["accuracy"] for t in done] == sorted((t["accuracy"] for t in done), reverse=True), ranking)
     check(min(t["values"]["lr"] for t in done[:2]) > min(rates), "the lowest rate cannot be best:", ranking)
+    check(sorted(t["number"] for t in ranking) == list(range(1, 11)), "trials are not counted from 1:", ranking)
     page = (home / "s/sweep.html").read_text()
+    check(f'href="trial-{ranking[0]["number"]:03d}/report.html"' in page and "ingot train spirals --set lr=" in page, "no links or no best command")
+    check(all((home / "s" / f"trial-{t['number']:03d}" / "report.html").exists() for t in ranking), "a link leads nowhere")
     check(page.count("<svg") == 3 and page.count("<circle") >= 20 and "<script" not in page, "sweep.html")
-    best = home / f"s/trial-{ranking[0]['number'] + 1:03d}"
+    best = home / f"s/trial-{ranking[0]['number']:03d}"
     out, _ = run("eval", best, "--json", cwd=home)
     check(abs(json.loads(out)["accuracy"] - ranking[0]["accuracy"]) < 1e-9, out, ranking[0])
 

@@ -1,0 +1,171 @@
+#include "files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <ingot/ingot.h>
+
+#include "cli.h"
+
+namespace ingot::cli {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string json_text(const json& value, int indent) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+json as_kept(const json& value) { return json::parse(json_text(value)); }
+
+void write_file(const std::string& path, const std::string& text) {
+  try {
+    io::write_text(path, text);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Io) throw;
+    throw Failure(kNotWritten, e.reason(), "Make room on the disk, or name another folder with --out.");
+  }
+}
+
+// ---- GrowingFile
+
+GrowingFile::~GrowingFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void GrowingFile::open(const std::string& path) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  struct stat info {};
+  if (fd_ >= 0 && ::fstat(fd_, &info) == 0) size_ = info.st_size;
+  if (fd_ < 0)
+    throw Failure(kNotWritten, path + " cannot be written: " + std::strerror(errno),
+                  "Name another folder with --out.");
+}
+
+bool GrowingFile::add(const std::string& piece) {
+  // Days of a full disk must not become a full memory: the figures of the checkpoints' steps are written
+  // again.
+  constexpr size_t kMost = size_t{64} << 20;
+  if (waiting_.size() + piece.size() <= kMost) waiting_ += piece;
+  size_t done = 0;
+  while (done < waiting_.size()) {
+    const ssize_t n = ::pwrite(fd_, waiting_.data() + done, waiting_.size() - done,
+                               static_cast<off_t>(size_ + static_cast<int64_t>(done)));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      // Half a line would spoil the next one.
+      if (::ftruncate(fd_, static_cast<off_t>(size_)) != 0) return false;
+      return false;
+    }
+    done += static_cast<size_t>(n);
+  }
+  size_ += static_cast<int64_t>(done);
+  waiting_.clear();
+  return true;
+}
+
+// ---- FolderLock
+
+FolderLock::FolderLock(const std::string& folder) {
+  const std::string path = folder + "/.lock";
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0)
+    throw Failure(kNotWritten, "the folder " + folder + " cannot be written to: " + std::strerror(errno),
+                  "Name another with --out.");
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    char who[200] = {};
+    const ssize_t n = ::pread(fd_, who, sizeof who - 1, 0);
+    ::close(std::exchange(fd_, -1));
+    std::string name(who, n > 0 ? static_cast<size_t>(n) : 0);
+    name.erase(name.find_last_not_of(" \n") + 1);
+    throw Failure(kConflict, "another process works in " + folder + (name.empty() ? "" : " (" + name + ")"),
+                  "Wait until it has ended, or name another folder with --out.");
+  }
+  // A file system without locks has none to give; then the folder is as unprotected as ever.
+}
+
+void FolderLock::sign() const {
+  char host[64] = "this machine";
+  ::gethostname(host, sizeof host - 1);
+  const std::string mine = format("process %d on %s\n", static_cast<int>(::getpid()), host);
+  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, mine.data(), mine.size(), 0) < 0) {
+    // The lock holds without a name too.
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// ---- What data it was
+
+namespace {
+
+class Sum {
+ public:
+  void add(const void* data, size_t bytes) {
+    const auto* p = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < bytes; ++i) h_ = (h_ ^ p[i]) * 0x100000001b3ull;
+    h_ ^= h_ >> 29;
+  }
+  void add(const std::string& s) { add(s.data(), s.size() + 1); }
+  std::string text() const { return format("%016llx", static_cast<unsigned long long>(h_)); }
+
+ private:
+  uint64_t h_ = 0xcbf29ce484222325ull;
+};
+
+// Size and `samples` blocks of 4 KiB spread over the file, its ends among them.
+void add_file(Sum& sum, const std::string& path, int samples) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info {};
+  if (fd < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    if (fd >= 0) ::close(fd);
+    return;
+  }
+  const auto size = static_cast<int64_t>(info.st_size);
+  sum.add(&size, sizeof size);
+  std::vector<char> block(4096);
+  const int64_t last = std::max<int64_t>(0, size - static_cast<int64_t>(block.size()));
+  for (int i = 0; i < samples; ++i) {
+    const int64_t at = samples > 1 ? last / (samples - 1) * i : 0;
+    const ssize_t n =
+        ::pread(fd, block.data(), block.size(), static_cast<off_t>(i + 1 == samples ? last : at));
+    if (n > 0) sum.add(block.data(), static_cast<size_t>(n));
+  }
+  ::close(fd);
+}
+
+}  // namespace
+
+std::string fingerprint(const std::string& path) {
+  std::error_code e;
+  Sum sum;
+  if (fs::is_regular_file(path, e)) {
+    add_file(sum, path, 256);
+    return sum.text();
+  }
+  if (!fs::is_directory(path, e)) return {};
+  std::vector<std::string> files;
+  for (fs::recursive_directory_iterator i(path, e), end; !e && i != end; i.increment(e)) {
+    std::error_code ignored;
+    if (i->is_regular_file(ignored)) files.push_back(i->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  // Few large files (IDX, CIFAR) are looked into; of very many small ones the names and sizes say enough.
+  const int samples = files.size() <= 64 ? 256 : files.size() <= 20000 ? 1 : 0;
+  for (const std::string& f : files) {
+    sum.add(f.substr(path.size()));
+    add_file(sum, f, samples);
+  }
+  return sum.text();
+}
+
+}  // namespace ingot::cli
