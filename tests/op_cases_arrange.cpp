@@ -152,6 +152,50 @@ void add_views(std::vector<Case>& c) {
                Types::Number});
 }
 
+// Many parts at once (copied side by side) and many slices of one value (their gradients put together).
+void add_many(std::vector<Case>& c) {
+  auto pieces = [](const Tensor& x, int64_t dim) {
+    List parts;
+    for (int64_t i = 0; i < 70; ++i) parts.push_back(x.narrow(dim, i % 3, 1 + i % 2) * (1.0 + 0.1 * (i % 5)));
+    return parts;
+  };
+  c.push_back({"cat of many", {{{4, 3}}}, one([pieces](const Tensor& x) { return cat(pieces(x, 0), 0); })});
+  c.push_back({"cat of many columns", {{{2, 4}}}, one([pieces](const Tensor& x) {
+                 return cat(pieces(x, 1), 1) * 2.0;
+               })});
+  c.push_back({"stack of many", {{{10, 3}}}, one([](const Tensor& x) {
+                 List rows;
+                 for (const Tensor& row : x.unbind(0)) rows.push_back(row.exp());
+                 return stack(rows, 1);
+               })});
+  c.push_back({"cat of many numbers",
+               {{{12}}},
+               [](const List& x) {
+                 List parts = x[0].split(1);
+                 parts.push_back(x[0].narrow(0, 3, 0));
+                 return List{cat(parts, 0)};
+               },
+               Types::Number});
+  c.push_back({"many slices", {{{12, 6}}}, one([](const Tensor& x) {
+                 Tensor h = zeros({2}, {x.dtype(), x.device()});
+                 for (int64_t t = 0; t < 12; ++t)
+                   for (const Tensor& part : x[t].chunk(3)) h = sin(h + part);
+                 return h;
+               })});
+  c.push_back({"many boxes with gaps", {{{5, 9}}}, one([](const Tensor& x) {
+                 Tensor sum = x.sum(-1).sum();
+                 for (int64_t i = 0; i < 4; ++i)
+                   for (int64_t j = 0; j < 8; j += 2)
+                     sum = sum + exp(x.narrow(0, i, 1).narrow(1, j, 2)).sum();
+                 return sum;
+               })});
+  c.push_back({"many windows that overlap", {{{16}}}, one([](const Tensor& x) {
+                 Tensor sum = sin(x.narrow(0, 0, 3)).sum();
+                 for (int64_t i = 1; i < 13; ++i) sum = sum + exp(x.narrow(0, i, 3)).sum() + x[i];
+                 return sum;
+               })});
+}
+
 void add_creation(std::vector<Case>& c) {
   c.push_back({"logspace",
                {{{5}}},
@@ -239,6 +283,7 @@ void add_in_place(std::vector<Case>& c) {
 
 void add_arrangement(std::vector<Case>& c) {
   add_views(c);
+  add_many(c);
   add_creation(c);
   add_in_place(c);
 }

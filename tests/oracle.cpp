@@ -109,6 +109,19 @@ Value movement(const Node& n, const Value& a) {
   return v;
 }
 
+Value side_by_side(const Node& n, const std::vector<const Value*>& parts) {
+  Value v(n.dtype, n.shape);
+  const int axis = static_cast<int>(n.imm_i);
+  each_index(n.shape, [&](int64_t k, const Dims& at) {
+    Dims from = at;
+    for (const Value* p : parts) {
+      if (from[axis] < p->shape[axis]) return copy_element(v, k, *p, position(from, p->shape));
+      from[axis] -= p->shape[axis];
+    }
+  });
+  return v;
+}
+
 Value cast(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
   for (int64_t k = 0; k < v.numel(); ++k) {
@@ -519,6 +532,11 @@ Value Oracle::compute(const Node& n) {
       return scan(n, in(0));
     case Op::Sort:
       return sort(n, in(0));
+    case Op::Cat: {
+      std::vector<const Value*> parts;
+      for (const Node* i : n.inputs()) parts.push_back(&values_.at(i));
+      return side_by_side(n, parts);
+    }
     case Op::Matmul:
       return matmul(n, in(0), in(1));
     case Op::Linalg:

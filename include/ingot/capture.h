@@ -8,6 +8,8 @@
 
 namespace ingot {
 
+struct Plan;  // compile/plan.h
+
 /// A function whose runs are kept. Calling it with inputs of shapes, types and devices seen before repeats
 /// those runs. What fn may do: anything whose course does not depend on values. State that changes from call
 /// to call must be updated in place (optimisers do); learning rates are read anew, random numbers go on.
@@ -24,7 +26,8 @@ class Captured {
  private:
   struct Variant;
   std::vector<Tensor> first_call(const std::vector<Tensor>& inputs, const SourceLoc& loc);
-  std::vector<Tensor> replay(Variant& v, const std::vector<Tensor>& inputs);
+  std::vector<Tensor> replay(Variant& v, const std::vector<std::shared_ptr<Plan>>& plans,
+                             const std::vector<Tensor>& inputs);
   Function fn_;
   std::vector<std::shared_ptr<Variant>> variants_;
 };

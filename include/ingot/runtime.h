@@ -33,6 +33,19 @@ void set_eager(bool on);
 void set_matmul_precision(const std::string& precision, SourceLoc loc = SourceLoc::current());
 std::string get_matmul_precision();
 
+/// Compiled plans are kept, with their kernels and those of captured functions, up to a number of bytes of
+/// host memory: 256 MiB at start, or INGOT_PLAN_CACHE_MIB. The ones used longest ago go first and are
+/// compiled again when they are needed; a captured function whose plan has gone is recorded again. 0 keeps
+/// none. INGOT_DEBUG=plan reports each new plan and each eviction.
+struct PlanCacheInfo {
+  int64_t plans = 0;
+  size_t bytes = 0, limit = 0;  ///< bytes never exceed limit
+  int64_t evicted = 0;          ///< since the start
+};
+PlanCacheInfo plan_cache_info();
+void set_plan_cache_limit(size_t bytes);
+void clear_plan_cache();
+
 /// What a run would do: kernels, bytes, flops, predicted times, memory. See explain().
 struct Explanation {
   std::string text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles

@@ -194,6 +194,29 @@ void bind_runtime(nb::module_& m) {
       m, "set_fusion", [](bool on) { set_fusion(on); }, "on"_a);
   def(
       m, "set_eager", [](bool on) { set_eager(on); }, "on"_a);
+  def(
+      m, "plan_cache_info",
+      [] {
+        const PlanCacheInfo i = plan_cache_info();
+        nb::dict d;
+        d["plans"] = i.plans;
+        d["bytes"] = i.bytes;
+        d["limit"] = i.limit;
+        d["evicted"] = i.evicted;
+        return d;
+      },
+      "What the cache of compiled plans holds: plans, bytes, limit, evicted.");
+  def(
+      m, "set_plan_cache_limit",
+      [](int64_t bytes) {
+        if (bytes < 0)
+          throw nb::value_error("set_plan_cache_limit: the limit is a number of bytes, 0 or more");
+        without_gil([&] { set_plan_cache_limit(static_cast<size_t>(bytes)); });
+      },
+      "bytes"_a, "How many bytes of compiled plans are kept; 256 MiB at start.");
+  def(
+      m, "clear_plan_cache", [] { without_gil([] { clear_plan_cache(); }); },
+      "Lets go every compiled plan; what is needed again is compiled again.");
 }
 
 }  // namespace ingot_python

@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_set>
 
+#include "autograd/assemble.h"
 #include "autograd/hooks.h"
 #include "autograd/leaves.h"
 #include "autograd/lift.h"
@@ -27,6 +28,7 @@ struct Entry {
   NodeRef node;
   Tensor grad;
   bool walked = false;
+  std::unique_ptr<Pieces> pieces;  // gradients of slices of it, where there are some
 };
 
 class Walk {
@@ -57,23 +59,46 @@ class Walk {
     uint32_t& index = found_.at_or_insert(n, kNone);
     if (index == kNone) {
       index = static_cast<uint32_t>(entries_.size());
-      entries_.push_back({NodeRef(n), grad});
+      entries_.push_back({NodeRef(n), grad, false, nullptr});
       queue_.emplace(n->seq, index);
     } else {
-      Tensor& sum = entries_[index].grad;
-      sum = sum.defined() ? sum + grad : grad;
+      add(entries_[index], grad);
     }
+  }
+
+  // Sums as they come, but for many slices of one value (the steps of a loop over time): those are put side
+  // by side once all are there.
+  static void add(Entry& e, const Tensor& grad) {
+    if (!e.pieces && is_piece(grad)) {
+      e.pieces = std::make_unique<Pieces>();
+      if (is_piece(e.grad))
+        e.pieces->add(e.grad);
+      else
+        e.pieces->rest = e.grad;
+    }
+    if (e.pieces && !is_piece(grad)) e.pieces->rest = e.pieces->rest.defined() ? e.pieces->rest + grad : grad;
+    if (e.pieces && is_piece(grad)) e.pieces->add(grad);
+    if (e.pieces && e.pieces->many())
+      e.grad = Tensor();
+    else
+      e.grad = e.grad.defined() ? e.grad + grad : grad;
+  }
+  static void settle(Entry& e) {
+    if (e.pieces && e.pieces->many()) e.grad = e.pieces->assembled();
+    e.pieces.reset();
   }
 
   void visit(uint32_t index) {
     entries_[index].walked = true;
     Node* n = entries_[index].node.get();
     LocScope scope(n->loc);
+    settle(entries_[index]);
     run_hooks(n, entries_[index].grad);
     if (is_sink(*n)) return;
     if (CustomBackward* custom = custom_of(*n)) return visit_custom(*custom, index);
     if (n->is_source()) return;
     check_history(*n);
+    if (n->op == Op::Cat) return visit_cat(index);
     RuleCall call{*n, entries_[index].grad, 0, grads_};
     for (int k = 0; k < n->n_inputs && k < 3; ++k)
       if (useful(n->in[k])) call.wanted |= 1u << k;
@@ -84,6 +109,19 @@ class Walk {
       if (Tensor grad = std::exchange(grads_[static_cast<size_t>(k)], Tensor()); grad.defined())
         deliver(n->in[k], grad);
     forget(index);
+  }
+
+  // Each part's gradient is its slice.
+  void visit_cat(uint32_t index) {
+    Node* n = entries_[index].node.get();
+    const Tensor grad = entries_[index].grad;
+    forget(index);
+    int64_t at = 0;
+    for (Node* part : n->inputs()) {
+      const int64_t size = part->shape[static_cast<int>(n->imm_i)];
+      if (useful(part)) deliver(part, slice_along(grad, static_cast<int>(n->imm_i), at, size));
+      at += size;
+    }
   }
 
   // All outputs of one custom node were recorded together, before anything that uses them: when the first of
@@ -98,6 +136,7 @@ class Walk {
         Entry& e = entries_[*other];
         if (*other != index) {
           e.walked = true;
+          settle(e);
           run_hooks(e.node.get(), e.grad);
         }
         grads[k] = e.grad;

@@ -2,6 +2,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/backward.cpp
   ${CMAKE_CURRENT_LIST_DIR}/custom.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/assemble.cpp
   ${CMAKE_CURRENT_LIST_DIR}/engine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gradcheck.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hooks.cpp

@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <unordered_set>
+#include <utility>
 
+#include "compile/plan_cache.h"
 #include "graph/cell.h"
 #include "graph/random_uses.h"
 #include "graph/recorder.h"
@@ -61,6 +63,17 @@ struct Captured::Variant {
   void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes,
                     const SourceLoc& loc);
 
+  /// The plans of its runs; empty when the cache has let one of them go.
+  std::vector<std::shared_ptr<Plan>> plans() const {
+    std::vector<std::shared_ptr<Plan>> all;
+    for (const CapturedRun& r : log.runs) {
+      all.push_back(r.kept.lock());
+      if (!all.back()) return {};
+      touch(*all.back());
+    }
+    return all;
+  }
+
   bool fits(const std::vector<Tensor>& in, const SourceLoc& loc) const {
     if (in.size() != inputs.size()) return false;
     for (size_t i = 0; i < in.size(); ++i) {
@@ -83,8 +96,13 @@ std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, Sour
   nodes.reserve(inputs.size());
   for (const Tensor& t : inputs) nodes.push_back(node_of(t, loc));
   materialise(nodes, loc);
-  for (auto& v : variants_)
-    if (v->fits(inputs, loc)) return replay(*v, inputs);
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    if (!variants_[i]->fits(inputs, loc)) continue;
+    std::vector<std::shared_ptr<Plan>> plans = variants_[i]->plans();
+    if (plans.size() == variants_[i]->log.runs.size()) return replay(*variants_[i], plans, inputs);
+    variants_.erase(variants_.begin() + static_cast<int64_t>(i));  // recorded again
+    break;
+  }
   return first_call(inputs, loc);
 }
 
@@ -163,6 +181,7 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, co
       let_go(r.outputs[i]);
     }
     r.leaf_nodes.clear();
+    r.kept = std::exchange(r.plan, nullptr);
     leaf_origin.push_back(std::move(leaves));
     output_origin.push_back(std::move(outputs));
   }
@@ -178,7 +197,8 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, co
   }
 }
 
-std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> Captured::replay(Variant& v, const std::vector<std::shared_ptr<Plan>>& plans,
+                                     const std::vector<Tensor>& inputs) {
   std::vector<Ref<Storage>> results(v.results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Origin& o = v.given[i];
@@ -207,7 +227,7 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
     };
     for (size_t i = 0; i < r.leaves.size(); ++i) leaves.push_back(pick(v.leaf_origin[k][i], r.leaves[i]));
     for (size_t i = 0; i < r.outputs.size(); ++i) {
-      int donated = r.plan->outputs[i].donated;
+      int donated = plans[k]->outputs[i].donated;
       outputs.push_back(donated >= 0 ? leaves[static_cast<size_t>(donated)]
                                      : pick(v.output_origin[k][i], r.outputs[i]));
     }
@@ -222,7 +242,7 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<Tensor>& inpu
           offsets[i] += random[u].start - v.random[u].start;
           break;
         }
-    run_captured(r, leaves, outputs, args, seeds, offsets);
+    run_captured(r, *plans[k], leaves, outputs, args, seeds, offsets);
   }
   std::vector<Tensor> out;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -18,7 +18,8 @@ struct CheckSite {
 
 /// Buffers held here are counted in Storage::captured.
 struct CapturedRun {
-  std::shared_ptr<Plan> plan;
+  std::shared_ptr<Plan> plan;  // while the call is being recorded
+  std::weak_ptr<Plan> kept;    // afterwards: by the plan cache, which may let it go
   std::vector<Ref<Storage>> leaves, outputs;
   std::vector<const Node*> leaf_nodes;  // to know the call's inputs by; not held
   std::vector<int> copied;              // leaves that are assigned to, but not in place
@@ -33,7 +34,7 @@ struct CaptureLog {
 /// Where this thread's runs are noted, or null.
 CaptureLog*& capture_log();
 
-void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves,
+void run_captured(const CapturedRun& r, const Plan& plan, std::span<const Ref<Storage>> leaves,
                   std::span<const Ref<Storage>> outputs, std::span<const double> args,
                   std::span<const uint64_t> seeds, std::span<const uint64_t> offsets);
 

@@ -14,10 +14,10 @@
 #include <unordered_map>
 
 #include "base/fork.h"
-#include "base/hash.h"
 #include "compile/capture.h"
 #include "compile/describe.h"
 #include "compile/launch_times.h"
+#include "compile/plan_cache.h"
 #include "compile/publish.h"
 #include "graph/attention_call.h"
 #include "graph/handle.h"
@@ -34,42 +34,6 @@ std::atomic<bool> fusion{[] {
   return !(e && std::strcmp(e, "0") == 0);
 }()};
 std::atomic<int64_t> compiled_plans{0}, plan_runs{0};
-
-struct Cache {
-  ForkMutex<ForkOrder::Plans> mutex;
-  std::unordered_multimap<uint64_t, std::shared_ptr<Plan>> plans;
-};
-Cache& cache() {
-  static Cache* c = new Cache;
-  return *c;
-}
-
-// A loop comes back to the plan it ran last: that one is compared before its key is hashed. The cache alone
-// keeps plans.
-std::weak_ptr<Plan>& last_plan() {
-  thread_local std::weak_ptr<Plan> last;
-  return last;
-}
-
-uint64_t hash_of(const std::vector<uint64_t>& key) {
-  Hasher h;
-  for (uint64_t w : key) h.add(w);
-  return h.value();
-}
-
-std::shared_ptr<Plan> look_up(const Trace& t) {
-  if (auto last = last_plan().lock(); last && last->key == t.key) return last;
-  Cache& c = cache();
-  const uint64_t hash = hash_of(t.key);
-  std::lock_guard lock(c.mutex);
-  auto [b, e] = c.plans.equal_range(hash);
-  for (auto it = b; it != e; ++it)
-    if (it->second->key == t.key) {
-      last_plan() = it->second;
-      return it->second;
-    }
-  return nullptr;
-}
 
 // Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
 Node* behind(Node* n) {
@@ -189,7 +153,8 @@ class Run {
       if (backend_for(d.type())->host_visible()) ask(tickets, status);
       auto before = std::find_if(tickets.begin(), tickets.end(), [&](const auto& t) { return t.first == d; });
       args.continues = before != tickets.end();
-      uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * 4096 + s, {&items_[s], e - s}, args);
+      uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * kPartsOfPlan + s % kPartsOfPlan,
+                                                   {&items_[s], e - s}, args);
       // The last part of a run on a device answers for those before it.
       if (args.continues) before->second = ticket;
       if (ticket && !args.continues) tickets.emplace_back(d, ticket);
@@ -315,11 +280,17 @@ Error failure_of(const RunStatus& status, const Trace& t) {
 // A run that a capture keeps.
 CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan, std::span<Storage* const> leaves,
                          const std::vector<Ref<Storage>>& out) {
-  CapturedRun r{plan,      {},
-                out,       {t.leaves.begin(), t.leaves.end()},
-                {},        t.args,
-                {},        t.seeds,
-                t.offsets, sites_of(*plan, t)};
+  CapturedRun r{plan,
+                {},
+                {},
+                out,
+                {t.leaves.begin(), t.leaves.end()},
+                {},
+                t.args,
+                {},
+                t.seeds,
+                t.offsets,
+                sites_of(*plan, t)};
   for (Storage* l : leaves) r.leaves.emplace_back(l);
   for (const PlanOutput& o : plan->outputs)
     for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
@@ -433,13 +404,8 @@ bool debug_flag(const char* name) {
 }
 
 PlanStats plan_stats() { return {compiled_plans, plan_runs}; }
-void clear_plan_cache() {
-  std::lock_guard lock(cache().mutex);
-  cache().plans.clear();
-}
-
 std::shared_ptr<Plan> plan_for(const Trace& t) {
-  if (auto found = look_up(t)) return found;
+  if (auto found = find_plan(t.key)) return found;
   if (debug_flag("graph")) std::fputs(dump(std::span<Node* const>(t.nodes)).c_str(), stderr);
   auto begin = std::chrono::steady_clock::now();
   CompileOptions o;
@@ -451,16 +417,20 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   static std::atomic<uint64_t> next_id{1};
   plan->id = next_id++;
   ++compiled_plans;
+  keep_plan(plan);
   if (debug_flag("plan")) {
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    std::fprintf(stderr, "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms; %s\n",
-                 t.nodes.size(), t.leaves.size(), plan->steps.size(), ms, what_differs(t.key).c_str());
+    const PlanCacheInfo kept = plan_cache_info();
+    std::fprintf(
+        stderr,
+        "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms, %.1f KiB (%lld plans hold "
+        "%.1f of %.0f MiB); %s\n",
+        t.nodes.size(), t.leaves.size(), plan->steps.size(), ms, static_cast<double>(plan->bytes) / 1024,
+        static_cast<long long>(kept.plans), static_cast<double>(kept.bytes) / (1 << 20),
+        static_cast<double>(kept.limit) / (1 << 20), what_differs(t.key).c_str());
   }
   if (debug_flag("fuse") || debug_flag("kernels") || debug_flag("memory"))
     std::fputs(describe_plan(*plan, t, debug_flag("kernels"), debug_flag("memory")).c_str(), stderr);
-  std::lock_guard lock(cache().mutex);
-  cache().plans.emplace(hash_of(t.key), plan);
-  last_plan() = plan;
   return plan;
 }
 
@@ -546,7 +516,7 @@ void flush_if_due(Recorder& r) {
   if (r.size()) run_asked(r, {});
 }
 
-void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves,
+void run_captured(const CapturedRun& r, const Plan& plan, std::span<const Ref<Storage>> leaves,
                   std::span<const Ref<Storage>> outputs, std::span<const double> args,
                   std::span<const uint64_t> seeds, std::span<const uint64_t> offsets) {
   std::vector<Storage*> in;
@@ -560,7 +530,7 @@ void run_captured(const CapturedRun& r, std::span<const Ref<Storage>> leaves,
             true};
   std::vector<std::pair<Device, uint64_t>> tickets;
   ++plan_runs;
-  RunStatus status = Run(*r.plan, in, outputs)(a, tickets);
+  RunStatus status = Run(plan, in, outputs)(a, tickets);
   for (auto& [d, ticket] : tickets) watch_run(d, ticket, r.sites);
   if (status.code) throw index_error(status, r.sites);
 }

@@ -38,7 +38,6 @@ struct PlanStats {
   int64_t compiled = 0, runs = 0;
 };
 PlanStats plan_stats();
-void clear_plan_cache();
 
 bool fusion_enabled();
 /// May float32 products on a GPU round their inputs to TF32?

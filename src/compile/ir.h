@@ -11,7 +11,20 @@
 
 namespace ingot {
 
-inline constexpr int kMaxInputs = 8;
+/// A value's inputs: a few in place; Op::Cat alone has more.
+class InputList {
+ public:
+  int operator[](size_t k) const { return k < few_.size() ? few_[k] : more_[k - few_.size()]; }
+  int& operator[](size_t k) {
+    if (k < few_.size()) return few_[k];
+    if (k - few_.size() >= more_.size()) more_.resize(k - few_.size() + 1);
+    return more_[k - few_.size()];
+  }
+
+ private:
+  std::array<int, 8> few_{};
+  std::vector<int> more_;
+};
 
 /// Matmul: GELU (by tanh) of what it gives, alone or (Both) beside it as Pick 1; or what it gives times
 /// GELU's derivative at input 2.
@@ -22,7 +35,7 @@ struct Val {
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
   uint8_t n_in = 0;
-  std::array<int, kMaxInputs> in{};
+  InputList in;
   Dims shape;
   uint32_t mask = 0;
   int ext = -1;  // index into Graph::ext for Permute, Slice, Pad, SliceAssign
@@ -50,7 +63,7 @@ struct Val {
     return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight ||
            op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::Lstm ||
            op == Op::LstmGrad || op == Op::ScatterAdd || op == Op::Scatter || op == Op::Scan ||
-           op == Op::Sort || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
+           op == Op::Sort || op == Op::Cat || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
   }
   /// Does the call have further results?
   bool has_sides() const {

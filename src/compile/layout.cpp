@@ -99,6 +99,11 @@ class Layouts {
       now_[static_cast<size_t>(i)] = result(v);
       return;
     }
+    // Its parts are read in rows, whatever else becomes of the values behind them.
+    if (v.op == Op::Cat && wants(v))
+      for (int k = 0; k < v.n_in; ++k)
+        if (const int b = value_behind(out_, v.in[k]); b >= 0 && may_turn(out_.vals[static_cast<size_t>(b)]))
+          v.in[k] = copy(v.in[k], {}, -1);
     // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads, at no
     // cost.
     if (is_pool_gradient(old_, v) && v.numel() > 0 && wants(v) && may_turn(v)) {

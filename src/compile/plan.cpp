@@ -51,6 +51,53 @@ bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
   return any;
 }
 
+int64_t rows_before(const Dims& shape, int axis) {
+  int64_t n = 1;
+  for (int d = 0; d < axis; ++d) n *= shape[d];
+  return n;
+}
+
+// Cat: a launch of one copy for each part, from rows of `inner` elements to its place in the result's rows.
+void copy_parts(Work& w, int axis) {
+  const OperandSpec& out = w.library.operands[0];
+  const int64_t row = out.shape.numel() / rows_before(out.shape, axis);
+  std::vector<int> vals;
+  int64_t at = 0;
+  for (size_t k = 1; k < w.library.operands.size(); ++k) {
+    const OperandSpec& in = w.library.operands[k];
+    const int64_t outer = rows_before(in.shape, axis), inner = in.shape.numel() / std::max<int64_t>(outer, 1);
+    if (in.shape.numel() == 0) continue;
+    KernelSpec s;
+    s.label = "cat";
+    if (outer > 1) s.extent.push_back(outer);
+    s.extent.push_back(inner);
+    s.n_outer = s.n_axes();
+    Instr load;
+    load.kind = InstrKind::Load;
+    load.dtype = in.dtype;
+    load.buffer = 0;
+    load.map.offset = in.offset;
+    Store store{0, 1, {}, false, -1};
+    store.map.offset = at;
+    if (outer > 1) {
+      load.map.stride.push_back(inner);
+      store.map.stride.push_back(row);
+    }
+    load.map.stride.push_back(1);
+    store.map.stride.push_back(1);
+    s.buffers = {{in.dtype, in.offset + in.shape.numel(), false, false},
+                 {out.dtype, out.shape.numel(), true, false}};
+    s.instrs.push_back(std::move(load));
+    s.stores.push_back(std::move(store));
+    w.parts.push_back(std::move(s));
+    vals.insert(vals.end(), {w.vals[k], w.vals[0]});
+    at += inner;
+  }
+  w.vals = std::move(vals);
+  w.library = {};
+  w.library_call = false;
+}
+
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
 std::vector<Work> make_works(Graph& g, bool fuse) {
   settle_views(g);
@@ -101,6 +148,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
         break;
       }
       add_fences(g, static_cast<int>(v), w.after);
+      if (val.op == Op::Cat) copy_parts(w, static_cast<int>(val.imm_i));
       if (val.op == Op::ToDevice) {
         w.copy = true;
         w.from = g.vals[val.in[0]].device;

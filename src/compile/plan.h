@@ -1,6 +1,7 @@
 // Plan: what one run does, ready to be bound to buffers and launched. Made once per structure, replayed
 // after.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,7 +53,14 @@ struct PlanArena {
 };
 
 struct Plan {
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan();  // the devices forget it too
+
   uint64_t id = 0;
+  size_t bytes = 0;               // what it holds, kernels included, once the cache has it
+  std::atomic<uint64_t> used{0};  // the cache's stamp of its last use
   std::vector<uint64_t> key;
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;

@@ -49,6 +49,7 @@ constexpr bool has_number(Op op) {
     case Op::Scatter:
     case Op::Scan:
     case Op::Sort:
+    case Op::Cat:
     case Op::Linalg:
     case Op::Attention:
     case Op::AttentionGrad:

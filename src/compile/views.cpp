@@ -89,6 +89,7 @@ bool settle_library(Graph& g, int v) {
              g.vals[producer].numel() == g.vals[u].numel();
       if (ok && (g.vals[v].op == Op::Lstm || g.vals[v].op == Op::LstmGrad))
         ok = dense_steps(stride, g.vals[u].shape);
+      if (ok && g.vals[v].op == Op::Cat) ok = is_row_major(stride, g.vals[u].shape);
       if (ok) break;
       if (at >= 0 && choose_layout(g, at)) {
         laid_out = true;

@@ -390,6 +390,24 @@ Inferred assign(Inputs in, const SourceLoc& loc) {
   return {in[0]->dtype, in[0]->shape, in[0]->device};
 }
 
+Inferred cat(Inputs in, const Attrs& a, const SourceLoc& loc) {
+  check_device(Op::Cat, in, loc);
+  const int axis = static_cast<int>(a.i);
+  Dims shape = in[0]->shape;
+  if (in.size() > kCatInputs || axis < 0 || axis >= shape.size())
+    fail(ErrorKind::Internal, Op::Cat, "has too many parts or a wrong axis", loc);
+  shape[axis] = 0;
+  for (Node* n : in) {
+    check_same_dtype(Op::Cat, *in[0], *n, loc);
+    Dims other = n->shape;
+    if (other.size() == shape.size()) other[axis] = shape[axis];
+    if (!(other == shape))
+      fail(ErrorKind::Shape, Op::Cat, "parts differ: " + describe(*in[0]) + " and " + describe(*n), loc);
+    shape[axis] += n->shape[axis];
+  }
+  return {in[0]->dtype, shape, in[0]->device};
+}
+
 }  // namespace
 
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out) {
@@ -447,6 +465,8 @@ Inferred infer(Op op, std::span<Node* const> in, const Attrs& a, const SourceLoc
       return scan(x, a, loc);
     case Op::Sort:
       return sort(x, a, loc);
+    case Op::Cat:
+      return cat(in, a, loc);
     case Op::Linalg:
       return linalg(in, a, loc);
     case Op::Matmul:

@@ -79,8 +79,10 @@ enum class Op : uint8_t {
   // and an integer position [.., O..] in the flattened window that it is added at. ext0: strides, dilations,
   // fronts; ext1: K
   Fold,
-  Linalg,   // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
-            // Library calls of the CPU
+  Cat,     // inputs side by side along axis imm_i, at most kCatInputs of them; movement, but with work of its
+           // own
+  Linalg,  // factorisations and what comes from them, of the last two dims; imm_i: which (LinalgKind).
+           // Library calls of the CPU
   Program,  // inputs of many ops that were written down once (graph/program.h), number imm_i; Assign reads
             // its
             // results: old, program, imm_i saying which
@@ -91,6 +93,9 @@ enum class Op : uint8_t {
 #undef INGOT_EW
   Count_
 };
+
+/// More parts than this are joined by several Cats.
+inline constexpr int kCatInputs = 64;
 
 enum class ScatterMode : uint8_t { Set, Prod, Max, Min };  // Set: the last one stays; NaN wins in Max and Min
 /// LogSum: log of the running sum of exp. ArgMax, ArgMin: int64, the place of the extreme so far, the last of

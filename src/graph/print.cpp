@@ -49,6 +49,7 @@ const OpInfo& info(Op op) {
       {"conv_grad_input", 2, TypeRule::Same, false},
       {"conv_grad_weight", 2, TypeRule::Same, false},
       {"fold", 255, TypeRule::Same, false},
+      {"cat", 255, TypeRule::Same, false},
       {"linalg", 255, TypeRule::Same, false},
       {"program", 255, TypeRule::Same, false},
       {"matmul", 2, TypeRule::Same, false},
@@ -101,6 +102,7 @@ std::string attributes(const Node& n) {
       break;
     case Op::Gather:
     case Op::ScatterAdd:
+    case Op::Cat:
       s = "dim=" + std::to_string(n.imm_i);
       break;
     case Op::Scatter:

@@ -1,5 +1,7 @@
 // Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell remembers the
 // base it was taken from, so that writing to it writes through. cat and repeat make values of their own.
+#include <utility>
+
 #include "ops/common.h"
 
 namespace ingot {
@@ -314,6 +316,29 @@ struct Parts {
 // PyTorch lets empty vectors pass whatever their other sizes.
 bool skipped(const Node* n) { return n->rank() == 1 && n->shape[0] == 0; }
 
+// Up to this many parts are chosen between by whoever reads the result, which costs nothing then; for more
+// that would be work in all of them for each element.
+constexpr size_t kFusedParts = 8;
+
+// Many parts: copied side by side, kCatInputs at a time.
+NodeRef join_parts(const std::vector<NodeRef>& nodes, int d, DType t, const SourceLoc& loc) {
+  std::vector<NodeRef> parts, joined;
+  for (const NodeRef& n : nodes)
+    if (!skipped(n.get()) && n->shape[d] > 0) parts.push_back(cast_to(n.get(), t, loc));
+  Attrs a;
+  a.i = d;
+  for (; parts.size() > 1; parts = std::exchange(joined, {})) {
+    std::vector<Node*> some;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      some.push_back(parts[i].get());
+      if (static_cast<int>(some.size()) < kCatInputs && i + 1 < parts.size()) continue;
+      joined.push_back(some.size() == 1 ? parts[i] : record(Op::Cat, some, a, loc));
+      some.clear();
+    }
+  }
+  return parts.empty() ? nullptr : parts[0];
+}
+
 NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op, const SourceLoc& loc) {
   const Node* like = nodes[0].get();
   for (const NodeRef& n : nodes)
@@ -342,6 +367,8 @@ NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op
            "move one with .to(\"" + like->device.name() + "\")");
     total += n->shape[d];
   }
+  if (nodes.size() > kFusedParts)
+    if (NodeRef joined = join_parts(nodes, d, t, loc)) return joined;
   Parts parts{{}, {}, nullptr, loc};
   Attrs pad;
   pad.shape = like->shape;

@@ -33,6 +33,9 @@ struct RunArgs {
   bool continues = false;  // a later part of the run before it on this device: what failed there has failed
 };
 
+/// A plan with more runs of steps on one device than this shares their names, which costs time alone.
+inline constexpr uint64_t kPartsOfPlan = 4096;
+
 class Executable;
 /// One launch of a run, with its addresses.
 struct LaunchItem {
@@ -58,6 +61,8 @@ class Executable {
   virtual ~Executable() = default;
   size_t scratch_bytes = 0;  // the plan gives this much arena memory to each launch
   int launches = 1;          // device launches one run takes (a two-stage reduce is 2)
+  /// Host memory it holds, code included: what the plan cache counts. A prepared library call by default.
+  virtual size_t host_bytes() const { return 1024; }
 
  protected:
   /// Room for what both need, one after the other; returns where the second's scratch begins.
@@ -135,7 +140,8 @@ class Backend {
   virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch,
                       const RunArgs& run) = 0;
 
-  /// A whole run on one device, in order; plan names it, the same plan comes with the same items but for
+  /// A whole run on one device, in order; plan names it (the plan's number times kPartsOfPlan, and which
+  /// part of it), the same plan comes with the same items but for
   /// addresses. Fills run.status (host memory) when the device answers at once, as the CPU does. A device
   /// that works on its own gives back a ticket instead (not 0) and answers poll() later.
   virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& run) {
@@ -143,6 +149,8 @@ class Backend {
     for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
     return 0;
   }
+  /// The plan with this number is gone: whatever run() keeps for it can go too.
+  virtual void forget(int device, uint64_t plan) { (void)device, (void)plan; }
   /// A run whose launches are timed one by one, without pauses between them; false when this backend cannot.
   virtual bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& run,
                          std::vector<double>& microseconds) {

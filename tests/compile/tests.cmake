@@ -4,6 +4,7 @@ ingot_test(kernel_counts SOURCES ${CMAKE_CURRENT_LIST_DIR}/kernel_counts_test.cp
 ingot_test(semantics 
   SOURCES ${compile_tests}/semantics_test.cpp ${compile_tests}/semantics_training_test.cpp ${compile_tests}/semantics_devices_test.cpp
   LABELS asan)
+ingot_test(plan_cache SOURCES ${compile_tests}/plan_cache_test.cpp LABELS asan)
 ingot_test(plans SOURCES ${compile_tests}/plans_test.cpp)
 ingot_test(threads SOURCES ${compile_tests}/threads_test.cpp LABELS asan tsan)
 ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)

@@ -60,6 +60,7 @@ Code::Code(const std::vector<uint8_t>& bytes) {
   std::memcpy(m->write + m->used, bytes.data(), bytes.size());
   entry_ = m->run + m->used;
   m->used += need;
+  bytes_ = need;
   mapping_ = m;
 }
 

@@ -14,10 +14,12 @@ class Code {
   /// nullptr entry where the system forbids executable memory.
   explicit Code(const std::vector<uint8_t>& bytes);
   const void* entry() const { return entry_; }
+  size_t bytes() const { return bytes_; }
 
  private:
   std::shared_ptr<void> mapping_;
   const void* entry_ = nullptr;
+  size_t bytes_ = 0;
 };
 
 }  // namespace ingot::cpu

@@ -28,6 +28,10 @@ class ColumnCode {
   const std::vector<Pointer>& pointers() const { return pointers_; }
   /// The Reduce instructions, in the order in which run() wants their accumulators.
   const std::vector<int>& reduces() const { return reduces_; }
+  size_t host_bytes() const {
+    return sizeof *this + code_.bytes() + pointers_.capacity() * sizeof(Pointer) +
+           reduces_.capacity() * sizeof(int);
+  }
   /// addresses: of each pointer in this tile, then of each accumulator.
   void run(std::span<char* const> addresses, int64_t rows, int64_t columns) const;
 

@@ -72,6 +72,7 @@ std::shared_ptr<Primitive> primitive_of(const DnnlConvDesc& d) {
     key.insert(key.end(), p, p + d.dims);
   std::lock_guard lock(mutex);
   if (auto found = made[key].lock()) return found;
+  if (made.size() > 256) std::erase_if(made, [](const auto& m) { return m.second.expired(); });
   auto p = std::make_shared<Primitive>();
   p->handle = api()->conv_create(&d);
   if (!p->handle) return nullptr;

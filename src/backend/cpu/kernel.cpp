@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/column_code.h"
 #include "backend/cpu/pieces.h"
 #include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
@@ -72,6 +73,26 @@ Kernel::Kernel(std::span<const KernelSpec> given) {
     }
   }
   launches = static_cast<int>(passes_.size());
+}
+
+static size_t held(const std::vector<Step>& steps) { return steps.capacity() * sizeof(Step); }
+
+static size_t held(const Plan& p) {
+  size_t n = sizeof p + held(p.prologue) + p.rounds.capacity() * sizeof(Round) +
+             p.refs.capacity() * sizeof(MemoryRef) + p.places.capacity() * sizeof(ValuePlace) +
+             p.constants.size() * 64 + (p.rows ? p.rows->host_bytes() : 0);
+  for (const Round& r : p.rounds)
+    n += held(r.outer) + held(r.init) + held(r.elem) + r.accumulators.capacity() * 4 +
+         (r.columns ? r.columns->host_bytes() : 0);
+  for (const MemoryRef& r : p.refs) n += r.bounds.capacity() * sizeof(AccessBound);
+  return n;
+}
+
+size_t Kernel::host_bytes() const {
+  size_t n = sizeof *this + parts_.capacity() * sizeof(Part) + passes_.capacity() * sizeof(Pass);
+  for (const auto& p : plans_) n += held(*p);
+  for (const Pass& p : passes_) n += p.part.capacity() * 4 + p.first.capacity() * 8;
+  return n;
 }
 
 char* Kernel::box_area(const Part& p, char* scratch, int64_t box) const {

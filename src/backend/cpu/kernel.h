@@ -20,6 +20,7 @@ class Chain final : public CpuExecutable {
       : first_(std::move(first)), second_(std::move(second)), buffers_(buffers) {
     scratch_ = add_up(*first_, *second_);
   }
+  size_t host_bytes() const override { return sizeof *this + first_->host_bytes() + second_->host_bytes(); }
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
     static_cast<CpuExecutable&>(*first_).run(buffers, scratch, args);
     static_cast<CpuExecutable&>(*second_).run(buffers + buffers_, static_cast<char*>(scratch) + scratch_,
@@ -35,6 +36,7 @@ class Chain final : public CpuExecutable {
 class Kernel final : public CpuExecutable {
  public:
   explicit Kernel(std::span<const KernelSpec> parts);
+  size_t host_bytes() const override;
   void run(void* const* buffers, void* scratch, const RunArgs& args) override;
 
  private:

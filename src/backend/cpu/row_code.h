@@ -68,6 +68,10 @@ class RowCode {
   void run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, const RunArgs& args) const;
   /// Of thread_memory(): the code's frame, then the cells.
   size_t thread_bytes() const { return cells_at() + cells_.size() * sizeof(uint64_t); }
+  size_t host_bytes() const {
+    return sizeof *this + code_.bytes() + plain_.bytes() + pointers_.capacity() * sizeof(RowPointer) +
+           host_.capacity() * sizeof(HostStep) + (cells_.capacity() + extent_.capacity()) * 8;
+  }
 
  private:
   size_t cells_at() const { return static_cast<size_t>((frame_bytes_ + 63) / 64 * 64); }

@@ -232,6 +232,13 @@ class CudaBackend final : public Backend {
     return g.runner->run(plan, items, args);
   }
 
+  void forget(int device, uint64_t plan) override {
+    Gpu& g = gpu(device);
+    g.make_current();
+    std::lock_guard lock(g.mutex);
+    g.runner->forget(plan);
+  }
+
   bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& args,
                  std::vector<double>& microseconds) override {
     Gpu& g = gpu(device);

@@ -219,6 +219,16 @@ void Runner::set_layout(PlanState& p, const RunArgs& args) {
         "clearing memory");
 }
 
+void Runner::forget(uint64_t plan) {
+  for (auto it = plans_.begin(); it != plans_.end();)
+    if (it->first / kPartsOfPlan == plan) {
+      drop_layout(*it->second);
+      it = plans_.erase(it);
+    } else {
+      ++it;
+    }
+}
+
 void Runner::forget_old_plans() {
   std::vector<std::pair<uint64_t, uint64_t>> by_age;
   for (auto& [id, p] : plans_)
