@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "files.h"
+#include "ingot/devices.h"
 
 namespace ingot::cli {
 
@@ -21,14 +22,6 @@ static void add(Findings& f, Severity s, const char* code, std::string text, std
 }
 static void ok(Findings& f, std::string text) { add(f, Severity::Ok, "", std::move(text)); }
 
-static std::string word_after(const std::string& text, const std::string& key) {
-  const size_t at = text.find(key);
-  if (at == std::string::npos) return {};
-  std::istringstream rest(text.substr(at + key.size()));
-  std::string w;
-  rest >> w;
-  return w;
-}
 static std::string line_after(const std::string& text, const std::string& key) {
   const size_t at = text.find(key);
   if (at == std::string::npos) return {};
@@ -85,20 +78,18 @@ static void check_cpu(const System& s, Findings& f) {
 }
 
 static void check_memory(const System& s, Findings& f) {
-  const std::string info = s.read("/proc/meminfo");
-  const double total = std::atof(word_after(info, "MemTotal:").c_str()) * 1024;
-  const double free = std::atof(word_after(info, "MemAvailable:").c_str()) * 1024;
+  const HostMemory memory = host_memory(s.root());
+  const double total = static_cast<double>(memory.total), free = static_cast<double>(memory.available);
   if (total <= 0) return;
   ok(f, format("memory: %s, %s available", bytes_text(total).c_str(), bytes_text(free).c_str()));
-  if (free < kGiB)
-    add(f, Severity::Warning, "M01",
-        "only " + bytes_text(free) + " of memory are available: training may be killed",
-        "end other programs, or use smaller batches (--batch)");
-  double limit = 0;
-  if (std::istringstream(s.read("/sys/fs/cgroup/memory.max")) >> limit && limit > 0 && limit < 2 * kGiB &&
-      limit < total)
+  const double limit = static_cast<double>(memory.limit);
+  if (limit > 0 && limit < 2 * kGiB && limit <= total)
     add(f, Severity::Warning, "M02", "this container is held to " + bytes_text(limit) + " of memory",
         "start it with --memory=8g");
+  else if (free < kGiB)
+    add(f, Severity::Warning, "M01",
+        "only " + bytes_text(free) + " of memory are available: training may run out of it",
+        "end other programs, or use smaller batches (--batch)");
 }
 
 static void check_disk(const System& s, Findings& f) {

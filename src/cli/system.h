@@ -13,6 +13,7 @@ class System {
   /// from .sizes ("/dev/shm 67108864 67108864": path, total, free).
   explicit System(std::string root = {}) : root_(std::move(root)) {}
   bool real() const { return root_.empty(); }
+  const std::string& root() const { return root_; }
 
   std::string read(const std::string& path) const;  ///< "" when there is no such file
   bool exists(const std::string& path) const;

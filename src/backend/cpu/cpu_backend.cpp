@@ -1,6 +1,7 @@
 // The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their
 // memory.
 #include "backend/cpu/cpu_backend.h"
+#include "ingot/devices.h"
 #include "ingot/error.h"
 
 #include <array>
@@ -53,8 +54,8 @@ class CpuBackend final : public Backend {
     r.threads = t;
     return r;
   }
-  size_t free_memory(int) override { return cpu::available_memory(); }
-  size_t total_memory(int) override { return cpu::total_memory(); }
+  size_t free_memory(int) override { return host_memory().available; }
+  size_t total_memory(int) override { return host_memory().total; }
   std::string chip(int) override {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)

@@ -2,8 +2,10 @@
 #include "backend/cpu/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -11,11 +13,15 @@
 #include <cstring>
 #include <new>
 
+#include "ingot/devices.h"
+
 namespace ingot::cpu {
 
 namespace {
 constexpr size_t kHuge = size_t{2} << 20;
-constexpr size_t kKeep = size_t{2} << 30;  // bytes of free blocks kept
+constexpr size_t kKeep = size_t{2} << 30;      // bytes of free blocks kept
+constexpr size_t kUnasked = size_t{16} << 20;  // bytes taken from the system without asking what it has
+constexpr size_t kSpare = kUnasked;            // left for small blocks and the rest of the program
 
 /// Small sizes to multiples of 64, larger ones to an eighth of their power of two, so that sizes meet again.
 size_t rounded(size_t bytes) {
@@ -46,7 +52,36 @@ void release(void* p, size_t bytes) {
 }
 }  // namespace
 
+namespace {
+std::atomic<size_t> handed_out{0};  // of all pools
+std::string memory_root;
+
+/// Bytes of this process's own in memory: what was handed out and not written to yet is not among them.
+size_t resident() {
+  size_t all = 0, kept = 0, shared = 0;
+  if (FILE* f = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(f, "%zu %zu %zu", &all, &kept, &shared) != 3) kept = shared = 0;
+    std::fclose(f);
+  }
+  return (kept - shared) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool has_room(size_t bytes) {
+  const size_t promised = handed_out.load(std::memory_order_relaxed), there = resident();
+  const size_t spare = bytes < (1 << 20) ? 0 : kSpare;
+  return bytes + (promised > there ? promised - there : 0) + spare <= host_memory(memory_root).available;
+}
+}  // namespace
+
+void set_memory_root(const std::string& root) { memory_root = root; }
+
 void* MemoryPool::allocate(size_t bytes) {
+  void* p = find(bytes);
+  if (p) handed_out.fetch_add(bytes, std::memory_order_relaxed);
+  return p;
+}
+
+void* MemoryPool::find(size_t bytes) {
   const size_t n = rounded(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -58,9 +93,12 @@ void* MemoryPool::allocate(size_t bytes) {
       return p;
     }
   }
-  // The system hands out pages it does not have and kills later: ask before taking much.
-  if (n >= (size_t{256} << 20) && n > available_memory()) trim();
-  if (n >= (size_t{256} << 20) && n > available_memory()) return nullptr;
+  // The system hands out pages it does not have and kills later: ask before much has been taken.
+  if (unasked_.fetch_add(n, std::memory_order_relaxed) + n >= kUnasked) {
+    if (!has_room(n)) trim();
+    if (!has_room(n)) return nullptr;
+    unasked_.store(0, std::memory_order_relaxed);
+  }
   if (void* p = fresh(n)) return p;
   trim();
   return fresh(n);
@@ -68,6 +106,7 @@ void* MemoryPool::allocate(size_t bytes) {
 
 void MemoryPool::deallocate(void* p, size_t bytes) noexcept {
   if (!p) return;
+  handed_out.fetch_sub(bytes, std::memory_order_relaxed);
   const size_t n = rounded(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -95,24 +134,6 @@ void MemoryPool::trim() {
 }
 
 MemoryPool::~MemoryPool() { trim(); }
-
-namespace {
-
-size_t from_meminfo(const char* format) {
-  size_t kb = 0;
-  if (FILE* f = std::fopen("/proc/meminfo", "r")) {
-    char line[128];
-    while (std::fgets(line, sizeof line, f))
-      if (std::sscanf(line, format, &kb) == 1) break;
-    std::fclose(f);
-  }
-  return kb * 1024;
-}
-
-}  // namespace
-
-size_t available_memory() { return from_meminfo("MemAvailable: %zu"); }
-size_t total_memory() { return from_meminfo("MemTotal: %zu"); }
 
 ThreadMemory::~ThreadMemory() { std::free(p_); }
 

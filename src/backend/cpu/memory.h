@@ -1,10 +1,12 @@
 // Memory of the CPU devices: 64-byte aligned, huge pages for large blocks, freed blocks kept for the next
 // request so that a training step meets no page faults. Each device has a pool of its own.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/fork.h"
@@ -20,12 +22,17 @@ class MemoryPool {
   void trim();
 
  private:
+  void* find(size_t bytes);
   bool keep(void* p, size_t bytes) noexcept;
 
   ForkMutex<ForkOrder::Memory> mutex_;
   std::map<size_t, std::vector<void*>> free_;  // by rounded size
   size_t kept_ = 0;
+  std::atomic<size_t> unasked_{0};
 };
+
+/// Where pools look for /proc and /sys, in place of the machine (tests); "": the machine.
+void set_memory_root(const std::string& root);
 
 /// What a thread keeps from call to call (static thread_local), on whole pages.
 class ThreadMemory {
@@ -46,9 +53,5 @@ class ThreadMemory {
 inline char* line_aligned(void* p) {
   return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
 }
-
-/// Bytes the system can still give.
-size_t available_memory();
-size_t total_memory();
 
 }  // namespace ingot::cpu
