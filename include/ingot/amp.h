@@ -50,8 +50,9 @@ class GradScaler {
   /// Divides the gradients by the scale, for clipping between backward and step. At most once per step:
   /// Error(State) otherwise.
   void unscale_(optim::Optimizer& optimizer, SourceLoc loc = SourceLoc::current());
-  /// Records the optimiser's step, to be skipped if a gradient is not finite. update() runs it.
-  void step(optim::Optimizer& optimizer, SourceLoc loc = SourceLoc::current());
+  /// Records the optimiser's step, to be skipped if a gradient is not finite. update() runs it, and takes the
+  /// gradients away unless keep_gradients; those that stay are unscaled.
+  void step(optim::Optimizer& optimizer, bool keep_gradients = false, SourceLoc loc = SourceLoc::current());
   /// Runs the recorded steps and sets the scale for the next. When the run fails everything is as it was.
   void update(SourceLoc loc = SourceLoc::current());
   /// The scale now (a device value; item() waits for it).

@@ -62,8 +62,8 @@ def _deepcopy(self, memo):
     t = self.detach().clone().detach()
     if self.requires_grad:
         t.requires_grad_(True)
-        if self.grad is not None:
-            t.grad = self.grad.detach().clone().detach()
+        if self._grad is not None:
+            t.grad = self._grad.detach().clone().detach()
     if type(self) is not Tensor:
         t = type(self)(t) if not self.requires_grad else type(self)(t, True)
         t.__dict__.update(getattr(self, "__dict__", {}))

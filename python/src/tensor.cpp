@@ -227,9 +227,12 @@ void bind_gradients(nb::class_<Tensor>& c) {
        "gradient"_a.none() = nb::none(), "retain_graph"_a = false, "create_graph"_a = false,
        "Adds the gradients of this tensor to .grad of every leaf that requires them.")
       .def_prop_rw(
-          "grad", [](const Tensor& x) { return or_none(x.grad(here())); },
+          "grad", [](const Tensor& x) { return or_none(optim::gradient_of(x, here())); },
           [](const Tensor& x, const TensorIn& g) { x.set_grad(g, here()); },
           nb::for_setter(nb::arg("grad").none()))
+      .def_prop_ro(
+          "_grad", [](const Tensor& x) { return or_none(x.grad(here())); },
+          "grad for the package itself: None after a step that took it away, and no sign that it is used.")
       .def_prop_rw(
           "requires_grad", [](const Tensor& x) { return x.requires_grad(here()); },
           [](Tensor& x, bool on) { x.requires_grad_(on, here()); })

@@ -91,7 +91,10 @@ void bind_amp(nb::module_& m) {
            [](S& s, const TensorIn& x) { return without_gil([&, loc = here()] { return s.scale(x, loc); }); })
       .def("unscale_",
            [](S& s, optim::Optimizer& o) { without_gil([&, loc = here()] { s.unscale_(o, loc); }); })
-      .def("step", [](S& s, optim::Optimizer& o) { without_gil([&, loc = here()] { s.step(o, loc); }); })
+      .def("step",
+           [](S& s, optim::Optimizer& o) {
+             without_gil([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
+           })
       .def("update", [](S& s) { without_gil([&, loc = here()] { s.update(loc); }); })
       .def("get_scale", [](S& s) { return s.get_scale(); });
 }
@@ -102,7 +105,10 @@ void bind_training(nb::module_& m) {
   using O = optim::Optimizer;
   nb::class_<O>(m, "Optimizer")
       .def(
-          "step", [](O& o, bool keep) { without_gil([&, loc = here()] { o.step(keep, loc); }); },
+          "step",
+          [](O& o, bool keep) {
+            without_gil([&, loc = here()] { o.step(keep || o.keeps_gradients(loc), loc); });
+          },
           "keep_gradients"_a = false)
       .def("zero_grad", [](O& o) { o.zero_grad(here()); })
       .def(
@@ -113,6 +119,29 @@ void bind_training(nb::module_& m) {
       .def(
           "set_momentum", [](O& o, double v, size_t group) { o.set_momentum(v, group, here()); },
           "momentum"_a, "group"_a)
+      .def("has_momentum",
+           [](O& o, size_t group) {
+             try {
+               o.momentum(group);
+               return true;
+             } catch (const Error&) {
+               return false;
+             }
+           })
+      .def("adopt", &O::adopt)
+      .def("set_steps", [](O& o, const std::vector<double>& steps,
+                           const std::vector<double>& products) { o.set_steps(steps, products, here()); })
+      .def("parameter_states",
+           [](const O& o) {
+             nb::list all;
+             const auto or_none = [](const Tensor& t) { return t.defined() ? nb::cast(t) : nb::none(); };
+             for (const O::ParameterState& s : o.parameter_states()) {
+               nb::list state;
+               for (const Tensor& t : s.state) state.append(nb::cast(t));
+               all.append(nb::make_tuple(state, or_none(s.master), nb::cast(s.steps), or_none(s.product)));
+             }
+             return all;
+           })
       .def("state", &O::state);
 #define OPTIMIZER(name) bind_optimizer<optim::name, optim::name##Options>(m, #name)
   OPTIMIZER(SGD);
@@ -135,10 +164,14 @@ void bind_training(nb::module_& m) {
       "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0);
   def(
       m, "get_total_norm",
-      [](const Tensors& p, double kind) {
-        return without_gil([&, loc = here()] { return optim::get_total_norm(p, kind, loc); });
+      [](const Tensors& x, double kind) {
+        return without_gil([&, loc = here()] { return optim::get_total_norm(x, kind, loc); });
       },
-      "parameters"_a, "norm_type"_a = 2.0);
+      "tensors"_a, "norm_type"_a = 2.0);
+  def(
+      m, "zero_gradients",
+      [](const Tensors& p) { without_gil([&, loc = here()] { optim::zero_gradients(p, loc); }); },
+      "parameters"_a);
   def(
       m, "clip_grad_value_",
       [](const Tensors& p, double limit) {

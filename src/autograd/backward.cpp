@@ -147,6 +147,7 @@ void Tensor::set_grad(const Tensor& gradient, SourceLoc loc) const {
   }
   std::lock_guard lock(autograd::grad_mutex(*cell_->meta));
   cell_->meta->grad = gradient.defined() ? CellRef(gradient.cell()) : CellRef();
+  cell_->meta->stepped = cell_->meta->taken = false;
 }
 
 void Tensor::retain_grad(SourceLoc loc) const {

@@ -206,6 +206,7 @@ class Walk {
   static void accumulate(LeafMeta& leaf, const Tensor& grad) {
     if (!leaf.named) return;
     std::lock_guard lock(grad_mutex(leaf));
+    if (leaf.stepped) leaf.used_after = true;
     if (!leaf.grad)
       leaf.grad = make_cell(NodeRef(node_of(grad)));
     else

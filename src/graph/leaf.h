@@ -18,6 +18,10 @@ struct LeafMeta {
   std::atomic<uint32_t> refs{0};
   bool requires_grad = true;
   CellRef grad;  // accumulated gradient, or null
+  // What optimisers and those who read gradients leave for each other (Optimizer::keeps_gradients).
+  bool stepped = false;     // a step has used the gradient since it was last set or cleared ...
+  bool taken = false;       // ... and took it away
+  bool used_after = false;  // the program read, or added to, a gradient that a step had used
   std::atomic<bool> named{
       true};         // false once the leaf's cell is gone: nobody can ask for the gradient any more
   std::string name;  // parameter path

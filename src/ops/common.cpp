@@ -28,8 +28,12 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
 }
 
 void throw_undefined(const char* op, const SourceLoc& loc) {
-  throw Error(ErrorKind::State, op, "a tensor is undefined: it was made by Tensor() and never given a value",
-              loc, "assign it first, for instance with zeros(shape)");
+  throw Error(ErrorKind::State, op,
+              "a tensor is undefined: it was made by Tensor() and never given a value, or it is the gradient "
+              "of a parameter that has none",
+              loc,
+              "assign it first, for instance with zeros(shape); optimizer.step() takes gradients away: read "
+              "them before it, or keep them by step(/*keep_gradients=*/true)");
 }
 
 std::string describe(const Tensor& x) {

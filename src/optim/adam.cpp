@@ -1,5 +1,5 @@
 // Adam and its kin: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate is worked
-// out once per group and device, on 0-d float64 tensors; every parameter's update is then the same few
+// out once per count of a group, on 0-d float64 tensors; every parameter's update is then the same few
 // elementwise ops, which merge into one kernel.
 #include <cmath>
 
@@ -73,10 +73,10 @@ void Adam::update_group(Group& group, Update& update) {
     Momentum beta;
     Tensor step_size, root_correction, decay;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t d) {
-        Momentum beta(group, group.counts[d].device());
+      [&](const Tensor& count, const Tensor& lr, Count& c) {
+        Momentum beta(group, c.steps.device());
         return Numbers{beta, lr / first_correction(beta, count),
                        rsqrt(bias_correction(o.betas.second, count)),
                        decay_of(o, o.decoupled_weight_decay, lr)};
@@ -106,10 +106,10 @@ void Adamax::update_group(Group& group, Update& update) {
     Momentum beta;
     Tensor step_size;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t d) {
-        Momentum beta(group, group.counts[d].device());
+      [&](const Tensor& count, const Tensor& lr, Count& c) {
+        Momentum beta(group, c.steps.device());
         return Numbers{beta, lr / first_correction(beta, count)};
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
@@ -143,19 +143,19 @@ void NAdam::update_group(Group& group, Update& update) {
     Momentum beta;
     Tensor of_gradient, of_average, correction, decay;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t d) {
-        Momentum beta(group, group.counts[d].device());
+      [&](const Tensor& count, const Tensor& lr, Count& c) {
+        Momentum beta(group, c.steps.device());
         const Tensor first =
             beta.value.defined() ? beta.value : full({}, beta.number, {float64, count.device()});
         const auto mu = [&](const Tensor& t) {
           return first * (1.0 - 0.5 * exp(t * (o.momentum_decay * std::log(0.96))));
         };
-        Tensor now = mu(count), next = mu(count + 1.0), product = group.products[d] * now;
+        Tensor now = mu(count), next = mu(count + 1.0), product = c.product * now;
         Numbers n{beta, lr * (1.0 - now) / (1.0 - product), lr * next / (1.0 - product * next),
                   bias_correction(o.betas.second, count), decay_of(o, o.decoupled_weight_decay, lr)};
-        update.assign(group.products[d], product, false);
+        update.assign(c.product, product, false);
         return n;
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
@@ -183,10 +183,10 @@ void RAdam::update_group(Group& group, Update& update) {
     Tensor step_size, rectified, adaptive,
         decay;  // rectified: the factor in the adaptive form; adaptive: 1 or 0
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t d) {
-        Momentum beta(group, group.counts[d].device());
+      [&](const Tensor& count, const Tensor& lr, Count& c) {
+        Momentum beta(group, c.steps.device());
         const double limit = 2 / (1 - o.betas.second) - 1;
         Tensor correction = bias_correction(o.betas.second, count);
         Tensor rho = limit - 2.0 * count * (1.0 - correction) / correction;
@@ -220,10 +220,10 @@ void Lion::update_group(Group& group, Update& update) {
     Momentum beta;
     Tensor lr, decay;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor&, const Tensor& lr, size_t d) {
-        return Numbers{Momentum(group, group.counts[d].device()), lr, decay_of(o, true, lr)};
+      [&](const Tensor&, const Tensor& lr, Count& c) {
+        return Numbers{Momentum(group, c.steps.device()), lr, decay_of(o, true, lr)};
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         auto [p, g] = start(o, true, n.decay, s, gradient);

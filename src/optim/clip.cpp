@@ -19,13 +19,12 @@ static Tensor sum_of(std::vector<Tensor> terms) {
 
 namespace {
 
-Tensor joint_norm(const std::vector<Tensor>& params, double norm_type, const SourceLoc& loc) {
+Tensor joint_norm(const std::vector<Tensor>& tensors, double norm_type) {
   std::vector<Tensor> parts;
   const bool largest = std::isinf(norm_type);
-  for (const Tensor& p : params) {
-    Tensor g = p.grad(loc);
+  for (Tensor g : tensors) {
     if (!g.defined() || g.numel() == 0) continue;
-    if (g.dtype() != compute_type(p)) g = g.to(compute_type(p));
+    if (DType t = compute_type(g); g.dtype() != t) g = g.to(t);
     Tensor part = largest ? abs(g).amax() : norm_type == 2 ? (g * g).sum() : pow(abs(g), norm_type).sum();
     if (!parts.empty() && part.device() != parts[0].device()) part = part.to(parts[0].device());
     if (!parts.empty() && part.dtype() != parts[0].dtype()) part = part.to(parts[0].dtype());
@@ -43,12 +42,18 @@ void check_kind(double norm_type, const char* op, const SourceLoc& loc) {
 
 }  // namespace
 
-Tensor get_total_norm(const std::vector<Tensor>& params, double norm_type, SourceLoc where) {
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& params, const SourceLoc& loc) {
+  std::vector<Tensor> gradients;
+  for (const Tensor& p : params) gradients.push_back(p.grad(loc));
+  return gradients;
+}
+
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   check_kind(norm_type, "get_total_norm", loc);
   NoGrad guard;
-  return joint_norm(params, norm_type, loc);
+  return joint_norm(tensors, norm_type);
 }
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type,
@@ -59,7 +64,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
     throw Error(ErrorKind::Value, "clip_grad_norm_", "max_norm must not be negative", loc);
   check_kind(norm_type, "clip_grad_norm_", loc);
   NoGrad guard;
-  Tensor norm = joint_norm(params, norm_type, loc);
+  Tensor norm = joint_norm(gradients_of(params, loc), norm_type);
   Tensor factor = clamp_max(max_norm / (norm + 1e-6), 1.0);
   for (const Tensor& p : params) {
     Tensor g = p.grad();

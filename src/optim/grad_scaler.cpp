@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "autograd/leaves.h"
@@ -73,11 +74,16 @@ void GradScaler::unscale_(Optimizer& optimizer, SourceLoc loc) {
   s_->unscaled.emplace_back(&optimizer, finite);
 }
 
-void GradScaler::step(Optimizer& optimizer, SourceLoc loc) {
+void GradScaler::step(Optimizer& optimizer, bool keep_gradients, SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   NoGrad guard;
-  if (!s_->o.enabled) return optimizer.step(false, loc);
+  if (!s_->o.enabled) return optimizer.step(keep_gradients, loc);
+  const auto unscaled = [&] {
+    return std::any_of(s_->unscaled.begin(), s_->unscaled.end(),
+                       [&](const auto& u) { return u.first == &optimizer; });
+  };
+  if (keep_gradients && !unscaled()) unscale_(optimizer, loc);  // those that stay are the true ones
   Tensor finite, factor;
   for (auto& [other, verdict] : s_->unscaled)
     if (other == &optimizer) finite = verdict;
@@ -88,6 +94,7 @@ void GradScaler::step(Optimizer& optimizer, SourceLoc loc) {
   if (!finite.defined()) return;  // no gradients at all
   s_->judge(finite);
   s_->recorded.push_back(optimizer.record(finite, factor, loc));
+  s_->recorded.back()->keep_gradients = keep_gradients;
 }
 
 void GradScaler::update(SourceLoc loc) {

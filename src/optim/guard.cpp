@@ -112,7 +112,8 @@ void NanGuard::step(const Tensor& loss, bool keep_gradients, SourceLoc where) {
   const Device device = s.count.device();
   ++s.asked;
   {
-    Tensor fine_loss = isfinite(loss.detach().reshape({})).to(device), norm = get_total_norm(params);
+    Tensor fine_loss = isfinite(loss.detach().reshape({})).to(device),
+           norm = get_total_norm(gradients_of(params, loc));
     Tensor finite = fine_loss & isfinite(norm).to(device);
     if (s.options.name_op) {
       std::vector<Tensor> roots{loss};

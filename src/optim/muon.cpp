@@ -52,10 +52,10 @@ void Muon::update_group(Group& group, Update& update) {
     Momentum momentum;
     Tensor lr, decay;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor&, const Tensor& lr, size_t d) {
-        return Numbers{Momentum(group, group.counts[d].device()), lr, 1.0 - lr * o.weight_decay};
+      [&](const Tensor&, const Tensor& lr, Count& c) {
+        return Numbers{Momentum(group, c.steps.device()), lr, 1.0 - lr * o.weight_decay};
       },
       [&](const Numbers& n, Slot& s, const Tensor& g) {
         Tensor average = s.state[0] + n.momentum.rest_times(g - s.state[0], s.param);

@@ -77,12 +77,6 @@ void refuse(const char* name, const char* wrong, const SourceLoc& loc) {
   if (wrong) throw Error(ErrorKind::Value, name, wrong, user_loc(loc));
 }
 
-Tensor& Optimizer::Group::count_on(const Device& d) {
-  for (Tensor& c : counts)
-    if (c.device() == d) return c;
-  return counts.emplace_back(zeros({}, {float64, d}));
-}
-
 static Tensor argument_of(const std::shared_ptr<double>& source, const Device& d) {
   Attrs at;
   at.f = *source;
@@ -118,21 +112,24 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
   std::vector<Tensor> before = this->params(), fresh;
   auto group = std::make_shared<Group>();
   *group->lr = o.lr;
+  group->product = o.product;
+  group->masters = o.master_weights;
   if (o.momentum) group->momentum = std::make_shared<double>(*o.momentum);
   for (const Tensor& p : params) {
     check_parameter(p, before.size(), before, loc);
     before.push_back(p);
-    Slot slot{p, {}, {}};
+    Slot slot{p, {}, {}, 0};
     for (int s = 0; s < o.states; ++s)
       fresh.push_back(slot.state.emplace_back(full(p.shape(), o.first, {compute_type(p), p.device()})));
     if (o.master_weights && is_half(p.dtype())) fresh.push_back(slot.master = p.detach().to(float32));
-    group->count_on(p.device());
+    slot.count = group->count_on(p.device());
     fresh.push_back(p);
     group->slots.push_back(std::move(slot));
   }
-  for (const Tensor& c : group->counts) fresh.push_back(c);
-  for (size_t i = 0; o.product && i < group->counts.size(); ++i)
-    fresh.push_back(group->products.emplace_back(ones({}, {float64, group->counts[i].device()})));
+  for (const Count& c : group->counts) {
+    fresh.push_back(c.steps);
+    if (c.product.defined()) fresh.push_back(c.product);
+  }
   eval(fresh, loc);
   return *groups_.emplace_back(std::move(group));
 }
@@ -155,11 +152,19 @@ void Optimizer::Update::set_weight(Slot& s, const Tensor& value) {
   assign(s.param, value, true);
 }
 
+static void mark_stepped(const Tensor& p, bool taken) {
+  LeafMeta& meta = *p.cell()->meta;
+  std::lock_guard lock(autograd::grad_mutex(meta));
+  meta.stepped = true;
+  meta.taken = taken;
+}
+
 void Optimizer::Update::consume_gradients() {
   for (Gradient& g : gradients) {
     Cell* cell = g.param.cell()->meta->grad.get();
     if (cell && cell->refs.load() > 1) g.cell = CellRef(cell);
     g.param.set_grad({});
+    mark_stepped(g.param, true);
   }
 }
 
@@ -212,7 +217,11 @@ void Optimizer::run(const std::vector<Update*>& updates, bool keep_gradients, So
   for (Update* u : updates) {
     u->good = u->factor = Tensor();
     for (Update::Change& c : u->changes) nodes.push_back(c.after.get());
-    if (!keep_gradients) u->consume_gradients();
+    if (!keep_gradients && !u->keep_gradients) {
+      u->consume_gradients();
+    } else {
+      for (const Update::Gradient& g : u->gradients) mark_stepped(g.param, false);
+    }
   }
   Recorder::current().segment_open = false;
   try {
@@ -290,19 +299,6 @@ std::vector<Tensor> Optimizer::params() const {
   std::vector<Tensor> result;
   for (auto& g : groups_)
     for (Slot& s : g->slots) result.push_back(s.param);
-  return result;
-}
-
-std::vector<Tensor> Optimizer::state() const {
-  std::vector<Tensor> result;
-  for (auto& g : groups_) {
-    for (Slot& s : g->slots) {
-      result.insert(result.end(), s.state.begin(), s.state.end());
-      if (s.master.defined()) result.push_back(s.master);
-    }
-    result.insert(result.end(), g->products.begin(), g->products.end());
-    result.insert(result.end(), g->counts.begin(), g->counts.end());
-  }
   return result;
 }
 

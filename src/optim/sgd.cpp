@@ -1,6 +1,6 @@
-// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once per group
-// and device, on 0-d tensors; every parameter's update is then the same few elementwise ops, which merge into
-// one kernel.
+// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once per
+// count of a group, on 0-d tensors; every parameter's update is then the same few elementwise ops, which
+// merge into one kernel.
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
@@ -35,13 +35,13 @@ void SGD::update_group(Group& group, Update& update) {
     Tensor lr, part;  // part: what of a gradient enters the average; the first gradient starts it undamped
     Momentum momentum;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t d) {
+      [&](const Tensor& count, const Tensor& lr, Count& c) {
         Tensor part;
         if (o.momentum != 0 && o.dampening != 0)
           part = where(count == 1.0, ones_like(count), 1.0 - o.dampening);
-        return Numbers{lr, part, Momentum(group, group.counts[d].device())};
+        return Numbers{lr, part, Momentum(group, c.steps.device())};
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         Tensor p = weight_of(s), g = decayed(o, gradient, p);
@@ -71,10 +71,10 @@ void RMSprop::update_group(Group& group, Update& update) {
     Tensor lr;
     Momentum momentum;
   };
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor&, const Tensor& lr, size_t d) {
-        return Numbers{lr, Momentum(group, group.counts[d].device())};
+      [&](const Tensor&, const Tensor& lr, Count& c) {
+        return Numbers{lr, Momentum(group, c.steps.device())};
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         Tensor p = weight_of(s), g = decayed(o, gradient, p);
@@ -114,9 +114,9 @@ Adagrad::Adagrad(const std::vector<ParamGroup<AdagradOptions>>& groups, SourceLo
 
 void Adagrad::update_group(Group& group, Update& update) {
   const auto& o = std::any_cast<const AdagradOptions&>(group.options);
-  update_on_each_device(
+  update_on_each_count(
       group, update,
-      [&](const Tensor& count, const Tensor& lr, size_t) {
+      [&](const Tensor& count, const Tensor& lr, Count&) {
         return o.lr_decay != 0 ? lr / ((count - 1.0) * o.lr_decay + 1.0) : lr;
       },
       [&](const Tensor& lr, Slot& s, const Tensor& gradient) {
@@ -137,8 +137,8 @@ Adadelta::Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups, Sourc
 
 void Adadelta::update_group(Group& group, Update& update) {
   const auto& o = std::any_cast<const AdadeltaOptions&>(group.options);
-  update_on_each_device(
-      group, update, [&](const Tensor&, const Tensor& lr, size_t) { return lr; },
+  update_on_each_count(
+      group, update, [&](const Tensor&, const Tensor& lr, Count&) { return lr; },
       [&](const Tensor& lr, Slot& s, const Tensor& gradient) {
         Tensor p = weight_of(s), g = decayed(o, gradient, p);
         Tensor square = s.state[0] * o.rho + g * g * (1 - o.rho);

@@ -44,13 +44,15 @@ struct Reads {
   std::vector<Update::Gradient> gradients;
 
   explicit Reads(const Group& group) {
-    const size_t most = 4 * group.slots.size() + 4;
+    const size_t most = 4 * group.slots.size() + 2 * group.counts.size();
     nodes.reserve(most);
     cells.reserve(most);
     gradients.reserve(group.slots.size());
+    std::vector<bool> counted(group.counts.size());
     for (const Slot& s : group.slots) {
       const Tensor g = s.param.grad();
       if (!g.defined()) continue;
+      counted[s.count] = true;
       add(s.param);
       nodes.push_back(g.cell()->current());
       cells.push_back(nullptr);
@@ -58,9 +60,11 @@ struct Reads {
       for (const Tensor& t : s.state) add(t);
       if (s.master.defined()) add(s.master);
     }
-    if (nodes.empty()) return;
-    for (const Tensor& t : group.counts) add(t);
-    for (const Tensor& t : group.products) add(t);
+    for (size_t i = 0; i < counted.size(); ++i) {
+      if (!counted[i]) continue;
+      add(group.counts[i].steps);
+      if (group.product) add(group.counts[i].product);
+    }
   }
 
  private:
@@ -115,9 +119,10 @@ void record_written(const StepProgram& p, std::vector<Node*> nodes, Update& upda
 }  // namespace
 
 void record_group(Group& group, Update& update, const std::function<void(Update&)>& op_by_op) {
+  group.follow_parameters();
   // What is not plain (a verdict, a factor, averages), or would run at its line, is recorded op by op.
   if (update.good.defined() || update.factor.defined() || !update.averages.empty() ||
-      group.counts.size() != 1 || is_eager())
+      !group.on_one_device() || is_eager())
     return op_by_op(update);
   Reads reads(group);
   if (reads.nodes.empty()) return;

@@ -16,7 +16,15 @@ namespace ingot::optim {
 struct Slot {
   Tensor param;
   std::vector<Tensor> state;
-  Tensor master;  // float32; undefined unless the parameter is in 16 bits and the group keeps masters
+  Tensor master;     // float32; undefined unless the parameter is in 16 bits and the group keeps masters
+  size_t count = 0;  // which of the group's counts is its own
+};
+
+/// The steps done by parameters of one device that have always stepped together: as a rule all of a group.
+struct Count {
+  Tensor steps;        // 0-d float64, counted by the plan itself, so that a skipped step does not count
+  Tensor product;      // NAdam's product of momenta
+  bool moved = false;  // false: no step was ever recorded
 };
 
 struct StepProgram;  // step_program.cpp
@@ -29,13 +37,17 @@ struct Optimizer::Group {
   std::shared_ptr<double> momentum;  // null: this optimiser has none
   bool momentum_moves = false;       // somebody set it: an argument of the plan
   std::optional<double> initial_lr;
-  /// Steps done, on every device that has parameters: float64, counted by the plan itself, so that a skipped
-  /// step does not count.
-  std::vector<Tensor> counts;
-  std::vector<Tensor> products;          // beside each count: NAdam's product of momenta
+  std::vector<Count> counts;
+  bool product = false;                  // counts have products
+  bool masters = false;                  // 16-bit parameters have masters
   std::shared_ptr<StepProgram> written;  // the last plain step, written down
 
-  Tensor& count_on(const Device& d);
+  /// The index of a count, made where there is none on this device.
+  size_t count_on(const Device& d);
+  /// State follows parameters that were converted or moved since the last step, and parameters that step
+  /// apart from here on get counts of their own.
+  void follow_parameters();
+  bool on_one_device() const;
   /// The rate as an argument of the plan: 0-d float64.
   Tensor lr_on(const Device& d) const;
 };
@@ -76,6 +88,7 @@ struct Optimizer::Update {
   std::vector<Change> changes;
   std::vector<Gradient> gradients;
   std::vector<std::shared_ptr<Average>> averages;
+  bool keep_gradients = false;
   Tensor good, factor;
   SourceLoc loc;
 
@@ -97,6 +110,8 @@ void record_group(Optimizer::Group& group, Optimizer::Update& update,
 /// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own; multiplied
 /// by the update's factor. Undefined when p has none.
 Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p);
+/// The gradients of parameters, undefined where there is none.
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& params, const SourceLoc& loc);
 /// The type an update of p computes in.
 DType compute_type(const Tensor& p);
 /// A 0-d value in the type and on the device of a parameter's update.
@@ -123,26 +138,26 @@ const char* common_mistake(const O& o) {
   return nullptr;
 }
 
-/// Calls numbers(count, lr, momentum) once per device of the group (0-d values of this step: count is the one
-/// after it) and then slot(numbers, slot, gradient) for each parameter there that has one; counts the step.
+/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step: steps is the number
+/// after it) and then slot(numbers, slot, gradient) for each parameter of it that has one; counts the step.
 template <class Numbers, class EachSlot>
-void update_on_each_device(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
-                           EachSlot&& each_slot) {
-  for (size_t d = 0; d < group.counts.size(); ++d) {
-    Tensor& count = group.counts[d];
+void update_on_each_count(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
+                          EachSlot&& each_slot) {
+  for (size_t k = 0; k < group.counts.size(); ++k) {
+    Count& count = group.counts[k];
     Tensor after;  // recorded with the first gradient found
-    std::optional<decltype(numbers(count, count, d))> n;
+    std::optional<decltype(numbers(after, after, count))> n;
     for (Slot& s : group.slots) {
-      if (s.param.device() != count.device()) continue;
+      if (s.count != k) continue;
       Tensor g = gradient_for_update(update, s.param);
       if (!g.defined()) continue;
       if (!n) {
-        after = count + 1.0;
-        n.emplace(numbers(after, group.lr_on(count.device()), d));
+        after = count.steps + 1.0;
+        n.emplace(numbers(after, group.lr_on(count.steps.device()), count));
       }
       each_slot(*n, s, g);
     }
-    if (n) update.assign(count, after, false);
+    if (n) update.assign(count.steps, after, false);
   }
 }
 

@@ -66,12 +66,14 @@ TEST_CASE("operators") {
                       "convert with .to(int64)");
   MISTAKE(~a).says(ErrorKind::DType, "[bitwise_not] needs bool or an integer type, not float32[2, 3] on cpu",
                    "convert with .to(int64)");
-  MISTAKE(a + Tensor())
-      .says(ErrorKind::State, "[add] a tensor is undefined: it was made by Tensor() and never given a value",
-            "assign it first, for instance with zeros(shape)");
-  MISTAKE(2.0 / Tensor())
-      .says(ErrorKind::State, "[div] a tensor is undefined: it was made by Tensor() and never given a value",
-            "assign it first, for instance with zeros(shape)");
+  const std::string undefined =
+      "a tensor is undefined: it was made by Tensor() and never given a value, or it is the gradient of a "
+      "parameter that has none";
+  const std::string undefined_fix =
+      "assign it first, for instance with zeros(shape); optimizer.step() takes gradients away: read them "
+      "before it, or keep them by step(/*keep_gradients=*/true)";
+  MISTAKE(a + Tensor()).says(ErrorKind::State, "[add] " + undefined, undefined_fix);
+  MISTAKE(2.0 / Tensor()).says(ErrorKind::State, "[div] " + undefined, undefined_fix);
   Tensor c = zeros({2, 3}, "cpu:1");
   MISTAKE(a + c).says(
       ErrorKind::Device,

@@ -230,6 +230,7 @@ class Training(TestCase):
 
         def steps(net, opt, n):
             for _ in range(n):
+                opt.zero_grad()
                 (net(ingot.ones(2, 4)) ** 2).mean().backward()
                 opt.step()
 
@@ -255,6 +256,7 @@ class Training(TestCase):
         (p * 1).sum().backward()
         opt.step()
         self.assertEqual(p.item(), 0.75)
+        opt.zero_grad()
         self.assertIsNone(p.grad)
         opt.param_groups[0]["weight_decay"] = 1.0
         (p * 0).sum().backward()
@@ -288,6 +290,7 @@ class Training(TestCase):
             return net, ingot.optim.AdamW(net.parameters(), lr=1e-2)
 
         def step(net, opt, x):
+            opt.zero_grad()
             loss = (net(x) ** 2).mean()
             loss.backward()
             opt.step()

@@ -167,13 +167,33 @@ class Optimizer {
   void set_momentum(double momentum, size_t group = 0, SourceLoc loc = SourceLoc::current());
   /// The parameters of all groups, in order.
   std::vector<Tensor> params() const;
-  /// Everything but parameters and rates that must be saved to resume: moments and step counts, in a fixed
-  /// order. The tensors are the optimiser's own: copy_() into them (under NoGrad) restores it.
+  /// Everything but parameters and rates that must be saved to resume: moments, then step counts. Each
+  /// parameter counts its own steps; those that have always stepped together share a count. The tensors are
+  /// the optimiser's own.
   std::vector<Tensor> state() const;
   /// The same under names, with the groups' rates. load_state_dict() throws Error(State) when the state is of
   /// another number of tensors or groups, Error(Shape) when one differs; then nothing has changed.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
+
+  /// For the library: a parameter with what belongs to it. The tensors are the optimiser's own.
+  struct ParameterState {
+    Tensor param;
+    std::vector<Tensor> state;
+    Tensor master;   ///< undefined where there is none
+    Tensor steps;    ///< 0-d float64, shared by parameters that have always stepped together
+    Tensor product;  ///< NAdam's product of momenta, or undefined
+  };
+  std::vector<ParameterState> parameter_states() const;
+  /// For the library: the steps done by each parameter, and NAdam's products (any number elsewhere).
+  void set_steps(const std::vector<double>& steps, const std::vector<double>& products,
+                 SourceLoc loc = SourceLoc::current());
+  /// For the library: takes over the state of all parameters that another optimiser of this kind has too.
+  void adopt(const Optimizer& other);
+  /// For the library: should the next step keep gradients, as PyTorch does? Yes in the first two steps, and
+  /// for good once the program has used a gradient after a step: read it (gradient_of), added to it, or
+  /// stepped again. Throws Error(State) when a gradient was taken away and not cleared since.
+  bool keeps_gradients(SourceLoc loc = SourceLoc::current());
 
   struct Group;
   struct Update;
@@ -207,7 +227,13 @@ class Optimizer {
   virtual void update_group(Group& group, Update& update) = 0;
   struct Recording;
   std::vector<std::weak_ptr<Average>> averages_;
+  int kept_steps_ = 0;
+  bool keep_ = false;
 };
+
+/// For the library: grad() that takes note of a read after step(), and throws Error(Autograd) when step()
+/// took the gradient away.
+Tensor gradient_of(const Tensor& leaf, SourceLoc loc = SourceLoc::current());
 
 /// An optimiser with options of one kind. Each is made over parameters and options, or over groups of both:
 ///   optim::SGD opt(model.parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -269,9 +295,11 @@ class AdamW : public Adam {
 /// Error(Value) unless max_norm >= 0 and norm_type > 0.
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
                        SourceLoc loc = SourceLoc::current());
-/// The same norm without scaling.
-Tensor get_total_norm(const std::vector<Tensor>& params, double norm_type = 2,
+/// The joint norm of tensors, such as the gradients of parameters; undefined ones are passed over.
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
                       SourceLoc loc = SourceLoc::current());
+/// Gradients that are there, or were before a step took them, become zeros.
+void zero_gradients(const std::vector<Tensor>& params, SourceLoc loc = SourceLoc::current());
 /// Clamps every element of every gradient to [-limit, limit]. Throws Error(Value) unless limit >= 0.
 void clip_grad_value_(const std::vector<Tensor>& params, double limit, SourceLoc loc = SourceLoc::current());
 

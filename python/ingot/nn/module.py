@@ -326,6 +326,8 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none=True):
+        if not set_to_none:
+            return _ingot.zero_gradients(list(self.parameters()))
         for p in self.parameters():
             p.grad = None
 
@@ -385,7 +387,7 @@ def _changed(t, fn):
     new = fn(t.detach())
     if new.dtype is t.dtype and new.device == t.device:
         return t
-    grad = t.grad if t.requires_grad else None
+    grad = t._grad if t.requires_grad else None
     _ingot.eval([new])
     if isinstance(t, Parameter):
         new = Parameter(new.detach(), t.requires_grad)

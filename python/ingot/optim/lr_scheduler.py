@@ -198,25 +198,45 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Rates only; momentum is left as it is."""
+    """Rates rise from max_lr / div_factor to max_lr and fall to that start / final_div_factor; momentum (or the first beta) falls while
+    they rise."""
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
-                 cycle_momentum=False, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
+                 cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
                  last_epoch=-1):
+        if total_steps is None and (epochs is None or steps_per_epoch is None):
+            raise _ingot.ValueError("[OneCycleLR] the number of steps is missing\n  fix: pass total_steps, or epochs and steps_per_epoch")
         self.total_steps = total_steps if total_steps is not None else epochs * steps_per_epoch
-        n = len(optimizer.param_groups)
-        peaks = list(max_lr) if isinstance(max_lr, (list, tuple)) else [max_lr] * n
-        self._peaks = peaks
-        self._starts = [p / div_factor for p in peaks]
-        self._ends = [s / final_div_factor for s in self._starts]
+        if anneal_strategy not in ("cos", "linear"):
+            raise _ingot.ValueError(f"[OneCycleLR] anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+        groups = optimizer.param_groups
         self._linear = anneal_strategy == "linear"
         up = pct_start * self.total_steps - 1
+        # Ends of phases, and what a rate and a momentum go from and to: 0 the start, 1 the peak, 2 the end.
         self._phases = ([(up, 0, 1), (2 * up - 1 + 1, 1, 0), (self.total_steps - 1, 0, 2)] if three_phase
                         else [(up, 0, 1), (self.total_steps - 1, 1, 2)])
-        for g, s in zip(optimizer.param_groups, self._starts):
-            if last_epoch == -1:
-                g["lr"] = s
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum and not any(k in optimizer.defaults for k in ("momentum", "betas")):
+            raise _ingot.ValueError("[OneCycleLR] this optimiser has neither momentum nor betas\n  fix: pass cycle_momentum=False")
+        peaks, lows, highs = (list(v) if isinstance(v, (list, tuple)) else [v] * len(groups) for v in (max_lr, base_momentum, max_momentum))
+        if last_epoch == -1:
+            for g, peak, low, high in zip(groups, peaks, lows, highs):
+                g["lr"] = g["initial_lr"] = peak / div_factor
+                g["max_lr"], g["min_lr"] = peak, peak / div_factor / final_div_factor
+                if cycle_momentum:
+                    g["base_momentum"], g["max_momentum"] = low, high
+                    self._set_momentum(g, high)
         super().__init__(optimizer, last_epoch)
+
+    @staticmethod
+    def _set_momentum(group, value):
+        if "betas" in group:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+    def _between(self, a, b, share):
+        return (b - a) * share + a if self._linear else b + (a - b) / 2 * (math.cos(math.pi * share) + 1)
 
     def get_lr(self):
         t, begin = self.last_epoch, 0.0
@@ -227,10 +247,14 @@ class OneCycleLR(LRScheduler):
                 share = (t - begin) / (end - begin)
                 break
             begin = end
-        values = list(zip(self._starts, self._peaks, self._ends))
-        if self._linear:
-            return [(v[b] - v[a]) * share + v[a] for v in values]
-        return [v[b] + (v[a] - v[b]) / 2 * (math.cos(math.pi * share) + 1) for v in values]
+        out = []
+        for g in self.optimizer.param_groups:
+            rates = (g["initial_lr"], g["max_lr"], g["min_lr"])
+            out.append(self._between(rates[a], rates[b], share))
+            if self.cycle_momentum:
+                momenta = (g["max_momentum"], g["base_momentum"], g["max_momentum"])
+                self._set_momentum(g, self._between(momenta[a], momenta[b], share))
+        return out
 
 
 class SequentialLR(LRScheduler):
