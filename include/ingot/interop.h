@@ -24,4 +24,10 @@ SharedMemory share_memory(const Tensor& x, SourceLoc loc = SourceLoc::current())
 Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Device& device,
                           std::function<void()> on_release, SourceLoc loc = SourceLoc::current());
 
+/// For the extension of a language with a global lock, set once before its first call: begin() is called
+/// before a thread computes or copies values and gives that thread's lock away (null: it holds none), end()
+/// takes it back with what begin() returned. All other work happens under the lock, so that the language's
+/// threads may share tensors.
+void set_host_wait(void* (*begin)(), void (*end)(void*));
+
 }  // namespace ingot

@@ -62,7 +62,7 @@ nb::tuple custom_function(const std::string& name, nb::callable forward, nb::cal
   auto fw = call_with_tensors(forward, "forward"), bw = call_with_tensors(backward, "backward");
   CustomFunction f([fw](FunctionContext&, const Tensors& in) { return fw(in); },
                    [bw](FunctionContext&, const Tensors& g) { return bw(g); }, name);
-  return tuple_of(without_gil([&] { return f(inputs, loc); }));
+  return tuple_of(recorded([&] { return f(inputs, loc); }));
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void bind_autograd(nb::module_& m) {
         Tensors w;
         for (const auto& t : weights) w.push_back(t ? *t : Tensor());
         return tuple_of(
-            without_gil([&] { return grad(outputs, inputs, w, retain, create, allow_unused, loc); }));
+            recorded([&] { return grad(outputs, inputs, w, retain, create, allow_unused, loc); }));
       },
       "outputs"_a, "inputs"_a, "grad_outputs"_a = nb::tuple(), "retain_graph"_a.none() = nb::none(),
       "create_graph"_a = false, "allow_unused"_a = false);
@@ -87,13 +87,13 @@ void bind_autograd(nb::module_& m) {
   def(m, "checkpoint", [](nb::callable fn, const Tensors& inputs) {
     SourceLoc loc = here();
     auto f = call_with_tensors(fn, "a checkpointed function");
-    return tuple_of(without_gil([&] { return checkpoint(f, inputs, loc); }));
+    return tuple_of(recorded([&] { return checkpoint(f, inputs, loc); }));
   });
   auto check = [](auto which) {
     return [which](nb::callable fn, const Tensors& inputs, double eps, double atol, double rtol) {
       SourceLoc loc = here();
       auto f = call_with_tensors(fn, "a checked function");
-      GradCheck c = without_gil([&] { return which(f, inputs, eps, atol, rtol, loc); });
+      GradCheck c = recorded([&] { return which(f, inputs, eps, atol, rtol, loc); });
       return nb::make_tuple(c.ok, c.report);
     };
   };
@@ -152,7 +152,7 @@ void bind_runtime(nb::module_& m) {
            })
       .def("__call__", [](PyCaptured& c, const Tensors& inputs) {
         SourceLoc loc = here();
-        return tuple_of(without_gil([&] { return (*c.captured)(inputs, loc); }));
+        return tuple_of(recorded([&] { return (*c.captured)(inputs, loc); }));
       });
   def(m, "is_capturing", &is_capturing);
   nb::class_<Explanation>(m, "Explanation",
@@ -173,19 +173,19 @@ void bind_runtime(nb::module_& m) {
       m, "explain",
       [](const Tensors& tensors, const std::string& rates) {
         SourceLoc loc = here();
-        return without_gil([&] { return explain(tensors, rates, loc); });
+        return recorded([&] { return explain(tensors, rates, loc); });
       },
       "tensors"_a, "rates"_a = "");
   def(
       m, "eval",
       [](const Tensors& tensors) {
         SourceLoc loc = here();
-        without_gil([&] { eval(tensors, loc); });
+        recorded([&] { eval(tensors, loc); });
       },
       "tensors"_a);
   def(m, "synchronize", [] {
     SourceLoc loc = here();
-    without_gil([&] { synchronize(loc); });
+    recorded([&] { synchronize(loc); });
   });
   def(
       m, "set_num_threads", [](int n) { without_gil([&] { set_num_threads(n); }); }, "n"_a);

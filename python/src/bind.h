@@ -1,5 +1,5 @@
 // What the parts of the extension share: the user's Python line, conversions of arguments, and Table, which
-// binds one function per line with the GIL released while it runs.
+// binds one function per line.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -128,6 +128,13 @@ auto without_gil(F&& f) {
   return f();
 }
 
+/// f with the GIL, which is what guards recording: threads may share tensors. The core gives the GIL away
+/// while it computes or copies values (set_host_wait).
+template <class F>
+auto recorded(F&& f) {
+  return f();
+}
+
 // ---- One function per line
 
 /// What the comment of the C++ function says (docs.cpp holds the table, written from the headers at build
@@ -203,11 +210,11 @@ class Table {
       SourceLoc loc = here();
       static_cast<void>(name);  // only some results have it
       if constexpr (std::is_same_v<R, std::vector<Tensor>>)
-        return tuple_of(without_gil([&] { return f(given(a, loc)..., loc); }));
+        return tuple_of(recorded([&] { return f(given(a, loc)..., loc); }));
       else if constexpr (std::is_same_v<R, ValuesIndices>)
-        return values_indices(name, without_gil([&] { return f(given(a, loc)..., loc); }));
+        return values_indices(name, recorded([&] { return f(given(a, loc)..., loc); }));
       else
-        return without_gil([&] { return f(given(a, loc)..., loc); });
+        return recorded([&] { return f(given(a, loc)..., loc); });
     };
     nb::cpp_function_def(run, nb::name(name), doc_of(name), extra...);
   }

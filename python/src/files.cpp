@@ -75,7 +75,7 @@ void bind_files(nb::module_& m) {
         SourceLoc loc = here();
         std::string p = bytes_of(path);
         Parts parts(tensors, metadata);
-        without_gil([&] { io::save_safetensors(p, parts.tensors, parts.metadata, loc); });
+        recorded([&] { io::save_safetensors(p, parts.tensors, parts.metadata, loc); });
       },
       "path"_a, "tensors"_a, "metadata"_a,
       "Writes pairs of a name (bytes) and a tensor as a safetensors file, which takes its place whole.");
@@ -88,7 +88,7 @@ void bind_files(nb::module_& m) {
           GilAcquire gil;
           write(nb::bytes(static_cast<const char*>(data), n));
         };
-        without_gil([&] { io::write_safetensors(give, parts.tensors, parts.metadata, loc); });
+        recorded([&] { io::write_safetensors(give, parts.tensors, parts.metadata, loc); });
       },
       "write"_a, "tensors"_a, "metadata"_a, "The same file handed to write(bytes) piece by piece.");
 }

@@ -56,7 +56,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     refuse_export(x, "numpy");
     auto out = std::make_unique<Exported>();
     SourceLoc loc = here();
-    out->memory = without_gil([&] { return share_memory(x, loc); });
+    out->memory = recorded([&] { return share_memory(x, loc); });
     out->shape = x.shape();
     out->strides = row_major(out->shape);
     size_t size = size_of(x.dtype());
@@ -189,7 +189,7 @@ struct ListReader {
 Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {
   if (is_tensor(data)) {
     const Tensor& x = as_tensor(data);
-    return without_gil([&] {
+    return recorded([&] {
       Tensor y = x.detach(loc).clone(loc).detach(loc);
       if (o.dtype) y = y.to(*o.dtype, loc);
       return o.device ? y.to(*o.device, loc) : y;
@@ -333,10 +333,10 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
   Tensor y = moves ? x.cpu(loc) : x;
   if (want_copy && !moves) {
     std::vector<char> bytes;
-    y = without_gil([&] { return (y.clone(loc)); });
+    y = recorded([&] { return (y.clone(loc)); });
   }
   // The whole device is waited for, so the stream the consumer names needs nothing more.
-  SharedMemory memory = without_gil([&] { return share_memory(y, loc); });
+  SharedMemory memory = recorded([&] { return share_memory(y, loc); });
   if (want_copy && !moves && y.device().is_cpu()) {  // a clone may share its source's buffer
     auto bytes = std::make_shared<std::vector<char>>(static_cast<size_t>(y.numel()) * size_of(y.dtype()));
     if (!bytes->empty()) std::memcpy(bytes->data(), memory.data, bytes->size());
@@ -392,7 +392,7 @@ Tensor borrow_memory(Managed* m, bool must_copy, const SourceLoc& loc) {
     }
     Device device("cuda:" + std::to_string(t.device.id));
     Tensor shared = from_shared_memory(data, type, shape, device, done, loc);
-    return must_copy ? without_gil([&] { return shared.clone(loc); }) : shared;
+    return must_copy ? recorded([&] { return shared.clone(loc); }) : shared;
   }
   if (is_row_major(t) && !must_copy) return from_shared_memory(data, type, shape, Device("cpu"), done, loc);
   std::vector<char> bytes(static_cast<size_t>(shape.numel()) * size_of(type));
@@ -439,7 +439,7 @@ Tensor from_dlpack(nb::handle source, const std::optional<DeviceIn>& device, nb:
   if (device && device->get() != t.device()) {
     if (!copy.is_none() && !must_copy)
       throw nb::value_error("from_dlpack: copy=False, but the data lies on another device");
-    return without_gil([&] { return t.to(device->get(), loc); });
+    return recorded([&] { return t.to(device->get(), loc); });
   }
   return t;
 }
@@ -466,7 +466,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
                 "numpy: this tensor requires gradients, which NumPy does not have: x.detach().numpy()");
           source = nb::cast(x.detach(here()));
         }
-        if (force) source = nb::cast(without_gil([&, loc = here()] { return as_tensor(source).cpu(loc); }));
+        if (force) source = nb::cast(recorded([&, loc = here()] { return as_tensor(source).cpu(loc); }));
         refuse_export(as_tensor(source), "numpy");
         return nb::module_::import_("numpy").attr("asarray")(source);
       },
@@ -483,7 +483,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       "data_ptr",
       [](const Tensor& x) {
         SourceLoc loc = here();
-        return reinterpret_cast<uintptr_t>(without_gil([&] { return share_memory(x, loc); }).data);
+        return reinterpret_cast<uintptr_t>(recorded([&] { return share_memory(x, loc); }).data);
       },
       "The address of the elements, which are computed first; it holds while the tensor is not changed.");
   def(
@@ -511,7 +511,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n)));
         if (!bytes.is_valid()) throw nb::python_error();
         char* to = PyBytes_AS_STRING(bytes.ptr());
-        without_gil([&] { x.copy_to(to, loc); });
+        recorded([&] { x.copy_to(to, loc); });
         return bytes;
       },
       "x"_a, "The elements in row-major order, as bytes.");
@@ -524,7 +524,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
           throw nb::type_error("from_bytes() takes bytes, or another object with a contiguous buffer");
         if (static_cast<size_t>(b.view.len) != static_cast<size_t>(shape.numel()) * size_of(dtype))
           throw nb::value_error("from_bytes(): the bytes do not fill the shape");
-        return without_gil([&] {
+        return recorded([&] {
           // Bools of strangers may be any byte: taken as numbers, they become 0 or 1.
           const bool bools = dtype == DType::Bool;
           Tensor t = from_data(b.view.buf, bools ? DType::UInt8 : dtype, shape, Options(Device("cpu")), loc);

@@ -15,6 +15,10 @@ NB_MODULE(_ingot, m) {
   // dropped too.
   static char last;
   m.attr("_last") = nb::capsule(&last, [](void*) noexcept { drop_now(); });
+  set_host_wait([]() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
+                [](void* state) {
+                  or_wait_for_the_end([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
+                });
   bind_types(m);
   bind_tensor(m);
   bind_creation(m);

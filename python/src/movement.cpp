@@ -27,14 +27,14 @@ void bind_sized(nb::module_& m) {
       [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad) {                          \
         SourceLoc loc = here();                                                                            \
         Dims shape = dims_of(size, #name);                                                                 \
-        return without_gil([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });         \
+        return recorded([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });            \
       },                                                                                                   \
       "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false); \
   def(                                                                                                     \
       m, #name "_like",                                                                                    \
       [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad, nb::handle) {                 \
         SourceLoc loc = here();                                                                            \
-        return without_gil([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); });      \
+        return recorded([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); });         \
       },                                                                                                   \
       "input"_a, MAKER_ARGS, "memory_format"_a.none() = nb::none());
   SIZED(empty)
@@ -48,7 +48,7 @@ void bind_sized(nb::module_& m) {
          const std::optional<Generator>& g) {                                                               \
         SourceLoc loc = here();                                                                             \
         Dims shape = dims_of(size, #name);                                                                  \
-        return without_gil([&] {                                                                            \
+        return recorded([&] {                                                                               \
           return finish(name(shape, options_of(t, d), g ? *g : default_generator(), loc), grad, loc);       \
         });                                                                                                 \
       },                                                                                                    \
@@ -58,7 +58,7 @@ void bind_sized(nb::module_& m) {
       m, #name "_like",                                                                                     \
       [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad) {                              \
         SourceLoc loc = here();                                                                             \
-        return without_gil(                                                                                 \
+        return recorded(                                                                                    \
             [&] { return finish(name##_like(x, options_of(t, d), default_generator(), loc), grad, loc); }); \
       },                                                                                                    \
       "input"_a, MAKER_ARGS);
@@ -72,21 +72,21 @@ void bind_filled(nb::module_& m) {
       m, "full",
       [](const Dims& shape, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
-        return without_gil([&] { return finish(full(shape, v, options_of(t, d), loc), grad, loc); });
+        return recorded([&] { return finish(full(shape, v, options_of(t, d), loc), grad, loc); });
       },
       "size"_a, "fill_value"_a, MAKER_ARGS);
   def(
       m, "full_like",
       [](const TensorIn& x, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
-        return without_gil([&] { return finish(full_like(x, v, options_of(t, d), loc), grad, loc); });
+        return recorded([&] { return finish(full_like(x, v, options_of(t, d), loc), grad, loc); });
       },
       "input"_a, "fill_value"_a, MAKER_ARGS,
       "fill_value in the shape of input, with its type and device unless given.");
   auto range = [](const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, const OptType& t,
                   const OptDevice& d, bool grad) {
     SourceLoc loc = here();
-    return without_gil([&] {
+    return recorded([&] {
       return finish(end ? arange(start, *end, step, options_of(t, d), loc)
                         : arange(Scalar(0), start, step, options_of(t, d), loc),
                     grad, loc);
@@ -104,7 +104,7 @@ void bind_filled(nb::module_& m) {
       m, "linspace",
       [](double start, double end, int64_t steps, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
-        return without_gil(
+        return recorded(
             [&] { return finish(linspace(start, end, steps, options_of(t, d), loc), grad, loc); });
       },
       "start"_a, "end"_a, "steps"_a, MAKER_ARGS);
@@ -112,7 +112,7 @@ void bind_filled(nb::module_& m) {
       m, "eye",
       [](int64_t n, std::optional<int64_t> k, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
-        return without_gil([&] { return finish(eye(n, k, options_of(t, d), loc), grad, loc); });
+        return recorded([&] { return finish(eye(n, k, options_of(t, d), loc), grad, loc); });
       },
       "n"_a, "m"_a.none() = nb::none(), MAKER_ARGS);
   def(
@@ -148,7 +148,7 @@ void bind_random(nb::module_& m) {
   auto ints = [](int64_t low, int64_t high, const Dims& size, const std::optional<Generator>& g,
                  const OptType& t, const OptDevice& d) {
     SourceLoc loc = here();
-    return without_gil(
+    return recorded(
         [&] { return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc); });
   };
   def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
@@ -171,14 +171,14 @@ void sized_method(Table& t, const char* name, const char* keyword, F f) {
       [f, name](const Tensor& x, const nb::args& size) {
         SourceLoc loc = here();
         Dims d = dims_of(size, name);
-        return without_gil([&] { return f(x, d, loc); });
+        return recorded([&] { return f(x, d, loc); });
       },
       doc);
   c.def(
       name,
       [f](const Tensor& x, const Dims& d) {
         SourceLoc loc = here();
-        return without_gil([&] { return f(x, d, loc); });
+        return recorded([&] { return f(x, d, loc); });
       },
       nb::kw_only(), nb::arg(keyword), doc);
 }

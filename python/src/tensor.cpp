@@ -58,7 +58,7 @@ nb::object get_item(nb::handle self, nb::handle index) {
   if (!read_index(index, items)) return advanced("get")(self, index);
   const Tensor& x = as_tensor(self);
   SourceLoc loc = here();
-  return nb::cast(without_gil([&] { return Tensor(x[Indices(items, loc)]); }));
+  return nb::cast(recorded([&] { return Tensor(x[Indices(items, loc)]); }));
 }
 
 void set_item(nb::handle self, nb::handle index, nb::handle value) {
@@ -72,7 +72,7 @@ void set_item(nb::handle self, nb::handle index, nb::handle value) {
   }
   const Tensor& x = as_tensor(self);
   SourceLoc loc = here();
-  without_gil([&] { x[Indices(items, loc)].copy_(v.at(loc), loc); });
+  recorded([&] { x[Indices(items, loc)].copy_(v.at(loc), loc); });
 }
 
 // ---- Reading
@@ -99,7 +99,7 @@ nb::object to_list(const Tensor& x) {
   DType t = x.dtype(loc);
   DType as = is_float(t) ? DType::Float64 : t == DType::Bool ? DType::Bool : DType::Int64;
   std::vector<char> bytes(static_cast<size_t>(x.numel(loc)) * size_of(as));
-  without_gil([&] { x.copy_to(bytes.data(), as, loc); });
+  recorded([&] { x.copy_to(bytes.data(), as, loc); });
   Dims strides = row_major(x.shape(loc));
   for (int64_t& s : strides) s *= static_cast<int64_t>(size_of(as));
   return list_of(bytes.data(), as, x.shape(loc), 0, strides.begin());
@@ -107,7 +107,7 @@ nb::object to_list(const Tensor& x) {
 
 Scalar item(const Tensor& x) {
   SourceLoc loc = here();
-  return without_gil([&] { return x.scalar_value(loc); });
+  return recorded([&] { return x.scalar_value(loc); });
 }
 
 // PyTorch's form: what eval() would accept, and what says where it is when that is not the default.
@@ -115,7 +115,7 @@ std::string represent(const Tensor& x) {
   SourceLoc loc = here();
   if (!x.defined()) return "tensor(undefined)";
   bool on = x.requires_grad(loc), leaf = x.is_leaf(loc);
-  std::string text = without_gil([&] { return x.to_string(loc); });
+  std::string text = recorded([&] { return x.to_string(loc); });
   text = text.substr(0, text.rfind('\n'));
   std::string out = "tensor(";
   for (char c : text) {
@@ -222,7 +222,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
        "backward",
        [](const Tensor& x, const TensorIn& gradient, bool retain, bool create) {
          SourceLoc loc = here();
-         without_gil([&] { x.backward(gradient, retain || create, create, loc); });
+         recorded([&] { x.backward(gradient, retain || create, create, loc); });
        },
        "gradient"_a.none() = nb::none(), "retain_graph"_a = false, "create_graph"_a = false,
        "Adds the gradients of this tensor to .grad of every leaf that requires them.")
@@ -289,7 +289,7 @@ auto in_place(F f) {
   return [f](nb::handle self, const OperandIn& v) {
     Tensor& x = *nb::inst_ptr<Tensor>(self);
     SourceLoc loc = here();
-    without_gil([&] { f(x, v.at(loc), loc); });
+    recorded([&] { f(x, v.at(loc), loc); });
     return nb::borrow(self);
   };
 }
@@ -307,7 +307,7 @@ void bind_in_place(nb::class_<Tensor>& c) {
     return [f](nb::handle self, const OperandIn& v, const Scalar& alpha) {
       Tensor& x = *nb::inst_ptr<Tensor>(self);
       SourceLoc loc = here();
-      without_gil([&] {
+      recorded([&] {
         if (alpha.f == 1)
           f(x, v.at(loc), loc);
         else if (v.tensor)
@@ -327,7 +327,7 @@ void bind_in_place(nb::class_<Tensor>& c) {
           [](nb::handle self, const OperandIn& v, bool) {
             Tensor& x = *nb::inst_ptr<Tensor>(self);
             SourceLoc loc = here();
-            without_gil([&] { x.copy_(v.at(loc), loc); });
+            recorded([&] { x.copy_(v.at(loc), loc); });
             return nb::borrow(self);
           },
           "src"_a, "non_blocking"_a = false, "Writes src into this tensor, broadcast and converted.")
@@ -336,7 +336,7 @@ void bind_in_place(nb::class_<Tensor>& c) {
           [](nb::handle self, const OperandIn& v) {
             Tensor& x = *nb::inst_ptr<Tensor>(self);
             SourceLoc loc = here();
-            without_gil([&] { x.copy_(v.at(loc), loc); });
+            recorded([&] { x.copy_(v.at(loc), loc); });
             return nb::borrow(self);
           },
           "value"_a, "Writes value into every element.")
@@ -345,7 +345,7 @@ void bind_in_place(nb::class_<Tensor>& c) {
           [](nb::handle self) {
             SourceLoc loc = here();
             Tensor& x = *nb::inst_ptr<Tensor>(self);
-            without_gil([&] { x.zero_(loc); });
+            recorded([&] { x.zero_(loc); });
             return nb::borrow(self);
           },
           "Writes 0 into every element.");
@@ -355,7 +355,7 @@ void bind_conversions(nb::class_<Tensor>& c) {
   auto to = [](const Tensor& x, const std::optional<DeviceIn>& device, const std::optional<DType>& dtype,
                bool copy) {
     SourceLoc loc = here();
-    return without_gil([&] {
+    return recorded([&] {
       Tensor y = x;
       if (dtype) y = y.to(*dtype, loc);
       if (device) y = y.to(device->get(), loc);
@@ -383,13 +383,13 @@ void bind_conversions(nb::class_<Tensor>& c) {
           "device"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "non_blocking"_a = false,
           "copy"_a = false, "memory_format"_a.none() = nb::none())
       .def(
-          "cpu", [](const Tensor& x) { return without_gil([&, loc = here()] { return x.cpu(loc); }); },
+          "cpu", [](const Tensor& x) { return recorded([&, loc = here()] { return x.cpu(loc); }); },
           "The tensor in the CPU's memory.")
       .def(
           "cuda",
           [](const Tensor& x, int index, bool) {
             SourceLoc loc = here();
-            return without_gil([&] { return x.to(Device("cuda:" + std::to_string(index)), loc); });
+            return recorded([&] { return x.to(Device("cuda:" + std::to_string(index)), loc); });
           },
           "device"_a = 0, "non_blocking"_a = false, "The tensor in a GPU's memory.")
       .def(
@@ -407,7 +407,7 @@ void bind_conversions(nb::class_<Tensor>& c) {
           [](nb::handle self) {
             SourceLoc loc = here();
             const Tensor& x = as_tensor(self);
-            without_gil([&] { x.eval_(loc); });
+            recorded([&] { x.eval_(loc); });
             return nb::borrow(self);
           },
           "Computes what is pending below this tensor; returns it.");

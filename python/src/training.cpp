@@ -58,7 +58,7 @@ void bind_optimizer(nb::module_& m, const char* name) {
       read(Reader{group}, g.options);
       all.push_back(std::move(g));
     }
-    without_gil([&] { new (self) O(all, loc); });
+    recorded([&] { new (self) O(all, loc); });
   });
 }
 
@@ -88,14 +88,14 @@ void bind_amp(nb::module_& m) {
           "init_scale"_a = 65536.0, "growth_factor"_a = 2.0, "backoff_factor"_a = 0.5,
           "growth_interval"_a = 2000, "enabled"_a = true)
       .def("scale",
-           [](S& s, const TensorIn& x) { return without_gil([&, loc = here()] { return s.scale(x, loc); }); })
+           [](S& s, const TensorIn& x) { return recorded([&, loc = here()] { return s.scale(x, loc); }); })
       .def("unscale_",
-           [](S& s, optim::Optimizer& o) { without_gil([&, loc = here()] { s.unscale_(o, loc); }); })
+           [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
       .def("step",
            [](S& s, optim::Optimizer& o) {
-             without_gil([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
+             recorded([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
            })
-      .def("update", [](S& s) { without_gil([&, loc = here()] { s.update(loc); }); })
+      .def("update", [](S& s) { recorded([&, loc = here()] { s.update(loc); }); })
       .def("get_scale", [](S& s) { return s.get_scale(); });
 }
 
@@ -107,7 +107,7 @@ void bind_training(nb::module_& m) {
       .def(
           "step",
           [](O& o, bool keep) {
-            without_gil([&, loc = here()] { o.step(keep || o.keeps_gradients(loc), loc); });
+            recorded([&, loc = here()] { o.step(keep || o.keeps_gradients(loc), loc); });
           },
           "keep_gradients"_a = false)
       .def("zero_grad", [](O& o) { o.zero_grad(here()); })
@@ -159,23 +159,23 @@ void bind_training(nb::module_& m) {
   def(
       m, "clip_grad_norm_",
       [](const Tensors& p, double limit, double kind) {
-        return without_gil([&, loc = here()] { return optim::clip_grad_norm_(p, limit, kind, loc); });
+        return recorded([&, loc = here()] { return optim::clip_grad_norm_(p, limit, kind, loc); });
       },
       "parameters"_a, "max_norm"_a, "norm_type"_a = 2.0);
   def(
       m, "get_total_norm",
       [](const Tensors& x, double kind) {
-        return without_gil([&, loc = here()] { return optim::get_total_norm(x, kind, loc); });
+        return recorded([&, loc = here()] { return optim::get_total_norm(x, kind, loc); });
       },
       "tensors"_a, "norm_type"_a = 2.0);
   def(
       m, "zero_gradients",
-      [](const Tensors& p) { without_gil([&, loc = here()] { optim::zero_gradients(p, loc); }); },
+      [](const Tensors& p) { recorded([&, loc = here()] { optim::zero_gradients(p, loc); }); },
       "parameters"_a);
   def(
       m, "clip_grad_value_",
       [](const Tensors& p, double limit) {
-        without_gil([&, loc = here()] { optim::clip_grad_value_(p, limit, loc); });
+        recorded([&, loc = here()] { optim::clip_grad_value_(p, limit, loc); });
       },
       "parameters"_a, "clip_value"_a);
   bind_amp(m);

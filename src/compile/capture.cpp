@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/host_wait.h"
 #include "compile/plan_cache.h"
 #include "graph/cell.h"
 #include "graph/random_uses.h"
@@ -95,7 +96,11 @@ std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, Sour
   std::vector<Node*> nodes;
   nodes.reserve(inputs.size());
   for (const Tensor& t : inputs) nodes.push_back(node_of(t, loc));
-  materialise(nodes, loc);
+  std::vector<NodeRef> keep(nodes.begin(), nodes.end());
+  {
+    HostWait wait;
+    materialise(nodes, loc);
+  }
   for (size_t i = 0; i < variants_.size(); ++i) {
     if (!variants_[i]->fits(inputs, loc)) continue;
     std::vector<std::shared_ptr<Plan>> plans = variants_[i]->plans();
@@ -242,6 +247,7 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<std::shared_p
           offsets[i] += random[u].start - v.random[u].start;
           break;
         }
+    HostWait wait;
     run_captured(r, *plans[k], leaves, outputs, args, seeds, offsets);
   }
   std::vector<Tensor> out;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/host_wait.h"
 #include "ops/common.h"
 #include "runtime/storage.h"
 
@@ -17,7 +18,8 @@ SharedMemory share_memory(const Tensor& x, SourceLoc where) {
     fail(ErrorKind::State, "share_memory",
          "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
          "return the tensor and read it outside");
-  x.eval_(loc);
+  HostWait wait;
+  if (Node* value = n.get(); !n->computed.load(std::memory_order_acquire)) materialise({&value, 1}, loc);
   n->device.synchronize();
   check_runs(n->device, true);
   auto owner = std::make_shared<Ref<Storage>>(n->storage);

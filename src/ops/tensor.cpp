@@ -3,6 +3,7 @@
 #include "ingot/tensor.h"
 
 #include "base/convert.h"
+#include "base/host_wait.h"
 #include "graph/leaf.h"
 #include "graph/sync.h"
 #include "ingot/capture.h"
@@ -38,18 +39,24 @@ Tensor& Tensor::set_name(std::string name, SourceLoc loc) {
 const Tensor& Tensor::eval_(SourceLoc where) const {
   SourceLoc loc = user_loc(where);
   Node* n = node_of(*this, "eval", loc);
-  if (!n->computed.load(std::memory_order_acquire)) materialise({&n, 1}, loc);
+  if (n->computed.load(std::memory_order_acquire)) return *this;
+  NodeRef keep(n);
+  HostWait wait;
+  materialise({&n, 1}, loc);
   return *this;
 }
 
 void eval(const std::vector<Tensor>& tensors, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  std::vector<NodeRef> keep;
   std::vector<Node*> nodes;
-  for (const Tensor& x : tensors) nodes.push_back(node_of(x, "eval", loc));
+  for (const Tensor& x : tensors) keep.emplace_back(nodes.emplace_back(node_of(x, "eval", loc)));
+  HostWait wait;
   materialise(nodes, loc);
 }
 
 void synchronize(SourceLoc where) {
+  HostWait wait;
   materialise({}, user_loc(where));
   for (const Device& d : Device::all()) {
     d.synchronize();
@@ -58,36 +65,45 @@ void synchronize(SourceLoc where) {
   }
 }
 
-void Tensor::copy_to(void* dst, SourceLoc where) const {
-  SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "copy_to", loc);
+// The value of the node that the tensor named when it was asked: other threads may write to the tensor.
+static void read_value(Node* n, void* dst, const SourceLoc& loc) {
+  const bool computed = n->computed.load(std::memory_order_acquire);
   if (n->bytes() == 0) return;
   if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
   if (is_capturing())
     fail(ErrorKind::State, "copy_to",
          "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
          "return the tensor and read it outside");
-  NodeRef keep(n);
-  eval_(loc);
+  HostWait wait;
+  if (!computed) materialise({&n, 1}, loc);
   copy_to_host(dst, *n->storage, n->bytes());
   check_runs(n->device, true);
   synchronised(n->device);
 }
+
+static void read_value_as(Node* n, void* dst, DType as, const SourceLoc& loc) {
+  if (n->dtype == as || n->bytes() == 0) return read_value(n, dst, loc);
+  if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
+  std::vector<char> own(n->bytes());
+  read_value(n, own.data(), loc);
+  convert_elements(dst, as, own.data(), n->dtype, own.size() / size_of(n->dtype));
+}
+
+void Tensor::copy_to(void* dst, SourceLoc where) const {
+  SourceLoc loc = user_loc(where);
+  NodeRef n(node_of(*this, "copy_to", loc));
+  read_value(n.get(), dst, loc);
+}
 // Converted here rather than by a cast: reading a value must not cost a plan.
 void Tensor::copy_to(void* dst, DType as, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "copy_to", loc);
-  if (n->dtype == as || n->bytes() == 0) return copy_to(dst, loc);
-  if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
-  std::vector<char> own(n->bytes());
-  DType from = n->dtype;
-  copy_to(own.data(), loc);
-  convert_elements(dst, as, own.data(), from, own.size() / size_of(from));
+  NodeRef n(node_of(*this, "copy_to", loc));
+  read_value_as(n.get(), dst, as, loc);
 }
 
 Scalar Tensor::scalar_value(SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "item", loc);
+  NodeRef n(node_of(*this, "item", loc));
   if (n->numel() != 1)
     fail(ErrorKind::Shape, "item", "needs a tensor of one element, not " + describe(*this), loc,
          n->numel() ? "take one with x[i], or all with x.to_vector<T>()" : "");
@@ -95,11 +111,11 @@ Scalar Tensor::scalar_value(SourceLoc where) const {
   if (is_float(n->dtype)) {
     if (constant) return n->imm_f;
     double v = 0;
-    copy_to(&v, DType::Float64, loc);
+    read_value_as(n.get(), &v, DType::Float64, loc);
     return v;
   }
   int64_t v = n->imm_i;
-  if (!constant) copy_to(&v, DType::Int64, loc);
+  if (!constant) read_value_as(n.get(), &v, DType::Int64, loc);
   return n->dtype == DType::Bool ? Scalar(v != 0) : Scalar(v);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "autograd/leaves.h"
+#include "base/host_wait.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"
 #include "ingot/autograd.h"
@@ -225,6 +226,7 @@ void Optimizer::run(const std::vector<Update*>& updates, bool keep_gradients, So
   }
   Recorder::current().segment_open = false;
   try {
+    HostWait wait;
     materialise(nodes, user_loc(loc));
   } catch (...) {
     for (Update* u : updates) u->take_back();

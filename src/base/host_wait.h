@@ -1,0 +1,18 @@
+// HostWait: around work that other threads of a language with a global lock (Python) need not wait for.
+// Recording happens under that lock, so that threads may share tensors; computing and copying do not.
+#pragma once
+
+namespace ingot {
+
+class HostWait {
+ public:
+  HostWait();
+  ~HostWait();
+  HostWait(const HostWait&) = delete;
+  HostWait& operator=(const HostWait&) = delete;
+
+ private:
+  void* state_;
+};
+
+}  // namespace ingot
