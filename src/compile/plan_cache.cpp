@@ -10,6 +10,10 @@
 #include <string>
 #include <unordered_map>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "base/fork.h"
 #include "base/hash.h"
 #include "compile/executor.h"
@@ -81,6 +85,19 @@ std::vector<std::shared_ptr<Plan>> evict(Cache& c, size_t room) {
   return gone;
 }
 
+// Plans on their way out, freed after the cache's lock. Plans are many small blocks between longer-lived
+// ones: without the trim a full cache would go on growing by what cannot be reused.
+struct Evicted {
+  std::vector<std::shared_ptr<Plan>> plans;
+  ~Evicted() {
+    if (plans.empty()) return;
+    plans.clear();
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+  }
+};
+
 // --- What a plan holds
 
 constexpr size_t kBlock = 16;  // what an allocation costs beside its bytes
@@ -151,7 +168,7 @@ void keep_plan(const std::shared_ptr<Plan>& plan) {
   plan->bytes = bytes_of(*plan);
   touch(*plan);
   Cache& c = cache();
-  std::vector<std::shared_ptr<Plan>> gone;
+  Evicted gone;
   std::lock_guard lock(c.mutex);
   if (plan->bytes > c.limit) {
     if (debug_flag("plan"))
@@ -160,7 +177,7 @@ void keep_plan(const std::shared_ptr<Plan>& plan) {
     return;
   }
   if (c.bytes + plan->bytes > c.limit)
-    gone = evict(c, std::min(c.limit - plan->bytes, c.limit - c.limit / 8));
+    gone.plans = evict(c, std::min(c.limit - plan->bytes, c.limit - c.limit / 8));
   c.plans.emplace(hash_of(plan->key), plan);
   c.bytes += plan->bytes;
   last_plan() = plan;
@@ -174,17 +191,18 @@ PlanCacheInfo plan_cache_info() {
 
 void set_plan_cache_limit(size_t bytes) {
   Cache& c = cache();
-  std::vector<std::shared_ptr<Plan>> gone;
+  Evicted gone;
   std::lock_guard lock(c.mutex);
   c.limit = bytes;
-  gone = evict(c, bytes);
+  gone.plans = evict(c, bytes);
 }
 
 void clear_plan_cache() {
   Cache& c = cache();
-  decltype(c.plans) gone;
+  Evicted gone;
   std::lock_guard lock(c.mutex);
-  gone.swap(c.plans);
+  for (auto& [hash, plan] : c.plans) gone.plans.push_back(std::move(plan));
+  c.plans.clear();
   c.bytes = 0;
 }
 

@@ -31,7 +31,7 @@ class Threads(unittest.TestCase):
     def check(self, *bodies):
         errors, counts = run_together(*bodies)
         self.assertEqual(errors, [])
-        self.assertGreater(min(counts), 3, counts)
+        self.assertGreater(min(counts), 0, counts)
 
     def setUp(self):
         self.x = t.zeros((64,))
