@@ -25,6 +25,7 @@ from . import _tensor  # noqa: E402  (methods of Tensor written in Python)
 from ._functions import *  # noqa: E402,F401,F403
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402,F401
 from .runtime import capture, compile, eval, explain, plan, progress  # noqa: E402,F401
+from ._checkpoint import Checkpoint  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
 from . import amp, autograd, cuda, linalg, nn, optim, random, special, utils  # noqa: E402,F401
 from . import _docs, _functions  # noqa: E402

@@ -41,5 +41,14 @@ class GradScaler:
     def get_scale(self):
         return float(self._scaler.get_scale())
 
+    def state_dict(self):
+        """The scale and the good steps since it last changed."""
+        scale, streak = self._scaler.state()
+        return {"scale": float(scale), "_growth_tracker": int(streak.item())} if self._enabled else {}
+
+    def load_state_dict(self, state_dict):
+        if self._enabled:
+            self._scaler.set_state(float(state_dict["scale"]), float(state_dict["_growth_tracker"]))
+
     def is_enabled(self):
         return self._enabled

@@ -44,9 +44,72 @@ struct Parts {
   }
 };
 
+// What a Checkpoint saves and restores for Python: all parts in one, as ingot/_checkpoint.py takes them
+// apart.
+struct PythonState {
+  nb::callable get, set;
+
+  StateDict state_dict() const {
+    GilAcquire gil;
+    auto [tensors, tree] = nb::cast<std::pair<nb::list, std::string>>(get());
+    StateDict d;
+    Parts parts(tensors, {});
+    d.tensors = std::move(parts.tensors);
+    d.set("tree", tree);
+    return d;
+  }
+  void load_state_dict(const StateDict& d) const {
+    GilAcquire gil;
+    nb::list tensors;
+    for (const auto& [name, t] : d.tensors) tensors.append(nb::make_tuple(text_of(name), nb::cast(t)));
+    set(tensors, text_of(d.text("tree")));
+  }
+};
+struct PythonCheckpoint {
+  PythonState state;
+  std::unique_ptr<Checkpoint> files;
+};
+
+void bind_checkpoint(nb::module_& m) {
+  using C = PythonCheckpoint;
+  nb::class_<C>(m, "CheckpointFiles", "The files of an ingot.Checkpoint.")
+      .def("__init__",
+           [](C* self, nb::bytes folder, int keep, bool asynchronous, nb::callable get, nb::callable set) {
+             new (self) C{{std::move(get), std::move(set)}, {}};
+             try {
+               const CheckpointFolder where(bytes_of(folder), here());
+               self->files = std::make_unique<Checkpoint>(
+                   where, CheckpointOptions{keep, asynchronous, /*handle_signals=*/false}, self->state);
+             } catch (...) {
+               self->~C();
+               throw;
+             }
+           })
+      .def("resume", [](C& c) { return without_gil([&, loc = here()] { return c.files->resume(loc); }); })
+      .def("save",
+           [](C& c, int64_t number) { without_gil([&, loc = here()] { c.files->save(number, loc); }); })
+      .def("wait", [](C& c) { without_gil([&, loc = here()] { c.files->wait(loc); }); })
+      .def("close", [](C& c) { without_gil([&] { c.files.reset(); }); })
+      .def("files",
+           [](C& c) {
+             nb::list all;
+             for (const std::string& path : c.files->files()) all.append(text_of(path));
+             return all;
+           })
+      .def("messages", [](C& c) {
+        nb::list all;
+        for (const std::string& text : c.files->messages()) all.append(text_of(text));
+        return all;
+      });
+  m.def(
+      "_default_generator", [] { return default_generator(); },
+      "The generator that random numbers come from where none is given.");
+}
+
 }  // namespace
 
 void bind_files(nb::module_& m) {
+  bind_checkpoint(m);
   def(
       m, "load_contents",
       [](nb::bytes path) {

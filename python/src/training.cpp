@@ -96,6 +96,17 @@ void bind_amp(nb::module_& m) {
              recorded([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
            })
       .def("update", [](S& s) { recorded([&, loc = here()] { s.update(loc); }); })
+      .def("state",
+           [](S& s) {
+             const StateDict d = s.state_dict(here());
+             return std::make_pair(d.tensor("scale"), d.tensor("streak"));
+           })
+      .def("set_state",
+           [](S& s, double scale, double streak) {
+             StateDict d;
+             d.tensors = {{"scale", full({}, scale, float32)}, {"streak", full({}, streak, float32)}};
+             recorded([&, loc = here()] { s.load_state_dict(d, loc); });
+           })
       .def("get_scale", [](S& s) { return s.get_scale(); });
 }
 

@@ -313,6 +313,47 @@ class _Batches:
             raise
 
 
+class _Pass:
+    """One pass over a DataLoader, counted: the loader knows its position, which a Checkpoint saves between two batches."""
+
+    def __init__(self, loader, batches):
+        self._loader, self._batches = loader, batches
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        loader = self._loader
+        if loader is None:
+            raise StopIteration
+        if loader._between is not None and loader._pass() is self:
+            loader._between()
+        try:
+            batch = next(self._batches)
+        except BaseException:
+            self.close()
+            raise
+        if loader._pass() is self:
+            loader._given += 1
+        return batch
+
+    def close(self):
+        """Ends the pass, and its threads."""
+        loader, self._loader = self._loader, None
+        if loader is None:
+            return
+        if loader._pass() is self:
+            loader.epoch, loader._given, loader._pass = loader.epoch + 1, 0, _no_pass
+        if hasattr(self._batches, "close"):
+            self._batches.close()
+
+    __del__ = close
+
+
+def _no_pass():
+    return None
+
+
 class DataLoader:
     """Batches of a dataset, in order or shuffled, made ahead by num_workers threads."""
 
@@ -324,6 +365,8 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor or 2
         self.worker_init_fn, self.timeout = worker_init_fn, timeout
         self.generator = generator
+        self.epoch = self._given = 0  # passes done; batches given of the one that runs
+        self._began, self._resumed, self._pass, self._between = (0, 0), None, _no_pass, None
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise _ingot.ValueError("[DataLoader] an IterableDataset gives its own order: shuffle and samplers have no place")
@@ -378,9 +421,52 @@ class DataLoader:
             yield self.collate_fn(batch)
 
     def __iter__(self):
+        before = self._pass()
+        if before is not None:  # of two passes at a time the newer one is counted
+            self.epoch, self._given = self.epoch + 1, 0
+        given, generator = 0, self._generator()
+        now = (generator.seed(), generator.offset())
+        self._began = now
+        if self._resumed is not None:
+            given, self._began = self._resumed
+            self._resumed = None
+        if self._began != now:  # the order of the pass is drawn again as it was
+            generator.manual_seed(self._began[0])
+            generator.set_offset(self._began[1])
         if self._iterable:
-            return self._iterate()
-        source = iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)
-        if self.num_workers == 0:
-            return (self._fetch(i) for i in source)
-        return _Batches(self, source)
+            batches = self._iterate()
+        else:
+            source = iter(self.batch_sampler if self.batch_sampler is not None else self.sampler)
+        for _ in range(given):
+            next(batches if self._iterable else source)
+        if self._began != now:
+            generator.manual_seed(now[0])
+            generator.set_offset(now[1])
+        if not self._iterable:
+            batches = (self._fetch(i) for i in source) if self.num_workers == 0 else _Batches(self, source)
+        counted = _Pass(self, batches)
+        self._pass, self._given = weakref.ref(counted), given
+        return counted
+
+    def _generator(self):
+        for drawer in (self, getattr(self, "sampler", None), getattr(self, "batch_sampler", None)):
+            if isinstance(getattr(drawer, "generator", None), _ingot.Generator):
+                return drawer.generator
+        return _ingot._default_generator()
+
+    def _size(self):
+        return [None if self._iterable else len(self.dataset), self.batch_size]
+
+    def state_dict(self):
+        """The position: passes done, batches given of the one that runs, and where its random order began."""
+        return {"epoch": self.epoch, "batches": self._given, "began": list(self._began), "size": self._size()}
+
+    def load_state_dict(self, state_dict):
+        """The next pass goes on behind the batches that were given. Its order is the same where the sampler draws it, from the
+        loader's generator or the default one, when the pass begins; the samplers of this module do."""
+        if list(state_dict["size"]) != self._size():
+            raise _ingot.StateError(f"[DataLoader] the position is of {state_dict['size']} samples and batch size, the loader has {self._size()}\n"
+                                    "  fix: make the loader as it was made when the position was saved")
+        self.epoch, self._given, self._began = state_dict["epoch"], state_dict["batches"], tuple(state_dict["began"])
+        self._resumed = (self._given, self._began) if self._given else None
+        self._pass = _no_pass
