@@ -8,7 +8,7 @@
 
 namespace ingot {
 
-struct Plan;  // compile/plan.h
+struct Plan;
 
 /// A function whose runs are kept. Calling it with inputs of shapes, types and devices seen before repeats
 /// those runs. What fn may do: anything whose course does not depend on values. State that changes from call
