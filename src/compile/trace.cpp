@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -69,7 +70,31 @@ class Tracer {
   Tracer(Recorder& rec, Trace& t) : rec_(rec), t_(t) {}
 
   void run(std::span<Node* const> asked, bool live) {
-    rec_.list_lock.lock();
+    try {
+      collect(asked, live);
+      number();
+      find_survivors();
+      write_key();
+      find_donated();
+    } catch (...) {  // out of memory: the next trace must not meet this one's marks
+      clear_marks(asked);
+      throw;
+    }
+    for (size_t i = 0; i < t_.nodes.size(); ++i) {
+      t_.nodes[i]->mark = 0;
+      if (dies_[i]) t_.role[i] |= kDies;
+    }
+  }
+
+ private:
+  // Room for one more, before anything is retained for it.
+  template <class T>
+  static void make_room(std::vector<T>& v) {
+    if (v.size() == v.capacity()) v.reserve(std::max<size_t>(16, 2 * v.size()));
+  }
+
+  void collect(std::span<Node* const> asked, bool live) {
+    std::lock_guard lock(rec_.list_lock);
     for (Node* n : asked) {
       if (n->mark & kOutput) continue;  // named twice
       t_.roots.emplace_back(n);
@@ -79,6 +104,8 @@ class Tracer {
       // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
           !(n->ext && n->ext->error)) {
+        make_room(t_.names);
+        make_room(t_.roots);
         Node* k = kept_by_handle(n);
         if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
         if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) &&
@@ -92,7 +119,9 @@ class Tracer {
       for (Node* i : n->inputs())
         if (!i->computed.load(std::memory_order_acquire)) i->mark |= kWanted;
     }
-    rec_.list_lock.unlock();
+  }
+
+  void number() {
     std::reverse(t_.nodes.begin(), t_.nodes.end());
     t_.role.resize(t_.nodes.size());
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
@@ -100,16 +129,14 @@ class Tracer {
       t_.role[i] = static_cast<uint8_t>((n->mark & kOutput ? 1 : 0) | (n->mark & kCopy ? 2 : 0));
       n->mark = static_cast<uint32_t>(i);
     }
-    find_survivors();
-    write_key();
-    find_donated();
-    for (size_t i = 0; i < t_.nodes.size(); ++i) {
-      t_.nodes[i]->mark = 0;
-      if (dies_[i]) t_.role[i] |= kDies;
-    }
   }
 
- private:
+  void clear_marks(std::span<Node* const> asked) {
+    std::lock_guard lock(rec_.list_lock);
+    for (Node* n : asked) n->mark = 0;
+    for (Node* n = rec_.tail; n; n = n->prev) n->mark = 0;
+  }
+
   void put(uint64_t w) { t_.key.push_back(w); }
 
   uint32_t leaf(Node* n) {

@@ -1,6 +1,7 @@
 // fork(): the child computes, whatever the other threads of its parent were doing.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/row_code.h"
 #include "backend/cpu/threads.h"
 #include "graph/node.h"
 
@@ -141,4 +143,16 @@ TEST_CASE("a value that is pending in another thread is computed in the child") 
   stop = true;
   other.join();
   CHECK(theirs.sum().item<float>() == 50000);
+}
+
+TEST_CASE("a limit on the size of files: kernels run without machine code") {
+  CHECK(in_child([] {
+          signal(SIGXFSZ, SIG_DFL);
+          const rlimit little{20 << 10, 20 << 10};
+          setrlimit(RLIMIT_FSIZE, &little);
+          cpu::set_machine_code(true, 0);
+          const int64_t made = cpu::machine_code_made();
+          const float sum = (ones({37, 41}) * 2 + 1).sum().item<float>();
+          return sum == 3 * 37 * 41 && cpu::machine_code_made() == made;
+        }) == "");
 }

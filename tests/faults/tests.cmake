@@ -3,3 +3,8 @@ set(fault_tests ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(faults_pool SOURCES ${fault_tests}/pool_test.cpp LABELS asan tsan)
 ingot_test(faults_fork SOURCES ${fault_tests}/fork_test.cpp LABELS asan)
 ingot_test(faults_memory SOURCES ${fault_tests}/memory_test.cpp LABELS asan)
+ingot_test(faults_injection
+  SOURCES ${fault_tests}/injection_test.cpp ${fault_tests}/programs.cpp ${fault_tests}/allocation_hook.cpp LABELS asan)
+add_test(NAME faults_injection_all COMMAND test_faults_injection WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+set_tests_properties(faults_injection_all PROPERTIES
+  ENVIRONMENT "INGOT_TEST_FAULTS=all;${test_environment}" LABELS slow TIMEOUT 3600)

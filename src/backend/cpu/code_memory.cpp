@@ -1,7 +1,9 @@
 // See code_memory.h.
 #include "backend/cpu/code_memory.h"
 
+#include <csignal>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <mutex>
 
@@ -17,6 +19,21 @@ namespace ingot::cpu {
 #if defined(__linux__)
 namespace {
 
+/// A limit on the size of files (ulimit -f) counts for this memory too, and the signal that comes with it
+/// ends the process: it is held back, and the call says EFBIG.
+bool set_size(int fd, size_t bytes) {
+  sigset_t size, before, waiting;
+  sigemptyset(&size);
+  sigaddset(&size, SIGXFSZ);
+  sigpending(&waiting);
+  pthread_sigmask(SIG_BLOCK, &size, &before);
+  const bool done = ftruncate(fd, static_cast<off_t>(bytes)) == 0;
+  const timespec now{};
+  if (!done && !sigismember(&waiting, SIGXFSZ)) sigtimedwait(&size, nullptr, &now);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return done;
+}
+
 struct Mapping {
   char *write = nullptr, *run = nullptr;
   size_t size = 0, used = 0;
@@ -24,7 +41,7 @@ struct Mapping {
   explicit Mapping(size_t bytes) : size(bytes) {
     const int fd = memfd_create("ingot-code", MFD_CLOEXEC);
     if (fd < 0) return;
-    if (ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
+    if (set_size(fd, bytes)) {
       void* w = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
       void* r = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
       if (w != MAP_FAILED) write = static_cast<char*>(w);
