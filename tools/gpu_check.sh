@@ -14,9 +14,15 @@ limit="${SECONDS_EACH:-240}"
 mkdir -p "$logs"
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export INGOT_CUDA_PLUGIN="$here/lib/libingot_cuda.so"
-export INGOT_CACHE_DIR="${INGOT_CACHE_DIR:-/tmp/ingot_cache}"
+# A folder of this run's own: in a known place another user could have put machine code there before. INGOT_CACHE_DIR names one to keep.
+umask 077
+if [ -z "${INGOT_CACHE_DIR:-}" ]; then
+  INGOT_CACHE_DIR="$(mktemp -d)" || exit 1
+  trap 'rm -rf "$INGOT_CACHE_DIR"' EXIT
+fi
+export INGOT_CACHE_DIR
 mkdir -p "$INGOT_CACHE_DIR"
-[ -f "$here/kernels.tar.gz" ] && [ ! -d "$INGOT_CACHE_DIR/cubin" ] && tar -C "$INGOT_CACHE_DIR" -xzf "$here/kernels.tar.gz"
+[ -f "$here/kernels.tar.gz" ] && [ ! -d "$INGOT_CACHE_DIR/cubin" ] && tar -C "$INGOT_CACHE_DIR" --no-same-owner --no-same-permissions -xzf "$here/kernels.tar.gz"
 # A Python environment's libraries, where the system has none.
 if [ -z "${INGOT_VENV:-}" ] && command -v python3 >/dev/null; then
   INGOT_VENV="$(python3 -c 'import sys; print(sys.prefix)')" && export INGOT_VENV

@@ -51,6 +51,13 @@ std::string generation() {
   return g;
 }
 
+/// For the shell: a checkout's path may have blanks and anything else in it.
+std::string for_shell(const std::string& path) {
+  std::string s = "'";
+  for (char c : path) s += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return s + "'";
+}
+
 void write_atomically(const std::string& path, const std::string& text) {
   std::string part = path + "." + std::to_string(getpid());
   std::ofstream(part, std::ios::binary) << text;
@@ -95,7 +102,8 @@ void Emulator::compile_file(const std::string& name, const std::vector<CudaText>
   }
   std::string path = cache_folder() + "/" + name, part = path + "." + std::to_string(getpid());
   write_atomically(path + ".cpp", source);
-  std::string command = kCompile + path + ".cpp -o " + part + " 2> " + path + ".log";
+  std::string command =
+      kCompile + for_shell(path + ".cpp") + " -o " + for_shell(part) + " 2> " + for_shell(path + ".log");
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("emulator: the compiler refuses " + path + ".cpp:\n" +
                              read_file(path + ".log").substr(0, 4000));

@@ -11,6 +11,7 @@ if(TARGET ingot_cuda)
     LIBS ingot_test_emulator ingot_cuda_objects TIMEOUT 600)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
   ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
+  ingot_test(cuda_cache SOURCES ${cuda_tests}/cache_test.cpp LIBS ingot_cuda_objects LABELS asan)
   ingot_test(cuda_arena SOURCES ${cuda_tests}/arena_test.cpp LIBS ingot_cuda_objects)
   target_compile_definitions(test_cuda_arena PRIVATE
     FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")

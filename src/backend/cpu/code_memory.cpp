@@ -1,13 +1,15 @@
 // See code_memory.h.
 #include "backend/cpu/code_memory.h"
 
+#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #if defined(__linux__)
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,25 +37,35 @@ bool set_size(int fd, size_t bytes) {
 }
 
 struct Mapping {
-  char *write = nullptr, *run = nullptr;
+  char* run = nullptr;
   size_t size = 0, used = 0;
+  int fd = -1;
 
-  explicit Mapping(size_t bytes) : size(bytes) {
-    const int fd = memfd_create("ingot-code", MFD_CLOEXEC);
-    if (fd < 0) return;
-    if (set_size(fd, bytes)) {
-      void* w = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-      void* r = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
-      if (w != MAP_FAILED) write = static_cast<char*>(w);
-      if (r != MAP_FAILED) run = static_cast<char*>(r);
-    }
-    close(fd);
+  explicit Mapping(size_t bytes)
+      : size(bytes), fd(memfd_create("ingot-code", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    if (fd < 0 || !set_size(fd, bytes)) return;
+    void* r = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+    if (r != MAP_FAILED) run = static_cast<char*>(r);
   }
   ~Mapping() {
-    if (write) munmap(write, size);
     if (run) munmap(run, size);
+    if (fd >= 0) close(fd);
   }
-  bool good() const { return write && run; }
+  bool add(const std::vector<uint8_t>& bytes) {
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(used + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      done += static_cast<size_t>(n);
+    }
+    return true;
+  }
+  // Nothing is added any more: nobody can change what is there.
+  void seal() {
+    if (fd < 0) return;
+    fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    close(std::exchange(fd, -1));
+  }
 };
 
 constexpr size_t kMapping = 256 << 10;
@@ -69,12 +81,14 @@ Code::Code(const std::vector<uint8_t>& bytes) {
   std::shared_ptr<Mapping> m = open.lock();
   const size_t need = (bytes.size() + 63) / 64 * 64;
   if (!m || owner != getpid() || m->size - m->used < need) {
+    // After a fork the parent may still add to its own.
+    if (m && owner == getpid()) m->seal();
     m = std::make_shared<Mapping>(need > kMapping ? (need + 4095) / 4096 * 4096 : kMapping);
-    if (!m->good()) return;
+    if (!m->run) return;
     open = m;
     owner = getpid();
   }
-  std::memcpy(m->write + m->used, bytes.data(), bytes.size());
+  if (!m->add(bytes)) return;
   entry_ = m->run + m->used;
   m->used += need;
   bytes_ = need;

@@ -1,5 +1,5 @@
-// Memory for machine code made at run time. It is mapped twice, once to be written and once to be executed:
-// no page is ever both, and code is added while other code of the same piece runs.
+// Memory for machine code made at run time. It is mapped to be executed only; code is added by writing to the
+// memory's file descriptor, also while other code of the same piece runs, and sealed when a piece is full.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,25 +1,19 @@
 // See modules.h.
 #include "backend/cuda/modules.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
-#include <sstream>
 #include <thread>
 
+#include "backend/cuda/private_cache.h"
+#include "base/sha256.h"
 #include "codegen/nvrtc.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
-namespace fs = std::filesystem;
 namespace {
 
 /// A few threads that compile. They end with the process, before NVRTC does.
@@ -73,79 +67,25 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-uint64_t mix(std::string_view s, uint64_t h) {
-  for (unsigned char c : s) h = (h ^ c) * 0x100000001b3ull;
-  return h ^ (h >> 29);
-}
-
-std::string hash_name(const std::string& s) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%016llx%016llx",
-                static_cast<unsigned long long>(mix(s, 0xcbf29ce484222325ull)),
-                static_cast<unsigned long long>(mix(s, 0x9e3779b97f4a7c15ull)));
-  return text;
-}
-
-/// The file's content without its checksum; empty when it is not there or damaged.
-std::string read_checked(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return {};
-  std::stringstream s;
-  s << in.rdbuf();
-  std::string all = s.str();
-  if (all.size() <= 8) return {};
-  uint64_t sum;
-  std::memcpy(&sum, all.data() + all.size() - 8, 8);
-  all.resize(all.size() - 8);
-  return sum == mix(all, 1) ? all : std::string();
-}
-
 }  // namespace
-
-std::string cache_folder() {
-  if (const char* off = std::getenv("INGOT_CACHE"); off && std::strcmp(off, "0") == 0) return {};
-  const char *named = std::getenv("INGOT_CACHE_DIR"), *home = std::getenv("HOME");
-  if (!named && !home) return {};
-  std::string folder = named ? std::string(named) : std::string(home) + "/.cache/ingot";
-  std::error_code failed;
-  fs::create_directories(folder + "/cubin", failed);
-  return failed ? std::string() : folder;
-}
-
-bool write_atomically(const std::string& path, const std::string& text) {
-  std::string part = path + "." + std::to_string(getpid()) + "." +
-                     std::to_string(std::hash<std::thread::id>{}(std::this_thread::get_id()));
-  {
-    std::ofstream out(part, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
-    out.flush();
-    if (!out) {
-      std::remove(part.c_str());
-      return false;
-    }
-  }
-  return std::rename(part.c_str(), path.c_str()) == 0;
-}
 
 std::string compiled_code(const std::string& source, const std::string& architecture,
                           const std::string& label) {
   const Nvrtc* nvrtc = Nvrtc::get();
   if (!nvrtc) throw Error(ErrorKind::Device, "cuda", Nvrtc::missing());
   std::string folder = cache_folder(), file;
+  const std::string made_from = architecture + "\n" + std::to_string(nvrtc->major()) + "." +
+                                std::to_string(nvrtc->minor()) + "\n" + source;
   if (!folder.empty()) {
-    std::string version = std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor());
-    file = folder + "/cubin/" + hash_name(source + "|" + architecture + "|" + version);
-    if (std::string code = read_checked(file); !code.empty()) return code;
+    file = folder + "/cubin/" + sha256(made_from);
+    if (std::string code = unsealed(read_private(file), made_from); !code.empty()) return code;
   }
   NvrtcResult r = nvrtc->compile(source, architecture);
   if (!r.ok)
     throw Error(ErrorKind::Internal, "cuda",
                 "NVRTC refuses the kernel " + label + ":\n" + r.log.substr(0, 4000), {},
                 "please report this with the text that INGOT_DEBUG=kernels prints");
-  if (!file.empty()) {
-    uint64_t sum = mix(r.code, 1);
-    write_atomically(file, r.code + std::string(reinterpret_cast<const char*>(&sum), 8));
-  }
+  if (!file.empty()) write_private(file, sealed(made_from, r.code));
   return r.code;
 }
 

@@ -2,9 +2,8 @@
 // Compilation starts on a few threads when a plan is made and is waited for at the first launch, so that all
 // misses of a plan compile side by side.
 //
-// On disk a kernel is <cache>/cubin/<hash of text, architecture, options and NVRTC version>; files are
-// written under another name and renamed, and carry a checksum. INGOT_CACHE_DIR moves the folder,
-// INGOT_CACHE=0 does without.
+// On disk a kernel is <cache>/cubin/<SHA-256 of architecture, NVRTC version and text>; private_cache.h says
+// which files are believed. INGOT_CACHE_DIR moves the folder, INGOT_CACHE=0 does without.
 #pragma once
 #include <future>
 #include <map>
@@ -48,11 +47,6 @@ class ModuleCache {
   std::map<std::string, std::shared_ptr<Module>> modules_;  // by the text's key
 };
 
-/// ${INGOT_CACHE_DIR:-~/.cache/ingot}, made if it is not there; empty when nothing can be kept.
-std::string cache_folder();
-/// Writes a file under another name and renames it. False: not written (no room, no permission), which is no
-/// error.
-bool write_atomically(const std::string& path, const std::string& text);
 /// The machine code of a source, from disk or from NVRTC. Throws Error(Internal) with the compiler's words.
 std::string compiled_code(const std::string& source, const std::string& architecture,
                           const std::string& label);

@@ -22,6 +22,7 @@ class Tuning {
  private:
   std::mutex mutex_;
   std::string path_;
+  bool named_ = false;  // by the user
   std::map<std::string, std::string> choices_;
 };
 
