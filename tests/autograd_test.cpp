@@ -7,6 +7,7 @@
 
 #include "graph/handle.h"
 #include "graph/recorder.h"
+#include "ingot/inplace.h"
 #include "ingot/profile.h"
 #include "op_check.h"
 
@@ -250,6 +251,36 @@ TEST_CASE("in-place calls and gradients") {
   x.zero_grad();
   (x * 1.0).sum().backward();
   CHECK(values(x.grad()) == std::vector<double>{1, 1, 1});
+}
+
+TEST_CASE("custom functions: a saved result is differentiated through again") {
+  CustomFunction ex(
+      [](FunctionContext& ctx, const std::vector<Tensor>& in) {
+        std::vector<Tensor> out{exp(in[0])};
+        ctx.save_for_backward(out);
+        return out;
+      },
+      [](FunctionContext& ctx, const std::vector<Tensor>& g) { return std::vector{g[0] * ctx.saved()[0]}; });
+  Tensor x = tensor({1.0});
+  x.requires_grad_();
+  Tensor g = grad({(ex({x})[0] + x * x).sum()}, {x}, {}, {}, true)[0];
+  CHECK(grad({g.sum()}, {x})[0].item() == doctest::Approx(std::exp(1.0) + 2));
+}
+
+TEST_CASE("set_data: a leaf is given other data and stays itself") {
+  Tensor p = ones({2}), view = p.reshape({1, 2});
+  p.requires_grad_();
+  Tensor kept = p.detach(), other = p;
+  set_data(p, zeros({3}, float64));
+  CHECK(other.dtype() == float64);
+  CHECK(p.requires_grad());
+  CHECK(p.is_leaf());
+  CHECK(kept.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(view.to_vector<float>() == std::vector<float>{1, 1});
+  (p * 2).sum().backward();
+  CHECK(other.grad().to_vector<double>() == std::vector<double>{2, 2, 2});
+  CHECK_THROWS_AS(set_data(p, ones({3}, int64)), Error);
+  CHECK_THROWS_AS(set_data(p * 2, ones({3})), Error);
 }
 
 TEST_CASE("custom functions") {

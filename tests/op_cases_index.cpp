@@ -169,7 +169,7 @@ void add_writes(std::vector<Case>& c) {
   for (const Row& r : rows) {
     int64_t d = r.dim;
     double size = r.x.size() ? static_cast<double>(r.x[static_cast<int>(d)]) : 1;
-    std::vector<In> in = {{r.index, r.x.size() ? -size : 0, size, int64}, {r.x, 0.5, 2}, {r.src, 0.5, 2}};
+    std::vector<In> in = {{r.index, 0, size, int64}, {r.x, 0.5, 2}, {r.src, 0.5, 2}};
     std::string at = to_string(r.x) + std::to_string(d);
     c.push_back(
         {"scatter" + at, in, [d](const List& x) { return List{scatter(x[1], d, x[0], x[2])}; }, Types::Any});
@@ -193,7 +193,7 @@ void add_writes(std::vector<Case>& c) {
                Types::Float,
                true,
                8});
-  const std::vector<In> line = {{{3}, -4, 4, int64}, {{2, 4, 3}}, {{2, 3, 3}}};
+  const std::vector<In> line = {{{3}, 0, 4, int64}, {{2, 4, 3}}, {{2, 3, 3}}};
   c.push_back({"index_add", line, [](const List& x) { return List{index_add(x[1], 1, x[0], x[2], 2)}; },
                Types::Number, true, 8});
   c.push_back(
@@ -216,7 +216,7 @@ void add_writes(std::vector<Case>& c) {
                [](const List& x) { return List{take(x[1], x[0])}; },
                Types::Any});
   c.push_back({"take_along_dim",
-               {{{1, 5}, -3, 3, int64}, {{3, 4}}},
+               {{{1, 5}, 0, 3, int64}, {{3, 4}}},
                [](const List& x) {
                  return List{take_along_dim(x[1].t(), x[0], 1), take_along_dim(x[1], x[0])};
                },

@@ -223,7 +223,7 @@ Value gather(const Node& n, const Value& src, const Value& index) {
   int axis = static_cast<int>(n.imm_i);
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
-    from[axis] = index.i[k] < 0 ? index.i[k] + src.shape[axis] : index.i[k];
+    from[axis] = index.i[k];
     if (from[axis] < 0 || from[axis] >= src.shape[axis])
       throw std::runtime_error("oracle: gather index out of range");
     copy_element(v, k, src, position(from, src.shape));
@@ -236,7 +236,7 @@ Value scatter_add(const Node& n, const Value& index, const Value& value) {
   int axis = static_cast<int>(n.imm_i);
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
-    to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
+    to[axis] = index.i[k];
     if (to[axis] < 0 || to[axis] >= n.shape[axis])
       throw std::runtime_error("oracle: scatter index out of range");
     int64_t j = position(to, n.shape);
@@ -252,7 +252,7 @@ Value scatter(const Node& n, const Value& base, const Value& index, const Value&
   bool larger = mode == ScatterMode::Max;
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
-    to[axis] = index.i[k] < 0 ? index.i[k] + n.shape[axis] : index.i[k];
+    to[axis] = index.i[k];
     if (to[axis] < 0 || to[axis] >= n.shape[axis])
       throw std::runtime_error("oracle: scatter index out of range");
     int64_t j = position(to, n.shape);

@@ -108,7 +108,7 @@ class Machine {
     if (!inside(in)) return fill;
     int64_t p = affine(in.map);
     if (in.indirect >= 0) {
-      int64_t v = get(in.indirect, r).i, n = v < 0 ? v + in.indirect_extent : v;
+      int64_t v = get(in.indirect, r).i, n = v;
       if (n < 0 || n >= in.indirect_extent) {
         if (run_.status->code == 0) *run_.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};
         return fill;

@@ -120,13 +120,13 @@ void add_indexed(std::vector<TextCase>& cases) {
   for (bool bad : {false, true}) {
     for (DType t : {float32, bfloat16}) {
       SpecBuilder s({12, 64}, 2);  // embedding: one index per row, vectors along it
-      int index = s.load(int64, s.affine({1, 0}));
+      int index = s.compute(Op::Abs, s.load(int64, s.affine({1, 0})));
       int e = s.load_indirect(t, s.affine({0, 1}), index, 64, bad ? 5 : 9);
       s.store(e);
       cases.push_back({"embedding " + name(t), {s.k}, bad});
     }
     SpecBuilder s({12, 20}, 2);  // gather: an index per element
-    int index = s.load(int32);
+    int index = s.compute(Op::Abs, s.load(int32));
     int e = s.load_indirect(float32, s.affine({0, 1}), index, 20, bad ? 5 : 9);
     s.store(e);
     cases.push_back({"gather", {s.k}, bad});
@@ -200,7 +200,7 @@ KernelSpec cross_entropy(DType t, int64_t outer, int64_t inner, int64_t classes)
   SpecBuilder s({outer, inner}, 1);
   int raw = s.load(t);
   int x = s.cast(float32, raw);
-  int label = s.load(int64, s.affine({1, 0}), Level::Outer);
+  int label = s.compute(Op::Abs, s.load(int64, s.affine({1, 0}), Level::Outer));
   int m = s.reduce(Op::Max, x);
   int e = s.compute(Op::Exp, s.compute(Op::Sub, x, m));
   int z = s.reduce(Op::Sum, e);
@@ -226,7 +226,7 @@ KernelSpec softmax_gradient(int64_t outer, int64_t inner, DType t = float32) {
 KernelSpec cross_entropy_loss(DType t, int64_t outer, int64_t inner, int64_t classes) {
   SpecBuilder s({outer, inner}, 1);
   int x = s.cast(float32, s.load(t));
-  int label = s.load(int64, s.affine({1, 0}), Level::Outer);
+  int label = s.compute(Op::Abs, s.load(int64, s.affine({1, 0}), Level::Outer));
   int m = s.reduce(Op::Max, x);
   int z = s.reduce(Op::Sum, s.compute(Op::Exp, s.compute(Op::Sub, x, m)));
   int picked = s.load_indirect(t, s.affine({inner, 0}), label, 1, classes, Level::Outer);

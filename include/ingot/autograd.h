@@ -36,6 +36,8 @@ class EnableGrad {
 
 /// Are operations of this thread recorded with history?
 bool is_grad_enabled();
+/// Says whether they are, from now on; NoGrad and EnableGrad say so for a block.
+void set_grad_enabled(bool on);
 
 /// Runs fn without history and returns what it returns.
 template <class F>
@@ -76,8 +78,8 @@ HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> h
 /// What the two halves of a custom function share.
 class FunctionContext {
  public:
-  /// Keeps tensors for the backward half. Save inputs rather than results where second derivatives are
-  /// wanted.
+  /// Keeps tensors for the backward half: inputs, results, or others. Inputs and results may be
+  /// differentiated through again.
   void save_for_backward(std::vector<Tensor> tensors);
   const std::vector<Tensor>& saved() const { return saved_; }
   /// Does input i need a gradient? A backward may leave the others undefined.
@@ -85,6 +87,7 @@ class FunctionContext {
 
  private:
   friend class CustomFunction;
+  friend struct FunctionBackward;
   std::vector<Tensor> saved_;
   std::vector<bool> needs_;
 };

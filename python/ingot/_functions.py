@@ -19,7 +19,7 @@ __all__ = ["adjoint", "aminmax", "as_tensor", "asarray", "atleast_1d", "atleast_
 
 
 def as_tensor(data, dtype=None, device=None):
-    """data itself if it is a tensor of that dtype and device; a NumPy array's memory without a copy where it fits."""
+    """data itself if it is a tensor of that dtype and device; else a copy."""
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype)
     if type(data).__module__ == "numpy" and hasattr(data, "__array_interface__") and getattr(data, "ndim", 0) > 0:
@@ -28,7 +28,8 @@ def as_tensor(data, dtype=None, device=None):
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
-    """A tensor of any array, buffer, DLPack object, number or nested list; copied only where it must be, or copy=True."""
+    """A tensor of any array, buffer, DLPack object, number or nested list. A tensor itself, and DLPack's memory, are not copied
+    unless they must be, or copy=True; a NumPy array is, unless copy=False."""
     if isinstance(obj, Tensor):
         out = obj.to(device=device, dtype=dtype)
         if copy is False and out is not obj and (out.dtype is not obj.dtype or out.device != obj.device):
@@ -36,7 +37,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
         if copy:
             out = _ingot.tensor(out)
     elif hasattr(obj, "__array_interface__") and not copy and getattr(obj, "ndim", 0):
-        out = _ingot.from_numpy(obj).to(device=device, dtype=dtype)
+        out = _ingot.from_numpy(obj, share=copy is False).to(device=device, dtype=dtype)
     elif hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__"):
         out = _ingot.from_dlpack(obj, copy=copy).to(device=device, dtype=dtype)
     else:

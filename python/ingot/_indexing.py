@@ -90,7 +90,7 @@ def _flat(view, advanced):
     for size, i in zip(sizes, indices):
         i = i.to(_ingot.int64)
         if len(indices) > 1:  # each is checked by itself, before they become one number
-            i = _ingot.arange(size, device=view.device).index_select(0, i.reshape(-1)).reshape(shape)
+            i = _ingot.pick_rows(_ingot.arange(size, device=view.device), i.reshape(-1)).reshape(shape)
         number = i if number is None else number * size + i
     rows = rows.reshape([math.prod(sizes)] + [view.shape[d] for d in rest])
     together = dims == list(range(dims[0], dims[0] + len(dims)))
@@ -120,7 +120,7 @@ def get(x, index):
         return view
     rows, numbers, shape, place = _flat(view, advanced)
     rest = list(rows.shape[1:])
-    out = rows.index_select(0, numbers).reshape(shape + rest)
+    out = _ingot.pick_rows(rows, numbers).reshape(shape + rest)
     if place:  # the indices' dims stand where the first indexed dim was
         n = len(shape)
         out = out.permute(list(range(n, n + place)) + list(range(n)) + list(range(n + place, out.dim())))
@@ -155,7 +155,7 @@ def set(x, index, value):
     value = value.expand(target) if list(value.shape) != target else value
     if place:
         value = value.permute(list(range(place, place + n)) + list(range(place)) + list(range(place + n, len(target))))
-    new = rows.index_copy(0, numbers, value.reshape([numbers.numel()] + rest))
+    new = _ingot.put_rows(rows, numbers, value.reshape([numbers.numel()] + rest))
     dims = [d for d, _ in advanced]
     others = [d for d in range(view.dim()) if d not in dims]
     order = dims + others

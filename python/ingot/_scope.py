@@ -1,5 +1,6 @@
 """Context managers around the core's guards."""
 import functools
+import inspect
 
 
 class Scope:
@@ -21,6 +22,8 @@ class Scope:
 
     def __call__(self, fn):
         make = self._make
+        if inspect.isgeneratorfunction(fn):
+            return _wrapped_generator(fn, make)
 
         @functools.wraps(fn)
         def wrapped(*args, **kwargs):
@@ -28,3 +31,29 @@ class Scope:
                 return fn(*args, **kwargs)
 
         return wrapped
+
+
+def _wrapped_generator(fn, make):
+    """The generator runs inside the scope; what its caller does between two values does not."""
+
+    @functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        generator = fn(*args, **kwargs)
+        step, given = generator.send, None
+        while True:
+            try:
+                with Scope(make):
+                    value = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                given = yield value
+                step = generator.send
+            except GeneratorExit:
+                with Scope(make):
+                    generator.close()
+                raise
+            except BaseException as e:
+                step, given = generator.throw, e
+
+    return wrapped

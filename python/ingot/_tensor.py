@@ -1,4 +1,7 @@
 """Methods of Tensor that are easier said in Python: iteration, copying, pickling, formats, NumPy's protocol."""
+import copy
+import copyreg
+
 from . import _ingot
 from ._ingot import Tensor
 
@@ -33,6 +36,16 @@ def _array(self, dtype=None, copy=None):
     return numpy.array(a) if copy else a
 
 
+def _as_kind(kind, t, state):
+    """t as an object of a class derived from Tensor, with the attributes in state."""
+    if kind is Tensor:
+        return t
+    made = kind.__new__(kind)
+    Tensor.__init__(made, t)
+    made.__dict__.update(state)
+    return made
+
+
 def _rebuild(kind, payload, dtype, shape, device, requires_grad, state):
     t = _ingot.from_bytes(payload, dtype, shape)
     try:
@@ -41,10 +54,7 @@ def _rebuild(kind, payload, dtype, shape, device, requires_grad, state):
         pass  # pickled on a machine with a GPU, read on one without
     if requires_grad:
         t.requires_grad_(True)
-    if kind is not Tensor:
-        t = kind(t)
-        t.__dict__.update(state)
-    return t
+    return _as_kind(kind, t, state)
 
 
 def _reduce(self, protocol):
@@ -52,6 +62,11 @@ def _reduce(self, protocol):
         raise RuntimeError("only leaves can be pickled or deep-copied: x.detach() drops the history")
     state = getattr(self, "__dict__", {})
     return _rebuild, (type(self), _ingot.to_bytes(self.detach()), self.dtype, self.shape, self.device.name, self.requires_grad, dict(state))
+
+
+def _copy(self):
+    """copy.copy(x): another handle on the same tensor."""
+    return _as_kind(type(self), Tensor(self), getattr(self, "__dict__", {}))
 
 
 def _deepcopy(self, memo):
@@ -64,11 +79,23 @@ def _deepcopy(self, memo):
         t.requires_grad_(True)
         if self._grad is not None:
             t.grad = self._grad.detach().clone().detach()
-    if type(self) is not Tensor:
-        t = type(self)(t) if not self.requires_grad else type(self)(t, True)
-        t.__dict__.update(getattr(self, "__dict__", {}))
+    t = _as_kind(type(self), t, {})
     memo[id(self)] = t
+    for name, value in getattr(self, "__dict__", {}).items():
+        t.__dict__[name] = copy.deepcopy(value, memo)
     return t
+
+
+def _reduce_function(fn):
+    """A function of the core, by its name: so modules that hold one (activation=F.gelu) can be copied and pickled."""
+    return _function, (fn.__qualname__,)
+
+
+def _function(path):
+    found = _ingot
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
 
 
 # Functions of _functions.py that are methods too.
@@ -189,7 +216,10 @@ def _add_parts():
     Tensor.__array__ = _array
     Tensor.__array_priority__ = 1000
     Tensor.__reduce_ex__ = _reduce
+    Tensor.__copy__ = _copy
     Tensor.__deepcopy__ = _deepcopy
+    for function in (_ingot.relu, Tensor.relu):
+        copyreg.pickle(type(function), _reduce_function)
     Tensor.__hash__ = object.__hash__
     Tensor._repr_html_ = _html
     Tensor.type = _type

@@ -13,7 +13,8 @@ class _Mode(Scope):
 
 
 class no_grad(_Mode):
-    """with no_grad(): ... records operations without history. Also a decorator, with or without brackets."""
+    """with no_grad(): ... records operations without history. Also a decorator of functions and generators, with or without
+    brackets."""
 
     def __new__(cls, fn=None):
         if fn is not None:
@@ -49,7 +50,25 @@ class inference_mode(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """with set_grad_enabled(train): ... (as a statement alone it has no effect here: use it with `with`)."""
+    """Turns gradients on or off: from this statement on, or inside `with set_grad_enabled(train): ...`; also a decorator."""
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled() takes a bool, not {type(mode).__name__}")
+        super().__init__(mode)
+        self._before = is_grad_enabled()
+        _ingot.set_grad_mode(mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        _ingot.set_grad_mode(self._before)
+        return False
+
+    def __call__(self, fn):
+        _ingot.set_grad_mode(self._before)  # as a decorator it is for the calls alone
+        return super().__call__(fn)
 
 
 def _tuple(x):
@@ -59,6 +78,9 @@ def _tuple(x):
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """The gradients of the outputs' sum with respect to each input, as a tuple; .grad is left alone."""
+    if is_grads_batched or not only_inputs:
+        raise _ingot.UnsupportedError("[grad] is_grads_batched=True and only_inputs=False are not there\n"
+                                      "  fix: call grad() once for each row of grad_outputs")
     inputs = _tuple(inputs)
     found = _ingot.grad(_tuple(outputs), inputs, _tuple(grad_outputs), retain_graph, create_graph,
                         bool(allow_unused) or materialize_grads)
@@ -80,18 +102,21 @@ class _Context:
 
     saved_tensors = ()
     needs_input_grad = ()
+    _constant = ()
 
     def save_for_backward(self, *tensors):
+        """Keeps tensors (inputs, outputs, others; None for none) for backward, which finds them in saved_tensors."""
         self.saved_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
-        pass
+        """These outputs do not require gradients."""
+        self._constant = tensors
 
     def mark_dirty(self, *tensors):
-        pass
+        raise _ingot.UnsupportedError("[mark_dirty] a Function cannot change its inputs in place\n  fix: return a new tensor")
 
     def set_materialize_grads(self, value):
-        pass
+        """A hint: gradients that did not arrive are always zeros here."""
 
 
 class Function:
@@ -124,7 +149,7 @@ class Function:
         ctx = _Context()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        single = False
+        single, constant = False, []
 
         def forward(*tensors):
             nonlocal single
@@ -133,10 +158,17 @@ class Function:
                 given[place] = t
             out = cls.forward(ctx, *given)
             single = not isinstance(out, (tuple, list))
-            return out
+            outs = (out,) if single else tuple(out)
+            constant.extend(i for i, o in enumerate(outs) if any(o is t for t in ctx._constant))
+            saved, ctx.saved_tensors, ctx._constant = ctx.saved_tensors, (), ()
+            return outs, tuple(saved)
 
-        def backward(*grads):
-            out = cls.backward(ctx, *grads)
+        def backward(saved, *grads):
+            ctx.saved_tensors = saved
+            try:
+                out = cls.backward(ctx, *grads)
+            finally:
+                ctx.saved_tensors = ()
             out = out if isinstance(out, (tuple, list)) else (out,)
             if len(out) != len(args):
                 raise _ingot.AutogradError(f"[{cls.__name__}] backward returned {len(out)} gradients for {len(args)} arguments of forward\n"
@@ -144,6 +176,8 @@ class Function:
             return tuple(out[place] for place in places)
 
         results = _ingot.custom_function(cls.__name__, forward, backward, [args[i] for i in places])
+        if constant:
+            results = tuple(r.detach() if i in constant else r for i, r in enumerate(results))
         return results[0] if single else results
 
 

@@ -15,10 +15,8 @@ GUIDE = """From PyTorch to Ingot
 3. What differs:
    - Nothing runs until a value is needed (item(), printing, numpy(), optimizer.step()); errors of shapes and types come at the call,
      a bad index when the value is computed. INGOT_EAGER=1 runs each op at its line.
-   - A view taken before its base is changed in place keeps the old value.
    - optimizer.step() takes the gradients away; step(keep_gradients=True) keeps them.
-   - An array of .numpy(), and a tensor of from_numpy(), share memory until the tensor is changed in place. Do not change an array
-     before what was computed from its tensor has run.
+   - from_numpy() copies (share=True shares); an array of .numpy() shares memory until the tensor is changed in place.
    - dtypes: float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool. No complex, no sparse, no quantised tensors.
    - DataLoader's workers are threads.
 4. Compare: `ingot.check(model, reference=torch_model, inputs=(x,))`.

@@ -56,12 +56,23 @@ void bind_guard(nb::module_& m, const char* name) {
       .def("exit", [](Guard<Scope>& g) { g.scope.reset(); });
 }
 
+// forward returns (results, what it saved); backward is given what was saved, then the gradients.
 nb::tuple custom_function(const std::string& name, nb::callable forward, nb::callable backward,
                           const Tensors& inputs) {
   SourceLoc loc = here();
-  auto fw = call_with_tensors(forward, "forward"), bw = call_with_tensors(backward, "backward");
-  CustomFunction f([fw](FunctionContext&, const Tensors& in) { return fw(in); },
-                   [bw](FunctionContext&, const Tensors& g) { return bw(g); }, name);
+  CustomFunction f(
+      [fw = keep(forward)](FunctionContext& context, const Tensors& in) {
+        nb::gil_scoped_acquire gil;
+        nb::object pair = nb::borrow(fw.get())(*tuple_of(in));
+        Tensors saved = tensors_of(nb::object(pair[1]), "save_for_backward()");
+        context.save_for_backward(std::move(saved));
+        return tensors_of(nb::object(pair[0]), "forward");
+      },
+      [bw = keep(backward)](FunctionContext& context, const Tensors& g) {
+        nb::gil_scoped_acquire gil;
+        return tensors_of(nb::borrow(bw.get())(tuple_of(context.saved()), *tuple_of(g)), "backward");
+      },
+      name);
   return tuple_of(recorded([&] { return f(inputs, loc); }));
 }
 
@@ -71,6 +82,9 @@ void bind_autograd(nb::module_& m) {
   bind_guard<NoGrad>(m, "NoGradGuard");
   bind_guard<EnableGrad>(m, "EnableGradGuard");
   def(m, "is_grad_enabled", &is_grad_enabled);
+  def(
+      m, "set_grad_mode", [](bool on) { set_grad_enabled(on); }, "on"_a,
+      "Turns gradients on or off on this thread.");
   def(
       m, "grad",
       [](const Tensors& outputs, const Tensors& inputs, const std::vector<std::optional<Tensor>>& weights,

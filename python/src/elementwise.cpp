@@ -120,13 +120,7 @@ void bind_binary(Table& t) {
         name,
         [](T a, O b, const std::optional<std::string>& mode, L loc) {
           if (!mode) return div(a, b, loc);
-          if (*mode == "floor") return floor_divide(a, b, loc);
-          if (*mode != "trunc")
-            throw Error(ErrorKind::Value, "div", "rounding_mode '" + *mode + "' is not known", loc,
-                        "use 'trunc' or 'floor'");
-          DType type = result_type(a, b, loc);
-          Tensor q = trunc(div(a, b, loc), loc);
-          return is_float(type) ? q : q.to(type, loc);
+          return div(a, b, *mode, loc);
         },
         "other"_a, nb::kw_only(), "rounding_mode"_a.none() = nb::none());
   t.both(

@@ -1,4 +1,5 @@
 // Tensors and other libraries' memory: the buffer protocol (NumPy), DLPack both ways, nested lists.
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -151,6 +152,8 @@ struct ListReader {
   Dims shape;
   DType type = DType::Bool;  // of tensors inside the list
   bool typed = false, ragged = false;
+  bool too_large = false,
+       real = false;  // there are integers that no int64 holds; numbers that are no integers
   void read(nb::handle h, int level) {
     PyObject* o = h.ptr();
     if (PyList_Check(o) || PyTuple_Check(o)) {
@@ -163,7 +166,12 @@ struct ListReader {
       } else if (shape[level] != n) {
         ragged = true;
       }
-      for (Py_ssize_t i = 0; i < n && !ragged; ++i) read(PySequence_Fast_GET_ITEM(o, i), level + 1);
+      // Reading an element may run Python code, which may change the list.
+      for (Py_ssize_t i = 0; i < n && !ragged; ++i) {
+        if (PySequence_Fast_GET_SIZE(o) != n) throw nb::value_error("the list changed while it was read");
+        nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(o, i));
+        read(item, level + 1);
+      }
       return;
     }
     if (level < shape.size() && !is_tensor(h) && !PyObject_CheckBuffer(o)) {
@@ -172,6 +180,8 @@ struct ListReader {
     }
     Scalar s;
     if (read_scalar(h, s, true)) {
+      too_large = too_large || (PyLong_Check(o) && s.kind == Scalar::Kind::Float);
+      real = real || (!PyLong_Check(o) && s.kind == Scalar::Kind::Float);
       values.push_back(s);
     } else if (is_tensor(h) && as_tensor(h).numel() == 1) {
       typed = true;
@@ -185,6 +195,26 @@ struct ListReader {
     }
   }
 };
+
+// Numbers that the type cannot hold are refused; negative ones wrap in uint8, as in PyTorch.
+void check_range(const ListReader& r, const std::optional<DType>& dtype, const SourceLoc& loc) {
+  if (!dtype && r.too_large && !r.real && !r.typed)
+    throw Error(ErrorKind::Value, "tensor", "Overflow: an integer does not fit into int64", loc,
+                "give dtype=ingot.float64, or a float among the numbers");
+  if (!dtype || is_float(*dtype) || *dtype == DType::Bool) return;
+  const int bits = 8 * static_cast<int>(size_of(*dtype));
+  const double top = std::ldexp(1.0, *dtype == DType::UInt8 ? 8 : bits - 1);
+  for (const Scalar& s : r.values) {
+    const bool floating = s.kind == Scalar::Kind::Float;
+    const double v = floating ? std::trunc(s.f) : static_cast<double>(s.i);
+    const bool fits = v > -top || (v == -top && *dtype != DType::UInt8);
+    if (fits && (v < top || (!floating && bits == 64))) continue;
+    throw Error(ErrorKind::Value, "tensor",
+                (floating ? std::to_string(s.f) : std::to_string(s.i)) + " does not fit into " +
+                    std::string(name_of(*dtype)) + " (overflow)",
+                loc, "give a type that holds it");
+  }
+}
 
 Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {
   if (is_tensor(data)) {
@@ -201,25 +231,27 @@ Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {
   ListReader r;
   r.read(data, 0);
   if (r.ragged) throw nb::value_error("the lists of a tensor must have equal lengths at each level");
+  check_range(r, o.dtype, loc);
   Options options = o;
   if (!options.dtype && r.typed && is_float(r.type)) options.dtype = r.type;
   return without_gil([&] { return tensor(r.values, r.shape, options, loc); });
 }
 
-Tensor from_numpy(nb::handle array) {
+Tensor from_numpy(nb::handle array, bool share) {
   SourceLoc loc = here();
   auto* b = new Buffer;
   std::unique_ptr<Buffer> guard(b);
-  if (!b->open(array, PyBUF_FORMAT | PyBUF_ND | PyBUF_WRITABLE)) {
-    // Not contiguous, or not to be written to: a copy.
+  if (!share) {  // what is written to the array later must not reach a value that has not been computed yet
     if (!b->open(array, PyBUF_FORMAT | PyBUF_STRIDES))
       throw nb::type_error("from_numpy() takes a NumPy array, or another object with a buffer");
     return copy_buffer(*b, Options(Device("cpu")), loc);
   }
   DType t;
+  if (!b->open(array, PyBUF_FORMAT | PyBUF_ND | PyBUF_WRITABLE))
+    throw nb::value_error("from_numpy(share=True) takes a contiguous array that may be written to");
   if (!dtype_of_format(b->view.format, static_cast<size_t>(b->view.itemsize), t)) unknown_format(b->view);
   if (reinterpret_cast<uintptr_t>(b->view.buf) % size_of(t))
-    return copy_buffer(*b, Options(Device("cpu")), loc);
+    throw nb::value_error("from_numpy(share=True) takes an array whose elements are aligned");
   Dims shape = shape_of(b->view);
   guard.release();
   // The array is let go of later, by a thread that holds the GIL.
@@ -498,10 +530,10 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       "data"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "requires_grad"_a = false, "pin_memory"_a = false,
       "A copy of data: numbers, nested lists, a NumPy array, a tensor, anything with a buffer.");
-  def(m, "from_numpy", &from_numpy, "ndarray"_a,
-      "A tensor on the array's memory, without a copy when the array is contiguous and writable (else a "
-      "copy). Do not change the "
-      "array before what was computed from it has run.");
+  def(m, "from_numpy", &from_numpy, "ndarray"_a, nb::kw_only(), "share"_a = false,
+      "A tensor with a copy of the array's elements. share=True: on the array's memory, which must be "
+      "contiguous "
+      "and writable; values are computed later, so do not change the array before they are.");
   def(
       m, "to_bytes",
       [](const TensorIn& in) {

@@ -99,6 +99,15 @@ void bind_products(Table& t) {
                    : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape({}, loc);
       },
       "dim"_a, "index"_a);
+  // x[index] and x[index] = values for python/ingot/_indexing.py: negative indices count from the end.
+  t.function(
+      "pick_rows", [](T x, T index, L loc) { return Tensor(x[Indices(index, loc)]); }, "x"_a, "index"_a);
+  t.function(
+      "put_rows",
+      [](T x, T index, T values, L loc) {
+        return index_put(x, Indices(index, loc), Operand(values, loc), false, loc);
+      },
+      "x"_a, "index"_a, "values"_a);
 }
 
 }  // namespace

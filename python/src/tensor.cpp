@@ -133,6 +133,17 @@ std::string represent(const Tensor& x) {
 
 nb::object or_none(const Tensor& t) { return t.defined() ? nb::cast(t) : nb::none(); }
 
+// The result of an operation has none: None, and a warning, as in PyTorch.
+nb::object grad_or_warning(const Tensor& x) {
+  try {
+    return or_none(optim::gradient_of(x, here()));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Autograd || x.is_leaf()) throw;
+    if (PyErr_WarnEx(PyExc_UserWarning, e.what(), 1) != 0) throw nb::python_error();
+    return nb::none();
+  }
+}
+
 void bind_reading(nb::class_<Tensor>& c) {
   c.def("item", &item, "The one element as a Python number.")
       .def("tolist", &to_list, "Nested lists of Python numbers.")
@@ -190,6 +201,7 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def(
           "stride",
           [](const Tensor& x, int64_t dim) {
+            x.size(dim, here());  // refuses a dim that is not there
             return row_major(x.shape())[static_cast<int>(dim < 0 ? dim + x.dim() : dim)];
           },
           "dim"_a)
@@ -227,8 +239,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
        "gradient"_a.none() = nb::none(), "retain_graph"_a = false, "create_graph"_a = false,
        "Adds the gradients of this tensor to .grad of every leaf that requires them.")
       .def_prop_rw(
-          "grad", [](const Tensor& x) { return or_none(optim::gradient_of(x, here())); },
-          [](const Tensor& x, const TensorIn& g) { x.set_grad(g, here()); },
+          "grad", &grad_or_warning, [](const Tensor& x, const TensorIn& g) { x.set_grad(g, here()); },
           nb::for_setter(nb::arg("grad").none()))
       .def_prop_ro(
           "_grad", [](const Tensor& x) { return or_none(x.grad(here())); },
@@ -262,8 +273,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
           "data", [](const Tensor& x) { return x.detach(here()); },
           [](const Tensor& x, const TensorIn& v) {
             SourceLoc loc = here();
-            NoGrad guard;
-            Tensor(x).copy_(Operand(v, loc), loc);
+            recorded([&] { set_data(x, v, loc); });
           })
       .def(
           "register_hook",
@@ -276,7 +286,11 @@ void bind_gradients(nb::class_<Tensor>& c) {
                 [keep](const Tensor& g) {
                   GilAcquire gil;
                   nb::object r = nb::borrow(keep.get())(g);
-                  return r.is_none() ? Tensor() : nb::cast<Tensor>(r);
+                  if (!r.is_none() && !is_tensor(r))
+                    throw nb::type_error(
+                        ("a hook must return a tensor or None, not " + std::string(Py_TYPE(r.ptr())->tp_name))
+                            .c_str());
+                  return r.is_none() ? Tensor() : as_tensor(r);
                 },
                 loc);
           },

@@ -48,13 +48,46 @@ std::vector<Tensor> outputs_of(const std::shared_ptr<CustomBackward>& custom,
   return outputs;
 }
 
+}  // namespace
+
 struct FunctionBackward final : CustomBackward {
   CustomFunction::Backward fn;
   std::shared_ptr<FunctionContext> context;
   SourceLoc loc;
+  std::vector<int> saved_output;  // which output saved tensor i is, or -1
+
+  // What the forward saved. An output has a history only in a graph that is differentiated again; it is given
+  // it there, since a saved output that led back here would never be released.
+  std::vector<Tensor> saved_with_history() const {
+    std::vector<Tensor> saved = context->saved();
+    auto again = std::make_shared<FunctionBackward>(*this);
+    again->outputs.assign(outputs.size(), nullptr);
+    for (size_t i = 0; i < saved.size(); ++i) {
+      const int k = saved_output[i];
+      if (k < 0 || !is_float(saved[i].dtype())) continue;
+      NoGrad guard;
+      NodeRef n =
+          again->outputs[k] ? NodeRef(again->outputs[k]) : record(Op::Alias, {node_of(saved[i])}, {}, loc);
+      n->requires_grad = true;
+      n->extra().custom = again;
+      again->outputs[k] = n.get();
+      again->output_seqs[k] = n->seq;
+      saved[i] = lift(std::move(n));
+    }
+    return saved;
+  }
+
+  std::vector<Tensor> gradients(const std::vector<Tensor>& grads) const {
+    bool own = false;
+    for (int k : saved_output) own = own || k >= 0;
+    if (!own || !grad_enabled()) return fn(*context, grads);
+    FunctionContext now = *context;
+    now.saved_ = saved_with_history();
+    return fn(now, grads);
+  }
 
   std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
-    std::vector<Tensor> given = fn(*context, grads);
+    std::vector<Tensor> given = gradients(grads);
     if (given.size() != inputs.size())
       throw Error(ErrorKind::Autograd, name,
                   "the backward returned " + std::to_string(given.size()) + " gradients for " +
@@ -74,6 +107,8 @@ struct FunctionBackward final : CustomBackward {
     return next;
   }
 };
+
+namespace {
 
 using ManyToMany = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
@@ -186,6 +221,12 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
   custom->context = context;
   custom->loc = loc;
   for (const Tensor& t : inputs) custom->inputs.emplace_back(node_of(t));
+  for (const Tensor& saved : context->saved_) {
+    int which = -1;
+    for (size_t k = 0; k < results.size() && saved.defined() && !saved.requires_grad(); ++k)
+      if (node_of(saved) == node_of(results[k])) which = static_cast<int>(k);
+    custom->saved_output.push_back(which);
+  }
   return outputs_of(custom, results, loc);
 }
 

@@ -131,7 +131,7 @@ class Walk {
     std::shared_ptr<CustomBackward> keep = entries_[index].node->ext->custom;
     std::vector<Tensor> grads(custom.outputs.size());
     for (size_t k = 0; k < grads.size(); ++k) {
-      uint32_t* other = found_.find(custom.outputs[k]);
+      uint32_t* other = custom.outputs[k] ? found_.find(custom.outputs[k]) : nullptr;
       if (other && entries_[*other].node->seq == custom.output_seqs[k]) {
         Entry& e = entries_[*other];
         if (*other != index) {

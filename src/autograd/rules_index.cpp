@@ -58,6 +58,7 @@ struct Scattered {
       : base(lift(c.input(0))), index(lift(c.input(1))), value(lift(c.input(2))) {
     axis = static_cast<int>(c.n.imm_i);
     at.i = axis;
+    at.f = c.n.imm_f;  // the check is the forward's
   }
   Tensor gathered(const Tensor& x) const { return make(Op::Gather, {node_of(x), node_of(index)}, at); }
   Tensor scattered(ScatterMode mode, const Tensor& to, const Tensor& v) const {

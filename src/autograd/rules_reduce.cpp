@@ -44,9 +44,11 @@ Tensor picked_back(const RuleCall& c) {
   Dims along = Dims::filled(shape.size(), 1);
   along[axis] = shape[axis];
   Tensor place = arange(shape[axis], {int64, c.input(0)->device}).reshape(along);
-  Tensor index = lift(c.input(1)).to(int64);
-  Tensor wrapped = where(index < 0, index + shape[axis], index);
-  return where(place == wrapped, c.g, 0.0);
+  Tensor index = lift(c.input(1)).to(int64), out = lift(&c.n);
+  // The index is looked at through the value it picked, which is what it was checked for: so it is also when
+  // nobody asks for that value.
+  index = where(out == out, index, index);
+  return where(place == index, c.g, 0.0);
 }
 
 Tensor transposed(Node* x) {
@@ -88,12 +90,14 @@ bool contraction_rule(const RuleCall& c) {
   at.i = c.n.imm_i;
   switch (c.n.op) {
     case Op::Gather:
+      at.f = c.n.imm_f;  // the check is the forward's
       if (!c.wants(0)) return true;
       if (c.input(1)->shape[static_cast<int>(at.i)] == 1) return c.out[0] = picked_back(c), true;
       at.shape = c.input(0)->shape;
       c.out[0] = make(Op::ScatterAdd, {c.input(1), node_of(c.g)}, at);
       return true;
     case Op::ScatterAdd:
+      at.f = c.n.imm_f;
       if (c.wants(1)) c.out[1] = make(Op::Gather, {node_of(c.g), c.input(0)}, at);
       return true;
     case Op::Matmul:

@@ -149,8 +149,7 @@ template <class M, int V> IG_FN void ig_round_f16(IgVec<M, V>& w, const float* v
 IG_FN int ig_narrow(long long v) { return v == (long long)(int)v ? (int)v : (int)0x80000000; }
 // A position along an indexed axis; -1 and an error record when there is no such place.
 IG_FN long long ig_index(long long v, long long n, long long site, IgStatus* s) {
-  long long k = v < 0 ? v + n : v;
-  if (k >= 0 && k < n) return k;
+  if (v >= 0 && v < n) return v;
   if (atomicCAS(&s->code, 0, 1) == 0) { s->site = (int)site; s->value = v; s->extent = n; }
   return -1;
 }

@@ -41,8 +41,8 @@ struct Bound {
 
 enum class InstrKind : uint8_t {
   Load,   // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that instruction
-          // adds v * indirect_stride to the position: v < 0 counts from the end (v + indirect_extent),
-          // anything outside [0, indirect_extent) raises an index error (site) and loads fill
+          // adds v * indirect_stride to the position: anything outside [0, indirect_extent) raises an index
+          // error (site) and loads fill
   Const,  // imm, in dtype
   Arg,    // args[slot], a double given at launch, converted to dtype
   Index,  // int64 value of map

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compile/plan.h"
+#include "graph/checks.h"
 #include "runtime/storage.h"
 
 namespace ingot {
@@ -14,6 +15,7 @@ struct CheckSite {
   int node;  // its number in the trace
   SourceLoc loc;
   const char* op;
+  Check check;
 };
 
 /// Buffers held here are counted in Storage::captured.

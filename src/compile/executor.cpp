@@ -70,9 +70,14 @@ Watch& watch() {
   return *w;
 }
 
+Check check_of(const Node& n) {
+  return n.op == Op::Linalg ? Check::None : static_cast<Check>(static_cast<int>(n.imm_f));
+}
+
 std::vector<CheckSite> sites_of(const Plan& p, const Trace& t) {
   std::vector<CheckSite> sites;
-  for (int n : p.sites) sites.push_back({n, t.nodes[n]->loc, info(t.nodes[n]->op).name});
+  for (int n : p.sites)
+    sites.push_back({n, t.nodes[n]->loc, info(t.nodes[n]->op).name, check_of(*t.nodes[n])});
   return sites;
 }
 
@@ -98,19 +103,15 @@ Error unsolvable(const RunStatus& s, const SourceLoc& loc) {
                loc, "check for equal or dependent rows");
 }
 
-Error index_error(const RunStatus& s, const std::string& op, const SourceLoc& loc) {
+Error run_error(const RunStatus& s, Check check, const char* op, const SourceLoc& loc) {
   if (s.code == RunStatus::Unsolvable) return unsolvable(s, loc);
-  return Error(ErrorKind::Index, op,
-               "index " + std::to_string(s.value) + " is out of range for a dimension of size " +
-                   std::to_string(s.extent),
-               loc,
-               "indices must lie in [-" + std::to_string(s.extent) + ", " + std::to_string(s.extent) + ")");
+  return failed_check(check, op, s.value, s.extent, loc);
 }
 
 Error index_error(const RunStatus& s, const std::vector<CheckSite>& sites) {
   for (const CheckSite& c : sites)
-    if (c.node == s.site) return index_error(s, c.op, c.loc);
-  return index_error(s, "run", {});
+    if (c.node == s.site) return run_error(s, c.check, c.op, c.loc);
+  return run_error(s, Check::None, "run", {});
 }
 
 // Binds a plan to buffers and hands it to the devices.
@@ -274,7 +275,8 @@ RunArgs args_of(const Trace& t) {
 
 Error failure_of(const RunStatus& status, const Trace& t) {
   const Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
-  return index_error(status, site ? info(site->op).name : "run", site ? site->loc : SourceLoc{});
+  return run_error(status, site ? check_of(*site) : Check::None, site ? info(site->op).name : "run",
+                   site ? site->loc : SourceLoc{});
 }
 
 // A run that a capture keeps.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace ingot {
 namespace {
@@ -154,6 +155,7 @@ class Lowerer {
     x.map = at;
     x.limits = limits;
     if (at.c[kIndirect]) {
+      checked_ = true;
       x.i.indirect = indirect_.instr;
       x.i.indirect_stride = at.c[kIndirect];
       x.i.indirect_extent = indirect_.extent;
@@ -290,12 +292,16 @@ class Lowerer {
     from[axis].c[kIndirect] = 1;
     int base = val.in[0];
     while (g_.vals[base].view()) base = g_.vals[base].in[0];
-    if (base != val.in[0] && (g_.vals[base].op == Op::Iota || g_.vals[base].op == Op::Random))
-      throw NoFit{p, val.in[0]};
+    if (base != val.in[0] && g_.vals[base].source()) throw NoFit{p, val.in[0]};
     sites_.push_back(p);
     indirect_ = {position, g_.vals[val.in[0]].shape[axis], static_cast<int>(sites_.size()) - 1};
     s_.indirect_extent = indirect_.extent;
+    const bool saved_checked = std::exchange(checked_, false);
     int value = view(p, val.in[0], from, {});
+    // The load compares the index with the size. Where no element depends on it (a constant, or the same
+    // along the axis), the elements are stored first.
+    if (!checked_) throw NoFit{p, val.in[0]};
+    checked_ = saved_checked;
     indirect_ = saved;
     s_.indirect_extent = saved_extent;
     return value;
@@ -379,6 +385,7 @@ class Lowerer {
   const Group& gr_;
   Space s_;
   Indirect indirect_;
+  bool checked_ = false;  // a load has compared the index of the gather that is being lowered
   std::vector<LInstr> instrs_;
   std::vector<PendingStore> stores_;
   std::vector<int> buffer_vals_, sites_;
@@ -553,7 +560,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
     l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
   l.attr[0] = val.imm_i;
   if (val.op == Op::Scatter || val.op == Op::Scan || val.op == Op::Sort) l.attr[1] = val.mask;
-  l.scale = val.imm_f;
+  if (val.op != Op::ScatterAdd && val.op != Op::Scatter) l.scale = val.imm_f;
   if (val.ext >= 0) {
     l.d0 = g.ext[val.ext].d0;
     l.d1 = g.ext[val.ext].d1;

@@ -96,7 +96,7 @@ void shorten(Graph& g, Val& v) {
 int stored_if_needed(Graph& g, const Val& v, int k, int to) {
   int from = v.in[k];
   bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : v.library();
-  if (v.op == Op::Gather) wants_buffer = k == 0 && (g.vals[to].op == Op::Iota || g.vals[to].op == Op::Random);
+  if (v.op == Op::Gather) wants_buffer = k == 0;
   if (to == from || !wants_buffer || !g.vals[to].source()) return to;
   Val& stored = g.vals[from];
   stored.op = Op::Reshape;

@@ -311,11 +311,11 @@ void replace_empty(Graph& g, Val& v) {
 }
 
 // Operands that must lie in memory: those of library calls, what an assignment begins from, and what is
-// gathered from (an index known only at run time reaches memory, not a formula; a constant is the same
-// everywhere).
+// gathered from (an index known only at run time reaches memory, not a formula, and is compared with its size
+// even where every element is the same constant).
 bool wants_buffer(const Val& v, int k, const Val& from) {
   if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
-  if (v.op == Op::Gather) return k == 0 && (from.op == Op::Iota || from.op == Op::Random);
+  if (v.op == Op::Gather) return k == 0 && from.source();
   return v.library();
 }
 

@@ -428,6 +428,11 @@ void Cell::follow_base() {
   for (size_t i = chain.size(); i-- > 0;) {
     Cell& c = *chain[i];
     NodeRef now = c.base->node;
+    if (now->shape != c.base_node->shape || now->dtype != c.base_node->dtype ||
+        now->device != c.base_node->device) {
+      c.leave_base();  // the base was given other data (set_data): the view keeps what it showed
+      continue;
+    }
     if (now != c.base_node) {
       grad_mode = is_tracked(*c.node, *c.base_node, *now);
       NodeRef between, n = now;

@@ -1,4 +1,5 @@
 target_sources(ingot PRIVATE
+  ${CMAKE_CURRENT_LIST_DIR}/checks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/infer.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layer_log.cpp
   ${CMAKE_CURRENT_LIST_DIR}/infer_conv.cpp

@@ -61,6 +61,7 @@ class TopK : public Share {
     if (k_ == 1) {
       right = o.argmax(1) == t;
     } else {  // fewer than k are larger, no sorting is needed
+      CheckScope checked(Check::Accuracy);
       Tensor own = o.gather(1, t.unsqueeze(1));
       right = (o > own).to(int64).sum(1) < k_;
     }

@@ -1,6 +1,6 @@
 // Attention of the newest token over a cache, for models that generate.
 #pragma once
-#include "ingot/tensor.h"
+#include "ingot/ops.h"
 
 namespace ingot {
 
@@ -10,5 +10,9 @@ namespace ingot {
 /// first then.
 Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values, const Tensor& visible,
                         const Tensor& key, const Tensor& value);
+
+/// scaled_dot_product_attention() where every query is known to see a key.
+Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const AttentionOptions& options, SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot

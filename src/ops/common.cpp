@@ -2,6 +2,7 @@
 #include "ops/common.h"
 
 #include <cstdio>
+#include <limits>
 
 namespace ingot {
 
@@ -205,6 +206,26 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
   Dims d = Dims::filled(rank, 1);
   d[dim] = n;
   return reshape_to(i.get(), d, loc);
+}
+
+NodeRef from_end(Node* index, int64_t size, const SourceLoc& loc) {
+  NodeRef i = size > std::numeric_limits<int32_t>::max() ? cast_to(index, DType::Int64, loc) : NodeRef(index);
+  NodeRef zero = constant(0, i->dtype, i->device, loc), n = constant(size, i->dtype, i->device, loc);
+  NodeRef negative = record2(Op::Lt, i.get(), zero.get(), loc),
+          moved = record2(Op::Add, i.get(), n.get(), loc);
+  return record(Op::Where, {negative.get(), moved.get(), i.get()}, kNoAttrs, loc);
+}
+
+NodeRef require(Node* ok, Check check, const SourceLoc& loc) {
+  NodeRef bad = record1(Op::LogicalNot, ok, loc);
+  bad = cast_to(bad.get(), DType::Int64, loc);
+  bad = reshape_to(bad.get(), {ok->numel()}, loc);
+  NodeRef one = iota_along(1, 0, 1, ok->device, loc);
+  Attrs a;
+  a.i = 0;
+  a.f = static_cast<double>(check);
+  NodeRef zeros = record(Op::Gather, {one.get(), bad.get()}, a, loc);
+  return reshape_to(zeros.get(), ok->shape, loc);
 }
 
 }  // namespace ingot

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "graph/checks.h"
 #include "graph/handle.h"
 #include "graph/node.h"
 #include "ingot/ops.h"
@@ -56,6 +57,14 @@ inline NodeRef record1(Op op, Node* a, const SourceLoc& loc) { return record(op,
 /// Promotes, moves 0-d operands to the other's device and records.
 NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc);
 NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc);
+
+/// Indices of a dim of this size with negative ones counted from its end.
+NodeRef from_end(Node* index, int64_t size, const SourceLoc& loc);
+/// The check of what is recorded now, as the attribute of Gather, ScatterAdd and Scatter.
+inline double check_attr() { return static_cast<double>(current_check()); }
+/// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is false. A value
+/// that must not be used unchecked adds them.
+NodeRef require(Node* ok, Check check, const SourceLoc& loc);
 
 /// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc);

@@ -139,6 +139,49 @@ Tensor square(const Tensor& x, SourceLoc loc) { return binary(Op::Mul, x, x, loc
 
 // ---- Two operands
 
+namespace {
+
+// Integers have no number for a quotient by 0: it is an error, at the call where the divisor is known there.
+Tensor divided(Op op, Check check, const Tensor& a, const Operand& b, const SourceLoc& where) {
+  SourceLoc loc = user_loc(where);
+  CheckScope checking(check);
+  const char* name = info(op).name;
+  Node *x = node_of(a, name, loc), *d = b.tensor ? node_of(*b.tensor, name, loc) : nullptr;
+  DType t = d ? promoted(x, d) : promoted(x, b.scalar);
+  if (is_float(t) || t == DType::Bool) return binary(op, a, b, loc);
+  bool known = !d || d->op == Op::Const;
+  if (known && (d ? d->imm_i : b.scalar.i) == 0) throw failed_check(current_check(), name, 0, 0, loc);
+  if (known || d->numel() == 0) return binary(op, a, b, loc);
+  NodeRef by = cast_to(d, t, loc), zero = constant(0, t, by->device, loc);
+  NodeRef ok = record2(Op::Ne, by.get(), zero.get(), loc), checked = require(ok.get(), current_check(), loc);
+  checked = cast_to(checked.get(), t, loc);
+  Tensor divisor = tensor_of(record2(Op::Add, by.get(), checked.get(), loc));
+  return binary(op, a, Operand(divisor, loc), loc);
+}
+
+}  // namespace
+
+Tensor fmod(const Tensor& a, const Operand& b, SourceLoc loc) {
+  return divided(Op::Fmod, Check::Fmod, a, b, loc);
+}
+Tensor remainder(const Tensor& a, const Operand& b, SourceLoc loc) {
+  return divided(Op::Remainder, Check::Remainder, a, b, loc);
+}
+Tensor floor_divide(const Tensor& a, const Operand& b, SourceLoc loc) {
+  return divided(Op::FloorDiv, Check::FloorDivide, a, b, loc);
+}
+
+namespace {
+
+Tensor modulo(Op, const Tensor& a, const Operand& b, const SourceLoc& loc) { return remainder(a, b, loc); }
+Tensor modulo(Op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
+  SourceLoc loc = user_loc(where);
+  Node* y = node_of(b, "remainder", loc);
+  return remainder(tensor_of(constant(a, promoted(y, a), y->device, loc)), b, loc);
+}
+
+}  // namespace
+
 #define INGOT_BINARY(name, how, op) \
   Tensor name(const Tensor& a, const Operand& b, SourceLoc loc) { return how(Op::op, a, b, loc); }
 INGOT_BINARY(add, binary, Add)
@@ -148,9 +191,6 @@ INGOT_BINARY(div, binary_float, Div)
 INGOT_BINARY(maximum, binary, Maximum)
 INGOT_BINARY(minimum, binary, Minimum)
 INGOT_BINARY(atan2, binary_float, Atan2)
-INGOT_BINARY(fmod, binary, Fmod)
-INGOT_BINARY(remainder, binary, Remainder)
-INGOT_BINARY(floor_divide, binary, FloorDiv)
 INGOT_BINARY(eq, binary, Eq)
 INGOT_BINARY(ne, binary, Ne)
 INGOT_BINARY(lt, binary, Lt)
@@ -184,7 +224,7 @@ INGOT_OPERATOR(+, binary, Add)
 INGOT_OPERATOR(-, binary, Sub)
 INGOT_OPERATOR(*, binary, Mul)
 INGOT_OPERATOR(/, binary_float, Div)
-INGOT_OPERATOR(%, binary, Remainder)
+INGOT_OPERATOR(%, modulo, Remainder)
 INGOT_OPERATOR(&, binary, BitAnd)
 INGOT_OPERATOR(|, binary, BitOr)
 INGOT_OPERATOR(^, binary, BitXor)
@@ -286,13 +326,26 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, So
 }
 
 // Written with where rather than maximum, so that the gradient at a bound is 1, as PyTorch's.
+namespace {
+
+// The bound where x is past it, or where it is NaN, as in PyTorch.
+Tensor bounded(const Tensor& past, const Operand& bound, const Tensor& x, const SourceLoc& loc) {
+  bool floating =
+      bound.tensor ? is_float(bound.tensor->dtype(loc)) : bound.scalar.kind == Scalar::Kind::Float;
+  if (!floating || (!bound.tensor && bound.scalar.f == bound.scalar.f)) return where(past, bound, x, loc);
+  if (!bound.tensor) return where(logical_or(past, Operand(true, loc), loc), bound, x, loc);
+  return where(logical_or(past, isnan(*bound.tensor, loc), loc), bound, x, loc);
+}
+
+}  // namespace
+
 Tensor clamp_min(const Tensor& x, const Operand& lo, SourceLoc loc) {
   LocScope scope(loc);
-  return where(lt(x, lo, loc), lo, x, loc);
+  return bounded(lt(x, lo, loc), lo, x, user_loc(loc));
 }
 Tensor clamp_max(const Tensor& x, const Operand& hi, SourceLoc loc) {
   LocScope scope(loc);
-  return where(gt(x, hi, loc), hi, x, loc);
+  return bounded(gt(x, hi, loc), hi, x, user_loc(loc));
 }
 Tensor clamp(const Tensor& x, const Scalar& lo, const Scalar& hi, SourceLoc loc) {
   return clamp_max(clamp_min(x, lo, loc), hi, loc);

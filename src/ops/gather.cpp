@@ -15,6 +15,7 @@ void check_index(const Node* index, const char* op, const SourceLoc& loc) {
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::Gather);
   Node *n = node_of(x, "gather", loc), *ix = node_of(index, "gather", loc);
   check_index(ix, "gather", loc);
   int d = wrap_dim(dim, n, "gather", loc);
@@ -33,11 +34,13 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where
   cut.d1 = Dims::filled(n->rank(), 1);
   NodeRef src = cut.shape == n->shape ? NodeRef(n) : record(Op::Slice, {n}, cut, loc);
   at.i = d;
+  at.f = check_attr();
   return tensor_of(record(Op::Gather, {src.get(), ix}, at, loc));
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::IndexSelect);
   Node *n = node_of(x, "index_select", loc), *ix = node_of(index, "index_select", loc);
   check_index(ix, "index_select", loc);
   int d = wrap_dim(dim, n, "index_select", loc);
@@ -51,11 +54,13 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc
   i = expand_to(i.get(), full, loc);
   Attrs a;
   a.i = d;
+  a.f = check_attr();
   return tensor_of(record(Op::Gather, {n, i.get()}, a, loc));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::Embedding);
   Node *w = node_of(weight, "embedding", loc), *ix = node_of(index, "embedding", loc);
   check_index(ix, "embedding", loc);
   if (w->rank() != 2)
@@ -74,6 +79,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   i = expand_to(i.get(), {count, width}, loc);
   Attrs a;
   a.i = 0;
+  a.f = check_attr();
   NodeRef rows = record(Op::Gather, {w, i.get()}, a, loc);
   Dims out = ix->shape;
   if (out.size() == kMaxDims)
@@ -85,11 +91,13 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
 Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, const Tensor& value,
                          SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::ScatterAdd);
   Node *ix = node_of(index, "scatter_add", loc), *v = node_of(value, "scatter_add", loc);
   check_index(ix, "scatter_add", loc);
   Attrs a;
   a.shape = shape;
   a.i = wrap_dim(dim, v, "scatter_add", loc);
+  a.f = check_attr();
   return tensor_of(record(Op::ScatterAdd, {ix, v}, a, loc));
 }
 
@@ -101,10 +109,14 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
     fail(ErrorKind::Value, "one_hot", "num_classes must be at least 1, not " + std::to_string(num_classes),
          loc);
   Dims s = ix->shape;
+  // Looked up in 0, 1, 2, ..., so that a number outside the classes is refused.
+  NodeRef all = iota_along(num_classes, 0, 1, ix->device, loc), flat = reshape_to(ix, {ix->numel()}, loc);
+  Attrs a;
+  a.f = static_cast<double>(Check::OneHot);
+  NodeRef known = record(Op::Gather, {all.get(), flat.get()}, a, loc);
   if (s.size() == kMaxDims) fail(ErrorKind::Shape, "one_hot", describe(index) + " has too many dims", loc);
   s.push_back(1);
-  NodeRef i = reshape_to(ix, s, loc);
-  i = cast_to(i.get(), DType::Int64, loc);
+  NodeRef i = reshape_to(known.get(), s, loc);
   NodeRef classes = iota_along(num_classes, s.size() - 1, s.size(), ix->device, loc);
   NodeRef hit = record2(Op::Eq, i.get(), classes.get(), loc);
   return tensor_of(cast_to(hit.get(), DType::Int64, loc));

@@ -2,7 +2,11 @@
 // handle then sees. A view's value is first pushed back through the movement ops it was taken by, down to its
 // base: an element that the view does not show keeps the base's value. Old values stay reachable by whoever
 // recorded them, so gradients never see a changed one.
+#include "ingot/inplace.h"
+
+#include "autograd/leaves.h"
 #include "graph/leaf.h"
+#include "ingot/autograd.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -130,6 +134,23 @@ void write_result(const Tensor& x, const Tensor& value, const char* op, const So
          "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
          "compute a new tensor, or convert x first");
   write_through(x, NodeRef(v), op, loc);
+}
+
+void set_data(const Tensor& x, const Tensor& value, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  Node *n = node_of(x, "set_data", loc), *v = node_of(value, "set_data", loc);
+  Cell& c = *x.cell();
+  if (n->requires_grad && !c.meta)
+    fail(ErrorKind::Autograd, "set_data", describe(x) + " is the result of an operation", loc,
+         "only tensors without a history can be given other data; write to it with copy_()");
+  if (c.meta && c.meta->requires_grad && !is_float(v->dtype))
+    fail(ErrorKind::DType, "set_data",
+         describe(value) + " cannot require gradients, as " + describe(x) + " does", loc,
+         "convert it to a floating type");
+  NoGrad guard;
+  NodeRef own = record(Op::Alias, {v}, kNoAttrs, loc);
+  c.leave_base();
+  autograd::rebind_leaf(c, std::move(own));
 }
 
 Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }

@@ -1,5 +1,7 @@
 // Losses. Cross entropy is logsumexp minus the logit of the label, so that no [N, C] value is kept but the
 // input.
+#include <limits>
+
 #include "ops/autocast.h"
 #include "ops/reduction.h"
 
@@ -39,6 +41,8 @@ Tensor reduce(const Tensor& loss, const Tensor& weight, Reduction how) {
   if (how == Reduction::Sum) return loss.sum();
   // Divided before the sum: the rows then depend on the count alone, and their gradient can be computed with
   // them.
+  if (loss.numel() == 0)  // the mean of nothing
+    return loss.sum() + std::numeric_limits<double>::quiet_NaN();
   return (loss / weight.to(loss.dtype()).sum()).sum();
 }
 
@@ -108,6 +112,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   check_smoothing(o.label_smoothing, loc);
   if (is_float(node_of(target, "cross_entropy", loc)->dtype))
     return soft_cross_entropy(input, target, o, how, loc);
+  CheckScope checked(Check::CrossEntropy);
   int d = class_dim(input, target, "cross_entropy", loc);
   Tensor weight = class_weights(o, input, d, "cross_entropy", loc);
   DType t = input.dtype();
@@ -138,6 +143,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOpt
   Reduction how = parse_reduction(o.reduction, "nll_loss", loc);
   if (o.label_smoothing != 0)
     fail(ErrorKind::Value, "nll_loss", "has no label smoothing", loc, "use cross_entropy() on the logits");
+  CheckScope checked(Check::NllLoss);
   int d = class_dim(input, target, "nll_loss", loc);
   Tensor weight = class_weights(o, input, d, "nll_loss", loc);
   DType t = input.dtype();

@@ -97,7 +97,10 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
     Tensor none = p <= 0.0;
     return where(none, -100.0, clamp_min(log(where(none, 1.0, p)), -100.0));
   };
-  Tensor p = s.wide(input), t = s.wide(target), l = (t - 1.0) * log_of(1.0 - p) - t * log_of(p);
+  Tensor given = s.wide(input);
+  NodeRef sound = node_of(logical_and(given >= 0.0, given <= 1.0), "binary_cross_entropy", s.loc);
+  Tensor p = given + tensor_of(require(sound.get(), Check::BinaryCrossEntropy, s.loc)).to(given.dtype());
+  Tensor t = s.wide(target), l = (t - 1.0) * log_of(1.0 - p) - t * log_of(p);
   return s.finish(weight.defined() ? l * s.wide(weight) : l);
 }
 

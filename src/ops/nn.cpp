@@ -5,6 +5,7 @@
 
 #include "ingot/amp.h"
 #include "ops/autocast.h"
+#include "ops/cached_attention.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -181,8 +182,28 @@ Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& ma
   return mask.dtype() == DType::Bool ? where(mask, scores, never) : scores + mask;
 }
 
+// Rows of a mask that hide every key, with a last dim of 1. Their result is 0, as in PyTorch.
+static Tensor blind_rows(const Tensor& mask) {
+  if (mask.dtype() == DType::Bool) return logical_not(any(mask, -1, true));
+  return all(mask.detach() == -std::numeric_limits<double>::infinity(), -1, true);
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options, SourceLoc place) {
+  const Tensor& mask = options.mask;
+  if (!mask.defined() || mask.dim() == 0 || mask.numel() == 0)
+    return seeing_attention(query, key, value, options, place);
+  // Such rows look at every key, so that nothing is divided by 0, and what they see is dropped.
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  Tensor blind = blind_rows(mask);
+  AttentionOptions open = options;
+  open.mask = mask.dtype() == DType::Bool ? logical_or(mask, blind) : where(blind, 0.0, mask);
+  return where(blind, 0.0, seeing_attention(query, key, value, open, loc));
+}
+
+Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const AttentionOptions& options, SourceLoc place) {
   const char* op = "scaled_dot_product_attention";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
@@ -201,7 +222,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (autocasting()) {
     const Tensor lower[3] = {lowered(query), lowered(key), lowered(value)};
     amp::Autocast off(bfloat16, false);
-    return scaled_dot_product_attention(lower[0], lower[1], lower[2], options, loc);
+    return seeing_attention(lower[0], lower[1], lower[2], options, loc);
   }
   if (options.enable_gqa && q->rank() >= 3 && k->rank() == q->rank() && v->rank() == q->rank()) {
     int64_t heads = q->shape[q->rank() - 3], groups = k->shape[q->rank() - 3];
@@ -220,7 +241,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       };
       AttentionOptions equal = options;
       equal.enable_gqa = false;
-      return scaled_dot_product_attention(query, repeated(key), repeated(value), equal, loc);
+      return seeing_attention(query, repeated(key), repeated(value), equal, loc);
     }
   }
   const bool fusible = is_half(q->dtype) || q->dtype == DType::Float32;

@@ -53,9 +53,13 @@ struct IndexPlace {
     for (int i = 0; i < picked; ++i) all *= merged[static_cast<int>(order[i])];
     return turned.reshape({all, width});
   }
-  Tensor read() const { return index_select(as_rows(), 0, rows).reshape(grown()).permute(turn()); }
+  Tensor read() const {
+    CheckScope checked(Check::Index);
+    return index_select(as_rows(), 0, rows).reshape(grown()).permute(turn());
+  }
   /// The view with these values there, which have the result's shape.
   Tensor written(const Tensor& values, bool add) const {
+    CheckScope checked(Check::IndexPut);
     Dims back = turn(), inverse = back, turned;
     for (int i = 0; i < back.size(); ++i) inverse[static_cast<int>(back[i])] = i;
     Tensor lines = values.permute(inverse).reshape({count(), rest().numel()});
@@ -144,11 +148,13 @@ Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int
 
 // One number for each place; every part is looked up, so that one outside its dim is reported as it was
 // written.
-Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes) {
-  if (places.size() == 1) return places[0].reshape({-1});
+Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes, const SourceLoc& loc) {
+  CheckScope checked(Check::Index);
   Tensor row;
   for (size_t i = 0; i < places.size(); ++i) {
     Tensor at = places[i].reshape({-1});
+    at = tensor_of(from_end(node_of(at, "index", loc), sizes[i], loc));
+    if (places.size() == 1) return at;
     if (at.numel()) at = gather(arange(sizes[i], {int64, at.device()}), 0, at);
     row = i ? row * sizes[i] + at.to(int64) : at.to(int64);
   }
@@ -195,7 +201,7 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
   for (int64_t s : sizes) rows *= s;
   if (rows == 0 && p->count() != 0)
     fail(ErrorKind::Index, "index", "there is nothing to pick from in " + describe(p->view), loc);
-  p->rows = joined(places, sizes);
+  p->rows = joined(places, sizes, loc);
   return p;
 }
 

@@ -78,12 +78,14 @@ class Scattering {
   NodeRef combined(ScatterMode mode, Node* base, Node* value) const {
     Attrs a;
     a.i = axis_;
+    a.f = check_attr();
     a.mask = static_cast<uint32_t>(mode);
     return record(Op::Scatter, {base, index_.get(), value}, a, loc_);
   }
   NodeRef added(Node* value) const {
     Attrs a;
     a.i = axis_;
+    a.f = check_attr();
     a.shape = base_->shape;
     return record(Op::ScatterAdd, {index_.get(), value}, a, loc_);
   }
@@ -164,6 +166,7 @@ void check_slices(const Node* x, int d, int64_t count, const Node* source, const
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::Scatter);
   Node *n = node_of(x, "scatter", loc), *ix = node_of(index, "scatter", loc);
   NodeRef v = operand_node(src, n, "scatter", loc);
   Scattering s(n, dim, ix, v.get(), "scatter", loc);
@@ -172,12 +175,14 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand&
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, SourceLoc where) {
+  CheckScope checked(Check::ScatterAdd);
   return scatter_reduce(x, dim, index, src, "sum", true, where);
 }
 
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                       std::string_view reduce, bool include_self, SourceLoc where) {
   SourceLoc loc = user_loc(where);
+  CheckScope checked(Check::ScatterReduce);
   const char* op = "scatter_reduce";
   Node *n = node_of(x, op, loc), *ix = node_of(index, op, loc), *v = node_of(src, op, loc);
   bool sum = reduce == "sum", mean = reduce == "mean", prod = reduce == "prod", low = reduce == "amin";
@@ -211,6 +216,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
                  SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
+  CheckScope checked(Check::IndexAdd);
   const char* op = "index_add";
   Node *n = node_of(x, op, loc), *v = node_of(source, op, loc);
   int d = wrap_dim(dim, n, op, loc);
@@ -225,6 +231,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
+  CheckScope checked(Check::IndexCopy);
   const char* op = "index_copy";
   Node *n = node_of(x, op, loc), *v = node_of(source, op, loc);
   int d = wrap_dim(dim, n, op, loc);
@@ -238,6 +245,7 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
 Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
+  CheckScope checked(Check::IndexFill);
   const char* op = "index_fill";
   Node* n = node_of(x, op, loc);
   int d = wrap_dim(dim, n, op, loc);
@@ -246,13 +254,16 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Opera
     fail(ErrorKind::Shape, op, "the value must be a number or a 0-d tensor, not " + describe(*v), loc);
   Dims shape = n->rank() ? n->shape : Dims{1}, slices = shape;
   slices[d] = node_of(index, op, loc)->numel();
+  check_index(node_of(index, op, loc), op, loc);
   Tensor number = tensor_of(cast_to(v.get(), n->dtype, loc));
-  return scatter(x.reshape(shape), d, index_line(index, slices, d, op, loc), number).reshape(n->shape);
+  Tensor at = tensor_of(from_end(node_of(index, op, loc), shape[d], loc));
+  return scatter(x.reshape(shape), d, index_line(at, slices, d, op, loc), number).reshape(n->shape);
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
+  CheckScope checked(Check::TakeAlongDim);
   const char* op = "take_along_dim";
   Node *n = node_of(x, op, loc), *ix = node_of(index, op, loc);
   if (!dim) return gather(x.flatten(), 0, index.flatten());
@@ -281,7 +292,9 @@ Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
   check_index(ix, "take", loc);
   if (n->numel() == 0 && ix->numel() != 0)
     fail(ErrorKind::Index, "take", "there is nothing to take from " + describe(x), loc);
-  return gather(x.reshape({-1}), 0, index.reshape({ix->numel()})).reshape(ix->shape);
+  CheckScope checked(Check::Take);
+  Tensor at = tensor_of(from_end(ix, n->numel(), loc));
+  return gather(x.reshape({n->numel()}), 0, at.reshape({ix->numel()})).reshape(ix->shape);
 }
 
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate, SourceLoc where) {
@@ -297,7 +310,9 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
   Dims line{ix->numel()};
   if (n->numel() == 0 && ix->numel() != 0)
     fail(ErrorKind::Index, "put", "there is no place in " + describe(x), loc);
-  Tensor flat = x.reshape({n->numel()}), i = index.reshape(line), s = source.reshape(line);
+  CheckScope checked(Check::Put);
+  Tensor at = tensor_of(from_end(ix, n->numel(), loc));
+  Tensor flat = x.reshape({n->numel()}), i = at.reshape(line), s = source.reshape(line);
   return (accumulate ? scatter_add(flat, 0, i, s) : scatter(flat, 0, i, s)).reshape(n->shape);
 }
 

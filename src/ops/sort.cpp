@@ -106,14 +106,25 @@ ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim, SourceLoc loc) 
 ValuesIndices nanmedian(const Tensor& x, int64_t dim, bool keepdim, SourceLoc loc) {
   return middle(x, dim, keepdim, true, "nanmedian", loc);
 }
-Tensor median(const Tensor& x, SourceLoc loc) {
-  node_of(x, "median", user_loc(loc));
-  return middle(x.reshape({-1}, loc), 0, false, false, "median", loc).values;
+namespace {
+
+// All elements that equal the median share its gradient, as in PyTorch: what is added is 0.
+Tensor middle_of_all(const Tensor& x, bool skip_nan, const char* op, const SourceLoc& place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  Node* n = node_of(x, op, loc);
+  Tensor flat = x.reshape({n->numel()});
+  if (!n->requires_grad || !grad_enabled()) return middle(flat, 0, false, skip_nan, op, loc).values;
+  Tensor fixed = flat.detach(), value = middle(fixed, 0, false, skip_nan, op, loc).values;
+  Tensor here = logical_or(fixed == value, logical_and(isnan(fixed), isnan(value)));
+  Tensor share = where(isfinite(fixed), flat - fixed, 0.0);
+  return value + where(here, share, 0.0).sum() / here.to(x.dtype()).sum();
 }
-Tensor nanmedian(const Tensor& x, SourceLoc loc) {
-  node_of(x, "nanmedian", user_loc(loc));
-  return middle(x.reshape({-1}, loc), 0, false, true, "nanmedian", loc).values;
-}
+
+}  // namespace
+
+Tensor median(const Tensor& x, SourceLoc loc) { return middle_of_all(x, false, "median", loc); }
+Tensor nanmedian(const Tensor& x, SourceLoc loc) { return middle_of_all(x, true, "nanmedian", loc); }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, SourceLoc place) {
   SourceLoc loc = user_loc(place);

@@ -173,6 +173,7 @@ Tensor rsub(const Tensor& a, const Operand& b, const Scalar& alpha, SourceLoc pl
 Tensor div(const Tensor& a, const Operand& b, std::string_view rounding_mode, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
+  CheckScope checked(Check::Div);
   if (rounding_mode == "floor") return floor_divide(a, b, loc);
   if (rounding_mode != "trunc")
     fail(ErrorKind::Value, "div", "rounding_mode is \"" + std::string(rounding_mode) + "\"", loc,

@@ -106,13 +106,20 @@ int SpecMaker::bounded_load(Level level, DType t) {
 
 int SpecMaker::indirect_load(Level level, DType t) {
   static const DType index_types[] = {DType::Int64, DType::Int32, DType::Int16, DType::Int64};
-  const int index = load(level, index_types[pick(0, 3)], false);
+  const DType index_type = index_types[pick(0, 3)];
+  Instr size;
+  size.kind = InstrKind::Compute;
+  size.op = Op::Abs;
+  size.level = level;
+  size.dtype = index_type;
+  size.arg[0] = load(level, index_type, false);
+  const int index = add(size);
   Instr i;
   i.kind = InstrKind::Load;
   i.level = level;
   i.dtype = t;
   i.indirect = index;
-  i.indirect_extent = chance(10) ? 4 : 5;  // index values lie in [-3, 4]: 4 makes some of them bad
+  i.indirect_extent = chance(10) ? 4 : 5;  // index values lie in [0, 4]: 4 makes some of them bad
   i.site = 7;
   int64_t numel;
   i.map = dense(level, k_.extent, numel, true);

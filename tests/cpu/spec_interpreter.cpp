@@ -203,7 +203,7 @@ struct Interpreter {
     if (!inside(in, i)) return fill;
     int64_t p = at(in.map, i);
     if (in.indirect >= 0) {
-      const int64_t v = value(in.indirect, point).i, w = v < 0 ? v + in.indirect_extent : v;
+      const int64_t v = value(in.indirect, point).i, w = v;
       if (w < 0 || w >= in.indirect_extent) {
         if (run.status && run.status->code == 0)
           *run.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};

@@ -403,8 +403,9 @@ TEST_CASE("a bad index found while running") {
     first = e.what();
     CHECK(e.kind() == ErrorKind::Index);
   }
-  CHECK(first == "[gather] index 7 is out of range for a dimension of size 5\n  at " + std::string(__FILE__) +
-                     ":" + std::to_string(line) + "\n  fix: indices must lie in [-5, 5)");
+  CHECK(first == "[embedding] index 7 is out of range for a dimension of size 5\n  at " +
+                     std::string(__FILE__) + ":" + std::to_string(line) +
+                     "\n  fix: indices must lie in [0, 5)");
   // What had no part in it is there; what was assigned is what it was; the bad value says why it is missing.
   CHECK(kept.sum().item() == doctest::Approx(2 * table.sum().item()));
   CHECK(p.to_vector<float>() == std::vector<float>{1, 2});

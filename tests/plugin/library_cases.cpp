@@ -81,7 +81,7 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
     for (int64_t k = 0; k < n; ++k) {
       auto whole = static_cast<int64_t>(gen() % 7) - (o.dtype == DType::UInt8 ? 0 : 3);
       if (extent && i + 2 == spec.operands.size())
-        whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(2 * extent)) - extent;
+        whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(extent));
       double f = static_cast<double>(gen() % 2001) / 1000 - 1;
       static const double odd[] = {HUGE_VAL - HUGE_VAL, HUGE_VAL, -HUGE_VAL, 0.0, -0.0};
       if (spec.op == LibOp::Sort && gen() % 16 == 0) f = odd[gen() % 5];

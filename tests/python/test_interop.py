@@ -9,23 +9,39 @@ TYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "ui
 
 class NumPy(TestCase):
     @needs_numpy
-    def test_no_copy_either_way(self):
+    def test_a_tensor_has_the_elements_the_array_had(self):
+        made = (ingot.from_numpy, ingot.as_tensor, ingot.asarray, ingot.tensor)
         for name in TYPES:
-            a = numpy.ones((2, 3), dtype=name)
-            t = ingot.from_numpy(a)
-            self.assertIs(t.dtype, getattr(ingot, name))
-            self.assertEqual(t.numpy().ctypes.data, a.ctypes.data)
-            b = t.numpy()
-            b[0, 0] = 0
-            self.assertEqual(t[0, 0].item(), 0)
-            self.assertEqual(a[0, 0], 0)
+            for make in made:
+                a = numpy.ones((2, 3), dtype=name)
+                t = make(a)
+                self.assertIs(t.dtype, getattr(ingot, name))
+                y = t + 0 if name != "bool" else ~t
+                a[:] = 0
+                self.assertEqual(t.to(ingot.int64).sum().item(), 6)
+                self.assertEqual(y.to(ingot.int64).sum().item(), 6 if name != "bool" else 0)
+        buffer, means = numpy.zeros(4, "f4"), []
+        for i in range(3):
+            buffer[:] = i
+            means.append(ingot.from_numpy(buffer).mean() * 2)
+        self.assertEqual([m.item() for m in means], [0, 2, 4])
 
     @needs_numpy
-    def test_what_cannot_be_shared_is_copied(self):
+    def test_memory_is_shared_on_request(self):
+        for name in TYPES:
+            a = numpy.ones((2, 3), dtype=name)
+            for t in (ingot.from_numpy(a, share=True), ingot.asarray(a, copy=False)):
+                self.assertEqual(t.numpy().ctypes.data, a.ctypes.data)
+                t.numpy()[0, 0] = 0
+                self.assertEqual(t[0, 0].item(), 0)
+                self.assertEqual(a[0, 0], 0)
         a = numpy.arange(6).reshape(2, 3)
         self.assertEqual(ingot.from_numpy(a.T).tolist(), a.T.tolist())
+        with self.assertRaisesRegex(ValueError, "contiguous"):
+            ingot.from_numpy(a.T, share=True)
         a.setflags(write=False)
-        self.assertNotEqual(ingot.from_numpy(a).data_ptr(), a.ctypes.data)
+        with self.assertRaisesRegex(ValueError, "written"):
+            ingot.from_numpy(a, share=True)
         for bad in (numpy.array(["a"]), numpy.array([1 + 2j])):
             with self.assertRaises(TypeError):
                 ingot.from_numpy(bad)

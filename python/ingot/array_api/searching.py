@@ -13,7 +13,8 @@ def take(x, indices, /, *, axis=None):
             raise ValueError("axis must be given for arrays of more than one dim")
         axis = 0
     axis %= x.dim()
-    out = x.index_select(axis, indices.reshape(-1).to(int64))
+    at = indices.reshape(-1).to(int64)
+    out = x.index_select(axis, _ingot.where(at < 0, at + x.size(axis), at))
     return out.reshape(tuple(x.shape[:axis]) + tuple(indices.shape) + tuple(x.shape[axis + 1:]))
 
 

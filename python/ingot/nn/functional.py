@@ -27,12 +27,17 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return softmax(-input, dim, dtype=dtype)
 
 
+def _into(input, value, inplace):
+    """value; with inplace written into input, which is returned."""
+    return input.copy_(value) if inplace else value
+
+
 def relu(input, inplace=False):
-    return _relu(input)
+    return _into(input, _relu(input), inplace)
 
 
 def silu(input, inplace=False):
-    return _silu(input)
+    return _into(input, _silu(input), inplace)
 
 
 def softplus(input, beta=1.0, threshold=20.0):
@@ -41,7 +46,7 @@ def softplus(input, beta=1.0, threshold=20.0):
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    return _ingot.dropout(input, p, training)
+    return _into(input, _ingot.dropout(input, p, training), inplace)
 
 
 def _dropped(input, p, training, shape):
@@ -52,24 +57,28 @@ def _dropped(input, p, training, shape):
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
-    return _dropped(input, p, training, list(input.shape[:-1]) + [1])
+    return _into(input, _dropped(input, p, training, list(input.shape[:-1]) + [1]), inplace)
 
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
-    return _dropped(input, p, training, list(input.shape[:-2]) + [1] * 2)
+    return _into(input, _dropped(input, p, training, list(input.shape[:-2]) + [1] * 2), inplace)
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
-    return _dropped(input, p, training, list(input.shape[:-3]) + [1] * 3)
+    return _into(input, _dropped(input, p, training, list(input.shape[:-3]) + [1] * 3), inplace)
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    if not 0 <= p <= 1:
+        raise _ingot.ValueError(f"[alpha_dropout] p must lie between 0 and 1, but is {p}")
     if not training or p == 0:
         return input
+    if p == 1:
+        return _into(input, input * 0, inplace)
     low = -1.7580993408473766
     a = ((1 - p) * (1 + p * low**2)) ** -0.5
     keep = _ingot.rand_like(input) >= p
-    return _ingot.where(keep, input, low) * a - a * low * p
+    return _into(input, _ingot.where(keep, input, low) * a - a * low * p, inplace)
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -296,38 +305,68 @@ def bilinear(input1, input2, weight, bias=None):
 # ---- Activations
 
 
-def _unary(name, *options, **defaults):
-    """A function of the core with PyTorch's options and inplace, which changes nothing."""
-    names = list(defaults)
-
-    def function(input, *args, inplace=False, **kwargs):
-        given = {**defaults, **dict(zip(names, args)), **kwargs}
-        return getattr(_ingot, name)(input, *given.values())
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}({', '.join(['input'] + [f'{k}={v}' for k, v in defaults.items()])})"
-    return function
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    return _into(input, _ingot.leaky_relu(input, negative_slope), inplace)
 
 
-leaky_relu = _unary("leaky_relu", negative_slope=0.01)
-elu = _unary("elu", alpha=1.0)
-selu = _unary("selu")
-celu = _unary("celu", alpha=1.0)
-relu6 = _unary("relu6")
-hardtanh = _unary("hardtanh", min_val=-1.0, max_val=1.0)
-hardswish = _unary("hardswish")
-hardsigmoid = _unary("hardsigmoid")
-mish = _unary("mish")
-softsign = _unary("softsign")
-logsigmoid = _unary("logsigmoid")
-tanhshrink = _unary("tanhshrink")
-hardshrink = _unary("hardshrink", lambd=0.5)
-softshrink = _unary("softshrink", lambd=0.5)
-glu = _unary("glu", dim=-1)
+def elu(input, alpha=1.0, inplace=False):
+    return _into(input, _ingot.elu(input, alpha), inplace)
+
+
+def selu(input, inplace=False):
+    return _into(input, _ingot.selu(input), inplace)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    return _into(input, _ingot.celu(input, alpha), inplace)
+
+
+def relu6(input, inplace=False):
+    return _into(input, _ingot.relu6(input), inplace)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return _into(input, _ingot.hardtanh(input, min_val, max_val), inplace)
+
+
+def hardswish(input, inplace=False):
+    return _into(input, _ingot.hardswish(input), inplace)
+
+
+def hardsigmoid(input, inplace=False):
+    return _into(input, _ingot.hardsigmoid(input), inplace)
+
+
+def mish(input, inplace=False):
+    return _into(input, _ingot.mish(input), inplace)
+
+
+def softsign(input):
+    return _ingot.softsign(input)
+
+
+def logsigmoid(input):
+    return _ingot.logsigmoid(input)
+
+
+def tanhshrink(input):
+    return _ingot.tanhshrink(input)
+
+
+def hardshrink(input, lambd=0.5):
+    return _ingot.hardshrink(input, lambd)
+
+
+def softshrink(input, lambd=0.5):
+    return _ingot.softshrink(input, lambd)
+
+
+def glu(input, dim=-1):
+    return _ingot.glu(input, dim)
 
 
 def threshold(input, threshold, value, inplace=False):
-    return _ingot.threshold(input, threshold, value)
+    return _into(input, _ingot.threshold(input, threshold, value), inplace)
 
 
 def prelu(input, weight):
@@ -335,7 +374,7 @@ def prelu(input, weight):
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    return _ingot.rrelu(input, lower, upper, training)
+    return _into(input, _ingot.rrelu(input, lower, upper, training), inplace)
 
 
 def gumbel_softmax(logits, tau=1.0, hard=False, eps=1e-10, dim=-1):

@@ -1,4 +1,5 @@
 """Layers with and without parameters, over nn.functional."""
+import inspect
 import math
 
 from .. import _ingot
@@ -367,7 +368,7 @@ class Dropout(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input):
-        return self._function(input, self.p, self.training)
+        return self._function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self):
         return f"p={self.p}, inplace={self.inplace}"
@@ -400,45 +401,50 @@ class AlphaDropout(Dropout):
 # ---- Functions as modules
 
 
-def _activation(name, function, **defaults):
-    """A module whose options, in order, are those of the function."""
+def _activation(name, function, inplace=False, **defaults):
+    """A module whose options, in order, are those of the function; inplace: the last of them is inplace."""
+    if inplace:
+        defaults["inplace"] = False
     names = list(defaults)
 
-    def __init__(self, *args, inplace=False, **kwargs):
+    def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        unknown = [k for k in kwargs if k not in defaults]
-        if len(args) > len(names) + 1 or unknown:
-            raise TypeError(f"{name}() does not take {unknown or args}")
+        unknown = [k for k in kwargs if k not in defaults or k in names[:len(args)]]
+        if len(args) > len(names) or unknown:
+            raise TypeError(f"{name}() takes {', '.join(names) or 'no arguments'}, not {', '.join(unknown) or args}")
         self._options = {**defaults, **dict(zip(names, args)), **kwargs}
-        self.inplace = inplace
         for k, v in self._options.items():
             object.__setattr__(self, k, v)
 
+    __init__.__signature__ = inspect.Signature(
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        + [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in defaults.items()])
+
     def forward(self, input):
-        return function(input, **self._options)
+        return function(input, **{k: getattr(self, k) for k in names})
 
     def extra_repr(self):
-        return ", ".join(f"{k}={v!r}" for k, v in self._options.items())
+        return ", ".join(f"{k}={getattr(self, k)!r}" for k in names if k != "inplace" or self.inplace)
 
     return type(name, (Module,), {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__module__": __name__,
                                   "__qualname__": name, "__doc__": f"{function.__name__}(input) as a module."})
 
 
-ReLU = _activation("ReLU", F.relu)
-ReLU6 = _activation("ReLU6", F.relu6)
+ReLU = _activation("ReLU", F.relu, True)
+ReLU6 = _activation("ReLU6", F.relu6, True)
 Tanh = _activation("Tanh", F.tanh)
 Sigmoid = _activation("Sigmoid", F.sigmoid)
-SiLU = _activation("SiLU", F.silu)
-Mish = _activation("Mish", F.mish)
+SiLU = _activation("SiLU", F.silu, True)
+Mish = _activation("Mish", F.mish, True)
 GELU = _activation("GELU", F.gelu, approximate="none")
-LeakyReLU = _activation("LeakyReLU", F.leaky_relu, negative_slope=0.01)
-ELU = _activation("ELU", F.elu, alpha=1.0)
-SELU = _activation("SELU", F.selu)
-CELU = _activation("CELU", F.celu, alpha=1.0)
+LeakyReLU = _activation("LeakyReLU", F.leaky_relu, True, negative_slope=0.01)
+ELU = _activation("ELU", F.elu, True, alpha=1.0)
+SELU = _activation("SELU", F.selu, True)
+CELU = _activation("CELU", F.celu, True, alpha=1.0)
 GLU = _activation("GLU", F.glu, dim=-1)
-Hardtanh = _activation("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
-Hardswish = _activation("Hardswish", F.hardswish)
-Hardsigmoid = _activation("Hardsigmoid", F.hardsigmoid)
+Hardtanh = _activation("Hardtanh", F.hardtanh, True, min_val=-1.0, max_val=1.0)
+Hardswish = _activation("Hardswish", F.hardswish, True)
+Hardsigmoid = _activation("Hardsigmoid", F.hardsigmoid, True)
 Hardshrink = _activation("Hardshrink", F.hardshrink, lambd=0.5)
 Softshrink = _activation("Softshrink", F.softshrink, lambd=0.5)
 Softsign = _activation("Softsign", F.softsign)
@@ -455,19 +461,19 @@ class Threshold(Module):
 
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
-        self.threshold, self.value = threshold, value
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
     def forward(self, input):
-        return F.threshold(input, self.threshold, self.value)
+        return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
 class RReLU(Module):
     def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
         super().__init__()
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, input):
-        return F.rrelu(input, self.lower, self.upper, self.training)
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
 class Softmax2d(Module):

@@ -1,5 +1,6 @@
 """Module: attributes that are parameters, buffers or modules register themselves; a call runs forward with the hooks around it."""
 import itertools
+import warnings
 from collections import OrderedDict, namedtuple
 
 from .. import _ingot
@@ -12,11 +13,8 @@ class Parameter(Tensor):
     """A tensor that a Module registers when it becomes an attribute, and that requires gradients."""
 
     def __init__(self, data=None, requires_grad=True):
-        t = _ingot.empty(0) if data is None else data
-        if type(t) is not Parameter and t.requires_grad and not t.is_leaf:
-            t = t.detach()
-        super().__init__(t)
-        if t.is_floating_point():
+        super().__init__(_ingot.empty(0) if data is None else data.detach())
+        if requires_grad or self.requires_grad:
             self.requires_grad_(requires_grad)
 
     def __repr__(self):
@@ -47,10 +45,44 @@ class _Removable:
         self.remove()
 
 
-def _add_hook(hooks, fn):
+def _add_hook(hooks, fn, first=False):
     key = next(_numbers)
-    hooks[key] = fn
+    if first:
+        others = dict(hooks)
+        hooks.clear()
+        hooks[key] = fn
+        hooks.update(others)
+    else:
+        hooks[key] = fn
     return _Removable(hooks, key)
+
+
+class _ForwardHook:
+    """A function called after forward, with or without the keyword arguments."""
+
+    def __init__(self, fn, with_kwargs, always_call):
+        self.fn, self.with_kwargs, self.always_call = fn, with_kwargs, always_call
+
+    def __call__(self, module, args, kwargs, out):
+        return self.fn(module, args, kwargs, out) if self.with_kwargs else self.fn(module, args, out)
+
+
+class _PreHook:
+    """A function called before forward; gives the arguments that forward is called with."""
+
+    def __init__(self, fn, with_kwargs):
+        self.fn, self.with_kwargs = fn, with_kwargs
+
+    def __call__(self, module, args, kwargs):
+        if not self.with_kwargs:
+            changed = self.fn(module, args)
+            return (args if changed is None else changed if isinstance(changed, tuple) else (changed,)), kwargs
+        changed = self.fn(module, args, kwargs)
+        if changed is None:
+            return args, kwargs
+        if isinstance(changed, tuple) and len(changed) == 2 and isinstance(changed[1], dict):
+            return changed
+        raise RuntimeError(f"a forward pre-hook with with_kwargs=True must return None or (args, kwargs), not {changed!r}")
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -77,10 +109,22 @@ class Module:
         parts = self.__dict__
         if not (parts["_forward_hooks"] or parts["_forward_pre_hooks"] or parts["_backward_hooks"]):
             return self.forward(*args, **kwargs)
+        called = set()
+        try:
+            return self._call_with_hooks(args, kwargs, called)
+        except Exception:
+            for hook in tuple(self._forward_hooks.values()):
+                if hook.always_call and hook not in called:
+                    try:
+                        hook(self, args, kwargs, None)
+                    except Exception as e:
+                        warnings.warn(f"a forward hook with always_call=True raised an exception, which gives way to the one of "
+                                      f"{type(self).__name__}: {e}", stacklevel=2)
+            raise
+
+    def _call_with_hooks(self, args, kwargs, called):
         for hook in tuple(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
+            args, kwargs = hook(self, args, kwargs)
         watch = self._backward_hooks and _ingot.is_grad_enabled()
         if watch:
             args, finish = _watch_gradients(self, args)
@@ -88,7 +132,8 @@ class Module:
         if watch:
             out = finish(out)
         for hook in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, out)
+            called.add(hook)
+            changed = hook(self, args, kwargs, out)
             if changed is not None:
                 out = changed
         return out
@@ -240,7 +285,8 @@ class Module:
         return out
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copies tensors (or NumPy arrays, or PyTorch's tensors) into the parameters and buffers of these names."""
+        """Copies tensors (or NumPy arrays, or PyTorch's tensors) into the parameters and buffers of these names. With assign they
+        take dtype and device of what is loaded, too; the Parameter objects stay the same."""
         own = self.state_dict(keep_vars=True)
         missing = [k for k in own if k not in state_dict]
         unexpected = [k for k in state_dict if k not in own]
@@ -261,22 +307,33 @@ class Module:
                                     "\n  fix: build the model as it was when it was saved, or give strict=False for names")
         with _no_grad():
             for t, v in pairs:
-                t.copy_(v.to(t.device))
+                if assign:
+                    t.data = v.clone()
+                else:
+                    t.copy_(v.to(t.device))
         _ingot.eval([t.detach() for t, _ in pairs])
         return IncompatibleKeys(missing, unexpected)
 
     def _apply(self, fn):
+        """Every parameter and buffer becomes fn(itself), in place: what holds it (an optimiser, another module) sees the change."""
+        seen = set()
         for m in self.modules():
             for kind in (m._parameters, m._buffers):
-                for name, t in kind.items():
-                    if t is not None:
-                        kind[name] = _changed(t, fn)
+                for t in kind.values():
+                    if t is not None and id(t) not in seen:
+                        seen.add(id(t))
+                        _change(t, fn)
         return self
 
     def to(self, *args, **kwargs):
-        """to(device), to(dtype), to(device, dtype): in place; only floating parameters change type."""
+        """to(device), to(dtype), to(device, dtype), to(tensor): in place, the Parameter objects stay the same; only floating
+        parameters change type. non_blocking and memory_format are hints."""
+        unknown = set(kwargs) - {"device", "dtype", "tensor", "non_blocking", "memory_format"}
+        if unknown:
+            raise TypeError(f"to() takes device, dtype, tensor, non_blocking and memory_format, not {', '.join(sorted(unknown))}")
         dtype = kwargs.get("dtype")
         device = kwargs.get("device")
+        args = (*args, kwargs.get("tensor"))
         for a in args:
             if isinstance(a, Tensor):
                 dtype, device = a.dtype, a.device
@@ -340,16 +397,19 @@ class Module:
     # ---- Hooks
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """hook(module, args, output) after forward; what it returns replaces the output."""
-        return _add_hook(self._forward_hooks, hook)
+        """hook(module, args, output), or hook(module, args, kwargs, output) with with_kwargs, after forward; what it returns
+        replaces the output. prepend: before the hooks that are there. always_call: also when forward raises (output is None)."""
+        return _add_hook(self._forward_hooks, _ForwardHook(hook, with_kwargs, always_call), prepend)
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """hook(module, args) before forward; what it returns replaces the arguments."""
-        return _add_hook(self._forward_pre_hooks, hook)
+        """hook(module, args) before forward; what it returns replaces the arguments. With with_kwargs hook(module, args, kwargs),
+        which returns None or (args, kwargs). prepend: before the hooks that are there."""
+        return _add_hook(self._forward_pre_hooks, _PreHook(hook, with_kwargs), prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
-        """hook(module, grad_input, grad_output) once both are known; what it returns replaces grad_input."""
-        return _add_hook(self._backward_hooks, hook)
+        """hook(module, grad_input, grad_output) once both are known; what it returns replaces grad_input.
+        prepend: before the hooks that are there."""
+        return _add_hook(self._backward_hooks, hook, prepend)
 
     # ---- Text
 
@@ -382,18 +442,17 @@ def _as_tensor(v):
     return _ingot.tensor(v)
 
 
-def _changed(t, fn):
-    """The tensor, moved or converted, in the same Parameter where it did not change."""
+def _change(t, fn):
+    """Moves or converts a tensor in place, and its gradient with it."""
     new = fn(t.detach())
     if new.dtype is t.dtype and new.device == t.device:
-        return t
-    grad = t._grad if t.requires_grad else None
+        return
+    grad = t._grad if t.is_leaf else None
     _ingot.eval([new])
-    if isinstance(t, Parameter):
-        new = Parameter(new.detach(), t.requires_grad)
-        if grad is not None:
-            new.grad = fn(grad)
-    return new
+    t.grad = None
+    t.data = new
+    if grad is not None:
+        t.grad = fn(grad.detach())
 
 
 def _watch_gradients(module, args):

@@ -124,8 +124,8 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
   const int64_t n_rows = n_[static_cast<int>(Span::Inv)];
   // The element that index v selects, or -1.
   auto select = [&](T v0) -> int64_t {
-    const int64_t v = static_cast<int64_t>(v0), w = v < 0 ? v + m.index_extent : v;
-    if (w >= 0 && w < m.index_extent) return w;
+    const int64_t v = static_cast<int64_t>(v0);
+    if (v >= 0 && v < m.index_extent) return v;
     index_error(m, v);
     return -1;
   };

@@ -143,8 +143,8 @@ class Scatter final : public CpuExecutable {
   }
 
   int64_t row_of(int64_t v, const RunArgs& args) const {
-    const int64_t extent = out_.shape[axis_], w = v < 0 ? v + extent : v;
-    if (w >= 0 && w < extent) return w;
+    const int64_t extent = out_.shape[axis_];
+    if (v >= 0 && v < extent) return v;
     int32_t ok = RunStatus::Ok;
     if (args.status &&
         std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) {

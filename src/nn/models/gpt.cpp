@@ -84,8 +84,7 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
     cache.keys.copy_(where(here, k, cache.keys));
     cache.values.copy_(where(here, v, cache.values));
     if (!y.defined())
-      y = scaled_dot_product_attention(q, cache.keys, cache.values,
-                                       {.mask = (places <= at).reshape({1, 1, 1, context})});
+      y = seeing_attention(q, cache.keys, cache.values, {.mask = (places <= at).reshape({1, 1, 1, context})});
   }
   return out_(y.transpose(1, 2).reshape({batch, time, width}));
 }

@@ -1,0 +1,76 @@
+#include "graph/checks.h"
+
+#include <string>
+
+#include "base/thread.h"
+
+namespace ingot {
+namespace {
+
+INGOT_THREAD_LOCAL Check scope_check = Check::None;
+
+struct Words {
+  const char* op;
+  const char* problem;  // of conditions
+  const char* fix;
+};
+
+constexpr Words words[] = {
+    {"index", nullptr, nullptr},
+    {"gather", nullptr, nullptr},
+    {"take_along_dim", nullptr, nullptr},
+    {"index_select", nullptr, nullptr},
+    {"index_add", nullptr, nullptr},
+    {"index_copy", nullptr, nullptr},
+    {"embedding", nullptr, nullptr},
+    {"one_hot", nullptr, nullptr},
+    {"scatter", nullptr, nullptr},
+    {"scatter_add", nullptr, nullptr},
+    {"scatter_reduce", nullptr, nullptr},
+    {"accuracy", nullptr, nullptr},
+    {"cross_entropy", nullptr, nullptr},
+    {"nll_loss", nullptr, nullptr},
+    {"index", nullptr, nullptr},
+    {"index_put", nullptr, nullptr},
+    {"index_fill", nullptr, nullptr},
+    {"take", nullptr, nullptr},
+    {"put", nullptr, nullptr},
+    {"floor_divide", "ZeroDivisionError: an integer is divided by 0",
+     "check the divisor, or divide floating numbers"},
+    {"div", "ZeroDivisionError: an integer is divided by 0", "check the divisor, or divide floating numbers"},
+    {"remainder", "ZeroDivisionError: an integer is divided by 0",
+     "check the divisor, or divide floating numbers"},
+    {"fmod", "ZeroDivisionError: an integer is divided by 0",
+     "check the divisor, or divide floating numbers"},
+    {"binary_cross_entropy", "all elements of input should be between 0 and 1, but one is not",
+     "apply sigmoid() first, or use binary_cross_entropy_with_logits()"},
+    {"multinomial", "the weights contain a number that is negative, infinite or NaN, or a row whose sum is 0",
+     "give weights of 0 or more, at least one of them above 0"},
+};
+static_assert(sizeof words / sizeof *words == static_cast<size_t>(Check::Count_));
+
+}  // namespace
+
+CheckScope::CheckScope(Check check) : previous_(scope_check) {
+  if (scope_check == Check::None) scope_check = check;
+}
+CheckScope::~CheckScope() { scope_check = previous_; }
+
+Check current_check() { return scope_check; }
+
+Error failed_check(Check check, const char* op, int64_t value, int64_t size, const SourceLoc& loc) {
+  const Words& w = words[static_cast<size_t>(check)];
+  if (w.problem) return Error(ErrorKind::Value, w.op, w.problem, loc, w.fix);
+  const std::string n = std::to_string(size);
+  if (check == Check::CrossEntropy || check == Check::NllLoss)
+    return Error(ErrorKind::Index, w.op,
+                 "label " + std::to_string(value) + " is out of range for " + n + " classes", loc,
+                 "labels must lie in [0, " + n + "); those equal to ignore_index are left out");
+  const bool from_end = check >= Check::Index && check <= Check::Put;
+  if (from_end && value < 0) value -= size;  // as the program wrote it
+  return Error(ErrorKind::Index, check == Check::None ? op : w.op,
+               "index " + std::to_string(value) + " is out of range for a dimension of size " + n, loc,
+               "indices must lie in [" + (from_end ? "-" + n : std::string("0")) + ", " + n + ")");
+}
+
+}  // namespace ingot
