@@ -168,7 +168,7 @@ void bind_runtime(nb::module_& m) {
         SourceLoc loc = here();
         return tuple_of(recorded([&] { return (*c.captured)(inputs, loc); }));
       });
-  def(m, "is_capturing", &is_capturing);
+  def(m, "is_capturing", &is_capturing, "Is this thread inside the first call of a captured function?");
   nb::class_<Explanation>(m, "Explanation",
                           "What a run would do: kernels, bytes, flops, predicted times, memory.")
       .def_ro("text", &Explanation::text)
