@@ -308,6 +308,20 @@ class OwnAndCopies(TestCase):
         twin = copy.copy(opt)
         self.assertIs(twin.param_groups[0]["params"][0], net.weight)
 
+    def test_parameters_of_another_type_later(self):
+        for kind in (ingot.optim.Adam, lambda p: ingot.optim.SGD(p, 0.1, momentum=0.9)):
+            net = nn.Linear(2, 2)
+            opt = kind(net.parameters())
+            for i in range(3):
+                if i == 1:
+                    net.double()
+                before = net.weight.tolist()
+                opt.zero_grad()
+                net(ingot.ones(1, 2, dtype=net.weight.dtype)).sum().backward()
+                opt.step()
+                self.assertNotEqual(net.weight.tolist(), before)
+            self.assertIs(net.weight.dtype, ingot.float64)
+
 
 if __name__ == "__main__":
     unittest.main()
