@@ -130,6 +130,7 @@ class Run {
       leases.push_back(std::make_unique<ArenaLease>(a.device, a.bytes));
       arena.push_back(static_cast<char*>(leases.back()->data()));
     }
+    repeated_ = args.captured;
     RunStatus status;
     args.status = &status;
     if (is_dry_run()) return status;
@@ -174,7 +175,9 @@ class Run {
  private:
   bool overwrites(const Step& s) const {
     return std::any_of(s.buffers.begin(), s.buffers.end(), [&](const Binding& b) {
-      return b.place == Binding::Output && p_.outputs[b.index].donated >= 0;
+      // A captured call keeps the buffers of what it assigned the first time, and writes to them again.
+      return b.place == Binding::Output &&
+             (p_.outputs[b.index].donated >= 0 || (repeated_ && outputs_[b.index]->captured));
     });
   }
   // Where the steps from s on that leave all leaves as they are end; all of them once one does not.
@@ -261,7 +264,7 @@ class Run {
   std::span<const Ref<Storage>> outputs_;
   std::vector<void*> addresses_;
   std::vector<LaunchItem> items_;
-  bool overwrites_ = false;
+  bool overwrites_ = false, repeated_ = false;
 };
 
 RunArgs args_of(const Trace& t) {
@@ -532,7 +535,17 @@ void run_captured(const CapturedRun& r, const Plan& plan, std::span<const Ref<St
             true};
   std::vector<std::pair<Device, uint64_t>> tickets;
   ++plan_runs;
-  RunStatus status = Run(plan, in, outputs)(a, tickets);
+  Run run(plan, in, outputs);
+  RunStatus status;
+  try {
+    status = run(a, tickets);
+  } catch (const OutOfMemory& e) {
+    if (!run.has_overwritten()) throw;
+    throw OutOfMemory(e.reason() +
+                          "; the captured call was updating tensors in place and stopped half-way: "
+                          "what it assigns must be restored, from a checkpoint for example",
+                      e.requested, e.in_use, e.limit);
+  }
   for (auto& [d, ticket] : tickets) watch_run(d, ticket, r.sites);
   if (status.code) throw index_error(status, r.sites);
 }

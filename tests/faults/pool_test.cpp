@@ -187,3 +187,39 @@ TEST_CASE("a run that fails at any launch: parameters are old, new, or name the 
   CHECK(old > 0);
   CHECK(lost > 0);
 }
+
+TEST_CASE("a captured call that fails says whether it had begun to update") {
+  test::FailingBackend& faults = test::FailingBackend::install();
+  set_num_threads(2);
+  for (bool known : {true, false}) {
+    int whole = 0, half = 0;
+    for (int64_t at = 0; half == 0; ++at) {
+      Tensor w = ones({32, 16});
+      w.requires_grad_();
+      if (known) eval(w);  // otherwise the captured call makes it
+      Captured step = capture([&](const std::vector<Tensor>& in) {
+        Tensor loss = in[0].matmul(w).square().sum();
+        loss.backward();
+        NoGrad guard;
+        w -= 0.5 * w.grad();
+        w.set_grad({});
+        return std::vector<Tensor>{loss};
+      });
+      const Tensor x = ones({8, 32});
+      step({x});
+      const std::vector<float> before = w.to_vector<float>();
+      faults.launches_left = at;
+      try {
+        step({x});
+        FAIL("nothing was thrown");
+      } catch (const OutOfMemory& e) {
+        const bool told = std::string(e.what()).find("stopped half-way") != std::string::npos;
+        ++(told ? half : whole);
+        if (!told) CHECK(w.to_vector<float>() == before);
+      }
+      faults.launches_left = -1;
+    }
+    CHECK((whole > 0 || !known));
+    CHECK(half > 0);
+  }
+}
