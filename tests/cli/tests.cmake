@@ -1,8 +1,10 @@
 # The program, run as a user runs it.
 if(TARGET ingot_cli)
   set(cli_tests ${CMAKE_CURRENT_LIST_DIR})
-  foreach(test deploy doctor events libraries page plan profile safety sweep train)
+  foreach(test deploy doctor events kills libraries page plan profile safety sweep train)
     add_test(NAME cli_${test} COMMAND Python3::Interpreter ${cli_tests}/${test}.py $<TARGET_FILE:ingot_cli>)
     set_tests_properties(cli_${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
   endforeach()
+  add_test(NAME cli_kills_many COMMAND Python3::Interpreter ${cli_tests}/kills.py $<TARGET_FILE:ingot_cli> 300)
+  set_tests_properties(cli_kills_many PROPERTIES TIMEOUT 1800 LABELS slow)
 endif()
