@@ -107,8 +107,14 @@ bool draw(Network& network, const Points& points, const std::string& path) {
 }
 
 int main(int argc, char** argv) {
-  const std::string path = argc > 1 ? argv[1] : "spirals.png";
-  if (argc > 2) ingot::set_default_device(ingot::Device(argv[2]));  // "cuda": the same program on a GPU
+  // spirals [FILE] [--device cuda]: the same program on a GPU.
+  std::string path = "spirals.png";
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i] == std::string("--device") && i + 1 < argc)
+      ingot::set_default_device(ingot::Device(argv[++i]));
+    else
+      path = argv[i];
+  }
   constexpr int steps = 800;
   ingot::manual_seed(1);
 

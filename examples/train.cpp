@@ -13,7 +13,7 @@ struct Net : nn::Module {
 };
 
 int main(int argc, char** argv) {
-  Device device = argc > 1 ? Device(argv[1]) : Device::best();
+  Device device = argc > 1 ? Device(argv[argc - 1]) : Device::best();
   manual_seed(42);
   Net model;
   model.to(device);

@@ -39,6 +39,6 @@ with tempfile.TemporaryDirectory() as work:
     losses = [float(line.split()[3]) for line in lines if line.startswith("epoch")]
     assert first.returncode == 0 and len(losses) == 5, "five epochs were expected"
     assert losses[4] < 0.5 * losses[0], "the loss did not fall"
-    second = subprocess.run([program, "cpu"], cwd=work, capture_output=True, text=True)
+    second = subprocess.run([program, "--device", "cpu"], cwd=work, capture_output=True, text=True)
     assert second.returncode == 0 and second.stdout == "", "the second start should find everything done"
 print("ok")
