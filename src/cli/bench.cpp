@@ -63,6 +63,7 @@ Subject make_subject(const std::string& name, const Device& device) {
 
 struct Result {
   double per_second = 0, of_limit = 0;
+  std::string bound;             // as in train and profile
   double planned = 0, peak = 0;  // bytes: what the plans say, and what was taken then
 };
 
@@ -97,9 +98,10 @@ Result measure_subject(const std::string& name, const Device& device, const Rate
   s.step();
   device.synchronize();
   double limit = 0;
-  for (LaunchTime& l : with_rates(profile.launches(), device, rates))
-    limit += 1e-6 * std::max(l.memory_us, l.compute_us);
-  return {s.units / best, std::min(1.0, limit / best), planned, peak};
+  const std::vector<LaunchTime> launches = with_rates(profile.launches(), device, rates);
+  for (const LaunchTime& l : launches) limit += 1e-6 * std::max(l.memory_us, l.compute_us);
+  return {s.units / best, std::min(1.0, limit / best),
+          shares_of(best, device_time(launches), 0).largest().first, planned, peak};
 }
 
 }  // namespace
@@ -116,12 +118,13 @@ int run_bench(const BenchArgs& args) {
     any.set("device", d);
     const Device device = device_of(any);
     d = device.name();
-    rates.push_back(measure(device, 0.3));
+    rates.push_back(known_rates(device, 0.3, true));
   }
   json all = json::array();
   std::vector<std::string> header{"model", "batch", "unit"};
   for (const std::string& d : devices)
-    header.insert(header.end(), {d + ", a second", "of its limit", "memory planned", "and taken"});
+    header.insert(header.end(),
+                  {d + ", a second", "of its limit", "bound by", "memory planned", "and taken"});
   if (devices.size() > 1) header.emplace_back("times as fast");
   Table table(header);
   for (const std::string& name : args.recipes) {
@@ -134,6 +137,7 @@ int run_bench(const BenchArgs& args) {
       row.push_back(r.per_second < 100 ? format("%.2f", r.per_second)
                                        : count_text(static_cast<int64_t>(r.per_second)));
       row.push_back(format("%.0f %%", 100 * r.of_limit));
+      row.push_back(r.bound);
       row.push_back(bytes_text(r.planned));
       row.push_back(bytes_text(r.peak));
       all.push_back({{"model", name},
@@ -142,8 +146,9 @@ int run_bench(const BenchArgs& args) {
                      {"unit", about.unit},
                      {"per_second", r.per_second},
                      {"of_limit", r.of_limit},
-                     {"planned_bytes", r.planned},
-                     {"peak_bytes", r.peak}});
+                     {"bound", r.bound},
+                     {"planned_bytes", static_cast<int64_t>(r.planned)},
+                     {"peak_bytes", static_cast<int64_t>(r.peak)}});
     }
     if (speeds.size() > 1) row.push_back(format("%.1f", speeds.back() / speeds.front()));
     table.row(row);

@@ -40,11 +40,16 @@ Shares shares_of(double step, const DeviceTime& device, double data) {
   return s;
 }
 
-Tensor Bound::measure(const std::function<Tensor()>& step) {
-  const Profile profile;
-  Tensor loss = step();
-  eval(loss);
-  device_ = device_time(profile.launches());
+Tensor Bound::measure(const Device& device, const std::function<Tensor()>& step) {
+  Tensor loss;
+  std::vector<LaunchTime> launches;
+  {
+    const Profile profile;
+    loss = step();
+    eval(loss);
+    launches = profile.launches();
+  }
+  device_ = device_time(with_rates(launches, device, known_rates(device)));
   measured_ = device_.memory + device_.compute > 0;
   return loss;
 }

@@ -38,8 +38,8 @@ Shares shares_of(double step, const DeviceTime& device, double data);
 /// For a training loop: one step is measured launch by launch, the waiting for data always.
 class Bound {
  public:
-  /// Runs a step and times its launches.
-  Tensor measure(const std::function<Tensor()>& step);
+  /// Runs a step and times its launches; rates() of the device says which of them memory bounds.
+  Tensor measure(const Device& device, const std::function<Tensor()>& step);
   void waited(double seconds) { waited_ += seconds; }
   void new_window() { waited_ = 0; }
   /// "  compute 71 %": of a window of so many seconds and steps. "" before anything was measured.

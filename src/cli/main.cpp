@@ -13,6 +13,7 @@
 
 #include "cli.h"
 #include "doctor.h"
+#include "files.h"
 #include "inspect.h"
 #include "profile.h"
 #include "recipe.h"
@@ -256,6 +257,7 @@ void Program::add_study() {
   explain->add_option("--device", e.device, "cpu, cuda, ...");
   explain->add_option("--rates", rates, "predict the time at another device's rates: h200");
   explain->add_flag("--kernels", kernels, "every kernel, with its ops and bytes");
+  explain->add_flag("--json", e.json, "for a program to read");
   explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
 
   auto* bench = app.add_subcommand("bench",
@@ -288,6 +290,20 @@ void Program::add_profile() {
   profile->callback([this] { chosen = [] { return run_profile(p); }; });
 }
 
+// One recipe's settings, all settings there are, or all recipes.
+static std::string recipes_json(const std::string& name, bool all_settings) {
+  nlohmann::json j = nlohmann::json::array();
+  if (!name.empty()) return json_text(Recipe::load(name).values(), 2) + "\n";
+  if (all_settings) {
+    for (const Setting& s : settings())
+      j.push_back({{"setting", s.key}, {"standard", s.standard}, {"meaning", s.meaning}});
+  } else {
+    for (const std::string& n : recipe_names())
+      j.push_back({{"name", n}, {"summary", recipe_summary(n)}, {"settings", Recipe::load(n).values()}});
+  }
+  return json_text(j, 2) + "\n";
+}
+
 void Program::add_recipes() {
   auto* recipes = app.add_subcommand(
       "recipes",
@@ -296,9 +312,13 @@ void Program::add_recipes() {
   static bool all = false;
   recipes->add_option("name", name, "print this one");
   recipes->add_flag("--settings", all, "what a recipe can say");
+  static bool json = false;
+  recipes->add_flag("--json", json, "for a program to read");
   recipes->callback([this] {
     chosen = [] {
-      if (!name.empty()) {
+      if (json) {
+        std::cout << recipes_json(name, all);
+      } else if (!name.empty()) {
         Recipe::load(name);
         std::cout << recipe_text(name);
       } else if (all) {

@@ -1,14 +1,19 @@
 // Rates of the devices there are: matrix products, memory, transfers.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <vector>
 
 #include <ingot/ingot.h>
 
+#include <ingot/profile.h>
+
 #include "cli.h"
 #include "doctor.h"
+#include "files.h"
 #include "rates.h"
 
 namespace ingot::cli {
@@ -61,6 +66,46 @@ Rates measure(const Device& device, double budget) {
     r.to_host = 4.0 * static_cast<double>(count) /
                 best_time(
                     device, [&] { eval(there.to("cpu")); }, budget);
+  }
+  return r;
+}
+
+// ~/.cache/ingot/rates.json, by device and threads; what is not a figure there does not count.
+static std::string rates_file() {
+  const char *off = std::getenv("INGOT_CACHE"), *named = std::getenv("INGOT_CACHE_DIR"),
+             *home = std::getenv("HOME");
+  if (off && std::strcmp(off, "0") == 0) return {};
+  if (named && *named) return std::string(named) + "/rates.json";
+  return home && *home ? std::string(home) + "/.cache/ingot/rates.json" : std::string();
+}
+
+Rates known_rates(const Device& device, double budget, bool anew) {
+  std::string chip;
+  for (const DeviceInfo& i : list_devices())
+    if (i.device.type() == device.type()) chip = i.name;
+  const std::string file = rates_file(),
+                    key = as_kept(chip).get<std::string>() + format(", %d threads", get_num_threads());
+  nlohmann::json all = nlohmann::json::object();
+  if (std::ifstream in(file); in) all = nlohmann::json::parse(in, nullptr, false);
+  if (!all.is_object()) all = nlohmann::json::object();
+  Rates kept;
+  if (all.contains(key) && all[key].is_object()) {
+    const auto figure = [&](const char* name) {
+      const auto at = all[key].find(name);
+      const double v = at != all[key].end() && at->is_number() ? at->get<double>() : 0;
+      return v > 1e6 && v < 1e17 ? v : 0.0;
+    };
+    kept.matmul = figure("matmul"), kept.memory = figure("memory");
+  }
+  if (!anew && kept.matmul > 0 && kept.memory > 0) return kept;
+  // On a CPU device of its own: neither its limit nor its peak is the training's.
+  Rates r = measure(device.is_cpu() ? Device("cpu:14") : device, budget);
+  if (device.is_cpu()) empty_cache(Device("cpu:14"));
+  r.matmul = std::max(r.matmul, kept.matmul), r.memory = std::max(r.memory, kept.memory);
+  all[key] = {{"matmul", r.matmul}, {"memory", r.memory}};
+  try {
+    if (!file.empty()) write_file(file, json_text(all, 1) + "\n");
+  } catch (const Failure&) {  // measured again next time
   }
   return r;
 }

@@ -154,11 +154,11 @@ void print(const Task& task, const Measured& m, const Rates& rates, const Shares
   const auto kernels = by_kernel(m.launches);
   double all = 0;
   for (const auto& k : kernels) all += k.second.us;
-  std::cout << format("%s on %s: a step of %lld takes %s, of which %s are %zu launches\n",
-                      task.recipe().name().c_str(), task.device().name().c_str(),
+  std::cout << format("%s on %s: a step of %lld takes %s; its %zu launches, timed one by one, %s\n",
+                      printable(task.recipe().name()).c_str(), task.device().name().c_str(),
                       static_cast<long long>(task.recipe().integer("batch")), time_text(m.step).c_str(),
-                      time_text(1e-6 * all / m.profiled).c_str(),
-                      m.launches.size() / static_cast<size_t>(m.profiled));
+                      m.launches.size() / static_cast<size_t>(m.profiled),
+                      time_text(1e-6 * all / m.profiled).c_str());
   std::cout << format("limits: %sFLOP/s in products, %sB/s of memory (measured)\n\n",
                       rate_text(rates.matmul).c_str(), rate_text(rates.memory).c_str());
   Table t({"share", "a step", "launches", "of the limit", "bound", "kind", "ops"});
@@ -196,7 +196,7 @@ int run_profile(const ProfileArgs& args) {
     task = std::make_unique<Task>(recipe, device, false);
   }
   Measured m = observe(*task, with_data, args.steps);
-  const Rates rates = measure(device, 0.4);
+  const Rates rates = known_rates(device, 0.4, true);
   m.launches = with_rates(m.launches, device, rates);
   DeviceTime one = device_time(m.launches);
   one.memory /= m.profiled, one.compute /= m.profiled;

@@ -15,6 +15,10 @@ struct Rates {
 };
 /// Measured, with about this many seconds for each.
 Rates measure(const Device& device, double budget);
+/// The best that was ever measured on this machine, kept in ~/.cache/ingot/rates.json (other programs only
+/// ever make a device slower): train, profile and bench judge by the same figures. Measures where nothing is
+/// kept, for so many seconds each, and with `anew` always.
+Rates known_rates(const Device& device, double budget = 0.05, bool anew = false);
 /// For chips whose figures are known.
 std::optional<Rates> promised(const std::string& chip);
 /// Seconds of the best of several runs.

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <iostream>
 #include <map>
+#include <regex>
 
 #include <ingot/profile.h>
 
 #include "cli.h"
+#include "files.h"
 #include "rates.h"
 
 namespace ingot::cli {
@@ -171,26 +173,89 @@ Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemor
                                       : "Make the network smaller (--set width=...); " + more};
 }
 
+namespace {
+
+// Layers of the same kind and size in blocks of one sequence: "h.0.mlp", "h.1.mlp", ... are one row.
+struct LayerRow {
+  std::string before, after;  // of the number
+  std::vector<int64_t> numbers;
+  int64_t parameters = 0;  // of one
+  double activations = 0;  // of all
+
+  std::string name() const {
+    if (numbers.size() < 2) return before + (numbers.empty() ? "" : std::to_string(numbers[0])) + after;
+    // "0-11", or "0-3,8" where others are between.
+    std::string list;
+    for (size_t i = 0; i < numbers.size();) {
+      size_t j = i;
+      while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+      list += (list.empty() ? "" : ",") + std::to_string(numbers[i]) +
+              (j > i ? "-" + std::to_string(numbers[j]) : "");
+      i = j + 1;
+    }
+    return before + list + after;
+  }
+};
+
+// The first part of a path that is a number, and what is around it.
+LayerRow row_of(const std::string& path) {
+  LayerRow r;
+  size_t at = 0;
+  while (at < path.size()) {
+    const size_t end = std::min(path.find('.', at), path.size());
+    const std::string part = path.substr(at, end - at);
+    if (!part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos) {
+      r.before = path.substr(0, at), r.after = path.substr(end), r.numbers = {std::stoll(part)};
+      return r;
+    }
+    at = end + 1;
+  }
+  r.before = path;
+  return r;
+}
+
+}  // namespace
+
 static void print_layers(const Recipe& recipe, const Footprint& f) {
   Task task(recipe, Device("null:7"), false);
-  Table table({"layer", "parameters", "memory", "activations"});
-  auto activations = [&](const std::string& path) {
-    for (const auto& [layer, bytes] : f.layers)
-      if (layer == path) return bytes;
-    return 0.0;
-  };
+  std::map<std::string, double> by_path(f.layers.begin(), f.layers.end());
+  std::vector<LayerRow> rows;
   for (const auto& [path, m] : task.model().named_modules()) {
-    int64_t n = 0;
+    LayerRow r = row_of(path.empty() ? "(itself)" : path);
     for (const auto& [p, tensor] : m->named_parameters())
-      if (p.find('.') == std::string::npos) n += tensor.numel();
-    const double kept = path.empty() ? 0 : activations(path);
-    if (n > 0 || kept > 0)
-      table.row({path.empty() ? "(itself)" : path, count_text(n), bytes_text(4.0 * static_cast<double>(n)),
-                 bytes_text(kept)});
+      if (p.find('.') == std::string::npos) r.parameters += tensor.numel();
+    r.activations = path.empty() ? 0 : by_path[path];
+    if (r.parameters == 0 && r.activations == 0) continue;
+    auto same = std::find_if(rows.begin(), rows.end(), [&](const LayerRow& o) {
+      return !r.numbers.empty() && o.before == r.before && o.after == r.after && !o.numbers.empty() &&
+             o.parameters == r.parameters;
+    });
+    if (same != rows.end())
+      same->numbers.push_back(r.numbers[0]), same->activations += r.activations;
+    else
+      rows.push_back(r);
+  }
+  Table table({"layer", "times", "parameters", "memory", "activations"});
+  for (const LayerRow& r : rows) {
+    const auto times = static_cast<double>(std::max<size_t>(1, r.numbers.size()));
+    const auto n = static_cast<int64_t>(static_cast<double>(r.parameters) * times);
+    table.row({r.name(), format("%.0f", times), count_text(n), bytes_text(4.0 * static_cast<double>(n)),
+               bytes_text(r.activations)});
   }
   // What the model computes between its layers, and the loss after them.
-  if (const double rest = activations(""); rest > 0) table.row({"(between, loss)", "", "", bytes_text(rest)});
+  if (by_path[""] > 0) table.row({"(between, loss)", "1", "0", "0 B", bytes_text(by_path[""])});
   std::cout << "\n" << table.text();
+}
+
+// What the device has that the plan is for: as --gpu or --memory say it, or the one that is here.
+static double limit_of(const PlanArgs& args, const Device& device, const Device& meant, std::string& name) {
+  if (!args.gpu.empty() || !args.memory.empty()) return static_cast<double>(memory_of(args, name));
+  if (!device.is_cpu() && !device.is_cuda()) return 0;
+  name = meant.name();
+  for (const DeviceInfo& i : list_devices())
+    if (i.device.type() == device.type() && (device.is_cpu() || i.device == meant))
+      return static_cast<double>(i.memory);
+  return 0;
 }
 
 int run_plan(const PlanArgs& args) {
@@ -200,8 +265,8 @@ int run_plan(const PlanArgs& args) {
   if (args.gpu.empty() && device_of(recipe) == Device("cpu")) f.data = data_bytes(recipe), f.peak += f.data;
   std::string name;
   const bool limited = !args.gpu.empty() || !args.memory.empty();
-  const double limit = limited ? static_cast<double>(memory_of(args, name)) : 0;
-  const bool fits = !limited || f.peak <= limit;
+  const double limit = limit_of(args, device, device_of(recipe), name);
+  const bool fits = limit <= 0 || f.peak <= limit;
   const std::vector<std::pair<const char*, double>> parts{{"parameters", f.parameters},
                                                           {"converted_parameters", f.converted},
                                                           {"optimizer", f.optimizer},
@@ -213,11 +278,15 @@ int run_plan(const PlanArgs& args) {
                                                           {"peak", f.peak}};
   if (args.json) {
     json j;
-    for (const auto& [what, bytes] : parts) j[what] = bytes;
-    for (const auto& [layer, bytes] : f.layers) j["activations_by_layer"][layer] = bytes;
-    if (limited) j["limit"] = limit, j["fits"] = fits;
-    std::cout << j.dump(2) << "\n";
-    return fits ? kOk : kNoRoom;
+    for (const auto& [what, bytes] : parts) j[what] = static_cast<int64_t>(bytes);
+    j["activations_by_layer"] = json::object();
+    for (const auto& [layer, bytes] : f.layers)
+      j["activations_by_layer"][layer] = static_cast<int64_t>(bytes);
+    j["limit"] = limit > 0 ? json(static_cast<int64_t>(limit)) : json();
+    j["fits"] = limit > 0 ? json(fits) : json();
+    if (limited && !fits) j["remedy"] = remedy_with_data(recipe, device, limit, f.data, f.peak);
+    std::cout << json_text(j, 2) << "\n";
+    return fits || !limited ? kOk : kNoRoom;
   }
   static const char* const names[] = {"parameters and buffers",
                                       "  in another type or layout",
@@ -239,11 +308,17 @@ int run_plan(const PlanArgs& args) {
             << "\n"
             << t.text();
   print_layers(recipe, f);
-  if (!limited) return kOk;
+  if (limit <= 0) return kOk;
   std::cout << format("\n%s: %s of %s, %s\n", name.c_str(), bytes_text(f.peak).c_str(),
                       bytes_text(limit).c_str(), fits ? "fits" : "does not fit");
-  if (!fits) std::cout << remedy(recipe, device, limit - f.data) << "\n";
-  return fits ? kOk : kNoRoom;
+  if (!fits) std::cout << remedy_with_data(recipe, device, limit, f.data, f.peak) << "\n";
+  return fits || !limited ? kOk : kNoRoom;  // nobody asked whether it fits this machine
+}
+
+// Places inside Ingot are none of the user's: " at ingot/src/ops/loss.cpp:42" is left out.
+static std::string without_own_places(const std::string& text) {
+  static const std::regex place("[ \\t]*(at |\\()?ingot/(src|include)/[^ \\t\\n,;)]*:[0-9]+\\)?");
+  return std::regex_replace(text, place, "");
 }
 
 int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
@@ -265,6 +340,27 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
       throw Failure(kUsage, "--rates: " + error.reason(), "Leave it out, or " + error.fix() + ".");
     }
   }();
+  if (args.json) {
+    json list = json::array();
+    for (const std::string& k : e.kernels) list.push_back(k);
+    std::cout << json_text({{"recipe", recipe.name()},
+                            {"device", rates.empty() ? task.device().name() : rates},
+                            {"parameters", task.model().parameter_count()},
+                            {"launches", e.launches},
+                            {"generated", e.generated},
+                            {"library", e.library},
+                            {"copies", e.copies},
+                            {"flops", e.flops},
+                            {"bytes_read", static_cast<int64_t>(e.bytes_read)},
+                            {"bytes_written", static_cast<int64_t>(e.bytes_written)},
+                            {"predicted_seconds", e.predicted_us * 1e-6},
+                            {"peak_bytes", e.peak_bytes},
+                            {"kernels", list},
+                            {"network", task.model().to_string()}},
+                           2)
+              << "\n";
+    return kOk;
+  }
   std::cout << task.model().to_string() << "\n\nforward and backward of one batch: " << e.launches
             << " launches (" << e.generated << " generated kernels, " << e.library << " library calls, "
             << e.copies << " copies), " << rate_text(e.flops) << "FLOP, " << bytes_text(e.bytes_read)
@@ -272,7 +368,7 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
             << " written\npredicted: " << time_text(e.predicted_us * 1e-6)
             << (rates.empty() ? " on " + task.device().name() : " on " + rates)
             << "; peak of the run: " << bytes_text(static_cast<double>(e.peak_bytes)) << "\n";
-  if (kernels) std::cout << "\n" << e.text;
+  if (kernels) std::cout << "\n" << without_own_places(e.text);
   return kOk;
 }
 

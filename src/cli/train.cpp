@@ -214,8 +214,8 @@ void Trainer::log(const Point& p, bool test) {
 
 // The fourth step is measured launch by launch: by then everything is compiled.
 Tensor Trainer::one_step(const data::Batch& batch) {
-  if (++steps_here_ != 4) return train_step(task_, *optimizer_, batch);
-  return bound_.measure([&] { return train_step(task_, *optimizer_, batch); });
+  if (++steps_here_ != 4 || args_.quiet || args_.silent) return train_step(task_, *optimizer_, batch);
+  return bound_.measure(task_.device(), [&] { return train_step(task_, *optimizer_, batch); });
 }
 
 void Trainer::one_epoch() {

@@ -172,6 +172,8 @@ for i in range(40):
     (home / "bad.json").write_text('{"task": ')
     mistake(2, ["bad.json cannot be read"], "train", "bad.json", "--out", "x")
     data = bytearray((home / "pics/model.safetensors").read_bytes())
+    (home / "whole-pics").mkdir()
+    (home / "whole-pics/model.safetensors").write_bytes(data)
     (home / "pics/model.safetensors").write_bytes(data[: len(data) // 2])
     mistake(6, ["damaged", "--resume"], "predict", "pics", "pictures/bright/0.png")
     # A damaged checkpoint: the one before it is taken, and it says so.
@@ -192,8 +194,37 @@ for i in range(40):
         out, _ = run("plan", "fashion", *limit, cwd=home, code=5)
         check("does not fit" in out and f"{remedy}" in out.splitlines()[-1], limit, remedy, out)
     out, _ = run("plan", "chars", "--set", "layers=12", "--set", "context=512", "--batch", 1, "--amp", "--memory", "100MiB", cwd=home, code=5)
-    check("--set recompute=1 makes it fit" in out and "h.11.mlp.c_fc" in out, out)
+    check("--set recompute=1 makes it fit" in out and "h.0-11.mlp.c_fc" in out and len(out.splitlines()) < 40, out)
     run("plan", "gpt2", "--gpu", "abacus", cwd=home, code=2)
+    # What cannot help is not advised: the data set alone is larger than the limit.
+    out, _ = run("plan", "fashion", "--memory", "30MiB", cwd=home, code=5)
+    check("the data set alone takes 52.9 MiB" in out and "neither a smaller batch" in out, out)
+    enough = re.search(r"--memory (\d+MiB) would be enough", out)[1]
+    run("plan", "fashion", "--memory", enough, cwd=home)
+    tight = json.loads(run("plan", "fashion", "--memory", "30MiB", "--json", cwd=home, code=5)[0])
+    check(tight["fits"] is False and tight["limit"] == 30 << 20 and "data set" in tight["remedy"], tight)
+    check(plan["fits"] is True and plan["limit"] > plan["peak"] and all(isinstance(v, int) for v in plan["activations_by_layer"].values()), plan)
+    # Every command that says something says it as JSON too.
+    check(json.loads(run("explain", "fashion", "--json", cwd=home)[0])["launches"] > 5, "explain --json")
+    check({"spirals", "gpt2"} <= {r["name"] for r in json.loads(run("recipes", "--json", cwd=home)[0])}, "recipes --json")
+    check(json.loads(run("recipes", "spirals", "--json", cwd=home)[0])["epochs"] == 60, "recipes spirals --json")
+    devices = json.loads(run("devices", "--json", cwd=home)[0])
+    check(len(devices["devices"]) > 1 or "driver" in devices["no_gpu"] or "CUDA" in devices["no_gpu"], devices)
+    result = json.loads(run("train", "spirals", "--epochs", 2, "--json", "--out", "as-json", cwd=home)[0])
+    check(result["steps"] == 20 and result["epochs"] == 2 and (home / result["report"]).exists(), result)
+    check("ingot/src" not in run("explain", "fashion", "--kernels", cwd=home)[0], "explain names lines of Ingot's own")
+    # A short run's report has its true curves: every step, and the top of the one-cycle rate.
+    points = [json.loads(l) for l in (home / "run/metrics.jsonl").read_text().splitlines()]
+    check(sum("loss" in p for p in points) == 600 and max(p["lr"] for p in points if "lr" in p) > 0.019, len(points))
+    # What its network is for, and no more.
+    check("for ingot eval\n" in run("train", "spirals", "--epochs", 1, "--out", "for-what", cwd=home)[0], "points are not for predict")
+    # A network of NaNs says so.
+    broken = bytearray((home / "whole-pics/model.safetensors").read_bytes())
+    size = int.from_bytes(broken[:8], "little")
+    broken[8 + size:] = b"\xff" * (len(broken) - 8 - size)
+    (home / "nans.safetensors").write_bytes(broken)
+    _, err = run("predict", "nans.safetensors", "pictures/bright/0.png", cwd=home, code=None)
+    check("not finite" in err or "damaged" in err, err)
     out, _ = run("explain", "fashion", cwd=home)
     check("generated kernels" in out and "Conv2d" in out, out)
     out, _ = run("bench", "spirals", "--seconds", 0.2, "--json", cwd=home)
