@@ -38,7 +38,7 @@ for epoch in range(start, 6):
             time.sleep(0.02)
     ckpt.save(epoch + 1)
 ckpt.wait()
-print([p.detach().double().sum().item() for p in net.parameters()], len(ckpt.files()), opt.param_groups[0]["lr"], loader.epoch)
+print([p.detach().double().sum().item() for p in net.parameters()], opt.param_groups[0]["lr"], loader.epoch)
 """
 
 

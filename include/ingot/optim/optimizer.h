@@ -171,7 +171,8 @@ class Optimizer {
   /// parameter counts its own steps; those that have always stepped together share a count. The tensors are
   /// the optimiser's own.
   std::vector<Tensor> state() const;
-  /// The same under names, with the groups' rates. load_state_dict() throws Error(State) when the state is of
+  /// The same under names, with the groups' rates; the counts as one number per parameter, "steps.0" for the
+  /// first group. load_state_dict() throws Error(State) when the state is of
   /// another number of tensors or groups, Error(Shape) when one differs; then nothing has changed.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
