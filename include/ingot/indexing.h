@@ -1,6 +1,7 @@
 // Writing by index, and index forms that read values. Names, argument order and defaults are PyTorch's; what
-// every function checks is said at the top of ops.h. Indices are int64 or int32 and may be negative; one
-// outside raises Error(Index), naming the line, when the value is computed. Of several values for one place
+// every function checks is said at the top of ops.h. Indices are int64 or int32; one
+// outside the dim raises Error(Index), naming the line, when the value is computed. Negative ones count from
+// the end in index_fill, index_put, take and put, and are outside elsewhere. Of several values for one place
 // the last one stays, every time.
 //
 // Functions marked "reads values" have a result whose shape depends on values: they run what is pending, wait

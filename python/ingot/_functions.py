@@ -550,6 +550,11 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
     """num_samples places per row, drawn with the probabilities the rows hold up to a factor."""
     rows = input if input.dim() == 2 else input.unsqueeze(0)
     n = rows.size(-1)
+    if not _ingot.is_capturing():  # a captured function reads no values
+        sums = rows.to(_ingot.float64).sum(-1)
+        if not builtins.bool(((rows >= 0).all() & sums.isfinite().all() & (sums > 0).all())):
+            raise _ingot.ValueError("[multinomial] the probabilities contain a number that is negative, infinite or NaN, or a row whose sum "
+                                    "is 0\n  fix: give weights of 0 or more, at least one of them above 0")
     if replacement:
         edges = rows.to(_ingot.float64).cumsum(-1)
         u = _ingot.rand(rows.size(0), num_samples, dtype=_ingot.float64, device=input.device, generator=generator) * edges[:, -1:]

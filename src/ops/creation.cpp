@@ -78,6 +78,11 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const
     fail(ErrorKind::Value, "arange",
          "a step of " + text_of(s) + " does not lead from " + text_of(a) + " to " + text_of(b), loc,
          "change the sign of the step");
+  if ((b - a) / s > 0x1p60)
+    fail(ErrorKind::Shape, "arange",
+         "from " + text_of(a) + " to " + text_of(b) + " in steps of " + text_of(s) +
+             " there are more than 2^60 elements",
+         loc);
   int64_t n = floating ? static_cast<int64_t>(std::ceil((b - a) / s))
                        : (stop.i - start.i + step.i - (step.i > 0 ? 1 : -1)) / step.i;
   DType t = dtype_or(o, floating ? DType::Float32 : DType::Int64);

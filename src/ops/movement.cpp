@@ -273,6 +273,9 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
   for (int k = 0; k < padding.size() / 2; ++k) {
     int i = n->rank() - 1 - k;
     int64_t front = padding[2 * k], behind = padding[2 * k + 1];
+    constexpr int64_t most = int64_t{1} << 60;
+    if (front > most || behind > most || front < -most || behind < -most)
+      fail(ErrorKind::Shape, "pad", "padding " + to_string(padding) + " is more than 2^60 elements", loc);
     cut.d0[i] = std::max<int64_t>(0, -front);
     cut.shape[i] += std::min<int64_t>(0, front) + std::min<int64_t>(0, behind);
     cuts = cuts || front < 0 || behind < 0;
@@ -471,6 +474,7 @@ Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op, c
   if (r < 2) fail(ErrorKind::Dim, op, "takes a matrix or a batch of them, not " + describe(x), loc);
   NodeRef row = iota_along(n->shape[r - 2], r - 2, r, n->device, loc);
   NodeRef col = iota_along(n->shape[r - 1], r - 1, r, n->device, loc);
+  diagonal = std::clamp(diagonal, -n->shape[r - 2], n->shape[r - 1]);  // past these nothing changes
   NodeRef k = constant(diagonal, DType::Int64, n->device, loc);
   NodeRef edge = record2(Op::Add, row.get(), k.get(), loc);
   NodeRef keep = record2(lower ? Op::Le : Op::Ge, col.get(), edge.get(), loc);

@@ -238,6 +238,10 @@ Tensor adaptive(const Call& c, const Tensor& input, const PerDim& output, bool l
   LocScope scope(c.loc);
   Node* x = checked(c, input, true);
   const Dims o = output_sizes(c, x, output);
+  for (int64_t size : o)  // a table of the parts is made on the host
+    if (size > int64_t{1} << 28)
+      fail(ErrorKind::Shape, c.op, "an output of " + std::to_string(size) + " parts is too large", c.loc,
+           "give at most 2^28");
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   Windows w;
   if (divides(x, o, w)) {

@@ -118,6 +118,13 @@ NodeRef sums(const Scattering& s, Node* base, const SourceLoc& loc) {
   return record2(Op::Add, base, total.get(), loc);
 }
 
+// x where no value is written; the values' history stays, with gradients of 0 (an expert without tokens).
+Tensor unwritten(const Tensor& x, Node* value, const SourceLoc& loc) {
+  if (!value->requires_grad || value->rank() == 0 || !is_float(value->dtype)) return x.clone(loc);
+  LocScope scope(loc);
+  return x + tensor_of(NodeRef(value)).narrow(0, 0, 0).sum().to(x.dtype());
+}
+
 Scalar neutral_of(std::string_view reduce, DType t) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   if (reduce != "amax" && reduce != "amin") return reduce == "prod" ? 1 : 0;
@@ -170,7 +177,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand&
   Node *n = node_of(x, "scatter", loc), *ix = node_of(index, "scatter", loc);
   NodeRef v = operand_node(src, n, "scatter", loc);
   Scattering s(n, dim, ix, v.get(), "scatter", loc);
-  if (s.nothing()) return x.clone(loc);
+  if (s.nothing()) return unwritten(x, v.get(), loc);
   return s.put_back(s.combined(ScatterMode::Set, s.base()));
 }
 
@@ -192,7 +199,7 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   if (n->dtype == DType::Bool && (sum || mean || prod))
     fail(ErrorKind::DType, op, "cannot add or multiply bool: " + describe(x), loc, "convert with .to(int64)");
   Scattering s(n, dim, ix, v, op, loc);
-  if (s.nothing()) return x.clone(loc);
+  if (s.nothing()) return unwritten(x, v, loc);
   DType counted = is_float(n->dtype) && !is_half(n->dtype) ? n->dtype
                   : is_half(n->dtype)                      ? DType::Float32
                                                            : DType::Int64;

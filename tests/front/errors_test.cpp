@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
+#include <functional>
 #include <string>
 
 using namespace ingot;
@@ -388,6 +389,36 @@ TEST_CASE("layers") {
     CHECK(std::string(e.where().file).find("errors_test.cpp") != std::string::npos);
     CHECK(e.where().line == kLineInForward);
   }
+}
+
+TEST_CASE("labels and indices out of range are refused by the function that was called") {
+  Tensor x = ones({2, 3}), one = tensor({0, -1}), line = one.reshape({2, 1});
+  x = x + x;  // no constant
+  auto refused = [](const char* name, const std::function<Tensor()>& call) {
+    CAPTURE(name);
+    std::string text;
+    try {
+      call().eval_();
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::Index);
+      text = e.what();
+    }
+    CHECK(text.rfind("[" + std::string(name) + "] ", 0) == 0);
+    CHECK(text.find(" -1 is out of range") != std::string::npos);
+  };
+  refused("cross_entropy", [&] { return cross_entropy(x, one); });
+  refused("nll_loss", [&] { return nll_loss(x, one); });
+  refused("embedding", [&] { return embedding(x, one); });
+  refused("gather", [&] { return gather(x, 1, line); });
+  refused("index_select", [&] { return index_select(x, 0, one); });
+  refused("scatter", [&] { return scatter(x, 1, line, 1.0); });
+  refused("scatter_add", [&] { return scatter_add(x, 1, line, ones({2, 1})); });
+  refused("one_hot", [&] { return one_hot(one, 3); });
+  CHECK_THROWS_AS(gather(zeros({3}), 0, tensor({5})).eval_(), Error);
+  CHECK(take(x, tensor({-1})).item() == 2);
+  CHECK(Tensor(x[tensor({-1})]).sum().item() == 6);
+  CHECK_THROWS_AS((tensor({1}) % tensor({0})).eval_(), Error);
+  CHECK_THROWS_AS(floor_divide(tensor({1}), 0), Error);
 }
 
 TEST_CASE("a bad index found while running") {

@@ -182,6 +182,46 @@ class Arithmetic(TestCase):
                 x.stride(dim)
 
 
+class Limits(TestCase):
+    def test_sizes_past_all_memory_are_refused_in_words(self):
+        for call, words in ((lambda: ingot.arange(1e300), "more than 2\\^60"), (lambda: F.pad(ingot.ones(1), (2**62, 2**62)), "more than 2\\^60"),
+                            (lambda: F.adaptive_avg_pool2d(ingot.ones(1, 1, 2, 2), 2**40), "too large")):
+            with self.assertRaisesRegex(ingot.ShapeError, words):
+                call()
+
+    def test_diagonals_far_away(self):
+        x = ingot.ones(2, 3)
+        for k in (2**63 - 1, 10):
+            self.assertEqual((x.tril(k).sum().item(), x.triu(k).sum().item()), (6, 0))
+        for k in (-(2**63), -10):
+            self.assertEqual((x.tril(k).sum().item(), x.triu(k).sum().item()), (0, 6))
+
+    def test_weights_that_are_no_probabilities(self):
+        for bad in ([-1.0, 2.0], [NAN, 1.0], [INF, 1.0], [0.0, 0.0]):
+            for replacement in (False, True):
+                with self.assertRaisesRegex(RuntimeError, "multinomial"):
+                    ingot.multinomial(ingot.tensor(bad), 1, replacement)
+
+    def test_an_expert_without_tokens(self):
+        expert, x = ingot.nn.Linear(4, 2), ingot.ones(5, 4)
+        none = ingot.zeros(5, dtype=ingot.bool)
+        ingot.zeros(5, 2).index_add(0, ingot.where(none)[0], expert(x[none])).sum().backward()
+        self.assertEqual(expert.weight.grad.abs().sum().item(), 0)
+
+
+class Comparison(TestCase):
+    @needs_torch
+    def test_a_gradient_that_is_0_in_truth(self):
+        torch.manual_seed(0)
+        theirs = torch.nn.Sequential(torch.nn.Linear(6, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
+        nn = ingot.nn
+        mine = nn.Sequential(nn.Linear(6, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2))
+        x = torch.randn(256, 6)
+        self.assertTrue(ingot.check(mine, reference=theirs, inputs=x))
+        wrong = nn.Sequential(nn.Linear(6, 64), nn.BatchNorm1d(64), nn.GELU(), nn.Linear(64, 2))
+        self.assertFalse(ingot.check(wrong, reference=theirs, inputs=x))
+
+
 class Attention(TestCase):
     def test_a_query_that_sees_no_key_gives_0(self):
         for dtype in (ingot.float32, ingot.float64, ingot.bfloat16):

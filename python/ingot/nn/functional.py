@@ -142,6 +142,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    if (running_mean is None) != (running_var is None):
+        raise _ingot.ValueError("[instance_norm] give both running_mean and running_var, or neither")
     if use_input_stats:
         if running_mean is not None:
             dims = [0] + list(range(2, input.dim()))
@@ -279,6 +281,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         raise _ingot.UnsupportedError("[interpolate] antialias is not there")
     if (size is None) == (scale_factor is None):
         raise _ingot.ValueError("[interpolate] give either size or scale_factor")
+    if recompute_scale_factor and size is not None:
+        raise _ingot.ValueError("[interpolate] recompute_scale_factor is for scale_factor, not for size")
     scales = [None] * dims
     if size is None:
         scales = [scale_factor] * dims if isinstance(scale_factor, (int, float)) else list(scale_factor)
@@ -406,7 +410,15 @@ def _repeat_heads(x, times):
     return x.expand(shape[:-2] + [times] + shape[-2:]).reshape(shape[:-3] + [shape[-3] * times] + shape[-2:])
 
 
-# ---- Losses. size_average and reduce, which PyTorch gave up, are taken and have no effect.
+# ---- Losses. size_average and reduce are PyTorch's old words for reduction, and act as they do there.
+
+
+def _old_words(size_average, reduce, reduction):
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is not None and not reduce:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
 
 
 def _reduced(loss, reduction):
@@ -420,6 +432,7 @@ def _reduced(loss, reduction):
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    reduction = _old_words(size_average, reduce, reduction)
     if weight is None and not target.is_floating_point():
         return _cross_entropy(input, target, ignore_index, reduction, label_smoothing)
     dim = 0 if input.dim() == 1 else 1
@@ -452,6 +465,7 @@ def _picked(weight, target, keep):
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     if weight is None:
         return _ingot.nll_loss(input, target, ignore_index, reduction)
     keep = target != ignore_index
@@ -461,6 +475,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    reduction = _old_words(size_average, reduce, reduction)
     if weight is not None:
         loss = (input - target) ** 2 * weight
         return loss.sum() / weight.expand_as(loss).sum() if reduction == "mean" else _reduced(loss, reduction)
@@ -468,50 +483,67 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    reduction = _old_words(size_average, reduce, reduction)
+    if weight is not None:
+        loss = (input - target).abs() * weight
+        return loss.sum() / weight.expand_as(loss).sum() if reduction == "mean" else _reduced(loss, reduction)
     return _ingot.l1_loss(input, target, reduction)
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.smooth_l1_loss(input, target, reduction, beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    if weight is not None:
+        loss = _ingot.huber_loss(input, target, "none", delta) * weight
+        return loss.sum() / weight.expand_as(loss).sum() if reduction == "mean" else _reduced(loss, reduction)
     return _ingot.huber_loss(input, target, reduction, delta)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.binary_cross_entropy(input, target, weight, reduction)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.binary_cross_entropy_with_logits(input, target, weight, reduction, pos_weight)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.kl_div(input, target, reduction, log_target)
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.hinge_embedding_loss(input, target, margin, reduction)
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.soft_margin_loss(input, target, reduction)
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
@@ -520,4 +552,5 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    reduction = _old_words(size_average, reduce, reduction)
     return _ingot.multilabel_soft_margin_loss(input, target, weight, reduction)

@@ -72,6 +72,8 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                  sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
+        if max_norm is not None or scale_grad_by_freq or sparse:
+            raise _ingot.UnsupportedError("[Embedding] max_norm, scale_grad_by_freq and sparse are not there")
         self.num_embeddings, self.embedding_dim, self.max_norm = num_embeddings, embedding_dim, max_norm
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         if _weight is not None:
@@ -306,9 +308,10 @@ class Upsample(Module):
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()
         self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
+        self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input):
-        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners)
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
 
 class Unfold(Module):

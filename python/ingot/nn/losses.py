@@ -13,6 +13,7 @@ def _loss(name, function, **defaults):
         if unknown or len(args) > len(names):
             raise TypeError(f"{name}() does not take {unknown or args}")
         options = {**defaults, **dict(zip(names, args)), **{k: v for k, v in kwargs.items() if k in defaults}}
+        options["reduction"] = F._old_words(kwargs.get("size_average"), kwargs.get("reduce"), options["reduction"])
         for k, v in options.items():
             if k in ("weight", "pos_weight"):
                 self.register_buffer(k, v)

@@ -77,6 +77,8 @@ class MultiheadAttention(Module):
         q, k, v = (x.reshape(n, x.size(1), self.num_heads, self.head_dim).transpose(1, 2) for x in self._projections(query, key, value))
         p = self.dropout if self.training else 0.0
         causal = is_causal and key_padding_mask is None and not need_weights
+        if is_causal and attn_mask is None and not causal:
+            attn_mask = _ingot.ones(length, k.size(-2), dtype=_ingot.bool_, device=q.device).triu(1)
         mask = None if causal else self._mask(attn_mask, key_padding_mask, n, q.dtype)
         weights = None
         if need_weights:
@@ -145,7 +147,8 @@ class TransformerDecoderLayer(_Block):
             return self.dropout1(self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0])
 
         def remember(x):
-            return self.dropout2(self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0])
+            return self.dropout2(self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
+                                                     is_causal=memory_is_causal)[0])
 
         if self.norm_first:
             tgt = tgt + look(self.norm1(tgt))
@@ -177,7 +180,7 @@ class TransformerDecoder(Module):
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal))
+            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal), memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -199,7 +202,7 @@ class Transformer(Module):
     def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
                 memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
