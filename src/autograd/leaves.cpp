@@ -6,13 +6,6 @@
 
 namespace ingot::autograd {
 
-void rebind_leaf(Cell& cell, NodeRef value) {
-  value->leaf = cell.meta;
-  value->requires_grad = cell.meta && cell.meta->requires_grad;
-  value->freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
-  cell.rebind(std::move(value));
-}
-
 // A few mutexes for all leaves: one per leaf would cost more than the rare wait.
 std::mutex& grad_mutex(const LeafMeta& leaf) {
   static auto* mutexes = new ForkMutex<ForkOrder::Gradients>[16];

@@ -11,8 +11,6 @@ namespace ingot::autograd {
 /// Turns a cell's tensor into a leaf that requires gradients, or back. A node with other uses is not changed:
 /// the cell gets a node of its own.
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc);
-/// Gives a leaf another value (an update): the new node carries the leaf's meta, and no history.
-void rebind_leaf(Cell& cell, NodeRef value);
 
 /// Guards the gradient of a leaf, to which several threads may add. Never held while anything is run.
 std::mutex& grad_mutex(const LeafMeta& leaf);

@@ -1,7 +1,5 @@
 #include "base/host_wait.h"
 
-#include "ingot/interop.h"
-
 namespace ingot {
 namespace {
 
@@ -12,7 +10,7 @@ struct Hooks {
 
 }  // namespace
 
-void set_host_wait(void* (*begin)(), void (*end)(void*)) { hooks = {begin, end}; }
+void set_host_wait_hooks(void* (*begin)(), void (*end)(void*)) { hooks = {begin, end}; }
 
 HostWait::HostWait() : state_(hooks.begin ? hooks.begin() : nullptr) {}
 HostWait::~HostWait() {

@@ -4,6 +4,9 @@
 
 namespace ingot {
 
+/// See set_host_wait in ingot/interop.h.
+void set_host_wait_hooks(void* (*begin)(), void (*end)(void*));
+
 class HostWait {
  public:
   HostWait();

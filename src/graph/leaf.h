@@ -28,4 +28,7 @@ struct LeafMeta {
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd's hook type
 };
 
+/// Gives a leaf another value (an update): the new node carries the leaf's meta, and no history.
+void rebind_leaf(Cell& cell, NodeRef value);
+
 }  // namespace ingot

@@ -381,6 +381,13 @@ void Cell::rebind(NodeRef n) {
   if (viewed) viewed_writes.fetch_add(1, std::memory_order_release);
 }
 
+void rebind_leaf(Cell& cell, NodeRef value) {
+  value->leaf = cell.meta;
+  value->requires_grad = cell.meta && cell.meta->requires_grad;
+  value->freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
+  cell.rebind(std::move(value));
+}
+
 void Cell::become_view(Cell& of) {
   base_node = NodeRef(of.current());
   base = CellRef(&of);

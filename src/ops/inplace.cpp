@@ -4,7 +4,6 @@
 // recorded them, so gradients never see a changed one.
 #include "ingot/inplace.h"
 
-#include "autograd/leaves.h"
 #include "graph/leaf.h"
 #include "ingot/autograd.h"
 #include "ops/common.h"
@@ -150,7 +149,7 @@ void set_data(const Tensor& x, const Tensor& value, SourceLoc where) {
   NoGrad guard;
   NodeRef own = record(Op::Alias, {v}, kNoAttrs, loc);
   c.leave_base();
-  autograd::rebind_leaf(c, std::move(own));
+  rebind_leaf(c, std::move(own));
 }
 
 Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }

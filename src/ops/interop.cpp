@@ -37,4 +37,6 @@ Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Devi
   return tensor_of(std::move(n));
 }
 
+void set_host_wait(void* (*begin)(), void (*end)(void*)) { set_host_wait_hooks(begin, end); }
+
 }  // namespace ingot

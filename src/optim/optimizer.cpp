@@ -35,7 +35,7 @@ Node* node_of(const Tensor& t) { return t.cell()->current(); }
 
 void bind(const Optimizer::Update::Change& c, const NodeRef& n) {
   if (c.parameter)
-    autograd::rebind_leaf(*c.cell, n);
+    rebind_leaf(*c.cell, n);
   else
     c.cell->rebind(n);
 }
