@@ -34,7 +34,8 @@ concept HasState = requires(T& t, const StateDict& d) {
 struct CheckpointOptions {
   int keep = 3;                ///< files kept, the newest ones; 0: all
   bool asynchronous = false;   ///< save() copies to the host and returns; a thread writes
-  bool handle_signals = true;  ///< SIGTERM and Ctrl-C save and leave; see below
+  bool handle_signals = true;  ///< SIGTERM and Ctrl-C save and exit; see below
+  bool fresh = false;          ///< resume() restores nothing and returns 0, whatever files there are
 };
 
 /// The folder of a checkpoint, with the line that names it.
@@ -49,14 +50,17 @@ struct CheckpointFolder {
 /// Files folder/ckpt-000001.safetensors, ... with the tensors of each part ("model.fc.weight",
 /// "optimizer.state.0"), its other values, the default generator and the number given to save() as metadata,
 /// and a checksum over all of it. A file is written beside its place, synced and then renamed: a program
-/// killed at any moment, or a disk that fills up, leaves the files from before whole.
+/// killed at any moment, or a disk that fills up, leaves the files from before whole. No file is ever
+/// overwritten, and only files of this run that are whole are removed (see `keep`): what another run left, or
+/// what cannot be read, stays.
 ///
 /// Signals: SIGTERM or SIGINT (Ctrl-C) is taken note of; between two batches of a loader that is one of the
-/// parts, in save() or in save_every(), the program saves and leaves with exit code 128 + the signal's number
-/// (143, 130). A second one ends it at once, as ever. A signal that the program handles itself, or ignores,
-/// is left alone.
+/// parts, in save() or in save_every(), the program saves and exits with 128 + the signal's number (143,
+/// 130). A second one ends it at once, as ever. A signal that the program handles itself, or ignores, is left
+/// alone.
 ///
-/// The parts are used until the checkpoint is gone. One program per folder.
+/// The parts are used until the checkpoint is gone. One program per folder: folder/.lock is held while it
+/// lives.
 class Checkpoint {
  public:
   template <class... Parts>
@@ -65,7 +69,8 @@ class Checkpoint {
                                              Generator>)&&...)) explicit Checkpoint(const std::string& folder,
                                                                                     Parts&... parts)
       : Checkpoint(folder, CheckpointOptions{}, parts...) {}
-  /// Throws Error(Value) for a negative `keep`, Error(Io) when the folder cannot be made.
+  /// Throws Error(Value) for a negative `keep`, Error(Io) when the folder cannot be made or listed,
+  /// Error(State), naming process and machine, when another program uses it.
   template <class... Parts>
   requires(sizeof...(Parts) > 0 &&
            ((HasState<Parts> || std::same_as<std::remove_const_t<Parts>, Generator>)&&...))
@@ -78,13 +83,15 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  /// Restores the newest file that is whole and returns the number it was saved under; 0 when there is none.
-  /// A damaged file is reported on stderr and passed over. Throws Error(State) when a file belongs to other
-  /// parts.
+  /// Restores the newest file that is whole and returns the number it was saved under; 0 when there is no
+  /// file. A damaged file is reported on stderr and passed over; when all are, Error(Io). Throws Error(State)
+  /// when a file belongs to other parts, tensors of another shape or type, or other data. A resume() that
+  /// throws has changed nothing.
   int64_t resume(SourceLoc loc = SourceLoc::current());
   /// Saves under a number of yours, such as the epochs done: what resume() will return. Saves that signals
   /// ask for in the middle of an epoch count on from it by the loader's epochs. Throws Error(Io) when the
-  /// file cannot be written; then all files are as they were, and training can go on.
+  /// file cannot be written, io::DiskFull when there is no room; then all files are as they were, and
+  /// training can continue.
   void save(int64_t number, SourceLoc loc = SourceLoc::current());
   /// For loops that count steps: saves when `step` is a multiple of `every`, or when a signal asks for it;
   /// returns whether it did.
@@ -100,14 +107,16 @@ class Checkpoint {
  private:
   struct State;
   void open(const CheckpointFolder& folder, const CheckpointOptions& options);
-  void add_part(const char* kind, std::function<StateDict()> get, std::function<void(const StateDict&)> set);
+  using Load = std::function<void(const StateDict&, const SourceLoc&)>;
+  void add_part(const char* kind, std::function<StateDict()> get, Load set);
   void add_loader(data::DataLoader& loader);
   template <class T>
   void add(T& part) {
     if constexpr (std::same_as<std::remove_const_t<T>, Generator>) {
       const Generator g = part;
       add_part(
-          "generator", [g] { return generator_state(g); }, [g](const StateDict& d) { load_generator(g, d); });
+          "generator", [g] { return generator_state(g); },
+          [g](const StateDict& d, const SourceLoc& loc) { load_generator(g, d, loc); });
     } else {
       constexpr const char* kind = std::derived_from<T, nn::Module>           ? "model"
                                    : std::derived_from<T, optim::Optimizer>   ? "optimizer"
@@ -118,12 +127,20 @@ class Checkpoint {
                                                                               : "part";
       add_part(
           kind, [&part] { return part.state_dict(); },
-          [&part](const StateDict& d) { part.load_state_dict(d); });
+          [&part](const StateDict& d, const SourceLoc& loc) {
+            // With the user's line, where the part takes one.
+            if constexpr (std::derived_from<T, nn::Module>)
+              part.load_state_dict(d, true, loc);
+            else if constexpr (requires { part.load_state_dict(d, loc); })
+              part.load_state_dict(d, loc);
+            else
+              part.load_state_dict(d);
+          });
       if constexpr (std::derived_from<T, data::DataLoader>) add_loader(part);
     }
   }
   static StateDict generator_state(const Generator& g);
-  static void load_generator(const Generator& g, const StateDict& d);
+  static void load_generator(const Generator& g, const StateDict& d, const SourceLoc& loc);
   std::shared_ptr<State> s_;  // of this one alone
 };
 

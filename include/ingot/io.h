@@ -1,10 +1,11 @@
 // Tensors in files: safetensors, NumPy's npy and npz, PyTorch's .pt, and weights loaded into a module by
 // name.
 //
-// Readers map the file, check every length against its size before they allocate anything, and execute
-// nothing. A file that cannot be opened, is damaged or cut short, or is of another format throws Error(Io)
-// naming the file and what is wrong; an element type Ingot does not have throws Error(Unsupported). Writers
-// put the new file in place in one go: a temporary file, fsync, rename.
+// Readers check every length against the file's size before they allocate anything, keep time and memory in
+// proportion to that size, and execute nothing. A file that cannot be opened, is damaged or cut short, or is
+// of another format throws Error(Io) naming the file and what is wrong; an element type Ingot does not have
+// throws Error(Unsupported); more memory than the machine has, Error(OutOfMemory). Writers put the new file
+// in place in one go: a temporary file, fsync, rename, fsync of the folder.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,15 @@ namespace ingot::io {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using Metadata = Texts;
 
+// ---- Writing
+
+/// Thrown, as an Error(Io), when a file cannot be written because the disk is full, a quota is used up or the
+/// process's limit on file sizes is reached: what was there before is whole, and it may be tried again later.
+class DiskFull : public Error {
+ public:
+  using Error::Error;
+};
+
 // ---- safetensors
 
 /// A safetensors file, open: the header is read, tensors are read when asked for.
@@ -47,11 +57,16 @@ class SafeTensors {
   };
   /// In the order of the data.
   const std::vector<Entry>& entries() const;
+  /// Without the checksum, which verify() compares.
   const Metadata& metadata() const;
   bool has(std::string_view name) const;
   /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name that is not
   /// there.
   Tensor get(std::string_view name, const Options& options = {}, SourceLoc loc = SourceLoc::current()) const;
+  /// Reads the whole file and compares it with its checksum, which files written by Ingot have; Error(Io)
+  /// when they differ. Returns whether there is one. It finds accidents (a changed byte, a disk's fault), not
+  /// forgery. load_safetensors(), load_tensors() and load_weights() do this by themselves.
+  bool verify(SourceLoc loc = SourceLoc::current()) const;
 
   struct State;
 
@@ -62,7 +77,8 @@ class SafeTensors {
 /// All tensors of the file, in the order of their data. On the CPU unless options say otherwise.
 NamedTensors load_safetensors(const std::string& path, const Options& options = {},
                               SourceLoc loc = SourceLoc::current());
-/// Every type is written. Throws Error(Value) for a name that comes twice or is "__metadata__".
+/// Every type is written, and a checksum over all of it as the metadata "ingot.checksum". Throws Error(Value)
+/// for a name that comes twice or is "__metadata__", DiskFull when there is no room.
 void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {},
                       SourceLoc loc = SourceLoc::current());
 /// The same file handed to `write` piece by piece, for what is not a file of this machine.
@@ -113,8 +129,8 @@ Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, 
 
 // ---- Text
 
-/// Writes a file whole or not at all: a temporary file beside it, fsync, rename. Throws Error(Io); then the
-/// old file is as it was.
+/// Writes a file whole or not at all: a temporary file beside it, fsync, rename. Throws Error(Io),
+/// DiskFull without room; then the old file is as it was.
 void write_text(const std::string& path, std::string_view text, SourceLoc loc = SourceLoc::current());
 
 // ---- Weights by name

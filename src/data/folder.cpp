@@ -25,6 +25,17 @@ bool is_picture(const fs::path& p) {
   return e == ".png" || e == ".jpg" || e == ".jpeg";
 }
 
+// A class's name goes into model files, reports and messages: it must be text.
+void check_class(const std::string& name, const std::string& root, const SourceLoc& loc) {
+  const bool control =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!io::is_utf8(name) || control)
+    io::fail_io("ImageFolder", root,
+                "the name of the class folder \"" + name + "\" " +
+                    (control ? "has control characters" : "is not UTF-8"),
+                loc, "rename the folder");
+}
+
 }  // namespace
 
 ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& options, SourceLoc where)
@@ -33,17 +44,28 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
   if (o_.channels != 1 && o_.channels != 3) fail(ErrorKind::Value, "ImageFolder", "channels is 1 or 3", loc);
   std::error_code error;
   std::vector<std::pair<std::string, std::string>> found;  // class, file
+  std::vector<std::string> empty;
   for (fs::directory_iterator classes(root, error), end; !error && classes != end; classes.increment(error)) {
     if (!classes->is_directory()) continue;
     std::string name = classes->path().filename().string();
-    classes_.push_back(name);
-    for (const fs::directory_entry& f : fs::recursive_directory_iterator(classes->path(), error))
-      if (f.is_regular_file() && is_picture(f.path())) found.emplace_back(name, f.path().string());
+    check_class(name, root, loc);
+    const size_t before = found.size();
+    for (fs::recursive_directory_iterator f(classes->path(), error), last; !error && f != last;
+         f.increment(error))
+      if (f->is_regular_file(error) && is_picture(f->path())) found.emplace_back(name, f->path().string());
+    if (found.size() == before) empty.push_back(name);
+    classes_.push_back(std::move(name));
   }
   if (error) io::fail_io("ImageFolder", root, "cannot be read: " + error.message(), loc);
   if (found.empty())
     io::fail_io("ImageFolder", root, "has no PNG or JPEG files in folders of their classes", loc,
                 "one folder per class: root/cat/1.jpg, root/dog/2.jpg");
+  if (!empty.empty())
+    io::fail_io("ImageFolder", root,
+                "the class folder \"" + *std::min_element(empty.begin(), empty.end()) +
+                    "\" has no PNG or JPEG files" +
+                    (empty.size() > 1 ? ", nor have " + std::to_string(empty.size() - 1) + " others" : ""),
+                loc, "put images into it, or remove it");
   std::sort(classes_.begin(), classes_.end());
   std::sort(found.begin(), found.end());
   for (auto& [name, file] : found)
@@ -55,16 +77,21 @@ Sample ImageFolder::get(int64_t index) const {
   if (index < 0 || index >= size())
     fail(ErrorKind::Index, "ImageFolder", "there is no sample " + std::to_string(index),
          SourceLoc::current());
-  const auto& [path, label] = files_[static_cast<size_t>(index)];
-  io::MappedFile file(path, "ImageFolder", SourceLoc::current());
-  Tensor picture = decode_and_transform(file.bytes(), o_.channels, o_.transform, path, SourceLoc::current());
-  return {picture, make_tensor(int64, {}, [&, l = label](void* out) { std::memcpy(out, &l, sizeof l); })};
+  const std::string& path = files_[static_cast<size_t>(index)].first;
+  const int64_t label = files_[static_cast<size_t>(index)].second;
+  Tensor picture = io::reading("ImageFolder", path, SourceLoc::current(), [&] {
+    io::MappedFile file(path, "ImageFolder", SourceLoc::current());
+    return decode_and_transform(file.bytes(), o_.channels, o_.transform, path, SourceLoc::current());
+  });
+  return {picture, make_tensor(int64, {}, [&](void* out) { std::memcpy(out, &label, sizeof label); })};
 }
 
 // ---- TokenFile
 
+// Read as needed and not mapped: a file that somebody cuts while it is used is an error then, where a mapping
+// would end the process by SIGBUS.
 struct TokenFile::File {
-  io::MappedFile map;
+  io::File file;
 };
 
 TokenFile::TokenFile(const std::string& path, int64_t block_size, const TokenFileOptions& o, SourceLoc where)
@@ -76,8 +103,8 @@ TokenFile::TokenFile(const std::string& path, int64_t block_size, const TokenFil
   if (o.dtype != uint8 && o.dtype != int16 && o.dtype != int32) bad("tokens are uint8, int16 or int32");
   if (!(o.begin >= 0 && o.begin <= o.end && o.end <= 1))
     bad("begin and end are fractions of the file, 0 <= begin <= end <= 1");
-  file_ = std::make_shared<File>(File{io::MappedFile(path, "TokenFile", loc)});
-  size_t bytes = file_->map.bytes().size(), each = size_of(o.dtype);
+  file_ = std::make_shared<File>(File{io::File(path, "TokenFile", loc)});
+  size_t bytes = file_->file.size(), each = size_of(o.dtype);
   if (bytes % each)
     io::fail_io("TokenFile", path,
                 "has " + std::to_string(bytes) + " bytes, not whole tokens of " + std::to_string(each), loc);
@@ -95,8 +122,11 @@ TokenFile::~TokenFile() = default;
 TokenFile::TokenFile(const TokenFile&) = default;
 
 void TokenFile::read(int64_t from, int64_t* out, int64_t n) const {
-  const uint8_t* p = file_->map.bytes().data() + static_cast<size_t>(first_ + from) * size_of(dtype_);
-  for (int64_t i = 0; i < n; ++i) {
+  const size_t each = size_of(dtype_), count = static_cast<size_t>(n);
+  // Into the end of the result, and spread out from its beginning: no token is overwritten before its turn.
+  uint8_t* p = reinterpret_cast<uint8_t*>(out) + count * (sizeof *out - each);
+  file_->file.read(static_cast<uint64_t>(first_ + from) * each, p, count * each, SourceLoc::current());
+  for (size_t i = 0; i < count; ++i) {
     if (dtype_ == uint8) {
       out[i] = p[i];
     } else if (dtype_ == int16) {

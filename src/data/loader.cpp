@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "data/host.h"
@@ -52,9 +54,16 @@ class Epoch {
     if (workers < 0) workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
     workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
     ring_.resize(static_cast<size_t>(std::max(1, workers * o.prefetch_factor)));
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
-    brings_ = workers > 0 && o.device && *o.device != Device(DeviceType::CPU, 0);
-    if (brings_) threads_.emplace_back([this] { bring(); });
+    const bool elsewhere = o.device && *o.device != Device(DeviceType::CPU, 0);
+    // Where the system gives fewer threads, those there are do the work; without any, the calling thread.
+    threads_.reserve(static_cast<size_t>(workers) + 1);
+    try {
+      for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+      brings_ = elsewhere && workers > 0;
+      if (brings_) threads_.emplace_back([this] { bring(); });
+    } catch (const std::system_error&) {
+      brings_ = false;
+    }
   }
   ~Epoch() {
     {
@@ -85,6 +94,7 @@ class Epoch {
     lock.unlock();
     room_.notify_all();
     if (error) std::rethrow_exception(error);
+    if (!brings_ && o_.device) out = on_device(out);
     return true;
   }
   bool done() const { return taken_ == batches_; }
@@ -216,7 +226,18 @@ struct DataLoader::State {
   std::function<void()> between{};
   SourceLoc loc{};  // of the line that made the loader
   std::unique_ptr<Epoch> running{};
+  mutable std::optional<uint64_t> known{};  // the dataset's fingerprint
 
+  uint64_t fingerprint() const {
+    if (!known) {
+      try {
+        known = dataset->fingerprint();
+      } catch (const Error&) {
+        known = 0;  // a file that cannot be read is for the loop to report
+      }
+    }
+    return *known;
+  }
   int64_t share() const {  // samples of this rank in one epoch
     int64_t n = dataset->size(), r = o.num_replicas;
     return o.drop_last ? n / r : (n + r - 1) / r;
@@ -249,6 +270,8 @@ DataLoader::DataLoader(AnyDataset dataset, const DataLoaderOptions& o, SourceLoc
   if (o.batch_size < 1) bad("batch_size is below 1");
   if (o.prefetch_factor < 1) bad("prefetch_factor is below 1");
   if (o.num_workers < -1) bad("num_workers is negative");
+  if (o.num_workers > 256) bad("num_workers is above 256");
+  if (o.prefetch_factor > 1024) bad("prefetch_factor is above 1024");
   if (o.num_replicas < 1 || o.rank < 0 || o.rank >= o.num_replicas) bad("rank is not one of num_replicas");
   s_.reset(new State{std::move(dataset), o});
   s_->loc = loc;
@@ -316,6 +339,7 @@ StateDict DataLoader::state_dict() const {
   d.set("batch_size", s.o.batch_size);
   d.set("num_replicas", s.o.num_replicas);
   d.set("shuffle", static_cast<int>(s.o.shuffle));
+  d.set("data", s.fingerprint());
   return d;
 }
 
@@ -334,6 +358,10 @@ void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
   same("batch_size", s.o.batch_size);
   same("num_replicas", s.o.num_replicas);
   same("shuffle", s.o.shuffle);
+  if (const uint64_t theirs = d.has("data") ? d.unsigned_integer("data", loc) : 0, own = s.fingerprint();
+      theirs && own && theirs != own)
+    fail(ErrorKind::State, "load_state_dict", "the loader's state is of other data of the same size", loc,
+         "give the data that the state was saved with, or start a new run");
   int64_t epoch = d.integer("epoch", loc), position = d.integer("position", loc);
   uint64_t seed = d.unsigned_integer("seed", loc);
   if (epoch < 0 || position < 0 || position > s.batches())

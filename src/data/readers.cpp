@@ -2,13 +2,16 @@
 #include "data/readers.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "data/host.h"
 #include "data/picture.h"
+#include "io/budget.h"
 #include "io/codecs.h"
 #include "io/tensor_bytes.h"
 #include "ops/common.h"
@@ -19,38 +22,75 @@ using io::Bytes;
 
 // ---- IDX: two zeros, the type, the number of dims, the sizes and the elements, all big-endian.
 
-Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
-  io::Cursor in(file, "load_idx", path, loc);
+namespace {
+
+struct IdxHeader {
+  DType type = uint8;
+  Dims shape;
+  size_t element = 1, bytes = 0, length = 0;  // of an element, of all of them, of the header
+};
+
+// `size`: of the whole file, which a packed one does not say.
+IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& path, const SourceLoc& loc) {
+  io::Cursor in(head, "load_idx", path, loc);
   if (in.left() < 4 || in.u16() != 0) in.fail("is not an IDX file");
-  uint8_t code = in.u8(), rank = in.u8();
+  const uint8_t code = in.u8(), rank = in.u8();
   static const std::pair<uint8_t, DType> types[] = {{0x08, uint8}, {0x09, int8},    {0x0b, int16},
                                                     {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
   const auto* type =
       std::find_if(std::begin(types), std::end(types), [&](const auto& t) { return t.first == code; });
   if (type == std::end(types) || rank > kMaxDims)
     in.fail("is not an IDX file: type " + std::to_string(code) + ", " + std::to_string(rank) + " dims");
-  Dims shape;
-  for (int i = 0; i < rank; ++i) shape.push_back(in.u32_big());
-  size_t element = size_of(type->second), bytes = 0;
-  if (!io::byte_count(shape, element, bytes) || bytes != in.left())
-    in.fail("is damaged: " + to_string(shape) + " does not take " + std::to_string(in.left()) + " bytes");
-  Bytes data = in.take(bytes);
-  return make_tensor(type->second, shape, [&](void* out) {
-    auto* to = static_cast<uint8_t*>(out);
-    if (element == 1) {
-      if (bytes) std::memcpy(to, data.data(), bytes);
-      return;
-    }
-    for (size_t i = 0; i < bytes; i += element)
-      std::reverse_copy(data.data() + i, data.data() + i + element, to + i);
-  });
+  IdxHeader h;
+  h.type = type->second;
+  for (int i = 0; i < rank; ++i) h.shape.push_back(in.u32_big());
+  h.element = size_of(h.type);
+  h.length = in.at();
+  if (!io::byte_count(h.shape, h.element, h.bytes) || (size && h.bytes != *size - h.length))
+    in.fail("is damaged: " + to_string(h.shape) + " does not take " +
+            (size ? std::to_string(*size - h.length) + " bytes" : "a number of bytes that can be"));
+  return h;
+}
+
+// From the file's byte order to this machine's.
+void from_big_endian(uint8_t* p, const IdxHeader& h) {
+  for (size_t i = 0; h.element > 1 && i < h.bytes; i += h.element) std::reverse(p + i, p + i + h.element);
+}
+
+}  // namespace
+
+Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
+  const char* op = "load_idx";
+  if (!io::is_gzip(file)) {
+    const IdxHeader h = idx_header(file, file.size(), path, loc);
+    return make_tensor(h.type, h.shape, [&](void* out) {
+      if (h.bytes) std::memcpy(out, file.data() + h.length, h.bytes);
+      from_big_endian(static_cast<uint8_t*>(out), h);
+    });
+  }
+  // Packed: what the header says, and whether there is reason for it, is known before the rest is unpacked.
+  try {
+    io::Codecs& codecs = io::codecs(op, loc);
+    std::array<uint8_t, 4 + 4 * kMaxDims> head{};
+    const size_t n = codecs.gunzip_head(file, head.data(), head.size());
+    const IdxHeader h = idx_header({head.data(), n}, {}, path, loc);
+    io::Budget(file.size(), op, path, loc).take(h.bytes);
+    return make_tensor(h.type, h.shape, [&](void* out) {
+      uint8_t none = 0;
+      codecs.gunzip_rest(file, h.length, h.bytes ? static_cast<uint8_t*>(out) : &none, h.bytes);
+      from_big_endian(static_cast<uint8_t*>(out), h);
+    });
+  } catch (const io::CodecError& e) {
+    io::fail_io(op, path, std::string("cannot be unpacked: ") + e.what(), loc);
+  }
 }
 
 Tensor load_idx(const std::string& path, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  io::MappedFile file(path, "load_idx", loc);
-  std::vector<uint8_t> own;
-  return parse_idx(io::unpacked(file.bytes(), kUnpackLimit, own, "load_idx", path, loc), path, loc);
+  return io::reading("load_idx", path, loc, [&] {
+    io::MappedFile file(path, "load_idx", loc);
+    return parse_idx(file.bytes(), path, loc);
+  });
 }
 
 // ---- CIFAR: records of one or two labels and 3072 pixels.
@@ -85,10 +125,13 @@ std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int 
   std::vector<uint8_t> pixels;
   std::vector<int64_t> labels;
   for (const std::string& path : paths) {
-    io::MappedFile file(path, "load_cifar", loc);
-    std::vector<uint8_t> own;
-    parse_cifar(io::unpacked(file.bytes(), kUnpackLimit, own, "load_cifar", path, loc), label_bytes, pixels,
-                labels, path, loc);
+    io::reading("load_cifar", path, loc, [&] {
+      io::MappedFile file(path, "load_cifar", loc);
+      io::Budget budget(file.bytes().size(), "load_cifar", path, loc);
+      std::vector<uint8_t> own;
+      parse_cifar(io::unpacked(file.bytes(), budget, own, "load_cifar", path, loc), label_bytes, pixels,
+                  labels, path, loc);
+    });
   }
   int64_t n = static_cast<int64_t>(labels.size());
   Device cpu(DeviceType::CPU, 0);
@@ -101,13 +144,15 @@ Tensor load_image(const std::string& path, int channels, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   if (channels != 0 && channels != 1 && channels != 3)
     fail(ErrorKind::Value, "load_image", "channels is 0, 1 or 3", loc);
-  io::MappedFile file(path, "load_image", loc);
-  io::Image image = io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
-  Picture p;
-  p.width = image.width, p.height = image.height, p.channels = image.channels;
-  p.bytes.assign(image.pixels.get(),
-                 image.pixels.get() + image.row_bytes() * static_cast<size_t>(image.height));
-  return p.tensor();
+  return io::reading("load_image", path, loc, [&] {
+    io::MappedFile file(path, "load_image", loc);
+    io::Image image = io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
+    Picture p;
+    p.width = image.width, p.height = image.height, p.channels = image.channels;
+    p.bytes.assign(image.pixels.get(),
+                   image.pixels.get() + image.row_bytes() * static_cast<size_t>(image.height));
+    return p.tensor();
+  });
 }
 
 void save_image(const std::string& path, const Tensor& picture, int quality, SourceLoc where) {
@@ -140,6 +185,8 @@ void save_image(const std::string& path, const Tensor& picture, int quality, Sou
 // ---- CSV
 
 namespace {
+
+constexpr size_t kMostColumns = 1'000'000;
 
 // One line's fields; quotes may hold delimiters, line ends and doubled quotes.
 struct CsvReader {
@@ -184,6 +231,8 @@ struct CsvReader {
         at = end;
       }
       if (at < s.size() && s[at] == delimiter) {
+        if (fields.size() == kMostColumns)
+          bad("it has more than " + std::to_string(kMostColumns) + " fields");
         ++at;
         continue;
       }
@@ -245,10 +294,13 @@ Csv load_csv(const std::string& path, const CsvOptions& options, SourceLoc where
   SourceLoc loc = user_loc(where);
   if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r')
     fail(ErrorKind::Value, "load_csv", "the delimiter cannot be a quote or a line end", loc);
-  io::MappedFile file(path, "load_csv", loc);
-  std::vector<uint8_t> own;
-  Bytes b = io::unpacked(file.bytes(), kUnpackLimit, own, "load_csv", path, loc);
-  return parse_csv({reinterpret_cast<const char*>(b.data()), b.size()}, options, path, loc);
+  return io::reading("load_csv", path, loc, [&] {
+    io::MappedFile file(path, "load_csv", loc);
+    io::Budget budget(file.bytes().size(), "load_csv", path, loc);
+    std::vector<uint8_t> own;
+    Bytes b = io::unpacked(file.bytes(), budget, own, "load_csv", path, loc);
+    return parse_csv({reinterpret_cast<const char*>(b.data()), b.size()}, options, path, loc);
+  });
 }
 
 }  // namespace ingot::data

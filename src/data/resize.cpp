@@ -15,9 +15,10 @@ struct Taps {
   int most = 0;
 };
 
-// Results i = 0..n-1 over the source [start, start + length) of `size` elements.
-Taps make_taps(double start, double length, int size, int n) {
-  double scale = length / n, support = std::max(1.0, scale);
+// Results over the source [start, start + length) of `size` elements.
+Taps make_taps(double start, double length, int size, const Results& results) {
+  const int n = results.count;
+  double scale = length / static_cast<double>(results.full), support = std::max(1.0, scale);
   Taps t;
   t.most = static_cast<int>(std::ceil(support)) * 2 + 1;
   t.begin.resize(static_cast<size_t>(n));
@@ -27,7 +28,7 @@ Taps make_taps(double start, double length, int size, int n) {
   int low = std::max(0, static_cast<int>(std::floor(start + 1e-9))),
       high = std::min(size, static_cast<int>(std::ceil(start + length - 1e-9)));
   for (int i = 0; i < n; ++i) {
-    double centre = start + (i + 0.5) * scale;
+    double centre = start + (results.first + i + 0.5) * scale;
     int first = std::max(low, static_cast<int>(centre - support + 0.5)),
         last = std::min(high, static_cast<int>(centre + support + 0.5));
     first = std::clamp(first, 0, size - 1);
@@ -74,9 +75,10 @@ void mix_columns(const float* row, int offset, const Taps& t, uint8_t* out, int 
 }  // namespace
 
 void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
-            uint8_t* to, int width, int height) {
-  Taps down = make_taps(part.y, part.height, from_height, height),
-       across = make_taps(part.x, part.width, from_width, width);
+            uint8_t* to, const Results& columns, const Results& rows) {
+  const int width = columns.count, height = rows.count;
+  Taps down = make_taps(part.y, part.height, from_height, rows),
+       across = make_taps(part.x, part.width, from_width, columns);
   const size_t stride = static_cast<size_t>(from_width) * static_cast<size_t>(channels);
   // Columns outside the part are not touched.
   int left = across.begin.front(), right = across.begin.back() + across.count.back();

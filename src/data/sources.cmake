@@ -1,6 +1,7 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/color.cpp
   ${CMAKE_CURRENT_LIST_DIR}/dataset.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/fingerprint.cpp
   ${CMAKE_CURRENT_LIST_DIR}/folder.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loader.cpp
   ${CMAKE_CURRENT_LIST_DIR}/named.cpp

@@ -8,9 +8,11 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <queue>
 #include <unordered_map>
 
 #include "data/tokenizers.h"
+#include "io/budget.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "ops/common.h"
@@ -168,24 +170,32 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, s
                                                        const std::string& merges_path, const SourceLoc& loc) {
   const char* op = "GPT2Tokenizer";
   auto s = std::make_shared<GPT2Tokenizer::State>();
-  io::Json json = io::parse_json(vocab, op, vocab_path, loc);
-  if (json.kind != io::Json::Kind::Object || json.object.empty())
-    io::fail_io(op, vocab_path, "is not a vocabulary", loc);
+  io::Budget budget(vocab.size() + merges.size(), op, vocab_path, loc);
+  io::JsonReader json(vocab, op, vocab_path, loc);
+  if (json.kind() != io::JsonReader::Kind::Object) io::fail_io(op, vocab_path, "is not a vocabulary", loc);
+  std::vector<std::pair<int64_t, std::string>> listed;  // as they are written
+  json.object([&](std::string written) {
+    int64_t number = -1;
+    if (!json.integer(number)) number = -1;
+    budget.take(8 * sizeof(std::string) + 4 * written.size());
+    listed.emplace_back(number, std::move(written));
+  });
+  json.end();
+  if (listed.empty()) io::fail_io(op, vocab_path, "is not a vocabulary", loc);
   std::unordered_map<std::string, int64_t> numbers;
-  s->tokens.resize(json.object.size());
-  std::vector<bool> seen(json.object.size());
-  for (const auto& [written, j] : json.object) {
-    if (j.kind != io::Json::Kind::Integer || j.integer < 0 || static_cast<size_t>(j.integer) >= seen.size() ||
-        seen[static_cast<size_t>(j.integer)])
+  s->tokens.resize(listed.size());
+  std::vector<bool> seen(listed.size());
+  for (auto& [number, written] : listed) {
+    if (number < 0 || static_cast<size_t>(number) >= seen.size() || seen[static_cast<size_t>(number)])
       io::fail_io(op, vocab_path, "its tokens are not numbered from 0 on, each once", loc);
-    auto number = static_cast<size_t>(j.integer);
-    seen[number] = true;
+    const auto place = static_cast<size_t>(number);
+    seen[place] = true;
     // What is not written in bytes, such as a special token, stands for itself.
-    if (written == "<|endoftext|>") s->end_of_text = j.integer;
-    if (written == "<|endoftext|>" || !as_bytes(written, s->tokens[number]))
-      s->tokens[number] = written;
-    else
-      numbers.emplace(s->tokens[number], j.integer);
+    if (written == "<|endoftext|>") s->end_of_text = number;
+    if (written == "<|endoftext|>" || !as_bytes(written, s->tokens[place]))
+      s->tokens[place] = std::move(written);
+    else if (!numbers.emplace(s->tokens[place], number).second)
+      io::fail_io(op, vocab_path, "has the token \"" + written.substr(0, 80) + "\" twice", loc);
   }
   for (int b = 0; b < 256; ++b) {
     auto at = numbers.find(std::string(1, static_cast<char>(b)));
@@ -210,42 +220,63 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, s
       io::fail_io(op, merges_path,
                   "line " + std::to_string(line) + " joins tokens that the vocabulary does not have", loc,
                   "give the two files of one model");
+    budget.take(64);
     s->merges.emplace(GPT2Tokenizer::State::key(first->second, second->second),
                       GPT2Tokenizer::State::Merge{rank++, static_cast<int32_t>(joined->second)});
   }
   return s;
 }
 
-// Joins pairs in order of their rank. Words are short; the cost of looking at all pairs each time does not
-// show.
+// Joins pairs in order of their rank, from the left where ranks are equal. The parts are a chain; a heap
+// holds the pairs that can be joined, of which some are gone when their turn comes.
 std::vector<int64_t> GPT2Tokenizer::State::word(std::string_view w) const {
-  std::vector<int64_t> parts;
-  for (char c : w) parts.push_back(bytes[static_cast<unsigned char>(c)]);
-  while (parts.size() > 1) {
-    Merge best{std::numeric_limits<int32_t>::max(), 0};
-    for (size_t i = 0; i + 1 < parts.size(); ++i) {
-      auto m = merges.find(key(parts[i], parts[i + 1]));
-      if (m != merges.end() && m->second.rank < best.rank) best = m->second;
-    }
-    if (best.rank == std::numeric_limits<int32_t>::max()) break;
-    // Every place where this pair stands, from the left.
-    size_t out = 0;
-    for (size_t i = 0; i < parts.size(); ++i, ++out) {
-      auto m = i + 1 < parts.size() ? merges.find(key(parts[i], parts[i + 1])) : merges.end();
-      bool join = m != merges.end() && m->second.rank == best.rank;
-      parts[out] = join ? best.result : parts[i];
-      i += join ? 1 : 0;
-    }
-    parts.resize(out);
+  struct Part {
+    int64_t token;
+    int32_t before, after;  // -1: none
+  };
+  struct Pair {
+    int32_t rank, left, result;
+    int64_t first, second;
+    bool operator<(const Pair& o) const { return std::pair(rank, left) > std::pair(o.rank, o.left); }
+  };
+  const auto n = static_cast<int32_t>(w.size());
+  std::vector<Part> parts;
+  for (int32_t i = 0; i < n; ++i)
+    parts.push_back(
+        {bytes[static_cast<unsigned char>(w[static_cast<size_t>(i)])], i - 1, i + 1 < n ? i + 1 : -1});
+  auto at = [&](int32_t i) -> Part& { return parts[static_cast<size_t>(i)]; };
+  std::priority_queue<Pair> pairs;
+  auto offer = [&](int32_t left) {
+    if (left < 0 || at(left).after < 0) return;
+    const int64_t a = at(left).token, b = at(at(left).after).token;
+    if (auto m = merges.find(key(a, b)); m != merges.end())
+      pairs.push({m->second.rank, left, m->second.result, a, b});
+  };
+  for (int32_t i = 0; i + 1 < n; ++i) offer(i);
+  while (!pairs.empty()) {
+    const Pair p = pairs.top();
+    pairs.pop();
+    const int32_t right = at(p.left).token == p.first ? at(p.left).after : -1;
+    if (right < 0 || at(right).token != p.second) continue;
+    at(p.left).token = p.result;
+    at(p.left).after = at(right).after;
+    if (at(right).after >= 0) at(at(right).after).before = p.left;
+    at(right).token = -1;
+    offer(at(p.left).before);
+    offer(p.left);
   }
-  return parts;
+  std::vector<int64_t> result;
+  for (int32_t i = n ? 0 : -1; i >= 0; i = at(i).after) result.push_back(at(i).token);
+  return result;
 }
 
 GPT2Tokenizer::GPT2Tokenizer(const std::string& vocab, const std::string& merges, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  constexpr size_t kLimit = size_t{1} << 28;
-  s_ = parse_gpt2(io::read_text(vocab, kLimit, "GPT2Tokenizer", loc),
-                  io::read_text(merges, kLimit, "GPT2Tokenizer", loc), vocab, merges, loc);
+  constexpr size_t kLimit = size_t{1} << 25;  // the largest vocabularies in use have a quarter of this
+  s_ = io::reading("GPT2Tokenizer", vocab, loc, [&] {
+    return parse_gpt2(io::read_text(vocab, kLimit, "GPT2Tokenizer", loc),
+                      io::read_text(merges, kLimit, "GPT2Tokenizer", loc), vocab, merges, loc);
+  });
 }
 GPT2Tokenizer::~GPT2Tokenizer() = default;
 GPT2Tokenizer::GPT2Tokenizer(const GPT2Tokenizer&) = default;
@@ -254,13 +285,19 @@ int64_t GPT2Tokenizer::vocab_size() const { return static_cast<int64_t>(s_->toke
 int64_t GPT2Tokenizer::end_of_text() const { return s_->end_of_text; }
 
 std::vector<int64_t> encode_gpt2(const GPT2Tokenizer::State& s, std::string_view text) {
-  constexpr size_t kMostKnown = 1 << 18, kLongest = 1 << 10;
+  constexpr size_t kMostKnown = 1 << 17, kLongKnown = 32, kLongest = 1 << 10;
   std::vector<int64_t> tokens;
   for (size_t at = 0; at < text.size();) {
-    // A word of thousands of bytes is cut, so that its cost stays in proportion.
-    size_t end = std::min(gpt2_word_end(text, at), at + kLongest);
+    // A word of thousands of bytes is cut, and looked at no further than that (a character has up to 4
+    // bytes), so that its cost stays in proportion.
+    size_t end = std::min(gpt2_word_end(text.substr(0, at + kLongest + 8), at), at + kLongest);
     std::string w(text.substr(at, end - at));
     at = end;
+    if (w.size() > kLongKnown) {
+      const std::vector<int64_t> made = s.word(w);
+      tokens.insert(tokens.end(), made.begin(), made.end());
+      continue;
+    }
     std::lock_guard lock(s.mutex);
     auto known = s.known.find(w);
     if (known == s.known.end()) {

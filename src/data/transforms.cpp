@@ -81,8 +81,20 @@ Tensor Transforms::operator()(const Tensor& picture, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Picture p = Picture::of(picture, loc);
-  for (const Transform& t : steps_) t.impl().apply(p, random());
+  apply_all(steps_, p);
   return p.tensor();
+}
+
+void apply_all(const std::vector<Transform>& steps, Picture& p) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    // Of a resized image only what the crop after it keeps is made: one of 1 x 1,000,000 pixels would become
+    // far larger than memory first.
+    const int keep = i + 1 < steps.size() ? steps[i + 1].impl().middle() : 0;
+    if (keep && steps[i].impl().apply_middle(p, keep))
+      ++i;
+    else
+      steps[i].impl().apply(p, random());
+  }
 }
 
 Tensor decode_and_transform(io::Bytes data, int channels, const Transforms& transforms,
@@ -101,7 +113,13 @@ Tensor decode_and_transform(io::Bytes data, int channels, const Transforms& tran
   p.bytes.assign(image.pixels.get(),
                  image.pixels.get() + image.row_bytes() * static_cast<size_t>(image.height));
   p.has_window = asked;
-  for (const Transform& t : steps) t.impl().apply(p, random());
+  try {
+    apply_all(steps, p);
+  } catch (const Error& e) {
+    // An image that cannot be brought to a size is this file's fault.
+    if (e.op() != std::string("Resize")) throw;
+    io::fail_io("ImageFolder", path, e.reason(), loc, e.fix());
+  }
   return p.tensor();
 }
 
@@ -137,27 +155,68 @@ void resize_window(Picture& p, io::Window w, int width, int height) {
   p.width = width, p.height = height;
 }
 
+// Where the middle of `size` begins.
+int crop_start(int n, int size) { return static_cast<int>(std::lround((n - size) / 2.0)); }
+
 struct ResizeImpl : Impl {
   int height, width;  // width 0: the shorter side becomes height
   ResizeImpl(int h, int w) : height(h), width(w) {}
   std::pair<int, int> target(int w, int h) const {
     if (width) return {width, height};
     // As torchvision: the longer side is rounded down.
-    auto longer = [&](int a, int b) { return static_cast<int>(static_cast<int64_t>(height) * a / b); };
-    return w <= h ? std::pair(height, std::max(1, longer(h, w)))
-                  : std::pair(std::max(1, longer(w, h)), height);
+    auto longer = [&](int a, int b) {
+      const int64_t side = std::max<int64_t>(1, static_cast<int64_t>(height) * a / b);
+      return static_cast<int>(std::min(side, kMaxSide + 1));
+    };
+    return w <= h ? std::pair(height, longer(h, w)) : std::pair(longer(w, h), height);
   }
   bool window(int w, int h, Random&, io::Window& out) const override {
     std::tie(out.want_width, out.want_height) = target(w, h);
     return true;
   }
+  std::pair<int, int> target_of(const Picture& p) const {
+    return p.has_window ? std::pair(p.window.want_width, p.window.want_height) : target(p.width, p.height);
+  }
+  static void refuse(const Picture& p, std::pair<int, int> to) {
+    auto sides = [](int w, int h) { return std::to_string(w) + " x " + std::to_string(h); };
+    fail(ErrorKind::Value, "Resize",
+         "an image of " + sides(p.width, p.height) + " pixels would become one of " +
+             sides(to.first, to.second),
+         SourceLoc::current(), "give both sides, Resize(height, width), or crop it before");
+  }
   void apply(Picture& p, Random&) const override {
-    std::pair<int, int> to =
-        p.has_window ? std::pair(p.window.want_width, p.window.want_height) : target(p.width, p.height);
+    const std::pair<int, int> to = target_of(p);
+    const int64_t pixels = static_cast<int64_t>(to.first) * to.second;
+    if (pixels > std::max<int64_t>(kMaxResized, static_cast<int64_t>(p.pixels())) ||
+        std::max(to.first, to.second) > kMaxSide)
+      refuse(p, to);
     if (!p.has_window && to == std::pair(p.width, p.height)) return;
     resize_window(p, {0, 0, static_cast<double>(p.width), static_cast<double>(p.height), 0, 0}, to.first,
                   to.second);
   }
+  bool apply_middle(Picture& p, int size) const override {
+    const std::pair<int, int> to = target_of(p);
+    if (std::max(to.first, to.second) > kMaxSide) refuse(p, to);
+    // Where the crop reaches outside, or nothing is left out, one after the other will do.
+    if (to.first < size || to.second < size || to == std::pair(size, size)) return false;
+    if (!p.has_window && to == std::pair(p.width, p.height)) return false;
+    p.to_bytes();
+    io::Window w{0, 0, static_cast<double>(p.width), static_cast<double>(p.height), 0, 0};
+    if (p.has_window) w = p.window;
+    p.has_window = false;
+    std::vector<uint8_t> out(static_cast<size_t>(size) * static_cast<size_t>(size) *
+                             static_cast<size_t>(p.channels));
+    resize(p.bytes.data(), p.width, p.height, p.channels, w, out.data(),
+           Results{to.first, crop_start(to.first, size), size},
+           Results{to.second, crop_start(to.second, size), size});
+    p.bytes = std::move(out);
+    p.width = p.height = size;
+    return true;
+  }
+
+ private:
+  // The longest side that is counted with, and the pixels of a result that is larger than its image.
+  static constexpr int64_t kMaxSide = int64_t{1} << 30, kMaxResized = int64_t{1} << 24;
 };
 
 // The part at (x, y), which may reach outside: zeros there.
@@ -178,9 +237,9 @@ struct CenterCropImpl : Impl {
   int size;
   explicit CenterCropImpl(int s) : size(s) {}
   void apply(Picture& p, Random&) const override {
-    auto start = [&](int n) { return static_cast<int>(std::lround((n - size) / 2.0)); };
-    crop(p, start(p.width), start(p.height), size, size);
+    crop(p, crop_start(p.width, size), crop_start(p.height, size), size, size);
   }
+  int middle() const override { return size; }
 };
 
 struct RandomCropImpl : Impl {

@@ -11,12 +11,17 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <system_error>
 #include <thread>
+#include <unordered_map>
 
+#include "graph/handle.h"
 #include "ingot/version.h"
-#include "io/hash.h"
+#include "io/lock.h"
 #include "io/safetensors.h"
 #include "io/signals.h"
+#include "ops/common.h"
 #include "runtime/backend.h"
 
 namespace ingot {
@@ -26,56 +31,33 @@ using io::HostTensor;
 
 namespace {
 
-constexpr const char *kPrefix = "ckpt-", *kSuffix = ".safetensors", *kChecksum = "ingot.checksum";
-constexpr size_t kChecksumDigits = 16;
+constexpr const char *kPrefix = "ckpt-", *kSuffix = ".safetensors";
+constexpr int64_t kMaxSequence = 999'999'999'999;  // of the files' names: counting on never overflows
 
-// The number in "ckpt-000012.safetensors", or -1.
+std::string name_of(int64_t sequence) {
+  char name[64];
+  std::snprintf(name, sizeof name, "%s%06lld%s", kPrefix, static_cast<long long>(sequence), kSuffix);
+  return name;
+}
+
+// The number in "ckpt-000012.safetensors", or -1 for a name that is none of ours.
 int64_t sequence_of(const std::string& name) {
-  size_t prefix = std::string_view(kPrefix).size(), suffix = std::string_view(kSuffix).size();
-  if (name.size() <= prefix + suffix || name.compare(0, prefix, kPrefix) != 0 ||
-      name.compare(name.size() - suffix, suffix, kSuffix) != 0)
-    return -1;
+  const size_t prefix = std::string_view(kPrefix).size(), suffix = std::string_view(kSuffix).size();
+  if (name.size() <= prefix + suffix) return -1;
   int64_t n = -1;
-  const char *from = name.data() + prefix, *to = name.data() + name.size() - suffix;
-  auto [end, error] = std::from_chars(from, to, n);
-  return error == std::errc() && end == to ? n : -1;
+  std::from_chars(name.data() + prefix, name.data() + name.size() - suffix, n);
+  return n >= 0 && n <= kMaxSequence && name == name_of(n) ? n : -1;
 }
 
-std::string hex(uint64_t v) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(v));
-  return text;
-}
-
-io::Bytes bytes_of(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), s.size()}; }
-
-// Where the checksum's digits stand in a header, or npos.
-size_t checksum_at(const std::string& header) {
-  std::string key = std::string("\"") + kChecksum + "\":\"";
-  size_t at = header.find(key);
-  return at == std::string::npos || at + key.size() + kChecksumDigits > header.size() ? std::string::npos
-                                                                                      : at + key.size();
-}
-
-// A file's bytes under its name, whole only when its checksum says so: over everything, its own digits taken
-// as zeros.
+// A file that is whole: its checksum says so.
 struct WholeFile {
-  io::MappedFile file;
+  io::File file;
   io::SafeTensorsHeader header;
   WholeFile(const std::string& path, const SourceLoc& loc)
-      : file(path, "resume", loc), header(io::parse_safetensors(file.bytes(), "resume", path, loc)) {
-    io::Bytes b = file.bytes();
-    std::string head(reinterpret_cast<const char*>(b.data()), header.data_begin);
-    size_t at = checksum_at(head);
-    auto want = header.metadata.find(kChecksum);
-    if (at == std::string::npos || want == header.metadata.end())
+      : file(path, "resume", loc),
+        header(io::parse_safetensors(io::source_of(file, loc), "resume", path, loc)) {
+    if (!io::check_sum(io::source_of(file, loc), header, "resume", path, loc))
       io::fail_io("resume", path, "has no checksum", loc);
-    head.replace(at, kChecksumDigits, kChecksumDigits, '0');
-    io::Hash hash;
-    hash.add(bytes_of(head));
-    hash.add(b.subspan(header.data_begin));
-    if (hex(hash.sum()) != want->second)
-      io::fail_io("resume", path, "is damaged: its checksum is wrong", loc);
   }
 };
 
@@ -92,17 +74,22 @@ std::string tuning_file(const std::vector<std::pair<std::string, Tensor>>& tenso
 struct Checkpoint::State {
   struct Part {
     std::string name;
+    bool fixed;  // one of Ingot's: the tensors of its state never change in number, shape or type
     std::function<StateDict()> get;
-    std::function<void(const StateDict&)> set;
+    Load set;
   };
+  using Files = std::vector<std::pair<int64_t, std::string>>;  // by their numbers
   std::string folder;
   CheckpointOptions o;
+  std::shared_ptr<io::FolderLock> lock;
   std::vector<Part> parts;
   std::vector<data::DataLoader*> loaders;
   std::vector<std::string> messages;
-  int64_t next = 1;      // of the file names
-  int64_t number = 0;    // of the last save or resume ...
-  int64_t at_epoch = 0;  // ... and the first loader's epoch then
+  std::set<int64_t> whole;  // files of this run that were written or read by this program ...
+  std::set<int64_t> older;  // ... and those before the one it resumed from, not looked at yet
+  int64_t next = 1;         // of the file names
+  int64_t number = 0;       // of the last save or resume ...
+  int64_t at_epoch = 0;     // ... and the first loader's epoch then
   bool by_steps = false;
   bool watching = false;
   std::thread writer;
@@ -113,17 +100,23 @@ struct Checkpoint::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  std::string path_of(int64_t sequence) const {
-    char name[64];
-    std::snprintf(name, sizeof name, "%s%06lld%s", kPrefix, static_cast<long long>(sequence), kSuffix);
-    return folder + "/" + name;
-  }
-  std::vector<std::pair<int64_t, std::string>> files() const {
-    std::vector<std::pair<int64_t, std::string>> all;
+  std::string path_of(int64_t sequence) const { return folder + "/" + name_of(sequence); }
+  // All names in the folder. Only a folder that is not there has none: one that cannot be listed may be full
+  // of files.
+  std::vector<std::string> names(const SourceLoc& loc) const {
+    std::vector<std::string> all;
     std::error_code error;
-    for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
-      if (int64_t n = sequence_of(i->path().filename().string()); n >= 0)
-        all.emplace_back(n, i->path().string());
+    fs::directory_iterator i(folder, error);
+    if (error == std::errc::no_such_file_or_directory) return all;
+    for (const fs::directory_iterator end; !error && i != end; i.increment(error))
+      all.push_back(i->path().filename().string());
+    if (error) io::fail_io("Checkpoint", folder, "cannot be listed: " + error.message(), loc);
+    return all;
+  }
+  Files files(const SourceLoc& loc) const {
+    Files all;
+    for (const std::string& name : names(loc))
+      if (const int64_t n = sequence_of(name); n >= 0) all.emplace_back(n, folder + "/" + name);
     std::sort(all.begin(), all.end());
     return all;
   }
@@ -135,28 +128,22 @@ struct Checkpoint::State {
     number = n;
     at_epoch = loaders.empty() ? 0 : loaders[0]->epoch();
   }
-  // What a leftover of a killed program is: never read, only in the way.
-  void remove_leftovers() const {
+  // Half-written files of programs that were killed: never read, only in the way.
+  void remove_leftovers(const SourceLoc& loc) const {
     std::error_code error;
-    std::vector<fs::path> old;
-    for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
-      std::string name = i->path().filename().string();
-      if (name.rfind(kPrefix, 0) == 0 && name.find(std::string(kSuffix) + ".tmp-") != std::string::npos)
-        old.push_back(i->path());
-    }
-    for (const fs::path& p : old) fs::remove(p, error);
-  }
-  void prune() const {
-    std::vector<std::pair<int64_t, std::string>> all = files();
-    std::error_code error;
-    for (size_t i = 0; o.keep > 0 && i + static_cast<size_t>(o.keep) < all.size(); ++i)
-      fs::remove(all[i].second, error);
+    for (const std::string& name : names(loc))
+      if (name.rfind(kPrefix, 0) == 0 && io::is_abandoned(name)) fs::remove(folder + "/" + name, error);
   }
 
+  void prune(const SourceLoc& loc);
   void collect(int64_t n, NamedTensors& tensors, io::Metadata& metadata) const;
-  void write(int64_t sequence, std::vector<HostTensor> tensors, const io::Metadata& metadata,
-             const SourceLoc& loc) const;
+  std::string write(std::vector<HostTensor> tensors, const io::Metadata& metadata, const SourceLoc& loc);
+  void write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata, const SourceLoc& loc);
+  StateDict state_in(const WholeFile& file, const std::string& part, const std::string& path,
+                     const SourceLoc& loc) const;
+  void check(const Part& part, const StateDict& saved, const std::string& path, const SourceLoc& loc) const;
   void restore(const WholeFile& file, const std::string& path, const SourceLoc& loc);
+  void compare_tuning(const io::Metadata& metadata, const std::string& path);
 };
 
 // ---- Making one
@@ -168,10 +155,9 @@ void Checkpoint::open(const CheckpointFolder& where, const CheckpointOptions& op
   s_ = std::make_shared<State>();
   s_->folder = folder;
   s_->o = options;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) io::fail_io("Checkpoint", folder, "cannot be made: " + error.message(), loc);
-  for (const auto& [n, path] : s_->files()) s_->next = n + 1;
+  io::make_folders(folder, "Checkpoint", loc);
+  s_->lock = io::FolderLock::take(folder, "Checkpoint", loc);
+  for (const auto& [n, path] : s_->files(loc)) s_->next = n + 1;
   if (options.handle_signals) io::watch_signals();
   s_->watching = options.handle_signals;
 }
@@ -190,15 +176,14 @@ Checkpoint::State::~State() {
   }
 }
 
-void Checkpoint::add_part(const char* kind, std::function<StateDict()> get,
-                          std::function<void(const StateDict&)> set) {
+void Checkpoint::add_part(const char* kind, std::function<StateDict()> get, Load set) {
   std::string name = kind;
   auto taken = [&] {
     return std::any_of(s_->parts.begin(), s_->parts.end(),
                        [&](const State::Part& p) { return p.name == name; });
   };
   for (int i = 2; taken(); ++i) name = kind + std::to_string(i);
-  s_->parts.push_back({name, std::move(get), std::move(set)});
+  s_->parts.push_back({name, std::string_view(kind) != "part", std::move(get), std::move(set)});
 }
 
 void Checkpoint::add_loader(data::DataLoader& loader) {
@@ -217,17 +202,16 @@ StateDict Checkpoint::generator_state(const Generator& g) {
   return d;
 }
 
-void Checkpoint::load_generator(const Generator& g, const StateDict& d) {
-  g.manual_seed(d.unsigned_integer("seed"));
-  g.set_offset(d.unsigned_integer("offset"));
+void Checkpoint::load_generator(const Generator& g, const StateDict& d, const SourceLoc& loc) {
+  const uint64_t seed = d.unsigned_integer("seed", loc), offset = d.unsigned_integer("offset", loc);
+  g.manual_seed(seed);
+  g.set_offset(offset);
 }
 
 // ---- Saving
 
 void Checkpoint::State::collect(int64_t n, NamedTensors& tensors, io::Metadata& metadata) const {
-  metadata = {{kChecksum, std::string(kChecksumDigits, '0')},
-              {"ingot.version", INGOT_VERSION_STRING},
-              {"ingot.number", std::to_string(n)}};
+  metadata = {{"ingot.version", INGOT_VERSION_STRING}, {"ingot.number", std::to_string(n)}};
   auto add = [&](const std::string& name, const StateDict& d) {
     metadata["ingot.part/" + name] = std::to_string(d.tensors.size());
     for (const auto& [key, value] : d.values) metadata[name + "/" + key] = value;
@@ -238,25 +222,55 @@ void Checkpoint::State::collect(int64_t n, NamedTensors& tensors, io::Metadata& 
   metadata["ingot.tuning_file"] = tuning_file(tensors);
 }
 
-void Checkpoint::State::write(int64_t sequence, std::vector<HostTensor> tensors, const io::Metadata& metadata,
-                              const SourceLoc& loc) const {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const HostTensor& a, const HostTensor& b) {
-    return size_of(a.dtype) > size_of(b.dtype);
-  });
-  std::string header = io::safetensors_header(tensors, metadata);
-  io::Hash hash;
-  hash.add(bytes_of(header));
-  io::AtomicFile out(path_of(sequence), "save", loc);
-  out.write(header.data(), header.size());
-  for (const HostTensor& t : tensors) {
-    out.write(t.bytes.data(), t.bytes.size());
-    hash.add({reinterpret_cast<const uint8_t*>(t.bytes.data()), t.bytes.size()});
+// Removes the oldest files of this run beyond `keep`. One that was not written or read here is read first:
+// what turns out to be damaged may be all that is left of something, and stays.
+void Checkpoint::State::prune(const SourceLoc& loc) {
+  if (o.keep <= 0) return;
+  std::vector<int64_t> run(older.begin(), older.end());
+  run.insert(run.end(), whole.begin(), whole.end());
+  std::sort(run.begin(), run.end());
+  size_t count = run.size();
+  for (size_t i = 0; i < run.size() && count > static_cast<size_t>(o.keep); ++i, --count) {
+    try {
+      if (older.erase(run[i])) WholeFile(path_of(run[i]), loc);
+    } catch (const Error&) {
+      continue;
+    }
+    std::error_code error;
+    fs::remove(path_of(run[i]), error);
+    whole.erase(run[i]);
   }
-  std::string digits = hex(hash.sum());
-  out.write_at(checksum_at(header), digits.data(), digits.size());
-  out.commit();
+}
+
+std::string Checkpoint::State::write(std::vector<HostTensor> tensors, const io::Metadata& metadata,
+                                     const SourceLoc& loc) {
+  io::AtomicFile out(path_of(next), "save", loc);
+  io::host_file(std::move(tensors), metadata, "save", loc).write([&](const void* data, size_t bytes) {
+    out.write(data, bytes);
+  });
+  // Under the first number that is free: what is there, whoever put it there, stays.
+  while (!out.commit_new(path_of(next))) ++next;
+  whole.insert(next);
   // Only now, with the new file in place, does an old one go.
-  prune();
+  prune(loc);
+  return path_of(next++);
+}
+
+// By a thread, or here and now when none can be started. What goes wrong is for wait() to throw.
+void Checkpoint::State::write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata,
+                                     const SourceLoc& loc) {
+  auto job = [this, host = std::make_shared<std::vector<HostTensor>>(std::move(tensors)), metadata, loc] {
+    try {
+      write(std::move(*host), metadata, loc);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  try {
+    writer = std::thread(job);
+  } catch (const std::system_error&) {
+    job();
+  }
 }
 
 void Checkpoint::save(int64_t number, SourceLoc where) {
@@ -268,25 +282,17 @@ void Checkpoint::save(int64_t number, SourceLoc where) {
   io::Metadata metadata;
   s.collect(number, tensors, metadata);
   std::vector<HostTensor> host = io::to_host(tensors, "save", loc);
-  int64_t sequence = s.next;
   int signal = s.o.handle_signals ? io::pending_signal() : 0;
   if (s.o.asynchronous && !signal) {
-    s.writer =
-        std::thread([&s, sequence, host = std::move(host), metadata = std::move(metadata), loc]() mutable {
-          try {
-            s.write(sequence, std::move(host), metadata, loc);
-          } catch (...) {
-            s.failed = std::current_exception();
-          }
-        });
-  } else {
-    s.write(sequence, std::move(host), metadata, loc);
+    s.write_beside(std::move(host), metadata, loc);
+    s.remember(number);
+    return;
   }
-  ++s.next;
+  const std::string path = s.write(std::move(host), metadata, loc);
   s.remember(number);
   if (!signal) return;
-  std::cerr << "checkpoint: " << (signal == SIGTERM ? "SIGTERM" : "SIGINT") << ": saved "
-            << s.path_of(sequence) << ", leaving" << std::endl;
+  std::cerr << "checkpoint: " << (signal == SIGTERM ? "SIGTERM" : "SIGINT") << ": saved " << path
+            << ", exiting" << std::endl;
   for (data::DataLoader* l : s.loaders) l->set_epoch(0);  // ends its threads
   std::exit(128 + signal);
 }
@@ -307,27 +313,82 @@ void Checkpoint::wait(SourceLoc) {
 
 // ---- Resuming
 
-void Checkpoint::State::restore(const WholeFile& file, const std::string& path, const SourceLoc& loc) {
+StateDict Checkpoint::State::state_in(const WholeFile& file, const std::string& part, const std::string& path,
+                                      const SourceLoc& loc) const {
   const io::Metadata& metadata = file.header.metadata;
-  auto dict_of = [&](const std::string& name) {
-    if (!metadata.count("ingot.part/" + name))
-      throw Error(ErrorKind::State, "resume", "\"" + path + "\" has no " + name, loc,
-                  "give Checkpoint the parts it was given when the file was saved, or another folder");
-    StateDict d;
-    for (auto i = metadata.lower_bound(name + "/");
-         i != metadata.end() && i->first.compare(0, name.size() + 1, name + "/") == 0; ++i)
-      d.values[i->first.substr(name.size() + 1)] = i->second;
-    for (const io::SafeTensors::Entry& e : file.header.entries)
-      if (e.name.compare(0, name.size() + 1, name + ".") == 0)
-        d.tensors.emplace_back(e.name.substr(name.size() + 1),
-                               io::read_entry(file.file.bytes(), file.header, e, {}, "resume", path, loc));
-    return d;
+  if (!metadata.count("ingot.part/" + part))
+    throw Error(ErrorKind::State, "resume", "\"" + path + "\" has no " + part, loc,
+                "give Checkpoint the parts it was given when the file was saved, or another folder");
+  StateDict d;
+  for (auto i = metadata.lower_bound(part + "/");
+       i != metadata.end() && i->first.compare(0, part.size() + 1, part + "/") == 0; ++i)
+    d.values[i->first.substr(part.size() + 1)] = i->second;
+  const io::Source source = io::source_of(file.file, loc);
+  for (const io::SafeTensors::Entry& e : file.header.entries)
+    if (e.name.compare(0, part.size() + 1, part + ".") == 0)
+      d.tensors.emplace_back(e.name.substr(part.size() + 1),
+                             io::read_entry(source, file.header, e, {}, "resume", path, loc));
+  return d;
+}
+
+// The same names, shapes and types as the part has now: load_state_dict() would convert, or fail half-way.
+void Checkpoint::State::check(const Part& part, const StateDict& saved, const std::string& path,
+                              const SourceLoc& loc) const {
+  auto differ = [&](const std::string& what) {
+    throw Error(ErrorKind::State, "resume",
+                "\"" + io::printable(path) + "\" is of another " + part.name + ": " + what, loc,
+                "make the parts as they were when the file was saved, or use another folder");
   };
-  std::vector<StateDict> states;
-  for (const Part& p : parts) states.push_back(dict_of(p.name));
-  StateDict generator = dict_of("default_generator");
-  for (size_t i = 0; i < parts.size(); ++i) parts[i].set(states[i]);
-  load_generator(default_generator(), generator);
+  std::unordered_map<std::string_view, const Tensor*> theirs;
+  for (const auto& [name, t] : saved) theirs.emplace(name, &t);
+  const StateDict own = part.get();
+  for (const auto& [name, t] : own) {
+    const auto found = theirs.find(name);
+    if (found == theirs.end()) differ("it has no \"" + name + "\"");
+    if (found->second->dtype() != t.dtype() || !(found->second->shape() == t.shape()))
+      differ("\"" + name + "\" is " + describe(*found->second) + " in the file and " + describe(t) + " here");
+    theirs.erase(found);
+  }
+  if (!theirs.empty()) differ("it has \"" + io::printable(theirs.begin()->first) + "\", which is not here");
+}
+
+// In two steps: everything is read and compared, then taken. A part that refuses its state all the same puts
+// the others back to where they were.
+void Checkpoint::State::restore(const WholeFile& file, const std::string& path, const SourceLoc& loc) {
+  std::vector<StateDict> states, before;
+  for (const Part& p : parts) states.push_back(state_in(file, p.name, path, loc));
+  const StateDict generator = state_in(file, "default_generator", path, loc);
+  const StateDict generator_before = generator_state(default_generator());
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].fixed) check(parts[i], states[i], path, loc);
+  for (const Part& p : parts) {
+    StateDict now = p.get();
+    // The values as they are now, whatever is written into the tensors.
+    for (auto& [name, t] : now.tensors) t = tensor_of(NodeRef(t.cell()->current()));
+    before.push_back(std::move(now));
+  }
+  size_t taken = 0;
+  try {
+    load_generator(default_generator(), generator, loc);
+    for (; taken < parts.size(); ++taken) parts[taken].set(states[taken], loc);
+  } catch (...) {
+    load_generator(default_generator(), generator_before, loc);
+    for (size_t i = 0; i <= taken && i < parts.size(); ++i) parts[i].set(before[i], loc);
+    throw;
+  }
+}
+
+void Checkpoint::State::compare_tuning(const io::Metadata& metadata, const std::string& path) {
+  NamedTensors tensors;
+  for (const Part& p : parts) {
+    StateDict d = p.get();
+    tensors.insert(tensors.end(), d.tensors.begin(), d.tensors.end());
+  }
+  const auto tuned = metadata.find("ingot.tuning_file");
+  const std::string now = tuning_file(tensors);
+  if (tuned != metadata.end() && tuned->second != now && !now.empty() && !tuned->second.empty())
+    say("\"" + path + "\" was made with the tuning file " + io::printable(tuned->second) +
+        ", this run uses " + now + ": the last bits may differ");
 }
 
 int64_t Checkpoint::resume(SourceLoc where) {
@@ -336,17 +397,20 @@ int64_t Checkpoint::resume(SourceLoc where) {
   wait(loc);
   State& s = *s_;
   s.messages.clear();
-  s.remove_leftovers();
-  std::vector<std::pair<int64_t, std::string>> all = s.files();
+  s.remove_leftovers(loc);
+  const State::Files all = s.o.fresh ? State::Files() : s.files(loc);
+  std::string newest;  // what is wrong with it
   for (size_t i = all.size(); i-- > 0;) {
     const std::string& path = all[i].second;
     std::unique_ptr<WholeFile> file;
     try {
       file = std::make_unique<WholeFile>(path, loc);
     } catch (const Error& e) {
-      std::string what = e.what();
-      s.say("passed over: " + what.substr(0, what.find('\n')) +
-            (i ? "; trying the one before" : "; there is no other"));
+      if (e.kind() != ErrorKind::Io) throw;
+      if (newest.empty()) newest = e.reason();
+      s.whole.erase(all[i].first);
+      s.older.erase(all[i].first);
+      s.say("passed over: " + e.reason() + (i ? "; trying the one before" : "; there is no other"));
       continue;
     }
     const io::Metadata& metadata = file->header.metadata;
@@ -356,26 +420,26 @@ int64_t Checkpoint::resume(SourceLoc where) {
         std::from_chars(at->second.data(), at->second.data() + at->second.size(), number).ec != std::errc())
       throw Error(ErrorKind::State, "resume", "\"" + path + "\" is not a checkpoint", loc);
     s.restore(*file, path, loc);
-    NamedTensors tensors;
-    for (const State::Part& p : s.parts) {
-      StateDict d = p.get();
-      tensors.insert(tensors.end(), d.tensors.begin(), d.tensors.end());
-    }
-    auto tuned = metadata.find("ingot.tuning_file");
-    if (std::string now = tuning_file(tensors);
-        tuned != metadata.end() && tuned->second != now && !now.empty() && !tuned->second.empty())
-      s.say("\"" + path + "\" was made with the tuning file " + tuned->second + ", this run uses " + now +
-            ": the last bits may differ");
+    s.compare_tuning(metadata, path);
+    s.whole.insert(all[i].first);
+    for (size_t k = 0; k < i; ++k)
+      if (!s.whole.count(all[k].first)) s.older.insert(all[k].first);
     s.remember(number);
     return number;
   }
+  if (!all.empty())
+    throw Error(ErrorKind::Io, "resume",
+                "none of the " + std::to_string(all.size()) + " checkpoints in \"" + io::printable(s.folder) +
+                    "\" is whole; the newest: " + newest,
+                loc,
+                "put a copy of one back, or begin anew: CheckpointOptions{.fresh = true}, or move them away");
   s.remember(0);
   return 0;
 }
 
 std::vector<std::string> Checkpoint::files() const {
   std::vector<std::string> paths;
-  for (auto& [n, path] : s_->files()) paths.push_back(path);
+  for (auto& [n, path] : s_->files(SourceLoc::current())) paths.push_back(path);
   return paths;
 }
 

@@ -77,14 +77,18 @@ Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window*
   }
 }
 
-Bytes unpacked(Bytes data, size_t limit, std::vector<uint8_t>& own, const char* op, const std::string& path,
+bool is_gzip(Bytes data) { return data.size() >= 2 && data[0] == 0x1f && data[1] == 0x8b; }
+
+Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op, const std::string& path,
                const SourceLoc& loc) {
-  if (data.size() < 2 || data[0] != 0x1f || data[1] != 0x8b) return data;
+  if (!is_gzip(data)) return data;
   try {
-    own = codecs(op, loc).gunzip(data, limit);
+    // Half: the memory doubles as it fills, and both are there while it moves.
+    own = codecs(op, loc).gunzip(data, budget.left() / 2);
   } catch (const CodecError& e) {
     fail_io(op, path, std::string("cannot be unpacked: ") + e.what(), loc);
   }
+  budget.take(own.size());
   return own;
 }
 

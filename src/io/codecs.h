@@ -1,4 +1,4 @@
-// Compressed data and pictures: zlib, libpng and libjpeg-turbo behind one interface. They lie in a library of
+// Compressed data and pictures: zlib, libpng and libjpeg-turbo behind one interface. They are in a library of
 // their own, libingot_codecs.so, which is loaded at first use: the core neither needs them nor pays for them
 // at start.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ingot/source.h"
+#include "io/budget.h"
 
 namespace ingot::io {
 
@@ -52,6 +53,10 @@ class Codecs {
   virtual void inflate(Bytes data, uint8_t* out, size_t size) = 0;
   /// A gzip file, of one or several members, of at most `limit` bytes unpacked.
   virtual std::vector<uint8_t> gunzip(Bytes data, size_t limit) = 0;
+  /// Only the first `size` bytes of it, or as many as there are.
+  virtual size_t gunzip_head(Bytes data, uint8_t* out, size_t size) = 0;
+  /// What follows the first `skip` bytes, which must be exactly `size`.
+  virtual void gunzip_rest(Bytes data, size_t skip, uint8_t* out, size_t size) = 0;
   virtual std::vector<uint8_t> gzip(Bytes data) = 0;
   /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour.
   virtual Image decode_png(Bytes data, int channels) = 0;
@@ -69,8 +74,9 @@ Codecs& codecs(const char* op, const SourceLoc& loc);
 /// PNG or JPEG, told by the first bytes; Error(Io) naming the file.
 Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window, const char* op,
                    const std::string& path, const SourceLoc& loc);
-/// data itself, or what it holds when it is gzip; `own` keeps the result alive.
-Bytes unpacked(Bytes data, size_t limit, std::vector<uint8_t>& own, const char* op, const std::string& path,
+bool is_gzip(Bytes data);
+/// data itself, or what it holds when it is gzip; `own` keeps the result alive. The budget pays for it.
+Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op, const std::string& path,
                const SourceLoc& loc);
 
 }  // namespace ingot::io

@@ -1,4 +1,4 @@
-// See file.h.
+// Reading files. See file.h; atomic_file.cpp writes them.
 #include "io/file.h"
 
 #include <fcntl.h>
@@ -12,50 +12,144 @@
 #include <utility>
 
 namespace ingot::io {
+namespace {
+
+// The length of the UTF-8 character at the start of `s`, 0 when there is none.
+size_t utf8_length(std::string_view s) {
+  auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned first = byte(0);
+  const size_t n = first < 0x80                    ? 1
+                   : first >= 0xc2 && first < 0xe0 ? 2
+                   : first >= 0xe0 && first < 0xf0 ? 3
+                   : first >= 0xf0 && first < 0xf5 ? 4
+                                                   : 0;
+  for (size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return n > s.size() || wrong ? 0 : n;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (size_t at = 0, n = 0; at < text.size(); at += n)
+    if ((n = utf8_length(text.substr(at))) == 0) return false;
+  return true;
+}
+
+std::string printable(std::string_view text, size_t most) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (out.size() >= most) return out + "...";
+    const size_t n = utf8_length(text.substr(at));
+    const auto first = static_cast<unsigned char>(text[at]);
+    // C0 and C1 (U+0080 to U+009F) move the cursor, colour the screen and set the window's title.
+    const bool control = first < 0x20 || first == 0x7f ||
+                         (n == 2 && first == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0);
+    if (n && !control) {
+      out += text.substr(at, n);
+      at += n;
+      continue;
+    }
+    for (size_t i = 0; i < (n ? n : 1); ++i, ++at) {
+      char hex[5];
+      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned char>(text[at]));
+      out += hex;
+    }
+  }
+  return out;
+}
 
 void fail_io(const char* op, const std::string& path, const std::string& what, const SourceLoc& loc,
              const std::string& fix) {
-  throw Error(ErrorKind::Io, op, "\"" + path + "\": " + what, loc, fix);
+  throw Error(ErrorKind::Io, op, "\"" + printable(path, 1000) + "\": " + printable(what, 2000), loc, fix);
+}
+
+void fail_memory(const char* op, const std::string& path, const SourceLoc& loc) {
+  throw Error(ErrorKind::OutOfMemory, op,
+              "\"" + printable(path, 1000) + "\": reading it needs more memory than there is", loc,
+              "end other programs, raise the memory limit, or read its tensors one by one with "
+              "SafeTensors(path).get(name)");
 }
 
 // ---- Reading
 
-MappedFile::MappedFile(const std::string& path, const char* op, const SourceLoc& loc) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail_io(op, path, std::string("cannot be opened: ") + std::strerror(errno), loc);
+File::File(const std::string& path, const char* op, const SourceLoc& loc) : path_(path), op_(op) {
+  // Without O_NONBLOCK opening a FIFO waits for somebody to write to it.
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd_ < 0) fail_io(op, path, std::string("cannot be opened: ") + std::strerror(errno), loc);
   struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    fail_io(op, path, S_ISDIR(info.st_mode) ? "is a folder" : "is not a plain file", loc);
+  const int error = ::fstat(fd_, &info) == 0 ? 0 : errno;
+  if (error || !S_ISREG(info.st_mode)) {
+    ::close(std::exchange(fd_, -1));
+    const char* kind = S_ISDIR(info.st_mode)    ? "is a folder"
+                       : S_ISFIFO(info.st_mode) ? "is a pipe, not a plain file"
+                                                : "is not a plain file";
+    fail_io(op, path, error ? std::string("cannot be read: ") + std::strerror(error) : kind, loc);
   }
   size_ = static_cast<size_t>(info.st_size);
-  if (size_) {
-    void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    int error = errno;
-    ::close(fd);
-    if (p == MAP_FAILED) fail_io(op, path, std::string("cannot be mapped: ") + std::strerror(error), loc);
-    data_ = static_cast<const uint8_t*>(p);
-  } else {
-    ::close(fd);
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)), op_(other.op_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+File::~File() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void File::read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) const {
+  auto* p = static_cast<uint8_t*>(to);
+  while (bytes) {
+    ssize_t n =
+        ::pread(fd_, p, bytes < (size_t{1} << 30) ? bytes : size_t{1} << 30, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io(op_, path_, std::string("cannot be read: ") + std::strerror(errno), loc);
+    if (n == 0)
+      fail_io(op_, path_,
+              "has become shorter while it was read: it had " + std::to_string(size_) + " bytes, now " +
+                  std::to_string(offset) + " at most",
+              loc, "replace files that are in use by renaming a new one over them, not by writing into them");
+    p += n;
+    offset += static_cast<uint64_t>(n);
+    bytes -= static_cast<size_t>(n);
   }
 }
 
+MappedFile::MappedFile(const std::string& path, const char* op, const SourceLoc& loc) {
+  constexpr size_t kCopied = size_t{64} << 20;
+  File file(path, op, loc);
+  size_ = file.size();
+  if (size_ <= kCopied) {
+    copy_.resize(size_);
+    file.read(0, copy_.data(), size_, loc);
+    return;
+  }
+  void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+  if (p == MAP_FAILED) fail_io(op, path, std::string("cannot be mapped: ") + std::strerror(errno), loc);
+  data_ = static_cast<const uint8_t*>(p);
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      copy_(std::move(other.copy_)) {}
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<uint8_t*>(data_), size_);
 }
 
 std::string read_text(const std::string& path, size_t limit, const char* op, const SourceLoc& loc) {
-  MappedFile file(path, op, loc);
-  Bytes b = file.bytes();
-  if (b.size() > limit)
+  File file(path, op, loc);
+  if (file.size() > limit)
     fail_io(op, path,
-            "has " + std::to_string(b.size()) + " bytes, more than the " + std::to_string(limit) +
+            "has " + std::to_string(file.size()) + " bytes, more than the " + std::to_string(limit) +
                 " allowed here",
             loc);
-  return b.empty() ? std::string() : std::string(reinterpret_cast<const char*>(b.data()), b.size());
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size(), loc);
+  return text;
 }
 
 void Cursor::fail(const std::string& what, const std::string& fix) const {
@@ -92,76 +186,5 @@ uint64_t Cursor::u64() {
   return low | static_cast<uint64_t>(u32()) << 32;
 }
 uint32_t Cursor::u32_big() { return __builtin_bswap32(u32()); }
-
-// ---- Writing
-
-namespace {
-
-std::string folder_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
-}  // namespace
-
-AtomicFile::AtomicFile(const std::string& path, const char* op, const SourceLoc& loc)
-    : path_(path), temporary_(path + ".tmp-" + std::to_string(::getpid())), op_(op), loc_(loc) {
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail_io(op_, path_, std::string("cannot be written: ") + std::strerror(errno), loc_);
-}
-
-AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
-  }
-}
-
-void AtomicFile::fail(const std::string& what, int error) {
-  // At once, not when the stack unwinds: an error that nobody catches unwinds nothing, and the room is
-  // needed.
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  ::unlink(temporary_.c_str());
-  bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-  fail_io(op_, path_, what + ": " + std::strerror(error), loc_,
-          full ? "make room on the disk; files written before are as they were" : "");
-}
-
-void AtomicFile::write(const void* data, size_t bytes) {
-  const char* p = static_cast<const char*>(data);
-  while (bytes) {
-    ssize_t n = ::write(fd_, p, std::min<size_t>(bytes, size_t{1} << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail("cannot be written", n < 0 ? errno : ENOSPC);
-    p += n;
-    bytes -= static_cast<size_t>(n);
-  }
-}
-
-void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
-  const char* p = static_cast<const char*>(data);
-  while (bytes) {
-    ssize_t n = ::pwrite(fd_, p, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail("cannot be written", n < 0 ? errno : ENOSPC);
-    p += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
-}
-
-void AtomicFile::commit() {
-  if (::fsync(fd_) != 0) fail("cannot be written", errno);
-  int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    fail("cannot be put in place", errno);
-  }
-  // The new name must last too; a file system that cannot sync a folder has no better promise to give.
-  int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    ::fsync(folder);
-    ::close(folder);
-  }
-}
 
 }  // namespace ingot::io

@@ -1,8 +1,12 @@
-// Files: mapped for reading, written whole or not at all. Every failure is an Error(Io) that names the file.
+// Files: opened and mapped for reading, written whole or not at all. Every failure is an Error(Io) that names
+// the file.
 #pragma once
 #include <cstdint>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ingot/error.h"
@@ -12,11 +16,53 @@ namespace ingot::io {
 
 using Bytes = std::span<const uint8_t>;
 
-/// Error(Io): `what`, of the file `path`.
+/// A text from a file as a message shows it: control characters and bytes that are not UTF-8 as \x1b, cut
+/// after `most` bytes.
+std::string printable(std::string_view text, size_t most = 200);
+/// Whether the bytes are UTF-8 (no surrogates, no overlong forms).
+bool is_utf8(std::string_view text);
+
+/// Error(Io): `what`, of the file `path`. Both are made printable: they may hold names from files.
 [[noreturn]] void fail_io(const char* op, const std::string& path, const std::string& what,
                           const SourceLoc& loc, const std::string& fix = {});
+/// Error(OutOfMemory), of the file `path`.
+[[noreturn]] void fail_memory(const char* op, const std::string& path, const SourceLoc& loc);
 
-/// A file's bytes, mapped read-only for as long as this lives. What is not touched is never read.
+/// Runs a reader: memory that the machine does not have becomes an error that names the file.
+template <class F>
+auto reading(const char* op, const std::string& path, const SourceLoc& loc, F&& f) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    fail_memory(op, path, loc);
+  } catch (const std::length_error&) {
+    fail_memory(op, path, loc);
+  }
+}
+
+/// A plain file, open for reading. Never waits: a FIFO or a device is refused.
+class File {
+ public:
+  File(const std::string& path, const char* op, const SourceLoc& loc);
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&&) = delete;
+  File(const File&) = delete;
+  size_t size() const { return size_; }
+  int descriptor() const { return fd_; }
+  /// Exactly `bytes` bytes from `offset` on. Error(Io) when the file has become shorter since it was opened,
+  /// where a mapping would end the process by SIGBUS. Safe to call from several threads at once.
+  void read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) const;
+
+ private:
+  std::string path_;
+  const char* op_;
+  int fd_ = -1;
+  size_t size_ = 0;
+};
+
+/// A file's bytes for as long as this lives: a copy of a small file, a mapping of a large one, of which what
+/// is not touched is never read.
 class MappedFile {
  public:
   MappedFile(const std::string& path, const char* op, const SourceLoc& loc);
@@ -24,16 +70,21 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
   MappedFile(const MappedFile&) = delete;
-  Bytes bytes() const { return {data_, size_}; }
+  Bytes bytes() const { return data_ ? Bytes(data_, size_) : Bytes(copy_); }
 
  private:
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  std::vector<uint8_t> copy_;
 };
+
+/// Makes a folder and those above it, and makes their names last (fsync).
+void make_folders(const std::string& path, const char* op, const SourceLoc& loc);
 
 /// Writes `path` so that it is either the old file or the new one, whole, even when the machine stops
 /// half-way: a temporary file beside it, fsync, rename, fsync of the folder. Destroyed before commit() it
-/// takes the temporary file away.
+/// takes the temporary file away. Any number of threads and programs may write one path: the last one stays.
+/// A disk without room is DiskFull; a file-size limit is too, not a signal.
 class AtomicFile {
  public:
   AtomicFile(const std::string& path, const char* op, const SourceLoc& loc);
@@ -41,17 +92,26 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
-  /// Writes over what is there already.
-  void write_at(uint64_t offset, const void* data, size_t bytes);
   void commit();
+  /// Puts the file at another path of the same folder, never over a file that is there: false then, and it
+  /// may be tried again under another name.
+  bool commit_new(const std::string& path);
 
  private:
   [[noreturn]] void fail(const std::string& what, int error);
+  void sync();
+  void sync_folder();
   std::string path_, temporary_;
   const char* op_;
   SourceLoc loc_;
   int fd_ = -1;
+  bool synced_ = false;
 };
+
+/// Whether a file name is that of a temporary file whose program, one of this machine, has ended.
+bool is_abandoned(const std::string& name);
+/// The machine's name.
+std::string host_name();
 
 /// The whole of a small file. Error(Io) past `limit` bytes.
 std::string read_text(const std::string& path, size_t limit, const char* op, const SourceLoc& loc);

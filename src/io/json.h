@@ -1,39 +1,69 @@
-// JSON, read strictly: the headers of safetensors files, vocabularies, lists of labels. Nesting is limited;
-// numbers keep their integers exactly.
+// JSON, read strictly and value by value: the headers of safetensors files, vocabularies, lists of labels. No
+// tree is built, so a text takes no more memory than what its reader keeps of it. Nesting is limited.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "ingot/source.h"
 
 namespace ingot::io {
 
-struct JsonMember;
+class JsonReader {
+ public:
+  enum class Kind : uint8_t { Null, Bool, Number, Text, List, Object };
 
-struct Json {
-  enum class Kind : uint8_t { Null, Bool, Integer, Number, Text, List, Object };
-  Kind kind = Kind::Null;
-  bool boolean = false;
-  int64_t integer = 0;  // Integer
-  double number = 0;    // Integer and Number
-  std::string text;
-  std::vector<Json> list;
-  std::vector<JsonMember> object;  // in the file's order; names are unique
+  JsonReader(std::string_view text, const char* op, const std::string& path, const SourceLoc& loc)
+      : s_(text), op_(op), path_(path), loc_(loc) {}
 
-  /// The member of that name, or null.
-  const Json* find(std::string_view name) const;
+  /// Of the value that follows.
+  Kind kind();
+  /// The next value, which must be of that kind; Error(Io), naming the file and the place, otherwise.
+  std::string text();
+  /// A whole number of 64 bits; false, the value read past, for anything else.
+  bool integer(int64_t& value);
+  /// Calls f(name) for each member; f must read its value.
+  template <class F>
+  void object(F&& f) {
+    enter('{', "an object");
+    for (bool more = !leave('}'); more; more = next('}')) {
+      std::string name = text();
+      colon();
+      f(std::move(name));
+    }
+  }
+  /// Calls f() for each element, which f must read.
+  template <class F>
+  void list(F&& f) {
+    enter('[', "a list");
+    for (bool more = !leave(']'); more; more = next(']')) f();
+  }
+  /// Reads past any value.
+  void skip();
+  /// Error(Io) unless nothing follows.
+  void end();
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  void space();
+  bool eat(char c);
+  bool word(std::string_view w);
+  void enter(char open, const char* what);
+  bool leave(char close);
+  bool next(char close);
+  void colon();
+  uint32_t hex4();
+  void escape(std::string& out);
+  std::string_view number();
+
+  std::string_view s_;
+  const char* op_;
+  const std::string& path_;
+  const SourceLoc& loc_;
+  size_t at_ = 0;
+  int depth_ = 0;
 };
 
-struct JsonMember {
-  std::string name;
-  Json value;
-};
-
-/// Throws Error(Io), naming the file and the place, for anything that is not one JSON value.
-Json parse_json(std::string_view text, const char* op, const std::string& path, const SourceLoc& loc);
 /// "text" with quotes and escapes.
 std::string json_text(std::string_view text);
 

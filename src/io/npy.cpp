@@ -113,10 +113,10 @@ ElementType element_type(const std::string& descr, const char* op, const std::st
   if (descr.size() == 3)
     for (const auto& [name, type] : known)
       if (descr.compare(1, 2, name) == 0) return type;
-  throw Error(
-      ErrorKind::Unsupported, op,
-      "\"" + path + "\" holds elements of type " + descr.substr(0, 40) + ", which Ingot does not have", loc,
-      "convert them first, as in array.astype(numpy.float32)");
+  throw Error(ErrorKind::Unsupported, op,
+              "\"" + printable(path) + "\" holds elements of type " + printable(descr, 40) +
+                  ", which Ingot does not have",
+              loc, "convert them first, as in array.astype(numpy.float32)");
 }
 
 // Elements in this machine's byte order and in a type Ingot has.
@@ -216,8 +216,10 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
 
 Tensor load_npy(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  MappedFile file(path, "load_npy", loc);
-  return parse_npy(file.bytes(), options, "load_npy", path, loc);
+  return reading("load_npy", path, loc, [&] {
+    MappedFile file(path, "load_npy", loc);
+    return parse_npy(file.bytes(), options, "load_npy", path, loc);
+  });
 }
 
 void save_npy(const std::string& path, const Tensor& t, SourceLoc where) {
@@ -233,21 +235,28 @@ void save_npy(const std::string& path, const Tensor& t, SourceLoc where) {
 
 NamedTensors parse_npz(Bytes file, const Options& options, const char* op, const std::string& path,
                        const SourceLoc& loc) {
-  ZipReader zip(file, op, path, loc);
+  Budget budget(file.size(), op, path, loc);
+  ZipReader zip(file, budget, op, path, loc);
   NamedTensors all;
   for (const ZipReader::Member& m : zip.members()) {
     std::string name = m.name;
+    if (!is_utf8(name)) fail_io(op, path, "has a member whose name is not UTF-8: \"" + name + "\"", loc);
     if (name.size() > 4 && name.compare(name.size() - 4, 4, ".npy") == 0) name.resize(name.size() - 4);
     std::vector<uint8_t> own;
-    all.emplace_back(std::move(name), parse_npy(zip.read(m, own), options, op, path + "/" + m.name, loc));
+    Tensor t = parse_npy(zip.read(m, own), options, op, path + "/" + m.name, loc);
+    budget.give_back(own.size());
+    budget.take(static_cast<size_t>(t.numel()), size_of(t.dtype()));
+    all.emplace_back(std::move(name), std::move(t));
   }
   return all;
 }
 
 NamedTensors load_npz(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  MappedFile file(path, "load_npz", loc);
-  return parse_npz(file.bytes(), options, "load_npz", path, loc);
+  return reading("load_npz", path, loc, [&] {
+    MappedFile file(path, "load_npz", loc);
+    return parse_npz(file.bytes(), options, "load_npz", path, loc);
+  });
 }
 
 void save_npz(const std::string& path, const NamedTensors& tensors, SourceLoc where) {

@@ -1,15 +1,21 @@
 // See pickle.h. Opcodes are named in the comments as in Python's pickletools.
 #include "io/pickle.h"
 
-#include <algorithm>
-
 namespace ingot::io {
 
 using Kind = PickleValue::Kind;
 
-Pickle::Pickle(Bytes data, const char* op, const std::string& path, const SourceLoc& loc)
-    : in_(data, op, path, loc) {
-  run();
+namespace {
+
+constexpr size_t kMemoBytes = 64;  // of an entry of the memo, about
+
+std::string_view view(Bytes b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+
+}  // namespace
+
+Pickle::Pickle(Bytes data, Budget& budget, const char* op, const std::string& path, const SourceLoc& loc)
+    : in_(data, op, path, loc), budget_(budget) {
+  while (!stopped_) step(in_.u8());
 }
 
 void Pickle::refuse(const std::string& what) {
@@ -18,9 +24,17 @@ void Pickle::refuse(const std::string& what) {
 }
 
 uint32_t Pickle::make(PickleValue v) {
+  // Vectors grow by doubling: while one moves, half as much again is in use.
+  budget_.take(3 * sizeof(PickleValue) / 2 + 2 * sizeof(uint32_t) * v.items.size());
+  if (values_.size() >= 0xffffffff) in_.fail("its pickle holds too many values");
   values_.push_back(std::move(v));
-  stack_.push_back(static_cast<uint32_t>(values_.size() - 1));
+  push(static_cast<uint32_t>(values_.size() - 1));
   return stack_.back();
+}
+
+void Pickle::push(uint32_t id) {
+  if (stack_.size() == stack_.capacity()) budget_.take((stack_.capacity() + 64) * sizeof id);
+  stack_.push_back(id);
 }
 
 uint32_t Pickle::pop() {
@@ -46,99 +60,123 @@ uint32_t Pickle::memo(uint64_t key) const {
   return at->second;
 }
 
+void Pickle::remember(uint64_t key) {
+  const uint32_t id = pop();
+  push(id);
+  if (memo_.insert_or_assign(key, id).second) budget_.take(kMemoBytes);
+}
+
 void Pickle::tuple(size_t n) {
   PickleValue v{.kind = Kind::Tuple};
-  for (size_t i = 0; i < n; ++i) v.items.push_back(pop());
-  std::reverse(v.items.begin(), v.items.end());
+  v.items.resize(n);
+  for (size_t i = n; i-- > 0;) v.items[i] = pop();
   make(std::move(v));
 }
 
-void Pickle::text(size_t n, Kind kind) {
-  Bytes b = in_.take(n);
-  make({.kind = kind, .text = std::string(b.begin(), b.end())});
+void Pickle::text(size_t n, Kind kind) { make({.kind = kind, .text = view(in_.take(n))}); }
+
+std::string_view Pickle::keep(std::string text) {
+  budget_.take(text.size() + sizeof(std::string));
+  texts_.push_back(std::move(text));
+  return texts_.back();
+}
+
+void Pickle::extend(uint32_t target, const uint32_t* items, size_t count) {
+  budget_.take(count, 2 * sizeof(uint32_t));
+  values_[target].items.insert(values_[target].items.end(), items, items + count);
 }
 
 void Pickle::append(const std::vector<uint32_t>& items) {
-  uint32_t list = pop();
+  const uint32_t list = pop();
   if (values_[list].kind != Kind::List) refuse("an append to something else than a list");
-  values_[list].items.insert(values_[list].items.end(), items.begin(), items.end());
-  stack_.push_back(list);
+  extend(list, items.data(), items.size());
+  push(list);
 }
 
 void Pickle::set_items(const std::vector<uint32_t>& items) {
-  uint32_t dict = pop();
+  const uint32_t dict = pop();
   if (values_[dict].kind != Kind::Dict || items.size() % 2) refuse("items set in something else than a dict");
-  values_[dict].items.insert(values_[dict].items.end(), items.begin(), items.end());
-  stack_.push_back(dict);
+  extend(dict, items.data(), items.size());
+  push(dict);
 }
 
-void Pickle::global(std::string name) { make({.kind = Kind::Global, .text = std::move(name)}); }
+void Pickle::global(std::string_view module, std::string_view name) {
+  // The names that are known here have fewer than 100 bytes; any other is refused as soon as it is called.
+  make({.kind = Kind::Global,
+        .text = keep(std::string(module.substr(0, 200)) + " " + std::string(name.substr(0, 200)))});
+}
 
 // ('storage', torch.FloatStorage, '0', 'cpu', 12)
 void Pickle::persistent_id() {
-  const PickleValue t = values_[pop()];
+  const PickleValue& t = values_[pop()];
   if (t.kind != Kind::Tuple || t.items.size() < 5 || values_[t.items[0]].text != "storage" ||
       values_[t.items[2]].kind != Kind::Text)
     refuse("a reference to something else than a tensor's storage");
   const PickleValue& type = values_[t.items[1]];
   if (type.kind != Kind::Global || type.text.rfind("torch ", 0) != 0) refuse("a storage of an unknown kind");
-  PickleValue v{.kind = Kind::Storage};
+  PickleValue v{.kind = Kind::Storage, .integer = t.items[1]};
   v.text = values_[t.items[2]].text;
-  v.type = type.text.substr(6);
   make(std::move(v));
 }
 
-std::vector<int64_t> Pickle::numbers(uint32_t id) {
+void Pickle::check_numbers(uint32_t id) {
   const PickleValue& t = values_[id];
   if (t.kind != Kind::Tuple) refuse("a tensor with sizes that are not a tuple");
-  std::vector<int64_t> v;
-  for (uint32_t i : t.items) {
+  if (t.items.size() > 64) refuse("a tensor with " + std::to_string(t.items.size()) + " dims");
+  for (uint32_t i : t.items)
     if (values_[i].kind != Kind::Int) refuse("a tensor with a size that is not a number");
-    v.push_back(values_[i].integer);
-  }
+}
+
+std::vector<int64_t> Pickle::numbers(uint32_t id) const {
+  std::vector<int64_t> v;
+  for (uint32_t i : values_[id].items) v.push_back(values_[i].integer);
   return v;
 }
 
 // _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks, ...)
-uint32_t Pickle::rebuild_tensor(const PickleValue& a) {
-  if (a.items.size() < 4 || values_[a.items[0]].kind != Kind::Storage ||
-      values_[a.items[1]].kind != Kind::Int)
+void Pickle::rebuild_tensor(uint32_t arguments) {
+  const std::vector<uint32_t>& a = values_[arguments].items;
+  if (a.size() < 4 || values_[a[0]].kind != Kind::Storage || values_[a[1]].kind != Kind::Int)
     refuse("a tensor of an unknown kind");
-  PickleValue v{.kind = Kind::Tensor};
-  v.items = {a.items[0]};
-  v.integer = values_[a.items[1]].integer;
-  v.shape = numbers(a.items[2]);
-  v.stride = numbers(a.items[3]);
-  if (v.shape.size() != v.stride.size()) refuse("a tensor with as many strides as it has not dims");
-  return make(std::move(v));
+  check_numbers(a[2]);
+  check_numbers(a[3]);
+  if (values_[a[2]].items.size() != values_[a[3]].items.size())
+    refuse("a tensor with as many strides as it has not dims");
+  make({.kind = Kind::Tensor, .integer = values_[a[1]].integer, .items = {a[0], a[2], a[3]}});
 }
 
-void Pickle::reduce() {
-  const PickleValue arguments = values_[pop()], f = values_[pop()];
-  if (f.kind != Kind::Global || arguments.kind != Kind::Tuple)
-    refuse("a call of something that is not a function");
-  if (f.text == "torch._utils _rebuild_tensor_v2" || f.text == "torch._utils _rebuild_tensor") {
-    rebuild_tensor(arguments);
-  } else if (f.text == "torch._utils _rebuild_parameter" && !arguments.items.empty()) {
-    stack_.push_back(arguments.items[0]);
-  } else if (f.text == "collections OrderedDict") {
-    PickleValue d{.kind = Kind::Dict};
-    // The form of old pickles: a list of pairs.
-    if (!arguments.items.empty())
-      for (uint32_t pair : values_[arguments.items[0]].items) {
-        if (values_[pair].items.size() != 2) refuse("an ordered dict of an unknown form");
-        d.items.insert(d.items.end(), values_[pair].items.begin(), values_[pair].items.end());
-      }
-    make(std::move(d));
-  } else if (f.text == "torch Size" && !arguments.items.empty()) {
-    stack_.push_back(arguments.items[0]);
-  } else if (!plain_call(f.text, arguments)) {
-    refuse("a call of " + f.text.substr(0, 120));
+// The form of old pickles: a list of pairs.
+void Pickle::ordered_dict(uint32_t arguments) {
+  const bool given = !values_[arguments].items.empty();
+  const uint32_t list = given ? values_[arguments].items[0] : 0, dict = make({.kind = Kind::Dict});
+  const size_t count = given ? values_[list].items.size() : 0;
+  budget_.take(count, 4 * sizeof(uint32_t));
+  values_[dict].items.reserve(2 * count);
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<uint32_t>& pair = values_[values_[list].items[i]].items;
+    if (pair.size() != 2) refuse("an ordered dict of an unknown form");
+    values_[dict].items.insert(values_[dict].items.end(), pair.begin(), pair.end());
   }
 }
 
+void Pickle::reduce() {
+  const uint32_t arguments = pop(), f = pop();
+  const std::string_view name = values_[f].text;
+  if (values_[f].kind != Kind::Global || values_[arguments].kind != Kind::Tuple)
+    refuse("a call of something that is not a function");
+  const bool any = !values_[arguments].items.empty();
+  if (name == "torch._utils _rebuild_tensor_v2" || name == "torch._utils _rebuild_tensor")
+    rebuild_tensor(arguments);
+  else if ((name == "torch._utils _rebuild_parameter" || name == "torch Size") && any)
+    push(values_[arguments].items[0]);
+  else if (name == "collections OrderedDict")
+    ordered_dict(arguments);
+  else if (!plain_call(name, arguments))
+    refuse("a call of " + std::string(name.substr(0, 120)));
+}
+
 // The bytes that a text of characters below 256 stands for.
-std::string Pickle::latin1(const std::string& utf8) {
+std::string Pickle::latin1(std::string_view utf8) {
   std::string out;
   for (size_t i = 0; i < utf8.size(); ++i) {
     auto c = static_cast<uint8_t>(utf8[i]);
@@ -152,25 +190,26 @@ std::string Pickle::latin1(const std::string& utf8) {
 }
 
 // Calls that make plain values.
-bool Pickle::plain_call(const std::string& f, const PickleValue& arguments) {
+bool Pickle::plain_call(std::string_view f, uint32_t arguments) {
   auto argument = [&](size_t i, Kind kind) {
-    return i < arguments.items.size() && values_[arguments.items[i]].kind == kind;
+    const std::vector<uint32_t>& items = values_[arguments].items;
+    return i < items.size() && values_[items[i]].kind == kind;
   };
+  auto value = [&](size_t i) -> const PickleValue& { return values_[values_[arguments].items[i]]; };
   if (f == "collections defaultdict") {
     make({.kind = Kind::Dict});
   } else if (f == "_codecs encode" && argument(0, Kind::Text) && argument(1, Kind::Text) &&
-             values_[arguments.items[1]].text == "latin1") {  // bytes in protocol 2
-    std::string bytes = latin1(values_[arguments.items[0]].text);
-    make({.kind = Kind::Binary, .text = std::move(bytes)});
-  } else if ((f == "__builtin__ bytes" || f == "builtins bytes") && arguments.items.empty()) {
+             value(1).text == "latin1") {  // bytes in protocol 2
+    make({.kind = Kind::Binary, .text = keep(latin1(value(0).text))});
+  } else if ((f == "__builtin__ bytes" || f == "builtins bytes") && values_[arguments].items.empty()) {
     make({.kind = Kind::Binary});
   } else if ((f == "__builtin__ set" || f == "builtins set") && argument(0, Kind::List)) {
-    std::vector<uint32_t> items = values_[arguments.items[0]].items;
-    make({.kind = Kind::Tuple, .type = "set", .items = std::move(items)});
+    budget_.take(value(0).items.size(), 2 * sizeof(uint32_t));
+    make({.kind = Kind::Tuple, .special = true, .items = value(0).items});
   } else if (f == "torch device" && argument(0, Kind::Text)) {
-    std::string name = values_[arguments.items[0]].text;
-    if (argument(1, Kind::Int)) name += ":" + std::to_string(values_[arguments.items[1]].integer);
-    make({.kind = Kind::Text, .text = std::move(name)});
+    std::string name(value(0).text.substr(0, 40));
+    if (argument(1, Kind::Int)) name += ":" + std::to_string(value(1).integer);
+    make({.kind = Kind::Text, .text = keep(std::move(name))});
   } else {
     return false;
   }
@@ -179,22 +218,21 @@ bool Pickle::plain_call(const std::string& f, const PickleValue& arguments) {
 
 // NEWOBJ: of the classes only argparse's, which holds names and values as a dict does.
 void Pickle::new_object() {
-  uint32_t arguments = pop(), type = pop();
+  const uint32_t arguments = pop(), type = pop();
   if (values_[type].kind != Kind::Global || values_[type].text != "argparse Namespace" ||
       !values_[arguments].items.empty())
-    refuse("an object of " + values_[type].text.substr(0, 120));
-  make({.kind = Kind::Dict, .type = "Namespace"});
+    refuse("an object of " + std::string(values_[type].text.substr(0, 120)));
+  make({.kind = Kind::Dict, .special = true});
 }
 
 // Attributes set on an ordered dict (a module's state_dict carries its versions so) are passed over.
 void Pickle::build() {
-  uint32_t state = pop(), object = pop();
+  const uint32_t state = pop(), object = pop();
   if (values_[object].kind != Kind::Dict) refuse("an object with a state of its own");
-  stack_.push_back(object);
-  if (values_[object].type != "Namespace") return;
+  push(object);
+  if (!values_[object].special) return;
   if (values_[state].kind != Kind::Dict || state == object) refuse("a namespace of an unknown form");
-  std::vector<uint32_t> items = values_[state].items;
-  set_items(items);
+  extend(object, values_[state].items.data(), values_[state].items.size());
 }
 
 // Values that stand by themselves.
@@ -261,26 +299,21 @@ bool Pickle::simple(uint8_t op) {
 
 // What moves values about.
 bool Pickle::stack(uint8_t op) {
-  auto top = [&] {
-    uint32_t id = pop();
-    stack_.push_back(id);
-    return id;
-  };
   switch (op) {
     case 'q':
-      memo_[in_.u8()] = top();
+      remember(in_.u8());
       return true;  // BINPUT
     case 'r':
-      memo_[in_.u32()] = top();
+      remember(in_.u32());
       return true;  // LONG_BINPUT
     case 0x94:
-      memo_[memo_.size()] = top();
+      remember(memo_.size());
       return true;  // MEMOIZE
     case 'h':
-      stack_.push_back(memo(in_.u8()));
+      push(memo(in_.u8()));
       return true;  // BINGET
     case 'j':
-      stack_.push_back(memo(in_.u32()));
+      push(memo(in_.u32()));
       return true;  // LONG_BINGET
     case '0':
       pop();
@@ -317,9 +350,12 @@ bool Pickle::stack(uint8_t op) {
 
 void Pickle::step(uint8_t op) {
   auto line = [&] {
-    std::string s;
-    for (uint8_t c = in_.u8(); c != '\n'; c = in_.u8()) s += static_cast<char>(c);
-    return s;
+    const size_t begin = in_.at();
+    while (in_.u8() != '\n') {
+    }
+    const size_t end = in_.at();
+    in_.seek(begin);
+    return view(in_.take(end - begin)).substr(0, end - begin - 1);
   };
   if (simple(op) || stack(op)) return;
   switch (op) {
@@ -330,12 +366,12 @@ void Pickle::step(uint8_t op) {
       in_.take(8);
       return;  // FRAME
     case 'c': {
-      std::string module = line();
-      return global(module + " " + line());
+      const std::string_view module = line();
+      return global(module, line());
     }
     case 0x93: {  // STACK_GLOBAL
-      std::string name = values_[pop()].text, module = values_[pop()].text;
-      return global(module + " " + name);
+      const std::string_view name = values_[pop()].text;
+      return global(values_[pop()].text, name);
     }
     case 'Q':
       return persistent_id();
@@ -351,13 +387,6 @@ void Pickle::step(uint8_t op) {
       return;
     default:
       refuse("the instruction " + std::to_string(op));
-  }
-}
-
-void Pickle::run() {
-  while (!stopped_) {
-    if (values_.size() > 50'000'000) in_.fail("its pickle holds too many values");
-    step(in_.u8());
   }
 }
 

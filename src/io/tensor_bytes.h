@@ -1,19 +1,46 @@
 // Tensors from bytes of a file.
 #pragma once
+#include <cstring>
+#include <vector>
+
+#include "graph/handle.h"
 #include "ingot/ops.h"
 #include "io/file.h"
+#include "runtime/storage.h"
 
 namespace ingot::io {
 
-/// Copies a tensor out of `data`, which holds it whole, in row-major order. Bools of a file may be any byte:
-/// they become 0 or 1.
+/// A tensor whose bytes fill(to) writes, in row-major order: straight into its memory on the CPU. Bools of a
+/// file may be any byte: they become 0 or 1.
+template <class F>
+Tensor tensor_from(F&& fill, DType dtype, const Dims& shape, const Options& options, const SourceLoc& loc) {
+  const Device device = options.device.value_or(Device(DeviceType::CPU, 0));
+  const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  auto clean = [&](void* data) {
+    if (dtype == DType::Bool)
+      for (auto* p = static_cast<uint8_t*>(data); p < static_cast<uint8_t*>(data) + bytes; ++p) *p = *p != 0;
+  };
+  if (!device.is_cpu()) {
+    std::vector<uint8_t> host(bytes);
+    fill(host.data());
+    clean(host.data());
+    return from_data(host.data(), dtype, shape, Options(options.dtype.value_or(dtype), device), loc);
+  }
+  Ref<Storage> s = allocate_storage(device, bytes, "a tensor of a file");
+  fill(s->data);
+  clean(s->data);
+  Tensor t = tensor_of(make_leaf(std::move(s), dtype, shape, device));
+  return options.dtype && *options.dtype != dtype ? t.to(*options.dtype) : t;
+}
+
+/// The same from bytes in memory that hold it whole.
 inline Tensor tensor_from_bytes(const void* data, DType dtype, const Dims& shape, const Options& options,
                                 const SourceLoc& loc) {
-  Options o(options.dtype.value_or(dtype), options.device.value_or(Device(DeviceType::CPU, 0)));
-  if (dtype != DType::Bool) return from_data(data, dtype, shape, o, loc);
-  std::vector<uint8_t> clean(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < clean.size(); ++i) clean[i] = static_cast<const uint8_t*>(data)[i] != 0;
-  return from_data(clean.data(), dtype, shape, o, loc);
+  const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  auto copy = [&](void* to) {
+    if (bytes) std::memcpy(to, data, bytes);
+  };
+  return tensor_from(copy, dtype, shape, options, loc);
 }
 
 /// Element count times element size, or false when sizes do not fit into memory at all.

@@ -1,4 +1,5 @@
 // Weights by name: any format, names mapped, and an account of what did not fit.
+#include <array>
 #include <cstring>
 #include <set>
 #include <unordered_map>
@@ -7,11 +8,11 @@
 #include "ingot/nn.h"
 #include "ingot/ops.h"
 #include "ingot/state.h"
+#include "io/index.h"
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/pt.h"
 #include "io/safetensors.h"
-#include "io/zip.h"
 
 namespace ingot::io {
 namespace {
@@ -75,58 +76,102 @@ std::string LoadReport::to_string() const {
 
 namespace {
 
+constexpr std::string_view kIndex = ".index.json";
+
+bool ends_in(std::string_view name, std::string_view end) {
+  return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+}
+
+}  // namespace
+
+std::vector<std::string> parse_index(std::string_view text, const char* op, const std::string& path,
+                                     const SourceLoc& loc) {
+  std::set<std::string> files;
+  bool found = false;
+  JsonReader in(text, op, path, loc);
+  if (in.kind() != JsonReader::Kind::Object) fail_io(op, path, "has no weight_map", loc);
+  in.object([&](const std::string& key) {
+    if (key != "weight_map" || in.kind() != JsonReader::Kind::Object) return in.skip();
+    found = true;
+    in.object([&](const std::string&) {
+      if (in.kind() != JsonReader::Kind::Text)
+        fail_io(op, path, "names a file by something else than text", loc);
+      std::string file = in.text();
+      if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos)
+        fail_io(op, path, "names a file outside its folder: \"" + file.substr(0, 200) + "\"", loc);
+      files.insert(std::move(file));
+    });
+  });
+  in.end();
+  if (!found) fail_io(op, path, "has no weight_map", loc);
+  return {files.begin(), files.end()};
+}
+
+namespace {
+
 // The parts that the index of a split model names.
 NamedTensors load_split(const std::string& path, const Options& options, const char* op,
                         const SourceLoc& loc) {
-  Json index = parse_json(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
-  const Json* map = index.find("weight_map");
-  if (!map || map->kind != Json::Kind::Object) fail_io(op, path, "has no weight_map", loc);
-  std::set<std::string> files;
-  for (const auto& [name, file] : map->object) {
-    if (file.kind != Json::Kind::Text || file.text.find('/') != std::string::npos)
-      fail_io(op, path, "names a file outside its folder", loc);
-    files.insert(file.text);
-  }
   NamedTensors all;
-  for (const std::string& f : files) {
+  for (const std::string& f : parse_index(read_text(path, size_t{1} << 28, op, loc), op, path, loc)) {
     NamedTensors part = load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
+enum class Format { SafeTensors, Zip, Npy, OldPt };
+
+// By the first bytes.
+Format format_of(const Source& file) {
+  std::array<uint8_t, 8> head{};
+  file.read(0, head.data(), std::min(head.size(), file.size));
+  auto begins = [&](std::string_view with) {
+    return std::memcmp(head.data(), with.data(), with.size()) == 0;
+  };
+  return begins("PK\x03\x04")                         ? Format::Zip
+         : begins("\x93NUMPY")                        ? Format::Npy
+         : begins("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46") ? Format::OldPt
+                                                      : Format::SafeTensors;
+}
+
+Contents contents_of(const Source& file, const Options& options, const char* op, const std::string& path,
+                     const SourceLoc& loc) {
+  SafeTensorsHeader header = parse_safetensors(file, op, path, loc);
+  check_sum(file, header, op, path, loc);
+  Contents c;
+  for (const SafeTensors::Entry& e : header.entries)
+    c.tensors.emplace_back(e.name, read_entry(file, header, e, options, op, path, loc));
+  c.metadata = std::move(header.metadata);
+  return c;
+}
+
 Contents contents_of(Bytes b, const Options& options, const char* op, const std::string& path, bool want_tree,
                      const SourceLoc& loc) {
+  const Format format = format_of(source_of(b));
   Contents c;
-  if (b.size() >= 4 && std::memcmp(b.data(), "PK\x03\x04", 4) == 0) {
-    ZipReader zip(b, op, path, loc);
-    for (const ZipReader::Member& m : zip.members())
-      if (m.name.size() >= 8 && m.name.compare(m.name.size() - 8, 8, "data.pkl") == 0) {
-        c.tensors = parse_pt(b, options, op, path, loc, want_tree ? &c.tree : nullptr);
-        return c;
-      }
-    c.tensors = parse_npz(b, options, op, path, loc);
-  } else if (b.size() >= 6 && std::memcmp(b.data(), "\x93NUMPY", 6) == 0) {
+  if (format == Format::SafeTensors)
+    c = contents_of(source_of(b), options, op, path, loc);
+  else if (format == Format::Npy)
     c.tensors = {{"", parse_npy(b, options, op, path, loc)}};
-  } else if (b.size() >= 4 && std::memcmp(b.data(), "\x80\x02\x8a\x0a", 4) == 0) {
-    // PyTorch's format before 1.6: parse_pt says so.
-    c.tensors = parse_pt(b, options, op, path, loc);
-  } else {
-    SafeTensorsHeader header = parse_safetensors(b, op, path, loc);
-    for (const SafeTensors::Entry& e : header.entries)
-      c.tensors.emplace_back(e.name, read_entry(b, header, e, options, op, path, loc));
-    c.metadata = std::move(header.metadata);
-  }
+  else if (format == Format::Zip && !is_pt(b, op, path, loc))
+    c.tensors = parse_npz(b, options, op, path, loc);
+  else
+    c.tensors = parse_pt(b, options, op, path, loc, want_tree ? &c.tree : nullptr);
   return c;
 }
 
 Contents contents_of_file(const std::string& path, const Options& options, const char* op, bool want_tree,
                           const SourceLoc& loc) {
-  constexpr std::string_view kIndex = ".index.json";
-  if (path.size() > kIndex.size() && path.compare(path.size() - kIndex.size(), kIndex.size(), kIndex) == 0)
-    return {load_split(path, options, op, loc), {}, {}};
-  MappedFile file(path, op, loc);
-  return contents_of(file.bytes(), options, op, path, want_tree, loc);
+  return reading(op, path, loc, [&]() -> Contents {
+    if (path.size() > kIndex.size() && ends_in(path, kIndex))
+      return {load_split(path, options, op, loc), {}, {}};
+    const File file(path, op, loc);
+    const Source source = source_of(file, loc);
+    if (format_of(source) == Format::SafeTensors) return contents_of(source, options, op, path, loc);
+    const MappedFile mapped(path, op, loc);
+    return contents_of(mapped.bytes(), options, op, path, want_tree, loc);
+  });
 }
 
 }  // namespace
@@ -141,7 +186,8 @@ Contents load_contents(const std::string& path, const Options& options, SourceLo
 
 Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options,
                        SourceLoc where) {
-  return contents_of(bytes, options, "load", name, true, user_loc(where));
+  SourceLoc loc = user_loc(where);
+  return reading("load", name, loc, [&] { return contents_of(bytes, options, "load", name, true, loc); });
 }
 
 LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, const LoadWeightsOptions& o,

@@ -44,8 +44,9 @@ uint32_t crc32(Bytes data, uint32_t start) {
 
 // ---- Reading
 
-ZipReader::ZipReader(Bytes file, const char* op, const std::string& path, const SourceLoc& loc)
-    : file_(file), op_(op), path_(path), loc_(loc) {
+ZipReader::ZipReader(Bytes file, Budget& budget, const char* op, const std::string& path,
+                     const SourceLoc& loc)
+    : file_(file), budget_(budget), op_(op), path_(path), loc_(loc) {
   uint64_t count = 0, size = 0, at = 0;
   find_directory(count, size, at);
   if (at > file.size() || size > file.size() - at)
@@ -60,6 +61,8 @@ ZipReader::ZipReader(Bytes file, const char* op, const std::string& path, const 
   for (const Member& m : members_)
     if (__builtin_add_overflow(packed, m.packed, &packed) || packed > file.size())
       fail_io(op, path, "is a damaged zip archive: its members overlap", loc);
+  by_name_.reserve(members_.size());
+  for (size_t i = 0; i < members_.size(); ++i) by_name_.emplace(members_[i].name, i);
 }
 
 void ZipReader::find_directory(uint64_t& count, uint64_t& size, uint64_t& at) {
@@ -121,14 +124,14 @@ void ZipReader::read_directory(uint64_t count, uint64_t at) {
     }
     in.take(comment);
     if (flags & 1) in.fail("is encrypted");
+    budget_.take(2 * sizeof(Member) + m.name.size() + 64);
     members_.push_back(std::move(m));
   }
 }
 
 const ZipReader::Member* ZipReader::find(std::string_view name) const {
-  for (const Member& m : members_)
-    if (m.name == name) return &m;
-  return nullptr;
+  const auto at = by_name_.find(name);
+  return at == by_name_.end() ? nullptr : &members_[at->second];
 }
 
 Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
@@ -145,6 +148,7 @@ Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
   if (m.method == 8) {
     // Deflate never gives more than 1032 bytes for one.
     if (m.size / 1032 > m.packed + 1) in.fail("\"" + m.name + "\" is said to be larger than it can be");
+    budget_.take(static_cast<size_t>(m.size));
     own.resize(static_cast<size_t>(m.size));
     try {
       codecs(op_, loc_).inflate(data, own.data(), own.size());

@@ -1,8 +1,10 @@
 // Zip archives, as npz and .pt files are: stored or deflated members, large archives (zip64) too.
 #pragma once
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "io/budget.h"
 #include "io/file.h"
 
 namespace ingot::io {
@@ -17,20 +19,24 @@ class ZipReader {
     uint32_t crc;
     uint64_t packed, size, header;
   };
-  ZipReader(Bytes file, const char* op, const std::string& path, const SourceLoc& loc);
+  /// The budget pays for the directory and for what is unpacked.
+  ZipReader(Bytes file, Budget& budget, const char* op, const std::string& path, const SourceLoc& loc);
   const std::vector<Member>& members() const { return members_; }
   const Member* find(std::string_view name) const;
-  /// The member's bytes, checked against its sum: a part of the file, or `own` when they had to be unpacked.
+  /// The member's bytes, checked against its sum: a part of the file, or `own` when they had to be unpacked
+  /// (then own.size() of the budget may be given back with it).
   Bytes read(const Member& m, std::vector<uint8_t>& own) const;
 
  private:
   void find_directory(uint64_t& count, uint64_t& size, uint64_t& at);
   void read_directory(uint64_t count, uint64_t at);
   Bytes file_;
+  Budget& budget_;
   const char* op_;
   std::string path_;
   SourceLoc loc_;
   std::vector<Member> members_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // of several of one name the first
 };
 
 /// Writes stored members whose data begins at multiples of 64.

@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -228,6 +231,29 @@ TEST_CASE("what a worker throws is thrown in the loop; bad options") {
   CHECK(kind_of([&] { data::Subset(Numbers(3), {3}); }) == ErrorKind::Index);
   CHECK(kind_of([&] { data::ConcatDataset({}); }) == ErrorKind::Value);
   CHECK(kind_of([&] { data::random_split(Numbers(3), {1, 1}); }) == ErrorKind::Value);
+}
+
+TEST_CASE("threads that cannot be started are done without") {
+  data::DataLoader plain(Numbers(300), {.batch_size = 2, .shuffle = true, .num_workers = 0, .seed = 3});
+  const Rows want = pass(plain);
+  for (size_t room : {size_t{4} << 20, size_t{60} << 20}) {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit old{}, tight{};
+    getrlimit(RLIMIT_AS, &old);
+    tight = old;
+    tight.rlim_cur = pages * 4096 + room;  // a thread's stack takes 8 MiB of it
+    data::DataLoader many(Numbers(300), {.batch_size = 2, .shuffle = true, .num_workers = 200, .seed = 3});
+    setrlimit(RLIMIT_AS, &tight);
+    Rows got;
+    try {
+      got = pass(many);
+    } catch (...) {
+    }
+    setrlimit(RLIMIT_AS, &old);
+    CHECK(got == want);
+  }
+  CHECK_THROWS_AS(data::DataLoader(Numbers(3), {.num_workers = 3000}), Error);
 }
 
 TEST_CASE("combinations") {

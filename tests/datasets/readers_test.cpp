@@ -26,6 +26,15 @@ ErrorKind kind_of(const std::function<void()>& f) {
   return ErrorKind::Internal;
 }
 
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
 std::string big(uint32_t v) {
   return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
           static_cast<char>(v)};
@@ -54,6 +63,10 @@ TEST_CASE("IDX, packed and not") {
   }
   write_file(f / "f", std::string("\0\0\x0d\x01", 4) + big(2) + big(0x3fc00000) + big(0xc0000000));
   CHECK(data::load_idx(f / "f").to_vector<double>() == std::vector<double>{1.5, -2});
+  // What a packed file says is compared with its size before it is unpacked.
+  write_file(f / "bomb.gz",
+             gzip(std::string("\0\0\x08\x01", 4) + big(2'000'000'000) + std::string(1 << 20, '\0')));
+  CHECK(message_of([&] { data::load_idx(f / "bomb.gz"); }).find("far more memory") != std::string::npos);
   write_file(f / "s", std::string("\0\0\x0b\x01", 4) + big(2) + std::string("\x01\x02\xff\xff", 4));
   CHECK(data::load_idx(f / "s").to_vector<int>() == std::vector<int>{258, -1});
   for (size_t n = 0; n < idx.size(); ++n) {
@@ -255,9 +268,49 @@ TEST_CASE("damaged pictures") {
   CHECK(kind_of([&] { data::load_image(f / "huge.png"); }) == ErrorKind::Io);
 }
 
+TEST_CASE("labels outside the classes are found when the data is opened") {
+  Folder f;
+  std::filesystem::create_directory(f / "mnist");
+  const std::string images = std::string("\0\0\x08\x03", 4) + big(2) + big(28) + big(28) +
+                             std::string(2 * 784, 'x'),
+                    start = f / "mnist/train-";
+  write_file(start + "images-idx3-ubyte", images);
+  auto with = [&](const std::string& labels) {
+    write_file(start + "labels-idx1-ubyte", labels);
+    return message_of([&] { data::MNIST(f.path, {.train = true}); });
+  };
+  CHECK(with(std::string("\0\0\x08\x01", 4) + big(2) + "\5\11").empty());
+  const std::string bytes = with(std::string("\0\0\x08\x01", 4) + big(2) + "\5\12");
+  CHECK(bytes.find("the label 10 in record 1") != std::string::npos);
+  CHECK(bytes.find("train-labels-idx1-ubyte") != std::string::npos);
+  CHECK(with(std::string("\0\0\x0c\x01", 4) + big(2) + big(3) + big(static_cast<uint32_t>(-100)))
+            .find("the label -100 in record 1") != std::string::npos);
+  CHECK(with(std::string("\0\0\x09\x01", 4) + big(2) + "\xff\1").find("the label -1 in record 0") !=
+        std::string::npos);
+  CHECK(with(std::string("\0\0\x0d\x01", 4) + big(2) + big(0) + big(0)).find("whole number") !=
+        std::string::npos);
+  // CIFAR's labels in JSON.
+  std::filesystem::create_directory(f / "cifar10");
+  data::save_image(f / "cifar10/test_batch.png", zeros({3, 2, 1024}, uint8));
+  for (const auto& [json, sentence] :
+       std::vector<std::pair<std::string, std::string>>{{"[1, 9]", ""},
+                                                        {"[1, 10]", "the label 10 in record 1"},
+                                                        {"[-100, 1]", "the label -100 in record 0"},
+                                                        {"[1, 2.5]", "record 1 that is not a whole number"},
+                                                        {"[1, \"2\"]", "record 1 that is not a whole number"},
+                                                        {"{\"a\": 1}", "a list is missing"},
+                                                        {"[1]", "1 labels for 2"}}) {
+    write_file(f / "cifar10/test_lables.json", json);
+    const std::string said = message_of([&] { data::CIFAR10(f.path, {.train = false}); });
+    CAPTURE(json);
+    CHECK(said.empty() == sentence.empty());
+    CHECK(said.find(sentence) != std::string::npos);
+  }
+}
+
 TEST_CASE("a folder of pictures") {
   Folder f;
-  for (const char* folder : {"dog", "cat/deep", "empty"}) std::filesystem::create_directories(f / folder);
+  for (const char* folder : {"dog", "cat/deep"}) std::filesystem::create_directories(f / folder);
   Tensor red = zeros({3, 20, 30}, uint8).clone();
   red[0] = 200;
   data::save_image(f / "dog/b.jpg", red);
@@ -265,7 +318,7 @@ TEST_CASE("a folder of pictures") {
   data::save_image(f / "cat/a.jpeg", red);
   write_file(f / "cat/notes.txt", "not a picture");
   data::ImageFolder set(f.path, {.transform = {data::Resize(10, 12), data::ToTensor()}});
-  CHECK(set.classes() == std::vector<std::string>{"cat", "dog", "empty"});
+  CHECK(set.classes() == std::vector<std::string>{"cat", "dog"});
   CHECK(set.size() == 3);
   data::DataLoader loader(set, {.batch_size = 3, .num_workers = 2});
   for (auto [images, labels] : loader) {
@@ -275,6 +328,15 @@ TEST_CASE("a folder of pictures") {
   }
   CHECK(kind_of([&] { data::ImageFolder x(f / "dog"); }) == ErrorKind::Io);
   CHECK(kind_of([&] { data::ImageFolder x(f / "none"); }) == ErrorKind::Io);
+  // Names that could not be written into a model file or shown, and classes without images.
+  for (const auto& [name, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"caf\xe9", "\"caf\\xe9\" is not UTF-8"},
+           {"a\x1b[31m", "\"a\\x1b[31m\" has control characters"},
+           {"empty", "the class folder \"empty\" has no PNG or JPEG files"}}) {
+    std::filesystem::create_directory(f / name);
+    CHECK(message_of([&] { data::ImageFolder x(f.path); }).find(sentence) != std::string::npos);
+    std::filesystem::remove(f / name);
+  }
   write_file(f / "dog/bad.jpg", "\xff\xd8\xff nothing");
   data::DataLoader bad(data::ImageFolder(f.path), {.batch_size = 1});
   CHECK(kind_of([&] {

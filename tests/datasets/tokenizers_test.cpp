@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
+#include <chrono>
+
 #include "folder.h"
 #include "io/json.h"
 
@@ -25,17 +27,38 @@ TEST_CASE("GPT-2's byte pairs") {
   data::GPT2Tokenizer t(file("vocab.json"), file("merges.txt"));
   CHECK(t.vocab_size() > 300);
   CHECK(t.end_of_text() == t.vocab_size() - 1);
-  io::Json cases = io::parse_json(read_file(file("encoded.json")), "test", "encoded.json", {});
-  CHECK(cases.list.size() > 10);
-  for (const io::Json& c : cases.list) {
-    std::string text = c.find("text")->text;
-    CAPTURE(text);
+  const std::string cases = read_file(file("encoded.json")), path = "encoded.json";
+  const SourceLoc loc;
+  io::JsonReader in(cases, "test", path, loc);
+  int count = 0;
+  in.list([&] {
+    std::string text;
     std::vector<int64_t> want;
-    for (const io::Json& j : c.find("tokens")->list) want.push_back(j.integer);
+    in.object([&](const std::string& key) {
+      if (key == "text") {
+        text = in.text();
+      } else {
+        in.list([&] {
+          want.emplace_back();
+          CHECK(in.integer(want.back()));
+        });
+      }
+    });
+    CAPTURE(text);
     CHECK(t.encode(text) == want);
     CHECK(t.encode(text) == want);  // from memory
     CHECK(t.decode(want) == text);
-  }
+    ++count;
+  });
+  CHECK(count > 10);
+  // One run of letters, and one of spaces, of 1 MB: a second at most, where looking for their ends took
+  // minutes.
+  std::string letters(1 << 20, 'a');
+  for (size_t i = 0; i < letters.size(); ++i) letters[i] = static_cast<char>('a' + i * i % 23);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(t.decode(t.encode(letters)) == letters);
+  CHECK(t.encode(std::string(1 << 20, ' ')).size() > 1000);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
   // Bytes that are no text come back too.
   std::string noise;
   for (int i = 0; i < 5000; ++i) noise += static_cast<char>(i * 7919 >> 3);

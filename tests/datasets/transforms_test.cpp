@@ -3,6 +3,7 @@
 #include <ingot/ingot.h>
 
 #include <cmath>
+#include <filesystem>
 #include <functional>
 
 #include "folder.h"
@@ -72,6 +73,34 @@ TEST_CASE("parts") {
   // The whole picture when nothing else is allowed.
   CHECK(worst(run({data::RandomResizedCrop(20, {.scale = {1, 1}, .ratio = {64.0 / 48, 64.0 / 48}})}, x, 1),
               data::Transforms{data::Resize(20, 20)}(x)) == 0);
+}
+
+TEST_CASE("Resize and CenterCrop together make what they make one after the other") {
+  Tensor x = randint(0, 256, {3, 61, 97}, {}, Generator(3)).to(uint8).eval_();
+  for (int size : {8, 40, 61, 90})
+    for (int crop : {1, 7, 8, 40, 61, 95}) {
+      CAPTURE(size);
+      CAPTURE(crop);
+      const Tensor both = data::Transforms{data::Resize(size), data::CenterCrop(crop)}(x),
+                   apart = data::Transforms{data::CenterCrop(crop)}(data::Transforms{data::Resize(size)}(x));
+      CHECK(worst(both, apart) == 0);
+    }
+  // A strip would become 234,881,024 x 224 pixels on the way.
+  Folder f;
+  std::filesystem::create_directories(f / "a");
+  data::save_image(f / "a/strip.png", zeros({1, 1, 1 << 20}, uint8));
+  data::ImageFolder cropped(f.path, {.transform = {data::Resize(224), data::CenterCrop(224)}});
+  CHECK(cropped.get(0)[0].shape() == Dims{3, 224, 224});
+  data::ImageFolder whole(f.path, {.transform = {data::Resize(224)}});
+  std::string message;
+  try {
+    whole.get(0);
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::Io);
+    message = e.what();
+  }
+  CHECK(message.find("strip.png") != std::string::npos);
+  CHECK(message.find("234881024 x 224") != std::string::npos);
 }
 
 TEST_CASE("turning about") {

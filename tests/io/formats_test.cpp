@@ -197,8 +197,9 @@ TEST_CASE("npy and npz: every type NumPy has comes back") {
 TEST_CASE("damaged files") {
   SourceLoc loc = SourceLoc::current();
   auto safetensors = [&](io::Bytes b) {
-    io::SafeTensorsHeader h = io::parse_safetensors(b, "t", "x", loc);
-    for (const auto& e : h.entries) io::read_entry(b, h, e, {}, "t", "x", loc);
+    const io::Source source = io::source_of(b);
+    io::SafeTensorsHeader h = io::parse_safetensors(source, "t", "x", loc);
+    for (const auto& e : h.entries) io::read_entry(source, h, e, {}, "t", "x", loc);
   };
   damage(file("types.safetensors"), safetensors);
   damage(file("stored.npz"), [&](io::Bytes b) { io::parse_npz(b, {}, "t", "x", loc); });
@@ -216,7 +217,8 @@ TEST_CASE("hostile safetensors headers") {
     for (size_t i = 0; i < 8; ++i) s[i] = static_cast<char>(json.size() >> (8 * i));
     s += json + std::string(data, '\0');
     return kind_of([&] {
-      io::parse_safetensors({reinterpret_cast<const uint8_t*>(s.data()), s.size()}, "t", "x", loc);
+      io::parse_safetensors(io::source_of(io::Bytes(reinterpret_cast<const uint8_t*>(s.data()), s.size())),
+                            "t", "x", loc);
     });
   };
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8) ==

@@ -90,7 +90,7 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
     finish(work / "whole", work / "whole.safetensors")
     seconds = time.monotonic() - start
     want = sha(work / "whole.safetensors")
-    if len(list((work / "whole").glob("*"))) != 2:
+    if len(list((work / "whole").glob("ckpt-*"))) != 2:
         fail("not the last two files are kept")
     finish(work / "second", work / "second.safetensors", "--no-middle")
     if sha(work / "second.safetensors") != want:
@@ -116,6 +116,20 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
         fail("the weights differ after SIGTERM and SIGINT")
     print("ok: SIGTERM and Ctrl-C save, leave with 143 and 130, and the run goes on to the same weights")
 
+    # A second program in the same folder is told who is there; the first one goes on undisturbed.
+    folder, weights = work / "two", work / "two.safetensors"
+    first = subprocess.Popen([o.program, folder, weights, "--sleep", "10"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not (folder / "ckpt-000001.safetensors").exists() and first.poll() is None:
+        time.sleep(0.005)
+    for _ in range(5):
+        second = run(folder, work / "other.safetensors")
+        if second.returncode != 3 or f"in use by process {first.pid} on " not in second.stderr:
+            fail(f"two programs in one folder: exit code {second.returncode}: {second.stderr}")
+    _, errors = first.communicate(timeout=120)
+    if first.returncode or sha(weights) != want:
+        fail(f"the first of two programs was disturbed: {errors}")
+    print("ok: a second program in the folder is refused")
+
     # A damaged newest file is reported, the one before is used.
     for damage in ("byte", "cut"):
         newest = sorted((work / "whole").glob("ckpt-*"))[-1]
@@ -127,6 +141,9 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
         done = finish(work / "whole", work / "whole.safetensors")
         if newest.name not in done.stderr or "passed over" not in done.stderr:
             fail(f"a damaged file is not reported: {done.stderr}")
+        if not newest.exists():
+            fail("a damaged file was removed")
+        newest.unlink()
         if sha(work / "whole.safetensors") != want:
             fail("the weights differ after a damaged file")
     print("ok: a damaged newest file is reported and the one before used")
@@ -134,16 +151,15 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
     # A disk that is full: the save fails, what was there stays, and the run goes on when there is room.
     folder, weights = work / "full", work / "full.safetensors"
     finish(folder, work / "half.safetensors", "--epochs", "2")
-    before = {p.name: sha(p) for p in folder.glob("*")}
+    before = {p.name: sha(p) for p in folder.glob("ckpt-*")}
 
     def little_room():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 
     done = run(folder, weights, preexec_fn=little_room)
-    if done.returncode == 0:
-        fail("a save without room succeeded")
-    if {p.name: sha(p) for p in folder.glob("*")} != before:
+    if done.returncode != 3 or "ulimit -f" not in done.stderr:
+        fail(f"a save without room: exit code {done.returncode}: {done.stderr}")
+    if {p.name: sha(p) for p in folder.glob("ckpt-*")} != before:
         fail("a save without room changed what was there")
     finish(folder, weights)
     if sha(weights) != want:

@@ -22,7 +22,7 @@ struct Net : nn::Module {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int train(int argc, char** argv) {
   int epochs = 4, sleep = 0;
   bool asynchronous = false, middle = true;
   for (int i = 3; i < argc; ++i) {
@@ -62,4 +62,14 @@ int main(int argc, char** argv) {
   ckpt.wait();
   io::save_weights(model, argv[2]);
   std::cout << "done" << std::endl;
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  try {
+    return train(argc, argv);
+  } catch (const Error& e) {
+    std::cerr << e.what() << std::endl;
+    return 3;
+  }
 }

@@ -4,6 +4,7 @@ ingot_test(state SOURCES ${io}/state_test.cpp LABELS asan)
 ingot_test(formats SOURCES ${io}/formats_test.cpp LABELS asan)
 target_compile_definitions(test_formats PRIVATE INGOT_TEST_FILES="${io}/files")
 ingot_test(checkpoint SOURCES ${io}/checkpoint_test.cpp LABELS asan tsan)
+ingot_test(durability SOURCES ${io}/durability_test.cpp LABELS asan)
 # A training run killed at random moments: 5 of them, and 50 among the slow tests.
 add_executable(resume_program ${io}/resume_program.cpp)
 target_link_libraries(resume_program PRIVATE ingot ingot_options)

@@ -36,7 +36,7 @@ SEES = {
 DOORS = {
     "graph": {"runtime/storage.h"},  # a computed node holds its value
     "ops": {"runtime/storage.h"},  # host data in and out
-    "io": {"runtime/backend.h"},  # the name of the tuning file
+    "io": {"runtime/backend.h", "runtime/storage.h"},  # the name of the tuning file; tensors are read into place
     "data": {"runtime/storage.h"},  # batches are written into their tensors
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are

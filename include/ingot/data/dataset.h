@@ -54,6 +54,9 @@ class Dataset {
   /// Several samples, each tensor with one more dim in front. By default get() and collate(); a dataset that
   /// can do it faster overrides it. `seed` and `epoch` go into each sample's random().
   virtual Sample get_batch(std::span<const int64_t> indices, uint64_t seed = 0, uint64_t epoch = 0) const;
+  /// A number that differs for other data of the same size; 0: not known. Checkpoints keep it, so that
+  /// training is not resumed on other data.
+  virtual uint64_t fingerprint() const;
 };
 
 /// A dataset as the functions below take it: a shared pointer, or any dataset by value.
@@ -85,6 +88,7 @@ class TensorDataset : public Dataset {
   int64_t size() const override { return size_; }
   Sample get(int64_t index) const override;
   Sample get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const override;
+  uint64_t fingerprint() const override;
 
  private:
   std::vector<Tensor> tensors_;
@@ -98,6 +102,7 @@ class Subset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   Sample get(int64_t index) const override;
   Sample get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const override;
+  uint64_t fingerprint() const override;
   const std::vector<int64_t>& indices() const { return indices_; }
 
  private:
@@ -111,6 +116,7 @@ class ConcatDataset : public Dataset {
   explicit ConcatDataset(std::vector<AnyDataset> datasets, SourceLoc loc = SourceLoc::current());
   int64_t size() const override { return ends_.back(); }
   Sample get(int64_t index) const override;
+  uint64_t fingerprint() const override;
 
  private:
   std::vector<AnyDataset> datasets_;
@@ -125,6 +131,7 @@ class MapDataset : public Dataset {
       : dataset_(std::move(dataset)), fn_(std::move(fn)) {}
   int64_t size() const override { return dataset_->size(); }
   Sample get(int64_t index) const override { return fn_(dataset_->get(index)); }
+  uint64_t fingerprint() const override { return dataset_->fingerprint(); }
 
  private:
   AnyDataset dataset_;

@@ -20,6 +20,7 @@ class VisionDataset : public Dataset {
   int64_t size() const override { return labels_.size(0); }
   Sample get(int64_t index) const override;
   Sample get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const override;
+  uint64_t fingerprint() const override;
   const Tensor& images() const { return images_; }
   const Tensor& labels() const { return labels_; }
 
@@ -63,6 +64,7 @@ class Shapes : public Dataset {
   explicit Shapes(const ShapesOptions& options = {}, SourceLoc loc = SourceLoc::current());
   int64_t size() const override { return o_.size; }
   Sample get(int64_t index) const override;
+  uint64_t fingerprint() const override;
   static constexpr int kClasses = 5;
 
  private:

@@ -59,8 +59,8 @@ struct DataLoaderOptions {
 };
 
 /// One pass of a for loop is an epoch; the next pass has the next order. What a worker throws is thrown in
-/// the loop. Throws Error(Value) for a batch_size, num_replicas or prefetch_factor below 1, or a rank
-/// outside.
+/// the loop. Threads that the system does not give are done without. Throws Error(Value) for a batch_size,
+/// num_replicas or prefetch_factor below 1, more than 256 workers, or a rank outside.
 ///
 /// state_dict() is the exact position: batches handed out so far count as used. After load_state_dict() the
 /// next pass goes on from there. The same seed gives the same batches whatever the number of workers.
@@ -83,7 +83,8 @@ class DataLoader {
   /// The next pass will be this epoch, from its first batch.
   void set_epoch(int64_t epoch);
   StateDict state_dict() const;
-  /// Throws Error(State) when the state is of a dataset of another size, another batch size or another share.
+  /// Throws Error(State) when the state is of a dataset of another size or other content (see
+  /// Dataset::fingerprint), another batch size or another share.
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
 
   class iterator {

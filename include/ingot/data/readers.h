@@ -54,6 +54,7 @@ class ImageFolder : public Dataset {
                        SourceLoc loc = SourceLoc::current());
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;
+  uint64_t fingerprint() const override;
   const std::vector<std::string>& classes() const { return classes_; }
   const std::string& path(int64_t index) const { return files_[static_cast<size_t>(index)].first; }
 
@@ -68,9 +69,9 @@ struct TokenFileOptions {
   int64_t stride = 0;   ///< from the start of one sample to that of the next; 0: block_size
   double begin = 0, end = 1;  ///< the part of the file to use, as fractions of its tokens
 };
-/// Windows of a file of tokens, memory-mapped: sample i is {x, y}, int64 [block_size] each, y one token
-/// further than x. Text files are files of bytes. Throws Error(Io) when the file has no whole sample,
-/// Error(Value) for a bad option.
+/// Windows of a file of tokens, read as they are needed: sample i is {x, y}, int64 [block_size] each, y one
+/// token further than x. Text files are files of bytes. Throws Error(Io) when the file has no whole sample,
+/// or becomes shorter while it is used, Error(Value) for a bad option.
 class TokenFile : public Dataset {
  public:
   TokenFile(const std::string& path, int64_t block_size, const TokenFileOptions& options = {},
@@ -80,6 +81,7 @@ class TokenFile : public Dataset {
   int64_t size() const override { return size_; }
   Sample get(int64_t index) const override;
   Sample get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const override;
+  uint64_t fingerprint() const override;
   /// Tokens of the part that is used.
   int64_t tokens() const { return count_; }
 

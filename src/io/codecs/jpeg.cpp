@@ -22,11 +22,14 @@ struct Errors {
   jpeg_error_mgr base;
   std::jmp_buf jump;
   char text[JMSG_LENGTH_MAX];
+  int64_t most_work;  // pixels times scans
 };
 
 [[noreturn]] void raise(j_common_ptr c) {
   auto* e = reinterpret_cast<Errors*>(c->err);
-  e->base.format_message(c, e->text);
+  // The library's own words say nothing to whom the file belongs.
+  std::strcpy(e->text, c->err->msg_code == JERR_OUT_OF_MEMORY ? "there is not enough memory for it"
+                                                              : "its data is damaged");
   std::longjmp(e->jump, 1);
 }
 
@@ -40,10 +43,12 @@ void warn(j_common_ptr c, int level) {
     raise(c);
 }
 
-// A progressive file may hold thousands of scans over a large picture: minutes of work in a few bytes.
+// A progressive file may hold thousands of scans over a large image: minutes of work in a few bytes.
 void watch(j_common_ptr c) {
-  if (c->is_decompressor && reinterpret_cast<j_decompress_ptr>(c)->input_scan_number > 200) {
-    auto* e = reinterpret_cast<Errors*>(c->err);
+  auto* e = reinterpret_cast<Errors*>(c->err);
+  auto* d = reinterpret_cast<j_decompress_ptr>(c);
+  if (c->is_decompressor &&
+      static_cast<int64_t>(d->image_width) * d->image_height * d->input_scan_number > e->most_work) {
     std::strcpy(e->text, "it has too many scans");
     std::longjmp(e->jump, 1);
   }
@@ -124,9 +129,10 @@ bool decode(Job& job, Errors& errors) {
   progress.progress_monitor = watch;
   c.progress = &progress;
   jpeg_mem_src(&c, job.data.data(), static_cast<unsigned long>(job.data.size()));
+  errors.most_work = (int64_t{1} << 26) + 64 * static_cast<int64_t>(job.data.size());
   jpeg_read_header(&c, TRUE);
-  if (static_cast<int64_t>(c.image_width) * c.image_height > kMaxPixels) {
-    std::strcpy(errors.text, "it has too many pixels");
+  if (static_cast<int64_t>(c.image_width) * c.image_height > max_pixels(job.data.size())) {
+    std::strcpy(errors.text, "it has too many pixels for a file of its size");
     std::longjmp(errors.jump, 1);
   }
   bool cmyk = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
@@ -138,7 +144,12 @@ bool decode(Job& job, Errors& errors) {
   c.scale_num = 1;
   c.scale_denom = static_cast<unsigned>(reduction(job.window));
   jpeg_start_decompress(&c);
-  read_rows(c, job, cmyk);
+  try {
+    read_rows(c, job, cmyk);
+  } catch (...) {
+    jpeg_destroy_decompress(&c);
+    throw;
+  }
   jpeg_destroy_decompress(&c);
   return true;
 }

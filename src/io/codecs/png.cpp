@@ -14,22 +14,26 @@ struct Source {
   size_t at;
 };
 
-void read_bytes(png_structp png, png_bytep out, png_size_t n) {
-  auto* s = static_cast<Source*>(png_get_io_ptr(png));
-  if (n > s->data.size() - s->at) png_error(png, "the file ends early");
-  std::memcpy(out, s->data.data() + s->at, n);
-  s->at += n;
-}
-
 struct Message {
   char text[160];
 };
 
-void on_error(png_structp png, png_const_charp text) {
+[[noreturn]] void stop(png_structp png, const char* text) {
   auto* m = static_cast<Message*>(png_get_error_ptr(png));
   std::strncpy(m->text, text, sizeof m->text - 1);
   png_longjmp(png, 1);
 }
+// The library's own words say nothing to whom the file belongs.
+void on_error(png_structp png, png_const_charp text) {
+  stop(png, std::strstr(text, "emory") ? "there is not enough memory for it" : "its data is damaged");
+}
+void read_bytes(png_structp png, png_bytep out, png_size_t n) {
+  auto* s = static_cast<Source*>(png_get_io_ptr(png));
+  if (n > s->data.size() - s->at) stop(png, "the file ends early");
+  std::memcpy(out, s->data.data() + s->at, n);
+  s->at += n;
+}
+
 void on_warning(png_structp, png_const_charp) {}
 
 // Everything becomes 8 bits; palettes and small greys are expanded, alpha is dropped.
@@ -56,15 +60,16 @@ bool decode(Source& source, int channels, Image& image, std::vector<png_bytep>& 
   }
   png_set_read_fn(png, &source, read_bytes);
   png_set_user_limits(png, 1 << 20, 1 << 20);
-  png_set_chunk_malloc_max(png, 1 << 24);
-  png_set_chunk_cache_max(png, 64);
+  png_set_chunk_malloc_max(png, 1 << 22);
+  png_set_chunk_cache_max(png, 16);
   png_read_info(png, info);
   png_uint_32 w = png_get_image_width(png, info), h = png_get_image_height(png, info);
-  if (static_cast<int64_t>(w) * h > kMaxPixels) png_error(png, "it has too many pixels");
+  if (static_cast<int64_t>(w) * h > max_pixels(source.data.size()))
+    stop(png, "it has too many pixels for a file of its size");
   set_conversions(png, info, channels);
   int c = png_get_channels(png, info);
   if ((c != 1 && c != 3) || png_get_rowbytes(png, info) != static_cast<size_t>(w) * static_cast<size_t>(c))
-    png_error(png, "its pixels are of an unknown kind");
+    stop(png, "its pixels are of an unknown kind");
   image = Image(static_cast<int>(w), static_cast<int>(h), c);
   rows.resize(h);
   for (png_uint_32 y = 0; y < h; ++y) rows[y] = image.row(static_cast<int>(y));
@@ -88,6 +93,7 @@ bool encode(const Image& image, std::vector<uint8_t>& out, Message& message) {
     return false;
   }
   png_set_write_fn(png, &out, append, nullptr);
+  png_set_user_limits(png, 1 << 20, 1 << 20);
   png_set_IHDR(png, info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height), 8,
                image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);

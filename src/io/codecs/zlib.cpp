@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "io/codecs/codecs_impl.h"
 
@@ -30,13 +31,32 @@ struct Inflater {
       size_t made = room - z.avail_out;
       written += made;
       if (code == Z_STREAM_END) return true;
-      if (code != Z_OK && code != Z_BUF_ERROR)
-        throw CodecError(z.msg ? z.msg : "the compressed data is damaged");
+      if (code != Z_OK && code != Z_BUF_ERROR) throw CodecError("the compressed data is damaged");
       if (written == size && made == 0) return false;
       if (in.empty() && made == 0) throw CodecError("the compressed data ends early");
       if (written == size && z.avail_out == 0 && code == Z_BUF_ERROR) return false;
     }
   }
+};
+
+// The bytes of a gzip file's members, one after the other.
+class Unpacked {
+ public:
+  explicit Unpacked(Bytes data) : data_(data) {}
+  // As many bytes as there are, up to `size`.
+  size_t read(uint8_t* out, size_t size) {
+    size_t written = 0;
+    while (written < size && (z_ || !data_.empty())) {
+      if (!z_) z_ = std::make_unique<Inflater>(16 + MAX_WBITS);
+      if (!z_->run(data_, out, size, written)) break;
+      z_.reset();
+    }
+    return written;
+  }
+
+ private:
+  Bytes data_;
+  std::unique_ptr<Inflater> z_;
 };
 
 }  // namespace
@@ -51,17 +71,26 @@ void inflate_exactly(Bytes data, uint8_t* out, size_t size) {
 
 std::vector<uint8_t> gunzip_all(Bytes data, size_t limit) {
   std::vector<uint8_t> out(std::min(limit, std::max<size_t>(data.size() * 4, 4096)));
-  size_t written = 0;
-  while (!data.empty()) {
-    Inflater z(16 + MAX_WBITS);
-    while (!z.run(data, out.data(), out.size(), written)) {
-      if (out.size() >= limit)
-        throw CodecError("it unpacks to more than " + std::to_string(limit) + " bytes");
-      out.resize(std::min(limit, out.size() * 2));
-    }
+  Unpacked in(data);
+  size_t written = in.read(out.data(), out.size());
+  for (uint8_t more = 0; written == out.size() && in.read(&more, 1) == 1;) {
+    if (out.size() >= limit) throw CodecError("it unpacks to more than " + std::to_string(limit) + " bytes");
+    out.resize(std::min(limit, out.size() * 2));
+    out[written++] = more;
+    written += in.read(out.data() + written, out.size() - written);
   }
   out.resize(written);
   return out;
+}
+
+size_t gunzip_first(Bytes data, uint8_t* out, size_t size) { return Unpacked(data).read(out, size); }
+
+void gunzip_after(Bytes data, size_t skip, uint8_t* out, size_t size) {
+  Unpacked in(data);
+  std::vector<uint8_t> head(skip);
+  uint8_t more = 0;
+  if (in.read(head.data(), skip) != skip || in.read(out, size) != size || in.read(&more, 1) != 0)
+    throw CodecError("the compressed data is of another length than it says");
 }
 
 std::vector<uint8_t> gzip_all(Bytes data) {

@@ -1,0 +1,76 @@
+// See lock.h.
+#include "io/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "io/file.h"
+
+namespace ingot::io {
+namespace {
+
+struct Held {
+  std::mutex mutex;
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<FolderLock>> locks;
+};
+Held& held() {
+  static Held* h = new Held;
+  return *h;
+}
+
+// "process 1234 on host", as the holder wrote it.
+std::string holder(int fd) {
+  char text[400] = {};
+  const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+  std::string line(text, n > 0 ? static_cast<size_t>(n) : 0);
+  line = line.substr(0, line.find('\n'));
+  return line.empty() ? "another process" : printable(line);
+}
+
+}  // namespace
+
+std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const char* op,
+                                             const SourceLoc& loc) {
+  const std::string path = folder + "/.lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (fd < 0) {
+    if (errno == EROFS || errno == EACCES || errno == EPERM) return nullptr;  // only read here
+    fail_io(op, path, std::string("cannot be opened: ") + std::strerror(errno), loc);
+  }
+  struct stat info {};
+  ::fstat(fd, &info);
+  Held& h = held();
+  const std::lock_guard guard(h.mutex);
+  auto& slot = h.locks[{info.st_dev, info.st_ino}];
+  if (std::shared_ptr<FolderLock> mine = slot.lock()) {
+    ::close(fd);
+    return mine;
+  }
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    const std::string who = holder(fd);
+    ::close(fd);
+    if (error == EWOULDBLOCK)
+      throw Error(
+          ErrorKind::State, op, "\"" + printable(folder) + "\" is in use by " + who, loc,
+          "wait until it has ended, or use another folder: two runs in one would overwrite each other");
+    return nullptr;
+  }
+  const std::string line = "process " + std::to_string(::getpid()) + " on " + host_name() + "\n";
+  // Only told to others: without room on the disk they learn less.
+  if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, line.data(), line.size(), 0);
+  std::shared_ptr<FolderLock> lock(new FolderLock(fd));
+  slot = lock;
+  return lock;
+}
+
+FolderLock::~FolderLock() { ::close(fd_); }
+
+}  // namespace ingot::io
