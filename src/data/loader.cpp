@@ -61,7 +61,7 @@ class Epoch {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
       brings_ = elsewhere && workers > 0;
       if (brings_) threads_.emplace_back([this] { bring(); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // std::system_error, std::bad_alloc
       brings_ = false;
     }
   }

@@ -1,11 +1,15 @@
 // Checkpoints. See checkpoint.h for what is promised; the order of things in write() keeps it.
 #include "ingot/checkpoint.h"
 
+#include <dirent.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -105,12 +109,17 @@ struct Checkpoint::State {
   // of files.
   std::vector<std::string> names(const SourceLoc& loc) const {
     std::vector<std::string> all;
-    std::error_code error;
-    fs::directory_iterator i(folder, error);
-    if (error == std::errc::no_such_file_or_directory) return all;
-    for (const fs::directory_iterator end; !error && i != end; i.increment(error))
-      all.push_back(i->path().filename().string());
-    if (error) io::fail_io("Checkpoint", folder, "cannot be listed: " + error.message(), loc);
+    // Not std::filesystem: its iterator ends the process when memory is out.
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened(opendir(folder.c_str()), closedir);
+    if (!opened && errno == ENOENT) return all;
+    errno = opened ? 0 : errno;
+    while (const dirent* entry = opened ? readdir(opened.get()) : nullptr) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") all.push_back(name);
+      errno = 0;
+    }
+    if (errno)
+      io::fail_io("Checkpoint", folder, std::string("cannot be listed: ") + std::strerror(errno), loc);
     return all;
   }
   Files files(const SourceLoc& loc) const {

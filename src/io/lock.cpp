@@ -39,7 +39,10 @@ std::string holder(int fd) {
 std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const char* op,
                                              const SourceLoc& loc) {
   const std::string path = folder + "/.lock";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  // It closes the file, whatever is thrown from here on: an open one would keep the folder locked.
+  std::shared_ptr<FolderLock> lock(new FolderLock(-1));
+  const int fd = lock->fd_ =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) {
     if (errno == EROFS || errno == EACCES || errno == EPERM) return nullptr;  // only read here
     fail_io(op, path, std::string("cannot be opened: ") + std::strerror(errno), loc);
@@ -49,14 +52,10 @@ std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const ch
   Held& h = held();
   const std::lock_guard guard(h.mutex);
   auto& slot = h.locks[{info.st_dev, info.st_ino}];
-  if (std::shared_ptr<FolderLock> mine = slot.lock()) {
-    ::close(fd);
-    return mine;
-  }
+  if (std::shared_ptr<FolderLock> mine = slot.lock()) return mine;
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     const std::string who = holder(fd);
-    ::close(fd);
     if (error == EWOULDBLOCK)
       throw Error(
           ErrorKind::State, op, "\"" + printable(folder) + "\" is in use by " + who, loc,
@@ -66,11 +65,12 @@ std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const ch
   const std::string line = "process " + std::to_string(::getpid()) + " on " + host_name() + "\n";
   // Only told to others: without room on the disk they learn less.
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, line.data(), line.size(), 0);
-  std::shared_ptr<FolderLock> lock(new FolderLock(fd));
   slot = lock;
   return lock;
 }
 
-FolderLock::~FolderLock() { ::close(fd_); }
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 }  // namespace ingot::io

@@ -121,6 +121,22 @@ const std::string& work_folder() {
   return folder.path;
 }
 
+Values checkpoint_file() {
+  const std::string folder = work_folder();
+  nn::Sequential net = network();
+  {
+    Checkpoint out(folder, net);
+    out.save(1);
+  }
+  nn::Sequential other = network();
+  {
+    NoGrad guard;
+    for (Tensor& p : other.parameters()) p.mul_(0);
+  }
+  Checkpoint in(folder, other);
+  in.resume();
+  return values(other.parameters());
+}
 Values safetensors() {
   const std::string folder = work_folder();
   io::save_safetensors(folder + "/a.safetensors", {{"x", numbers({5, 6})}, {"y", arange(7)}});
@@ -176,6 +192,7 @@ const std::vector<FaultProgram>& fault_programs() {
       {"backward", backward},
       {"step", step},
       {"capture", captured},
+      {"checkpoint", checkpoint_file},
       {"safetensors", safetensors},
       {"loader", loader},
       {"views", views},
