@@ -35,15 +35,21 @@ Links link(const Graph& g, const std::vector<Work>& works) {
   Links l;
   l.next.resize(works.size());
   l.prev.resize(works.size());
-  std::unordered_map<int, int> made;
+  std::unordered_map<int, std::vector<int>> made;  // one maker, but for the parts of a Cat
   for (size_t i = 0; i < works.size(); ++i)
-    for (size_t b = 0; b < works[i].vals.size(); ++b)
-      if (written(works[i], b)) made[works[i].vals[b]] = static_cast<int>(i);
+    for (size_t b = 0; b < works[i].vals.size(); ++b) {
+      if (!written(works[i], b)) continue;
+      std::vector<int>& makers = made[works[i].vals[b]];
+      if (makers.empty() || makers.back() != static_cast<int>(i)) makers.push_back(static_cast<int>(i));
+    }
   auto join = [&](int v, int to) {
     auto it = made.find(v);
-    if (it == made.end() || it->second == to) return;
-    l.next[it->second].push_back(to);
-    l.prev[to].push_back(it->second);
+    if (it == made.end()) return;
+    for (int maker : it->second) {
+      if (maker == to) continue;
+      l.next[maker].push_back(to);
+      l.prev[to].push_back(maker);
+    }
   };
   for (size_t i = 0; i < works.size(); ++i) {
     for (size_t b = 0; b < works[i].vals.size(); ++b) {

@@ -57,45 +57,58 @@ int64_t rows_before(const Dims& shape, int axis) {
   return n;
 }
 
-// Cat: a launch of one copy for each part, from rows of `inner` elements to its place in the result's rows.
-void copy_parts(Work& w, int axis) {
-  const OperandSpec& out = w.library.operands[0];
-  const int64_t row = out.shape.numel() / rows_before(out.shape, axis);
-  std::vector<int> vals;
-  int64_t at = 0;
-  for (size_t k = 1; k < w.library.operands.size(); ++k) {
-    const OperandSpec& in = w.library.operands[k];
-    const int64_t outer = rows_before(in.shape, axis), inner = in.shape.numel() / std::max<int64_t>(outer, 1);
-    if (in.shape.numel() == 0) continue;
-    KernelSpec s;
-    s.label = "cat";
-    if (outer > 1) s.extent.push_back(outer);
-    s.extent.push_back(inner);
-    s.n_outer = s.n_axes();
-    Instr load;
-    load.kind = InstrKind::Load;
-    load.dtype = in.dtype;
-    load.buffer = 0;
-    load.map.offset = in.offset;
-    Store store{0, 1, {}, false, -1};
-    store.map.offset = at;
-    if (outer > 1) {
-      load.map.stride.push_back(inner);
-      store.map.stride.push_back(row);
-    }
-    load.map.stride.push_back(1);
-    store.map.stride.push_back(1);
-    s.buffers = {{in.dtype, in.offset + in.shape.numel(), false, false},
-                 {out.dtype, out.shape.numel(), true, false}};
-    s.instrs.push_back(std::move(load));
-    s.stores.push_back(std::move(store));
-    w.parts.push_back(std::move(s));
-    vals.insert(vals.end(), {w.vals[k], w.vals[0]});
-    at += inner;
+// One part of a Cat: rows of `inner` elements to their place in the result's rows.
+KernelSpec copy_of_part(const OperandSpec& in, const OperandSpec& out, int64_t outer, int64_t row,
+                        int64_t at) {
+  const int64_t inner = in.shape.numel() / outer;
+  KernelSpec s;
+  s.label = "cat";
+  Instr load;
+  load.kind = InstrKind::Load;
+  load.dtype = in.dtype;
+  load.buffer = 0;
+  load.map.offset = in.offset;
+  Store store{0, 1, {}, false, -1};
+  store.map.offset = at;
+  if (outer > 1) {
+    s.extent.push_back(outer);
+    load.map.stride.push_back(inner);
+    store.map.stride.push_back(row);
   }
-  w.vals = std::move(vals);
-  w.library = {};
-  w.library_call = false;
+  s.extent.push_back(inner);
+  load.map.stride.push_back(1);
+  store.map.stride.push_back(1);
+  s.n_outer = s.n_axes();
+  s.buffers = {{in.dtype, in.offset + in.shape.numel(), false, false},
+               {out.dtype, out.shape.numel(), true, false}};
+  s.instrs.push_back(std::move(load));
+  s.stores.push_back(std::move(store));
+  return s;
+}
+
+// Cat: one launch that copies each part to its place; two where parts of width 1 stand beside wider ones.
+std::vector<Work> copy_parts(const Work& call, int axis) {
+  const OperandSpec& out = call.library.operands[0];
+  const int64_t outer = rows_before(out.shape, axis), row = out.shape.numel() / outer;
+  std::vector<Work> works;
+  int64_t at = 0;
+  for (size_t k = 1; k < call.library.operands.size(); ++k) {
+    const OperandSpec& in = call.library.operands[k];
+    if (in.shape.numel() == 0) continue;
+    KernelSpec part = copy_of_part(in, out, outer, row, at);
+    at += in.shape.numel() / outer;
+    auto w = std::find_if(works.begin(), works.end(),
+                          [&](const Work& o) { return same_structure(o.parts[0], part); });
+    if (w == works.end()) {
+      w = works.emplace(works.end());
+      w->device = call.device;
+      w->last = call.last;
+      w->after = call.after;
+    }
+    w->parts.push_back(std::move(part));
+    w->vals.insert(w->vals.end(), {call.vals[k], call.vals[0]});
+  }
+  return works;
 }
 
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
@@ -148,7 +161,10 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
         break;
       }
       add_fences(g, static_cast<int>(v), w.after);
-      if (val.op == Op::Cat) copy_parts(w, static_cast<int>(val.imm_i));
+      if (val.op == Op::Cat) {
+        for (Work& copy : copy_parts(w, static_cast<int>(val.imm_i))) works.push_back(std::move(copy));
+        continue;
+      }
       if (val.op == Op::ToDevice) {
         w.copy = true;
         w.from = g.vals[val.in[0]].device;

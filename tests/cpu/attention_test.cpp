@@ -85,18 +85,16 @@ TEST_CASE("attention's bits do not depend on the number of threads") {
   set_num_threads(before);
 }
 
-TEST_CASE("a query that sees nothing is NaN, one that sees little is not") {
+TEST_CASE("a query that sees nothing gives 0, one that sees little its few keys") {
   Inputs in(Case{1, 1, 1200, 900, 8, 8});
   in.mask = ones({1200, 900}, {bool_}).eval_();
   in.mask[{5}] = false;
   in.mask[{6, Slice{0, 899}}] = false;
   in.mask[{7, Slice{1, 900}}] = false;
   const std::vector<Tensor> got = in.run(float32, false), want = in.run(float64, false);
-  Tensor nan = isnan(got[0]);
-  CHECK((nan == isnan(want[0])).all().item<bool>());
-  CHECK(nan.sum().item<int64_t>() == 8);
-  const Tensor rest = where(nan, 0.0, got[0]);
-  CHECK(distance(rest, where(isnan(want[0]), 0.0, want[0])) < 5e-6);
+  CHECK(distance(got[0], want[0]) < 5e-6);
+  CHECK((got[0].select(2, 5) == 0.0).all().item<bool>());
+  CHECK((got[0].select(2, 6) != 0.0).all().item<bool>());
   Tensor nan_in = Inputs(Case{1, 1, 1200, 900, 8, 8}).q.clone();
   nan_in[{0, 0, 3, 2}] = std::nan("");
   in.mask = {};

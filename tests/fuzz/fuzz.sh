@@ -26,7 +26,7 @@ flags=(-std=c++20 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # The objects that all targets share, compiled again where the source is newer.
 objects=()
-for source in src/io/{codecs,file,json,npy,pickle,pt,safetensors,zip}.cpp src/io/codecs/*.cpp src/data/{readers,resize,tokenizers}.cpp tests/fuzz/targets.cpp; do
+for source in src/io/{atomic_file,budget,codecs,file,json,npy,pickle,pt,safetensors,zip}.cpp src/io/codecs/*.cpp src/data/{readers,resize,tokenizers}.cpp tests/fuzz/targets.cpp; do
   object="$out/$(echo "$source" | tr / _).o"
   objects+=("$object")
   if [ ! "$object" -nt "$source" ]; then

@@ -16,7 +16,11 @@ mkdir -p "$3/bin" "$3/lib/python3.11/site-packages"
 cat >"$3/bin/python" <<'END'
 #!/bin/bash
 site="$(dirname "$0")/../lib/python3.11/site-packages"
+words=()  # of the command line and of the lists of packages it names
 for name in "$@"; do
+  if [ -f "$name" ]; then while read -r package rest; do words+=("$package"); done <"$name"; else words+=("$name"); fi
+done
+for name in "${words[@]}"; do
   case "$name" in *==*) echo "pip $name"; name="${name/==/-}"; version="${name##*-}"; name="${name%-*}"; mkdir "$site/${name//-/_}-$version.dist-info" ;; esac
 done
 END
@@ -39,7 +43,7 @@ class Machine:
         self.home = pathlib.Path(home)
         bin = self.home / "bin"
         bin.mkdir()
-        for name in ["bash", "cat", "cut", "dirname", "head", "id", "mkdir", "chmod", "sed"]:
+        for name in ["bash", "cat", "cut", "dirname", "head", "id", "mkdir", "chmod", "sed", "mktemp", "grep", "rm"]:
             (bin / name).symlink_to(f"/bin/{name}" if os.path.exists(f"/bin/{name}") else f"/usr/bin/{name}")
         command(bin / "dpkg-query", "#!/bin/sh\necho installed\n")
         command(bin / "apt-get", "#!/bin/sh\nexit 1\n")
