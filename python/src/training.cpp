@@ -89,8 +89,7 @@ void bind_amp(nb::module_& m) {
           "growth_interval"_a = 2000, "enabled"_a = true)
       .def("scale",
            [](S& s, const TensorIn& x) { return recorded([&, loc = here()] { return s.scale(x, loc); }); })
-      .def("unscale_",
-           [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
+      .def("unscale_", [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
       .def("step",
            [](S& s, optim::Optimizer& o) {
              recorded([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
