@@ -290,6 +290,7 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     add.d0[i] = std::max<int64_t>(0, padding[2 * k]);
     add.shape[i] += add.d0[i] + std::max<int64_t>(0, padding[2 * k + 1]);
   }
+  check_fits(value, n->dtype, "pad", loc);
   add.f = value.to<double>();
   add.i = value.to<int64_t>();
   return tensor_of(inner->shape == add.shape ? inner : record(Op::Pad, {inner.get()}, add, loc));

@@ -110,7 +110,7 @@ class Scattering {
 
 NodeRef operand_node(const Operand& v, Node* like, const char* op, const SourceLoc& loc) {
   if (v.tensor) return node_of(*v.tensor, op, loc);
-  return constant(v.scalar, like->dtype, like->device, loc);
+  return fitting(v.scalar, like->dtype, like->device, op, loc);
 }
 
 NodeRef sums(const Scattering& s, Node* base, const SourceLoc& loc) {
