@@ -5,14 +5,14 @@ ingot_test(formats SOURCES ${io}/formats_test.cpp LABELS asan)
 target_compile_definitions(test_formats PRIVATE INGOT_TEST_FILES="${io}/files")
 ingot_test(checkpoint SOURCES ${io}/checkpoint_test.cpp LABELS asan tsan)
 ingot_test(durability SOURCES ${io}/durability_test.cpp LABELS asan)
-# A training run killed at random moments: 2 times 5 of them, and 2 times 200 among the slow tests.
+# A training run killed at random moments: 2 times 5 of them, and 2 times 250 among the slow tests.
 add_executable(resume_program ${io}/resume_program.cpp)
 target_link_libraries(resume_program PRIVATE ingot ingot_options)
 set_target_properties(resume_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 add_test(NAME resume COMMAND Python3::Interpreter ${io}/resume.py $<TARGET_FILE:resume_program> --kills 5)
-add_test(NAME resume_400 COMMAND Python3::Interpreter ${io}/resume.py $<TARGET_FILE:resume_program> --kills 200)
+add_test(NAME resume_500 COMMAND Python3::Interpreter ${io}/resume.py $<TARGET_FILE:resume_program> --kills 250)
 set_tests_properties(resume PROPERTIES TIMEOUT 300)
-set_tests_properties(resume_400 PROPERTIES TIMEOUT 1200 LABELS slow)
+set_tests_properties(resume_500 PROPERTIES TIMEOUT 1200 LABELS slow)
 
 # Losses of power, simulated: 5 of each kind, and 200 in all among the slow tests. What is loaded before a program does not go together with
 # the sanitizers.
