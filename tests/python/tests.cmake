@@ -7,6 +7,10 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
     set_tests_properties(python_${name} PROPERTIES TIMEOUT 900
       ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   endforeach()
+  # A training killed at random moments: test_checkpoint.py has 5 of them.
+  add_test(NAME python_kills_200 COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/kills.py 200)
+  set_tests_properties(python_kills_200 PROPERTIES TIMEOUT 1200 LABELS slow
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   if(TARGET fake_cuda)  # the package on the fake CUDA machine
     set(fake $<TARGET_FILE:fake_cuda>)
     set(machine "INGOT_CUDA_PLUGIN=$<TARGET_FILE:ingot_cuda>;INGOT_CUDA_DRIVER=${fake};INGOT_NVRTC=${fake};INGOT_CUBLASLT=${fake}")
