@@ -78,6 +78,12 @@ sanitize: setup ## run the tests labelled asan and tsan under the sanitizers
 	@cmake --build build/tsan -j$(JOBS) --target tests_tsan
 	@cd build/tsan && $(FIXED_ADDRESSES) $(CTEST) -L tsan
 
+sanitize-quick: setup ## the shorter tests labelled asan, under AddressSanitizer and UBSan
+	@echo "sanitize-quick: building into build/asan and running the tests labelled asan that are not labelled long"
+	@cmake --preset asan -Wno-dev --log-level=WARNING >/dev/null
+	@cmake --build build/asan -j$(JOBS) --target tests_asan
+	@cd build/asan && $(CTEST) -L asan -LE long
+
 fuzz: build ## fuzz the readers of files with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
 	@echo "fuzz: building the fuzzers into build/fuzz and running each"
 	@tests/fuzz/fuzz.sh $(FUZZ_FLAGS)

@@ -12,6 +12,9 @@ if(TARGET ingot_cli)
   foreach(test events sweep train)
     set_property(TEST cli_${test} APPEND PROPERTY LABELS tsan)
   endforeach()
+  foreach(test plan sweep train)  # minutes under a sanitizer
+    set_property(TEST cli_${test} APPEND PROPERTY LABELS long)
+  endforeach()
   if(INGOT_SANITIZE)
     set_tests_properties(cli_doctor cli_events cli_kills cli_plan cli_profile cli_safety cli_sweep cli_train PROPERTIES
       TIMEOUT 1200 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;${test_environment}")  # see tests/faults/tests.cmake

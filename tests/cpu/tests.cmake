@@ -3,7 +3,7 @@ set(cpu_tests ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(cpu_backend
   SOURCES ${cpu_tests}/accuracy_test.cpp ${cpu_tests}/cpu_backend_test.cpp ${cpu_tests}/library_test.cpp ${cpu_tests}/math_test.cpp ${cpu_tests}/pinned_test.cpp
           ${cpu_tests}/random_spec.cpp ${cpu_tests}/spec_interpreter.cpp
-  LABELS asan tsan TIMEOUT 900)
+  LABELS asan tsan long TIMEOUT 900)
 target_include_directories(test_cpu_backend PRIVATE ${cpu_tests})
 
 ingot_test(cpu_attention SOURCES ${cpu_tests}/attention_test.cpp LABELS asan tsan)

@@ -3,7 +3,7 @@ set(neural ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(neural_op SOURCES ${neural}/../op_test.cpp ${neural}/neural_cases.cpp LIBS ingot_test_check LABELS asan)
 ingot_test(neural_golden SOURCES ${neural}/golden_test.cpp LIBS ingot_test_oracle)
 ingot_test(neural_errors SOURCES ${neural}/neural_errors_test.cpp LABELS asan)
-ingot_test(neural_conv SOURCES ${neural}/conv_test.cpp LABELS asan tsan)
+ingot_test(neural_conv SOURCES ${neural}/conv_test.cpp LABELS asan tsan long)
 ingot_test(neural_winograd SOURCES ${neural}/winograd_test.cpp LABELS asan tsan TIMEOUT 900)
 ingot_test(neural_pool SOURCES ${neural}/pool_test.cpp LABELS asan)
 # Once more without oneDNN: Ingot's own convolutions.
