@@ -20,6 +20,11 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, const Options&
 /// no tensors, Error(Shape) unless each has at most one dim.
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_view indexing = "ij", INGOT_LOC);
 
+/// Throws Error(Value) when an integer type cannot hold the number: too large, too small, infinite or NaN.
+/// Floats are cut to whole numbers and negative integers wrap in uint8, as in PyTorch. Floating types take
+/// every number.
+void check_fits(const Scalar& value, DType type, const char* op, const SourceLoc& loc);
+
 // ---- Random numbers
 
 Tensor randint(int64_t high, const Dims& shape, const Options& options = {},

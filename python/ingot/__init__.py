@@ -20,6 +20,15 @@ from . import _ingot
 _ingot.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from ._ingot import *  # noqa: E402,F401,F403 (the functions of the core)
+# Bound for the package's own use, mostly under other signatures than the public names have.
+for _name in ("aminmax_pair block_diag_list broadcast_list meshgrid_list slogdet_pair tensordot_n tensordot_dims einsum_list pad_constant pad_mode "
+              "pick_rows put_rows scatter_set nonzero_rows unique_parts custom_function checkpoint grad gradcheck gradgradcheck Captured "
+              "NoGradGuard EnableGradGuard AutocastGuard CheckpointFiles doc_of dtype_named promote_dtypes set_package_folder load_contents "
+              "load_contents_bytes save_safetensors write_safetensors zero_gradients set_grad_mode linalg_cross linalg_solve "
+              "linalg_solve_triangular Optimizer SGD Adam AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam Lion Muon clip_grad_norm_ "
+              "clip_grad_value_ get_total_norm vector_norm vecdot multi_dot").split():
+    del globals()[_name]
+
 from ._ingot import __version__  # noqa: E402,F401
 from . import _tensor  # noqa: E402  (methods of Tensor written in Python)
 from ._functions import *  # noqa: E402,F401,F403
@@ -27,6 +36,7 @@ from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set
 from .runtime import capture, compile, eval, explain, plan, progress  # noqa: E402,F401
 from ._checkpoint import Checkpoint  # noqa: E402,F401
 from .serialization import load, save  # noqa: E402,F401
+from .amp import GradScaler  # noqa: E402,F401
 from . import amp, autograd, cuda, linalg, nn, optim, random, special, utils  # noqa: E402,F401
 from . import _docs, _functions  # noqa: E402
 

@@ -271,7 +271,11 @@ def nonzero(input, *, as_tuple=False):
 
 def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     """input with src's elements (or value) written at index along dim."""
+    if (src is None) == (value is None):
+        raise TypeError("scatter() takes either src or value")
     src = value if src is None else src
+    if reduce not in (None, "add", "multiply"):
+        raise _ingot.ValueError(f"[scatter] reduce is 'add', 'multiply' or None, not {reduce!r}\n  fix: scatter_reduce() has more")
     if reduce is None:
         return _ingot.scatter_set(input, dim, index, src)
     if not isinstance(src, Tensor):
@@ -360,7 +364,7 @@ def einsum(equation, *operands):
     return _ingot.einsum_list(equation, _operands(operands))
 
 
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a, b, dims=2):
     if isinstance(dims, int):
         return _ingot.tensordot_n(a, b, dims)
     first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
@@ -385,8 +389,8 @@ def cross(input, other, dim=None):
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """A vector's p-norm over dim; "fro" is the 2-norm."""
     x = input if dtype is None else input.to(dtype)
-    if p == "nuc":
-        raise _ingot.UnsupportedError("[norm] the nuclear norm is not there")
+    if isinstance(p, str) and p != "fro":
+        raise _ingot.UnsupportedError(f"[norm] p={p!r} is not there: p is a number or 'fro'")
     return _ingot.vector_norm(x, 2.0 if p in ("fro", None) else float(p), dim, keepdim)
 
 
@@ -468,6 +472,9 @@ def corrcoef(input):
 
 
 def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise _ingot.ValueError(f"[quantile] interpolation {interpolation!r} is not known; there are 'linear', 'lower', 'higher', 'midpoint' and "
+                                "'nearest'")
     qs = q if isinstance(q, Tensor) else _ingot.tensor(q, dtype=input.dtype)
     if input.dim() == 0:
         input, dim = input.reshape(1), None
@@ -574,7 +581,7 @@ def manual_seed(seed):
 # ---- Taken for PyTorch's sake
 
 
-def set_printoptions(**options):
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
     """Has no effect: Ingot prints four digits and the edges of what is large."""
 
 
@@ -589,6 +596,8 @@ def set_default_dtype(d):
 
 def set_float32_matmul_precision(precision):
     """Has no effect: products of float32 are float32 products."""
+    if precision not in ("highest", "high", "medium"):
+        raise _ingot.ValueError(f"[set_float32_matmul_precision] precision is 'highest', 'high' or 'medium', not {precision!r}")
 
 
 def swish(input):

@@ -1,6 +1,7 @@
 """Methods of Tensor that are easier said in Python: iteration, copying, pickling, formats, NumPy's protocol."""
 import copy
 import copyreg
+import math
 
 from . import _ingot
 from ._ingot import Tensor
@@ -122,24 +123,81 @@ def _in_place(name):
     return method
 
 
-def _random(name, draw):
-    def method(self, *args, generator=None):
-        return self.copy_(draw(self, generator, *args))
+def uniform_(self, from_=0.0, to=1.0, *, generator=None, **words):
+    """This tensor filled with numbers that are uniform between from and to."""
+    if set(words) - {"from"}:
+        raise TypeError(f"uniform_() does not take {', '.join(words)}")
+    low = words.get("from", from_)
+    if not low <= to:
+        raise _ingot.ValueError(f"[uniform_] from={low} is above to={to}")
+    return self.copy_(_ingot.rand(self.shape, generator=generator, **_like(self)) * (to - low) + low)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = "This tensor filled with random numbers."
-    return method
+
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """This tensor filled with normal numbers."""
+    if not std >= 0:
+        raise _ingot.ValueError(f"[normal_] std is {std}, but cannot be negative")
+    return self.copy_(_ingot.randn(self.shape, generator=generator, **_like(self)) * std + mean)
+
+
+def bernoulli_(self, p=0.5, *, generator=None):
+    """This tensor filled with ones with probability p (a number, or a tensor of one for each element), else zeros."""
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise _ingot.ValueError(f"[bernoulli_] p is a probability, between 0 and 1, not {p}")
+    return self.copy_(_ingot.rand(self.shape, generator=generator, device=self.device) < p)
+
+
+_WHOLE = {"float32": 24, "float16": 11, "bfloat16": 8, "bool": 1, "int8": 7, "uint8": 8, "int16": 15}
+
+
+def random_(self, from_=0, to=None, *, generator=None, **words):
+    """This tensor filled with whole numbers from `from` to to - 1; with one argument from 0; with none, all that the dtype holds (of wider
+    ones those below 2^31)."""
+    if set(words) - {"from"}:
+        raise TypeError(f"random_() does not take {', '.join(words)}")
+    low, high = words.get("from", from_), to
+    if high is None:
+        low, high = (0, low) if low or words else (0, 2 ** _WHOLE.get(self.dtype.name, 31))
+    whole = self.dtype if not self.dtype.is_floating_point and self.dtype is not _ingot.bool_ else _ingot.int64
+    return self.copy_(_ingot.randint(low, high, self.shape, generator=generator, device=self.device, dtype=whole))
+
+
+def exponential_(self, lambd=1.0, *, generator=None):
+    """This tensor filled with numbers of the exponential distribution."""
+    if not lambd > 0:
+        raise _ingot.ValueError(f"[exponential_] lambd is {lambd}, but must be above 0")
+    return self.copy_(-(1 - _ingot.rand(self.shape, generator=generator, **_like(self))).log() / lambd)
 
 
 def _like(self):
     return dict(dtype=self.dtype, device=self.device)
 
 
-def _new(function):
-    def method(self, *args, dtype=None, device=None, requires_grad=False):
-        return function(*args, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+def _made(self, dtype, device, requires_grad):
+    return dict(dtype=dtype or self.dtype, device=self.device if device is None else device, requires_grad=requires_grad)
 
+
+def _new(name):
+    """zeros(), ones() or empty() with the tensor's dtype and device."""
+    function = getattr(_ingot, name)
+
+    def method(self, *size, dtype=None, device=None, requires_grad=False, **words):
+        if words:
+            if set(words) != {"size"} or size:
+                raise TypeError(f"new_{name}() takes sizes, dtype, device and requires_grad, not {', '.join(words)}")
+            size = (words["size"],)
+        return function(*size, **_made(self, dtype, device, requires_grad))
+
+    method.__name__ = method.__qualname__ = "new_" + name
     return method
+
+
+def _new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    return _ingot.full(size, fill_value, **_made(self, dtype, device, requires_grad))
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    return _ingot.tensor(data, **_made(self, dtype, device, requires_grad))
 
 
 def _type(self, dtype=None):
@@ -151,11 +209,13 @@ def _tile(self, *dims):
 
 
 def _fill_diagonal(self, value, wrap=False):
-    n = min(self.shape)
-    at = _ingot.eye(*self.shape, dtype=_ingot.bool_, device=self.device) if self.dim() == 2 else None
-    if at is None:
-        raise _ingot.UnsupportedError(f"[fill_diagonal_] is for matrices, not for {n} dims")
-    return self.copy_(_ingot.where(at, value, self))
+    sizes = list(self.shape)
+    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
+        raise _ingot.ShapeError(f"[fill_diagonal_] is for matrices, and for more dims of one size, not for {sizes}")
+    step = 1 + sum(math.prod(sizes[k:]) for k in range(1, len(sizes)))
+    n = self.numel() if wrap and len(sizes) == 2 else min(self.numel(), sizes[1] * math.prod(sizes[1:]))
+    at = _ingot.arange(self.numel(), device=self.device)
+    return self.copy_(_ingot.where(((at % step == 0) & (at < n)).reshape(sizes), value, self))
 
 
 def _html(self):
@@ -187,6 +247,8 @@ def _namespace(self, *, api_version=None):
 
 
 def _to_device(self, device, /, *, stream=None):
+    if stream is not None:
+        raise _ingot.UnsupportedError("[to_device] there is no choice of streams\n  fix: leave stream out")
     return self.to(device)
 
 
@@ -197,17 +259,11 @@ def _add_parts():
         setattr(Tensor, name, getattr(_functions, name))
     for name in _IN_PLACE:
         setattr(Tensor, name + "_", _in_place(name))
-    draws = {
-        "uniform_": lambda t, g, a=0.0, b=1.0: _ingot.rand(t.shape, generator=g, **_like(t)) * (b - a) + a,
-        "normal_": lambda t, g, mean=0.0, std=1.0: _ingot.randn(t.shape, generator=g, **_like(t)) * std + mean,
-        "bernoulli_": lambda t, g, p=0.5: _ingot.rand(t.shape, generator=g, device=t.device) < p,
-        "random_": lambda t, g, a=0, b=None: _ingot.randint(*((0, a) if b is None else (a, b)), t.shape, generator=g, device=t.device),
-        "exponential_": lambda t, g, rate=1.0: -(1 - _ingot.rand(t.shape, generator=g, **_like(t))).log() / rate,
-    }
-    for name, draw in draws.items():
-        setattr(Tensor, name, _random(name, draw))
-    for name in ("zeros", "ones", "empty", "full", "tensor"):
-        setattr(Tensor, "new_" + name, _new(getattr(_ingot, name)))
+    for method in (uniform_, normal_, bernoulli_, random_, exponential_):
+        setattr(Tensor, method.__name__, method)
+    for name in ("zeros", "ones", "empty"):
+        setattr(Tensor, "new_" + name, _new(name))
+    Tensor.new_full, Tensor.new_tensor = _new_full, _new_tensor
     Tensor.__iter__ = _iter
     if not hasattr(Tensor, "unbind"):
         Tensor.unbind = _unbind

@@ -6,10 +6,17 @@ from ._scope import Scope
 __all__ = ["autocast", "GradScaler", "is_autocast_enabled"]
 
 
+def _check_device(who, device):
+    name = device.name if isinstance(device, _ingot.device) else device
+    if not isinstance(name, str) or name.partition(":")[0] not in ("cpu", "cuda"):
+        raise _ingot.DeviceError(f"[{who}] the device is 'cpu' or 'cuda', not {device!r}")
+
+
 class autocast(Scope):
     """with autocast("cuda", dtype=ingot.bfloat16): products are computed in 16 bits, losses and norms in float32."""
 
     def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
+        _check_device("autocast", device_type)
         super().__init__(lambda: _ingot.AutocastGuard(dtype or _ingot.bfloat16, enabled))
 
 
@@ -19,6 +26,7 @@ class GradScaler:
     def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
         if not isinstance(device, (str, _ingot.device)):
             device, init_scale = "cuda", device
+        _check_device("GradScaler", device)
         self._scaler = _ingot.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self._enabled = enabled
 
@@ -36,7 +44,11 @@ class GradScaler:
         self._scaler.step(optimizer._core)
 
     def update(self, new_scale=None):
+        """Runs the recorded step and adapts the scale: shrunk after gradients that were not finite, grown after growth_interval good
+        steps in a row; or new_scale, where one is given."""
         self._scaler.update()
+        if new_scale is not None and self._enabled:
+            self._scaler.set_state(float(new_scale), float(self._scaler.state()[1]))
 
     def get_scale(self):
         return float(self._scaler.get_scale())

@@ -25,7 +25,9 @@ def _device(device):
 
 
 def synchronize(device=None):
-    """Runs what is pending and waits for the GPU."""
+    """Runs what is pending and waits for every GPU."""
+    if device is not None:
+        _device(device)
     _ingot.synchronize()
 
 

@@ -4,19 +4,35 @@ from ._functions import slogdet, tensordot  # noqa: F401
 from ._ingot import Tensor, matmul  # noqa: F401
 
 
-def _core(name):
-    """A function of the core, named when it is called: what is not there yet says so."""
-
-    def function(*args, **kwargs):
-        return getattr(_ingot, name)(*args, **kwargs)
-
-    function.__name__ = function.__qualname__ = name.removeprefix("linalg_")
-    return function
+vecdot, multi_dot = _ingot.vecdot, _ingot.multi_dot
 
 
-solve, solve_triangular, cross = _core("linalg_solve"), _core("linalg_solve_triangular"), _core("linalg_cross")
-cholesky, inv, det, vecdot = _core("cholesky"), _core("inverse"), _core("det"), _core("vecdot")
-matrix_power, multi_dot = _core("matrix_power"), _core("multi_dot")
+def solve(A, B, *, left=True):
+    return _ingot.linalg_solve(A, B, left=left)
+
+
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
+    return _ingot.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def cross(input, other, *, dim=-1):
+    return _ingot.linalg_cross(input, other, dim=dim)
+
+
+def cholesky(A, *, upper=False):
+    return _ingot.cholesky(A, upper)
+
+
+def inv(A):
+    return _ingot.inverse(A)
+
+
+def det(A):
+    return _ingot.det(A)
+
+
+def matrix_power(A, n):
+    return _ingot.matrix_power(A, n)
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
@@ -30,6 +46,8 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """"fro", 1, -1, inf and -inf; the norms that need singular values are not there."""
     x = A if dtype is None else A.to(dtype)
+    if not isinstance(dim, (tuple, list)) or len(dim) != 2:
+        raise TypeError(f"matrix_norm() takes two dims, not {dim!r}")
     if ord == "fro":
         return _ingot.vector_norm(x, 2.0, dim, keepdim)
     rows, cols = (d % x.dim() for d in dim)

@@ -74,7 +74,7 @@ class capture:
         return _nest(entry[1][0], outputs)
 
 
-def compile(model=None, **options):
+def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
     """Taken for PyTorch's sake: everything is compiled already. Returns the model or function as it is."""
     if model is None:
         return lambda m: m

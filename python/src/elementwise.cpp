@@ -100,14 +100,10 @@ void bind_binary(Table& t) {
 #undef BINARY
 #undef ALIAS
   auto add_scaled = [](T a, O b, const Scalar& alpha, L loc) {
-    if (alpha.f == 1) return add(a, b, loc);
-    return b.tensor ? add(a, mul(*b.tensor, Operand(alpha, loc), loc), loc)
-                    : add(a, b.scalar.to<double>() * alpha.f, loc);
+    return scaled(a, b, alpha, loc, [&](const Operand& v) { return add(a, v, loc); });
   };
   auto sub_scaled = [](T a, O b, const Scalar& alpha, L loc) {
-    if (alpha.f == 1) return sub(a, b, loc);
-    return b.tensor ? sub(a, mul(*b.tensor, Operand(alpha, loc), loc), loc)
-                    : sub(a, b.scalar.to<double>() * alpha.f, loc);
+    return scaled(a, b, alpha, loc, [&](const Operand& v) { return sub(a, v, loc); });
   };
   t.both("add", add_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
   t.both("sub", sub_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);

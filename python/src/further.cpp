@@ -123,14 +123,26 @@ void bind_views(Table& t) {
       "shifts"_a, "dims"_a.none() = nb::none());
   t.function(
       "tile", [](T x, const Dims& d, L loc) { return tile(x, d, loc); }, "input"_a, "dims"_a);
+  auto of_size = [](Tensor y, OptDim d, OptDim size, const SourceLoc& loc) {
+    const int64_t n = y.size(d.value_or(0), loc);
+    if (size && *size != n)
+      throw Error(ErrorKind::Value, "repeat_interleave",
+                  "output_size is " + std::to_string(*size) + ", but the result has " + std::to_string(n),
+                  loc);
+    return y;
+  };
   t.both(
       "repeat_interleave",
-      [](T x, int64_t n, OptDim d, nb::handle, L loc) { return repeat_interleave(x, n, d, loc); },
+      [of_size](T x, int64_t n, OptDim d, OptDim size, L loc) {
+        return of_size(repeat_interleave(x, n, d, loc), d, size, loc);
+      },
       "repeats"_a, "dim"_a.none() = nb::none(), nb::kw_only(), "output_size"_a.none() = nb::none());
   t.both(
       "repeat_interleave",
-      [](T x, T n, OptDim d, nb::handle, L loc) { return repeat_interleave(x, n, d, loc); }, "repeats"_a,
-      "dim"_a.none() = nb::none(), nb::kw_only(), "output_size"_a.none() = nb::none());
+      [of_size](T x, T n, OptDim d, OptDim size, L loc) {
+        return of_size(repeat_interleave(x, n, d, loc), d, size, loc);
+      },
+      "repeats"_a, "dim"_a.none() = nb::none(), nb::kw_only(), "output_size"_a.none() = nb::none());
   t.both(
       "diag", [](T x, int64_t d, L loc) { return diag(x, d, loc); }, "diagonal"_a = 0);
   t.both(

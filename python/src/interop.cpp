@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bind.h"
+#include "ingot/creation.h"
 
 namespace ingot_python {
 namespace {
@@ -201,19 +202,8 @@ void check_range(const ListReader& r, const std::optional<DType>& dtype, const S
   if (!dtype && r.too_large && !r.real && !r.typed)
     throw Error(ErrorKind::Value, "tensor", "Overflow: an integer does not fit into int64", loc,
                 "give dtype=ingot.float64, or a float among the numbers");
-  if (!dtype || is_float(*dtype) || *dtype == DType::Bool) return;
-  const int bits = 8 * static_cast<int>(size_of(*dtype));
-  const double top = std::ldexp(1.0, *dtype == DType::UInt8 ? 8 : bits - 1);
-  for (const Scalar& s : r.values) {
-    const bool floating = s.kind == Scalar::Kind::Float;
-    const double v = floating ? std::trunc(s.f) : static_cast<double>(s.i);
-    const bool fits = v > -top || (v == -top && *dtype != DType::UInt8);
-    if (fits && (v < top || (!floating && bits == 64))) continue;
-    throw Error(ErrorKind::Value, "tensor",
-                (floating ? std::to_string(s.f) : std::to_string(s.i)) + " does not fit into " +
-                    std::string(name_of(*dtype)) + " (overflow)",
-                loc, "give a type that holds it");
-  }
+  if (!dtype) return;
+  for (const Scalar& s : r.values) check_fits(s, *dtype, "tensor", loc);
 }
 
 Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {

@@ -139,8 +139,15 @@ void bind_losses(Table& t) {
       },
       "x1"_a, "x2"_a, "p"_a = 2.0, "eps"_a = 1e-6, "keepdim"_a = false);
   t.function(
-      "cdist", [](T a, T b, double p, const std::string&, L loc) { return cdist(a, b, p, loc); }, "x1"_a,
-      "x2"_a, "p"_a = 2.0, "compute_mode"_a = "use_mm_for_euclid_dist_if_necessary");
+      "cdist",
+      [](T a, T b, double p, const std::string& mode, L loc) {
+        for (const char* known : {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+                                  "donot_use_mm_for_euclid_dist"})
+          if (mode == known) return cdist(a, b, p, loc);
+        throw Error(ErrorKind::Value, "cdist", "compute_mode '" + mode + "' is not known", loc,
+                    "leave it out: it changes no result here");
+      },
+      "x1"_a, "x2"_a, "p"_a = 2.0, "compute_mode"_a = "use_mm_for_euclid_dist_if_necessary");
   t.function(
       "normalize", [](T x, double p, int64_t d, double eps, L loc) { return normalize(x, p, d, eps, loc); },
       "input"_a, "p"_a = 2.0, "dim"_a = 1, "eps"_a = 1e-12);

@@ -72,6 +72,7 @@ void bind_filled(nb::module_& m) {
       m, "full",
       [](const Dims& shape, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
         SourceLoc loc = here();
+        if (!t && is_huge(v)) check_fits(v, DType::Int64, "full", loc);
         return recorded([&] { return finish(full(shape, v, options_of(t, d), loc), grad, loc); });
       },
       "size"_a, "fill_value"_a, MAKER_ARGS);
@@ -125,7 +126,13 @@ void bind_filled(nb::module_& m) {
 void bind_random(nb::module_& m) {
   nb::class_<Generator>(m, "Generator", "Where random numbers come from: a seed and a counter.")
       .def(
-          "__init__", [](Generator* g, nb::handle) { new (g) Generator(0); }, "device"_a.none() = nb::none())
+          "__init__",
+          [](Generator* g, const std::optional<DeviceIn>& device) {
+            if (device)
+              device->get();  // an unknown one is an error; the numbers are the same on every device
+            new (g) Generator(0);
+          },
+          "device"_a.none() = nb::none())
       .def(
           "manual_seed",
           [](const Generator& g, uint64_t seed) {

@@ -53,16 +53,23 @@ void bind_order(Table& t) {
   t.both(
       "nanmedian", [](T x, int64_t d, bool keep, L loc) { return nanmedian(x, d, keep, loc); }, "dim"_a,
       "keepdim"_a = false);
-  auto is_right = [](bool right, const std::optional<std::string>& side) {
-    return right || (side && *side == "right");
+  auto is_right = [](bool right, const std::optional<std::string>& side, const SourceLoc& loc) {
+    if (!side) return right;
+    if (*side != "left" && *side != "right")
+      throw Error(ErrorKind::Value, "searchsorted", "side is 'left' or 'right', not '" + *side + "'", loc);
+    if (right && *side == "left")
+      throw Error(ErrorKind::Value, "searchsorted", "right=True contradicts side='left'", loc,
+                  "give one of them");
+    return *side == "right";
   };
   t.function(
       "searchsorted",
       [is_right](T given, O v, bool small, bool right, const std::optional<std::string>& side, T sorter,
                  L loc) {
         Tensor s = sorter.defined() ? gather(given, -1, sorter, loc) : given;
-        Tensor at = v.tensor ? searchsorted(s, *v.tensor, is_right(right, side), loc)
-                             : searchsorted(s, v.scalar, is_right(right, side), loc);
+        const bool behind = is_right(right, side, loc);
+        Tensor at =
+            v.tensor ? searchsorted(s, *v.tensor, behind, loc) : searchsorted(s, v.scalar, behind, loc);
         return small ? at.to(DType::Int32, loc) : at;
       },
       "sorted_sequence"_a, "input"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false,
@@ -133,9 +140,9 @@ void bind_further_reductions(Table& t) {
 }
 
 void bind_writing(Table& t) {
-  t.both(
-      "scatter_set", [](T x, int64_t d, T i, O src, L loc) { return scatter(x, d, i, src, loc); }, "dim"_a,
-      "index"_a, "src"_a);
+  t.function(
+      "scatter_set", [](T x, int64_t d, T i, O src, L loc) { return scatter(x, d, i, src, loc); }, "input"_a,
+      "dim"_a, "index"_a, "src"_a);
   t.both(
       "scatter_add", [](T x, int64_t d, T i, T src, L loc) { return scatter_add(x, d, i, src, loc); },
       "dim"_a, "index"_a, "src"_a);

@@ -317,24 +317,17 @@ void bind_in_place(nb::class_<Tensor>& c) {
       .def("mul_", IN_PLACE(mul_), "other"_a, doc_of("mul_"))
       .def("div_", IN_PLACE(div_), "other"_a, doc_of("div_"));
 #undef IN_PLACE
-  auto scaled = [](auto f) {
+  auto with_alpha = [](auto f) {
     return [f](nb::handle self, const OperandIn& v, const Scalar& alpha) {
       Tensor& x = *nb::inst_ptr<Tensor>(self);
       SourceLoc loc = here();
-      recorded([&] {
-        if (alpha.f == 1)
-          f(x, v.at(loc), loc);
-        else if (v.tensor)
-          f(x, mul(*v.tensor, Operand(alpha, loc), loc), loc);
-        else
-          f(x, Operand(v.scalar.to<double>() * alpha.f, loc), loc);
-      });
+      recorded([&] { scaled(x, v.at(loc), alpha, loc, [&](const Operand& b) { f(x, b, loc); }); });
       return nb::borrow(self);
     };
   };
-  c.def("add_", scaled([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }), "other"_a,
+  c.def("add_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }), "other"_a,
         nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
-      .def("sub_", scaled([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }), "other"_a,
+      .def("sub_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }), "other"_a,
            nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
       .def(
           "copy_",

@@ -41,7 +41,11 @@ bool read_scalar(nb::handle h, Scalar& out, bool convert) noexcept {
     int overflow = 0;
     int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
     out = overflow ? Scalar(PyLong_AsDouble(o)) : Scalar(v);
-    if (overflow) PyErr_Clear();
+    if (overflow) out.i = overflow;      // is_huge()
+    if (overflow && PyErr_Occurred()) {  // not even a double holds it
+      PyErr_Clear();
+      return false;
+    }
   } else if (PyFloat_Check(o)) {
     out = Scalar(PyFloat_AS_DOUBLE(o));
   } else if (!convert || is_tensor(h) || PySequence_Check(o)) {
@@ -120,6 +124,14 @@ Dims dims_of(const nb::args& args, const char* function) {
                           std::to_string(kMaxDims) + " integers")
                              .c_str());
   return d;
+}
+
+void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc) {
+  if (is_float(type)) return;
+  if (alpha.kind == Scalar::Kind::Float)
+    throw Error(ErrorKind::DType, "add", "alpha must be a whole number for integer tensors", loc,
+                "convert the tensors with .to(float32)");
+  check_fits(alpha, type, "add", loc);
 }
 
 // ---- dtype

@@ -28,6 +28,8 @@ class GrowingFile {
   void open(const std::string& path);
   /// False: not written (yet).
   bool add(const std::string& piece);
+  /// What is there outlasts a loss of power.
+  void sync() const;
 
  private:
   int fd_ = -1;

@@ -290,6 +290,8 @@ void Trainer::after_epoch() {
 
 // A disk that is full ends no training: it says so and tries again after the next test.
 void Trainer::save(Checkpoint& checkpoint, int64_t epoch) {
+  // A run that resumes here takes its figures up to here from the file.
+  metrics_.sync();
   try {
     checkpoint.save(epoch);
     unsaved_.clear();

@@ -18,7 +18,6 @@ struct Words {
 constexpr Words words[] = {
     {"index", nullptr, nullptr},
     {"gather", nullptr, nullptr},
-    {"take_along_dim", nullptr, nullptr},
     {"index_select", nullptr, nullptr},
     {"index_add", nullptr, nullptr},
     {"index_copy", nullptr, nullptr},
@@ -34,6 +33,7 @@ constexpr Words words[] = {
     {"index_put", nullptr, nullptr},
     {"index_fill", nullptr, nullptr},
     {"take", nullptr, nullptr},
+    {"take_along_dim", nullptr, nullptr},
     {"put", nullptr, nullptr},
     {"floor_divide", "ZeroDivisionError: an integer is divided by 0",
      "check the divisor, or divide floating numbers"},

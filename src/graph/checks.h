@@ -10,7 +10,6 @@ namespace ingot {
 enum class Check : uint8_t {
   None,  // by the op's own name
   Gather,
-  TakeAlongDim,
   IndexSelect,
   IndexAdd,
   IndexCopy,
@@ -28,6 +27,7 @@ enum class Check : uint8_t {
   IndexPut,
   IndexFill,
   Take,
+  TakeAlongDim,
   Put,
   // Conditions
   FloorDivide,

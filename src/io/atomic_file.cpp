@@ -9,7 +9,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
@@ -117,6 +119,16 @@ int sync_names(const std::string& folder) {
   return error == EIO || no_room(error) ? error : 0;
 }
 
+// The same for the names of a folder and of all above it: whoever made them may not have synced them.
+int sync_names_above(const std::string& folder) {
+  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(folder.c_str(), nullptr), std::free);
+  if (!whole) return 0;
+  int error = 0;
+  for (std::string at = whole.get(); at != "/" && !error; at = folder_of(at))
+    error = sync_names(folder_of(at));
+  return error;
+}
+
 // rename() that never replaces. Returns errno; EEXIST when something is there.
 int rename_new(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
@@ -162,11 +174,11 @@ void make_folders(const std::string& path, const char* op, const SourceLoc& loc)
     if (folder_of(at) == at) break;
   }
   if (missing.empty() && !S_ISDIR(info.st_mode)) fail_io(op, path, "cannot be made: Not a directory", loc);
-  for (size_t i = missing.size(); i-- > 0;) {
-    int error = ::mkdir(missing[i].c_str(), 0777) == 0 || errno == EEXIST ? 0 : errno;
-    if (!error) error = sync_names(folder_of(missing[i]));
-    if (error) fail_io(op, path, std::string("cannot be made: ") + std::strerror(error), loc);
-  }
+  int error = 0;
+  for (size_t i = missing.size(); !error && i-- > 0;)
+    error = ::mkdir(missing[i].c_str(), 0777) == 0 || errno == EEXIST ? 0 : errno;
+  if (!error) error = sync_names_above(path);
+  if (error) fail_io(op, path, std::string("cannot be made: ") + std::strerror(error), loc);
 }
 
 AtomicFile::AtomicFile(const std::string& path, const char* op, const SourceLoc& loc)

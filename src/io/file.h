@@ -78,7 +78,8 @@ class MappedFile {
   std::vector<uint8_t> copy_;
 };
 
-/// Makes a folder and those above it, and makes their names last (fsync).
+/// Makes a folder and those above it, and makes their names last (fsync), those of folders that were there
+/// too.
 void make_folders(const std::string& path, const char* op, const SourceLoc& loc);
 
 /// Writes `path` so that it is either the old file or the new one, whole, even when the machine stops

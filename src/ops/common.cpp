@@ -1,6 +1,7 @@
 // Promotion, constants, casts and dim checks shared by the families of ops.
 #include "ops/common.h"
 
+#include <cmath>
 #include <cstdio>
 #include <limits>
 
@@ -67,7 +68,25 @@ int64_t wrap_integer(int64_t v, DType t) {
   }
 }
 
+bool fits(const Scalar& s, DType t) {
+  const bool floating = s.kind == Scalar::Kind::Float;
+  const int bits = 8 * static_cast<int>(size_of(t));
+  if (!is_integer(t) || (!floating && bits == 64)) return true;
+  const double v = floating ? std::trunc(s.f) : static_cast<double>(s.i);
+  const double top = std::ldexp(1.0, t == DType::UInt8 ? 8 : bits - 1);
+  const double low = t != DType::UInt8 ? -top : floating ? 0 : 1 - top;  // -1 wraps to 255, as in PyTorch
+  return v >= low && v < top;
+}
+
 }  // namespace
+
+void check_fits(const Scalar& s, DType t, const char* op, const SourceLoc& loc) {
+  if (!fits(s, t))
+    fail(ErrorKind::Value, op,
+         (s.kind == Scalar::Kind::Float ? text_of(s.f) : std::to_string(s.i)) + " does not fit into " +
+             std::string(name_of(t)) + " (overflow)",
+         user_loc(loc), "give a type that holds it");
+}
 
 NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc) {
   ConstAttrs a;
@@ -82,6 +101,11 @@ NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& l
     a.f = static_cast<double>(a.i);
   }
   return record(Op::Const, {}, {.attrs = a, .dtype = dtype, .device = device}, loc);
+}
+
+NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, const SourceLoc& loc) {
+  check_fits(s, dtype, op, loc);
+  return constant(s, dtype, device, loc);
 }
 
 NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc) {

@@ -6,7 +6,7 @@
 #include "graph/checks.h"
 #include "graph/handle.h"
 #include "graph/node.h"
-#include "ingot/ops.h"
+#include "ingot/creation.h"
 
 namespace ingot {
 
@@ -24,8 +24,10 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc);
 /// describe() of a tensor's node.
 std::string describe(const Tensor& x);
 
-/// A 0-d constant, converted to dtype here.
+/// A 0-d constant, converted to dtype here; an integer wraps, as in PyTorch's arithmetic.
 NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc);
+/// The same of a number that is written into a tensor: one that an integer type cannot hold is an error.
+NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, const SourceLoc& loc);
 /// n itself when it has the type.
 NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc);
 /// n itself when it is there.

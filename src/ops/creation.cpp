@@ -12,7 +12,7 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, Device device
               const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   check_new_shape(shape, op, loc);
-  NodeRef c = constant(value, dtype, device, loc);
+  NodeRef c = fitting(value, dtype, device, op, loc);
   return tensor_of(expand_to(c.get(), shape, loc));
 }
 

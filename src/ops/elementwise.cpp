@@ -284,6 +284,7 @@ Tensor pow(const Tensor& a, const Operand& b, SourceLoc where) {
              describe(a),
          loc, "convert first: pow(x.to(float32), " + std::to_string(b.scalar.i) + ")");
   NodeRef x = cast_to(n, promoted(n, b.scalar), loc);
+  check_fits(b.scalar, x->dtype, "pow", loc);
   if (x->dtype != DType::Bool)
     if (NodeRef y = simple_power(x.get(), b.scalar.f, loc)) return tensor_of(y);
   return tensor_of(binary_node(Op::Pow, x.get(), b, loc));
@@ -304,7 +305,7 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Source
   // 0-d operands follow the others.
   Device d = c->rank() || !x ? c->device : x->rank() || !y ? x->device : y->device;
   auto ready = [&](Node* n, const Scalar& s) {
-    if (!n) return constant(s, t, d, loc);
+    if (!n) return fitting(s, t, d, "where", loc);
     NodeRef r = cast_to(n, t, loc);
     return n->rank() == 0 ? move_to(r.get(), d, loc) : r;
   };
@@ -322,7 +323,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, So
     fail(ErrorKind::DType, "masked_fill", "the mask must be bool, not " + describe(mask), loc,
          "compare it: mask != 0");
   if (value.tensor) return where(mask, value.tensor->to(n->dtype), x);
-  NodeRef v = constant(value.scalar, n->dtype, n->device, loc);
+  NodeRef v = fitting(value.scalar, n->dtype, n->device, "masked_fill", loc);
   return where(mask, tensor_of(v), x);
 }
 

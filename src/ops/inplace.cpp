@@ -169,8 +169,8 @@ void copy_into(const Tensor& x, const Operand& v, const char* op, const SourceLo
   SourceLoc loc = user_loc(where);
   Node* n = node_of(x, op, loc);
   write_through(
-      x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc), op,
-      loc);
+      x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : fitting(v.scalar, n->dtype, n->device, op, loc),
+      op, loc);
 }
 
 }  // namespace

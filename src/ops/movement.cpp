@@ -286,6 +286,7 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     add.front[i] = std::max<int64_t>(0, padding[2 * k]);
     shape[i] += add.front[i] + std::max<int64_t>(0, padding[2 * k + 1]);
   }
+  check_fits(value, n->dtype, "pad", loc);
   return tensor_of(inner->shape == shape ? inner : record(Op::Pad, {inner.get()}, {add, shape}, loc));
 }
 

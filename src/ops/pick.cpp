@@ -209,7 +209,7 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
 Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const SourceLoc& loc) {
   Node* n = node_of(p.view, op, loc);
   NodeRef value =
-      v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : constant(v.scalar, n->dtype, n->device, loc);
+      v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : fitting(v.scalar, n->dtype, n->device, op, loc);
   Dims want = p.result_shape(), both;
   // Dims of size 1 in front do not matter, as in PyTorch.
   while (value->rank() > want.size() && value->shape[0] == 1) {
@@ -265,8 +265,8 @@ Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumu
          "a mask has the sizes of the dims it stands for");
   Dims wide = m->shape;
   wide.resize(n->rank(), 1);
-  NodeRef number =
-      v.tensor ? NodeRef(node_of(*v.tensor, "index_put", loc)) : constant(v.scalar, n->dtype, n->device, loc);
+  NodeRef number = v.tensor ? NodeRef(node_of(*v.tensor, "index_put", loc))
+                            : fitting(v.scalar, n->dtype, n->device, "index_put", loc);
   number = move_to(number.get(), n->device, loc);
   Tensor value = tensor_of(cast_to(number.get(), n->dtype, loc));
   return where(mask.reshape(wide), accumulate ? x + value : value.expand(n->shape), x);

@@ -127,6 +127,8 @@ Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& o, c
          "needs low < high and at most 2^32 numbers between, not " + std::to_string(low) + " and " +
              std::to_string(high),
          loc);
+  check_fits(low, dtype_or(o, DType::Int64), "randint", loc);
+  check_fits(high - 1, dtype_or(o, DType::Int64), "randint", loc);
   // The high word of bits * n; past 2^31 numbers the product would leave int64.
   Device d = device_or_default(o);
   Tensor b = tensor_of(bits(shape, d, g, "randint", loc)).to(DType::Int64);

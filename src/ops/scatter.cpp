@@ -91,7 +91,7 @@ class Scattering {
 
 NodeRef operand_node(const Operand& v, Node* like, const char* op, const SourceLoc& loc) {
   if (v.tensor) return node_of(*v.tensor, op, loc);
-  return constant(v.scalar, like->dtype, like->device, loc);
+  return fitting(v.scalar, like->dtype, like->device, op, loc);
 }
 
 NodeRef sums(const Scattering& s, Node* base, const SourceLoc& loc) {
@@ -254,7 +254,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_
   CheckScope checked(Check::TakeAlongDim);
   const char* op = "take_along_dim";
   Node *n = node_of(x, op, loc), *ix = node_of(index, op, loc);
-  if (!dim) return gather(x.flatten(), 0, index.flatten());
+  if (!dim) return take_along_dim(x.flatten(), index.flatten(), 0, loc);
   int d = wrap_dim(*dim, n, op, loc);
   Dims data = n->shape, places = ix->shape;
   bool ok = data.size() == places.size();
@@ -270,7 +270,9 @@ Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_
          "index " + describe(index) + " does not broadcast with " + describe(x) + " outside dim " +
              std::to_string(d),
          loc, "both need the same number of dims, and sizes that are equal or 1");
-  return gather(x.expand(data), d, index.expand(places));
+  check_index(ix, op, loc);
+  Tensor at = tensor_of(from_end(ix, n->rank() ? n->shape[d] : 1, loc));
+  return gather(x.expand(data), d, at.expand(places));
 }
 
 Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {

@@ -330,6 +330,7 @@ Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scal
   if (!is_float(t) && value.kind == Scalar::Kind::Float)
     fail(ErrorKind::DType, op, "value must be a whole number for integer tensors, not " + text_of(value.f),
          loc, "convert with .to(float32)");
+  check_fits(value, t, op, loc);
   DType w = compute_type(t);
   Tensor f = a.to(w), g = b.to(w), part = divide ? f / g : f * g;
   if (value.f != 1) part = divide ? f * value / g : f * value * g;

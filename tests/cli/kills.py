@@ -35,19 +35,17 @@ with folder() as name:
         while kills < KILLS:
             child = subprocess.Popen([INGOT, *COMMAND, "--resume", "--out", out], cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             end = time.time() + rng.uniform(0.02, 0.6 * usual)
-            aim = rng.random() < 0.5  # at a file that is being written
+            aim, hit = rng.random() < 0.5, False  # at a file that is being written
             while time.time() < end and child.poll() is None:
-                if aim and list(out.glob("checkpoints/*.tmp*")):
-                    saving += 1
+                if aim and (hit := bool(list(out.glob("checkpoints/*.tmp*")))):
                     break
                 time.sleep(0.0005 if aim else 0.005)
-            if child.poll() is None:
-                child.send_signal(signal.SIGKILL)
-                kills += 1
+            child.send_signal(signal.SIGKILL)
             _, err = child.communicate(timeout=60)
             check(child.returncode in (0, -signal.SIGKILL), "exits with", child.returncode, err.decode(errors="replace"))
             if child.returncode == 0:
                 break
+            kills, saving = kills + 1, saving + hit
         run(*COMMAND, "--resume", "--out", out, cwd=home)
         check(digest(out / "model.safetensors") == wanted, "another network after", kills, "kills, in", out.name)
         check(not list(out.glob("checkpoints/*.tmp*")), "pieces of checkpoints were left:", list(out.glob("checkpoints/*")))

@@ -54,8 +54,8 @@ def saving(folder):
 
 def kill_at_random(work, name, want, seconds, options):
     """Kills a run o.kills times; every second kill waits for a save to be under way."""
-    folder, weights, saves, finished = work / name, work / f"{name}.safetensors", 0, 0
-    for kill in range(o.kills):
+    folder, weights, saves, kill = work / name, work / f"{name}.safetensors", 0, 0
+    while kill < o.kills:
         process = subprocess.Popen([o.program, folder, weights, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         # As a rule within the first half of a whole run: each run gets somewhere, none gets to the end too soon.
         moment = time.monotonic() + random.uniform(0, seconds * (0.9 if kill % 4 == 3 else 0.4))
@@ -65,18 +65,18 @@ def kill_at_random(work, name, want, seconds, options):
             limit = time.monotonic() + seconds
             while not saving(folder) and process.poll() is None and time.monotonic() < limit:
                 pass
-        saves += process.poll() is None and saving(folder)
-        finished += process.poll() is not None
+        hit = saving(folder)
         process.send_signal(signal.SIGKILL)
-        process.wait()
-        if finished:
+        if process.wait() == -signal.SIGKILL:
+            kill += 1
+            saves += hit
+        else:
             # It was through: begin again, the rest of the kills should hit something.
             if sha(weights) != want:
                 fail(f"{name}: the weights differ after {kill} kills")
             for p in folder.glob("*"):
                 p.unlink()
             weights.unlink()
-            finished = 0
     finish(folder, weights, *options)
     if sha(weights) != want:
         fail(f"{name}: the weights differ after {o.kills} kills")

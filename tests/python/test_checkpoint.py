@@ -42,8 +42,14 @@ print([p.detach().double().sum().item() for p in net.parameters()], opt.param_gr
 """
 
 
+def launch(folder, mode="plain"):
+    # Without a buffer: a line that is read early must not take more with it, which communicate() would not see.
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, folder, mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+
+
 def start(folder, mode="plain"):
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM, folder, mode], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    """Launches it and waits until it has resumed."""
+    child = launch(folder, mode)
     child.stdout.readline()
     return child
 

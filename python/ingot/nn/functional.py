@@ -416,9 +416,16 @@ def _repeat_heads(x, times):
 def _old_words(size_average, reduce, reduction):
     if size_average is None and reduce is None:
         return reduction
+    if isinstance(size_average, str) or isinstance(reduce, str):
+        raise _ingot.ValueError("[loss] size_average and reduce are bools\n  fix: give reduction by its name, reduction='sum'")
     if reduce is not None and not reduce:
         return "none"
     return "mean" if size_average is None or size_average else "sum"
+
+
+def _check_reduction(reduction):
+    if reduction not in ("mean", "sum", "none"):
+        raise _ingot.ValueError(f"[loss] reduction '{reduction}' is not known; there are 'mean', 'sum' and 'none'")
 
 
 def _reduced(loss, reduction):
@@ -426,9 +433,8 @@ def _reduced(loss, reduction):
         return loss.mean()
     if reduction == "sum":
         return loss.sum()
-    if reduction == "none":
-        return loss
-    raise _ingot.ValueError(f"[loss] reduction '{reduction}' is not known; there are 'mean', 'sum' and 'none'")
+    _check_reduction(reduction)
+    return loss
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):

@@ -1,12 +1,12 @@
 """Layers with and without parameters, over nn.functional."""
-import inspect
 import math
+import warnings
 
 from .. import _ingot
 from ..autograd import no_grad
 from . import functional as F
 from . import init
-from .module import Module, Parameter
+from .module import Module, Parameter, _signature
 
 _linear = _ingot.linear
 
@@ -227,6 +227,11 @@ class _InstanceNorm(_RunningNorm):
 
     def forward(self, input):
         x = input if input.dim() == self._rank else input.unsqueeze(0)
+        if x.size(1) != self.num_features:
+            text = f"[{type(self).__name__}] the input has {x.size(1)} channels, num_features is {self.num_features}"
+            if self.affine or self.track_running_stats:
+                raise _ingot.ShapeError(text)
+            warnings.warn(text + ", which is not used without affine", stacklevel=3)
         y = F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
                             self.momentum, self.eps)
         return y if input.dim() == self._rank else y.squeeze(0)
@@ -334,17 +339,28 @@ class Fold(Module):
 
 def _padding(name, mode, dims):
     class Pad(Module):
-        def __init__(self, padding, value=0.0):
+        def __init__(self, padding):
             super().__init__()
             self.padding = (padding,) * (2 * dims) if isinstance(padding, int) else tuple(padding)
-            self.value = value
 
         def forward(self, input):
-            return F.pad(input, self.padding, mode, self.value if mode == "constant" else None)
+            return F.pad(input, self.padding, mode)
 
         def extra_repr(self):
             return str(self.padding)
 
+    class ConstantPad(Pad):
+        def __init__(self, padding, value):
+            super().__init__(padding)
+            self.value = value
+
+        def forward(self, input):
+            return F.pad(input, self.padding, mode, self.value)
+
+        def extra_repr(self):
+            return f"padding={self.padding}, value={self.value}"
+
+    Pad = ConstantPad if name.startswith("Constant") else Pad
     Pad.__name__ = Pad.__qualname__ = name
     Pad.__doc__ = f"pad(input, padding, mode='{mode}') as a module."
     return Pad
@@ -419,9 +435,7 @@ def _activation(name, function, inplace=False, **defaults):
         for k, v in self._options.items():
             object.__setattr__(self, k, v)
 
-    __init__.__signature__ = inspect.Signature(
-        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-        + [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in defaults.items()])
+    __init__.__signature__ = _signature([], defaults)
 
     def forward(self, input):
         return function(input, **{k: getattr(self, k) for k in names})

@@ -1,24 +1,32 @@
 """Losses as modules."""
+import inspect
+
 from . import functional as F
-from .module import Module
+from .module import Module, _signature
 
 
 def _loss(name, function, **defaults):
     """A module whose options, in order, are those of PyTorch's class; tensors among them are buffers."""
-    names = list(defaults)
+    names, given = list(inspect.signature(function).parameters), {}
+    for k in [n for n in names if n in defaults or n in ("size_average", "reduce")]:
+        given[k] = defaults.get(k)
+    order, names = list(given), list(defaults)
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        unknown = [k for k in kwargs if k not in defaults and k not in ("size_average", "reduce")]
-        if unknown or len(args) > len(names):
+        unknown = [k for k in kwargs if k not in given or k in order[:len(args)]]
+        if unknown or len(args) > len(order):
             raise TypeError(f"{name}() does not take {unknown or args}")
-        options = {**defaults, **dict(zip(names, args)), **{k: v for k, v in kwargs.items() if k in defaults}}
-        options["reduction"] = F._old_words(kwargs.get("size_average"), kwargs.get("reduce"), options["reduction"])
+        options = {**given, **dict(zip(order, args)), **kwargs}
+        options["reduction"] = F._old_words(options.pop("size_average", None), options.pop("reduce", None), options["reduction"])
+        F._check_reduction(options["reduction"])
         for k, v in options.items():
             if k in ("weight", "pos_weight"):
                 self.register_buffer(k, v)
             else:
                 object.__setattr__(self, k, v)
+
+    __init__.__signature__ = _signature([], given)
 
     def forward(self, *inputs):
         return function(*inputs, **{k: getattr(self, k) for k in names})

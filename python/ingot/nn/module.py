@@ -1,4 +1,5 @@
 """Module: attributes that are parameters, buffers or modules register themselves; a call runs forward with the hooks around it."""
+import inspect
 import itertools
 import warnings
 from collections import OrderedDict, namedtuple
@@ -27,6 +28,13 @@ class Buffer(Tensor):
     def __init__(self, data, persistent=True):
         super().__init__(data)
         self.persistent = persistent
+
+
+def _signature(first, defaults):
+    """What help() and inspect show of an __init__ that takes *args and **kwargs."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named = [inspect.Parameter(n, kind) for n in ("self", *first)]
+    return inspect.Signature(named + [inspect.Parameter(k, kind, default=v) for k, v in defaults.items()])
 
 
 class _Removable:
@@ -333,7 +341,9 @@ class Module:
             raise TypeError(f"to() takes device, dtype, tensor, non_blocking and memory_format, not {', '.join(sorted(unknown))}")
         dtype = kwargs.get("dtype")
         device = kwargs.get("device")
-        args = (*args, kwargs.get("tensor"))
+        types = {float: _ingot.float64, int: _ingot.int64, bool: _ingot.bool_}
+        args = (*(types.get(a, a) if isinstance(a, type) else a for a in args), kwargs.get("tensor"))
+        dtype = types.get(dtype, dtype) if isinstance(dtype, type) else dtype
         for a in args:
             if isinstance(a, Tensor):
                 dtype, device = a.dtype, a.device
@@ -370,6 +380,8 @@ class Module:
         return self
 
     def train(self, mode=True):
+        if not isinstance(mode, bool):
+            raise _ingot.ValueError(f"[train] mode is a bool, not {mode!r}")
         for m in self.modules():
             object.__setattr__(m, "training", mode)
         return self
@@ -391,7 +403,7 @@ class Module:
     def share_memory(self):
         return self
 
-    def compile(self, **options):
+    def compile(self, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
         return self
 
     # ---- Hooks

@@ -25,6 +25,11 @@ def _gru_step(x, state, w_hh, b_hh):
     return ((h - n) * z + n,)
 
 
+def _check_nonlinearity(who, nonlinearity):
+    if nonlinearity not in ("tanh", "relu"):
+        raise _ingot.ValueError(f"[{who}] nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+
+
 def _rnn_step(x, state, w_hh, b_hh, activation):
     y = x + F.linear(state[0], w_hh, b_hh)
     return (y.tanh() if activation == "tanh" else y.relu(),)
@@ -126,6 +131,7 @@ class RNN(_Recurrent):
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, device=None, dtype=None):
+        _check_nonlinearity("RNN", nonlinearity)
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         self.nonlinearity = nonlinearity
 
@@ -171,6 +177,7 @@ class GRUCell(_Cell):
 
 class RNNCell(_Cell):
     def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+        _check_nonlinearity("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity
 

@@ -110,6 +110,8 @@ class _Block(Module):
             setattr(self, f"norm{i + 1}", LayerNorm(d_model, eps, bias=bias, **made))
         for i in range(norms):
             setattr(self, f"dropout{i + 1}", Dropout(dropout))
+        if isinstance(activation, str) and activation not in ("relu", "gelu"):
+            raise _ingot.ValueError(f"[{type(self).__name__}] activation is 'relu', 'gelu' or a function, not {activation!r}")
         self.activation = {"relu": F.relu, "gelu": F.gelu}[activation] if isinstance(activation, str) else activation
 
 

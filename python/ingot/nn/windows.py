@@ -4,7 +4,7 @@ import math
 from .. import _ingot
 from . import functional as F
 from . import init
-from .module import Module, Parameter
+from .module import Module, Parameter, _signature
 
 
 def _per_dim(v, n):
@@ -17,8 +17,18 @@ class _Conv(Module):
     _dims, _transposed = 2, False
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
-                 device=None, dtype=None, output_padding=0):
+                 device=None, dtype=None):
         super().__init__()
+        self._make(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+
+    def _make(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype, output_padding=0):
+        modes = ("zeros",) if self._transposed else ("zeros", "reflect", "replicate", "circular")
+        if padding_mode not in modes:
+            raise _ingot.ValueError(f"[{type(self).__name__}] padding_mode {padding_mode!r} is not known; there {'is' if len(modes) == 1 else 'are'} "
+                                    f"{', '.join(map(repr, modes))}")
+        if isinstance(padding, str) and (self._transposed or padding not in ("same", "valid")):
+            raise _ingot.ValueError(f"[{type(self).__name__}] padding {padding!r} is not known" + (
+                ": it is a number, or one per dim" if self._transposed else "; there are 'same', 'valid' and numbers"))
         if in_channels % groups or out_channels % groups:
             raise _ingot.ValueError(f"[{type(self).__name__}] {in_channels} and {out_channels} channels cannot be cut into {groups} groups")
         n = self._dims
@@ -46,7 +56,7 @@ class _Conv(Module):
                 around = [p for t in reversed(total) for p in (t // 2, t - t // 2)]
             else:
                 around = [p for t in reversed(_per_dim(0 if padding == "valid" else padding, self._dims)) for p in (t, t)]
-            input = F.pad(input, around, {"reflect": "reflect", "replicate": "replicate", "circular": "circular"}[self.padding_mode])
+            input = F.pad(input, around, self.padding_mode)
             padding = 0
         return self._function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
@@ -76,8 +86,8 @@ class _ConvTranspose(_Conv):
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
                  padding_mode="zeros", device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
-                         output_padding)
+        Module.__init__(self)
+        self._make(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype, output_padding)
 
     def forward(self, input, output_size=None):
         extra = self.output_padding
@@ -107,12 +117,14 @@ def _pool(name, function, *names, **defaults):
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
         given = {**defaults, **dict(zip(everything, args)), **kwargs}
-        wrong = [k for k in given if k not in everything] or [k for k in names if k not in given]
+        wrong = [k for k in kwargs if k not in everything or k in everything[:len(args)]] or [k for k in names if k not in given]
         if wrong or len(args) > len(everything):
             raise TypeError(f"{name}() takes {everything}, not {wrong or args}")
         self._options = given
         for k, v in given.items():
             object.__setattr__(self, k, v)
+
+    __init__.__signature__ = _signature(names, defaults)
 
     def forward(self, input):
         return function(input, **self._options)

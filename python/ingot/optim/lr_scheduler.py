@@ -37,8 +37,8 @@ class LRScheduler:
     def state_dict(self):
         return {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas", "_schedulers")}
 
-    def load_state_dict(self, state):
-        self.__dict__.update(state)
+    def load_state_dict(self, state_dict):
+        self.__dict__.update(state_dict)
 
     def _now(self):
         return [g["lr"] for g in self.optimizer.param_groups]
@@ -51,6 +51,8 @@ class LambdaLR(LRScheduler):
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         n = len(optimizer.param_groups)
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * n
+        if len(self.lr_lambdas) != n:
+            raise _ingot.ValueError(f"[{type(self).__name__}] {len(self.lr_lambdas)} functions for {n} groups of parameters")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
@@ -257,8 +259,16 @@ class OneCycleLR(LRScheduler):
         return out
 
 
+def _check_optimizer(name, schedulers, optimizer):
+    if any(s.optimizer is not optimizer for s in schedulers):
+        raise _ingot.ValueError(f"[{name}] the schedules belong to different optimisers")
+
+
 class SequentialLR(LRScheduler):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        if len(milestones) != len(schedulers) - 1:
+            raise _ingot.ValueError(f"[SequentialLR] {len(schedulers)} schedules need {len(schedulers) - 1} milestones, not {len(milestones)}")
+        _check_optimizer("SequentialLR", schedulers, optimizer)
         self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
         self.last_epoch = last_epoch + 1
         for g in optimizer.param_groups:
@@ -268,7 +278,7 @@ class SequentialLR(LRScheduler):
         schedulers[0].step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self, epoch=None):
+    def step(self):
         self.last_epoch += 1
         i = sum(self.last_epoch >= m for m in self._milestones)
         s = self._schedulers[i]
@@ -283,8 +293,8 @@ class SequentialLR(LRScheduler):
         state["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return state
 
-    def load_state_dict(self, state):
-        state = dict(state)
+    def load_state_dict(self, state_dict):
+        state = dict(state_dict)
         for s, d in zip(self._schedulers, state.pop("_schedulers")):
             s.load_state_dict(d)
         self.__dict__.update(state)
@@ -292,10 +302,11 @@ class SequentialLR(LRScheduler):
 
 class ChainedScheduler(LRScheduler):
     def __init__(self, schedulers, optimizer=None):
+        _check_optimizer("ChainedScheduler", schedulers, optimizer or schedulers[0].optimizer)
         self.optimizer, self._schedulers = optimizer or schedulers[0].optimizer, schedulers
         self._last_lr = self._now()
 
-    def step(self, epoch=None):
+    def step(self):
         for s in self._schedulers:
             s.step()
         self._last_lr = self._now()
@@ -303,6 +314,11 @@ class ChainedScheduler(LRScheduler):
 
 class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+        for word, value, known in (("mode", mode, ("min", "max")), ("threshold_mode", threshold_mode, ("rel", "abs"))):
+            if value not in known:
+                raise _ingot.ValueError(f"[ReduceLROnPlateau] {word} is {known[0]!r} or {known[1]!r}, not {value!r}")
+        if factor >= 1:
+            raise _ingot.ValueError(f"[ReduceLROnPlateau] factor must be below 1, but is {factor}")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
         n = len(optimizer.param_groups)
@@ -318,7 +334,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics, epoch=None):
         value = float(metrics)
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._better(value):
             self.best, self.num_bad_epochs = value, 0
         else:

@@ -6,6 +6,7 @@ from operator import is_
 
 from .. import _ingot
 from .._ingot import Tensor
+from ..nn.module import _signature
 
 
 class _Hook:
@@ -304,19 +305,33 @@ _STATE = {"SGD": "momentum_buffer", "Adam": "exp_avg exp_avg_sq max_exp_avg_sq",
           "NAdam": "exp_avg exp_avg_sq", "RAdam": "exp_avg exp_avg_sq", "Lion": "exp_avg", "Muon": "momentum_buffer"}
 
 
+# PyTorch's hints (python/ingot/_hints.py): a step is one plan in any case.
+_HINTS = {"foreach": None, "fused": None, "capturable": False}
+
+
+def _refuse(name, kwargs):
+    if kwargs.get("differentiable"):
+        raise _ingot.UnsupportedError(f"[{name}] differentiable=True is not there: no gradient flows through a step\n"
+                                      "  fix: write the update with operations")
+    if kwargs.get("foreach") and kwargs.get("fused"):
+        raise _ingot.ValueError(f"[{name}] foreach and fused cannot both be True")
+
+
 def _optimizer(name, kind, doc, **defaults):
-    """A class whose options, in order, are PyTorch's; foreach, fused, capturable and differentiable are taken and have no effect."""
+    """A class whose options, in order, are PyTorch's."""
     names = list(defaults)
-    ignored = ("foreach", "fused", "capturable", "differentiable")
+    others = {**_HINTS, "differentiable": False}
 
     def __init__(self, params, *args, **kwargs):
-        unknown = [k for k in kwargs if k not in defaults and k not in ignored]
+        unknown = [k for k in kwargs if (k not in defaults and k not in others) or k in names[:len(args)]]
         if unknown or len(args) > len(names):
             raise TypeError(f"{name}() does not take {unknown or args}")
+        _refuse(name, kwargs)
         Optimizer.__init__(self, params, {**defaults, **dict(zip(names, args)), **{k: v for k, v in kwargs.items() if k in defaults}})
 
+    __init__.__signature__ = _signature(["params"], {**defaults, **others})
     return type(name, (Optimizer,), {"__init__": __init__, "__doc__": doc, "__module__": __name__, "__qualname__": name, "_kind": kind,
-                                "_names": tuple(_STATE[name].split())})
+                                     "_names": tuple(_STATE[name].split())})
 
 
 SGD = _optimizer("SGD", _ingot.SGD, "Stochastic gradient descent with momentum.", lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0,

@@ -115,6 +115,11 @@ def random_split(dataset, lengths, generator=None):
     return out
 
 
+def _check_count(who, name, n):
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise _ingot.ValueError(f"[{who}] {name} must be a positive integer, not {n!r}")
+
+
 class Sampler:
     def __init__(self, data_source=None):
         self.data_source = data_source
@@ -134,6 +139,8 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         super().__init__(data_source)
+        if num_samples is not None:
+            _check_count("RandomSampler", "num_samples", num_samples)
         self.replacement, self._num_samples, self.generator = replacement, num_samples, generator
 
     @property
@@ -166,7 +173,10 @@ class SubsetRandomSampler(Sampler):
 
 class WeightedRandomSampler(Sampler):
     def __init__(self, weights, num_samples, replacement=True, generator=None):
+        _check_count("WeightedRandomSampler", "num_samples", num_samples)
         self.weights = [float(w) for w in weights]
+        if not replacement and num_samples > len(self.weights):
+            raise _ingot.ValueError(f"[WeightedRandomSampler] {num_samples} of {len(self.weights)} cannot be drawn without replacement")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self):
@@ -183,6 +193,7 @@ class WeightedRandomSampler(Sampler):
 
 class BatchSampler(Sampler):
     def __init__(self, sampler, batch_size, drop_last):
+        _check_count("BatchSampler", "batch_size", batch_size)
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
 
     def __iter__(self):
@@ -359,7 +370,9 @@ class DataLoader:
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
                  pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None,
-                 *, prefetch_factor=None, persistent_workers=False, pin_memory_device=""):
+                 *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+        self._check(batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout)
+        self._check_workers(num_workers, prefetch_factor, persistent_workers, multiprocessing_context)
         self.dataset, self.batch_size, self.num_workers, self.drop_last = dataset, batch_size, num_workers, drop_last
         self.collate_fn = collate_fn or (default_collate if batch_size is not None or batch_sampler is not None else lambda x: x)
         self.prefetch_factor = prefetch_factor or 2
@@ -375,6 +388,27 @@ class DataLoader:
                 raise _ingot.ValueError("[DataLoader] give either shuffle or a sampler")
             self.sampler = sampler or (RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset))
             self.batch_sampler = batch_sampler or (None if batch_size is None else BatchSampler(self.sampler, batch_size, drop_last))
+
+    @staticmethod
+    def _check(batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout):
+        """What contradicts itself is refused, as in PyTorch."""
+        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise _ingot.ValueError("[DataLoader] a batch_sampler says itself what a batch is: batch_size, shuffle, sampler and drop_last "
+                                    "have no place")
+        if batch_sampler is None and batch_size is None and drop_last:
+            raise _ingot.ValueError("[DataLoader] drop_last has no place without batches (batch_size=None)")
+        if batch_size is not None:
+            _check_count("DataLoader", "batch_size", batch_size)
+        if num_workers < 0 or timeout < 0:
+            raise _ingot.ValueError(f"[DataLoader] num_workers and timeout cannot be negative, but are {num_workers} and {timeout}")
+
+    @staticmethod
+    def _check_workers(num_workers, prefetch_factor, persistent_workers, context):
+        if prefetch_factor is not None:
+            _check_count("DataLoader", "prefetch_factor", prefetch_factor)
+        if num_workers == 0 and (prefetch_factor is not None or persistent_workers or context is not None):
+            raise _ingot.ValueError("[DataLoader] prefetch_factor, persistent_workers and multiprocessing_context are of workers\n"
+                                    "  fix: give num_workers, or leave them out")
 
     def __len__(self):
         if self._iterable:
