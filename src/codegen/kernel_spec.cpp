@@ -163,8 +163,17 @@ std::string to_string(const KernelSpec& k) {
   return s;
 }
 
-int indexed_axis(const LibrarySpec& l) {
-  return l.op == Op::Scatter ? l.attrs.as<ScatterAttrs>().axis : l.attrs.as<IndexAttrs>().axis;
+int axis_of(const LibrarySpec& l) {
+  switch (l.op) {
+    case Op::Scatter:
+      return l.attrs.as<ScatterAttrs>().axis;
+    case Op::Scan:
+      return l.attrs.as<ScanAttrs>().axis;
+    case Op::Sort:
+      return l.attrs.as<SortAttrs>().axis;
+    default:
+      return l.attrs.as<IndexAttrs>().axis;
+  }
 }
 
 std::string to_string(const LibrarySpec& l) {

@@ -163,8 +163,8 @@ struct LibrarySpec {
 
   bool gives(int result) const { return results >> result & 1; }
 };
-/// The axis along which ScatterAdd and Scatter write.
-int indexed_axis(const LibrarySpec& l);
+/// The axis along which ScatterAdd, Scatter, Scan and Sort work.
+int axis_of(const LibrarySpec& l);
 std::string to_string(const LibrarySpec& l);
 
 }  // namespace ingot

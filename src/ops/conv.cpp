@@ -136,8 +136,8 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
   for (int d = 0; d < c.n; ++d) {
     if (more[d] >= std::max(a.stride[d], a.dilation[d]))
       fail(ErrorKind::Value, c.op,
-           "output_padding " + to_string(more) + " must be smaller than stride " + to_string(a.stride) +
-               " or dilation " + to_string(a.dilation),
+           "output_padding " + to_string(more) + " must be smaller than stride or dilation (" +
+               to_string(a.stride) + ", " + to_string(a.dilation) + ")",
            c.loc);
     const int64_t reach = (x->shape[2 + d] - 1) * a.stride[d] + a.dilation[d] * (w->shape[2 + d] - 1) + 1;
     shape.push_back(reach - 2 * a.front[d] + more[d]);

@@ -298,7 +298,7 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
   for (int how = 0; how < 5; ++how) {
     LibrarySpec s = how < 2 ? random_scatter(gen, how == 1) : random_write(gen, how == 3, how == 4);
     cuda::HandKernel k = cuda::scatter(s, 2);
-    int64_t extent = s.operands[0].shape[indexed_axis(s)];
+    int64_t extent = s.operands[0].shape[axis_of(s)];
     CallMemory m(s, 3, extent);
     const size_t ix = s.operands.size() - 2;
     const OperandSpec& index = s.operands[ix];

@@ -56,7 +56,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void scatter_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
-  const int axis = indexed_axis(spec);
+  const int axis = axis_of(spec);
   std::vector<double> sums(static_cast<size_t>(span(o[0])), 0.0);
   for_each(o[2].shape, [&](const Dims& at) {
     int64_t i = read_element(o[1].dtype, m.at(1), place(o[1], at)).i;
@@ -296,7 +296,7 @@ LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
 }
 
 int64_t index_extent(const LibrarySpec& s) {
-  return s.op == Op::ScatterAdd || s.op == Op::Scatter ? s.operands[0].shape[indexed_axis(s)] : 0;
+  return s.op == Op::ScatterAdd || s.op == Op::Scatter ? s.operands[0].shape[axis_of(s)] : 0;
 }
 
 namespace {

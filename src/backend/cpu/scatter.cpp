@@ -38,7 +38,7 @@ class Scatter final : public CpuExecutable {
         base_(spec.operands[based_ ? 1 : 0]),
         index_(spec.operands[based_ ? 2 : 1]),
         value_(spec.operands[based_ ? 3 : 2]),
-        axis_(indexed_axis(spec)),
+        axis_(axis_of(spec)),
         rank_(index_.shape.size()),
         how_(based_ ? static_cast<Combine>(static_cast<int>(spec.attrs.as<ScatterAttrs>().mode) + 1)
                     : Combine::Add) {

@@ -222,7 +222,7 @@ std::string with_names(const LibrarySpec& spec, std::string s) {
   Operands op(spec);
   DType t = op.out.dtype;
   TextType type = text_type(t);
-  const ScatterMode mode = spec.attrs.as<ScatterAttrs>().mode;
+  const ScatterMode mode = op.based ? spec.attrs.as<ScatterAttrs>().mode : ScatterMode::Set;
   std::string combine = !op.based                   ? "A(a + b)"
                         : mode == ScatterMode::Set  ? "b"
                         : mode == ScatterMode::Prod ? "A(a * b)"
@@ -352,7 +352,7 @@ HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const cha
 
 HandKernel scatter(const LibrarySpec& spec, int multiprocessors) {
   Operands op(spec);
-  const int axis = indexed_axis(spec);
+  const int axis = axis_of(spec);
   std::vector<int64_t> n = numbers(spec, axis);
   constexpr int64_t most = int64_t{1} << 31;
   bool rows = n[4] > 32 && n[4] < most && n[5] < most;
