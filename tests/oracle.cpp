@@ -61,20 +61,27 @@ void each_index(const Dims& shape, F fn) {
 
 Value source(const Node& n) {
   Value v(n.dtype, n.shape);
-  uint64_t seed = n.ext ? n.ext->seed : 0;
   for (int64_t k = 0; k < v.numel(); ++k) {
     if (n.op == Op::Random) {
-      uint32_t bits = philox(static_cast<uint64_t>(n.imm_i + k / 4), seed).v[k % 4];
+      const auto& [seed, offset] = n.attrs.as<RandomAttrs>();
+      uint32_t bits = philox(static_cast<uint64_t>(offset + k / 4), seed).v[k % 4];
       v.i[k] = static_cast<int32_t>(bits);
     } else if (n.op == Op::Iota) {
       v.i[k] = k;
+    } else if (n.op == Op::Arg) {
+      v.f[k] = n.attrs.as<ArgAttrs>().value;
     } else if (is_float(n.dtype)) {
-      v.f[k] = n.imm_f;
+      v.f[k] = n.attrs.as<ConstAttrs>().f;
     } else {
-      v.i[k] = n.op == Op::Arg ? static_cast<int64_t>(n.imm_f) : n.imm_i;
+      v.i[k] = n.attrs.as<ConstAttrs>().i;
     }
   }
   return v;
+}
+
+int64_t in_region(const Node& n, const Dims& at, int d) {
+  const auto& [start, step] = n.attrs.as<SliceAttrs>();
+  return start[d] + at[d] * step[d];
 }
 
 Value movement(const Node& n, const Value& a) {
@@ -87,19 +94,20 @@ Value movement(const Node& n, const Value& a) {
       case Op::Expand:
         return copy_element(v, k, a, broadcast_position(at, a.shape));
       case Op::Permute:
-        for (int d = 0; d < at.size(); ++d) from[static_cast<int>(n.ext->d0[d])] = at[d];
+        for (int d = 0; d < at.size(); ++d)
+          from[static_cast<int>(n.attrs.as<PermuteAttrs>().order[d])] = at[d];
         break;
       case Op::Slice:
-        for (int d = 0; d < at.size(); ++d) from[d] = n.ext->d0[d] + at[d] * n.ext->d1[d];
+        for (int d = 0; d < at.size(); ++d) from[d] = in_region(n, at, d);
         break;
       default:
         for (int d = 0; d < at.size(); ++d) {
-          from[d] = at[d] - n.ext->d0[d];
+          from[d] = at[d] - n.attrs.as<PadAttrs>().front[d];
           if (from[d] < 0 || from[d] >= a.shape[d]) {
             if (is_float(n.dtype))
-              v.f[k] = n.imm_f;
+              v.f[k] = n.attrs.as<PadAttrs>().value;
             else
-              v.i[k] = static_cast<int64_t>(n.imm_f);
+              v.i[k] = static_cast<int64_t>(n.attrs.as<PadAttrs>().value);
             return;
           }
         }
@@ -111,7 +119,7 @@ Value movement(const Node& n, const Value& a) {
 
 Value side_by_side(const Node& n, const std::vector<const Value*>& parts) {
   Value v(n.dtype, n.shape);
-  const int axis = static_cast<int>(n.imm_i);
+  const int axis = n.attrs.as<CatAttrs>().axis;
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
     for (const Value* p : parts) {
@@ -159,7 +167,7 @@ Value slice_assign(const Node& n, const Value& base, const Value& value) {
   Value v = base;
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
-    for (int d = 0; d < at.size(); ++d) to[d] = n.ext->d0[d] + at[d] * n.ext->d1[d];
+    for (int d = 0; d < at.size(); ++d) to[d] = in_region(n, at, d);
     copy_element(v, position(to, v.shape), value, k);
   });
   return v;
@@ -199,7 +207,7 @@ Value reduce(const Node& n, const Value& a) {
   each_index(a.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
     for (int d = 0; d < at.size(); ++d)
-      if (n.mask >> d & 1) to[d] = 0;
+      if (n.attrs.as<ReduceAttrs>().axes >> d & 1) to[d] = 0;
     int64_t j = position(to, n.shape);
     bool take = count[j] == 0;
     if (n.op == Op::Sum)
@@ -220,7 +228,7 @@ Value reduce(const Node& n, const Value& a) {
 
 Value gather(const Node& n, const Value& src, const Value& index) {
   Value v(n.dtype, n.shape);
-  int axis = static_cast<int>(n.imm_i);
+  const int axis = n.attrs.as<IndexAttrs>().axis;
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from = at;
     from[axis] = index.i[k];
@@ -233,7 +241,7 @@ Value gather(const Node& n, const Value& src, const Value& index) {
 
 Value scatter_add(const Node& n, const Value& index, const Value& value) {
   Value v(n.dtype, n.shape);
-  int axis = static_cast<int>(n.imm_i);
+  const int axis = n.attrs.as<IndexAttrs>().axis;
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
     to[axis] = index.i[k];
@@ -247,8 +255,8 @@ Value scatter_add(const Node& n, const Value& index, const Value& value) {
 
 Value scatter(const Node& n, const Value& base, const Value& index, const Value& value) {
   Value v = base;
-  int axis = static_cast<int>(n.imm_i);
-  auto mode = static_cast<ScatterMode>(n.mask);
+  const int axis = n.attrs.as<ScatterAttrs>().axis;
+  const ScatterMode mode = n.attrs.as<ScatterAttrs>().mode;
   bool larger = mode == ScatterMode::Max;
   each_index(value.shape, [&](int64_t k, const Dims& at) {
     Dims to = at;
@@ -269,8 +277,8 @@ Value scatter(const Node& n, const Value& base, const Value& index, const Value&
 
 Value scan(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
-  int axis = static_cast<int>(n.imm_i);
-  auto kind = static_cast<ScanKind>(n.mask);
+  const int axis = n.attrs.as<ScanAttrs>().axis;
+  const ScanKind kind = n.attrs.as<ScanAttrs>().kind;
   bool places = kind == ScanKind::ArgMax || kind == ScanKind::ArgMin, integer = !is_float(a.dtype);
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     double f = kind == ScanKind::Prod, sum = 0;
@@ -314,8 +322,8 @@ Value scan(const Node& n, const Value& a) {
 // The place of an element is the number of those that come before it.
 Value sort(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
-  int axis = static_cast<int>(n.imm_i);
-  bool down = n.mask != 0;
+  const int axis = n.attrs.as<SortAttrs>().axis;
+  bool down = n.attrs.as<SortAttrs>().descending;
   auto before = [&](int64_t p, int64_t q, bool earlier) {
     if (!is_float(a.dtype)) return a.i[p] == a.i[q] ? earlier : (a.i[p] < a.i[q]) != down;
     bool np = std::isnan(a.f[p]), nq = std::isnan(a.f[q]);
@@ -353,16 +361,16 @@ Value matmul(const Node& n, const Value& a, const Value& b) {
 // Every product that a convolution of x with w adds into y, as positions (y, x, w).
 void each_product(const Node& n, const Dims& x, const Dims& w, const Dims& y,
                   const std::function<void(int64_t, int64_t, int64_t)>& fn) {
-  const Dims &d0 = n.ext->d0, &d1 = n.ext->d1;
+  const ConvAttrs& c = n.attrs.as<ConvAttrs>();
   const int r = x.size() - 2;
-  const int64_t per_group = w[0] / n.imm_i;
+  const int64_t per_group = w[0] / c.groups;
   each_index(y, [&](int64_t ky, const Dims& at) {
     each_index(w, [&](int64_t kw, const Dims& k) {
       if (k[0] != at[1]) return;
       Dims from = at;
       from[1] = at[1] / per_group * w[1] + k[1];
       for (int d = 0; d < r; ++d) {
-        from[2 + d] = at[2 + d] * d0[d] + k[2 + d] * d0[r + d] - d1[d];
+        from[2 + d] = at[2 + d] * c.stride[d] + k[2 + d] * c.dilation[d] - c.front[d];
         if (from[2 + d] < 0 || from[2 + d] >= x[2 + d]) return;
       }
       fn(ky, position(from, x), kw);
@@ -387,11 +395,11 @@ Value conv(const Node& n, const Value& a, const Value& b) {
 
 Value window(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
-  const int r = n.ext->d0.size(), lead = a.shape.size() - r;
+  const Dims &stride = n.attrs.as<WindowAttrs>().stride, &dilation = n.attrs.as<WindowAttrs>().dilation;
+  const int r = stride.size(), lead = a.shape.size() - r;
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from(at.begin(), a.shape.size());
-    for (int d = 0; d < r; ++d)
-      from[lead + d] = at[lead + d] * n.ext->d0[d] + at[lead + r + d] * n.ext->d1[d];
+    for (int d = 0; d < r; ++d) from[lead + d] = at[lead + d] * stride[d] + at[lead + r + d] * dilation[d];
     copy_element(v, k, a, position(from, a.shape));
   });
   return v;
@@ -399,7 +407,8 @@ Value window(const Node& n, const Value& a) {
 
 Value fold(const Node& n, const Value& a, const Value* place) {
   Value v(n.dtype, n.shape);
-  const Dims &step = n.ext->d0, &kernel = n.ext->d1;
+  const FoldAttrs& f = n.attrs.as<FoldAttrs>();
+  const Dims& kernel = f.window;
   const int r = kernel.size(), lead = n.shape.size() - r;
   each_index(a.shape, [&](int64_t k, const Dims& at) {
     Dims in_window = Dims::filled(r, 0);
@@ -414,7 +423,7 @@ Value fold(const Node& n, const Value& a, const Value* place) {
     }
     Dims to(at.begin(), n.shape.size());
     for (int d = 0; d < r; ++d)
-      to[lead + d] = at[lead + d] * step[d] + in_window[d] * step[r + d] - step[2 * r + d];
+      to[lead + d] = at[lead + d] * f.stride[d] + in_window[d] * f.dilation[d] - f.front[d];
     for (int d = 0; d < r; ++d)
       if (to[lead + d] < 0 || to[lead + d] >= n.shape[lead + d]) return;
     int64_t j = position(to, n.shape);
@@ -426,9 +435,9 @@ Value fold(const Node& n, const Value& a, const Value* place) {
 // Gauss and Jordan on the whole of [a | b], rows swapped for the largest pivot; the determinant falls out.
 Value linalg(const Node& n, const Value& a, const Value* b) {
   Value v(n.dtype, n.shape);
-  LinalgKind kind = static_cast<LinalgKind>(n.imm_i & 255);
-  int64_t flags = n.imm_i >> 8, N = a.shape.back(), K = b ? b->shape.back() : N,
-          batch = N ? a.numel() / (N * N) : 0;
+  const LinalgAttrs& how = n.attrs.as<LinalgAttrs>();
+  const LinalgKind kind = how.kind;
+  int64_t N = a.shape.back(), K = b ? b->shape.back() : N, batch = N ? a.numel() / (N * N) : 0;
   for (int64_t s = 0; s < batch; ++s) {
     auto at = [&](int64_t i, int64_t j) { return a.f[(s * N + i) * N + j]; };
     if (kind == LinalgKind::Cholesky) {
@@ -445,10 +454,10 @@ Value linalg(const Node& n, const Value& a, const Value* b) {
     double sign = 1, log_det = 0;
     for (int64_t i = 0; i < N; ++i) {
       for (int64_t j = 0; j < N; ++j) {
-        double x = flags & 1 ? at(j, i) : at(i, j);
-        bool above = (flags & 1) ? i > j : j > i;  // above the diagonal of a itself
-        if (kind == LinalgKind::Triangular && i != j && above != ((flags & 2) != 0)) x = 0;
-        if (kind == LinalgKind::Triangular && i == j && (flags & 4)) x = 1;
+        double x = how.transposed ? at(j, i) : at(i, j);
+        bool above = how.transposed ? i > j : j > i;  // above the diagonal of a itself
+        if (kind == LinalgKind::Triangular && i != j && above != how.upper) x = 0;
+        if (kind == LinalgKind::Triangular && i == j && how.unit_diagonal) x = 1;
         m[i][j] = x;
       }
       for (int64_t j = 0; j < K; ++j) m[i][N + j] = b ? b->f[(s * N + i) * K + j] : i == j;
@@ -548,8 +557,8 @@ Value Oracle::compute(const Node& n) {
     case Op::Lstm:
     case Op::LstmGrad:
       return several(n)[0];
-    case Op::Pick:
-      return several(*n.inputs()[0]).at(static_cast<size_t>(n.imm_i));
+    case Op::Result:
+      return several(*n.inputs()[0]).at(static_cast<size_t>(n.attrs.as<ResultAttrs>().index));
     case Op::Window:
       return window(n, in(0));
     case Op::Fold:

@@ -12,7 +12,7 @@ struct Sizes {
   int64_t T, N, H;
   bool backwards;
   explicit Sizes(const Node& n, const Dims& wide)
-      : T(wide[0]), N(wide[1]), H(wide[2] / 4), backwards(n.imm_i != 0) {}
+      : T(wide[0]), N(wide[1]), H(wide[2] / 4), backwards(n.attrs.as<RecurrentAttrs>().reverse) {}
   int64_t step(int64_t i) const { return backwards ? T - 1 - i : i; }
   // Places in [T, N, H], in [T, N, 4 H] and in the weight.
   int64_t at(int64_t t, int64_t n, int64_t j) const { return (t * N + n) * H + j; }

@@ -104,7 +104,7 @@ class Machine {
   DType type(int i) const { return k_.instrs[i].dtype; }
 
   Element load(const Instr& in, int64_t r) {
-    Element fill{in.imm_f, in.imm_i};
+    Element fill{in.fvalue, in.ivalue};
     if (!inside(in)) return fill;
     int64_t p = affine(in.map);
     if (in.indirect >= 0) {
@@ -122,7 +122,8 @@ class Machine {
 
   Element random(const Instr& in) const {
     int64_t n = affine(in.map);
-    uint64_t counter = run_.offsets[in.slot] + static_cast<uint64_t>(in.imm_i) + static_cast<uint64_t>(n / 4);
+    uint64_t counter =
+        run_.offsets[in.slot] + static_cast<uint64_t>(in.ivalue) + static_cast<uint64_t>(n / 4);
     return {0, static_cast<int32_t>(philox(counter, run_.seeds[in.slot]).v[n % 4])};
   }
 
@@ -151,7 +152,7 @@ class Machine {
       case InstrKind::Load:
         return load(in, r);
       case InstrKind::Const:
-        return {in.imm_f, in.imm_i};
+        return {in.fvalue, in.ivalue};
       case InstrKind::Arg:
         return cast(DType::Float64, in.dtype, {run_.args[in.slot], 0});
       case InstrKind::Index:

@@ -28,11 +28,9 @@ Tensor zeros_in(const Dims& shape, const Node& like) { return full(shape, 0.0, {
 
 Tensor padded(const Box& b, const Region& r) {
   if (b.value->shape == r.size) return lift(b.value);
-  Attrs a;
-  a.shape = r.size;
-  a.d0 = b.start;
-  for (int d = 0; d < a.d0.size(); ++d) a.d0[d] -= r.start[d];
-  return make(Op::Pad, {b.value.get()}, a);
+  PadAttrs a{b.start};
+  for (int d = 0; d < a.front.size(); ++d) a.front[d] -= r.start[d];
+  return make(Op::Pad, {b.value.get()}, {a, r.size});
 }
 
 void sort_along(Boxes& boxes, int axis) {
@@ -127,7 +125,7 @@ Tensor put_together(Boxes boxes, const Region& r) {
 bool is_piece(const Tensor& grad) {
   if (!grad.defined()) return false;
   const Node* n = node_of(grad);
-  return n->op == Op::Pad && n->imm_f == 0 && n->n_inputs == 1 && n->numel() > 0;
+  return n->op == Op::Pad && n->attrs.as<PadAttrs>().value == 0 && n->n_inputs == 1 && n->numel() > 0;
 }
 
 Tensor Pieces::assembled() const {
@@ -137,7 +135,7 @@ Tensor Pieces::assembled() const {
     const Node* n = node_of(t);
     if (n->n_inputs == 0 || n->in[0]->numel() == 0) continue;
     all = {Dims::filled(n->rank(), 0), n->shape};
-    boxes.push_back({n->ext->d0, NodeRef(n->in[0])});
+    boxes.push_back({n->attrs.as<PadAttrs>().front, NodeRef(n->in[0])});
   }
   if (boxes.empty()) return rest.defined() ? rest + pieces_[0] : pieces_[0];
   Tensor sum = put_together(std::move(boxes), all);
@@ -146,13 +144,11 @@ Tensor Pieces::assembled() const {
 
 Tensor slice_along(const Tensor& x, int axis, int64_t start, int64_t size) {
   const Node* n = node_of(x);
-  Attrs a;
-  a.shape = n->shape;
-  a.shape[axis] = size;
-  a.d0 = Dims::filled(n->rank(), 0);
-  a.d0[axis] = start;
-  a.d1 = Dims::filled(n->rank(), 1);
-  return make(Op::Slice, {node_of(x)}, a);
+  SliceAttrs a{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
+  Dims shape = n->shape;
+  shape[axis] = size;
+  a.start[axis] = start;
+  return make(Op::Slice, {node_of(x)}, {a, shape});
 }
 
 }  // namespace ingot::autograd

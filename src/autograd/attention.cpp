@@ -9,10 +9,11 @@ namespace ingot {
 
 using autograd::lift;
 using autograd::node_of;
+using autograd::result_of;
 
 // The gradients of q, k and v (and none of a bias) by ops that have gradients themselves.
-static std::vector<Tensor> written_out(const std::vector<Tensor>& saved, const Tensor& g, bool causal,
-                                       double scale, const SourceLoc& loc) {
+static std::vector<Tensor> decomposed(const std::vector<Tensor>& saved, const Tensor& g, bool causal,
+                                      double scale, const SourceLoc& loc) {
   const Tensor &q = saved[0], &k = saved[1], &v = saved[2], bias = saved.size() == 6 ? saved[5] : Tensor();
   Tensor p = softmax(attention_scores(q, k, bias, causal, scale, loc), -1);
   Tensor dp = matmul(g, v.transpose(-1, -2));
@@ -25,19 +26,12 @@ static std::vector<Tensor> written_out(const std::vector<Tensor>& saved, const T
 
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
                        double scale, const SourceLoc& loc) {
-  Attrs at;
-  at.i = causal;
-  at.f = scale;
+  const OpSpec spec{AttentionAttrs{causal ? AttentionMask::Causal : AttentionMask::None, scale}};
   auto forward = [=](const std::vector<Tensor>& in) {
     std::vector<Node*> nodes;
     nodes.reserve(in.size());
     for (const Tensor& t : in) nodes.push_back(node_of(t));
-    return lift(record(Op::Attention, std::span<Node* const>(nodes), at, loc));
-  };
-  auto pick = [loc](const Tensor& of, int64_t number) {
-    Attrs a;
-    a.i = number;
-    return lift(record(Op::Pick, {node_of(of)}, a, loc));
+    return lift(record(Op::Attention, std::span<Node* const>(nodes), spec, loc));
   };
   std::vector<Tensor> inputs{q, k, v};
   if (bias.defined()) inputs.push_back(bias);
@@ -46,19 +40,19 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   CustomFunction attention(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
         Tensor o = forward(in);
-        std::vector<Tensor> saved{in[0], in[1], in[2], o, pick(o, 1)};
+        std::vector<Tensor> saved{in[0], in[1], in[2], o, result_of(o, 1, loc)};
         if (in.size() == 4) saved.push_back(in[3]);
         ctx.save_for_backward(saved);
         return std::vector<Tensor>{o};
       },
       [=](FunctionContext& ctx, const std::vector<Tensor>& g) {
         const std::vector<Tensor>& s = ctx.saved();
-        if (is_grad_enabled()) return written_out(s, g[0], causal, scale, loc);
+        if (is_grad_enabled()) return decomposed(s, g[0], causal, scale, loc);
         std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
                               node_of(s[3]), node_of(g[0]), node_of(s[4])};
         if (s.size() == 6) in.push_back(node_of(s[5]));
-        Tensor dq = lift(record(Op::AttentionGrad, std::span<Node* const>(in), at, loc));
-        std::vector<Tensor> gradients{dq, pick(dq, 1), pick(dq, 2)};
+        Tensor dq = lift(record(Op::AttentionGrad, std::span<Node* const>(in), spec, loc));
+        std::vector<Tensor> gradients{dq, result_of(dq, 1, loc), result_of(dq, 2, loc)};
         if (s.size() == 6) gradients.emplace_back();  // the bias is a constant
         return gradients;
       },

@@ -245,7 +245,7 @@ std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& 
   std::vector<Tensor> plain = detached(inputs, "checkpoint", loc);
   // Cells of their own: an in-place call on an input must not reach the recomputation.
   for (const Tensor& t : inputs) custom->originals.push_back(lift(node_of(t)));
-  uint64_t since = record(Op::Const, {}, {}, loc)->seq;
+  uint64_t since = record(Op::Const, {}, {ConstAttrs{}}, loc)->seq;
   std::vector<Tensor> results = fn(plain);
   for (const Tensor& r : results)
     if (!r.defined())

@@ -116,10 +116,11 @@ class Walk {
     Node* n = entries_[index].node.get();
     const Tensor grad = entries_[index].grad;
     forget(index);
+    const int axis = n->attrs.as<CatAttrs>().axis;
     int64_t at = 0;
     for (Node* part : n->inputs()) {
-      const int64_t size = part->shape[static_cast<int>(n->imm_i)];
-      if (useful(part)) deliver(part, slice_along(grad, static_cast<int>(n->imm_i), at, size));
+      const int64_t size = part->shape[axis];
+      if (useful(part)) deliver(part, slice_along(grad, axis, at, size));
       at += size;
     }
   }

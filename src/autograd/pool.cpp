@@ -12,9 +12,9 @@ using autograd::node_of;
 
 Tensor reduce_windows(Op op, const Tensor& x, const Windows& w, const SourceLoc& loc) {
   Tensor view = window_view(x, w, loc);
-  Attrs a;
-  for (int d = 0; d < w.n(); ++d) a.mask |= 1u << (view.dim() - 1 - d);
-  NodeRef r = record(op, {node_of(view)}, a, loc);
+  ReduceAttrs a;
+  for (int d = 0; d < w.n(); ++d) a.axes |= 1u << (view.dim() - 1 - d);
+  NodeRef r = record(op, {node_of(view)}, {a}, loc);
   return tensor_of(reshape_to(r.get(), Dims(r->shape.begin(), r->rank() - w.n()), loc));
 }
 

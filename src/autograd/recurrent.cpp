@@ -13,6 +13,7 @@ namespace ingot {
 
 using autograd::lift;
 using autograd::node_of;
+using autograd::result_of;
 
 namespace {
 
@@ -94,17 +95,10 @@ std::vector<Tensor> back(const Given& k, const std::vector<GateValues>& walked, 
 
 namespace {
 
-Tensor pick(const Tensor& of, int64_t number, const SourceLoc& loc) {
-  Attrs a;
-  a.i = number;
-  return lift(record(Op::Pick, {node_of(of)}, a, loc));
-}
-
 Tensor call(const Given& k) {
-  Attrs a;
-  a.i = k.backwards;
   const Tensor c0 = k.c0.to(k.wide());
-  return lift(record(Op::Lstm, {node_of(k.z), node_of(k.h0), node_of(c0), node_of(k.weight)}, a, k.loc));
+  return lift(record(Op::Lstm, {node_of(k.z), node_of(k.h0), node_of(c0), node_of(k.weight)},
+                     {RecurrentAttrs{k.backwards}}, k.loc));
 }
 
 // From all of c the last one, in the type that was given.
@@ -115,14 +109,12 @@ Tensor last_c(const Given& k, const Tensor& c) {
 // gates and c: what the call kept.
 std::vector<Tensor> call_back(const Given& k, const Tensor& all, const Tensor& gates, const Tensor& c,
                               const std::vector<Tensor>& g, bool first_h, bool first_c) {
-  Attrs a;
-  a.i = k.backwards;
   const Tensor c0 = k.c0.to(k.wide()), dc = g[1].to(k.wide());
   Tensor dz = lift(record(
       Op::LstmGrad, {node_of(gates), node_of(c), node_of(c0), node_of(k.weight), node_of(g[0]), node_of(dc)},
-      a, k.loc));
-  Tensor dh0 = first_h ? pick(dz, 1, k.loc).to(k.h0.dtype()) : Tensor();
-  Tensor dc0 = first_c ? pick(dz, 2, k.loc).to(k.c0.dtype()) : Tensor();
+      {RecurrentAttrs{k.backwards}}, k.loc));
+  Tensor dh0 = first_h ? result_of(dz, 1, k.loc).to(k.h0.dtype()) : Tensor();
+  Tensor dc0 = first_c ? result_of(dz, 2, k.loc).to(k.c0.dtype()) : Tensor();
   return {dz, dh0, dc0, weight_gradient(k, dz, all)};
 }
 
@@ -136,13 +128,13 @@ static LstmSteps called_steps(const Given& given) {
   for (const Tensor& t : inputs) wanted = wanted || t.requires_grad();
   if (!is_grad_enabled() || !wanted) {
     Tensor all = call(given);
-    return {all, last_c(given, pick(all, 2, loc))};
+    return {all, last_c(given, result_of(all, 2, loc))};
   }
   const size_t n = inputs.size();
   CustomFunction steps(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
         const Given k = given_of(in, backwards, loc);
-        Tensor all = call(k), gates = pick(all, 1, loc), c = pick(all, 2, loc);
+        Tensor all = call(k), gates = result_of(all, 1, loc), c = result_of(all, 2, loc);
         std::vector<Tensor> saved = in;
         saved.insert(saved.end(), {all, gates, c});
         ctx.save_for_backward(saved);

@@ -21,19 +21,22 @@ struct RuleCall {
 
   bool wants(int k) const { return wanted >> k & 1; }
   Node* input(int k) const { return n.inputs()[static_cast<size_t>(k)]; }
+  template <class T>
+  const T& attrs() const {
+    return n.attrs.as<T>();
+  }
 };
 
 /// Fills c.out by the rule of c.n's op. Ops without a gradient leave it undefined.
 void apply_rule(const RuleCall& c);
 
-// The families, each in a file of its own. Each says whether the op was one of its.
-bool elementwise_rule(const RuleCall& c);
-bool movement_rule(const RuleCall& c);
-bool reduce_rule(const RuleCall& c);
-bool contraction_rule(const RuleCall& c);
-bool conv_rule(const RuleCall& c);
-bool index_rule(const RuleCall& c);
-bool linalg_rule(const RuleCall& c);
+/// The rules that graph/ops.def names.
+namespace gradient {
+#define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, ...) void gradient(const RuleCall& c);
+#include "graph/ops.def"
+#undef INGOT_OP
+void elementwise(const RuleCall& c);
+}  // namespace gradient
 
 /// Sums g over the axes along which `shape` was broadcast, so that the result has that shape.
 Tensor sum_to(const Tensor& g, const Dims& shape);

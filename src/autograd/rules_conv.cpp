@@ -9,16 +9,27 @@ namespace {
 
 // The same convolution, another of its three results.
 Tensor conv_of(const RuleCall& c, Op op, Node* a, Node* b, const Dims& shape) {
-  Attrs at;
-  at.d0 = c.n.ext->d0;
-  at.d1 = c.n.ext->d1;
-  at.i = c.n.imm_i;
-  if (op != Op::Conv) at.shape = shape;
-  return make(op, {a, b}, at);
+  return make(op, {a, b}, {c.attrs<ConvAttrs>(), shape});
 }
 
+// Of each window the element at its position, [.., O.., K..] -> [.., O..].
+Tensor at_positions(const Tensor& windows, Node* position, const Dims& window) {
+  const int n = window.size(), lead = position->rank();
+  Dims ones = Dims::filled(lead + n, 1);
+  for (int d = 0; d < lead; ++d) ones[d] = position->shape[d];
+  Tensor place = arange(window.numel(), {int64, position->device}).reshape(window);
+  Tensor hit = lift(position).to(int64).reshape(ones) == place;
+  Dims axes;
+  for (int d = 0; d < n; ++d) axes.push_back(lead + d);
+  return ingot::where(hit, windows, 0.0).sum(axes);
+}
+
+}  // namespace
+
+namespace gradient {
+
 // y, x and w of one convolution: each is linear in the other two.
-void conv_rule_of(const RuleCall& c) {
+void conv(const RuleCall& c) {
   Node *g = node_of(c.g), *a = c.input(0), *b = c.input(1);
   switch (c.n.op) {
     case Op::Conv:  // x, w
@@ -35,67 +46,34 @@ void conv_rule_of(const RuleCall& c) {
   }
 }
 
-Tensor window_back(const RuleCall& c) {
-  const Dims &stride = c.n.ext->d0, &dilation = c.n.ext->d1;
+void window(const RuleCall& c) {
+  const auto& [stride, dilation] = c.attrs<WindowAttrs>();
   const int n = stride.size();
-  Attrs at;
-  at.d0 = stride;
-  for (int64_t d : dilation) at.d0.push_back(d);
-  for (int d = 0; d < n; ++d) at.d0.push_back(0);
-  at.d1 = Dims(c.n.shape.end() - n, n);
-  at.shape = c.input(0)->shape;
-  return make(Op::Fold, {node_of(c.g)}, at);
+  const FoldAttrs a{stride, dilation, Dims::filled(n, 0), Dims(c.n.shape.end() - n, n)};
+  if (c.wants(0)) c.out[0] = make(Op::Fold, {node_of(c.g)}, {a, c.input(0)->shape});
 }
 
 // A fold of whole windows goes back as windows; one of single positions as the element at that position.
-Tensor fold_back(const RuleCall& c) {
-  const Dims& kernel = c.n.ext->d1;
-  const int n = kernel.size();
+void fold(const RuleCall& c) {
+  if (!c.wants(0)) return;
+  const FoldAttrs& f = c.attrs<FoldAttrs>();
+  const int n = f.window.size();
   Node* v = c.input(0);
-  const bool picks = c.n.n_inputs == 2;
-  Attrs at;
-  at.d0 = Dims(c.n.ext->d0.begin(), n);
-  at.d1 = Dims(c.n.ext->d0.begin() + n, n);
-  at.shape = v->shape;
-  if (picks)
-    for (int64_t k : kernel) at.shape.push_back(k);
+  const bool positions = c.n.n_inputs == 2;
+  Dims shape = v->shape;
+  if (positions)
+    for (int64_t k : f.window) shape.push_back(k);
   // What the windows reach beyond the result is 0.
-  const Dims front(c.n.ext->d0.begin() + 2 * n, n);
   Dims behind = Dims::filled(n, 0);
   for (int d = 0; d < n; ++d) {
     const int64_t size = c.n.shape[c.n.shape.size() - n + d], count = v->shape[c.n.shape.size() - n + d];
-    const int64_t reach = (count - 1) * at.d0[d] + (kernel[d] - 1) * at.d1[d] + 1;
-    behind[d] = std::max<int64_t>(0, reach - front[d] - size);
+    const int64_t reach = (count - 1) * f.stride[d] + (f.window[d] - 1) * f.dilation[d] + 1;
+    behind[d] = std::max<int64_t>(0, reach - f.front[d] - size);
   }
-  const Tensor g = pad_last(c.g, front, behind, 0, c.n.loc);
-  Tensor windows = make(Op::Window, {node_of(g)}, at);
-  if (!picks) return windows;
-  Dims ones = Dims::filled(v->rank() + n, 1), flat = kernel;
-  for (int d = 0; d < v->rank(); ++d) ones[d] = v->shape[d];
-  Tensor place = arange(kernel.numel(), {int64, v->device}).reshape(flat);
-  Tensor hit = lift(c.input(1)).to(int64).reshape(ones) == place;
-  Dims axes;
-  for (int d = 0; d < n; ++d) axes.push_back(v->rank() + d);
-  return where(hit, windows, 0.0).sum(axes);
+  const Tensor g = pad_last(c.g, f.front, behind, 0, c.n.loc);
+  Tensor windows = make(Op::Window, {node_of(g)}, {WindowAttrs{f.stride, f.dilation}, shape});
+  c.out[0] = positions ? at_positions(windows, c.input(1), f.window) : windows;
 }
 
-}  // namespace
-
-bool conv_rule(const RuleCall& c) {
-  switch (c.n.op) {
-    case Op::Conv:
-    case Op::ConvGradInput:
-    case Op::ConvGradWeight:
-      return conv_rule_of(c), true;
-    case Op::Window:
-      if (c.wants(0)) c.out[0] = window_back(c);
-      return true;
-    case Op::Fold:
-      if (c.wants(0)) c.out[0] = fold_back(c);
-      return true;
-    default:
-      return false;
-  }
-}
-
+}  // namespace gradient
 }  // namespace ingot::autograd

@@ -49,27 +49,30 @@ void give(const RuleCall& c, int k, Rule rule) {
   if (grad.defined()) c.out[static_cast<size_t>(k)] = sum_to(grad, c.input(k)->shape);
 }
 
-void where_rule(const RuleCall& c) {
+}  // namespace
+
+namespace gradient {
+
+void where(const RuleCall& c) {
   Tensor condition = lift(c.input(0));
-  give(c, 1, [&] { return where(condition, c.g, 0.0); });
-  give(c, 2, [&] { return where(condition, 0.0, c.g); });
+  give(c, 1, [&] { return ingot::where(condition, c.g, 0.0); });
+  give(c, 2, [&] { return ingot::where(condition, 0.0, c.g); });
 }
 
-void cast_rule(const RuleCall& c) {
+void cast(const RuleCall& c) {
   if (c.wants(0)) c.out[0] = c.g.to(c.input(0)->dtype);
 }
 
-}  // namespace
+void none(const RuleCall&) {}
 
-bool elementwise_rule(const RuleCall& c) {
+void custom(const RuleCall& c) {
+  throw Error(ErrorKind::Internal, info(c.n.op).name, "has no gradient rule", c.n.loc);
+}
+
+void elementwise(const RuleCall& c) {
+  using ingot::where;
   [[maybe_unused]] const Tensor& g = c.g;
   switch (c.n.op) {
-    case Op::Cast:
-      return cast_rule(c), true;
-    case Op::Where:
-      return where_rule(c), true;
-    case Op::Uniform:
-      return true;
 #define NONE Tensor()
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb)                   \
   case Op::E: {                                                        \
@@ -88,35 +91,36 @@ bool elementwise_rule(const RuleCall& c) {
         [[maybe_unused]] Tensor y = operand<mentions(#gb, 'y')>(&c.n); \
         return Tensor(gb);                                             \
       });                                                              \
-    return true;                                                       \
+    return;                                                            \
   }
 #include "graph/elementwise.def"
 #undef INGOT_EW
 #undef NONE
     default:
-      return false;
+      return;
   }
 }
+
+}  // namespace gradient
 
 Tensor sum_to(const Tensor& g, const Dims& shape) {
   const Dims& from = node_of(g)->shape;
   if (from == shape) return g;
   int extra = from.size() - shape.size();
-  Attrs sum, reshape;
+  ReduceAttrs sum;
   for (int d = 0; d < from.size(); ++d)
-    if (d < extra || (shape[d - extra] == 1 && from[d] != 1)) sum.mask |= 1u << d;
-  Tensor r = sum.mask ? make(Op::Sum, {node_of(g)}, sum) : g;
-  if (extra == 0) return r;
-  reshape.shape = shape;
-  return make(Op::Reshape, {node_of(r)}, reshape);
+    if (d < extra || (shape[d - extra] == 1 && from[d] != 1)) sum.axes |= 1u << d;
+  Tensor r = sum.axes ? make(Op::Sum, {node_of(g)}, {sum}) : g;
+  return extra == 0 ? r : make(Op::Reshape, {node_of(r)}, {.shape = shape});
 }
 
 void apply_rule(const RuleCall& c) {
-  if (is_elementwise(c.n.op) ? elementwise_rule(c)
-                             : movement_rule(c) || reduce_rule(c) || contraction_rule(c) || conv_rule(c) ||
-                                   index_rule(c) || linalg_rule(c))
-    return;
-  throw Error(ErrorKind::Internal, info(c.n.op).name, "has no gradient rule", c.n.loc);
+  static constexpr void (*rules[])(const RuleCall&) = {
+#define INGOT_OP(E, name, arity, results, kind, attrs, shape, rule, ...) gradient::rule,
+#include "graph/ops.def"
+#undef INGOT_OP
+  };
+  info(c.n.op).in_table ? gradient::elementwise(c) : rules[static_cast<size_t>(c.n.op)](c);
 }
 
 }  // namespace ingot::autograd

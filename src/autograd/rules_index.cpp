@@ -12,10 +12,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Tensor scan(ScanKind kind, const Tensor& x, int axis) {
-  Attrs at;
-  at.i = axis;
-  at.mask = static_cast<uint32_t>(kind);
-  return make(Op::Scan, {node_of(x)}, at);
+  return make(Op::Scan, {node_of(x)}, {ScanAttrs{axis, kind}});
 }
 // From each place to the end.
 Tensor scan_back(ScanKind kind, const Tensor& x, int axis) {
@@ -51,25 +48,19 @@ Tensor log_scan_back(const RuleCall& c, int axis) {
 
 struct Scattered {
   Tensor base, index, value;
-  Attrs at;
-  int axis;
+  IndexAttrs at;  // the check is the forward's
 
   explicit Scattered(const RuleCall& c)
       : base(lift(c.input(0))), index(lift(c.input(1))), value(lift(c.input(2))) {
-    axis = static_cast<int>(c.n.imm_i);
-    at.i = axis;
-    at.f = c.n.imm_f;  // the check is the forward's
+    at = {c.attrs<ScatterAttrs>().axis, c.attrs<ScatterAttrs>().check};
   }
-  Tensor gathered(const Tensor& x) const { return make(Op::Gather, {node_of(x), node_of(index)}, at); }
+  Tensor gathered(const Tensor& x) const { return make(Op::Gather, {node_of(x), node_of(index)}, {at}); }
   Tensor scattered(ScatterMode mode, const Tensor& to, const Tensor& v) const {
-    Attrs a = at;
-    a.mask = static_cast<uint32_t>(mode);
-    return make(Op::Scatter, {node_of(to), node_of(index), node_of(v)}, a);
+    return make(Op::Scatter, {node_of(to), node_of(index), node_of(v)},
+                {ScatterAttrs{at.axis, mode, at.check}});
   }
   Tensor added(const Tensor& v) const {
-    Attrs a = at;
-    a.shape = base.shape();
-    return make(Op::ScatterAdd, {node_of(index), node_of(v)}, a);
+    return make(Op::ScatterAdd, {node_of(index), node_of(v)}, {at, base.shape()});
   }
 };
 
@@ -79,8 +70,8 @@ void set_rule(const RuleCall& c) {
   if (c.wants(0)) c.out[0] = s.scattered(ScatterMode::Set, c.g, zeros_like(s.value));
   if (!c.wants(2)) return;
   Dims along = Dims::filled(s.index.dim(), 1);
-  along[s.axis] = s.index.size(s.axis);
-  Tensor place = arange(along[s.axis], {int64, s.base.device()}).reshape(along).expand(s.index.shape());
+  along[s.at.axis] = s.index.size(s.at.axis);
+  Tensor place = arange(along[s.at.axis], {int64, s.base.device()}).reshape(along).expand(s.index.shape());
   Tensor last = s.scattered(ScatterMode::Set, zeros(s.base.shape(), {int64, s.base.device()}), place);
   c.out[2] = where(s.gathered(last) == place, s.gathered(c.g), 0.0);
 }
@@ -110,29 +101,27 @@ void extreme_rule(const RuleCall& c) {
 
 }  // namespace
 
-bool index_rule(const RuleCall& c) {
-  int axis = static_cast<int>(c.n.imm_i);
-  if (c.n.op == Op::Scatter) {
-    auto mode = static_cast<ScatterMode>(c.n.mask);
-    mode == ScatterMode::Set ? set_rule(c) : mode == ScatterMode::Prod ? product_rule(c) : extreme_rule(c);
-    return true;
+namespace gradient {
+
+void scatter(const RuleCall& c) {
+  switch (c.attrs<ScatterAttrs>().mode) {
+    case ScatterMode::Set:
+      return set_rule(c);
+    case ScatterMode::Prod:
+      return product_rule(c);
+    case ScatterMode::Max:
+    case ScatterMode::Min:
+      return extreme_rule(c);
   }
-  if (c.n.op != Op::Scan) return c.n.op == Op::Sort;
-  if (!c.wants(0)) return true;
-  switch (static_cast<ScanKind>(c.n.mask)) {
-    case ScanKind::Sum:
-      c.out[0] = scan_back(ScanKind::Sum, c.g, axis);
-      break;
-    case ScanKind::Prod:
-      c.out[0] = product_scan_back(c, axis);
-      break;
-    case ScanKind::LogSum:
-      c.out[0] = log_scan_back(c, axis);
-      break;
-    default:
-      break;
-  }
-  return true;
 }
 
+void scan(const RuleCall& c) {
+  const ScanAttrs& a = c.attrs<ScanAttrs>();
+  if (!c.wants(0)) return;
+  if (a.kind == ScanKind::Sum) c.out[0] = scan_back(ScanKind::Sum, c.g, a.axis);
+  if (a.kind == ScanKind::Prod) c.out[0] = product_scan_back(c, a.axis);
+  if (a.kind == ScanKind::LogSum) c.out[0] = log_scan_back(c, a.axis);
+}
+
+}  // namespace gradient
 }  // namespace ingot::autograd

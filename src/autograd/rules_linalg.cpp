@@ -9,17 +9,18 @@ namespace {
 
 // a x = b (or a^T x = b): b's gradient solves the transposed system, a's is minus an outer product of the
 // two.
-void solve_back(const RuleCall& c, LinalgKind kind, int flags) {
+void solve_back(const RuleCall& c) {
+  const LinalgAttrs& f = c.attrs<LinalgAttrs>();
   Tensor a = lift(c.input(0)), x = lift(&c.n);
-  Attrs at;
-  at.i = static_cast<int64_t>(kind) | (flags ^ 1) << 8;
-  Tensor gb = make(Op::Linalg, {node_of(a), node_of(c.g)}, at);
+  LinalgAttrs back = f;
+  back.transposed = !f.transposed;
+  Tensor gb = make(Op::Linalg, {node_of(a), node_of(c.g)}, {back});
   if (c.wants(1)) c.out[1] = gb;
   if (!c.wants(0)) return;
-  Tensor ga = flags & 1 ? -matmul(x, mT(gb)) : -matmul(gb, mT(x));
-  if (kind == LinalgKind::Triangular) {
-    int64_t k = flags & 4 ? 1 : 0;  // ones on the diagonal: it was not read
-    ga = flags & 2 ? triu(ga, k) : tril(ga, -k);
+  Tensor ga = f.transposed ? -matmul(x, mT(gb)) : -matmul(gb, mT(x));
+  if (f.kind == LinalgKind::Triangular) {
+    int64_t k = f.unit_diagonal ? 1 : 0;  // ones on the diagonal: it was not read
+    ga = f.upper ? triu(ga, k) : tril(ga, -k);
   }
   c.out[0] = ga;
 }
@@ -36,27 +37,22 @@ void cholesky_back(const RuleCall& c) {
 
 }  // namespace
 
-bool linalg_rule(const RuleCall& c) {
-  if (c.n.op != Op::Linalg) return false;
-  LinalgKind kind = static_cast<LinalgKind>(c.n.imm_i & 255);
-  switch (kind) {
+void gradient::linalg(const RuleCall& c) {
+  switch (c.attrs<LinalgAttrs>().kind) {
     case LinalgKind::Solve:
     case LinalgKind::Triangular:
-      solve_back(c, kind, static_cast<int>(c.n.imm_i >> 8));
-      break;
+      return solve_back(c);
     case LinalgKind::Inverse: {
       Tensor y = mT(lift(&c.n));
       c.out[0] = -matmul(matmul(y, c.g), y);
-      break;
+      return;
     }
     case LinalgKind::Cholesky:
-      cholesky_back(c);
-      break;
+      return cholesky_back(c);
     case LinalgKind::Slogdet:
       c.out[0] = narrow(c.g, -1, 1, 1).unsqueeze(-1) * mT(inv(lift(c.input(0))));
-      break;
+      return;
   }
-  return true;
 }
 
 }  // namespace ingot::autograd

@@ -19,15 +19,16 @@ struct ConvShape {
   int n;           // dims
 
   explicit ConvShape(const LibrarySpec& s) {
-    iy = s.op == LibOp::Conv ? 0 : s.op == LibOp::ConvGradInput ? 1 : 2;
-    ix = s.op == LibOp::ConvGradInput ? 0 : 1;
-    iw = s.op == LibOp::ConvGradWeight ? 0 : 2;
+    iy = s.op == Op::Conv ? 0 : s.op == Op::ConvGradInput ? 1 : 2;
+    ix = s.op == Op::ConvGradInput ? 0 : 1;
+    iw = s.op == Op::ConvGradWeight ? 0 : 2;
     const OperandSpec &ox = s.operands[ix], &ow = s.operands[iw], &oy = s.operands[iy];
     n = ox.shape.size() - 2;
     N = ox.shape[0];
     C = ox.shape[1];
     O = ow.shape[0];
-    G = s.attr[0];
+    const ConvAttrs& a = s.attrs.as<ConvAttrs>();
+    G = a.groups;
     px = place(ox);
     pw = place(ow);
     py = place(oy);
@@ -37,10 +38,10 @@ struct ConvShape {
       x[d] = there ? ox.shape[2 + from] : 1;
       y[d] = there ? oy.shape[2 + from] : 1;
       k[d] = there ? ow.shape[2 + from] : 1;
-      stride[d] = there ? s.d0[from] : 1;
-      dilation[d] = there ? s.d0[n + from] : 1;
-      pad[d] = there ? s.d1[from] : 0;
-      behind[d] = there ? s.d1[n + from] : 0;
+      stride[d] = there ? a.stride[from] : 1;
+      dilation[d] = there ? a.dilation[from] : 1;
+      pad[d] = there ? a.front[from] : 0;
+      behind[d] = there ? a.behind[from] : 0;
     }
   }
   int64_t xs() const { return x[0] * x[1] * x[2]; }

@@ -67,7 +67,7 @@ std::string Emitter::bounds_text(int i, bool lane_dependent) {
 
 std::string Emitter::operand(int i) const {
   const Instr& in = k_.instrs[i];
-  if (in.kind == InstrKind::Const) return literal(in.dtype, in.imm_f, in.imm_i);
+  if (in.kind == InstrKind::Const) return literal(in.dtype, in.fvalue, in.ivalue);
   return target(i);
 }
 
@@ -111,7 +111,7 @@ int Emitter::load_hint(int i) const {
 void Emitter::raw_load(int i, const std::string& into, const std::string& guard, const MapText& at) {
   const Instr& in = k_.instrs[i];
   DType t = k_.buffers[in.buffer].dtype;
-  std::string fill = in.bounds.empty() ? literal(t, 0, 0) : literal(t, in.imm_f, in.imm_i);
+  std::string fill = in.bounds.empty() ? literal(t, 0, 0) : literal(t, in.fvalue, in.ivalue);
   fill = is_half(t) && in.bounds.empty() ? "(unsigned short)0" : to_memory(t, fill);
   std::string hint = str(load_hint(i)), from = "b" + str(in.buffer) + " + (" + at.base;
   std::string cond = both(both(guard, unseen(i) ? "false" : ""), bounds_text(i, false));
@@ -156,7 +156,7 @@ void Emitter::indirect_value(int i, const std::string& guard) {
   std::string stride = number(
       "it" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].indirect_stride; });
   std::string hint = str(load_hint(i)), index = "x" + str(i), offset = " + (I)" + index + " * " + stride;
-  std::string fill = literal(in.dtype, in.imm_f, in.imm_i);
+  std::string fill = literal(in.dtype, in.fvalue, in.ivalue);
   std::string cond = both(guard, bounds_text(i, false));
   if (uniform_[in.indirect]) {
     out_.plain("const long long " + index + " = " + index_text(i, cond) + ";");

@@ -149,7 +149,7 @@ void Emitter::declare_scalars() {
                  cast(DType::Float64, in.dtype, "__ldg(p.args + " + slot + ")") + ";");
     } else {
       std::string shift =
-          number("rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].imm_i; });
+          number("rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].ivalue; });
       out_.plain("const ig_u64 rk" + str(i) + " = __ldg(p.seeds + " + slot + "), rc" + str(i) +
                  " = __ldg(p.offsets + " + slot + ") + (ig_u64)" + shift + ";");
     }
@@ -434,7 +434,7 @@ void Emitter::place_pin() {
   };
   const int index = pin_.index;
   std::string size =
-      number("pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].imm_i; });
+      number("pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].ivalue; });
   out_.plain("const long long pin = " + text(pin_.number) + ";\nif (pin < 0 || pin >= " + size + ") return;");
 }
 

@@ -186,7 +186,7 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
 
 KernelSpec pinned(const KernelSpec& k, const Pin& pin) {
   KernelSpec one = k;
-  one.instrs[static_cast<size_t>(pin.index)].imm_i = k.extent[static_cast<size_t>(pin.axis)];
+  one.instrs[static_cast<size_t>(pin.index)].ivalue = k.extent[static_cast<size_t>(pin.axis)];
   one.extent[static_cast<size_t>(pin.axis)] = 1;
   return one;
 }

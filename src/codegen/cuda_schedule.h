@@ -64,7 +64,7 @@ struct Rounds {
   double held_words = 0;  // registers per element, 16-bit values unpacked
   double packed_words = 0;  // the same with two 16-bit values to a register
 };
-/// The kernel with one place along the axis; the index keeps the axis' size in imm_i.
+/// The kernel with one place along the axis; the index keeps the axis' size in ivalue.
 KernelSpec pinned(const KernelSpec& k, const Pin& pin);
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.
 Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);

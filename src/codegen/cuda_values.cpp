@@ -26,9 +26,8 @@ const Expression* expression(Op op) {
 #include "graph/elementwise.def"
 #undef INGOT_EW
   };
-  int k = static_cast<int>(op) - static_cast<int>(Op::Matmul) - 1;
-  if (k < 0 || op >= Op::Count_) return nullptr;
-  return &table[k];
+  const int row = elementwise_row(op);
+  return row < 0 ? nullptr : &table[row];
 }
 
 /// A short name that is part of functions' names.

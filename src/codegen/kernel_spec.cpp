@@ -56,10 +56,10 @@ static bool alike(const Affine& a, const Affine& b) {
 
 static bool alike(const Instr& a, const Instr& b) {
   if (a.kind != b.kind || a.op != b.op || a.dtype != b.dtype || a.level != b.level || a.buffer != b.buffer ||
-      a.slot != b.slot || a.imm_i != b.imm_i || a.indirect != b.indirect ||
+      a.slot != b.slot || a.ivalue != b.ivalue || a.indirect != b.indirect ||
       a.bounds.size() != b.bounds.size())
     return false;
-  if (!(a.imm_f == b.imm_f || (a.imm_f != a.imm_f && b.imm_f != b.imm_f))) return false;
+  if (!(a.fvalue == b.fvalue || (a.fvalue != a.fvalue && b.fvalue != b.fvalue))) return false;
   for (int k = 0; k < 3; ++k)
     if (a.arg[k] != b.arg[k]) return false;
   if (!alike(a.map, b.map)) return false;
@@ -111,7 +111,7 @@ static std::string text(const Instr& i) {
       s = "load b" + std::to_string(i.buffer) + text(i.map);
       break;
     case InstrKind::Const:
-      s = "const " + (is_float(i.dtype) ? number(i.imm_f) : std::to_string(i.imm_i));
+      s = "const " + (is_float(i.dtype) ? number(i.fvalue) : std::to_string(i.ivalue));
       break;
     case InstrKind::Arg:
       s = "arg " + std::to_string(i.slot);
@@ -123,7 +123,7 @@ static std::string text(const Instr& i) {
       s = "inbounds";
       break;
     case InstrKind::Random:
-      s = "random " + std::to_string(i.slot) + text(i.map) + " + " + std::to_string(i.imm_i);
+      s = "random " + std::to_string(i.slot) + text(i.map) + " + " + std::to_string(i.ivalue);
       break;
     case InstrKind::Compute:
     case InstrKind::Reduce:
@@ -137,7 +137,7 @@ static std::string text(const Instr& i) {
          std::to_string(i.indirect_extent);
   for (const Bound& b : i.bounds) s += " if 0<=" + text(b.at) + "<" + std::to_string(b.extent);
   if (i.kind == InstrKind::Load && !i.bounds.empty())
-    s += " else " + (is_float(i.dtype) ? number(i.imm_f) : std::to_string(i.imm_i));
+    s += " else " + (is_float(i.dtype) ? number(i.fvalue) : std::to_string(i.ivalue));
   return s + " : " + std::string(name_of(i.dtype)) + (i.level == Level::Outer ? " outer" : "");
 }
 
@@ -163,22 +163,27 @@ std::string to_string(const KernelSpec& k) {
   return s;
 }
 
-const char* name_of(LibOp op) {
-  static const char* const names[] = {"matmul",          "scatter_add",      "scatter", "scan",      "sort",
-                                      "attention",       "attention_grad",   "lstm",    "lstm_grad", "conv",
-                                      "conv_grad_input", "conv_grad_weight", "fold",    "linalg",    "copy"};
-  static_assert(sizeof names / sizeof *names == static_cast<size_t>(LibOp::Copy) + 1, "one name for each");
-  return names[static_cast<int>(op)];
+int axis_of(const LibrarySpec& l) {
+  switch (l.op) {
+    case Op::Scatter:
+      return l.attrs.as<ScatterAttrs>().axis;
+    case Op::Scan:
+      return l.attrs.as<ScanAttrs>().axis;
+    case Op::Sort:
+      return l.attrs.as<SortAttrs>().axis;
+    default:
+      return l.attrs.as<IndexAttrs>().axis;
+  }
 }
 
 std::string to_string(const LibrarySpec& l) {
   static const char* const ends[] = {"",           " relu",     " gelu_tanh", " gelu_erf", " gelu_tanh_grad",
                                      " bias_grad", " relu_grad"};
-  std::string s = std::string("library ") + name_of(l.op);
+  std::string s = std::string("library ") + info(l.op).name;
   for (const OperandSpec& o : l.operands)
     s += " " + std::string(name_of(o.dtype)) + to_string(o.shape) + "/" + to_string(o.stride) +
          (o.offset ? "+" + std::to_string(o.offset) : "");
-  if (!l.d0.empty()) s += " " + to_string(l.d0) + " " + to_string(l.d1);
+  if (!l.attrs.empty()) s += " " + l.attrs.text();
   if (l.bias) s += " bias";
   if (l.residual) s += " residual";
   s += ends[static_cast<int>(l.epilogue)];

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/attributes.h"
 #include "graph/op.h"
 #include "ingot/shape.h"
 
@@ -61,9 +62,9 @@ struct Instr {
   int32_t arg[3] = {-1, -1, -1};  // instruction numbers
   int32_t buffer = -1;            // Load
   int32_t slot = -1;              // Arg, Random
-  double imm_f = 0;               // Const (floating types), Load: fill
-  int64_t imm_i = 0;  // Const (integer types and bool), Load: fill; Random: offset added to the counter
-  Affine map;         // Load, Index, Random
+  double fvalue = 0;              // Const (floating types), Load: fill
+  int64_t ivalue = 0;  // Const (integer types and bool), Load: fill; Random: offset added to the counter
+  Affine map;          // Load, Index, Random
   std::vector<Bound> bounds;  // Load, InBounds
   int32_t indirect = -1;      // Load: instruction giving the index
   int64_t indirect_stride = 0, indirect_extent = 0;
@@ -124,46 +125,46 @@ struct OperandSpec {
   Dims shape, stride;  // stride in elements; 0: broadcast
   int64_t offset = 0;
 };
-enum class LibOp : uint8_t {
-  Matmul,  // operands: out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]). attr[1]: TF32 will do.
-           // GeluTanh with two results: out is what GELU is applied to, then GELU of it (any shape), a, b, ..
-           // GeluTanhGrad: after b (no bias) comes what GELU was applied to. These are whole and row-major
-           // BiasGrad: out, the sums of a along K [M], a, b
-           // ReluGrad: after b (no bias) comes what ReLU gave; where that is not positive, out is 0
-  ScatterAdd,  // operands: out, index (int64 or int32), value; axis = attr[0]. out is zeroed first
-  Scatter,     // operands: out, base, index, value; axis = attr[0], ScatterMode = attr[1]. out begins as base
-  Scan,        // operands: out, in; axis = attr[0], ScanKind = attr[1]
-  Sort,  // operands: out (int64), in; axis = attr[0], descending = attr[1]; out may be shorter along the axis
-  Attention,      // operands: o, (lse: when two are written), q, k, v, (bias). attr[0]: causal; scale
-  AttentionGrad,  // operands: dq, dk, dv, q, k, v, o, do, lse, (bias)
-  // attr[0]: against time; attr[2]: bit n set: Pick n is written; attr[3]: TF32 will do
-  Lstm,      // operands: h, (gates), (c), z, h0, c0, weight
-  LstmGrad,  // operands: dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
-  Conv,  // operands: y, x, w, (bias [O]), (residual, of y's shape); d0, d1 as the op's ext0, ext1; attr[0]:
-         // groups. y = epilogue(conv + residual + bias)
-  ConvGradInput,   // operands: gx, gy, w, (bias [C])
-  ConvGradWeight,  // operands: gw, x, gy
-  Fold,            // operands: out, value, (position); d0: strides, dilations, fronts; d1: window
-  Linalg,          // operands: out, a, (b): LinalgKind and flags as the op's imm_i = attr[0]
-  Copy,            // operands: out, in; between devices (attr[0], attr[1]: not used by one backend alone)
-};
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad, ReluGrad };
+/// A call of a library or of a kernel written by hand. Operands, results first (`written` of them):
+///   Matmul          out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]).
+///                   GeluTanh with two results: out is what GELU is applied to, then GELU of it (any shape),
+///                   a, b. GeluTanhGrad: after b (no bias) comes what GELU was applied to. These are whole,
+///                   row-major. BiasGrad: out, the sums of a along K [M], a, b. ReluGrad: after b (no bias)
+///                   comes what ReLU gave; where that is not positive, out is 0
+///   ScatterAdd      out, index (int64 or int32), value; out is zeroed first
+///   Scatter         out, base, index, value; out begins as base
+///   Scan            out, in
+///   Sort            out (int64), in; out may be shorter along the axis
+///   Attention       o, (lse: when two are written), q, k, v, (bias)
+///   AttentionGrad   dq, dk, dv, q, k, v, o, do, lse, (bias)
+///   Lstm            h, (gates), (c), z, h0, c0, weight
+///   LstmGrad        dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
+///   Conv            y, x, w, (bias [O]), (residual, of y's shape): y = epilogue(conv + residual + bias)
+///   ConvGradInput   gx, gy, w, (bias [C])
+///   ConvGradWeight  gw, x, gy
+///   Fold            out, value, (position)
+///   Linalg          out, a, (b)
+///   ToDevice        out, in; between devices
 struct LibrarySpec {
-  LibOp op = LibOp::Matmul;
+  Op op = Op::Matmul;
+  Attributes attrs;
   std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written
   int written = 1;
+  uint32_t results = 1;  // bit k: the op's result k is written
+  bool tf32 = false;     // products of float32 may round their operands to TF32
   bool bias = false;
   bool residual = false;    // Conv: the last operand is added
   bool accumulate = false;  // out += instead of out =
   bool patient = false;  // Matmul: the launch behind reads before it waits what a launch in front has written
   uint32_t steady = 0;   // bit k: nobody writes operand k's buffer between the run's begin and this call
   Epilogue epilogue = Epilogue::None;
-  int64_t attr[4] = {0, 0, 0, 0};
-  Dims d0, d1;       // Conv and its gradients, Fold
-  double scale = 1;  // Attention
   int32_t site = -1;
+
+  bool gives(int result) const { return results >> result & 1; }
 };
-const char* name_of(LibOp op);
+/// The axis along which ScatterAdd, Scatter, Scan and Sort work.
+int axis_of(const LibrarySpec& l);
 std::string to_string(const LibrarySpec& l);
 
 }  // namespace ingot

@@ -11,6 +11,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/cuda_text.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_tile.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cuda_values.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/flops.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel_spec.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nvrtc.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pin.cpp)

@@ -74,7 +74,7 @@ int fullest(const Plan& p, const Device& device) {
 // The node that says which layer computed a value: of a product with an epilogue, the product's.
 const Node* origin(const Val& val, const Node* node) {
   const Node* n = node;
-  while (val.library() && n->op != val.op && !n->inputs().empty()) n = n->inputs()[0];
+  while (is_library(val.op) && n->op != val.op && !n->inputs().empty()) n = n->inputs()[0];
   return n->op == val.op ? n : node;
 }
 

@@ -7,8 +7,6 @@
 #include <limits>
 #include <map>
 
-#include "graph/attention_call.h"
-
 namespace ingot {
 namespace {
 
@@ -20,14 +18,13 @@ class Writer {
       : old_(g), calls_(calls), now_(g.vals.size(), -1) {}
 
   void run() {
-    out_.ext = old_.ext;
     for (size_t i = 0; i < old_.vals.size(); ++i) {
       Val v = old_.vals[i];
       const bool named =
           is_written_out(v) && std::count(calls_.begin(), calls_.end(), attention_call(old_, v));
-      const auto parts = v.op == Op::Pick ? results_.find(v.in[0]) : results_.end();
+      const auto parts = v.op == Op::Result ? results_.find(v.in[0]) : results_.end();
       if (parts != results_.end()) {
-        now_[i] = claim(parts->second[at(static_cast<int>(v.imm_i))], v);
+        now_[i] = claim(parts->second[at(v.attrs.as<ResultAttrs>().index)], v);
         continue;
       }
       for (int k = 0; k < v.n_in; ++k) v.in[at(k)] = now_[at(v.in[at(k)])];
@@ -40,7 +37,6 @@ class Writer {
       now_[i] = claim(r[0], v);
     }
     old_.vals = std::move(out_.vals);
-    old_.ext = std::move(out_.ext);
     old_.count_users();
   }
 
@@ -68,7 +64,7 @@ class Writer {
   }
   int number(double x) {
     const int c = compute(Op::Const, kWide, {}, {});
-    out_.vals[at(c)].imm_f = x;
+    out_.vals[at(c)].attrs = ConstAttrs{x};
     return c;
   }
   int each(Op op, int a) { return compute(op, kWide, Dims(shape(a)), {a}); }
@@ -77,8 +73,7 @@ class Writer {
     Dims s = shape(a);
     std::swap(s[2], s[3]);
     const int v = compute(Op::Permute, out_.vals[at(a)].dtype, s, {a});
-    out_.vals[at(v)].ext = static_cast<int>(out_.ext.size());
-    out_.ext.push_back({{0, 1, 3, 2}, {}});
+    out_.vals[at(v)].attrs = PermuteAttrs{{0, 1, 3, 2}};
     return v;
   }
   int product(int a, int b, DType t) {
@@ -91,7 +86,7 @@ class Writer {
     Dims s = shape(a);
     s[3] = 1;
     const int v = compute(op, kWide, s, {a});
-    out_.vals[at(v)].mask = 1u << 3;
+    out_.vals[at(v)].attrs = ReduceAttrs{1u << 3};
     return v;
   }
   int places(int64_t n, const Dims& as) {
@@ -100,9 +95,10 @@ class Writer {
   }
 
   int scores(const Val& call, int bias) {
-    int s = each(Op::Mul, product(call.in[0], turned(call.in[1]), kWide), number(call.imm_f));
+    int s = each(Op::Mul, product(call.in[0], turned(call.in[1]), kWide),
+                 number(call.attrs.as<AttentionAttrs>().scale));
     if (bias >= 0) s = each(Op::Add, s, cast(bias, kWide));
-    if (call.imm_i == 0) return s;
+    if (!call.attrs.as<AttentionAttrs>().causal()) return s;
     const int64_t rows = shape(s)[2], columns = shape(s)[3];
     const int seen =
         compute(Op::Le, DType::Bool, {rows, columns}, {places(columns, {columns}), places(rows, {rows, 1})});
@@ -131,7 +127,9 @@ class Writer {
     const int p = each(Op::Exp, each(Op::Sub, s, compute(Op::Reshape, kWide, rows, {lse})));
     const int dp = product(go, turned(v), kWide);
     const int delta = over_row(Op::Sum, each(Op::Mul, cast(go, kWide), cast(o, kWide)));
-    const int ds = cast(each(Op::Mul, each(Op::Mul, each(Op::Sub, dp, delta), p), number(call.imm_f)), t);
+    const int ds = cast(each(Op::Mul, each(Op::Mul, each(Op::Sub, dp, delta), p),
+                             number(call.attrs.as<AttentionAttrs>().scale)),
+                        t);
     return {product(ds, k, t), product(turned(ds), q, t), product(turned(cast(p, t)), go, t)};
   }
 
@@ -159,11 +157,11 @@ class Writer {
 
 AttentionCall attention_call(const Graph& g, const Val& v) {
   auto shape = [&](int k) { return g.vals[at(v.in[at(k)])].shape; };
-  return {v.op, v.dtype, shape(0), shape(1), shape(2), v.imm_i, v.n_in, v.device};
+  return {v.op, v.dtype, shape(0), shape(1), shape(2), v.attrs, v.n_in, v.device};
 }
 
 bool is_written_out(const Val& v) {
-  return (v.op == Op::Attention && v.imm_i != kOneMoreKey) || v.op == Op::AttentionGrad;
+  return (v.op == Op::Attention && !v.attrs.as<AttentionAttrs>().newest()) || v.op == Op::AttentionGrad;
 }
 
 void write_out_attention(Graph& g, const std::vector<AttentionCall>& calls) {

@@ -11,7 +11,7 @@ struct AttentionCall {
   Op op = Op::Attention;
   DType dtype = DType::Float32;
   Dims q, k, v;
-  int64_t kind = 0;  // imm_i
+  Attributes attrs;
   int inputs = 0;
   Device device{DeviceType::CPU, 0};
   bool operator==(const AttentionCall&) const = default;

@@ -26,8 +26,9 @@ int root_of(const Graph& g, int v, int64_t columns) {
   }
 }
 
-bool swaps_two_dims(const Graph& g, const Val& v) {
-  return v.op == Op::Permute && !v.copied && v.n_in == 1 && v.shape.size() == 2 && g.ext[v.ext].d0[0] == 1;
+bool swaps_two_dims(const Val& v) {
+  return v.op == Op::Permute && !v.copied && v.n_in == 1 && v.shape.size() == 2 &&
+         v.attrs.as<PermuteAttrs>().order[0] == 1;
 }
 
 /// dY of a product dY^T X that may give the sum as well; -1: it is none.
@@ -36,7 +37,7 @@ int gradient_of(const Graph& g, const Val& v) {
       v.gelu != Gelu::None || v.history || !v.stride.empty())
     return -1;
   const Val& turned = g.vals[v.in[0]];
-  if (!swaps_two_dims(g, turned) || turned.dtype != v.dtype) return -1;
+  if (!swaps_two_dims(turned) || turned.dtype != v.dtype) return -1;
   Backend* b = backend_for(v.device.type());
   if (!b || !b->takes(Epilogue::BiasGrad, v.dtype, v.shape[0], v.shape[1], turned.shape[1])) return -1;
   return root_of(g, turned.in[0], turned.shape[0]);
@@ -47,7 +48,8 @@ bool sums_columns(const Graph& g, const Val& v) {
   if (v.op != Op::Sum || v.n_in != 1 || v.history) return false;
   const Val& in = g.vals[v.in[0]];
   const int r = in.shape.size();
-  return r >= 2 && in.dtype == v.dtype && v.mask == (1u << (r - 1)) - 1 && v.numel() == in.shape.back();
+  return r >= 2 && in.dtype == v.dtype && v.attrs.as<ReduceAttrs>().axes == (1u << (r - 1)) - 1 &&
+         v.numel() == in.shape.back();
 }
 
 /// Ids in an order in which inputs come first again; what need not move keeps its place.
@@ -96,10 +98,8 @@ void fuse_bias_gradients(Graph& g) {
     Val& mm = g.vals[static_cast<size_t>(p->second)];
     if (mm.dtype != v.dtype || mm.shape[0] != v.numel() || g.vals[v.in[0]].bytes() > kSmall) continue;
     mm.bias_grad = true;
-    v.op = Op::Pick;
+    v.become(Op::Result, ResultAttrs{1});
     v.in[0] = p->second;
-    v.imm_i = 1;
-    v.mask = 0;
     product.erase(p);
     found = true;
   }

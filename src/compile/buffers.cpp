@@ -26,7 +26,8 @@ class Materialiser {
     for (int v = 0; v < n; ++v) {
       const Val& val = g_.vals[v];
       if (g_.users[v] == 0) continue;
-      if (val.op == Op::Leaf || val.library() || val.side_result() || (val.compute() && val.numel() == 0))
+      if (val.op == Op::Leaf || is_library(val.op) || val.op == Op::Result ||
+          (val.compute() && val.numel() == 0))
         g_.vals[v].material = true;
       if (val.compute() && (val.output || !fuse || val.op == Op::Assign || val.copied))
         g_.vals[v].material = true;
@@ -48,7 +49,7 @@ class Materialiser {
     Edge e = edge_of(g_, v, k);
     Val& p = g_.vals[e.producer];
     if (!p.compute()) return;
-    bool library = val.library() && val.op != Op::SliceAssign;
+    bool library = is_library(val.op) && val.op != Op::SliceAssign;
     if (library || e.fence || (val.op == Op::SliceAssign && k == 0) || (val.op == Op::Assign && k == 0)) {
       p.material = true;
       return;

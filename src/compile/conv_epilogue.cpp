@@ -120,7 +120,6 @@ class Rewriter {
       const std::vector<int> members = between(chains[c]);
       for (int m : members) dead[at(m)] = true;
     }
-    out_.ext = old_.ext;
     for (size_t i = 0; i < old_.vals.size(); ++i) {
       Val v = old_.vals[i];
       if (dead[i]) v.n_in = 0;
@@ -128,7 +127,6 @@ class Rewriter {
       now_[i] = chain_of[i] >= 0 ? call(chains[at(chain_of[i])], v) : push(v);
     }
     old_.vals = std::move(out_.vals);
-    old_.ext = std::move(out_.ext);
     old_.count_users();
     drop_unread();
   }

@@ -24,19 +24,18 @@ class Stems {
   /// Is v a convolution (or its weight's gradient) that is better done over blocks?
   static bool fits(const Graph& g, const Val& v) {
     if ((v.op != Op::Conv && v.op != Op::ConvGradWeight) || v.n_in < 2 || v.numel() == 0) return false;
-    if (!is_half(v.dtype) || v.shape.size() != 4 || v.imm_i != 1) return false;
+    if (!is_half(v.dtype) || v.shape.size() != 4 || v.attrs.as<ConvAttrs>().groups != 1) return false;
     if (v.history || (v.op == Op::ConvGradWeight && v.output)) return false;
     Backend* b = backend_for(v.device.type());
     if (!b || !b->channels_last()) return false;
     const Plan p(g, v);
-    const Ext& e = g.ext[at(v.ext)];
+    const ConvAttrs& a = v.attrs.as<ConvAttrs>();
     for (int d = 0; d < 2; ++d)
-      if (e.d0[d] != 2 || e.d0[2 + d] != 1 || p.window[d] < 3 || p.behind[d] < 0) return false;
+      if (a.stride[d] != 2 || a.dilation[d] != 1 || p.window[d] < 3 || p.behind[d] < 0) return false;
     return p.channels <= 4;
   }
 
   void run() {
-    out_.ext = old_.ext;
     for (size_t i = 0; i < old_.vals.size(); ++i) {
       Val v = old_.vals[i];
       const bool stem = fits(old_, v);
@@ -45,7 +44,6 @@ class Stems {
       now_[i] = !stem ? push(v) : v.op == Op::Conv ? forward(v, p) : gradient(v, p);
     }
     old_.vals = std::move(out_.vals);
-    old_.ext = std::move(out_.ext);
     old_.count_users();
   }
 
@@ -64,10 +62,10 @@ class Stems {
       padded = channels <= 2 ? 2 : 4;
       for (int d = 0; d < 2; ++d) {
         window[d] = w[2 + d];
-        before[d] = g.ext[at(v.ext)].d1[d] % 2;
+        before[d] = v.attrs.as<ConvAttrs>().front[d] % 2;
         window_blocks[d] = (before[d] + window[d] + 1) / 2;
         blocks[d] = y[2 + d] + window_blocks[d] - 1;
-        front[d] = g.ext[at(v.ext)].d1[d] + before[d];
+        front[d] = v.attrs.as<ConvAttrs>().front[d] + before[d];
         behind[d] = 2 * blocks[d] - x[2 + d] - front[d];
       }
     }
@@ -77,7 +75,7 @@ class Stems {
     out_.vals.push_back(v);
     return static_cast<int>(out_.vals.size()) - 1;
   }
-  int view(Op op, int of, const Dims& shape, const Ext& e = {}) {
+  int view(Op op, int of, const Dims& shape, Attributes attrs = {}) {
     const Val& from = out_.vals[at(of)];
     Val v;
     v.op = op;
@@ -87,22 +85,19 @@ class Stems {
     v.in[0] = of;
     v.n_in = 1;
     v.node = from.node;
-    if (op != Op::Reshape) {
-      v.ext = static_cast<int>(out_.ext.size());
-      out_.ext.push_back(e);
-    }
+    v.attrs = std::move(attrs);
     return push(v);
   }
   int permuted(int of, const Dims& order) {
     Dims shape;
     for (int64_t d : order) shape.push_back(out_.vals[at(of)].shape[static_cast<int>(d)]);
-    return view(Op::Permute, of, shape, {order, {}});
+    return view(Op::Permute, of, shape, PermuteAttrs{order});
   }
 
   // [A, c, h, w] with zeros around -> [A, 4 c, h / 2, w / 2]
   int by_blocks(int v, const Plan& p, const int64_t front[2], const int64_t blocks[2]) {
     const int64_t a = out_.vals[at(v)].shape[0], c = p.padded;
-    v = view(Op::Pad, v, {a, c, 2 * blocks[0], 2 * blocks[1]}, {{0, 0, front[0], front[1]}, {}});
+    v = view(Op::Pad, v, {a, c, 2 * blocks[0], 2 * blocks[1]}, PadAttrs{{0, 0, front[0], front[1]}});
     v = view(Op::Reshape, v, {a, c, blocks[0], 2, blocks[1], 2});
     v = permuted(v, {0, 1, 3, 5, 2, 4});
     return view(Op::Reshape, v, {a, 4 * c, blocks[0], blocks[1]});
@@ -119,26 +114,23 @@ class Stems {
     return v;
   }
 
-  int one_step() {
-    out_.ext.push_back({{1, 1, 1, 1}, {0, 0, 0, 0}});
-    return static_cast<int>(out_.ext.size()) - 1;
-  }
+  static ConvAttrs one_step() { return {{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1}; }
   int forward(Val v, const Plan& p) {
     v.in[0] = picture(v.in[0], p);
     v.in[1] = by_blocks(v.in[1], p, p.before, p.window_blocks);
-    v.ext = one_step();
+    v.attrs = one_step();
     return push(v);
   }
   int gradient(Val v, const Plan& p) {
     const Dims shape = v.shape;
     const int64_t c = p.padded, h = p.window_blocks[0], w = p.window_blocks[1];
     v.in[0] = picture(v.in[0], p);
-    v.ext = one_step();
+    v.attrs = one_step();
     v.shape = {p.out, 4 * c, h, w};
     int g = view(Op::Reshape, push(v), {p.out, c, 2, 2, h, w});
     g = permuted(g, {0, 1, 4, 2, 5, 3});
     g = view(Op::Reshape, g, {p.out, c, 2 * h, 2 * w});
-    return view(Op::Slice, g, shape, {{0, 0, p.before[0], p.before[1]}, {1, 1, 1, 1}});
+    return view(Op::Slice, g, shape, SliceAttrs{{0, 0, p.before[0], p.before[1]}, {1, 1, 1, 1}});
   }
 
   Graph& old_;

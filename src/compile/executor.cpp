@@ -19,7 +19,6 @@
 #include "compile/launch_times.h"
 #include "compile/plan_cache.h"
 #include "compile/publish.h"
-#include "graph/attention_call.h"
 #include "graph/handle.h"
 #include "graph/recorder.h"
 #include "ingot/runtime.h"
@@ -71,7 +70,8 @@ Watch& watch() {
 }
 
 Check check_of(const Node& n) {
-  return n.op == Op::Linalg ? Check::None : static_cast<Check>(static_cast<int>(n.imm_f));
+  if (n.op == Op::Scatter) return n.attrs.as<ScatterAttrs>().check;
+  return n.attrs.is<IndexAttrs>() ? n.attrs.as<IndexAttrs>().check : Check::None;
 }
 
 std::vector<CheckSite> sites_of(const Plan& p, const Trace& t) {
@@ -301,7 +301,7 @@ CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan, std:
     for (size_t i = 0; o.assign && o.donated < 0 && i < t.leaves.size(); ++i)
       if (t.nodes[o.node]->in[0] == t.leaves[i]) r.copied.push_back(static_cast<int>(i));
   for (Node* n : t.nodes)
-    if (n->op == Op::Arg) r.arg_sources.push_back(n->ext ? n->ext->arg_source : nullptr);
+    if (n->op == Op::Arg) r.arg_sources.push_back(n->attrs.as<ArgAttrs>().source);
   return r;
 }
 void count_captured(CapturedRun& r, int by) {
@@ -444,11 +444,10 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   // Op by op, the call would run before its other results are asked for.
   if (!b || is_eager()) return false;
   LibrarySpec s;
-  s.op = LibOp::Attention;
-  s.attr[0] = causal;
-  s.attr[1] = 1;
-  s.scale = scale;
+  s.op = Op::Attention;
+  s.attrs = AttentionAttrs{causal ? AttentionMask::Causal : AttentionMask::None, scale};
   s.written = 2;
+  s.results = 3;
   Dims o = q.shape;
   o[3] = v.shape[3];
   Dims lse{o[0], o[1], o[2]};
@@ -458,8 +457,9 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   if (!b->supports(s)) return false;
   if (!q.requires_grad && !k.requires_grad && !v.requires_grad) return true;
   LibrarySpec g = s;
-  g.op = LibOp::AttentionGrad;
+  g.op = Op::AttentionGrad;
   g.written = 3;
+  g.results = 7;
   const auto& x = s.operands;  // o, lse, q, k, v, (bias)
   g.operands = {x[2], x[3], x[4], x[2], x[3], x[4], x[0], x[0], x[1]};
   if (bias) g.operands.push_back(x[5]);
@@ -473,9 +473,10 @@ bool has_lstm(const Node& z, const Node& weight) {
   const DType wide = DType::Float32;
   const Dims h{z.shape[0], z.shape[1], weight.shape[1]}, one{h[1], h[2]};
   LibrarySpec s;
-  s.op = LibOp::Lstm;
-  s.attr[2] = 6;
+  s.op = Op::Lstm;
+  s.attrs = RecurrentAttrs{};
   s.written = 3;
+  s.results = 7;
   auto add = [&](DType t, const Dims& shape) { s.operands.push_back({t, shape, row_major(shape), 0}); };
   add(z.dtype, h);
   add(z.dtype, z.shape);
@@ -492,9 +493,8 @@ bool has_cached_attention(std::span<Node* const> in, double scale) {
   Backend* b = backend_for(q.device.type());
   if (!b || q.device.type() == DeviceType::Null || is_eager()) return false;
   LibrarySpec s;
-  s.op = LibOp::Attention;
-  s.attr[0] = kOneMoreKey;
-  s.scale = scale;
+  s.op = Op::Attention;
+  s.attrs = AttentionAttrs{AttentionMask::Newest, scale};
   s.operands = {{q.dtype, q.shape, row_major(q.shape), 0}};
   for (const Node* n : in) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
   return b->supports(s);

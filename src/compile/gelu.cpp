@@ -1,8 +1,8 @@
 // GELU (by tanh) and its gradient as epilogues of the products beside them, where the backend has such ones.
 // Both are recorded as chains of elementwise operations in float32 around values of 16 bits; the chains are
 // found again by their shape. Forward, the product gives what GELU is applied to (the gradient asks for it)
-// and GELU of it: Pick 1. Backward, the product of the gradient is multiplied by GELU's derivative before it
-// is rounded.
+// and GELU of it: result 1. Backward, the product of the gradient is multiplied by GELU's derivative before
+// it is rounded.
 #include "compile/ir.h"
 #include "runtime/backend.h"
 
@@ -55,7 +55,7 @@ class Matcher {
   int term(int v, int k) const { return operand(v, Op::Add, k); }
   bool is_const(int v, double c) const {
     return v >= 0 && g_.vals[v].op == Op::Const &&
-           static_cast<float>(g_.vals[v].imm_f) == static_cast<float>(c);
+           static_cast<float>(g_.vals[v].attrs.as<ConstAttrs>().f) == static_cast<float>(c);
   }
   bool is_product(int v, int a, int b) const { return v >= 0 && factor(v, 0) == a && factor(v, 1) == b; }
   /// What v is c times of.
@@ -100,15 +100,14 @@ bool takes_epilogue(const Val& v) {
 void settle(Graph& g) {
   drop_dead(g);
   for (Val& v : g.vals) {
-    if (v.op != Op::Pick || v.n_in != 1 || g.vals[v.in[0]].gelu != Gelu::Both) continue;
+    if (v.op != Op::Result || v.n_in != 1 || g.vals[v.in[0]].gelu != Gelu::Both) continue;
     Val& product = g.vals[v.in[0]];
     if (g.users[v.in[0]] != 1 || product.output || product.history) continue;
     product.gelu = Gelu::Result;
     product.node = v.node;
     product.output = v.output;
     v.output = false;
-    v.op = Op::Reshape;
-    v.imm_i = 0;
+    v.become(Op::Reshape);
   }
   g.count_users();
 }
@@ -125,9 +124,8 @@ void fuse_gelu(Graph& g) {
       int product = product_of(g, x, v.dtype);
       if (product < 0 || v.history || g.vals[product].gelu != Gelu::None) continue;
       g.vals[product].gelu = Gelu::Both;
-      v.op = Op::Pick;
+      v.become(Op::Result, ResultAttrs{1});
       v.in[0] = product;
-      v.imm_i = 1;
       found = true;
       continue;
     }
@@ -146,7 +144,7 @@ void fuse_gelu(Graph& g) {
     mm.node = v.node;
     mm.output = v.output;
     v.output = false;
-    v.op = Op::Reshape;
+    v.become(Op::Reshape);
     v.in[0] = product;
     found = true;
   }

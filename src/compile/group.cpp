@@ -73,7 +73,7 @@ class Grouper {
     gr.ops = weight(val.op);
     if (is_reduce(val.op)) {
       gr.shape = g_.vals[val.in[0]].shape;
-      gr.mask = val.mask;
+      gr.mask = val.attrs.as<ReduceAttrs>().axes;
       gr.reduce = true;
       r_.level[v] = Level::Outer;
     } else {
@@ -102,7 +102,7 @@ class Grouper {
       if (e.fence) return false;
       if (p.source()) {
         if (p.op == Op::Random) return false;
-      } else if (p.op == Op::Leaf || (p.library() && p.op != Op::SliceAssign) || p.side_result()) {
+      } else if (p.op == Op::Leaf || (is_library(p.op) && p.op != Op::SliceAssign) || p.op == Op::Result) {
         bytes += p.bytes();
       } else if (free_ops_[e.producer]) {
         ops += free_ops_[e.producer];
@@ -450,11 +450,11 @@ void Grouper::place_reduce(int v) {
                g_.vals[e.producer].op != Op::SliceAssign && phase_fits(r_.groups[gi], v);
   if (joins) {
     Group& gr = r_.groups[gi];
-    auto norm = normalise(shape, val.mask);
+    auto norm = normalise(shape, val.attrs.as<ReduceAttrs>().axes);
     if (!gr.reduce) {
       gr.reduce = true;
       gr.shape = shape;
-      gr.mask = val.mask;
+      gr.mask = val.attrs.as<ReduceAttrs>().axes;
       gr.norm = std::move(norm);
       gr.outer = val.numel();
     } else if (gr.norm != norm) {
@@ -522,7 +522,7 @@ int weight(Op op) {
     default:
       break;
   }
-  return op >= Op::Exp && op <= Op::Sigmoid ? 6 : 1;
+  return info(op).smooth ? 6 : 1;
 }
 
 Edge edge_of(const Graph& g, int v, int k) {

@@ -163,7 +163,8 @@ Fitting through(const Graph& g, int v, const Space& s, Index& idx, std::vector<L
       return through_reshape(g, v, s, idx);
     case Op::Permute: {
       Index res(idx.size());
-      for (size_t i = 0; i < idx.size(); ++i) res[g.ext[val.ext].d0[static_cast<int>(i)]] = idx[i];
+      for (size_t i = 0; i < idx.size(); ++i)
+        res[val.attrs.as<PermuteAttrs>().order[static_cast<int>(i)]] = idx[i];
       idx = std::move(res);
       return {};
     }
@@ -172,31 +173,31 @@ Fitting through(const Graph& g, int v, const Space& s, Index& idx, std::vector<L
         if (from[d] == 1) idx[d] = Lin{};
       return {};
     case Op::Slice: {
-      const Ext& e = g.ext[val.ext];
+      const auto& [start, step] = val.attrs.as<SliceAttrs>();
       for (int d = 0; d < from.size(); ++d) {
-        for (int64_t& c : idx[d].c) c *= e.d1[d];
-        idx[d].off = idx[d].off * e.d1[d] + e.d0[d];
+        for (int64_t& c : idx[d].c) c *= step[d];
+        idx[d].off = idx[d].off * step[d] + start[d];
       }
       return {};
     }
     case Op::Window: {
-      const Ext& e = g.ext[val.ext];
-      const int n = e.d0.size(), lead = from.size() - n;
+      const auto& [stride, dilation] = val.attrs.as<WindowAttrs>();
+      const int n = stride.size(), lead = from.size() - n;
       Index res(from.size());
       for (int d = 0; d < lead; ++d) res[d] = idx[d];
       for (int d = 0; d < n; ++d) {
         const Lin &o = idx[lead + d], &k = idx[lead + n + d];
         Lin& at = res[lead + d];
-        at.off = o.off * e.d0[d] + k.off * e.d1[d];
-        for (int c = 0; c <= kMaxAxes; ++c) at.c[c] = o.c[c] * e.d0[d] + k.c[c] * e.d1[d];
+        at.off = o.off * stride[d] + k.off * dilation[d];
+        for (int c = 0; c <= kMaxAxes; ++c) at.c[c] = o.c[c] * stride[d] + k.c[c] * dilation[d];
       }
       idx = std::move(res);
       return {};
     }
     case Op::Pad: {
-      const Ext& e = g.ext[val.ext];
+      const Dims& front = val.attrs.as<PadAttrs>().front;
       for (int d = 0; d < from.size(); ++d) {
-        idx[d].off -= e.d0[d];
+        idx[d].off -= front[d];
         int64_t lo, hi;
         range_of(s, idx[d], lo, hi);
         if (lo >= 0 && hi < from[d]) continue;

@@ -26,7 +26,7 @@ class InputList {
   std::vector<int> more_;
 };
 
-/// Matmul: GELU (by tanh) of what it gives, alone or (Both) beside it as Pick 1; or what it gives times
+/// Matmul: GELU (by tanh) of what it gives, alone or (Both) beside it as result 1; or what it gives times
 /// GELU's derivative at input 2.
 enum class Gelu : uint8_t { None, Result, Both, Gradient };
 
@@ -37,10 +37,7 @@ struct Val {
   uint8_t n_in = 0;
   InputList in;
   Dims shape;
-  uint32_t mask = 0;
-  int ext = -1;  // index into Graph::ext for Permute, Slice, Pad, SliceAssign
-  int64_t imm_i = 0;
-  double imm_f = 0;
+  Attributes attrs;
   int slot = -1;          // Leaf: which leaf; Arg, Random: which argument
   int node = -1;          // traced node (for lines and names), -1 for leaves
   bool output = false;    // must survive the run
@@ -52,26 +49,25 @@ struct Val {
   bool relu = false;      // Matmul, Conv: negative results become 0
   bool residual = false;  // Conv: the last input, of the result's shape, is added
   Gelu gelu = Gelu::None;
-  bool joined = false;     // AttentionGrad: its three results side by side in rows of one buffer; ext: where
-  bool bias_grad = false;  // Matmul: Pick 1 is the sum over the columns of input 0
+  Dims joined_at;          // AttentionGrad: where its three results begin in the rows of one buffer, or empty
+  bool bias_grad = false;  // Matmul: result 1 is the sum over the columns of input 0
   bool relu_grad = false;  // Matmul: 0 where input 2 is not positive
   Dims stride;             // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
-  bool source() const { return op == Op::Const || op == Op::Arg || op == Op::Iota || op == Op::Random; }
-  bool library() const {
-    return op == Op::Matmul || op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight ||
-           op == Op::Fold || op == Op::Attention || op == Op::AttentionGrad || op == Op::Lstm ||
-           op == Op::LstmGrad || op == Op::ScatterAdd || op == Op::Scatter || op == Op::Scan ||
-           op == Op::Sort || op == Op::Cat || op == Op::Linalg || op == Op::ToDevice || op == Op::SliceAssign;
+  /// Another op in this value's place, of the same type and shape.
+  void become(Op other, Attributes its = {}) {
+    op = other;
+    attrs = std::move(its);
   }
-  /// Does the call have further results?
-  bool has_sides() const {
-    return op == Op::Attention || (op == Op::AttentionGrad && !joined) || op == Op::Lstm ||
-           op == Op::LstmGrad || gelu == Gelu::Both || bias_grad;
+
+  bool source() const { return op != Op::Leaf && is_source(op); }
+  bool joined() const { return !joined_at.empty(); }
+  /// How many results has the call, its own value included?
+  int results() const {
+    if (joined()) return 1;
+    return gelu == Gelu::Both || bias_grad ? 2 : info(op).results;
   }
-  /// One more result of a library call: it has a buffer, but no work of its own.
-  bool side_result() const { return op == Op::Pick; }
   /// Work of a generated kernel.
   bool compute() const {
     return is_elementwise(op) || is_reduce(op) || op == Op::Gather || op == Op::Assign ||
@@ -81,13 +77,8 @@ struct Val {
   int64_t bytes() const { return numel() * static_cast<int64_t>(size_of(dtype)); }
 };
 
-struct Ext {
-  Dims d0, d1;
-};
-
 struct Graph {
   std::vector<Val> vals;
-  std::vector<Ext> ext;
   std::vector<int> users;  // how many inputs name each value (outputs count once more)
 
   void count_users();

@@ -34,7 +34,7 @@ class Joiner {
     const Val& val = g_.vals[v];
     if (!top && (g_.users[v] != 1 || val.output || val.history)) return false;
     if (val.op == Op::Add && val.n_in == 2) return collect(val.in[0], false) && collect(val.in[1], false);
-    if (top || val.op != Op::Pad || val.n_in != 1 || val.imm_f != 0) return false;
+    if (top || val.op != Op::Pad || val.n_in != 1 || val.attrs.as<PadAttrs>().value != 0) return false;
     parts_.push_back(v);
     return parts_.size() <= 3;
   }
@@ -47,11 +47,11 @@ class Joiner {
   // Finds which result of which call is padded, and notes where it goes.
   bool place(int p, const Val& sum) {
     const Val& pad = g_.vals[p];
-    const Dims& front = g_.ext[pad.ext].d0;
+    const Dims& front = pad.attrs.as<PadAttrs>().front;
     const int flat = pad.in[0], turned = only_input(flat, Op::Reshape);
     const int result = turned < 0 ? -1 : only_input(turned, Op::Permute);
     if (result < 0 || front[0] != 0 || front[1] != 0 || !(pad.shape == sum.shape)) return false;
-    const Dims& order = g_.ext[g_.vals[turned].ext].d0;
+    const Dims& order = g_.vals[turned].attrs.as<PermuteAttrs>().order;
     if (!(order == Dims{0, 2, 1, 3})) return false;
     const Val& r = g_.vals[result];
     const Val& rows = g_.vals[flat];  // [B, T, H D]
@@ -59,25 +59,25 @@ class Joiner {
         rows.shape[1] != r.shape[2] || rows.shape[0] != sum.shape[0] || rows.shape[1] != sum.shape[1] ||
         rows.shape[2] * 3 != sum.shape[2] || front[2] % rows.shape[2] != 0 || g_.users[result] > users_of(r))
       return false;
-    const int call = r.op == Op::Pick ? r.in[0] : result;
-    const int64_t number = r.op == Op::Pick ? r.imm_i : 0;
+    const int call = r.op == Op::Result ? r.in[0] : result;
+    const int number = r.op == Op::Result ? r.attrs.as<ResultAttrs>().index : 0;
     if (g_.vals[call].op != Op::AttentionGrad || (call_ >= 0 && call != call_) || r.output || r.history)
       return false;
     call_ = call;
-    offset_[static_cast<int>(number)] = front[2];
+    offset_[number] = front[2];
     return true;
   }
   // The call itself is named by its other two results as well.
-  static int users_of(const Val& r) { return r.op == Op::Pick ? 1 : 3; }
+  static int users_of(const Val& r) { return r.op == Op::Result ? 1 : 3; }
 
   bool supported(const Val& sum) const {
     const Val& call = g_.vals[call_];
     Backend* b = backend_for(call.device.type());
     LibrarySpec s;
-    s.op = LibOp::AttentionGrad;
-    s.attr[0] = call.imm_i;
-    s.scale = call.imm_f;
+    s.op = Op::AttentionGrad;
+    s.attrs = call.attrs;
     s.written = 3;
+    s.results = 7;
     for (int k = 0; k < 3; ++k)
       s.operands.push_back(joined_operand(g_.vals[call.in[k]], sum.dtype, sum.shape.back(), offset_[k]));
     for (int k = 0; k < call.n_in; ++k) {
@@ -90,13 +90,11 @@ class Joiner {
   void rewrite(int v) {
     Val &sum = g_.vals[v], &call = g_.vals[call_];
     call.shape = sum.shape;
-    call.joined = true;
-    call.ext = static_cast<int>(g_.ext.size());
-    g_.ext.push_back({offset_, {}});
+    call.joined_at = offset_;
     call.node = sum.node;
     call.output = sum.output;
     sum.output = false;
-    sum.op = Op::Reshape;
+    sum.become(Op::Reshape);
     sum.n_in = 1;
     sum.in[0] = call_;
   }

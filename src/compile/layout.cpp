@@ -58,8 +58,8 @@ int value_behind(const Graph& g, int u) {
 }
 
 // Max pooling's gradient: a fold of single positions, [batch, channels, ...].
-bool is_pool_gradient(const Graph& g, const Val& v) {
-  return v.op == Op::Fold && v.n_in == 2 && v.ext >= 0 && g.ext[v.ext].d1.size() == v.shape.size() - 2;
+bool is_pool_gradient(const Val& v) {
+  return v.op == Op::Fold && v.n_in == 2 && v.attrs.as<FoldAttrs>().window.size() == v.shape.size() - 2;
 }
 
 // May this value's memory take another order?
@@ -82,10 +82,8 @@ class Layouts {
           reshaped_[static_cast<size_t>(u)] = true;
           if (!old_.vals[static_cast<size_t>(u)].view()) break;
         }
-    out_.ext = old_.ext;
     for (size_t i = 0; i < old_.vals.size(); ++i) add(static_cast<int>(i));
     old_.vals = std::move(out_.vals);
-    old_.ext = std::move(out_.ext);
     old_.count_users();
   }
 
@@ -106,7 +104,7 @@ class Layouts {
           v.in[k] = copy(v.in[k], {}, -1);
     // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads, at no
     // cost.
-    if (is_pool_gradient(old_, v) && v.numel() > 0 && wants(v) && may_turn(v)) {
+    if (is_pool_gradient(v) && v.numel() > 0 && wants(v) && may_turn(v)) {
       for (int k = 0; k < 2; ++k) turn_if_free(v.in[k]);
       v.stride = channels_last(v.shape, v.shape.size());
     }

@@ -111,8 +111,8 @@ class Lowerer {
       x.i.kind = InstrKind::Const;
       x.i.dtype = t;
       x.i.level = free_level();
-      x.i.imm_f = f;
-      x.i.imm_i = i;
+      x.i.fvalue = f;
+      x.i.ivalue = i;
       it->second = emit(std::move(x));
     }
     return it->second;
@@ -121,9 +121,9 @@ class Lowerer {
   // Instructions that depend on a place: loads, indices, random bits, bounds.
   int placed(LInstr x) {
     x.i.level = map_level(x);
-    std::vector<int64_t> key{static_cast<int64_t>(x.i.kind), x.i.buffer, x.i.slot, x.i.imm_i, x.i.indirect};
+    std::vector<int64_t> key{static_cast<int64_t>(x.i.kind), x.i.buffer, x.i.slot, x.i.ivalue, x.i.indirect};
     int64_t bits;
-    std::memcpy(&bits, &x.i.imm_f, sizeof bits);
+    std::memcpy(&bits, &x.i.fvalue, sizeof bits);
     key.push_back(bits);
     auto put = [&](const Lin& l) {
       key.push_back(l.off);
@@ -150,8 +150,8 @@ class Lowerer {
     x.i.kind = InstrKind::Load;
     x.i.dtype = g_.vals[p].dtype;
     x.i.buffer = buffer(p);
-    x.i.imm_f = fill;
-    x.i.imm_i = static_cast<int64_t>(fill);
+    x.i.fvalue = fill;
+    x.i.ivalue = static_cast<int64_t>(fill);
     x.map = at;
     x.limits = limits;
     if (at.c[kIndirect]) {
@@ -193,7 +193,7 @@ class Lowerer {
         if (l.at.c[kIndirect]) throw NoFit{user, u};  // whether it is padding would depend on an index value
       if (val.op == Op::Pad && !own.empty()) {
         limits.insert(limits.end(), own.begin(), own.end());
-        pads.push_back({own, val.imm_f, val.dtype});
+        pads.push_back({own, val.attrs.as<PadAttrs>().value, val.dtype});
       }
       u = val.in[0];
       carry_out = false;
@@ -230,8 +230,8 @@ class Lowerer {
     const Val& val = g_.vals[p];
     switch (val.op) {
       case Op::Const: {
-        bool f = is_float(val.dtype);
-        return constant(val.dtype, f ? val.imm_f : 0, f ? 0 : val.imm_i);
+        const ConstAttrs& c = val.attrs.as<ConstAttrs>();
+        return is_float(val.dtype) ? constant(val.dtype, c.f, 0) : constant(val.dtype, 0, c.i);
       }
       case Op::Arg:
       case Op::Iota:
@@ -263,7 +263,7 @@ class Lowerer {
       return it->second;
     }
     x.i.kind = val.op == Op::Iota ? InstrKind::Index : InstrKind::Random;
-    x.i.imm_i = val.op == Op::Random ? val.imm_i : 0;
+    x.i.ivalue = val.op == Op::Random ? val.attrs.as<RandomAttrs>().offset : 0;
     x.map = flatten(idx, val.shape);
     if (x.map.c[kIndirect]) throw NoFit{p, p};
     return placed(std::move(x));
@@ -287,7 +287,7 @@ class Lowerer {
     int64_t saved_extent = s_.indirect_extent;
     int position = view(p, val.in[1], broadcast_index(idx, g_.vals[val.in[1]].shape), {});
     Index from = idx;
-    int axis = static_cast<int>(val.imm_i);
+    const int axis = val.attrs.as<IndexAttrs>().axis;
     from[axis] = Lin{};
     from[axis].c[kIndirect] = 1;
     int base = val.in[0];
@@ -362,10 +362,10 @@ class Lowerer {
     const Dims& region = g_.vals[val.in[1]].shape;
     Index idx = must(s_.flat(), region, v, val.in[1]);
     int value = view(v, val.in[1], idx, {});
-    const Ext& e = g_.ext[val.ext];
+    const auto& [start, step] = val.attrs.as<SliceAttrs>();
     for (int d = 0; d < region.size(); ++d) {
-      for (int64_t& c : idx[d].c) c *= e.d1[d];
-      idx[d].off = idx[d].off * e.d1[d] + e.d0[d];
+      for (int64_t& c : idx[d].c) c *= step[d];
+      idx[d].off = idx[d].off * step[d] + start[d];
     }
     stores_.push_back({value, v, dot_index(idx, val.stride), false});
   }
@@ -536,21 +536,8 @@ bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& b
 LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std::vector<int>& buffer_vals) {
   const Val& val = g.vals[v];
   LibrarySpec l;
-  l.op = val.op == Op::Matmul           ? LibOp::Matmul
-         : val.op == Op::ScatterAdd     ? LibOp::ScatterAdd
-         : val.op == Op::Scatter        ? LibOp::Scatter
-         : val.op == Op::Scan           ? LibOp::Scan
-         : val.op == Op::Sort           ? LibOp::Sort
-         : val.op == Op::Attention      ? LibOp::Attention
-         : val.op == Op::AttentionGrad  ? LibOp::AttentionGrad
-         : val.op == Op::Lstm           ? LibOp::Lstm
-         : val.op == Op::LstmGrad       ? LibOp::LstmGrad
-         : val.op == Op::Conv           ? LibOp::Conv
-         : val.op == Op::ConvGradInput  ? LibOp::ConvGradInput
-         : val.op == Op::ConvGradWeight ? LibOp::ConvGradWeight
-         : val.op == Op::Fold           ? LibOp::Fold
-         : val.op == Op::Linalg         ? LibOp::Linalg
-                                        : LibOp::Copy;
+  l.op = val.op;
+  l.attrs = val.attrs;
   l.bias = val.bias;
   l.residual = val.residual;
   if (val.relu) l.epilogue = Epilogue::Relu;
@@ -558,18 +545,10 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
   if (val.relu_grad) l.epilogue = Epilogue::ReluGrad;
   if (val.gelu != Gelu::None)
     l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
-  l.attr[0] = val.imm_i;
-  if (val.op == Op::Scatter || val.op == Op::Scan || val.op == Op::Sort) l.attr[1] = val.mask;
-  if (val.op != Op::ScatterAdd && val.op != Op::Scatter) l.scale = val.imm_f;
-  if (val.ext >= 0) {
-    l.d0 = g.ext[val.ext].d0;
-    l.d1 = g.ext[val.ext].d1;
-  }
-  if (val.joined) {
+  if (val.joined()) {
     for (int k = 0; k < 3; ++k)
-      l.operands.push_back(joined_operand(g.vals[val.in[k]], val.dtype, val.shape.back(), l.d0[k]));
-    l.d0 = {};
-    l.attr[1] = 1;
+      l.operands.push_back(joined_operand(g.vals[val.in[k]], val.dtype, val.shape.back(), val.joined_at[k]));
+    l.results = 7;
     buffer_vals = {v, v, v};
   } else {
     l.operands.push_back({val.dtype, val.shape, val.stride, 0});
@@ -578,8 +557,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
   for (int s : sides) {
     l.operands.push_back({g.vals[s].dtype, g.vals[s].shape, g.vals[s].stride, 0});
     buffer_vals.push_back(s);
-    l.attr[1] = 1;
-    l.attr[2] |= int64_t{1} << g.vals[s].imm_i;
+    l.results |= 1u << g.vals[s].attrs.as<ResultAttrs>().index;
   }
   l.written = static_cast<int>(buffer_vals.size());
   for (int k = 0; k < val.n_in; ++k) {

@@ -13,7 +13,7 @@ struct Lowered {
 
 /// The kernel of group gi. On failure returns false and names the edge whose index map does not fit.
 bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& bad_user, int& bad_producer);
-/// A library call (ToDevice as Copy) with its further results (Pick) in order; buffer_vals[k] is operand k.
+/// A library call with its further results (Op::Result) in order; buffer_vals[k] is operand k.
 LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std::vector<int>& buffer_vals);
 
 }  // namespace ingot

@@ -73,7 +73,7 @@ uint64_t structure_hash(const Work& w) {
   for (const Instr& i : k.instrs) {
     h.add(static_cast<uint64_t>(i.kind) | static_cast<uint64_t>(i.op) << 8 |
           static_cast<uint64_t>(i.dtype) << 16);
-    h.add_bits(i.imm_f);
+    h.add_bits(i.fvalue);
     for (int a : i.arg) h.add(a);
   }
   h.add(static_cast<int>(k.stores.size()));

@@ -8,9 +8,7 @@
 namespace ingot {
 namespace {
 
-bool checks(const Val& v) {
-  return v.op == Op::Gather || v.op == Op::ScatterAdd || v.op == Op::Scatter || v.op == Op::Linalg;
-}
+bool checks(const Val& v) { return info(v.op).may_fail; }
 
 // Values that a check waits for, and checks themselves.
 std::vector<char> find_early(const Graph& g) {

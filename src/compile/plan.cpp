@@ -24,13 +24,13 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
 }
 
 // Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
-std::vector<int> side_results(const Graph& g, int v) {
+std::vector<int> extra_results(const Graph& g, int v) {
   std::vector<int> sides;
-  if (!g.vals[v].has_sides()) return sides;
+  if (g.vals[v].results() == 1) return sides;
   for (int number = 1; number < 4; ++number)
     for (size_t u = static_cast<size_t>(v) + 1; u < g.vals.size(); ++u)
-      if (g.vals[u].op == Op::Pick && g.vals[u].n_in == 1 && g.vals[u].in[0] == v &&
-          g.vals[u].imm_i == number) {
+      if (g.vals[u].op == Op::Result && g.vals[u].n_in == 1 && g.vals[u].in[0] == v &&
+          g.vals[u].attrs.as<ResultAttrs>().index == number) {
         sides.push_back(static_cast<int>(u));
         break;
       }
@@ -149,12 +149,12 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
     if (again) continue;
     for (size_t v = 0; v < g.vals.size(); ++v) {
       const Val& val = g.vals[v];
-      if (g.users[v] == 0 || !val.library() || val.op == Op::SliceAssign || val.numel() == 0) continue;
+      if (g.users[v] == 0 || !is_library(val.op) || val.op == Op::SliceAssign || val.numel() == 0) continue;
       Work w;
       w.device = val.device;
       w.library_call = true;
       w.last = static_cast<int>(v);
-      w.library = lower_library(g, static_cast<int>(v), side_results(g, static_cast<int>(v)), w.vals);
+      w.library = lower_library(g, static_cast<int>(v), extra_results(g, static_cast<int>(v)), w.vals);
       w.library.site = val.node;
       if (is_written_out(val) && copy_operands(g, static_cast<int>(v), w.library)) {
         again = true;
@@ -162,7 +162,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       }
       add_fences(g, static_cast<int>(v), w.after);
       if (val.op == Op::Cat) {
-        for (Work& copy : copy_parts(w, static_cast<int>(val.imm_i))) works.push_back(std::move(copy));
+        for (Work& copy : copy_parts(w, val.attrs.as<CatAttrs>().axis)) works.push_back(std::move(copy));
         continue;
       }
       if (val.op == Op::ToDevice) {
@@ -221,9 +221,8 @@ class Planner {
     works_ = make_works(g, o_.fuse);
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
-      if (w.library.op == LibOp::Matmul && w.library.operands[1].dtype == DType::Float32)
-        w.library.attr[1] = 1;
-      if (w.library.op == LibOp::Lstm || w.library.op == LibOp::LstmGrad) w.library.attr[3] = 1;
+      w.library.tf32 = w.library.op == Op::Lstm || w.library.op == Op::LstmGrad ||
+                       (w.library.op == Op::Matmul && w.library.operands[1].dtype == DType::Float32);
     }
     keep_history(g);
     if (o_.fuse) {
@@ -464,9 +463,7 @@ class Planner {
       for (const KernelSpec& k : s.parts)
         for (const Instr& i : k.instrs)
           if (i.site >= 0) plan_->sites.push_back(i.site);
-      if (s.kind == Step::Library && (s.library.op == LibOp::ScatterAdd || s.library.op == LibOp::Scatter ||
-                                      s.library.op == LibOp::Linalg))
-        plan_->sites.push_back(s.library.site);
+      if (s.kind == Step::Library && info(s.library.op).may_fail) plan_->sites.push_back(s.library.site);
       describe_step(plan_->graph, s);
       plan_->steps.push_back(std::move(s));
     }

@@ -130,8 +130,7 @@ size_t held(const Step& s) {
 
 size_t bytes_of(const Plan& p) {
   size_t n = sizeof(Plan) + 4 * kBlock + held(p.key) + held(p.steps) + held(p.outputs) + held(p.arenas) +
-             held(p.sites) + held(p.arena_values) + held(p.graph.vals) + held(p.graph.ext) +
-             held(p.graph.users);
+             held(p.sites) + held(p.arena_values) + held(p.graph.vals) + held(p.graph.users);
   for (const Step& s : p.steps) n += held(s);
   for (const Plan::Value& v : p.arena_values) n += held(v.what);
   return n;

@@ -39,7 +39,7 @@ std::vector<bool> doubtful(const Trace& t) {
     const Node* n = t.nodes[i];
     number[n] = i;
     if (n->op == Op::Assign) continue;
-    bad[i] = n->op == Op::Gather || n->op == Op::ScatterAdd || n->op == Op::Scatter || n->op == Op::Linalg;
+    bad[i] = info(n->op).may_fail;
     for (Node* in : n->inputs()) {
       auto it = number.find(in);
       bad[i] = bad[i] || (it != number.end() && (bad[it->second] || in->op == Op::Assign));

@@ -1,6 +1,5 @@
 // Rewrites that change no bit of a result. One forward pass: every value is first given its inputs'
 // replacements, then looked up among the values seen so far.
-#include <bit>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -10,29 +9,22 @@
 namespace ingot {
 namespace {
 
-bool same_value(const Graph& g, const Val& a, const Val& b) {
-  if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in || a.mask != b.mask ||
-      a.imm_i != b.imm_i || a.slot != b.slot || !(a.shape == b.shape))
+bool same_value(const Val& a, const Val& b) {
+  if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in || a.slot != b.slot ||
+      !(a.shape == b.shape))
     return false;
-  // By their bits: NaN is the same as itself, -0 is not 0.
-  if (std::bit_cast<uint64_t>(a.imm_f) != std::bit_cast<uint64_t>(b.imm_f)) return false;
   for (int i = 0; i < a.n_in; ++i)
     if (a.in[i] != b.in[i]) return false;
-  if ((a.ext < 0) != (b.ext < 0)) return false;
-  return a.ext < 0 || (g.ext[a.ext].d0 == g.ext[b.ext].d0 && g.ext[a.ext].d1 == g.ext[b.ext].d1);
+  return a.attrs == b.attrs;
 }
 
-uint64_t hash_value(const Graph& g, const Val& v) {
+uint64_t hash_value(const Val& v) {
   Hasher h;
-  h.add(static_cast<uint64_t>(v.op) | static_cast<uint64_t>(v.dtype) << 8 |
-        static_cast<uint64_t>(v.mask) << 16);
-  h.add(v.imm_i);
-  h.add_bits(v.imm_f);
+  h.add(static_cast<uint64_t>(v.op) | static_cast<uint64_t>(v.dtype) << 8);
+  h.add(v.attrs.hash());
   h.add(v.slot);
   for (int i = 0; i < v.n_in; ++i) h.add(v.in[i]);
   for (int64_t d : v.shape) h.add(d);
-  if (v.ext >= 0)
-    for (int64_t d : g.ext[v.ext].d0) h.add(d);
   return h.value();
 }
 
@@ -49,16 +41,16 @@ int identity_of(const Graph& g, const Val& v) {
     case Op::Cast:
       return in.dtype == v.dtype ? v.in[0] : -1;
     case Op::Permute: {
-      const Dims& p = g.ext[v.ext].d0;
+      const Dims& p = v.attrs.as<PermuteAttrs>().order;
       for (int i = 0; i < p.size(); ++i)
         if (p[i] != i) return -1;
       return v.in[0];
     }
     case Op::Slice: {
       if (!(in.shape == v.shape)) return -1;
-      const Ext& e = g.ext[v.ext];
+      const auto& [start, step] = v.attrs.as<SliceAttrs>();
       for (int i = 0; i < v.shape.size(); ++i)
-        if (e.d0[i] != 0 || (e.d1[i] != 1 && v.shape[i] > 1)) return -1;
+        if (start[i] != 0 || (step[i] != 1 && v.shape[i] > 1)) return -1;
       return v.in[0];
     }
     case Op::Pad:
@@ -81,12 +73,11 @@ void shorten(Graph& g, Val& v) {
   const Val& in = g.vals[v.in[0]];
   if (v.op == Op::Reshape && in.op == Op::Reshape) v.in[0] = in.in[0];
   if (v.op == Op::Permute && in.op == Op::Permute) {
-    Ext e;
-    const Dims &outer = g.ext[v.ext].d0, &inner = g.ext[in.ext].d0;
-    for (int i = 0; i < outer.size(); ++i) e.d0.push_back(inner[static_cast<int>(outer[i])]);
+    const Dims &outer = v.attrs.as<PermuteAttrs>().order, &inner = in.attrs.as<PermuteAttrs>().order;
+    PermuteAttrs both;
+    for (int64_t axis : outer) both.order.push_back(inner[static_cast<int>(axis)]);
     v.in[0] = in.in[0];
-    v.ext = static_cast<int>(g.ext.size());
-    g.ext.push_back(e);
+    v.attrs = both;
   }
 }
 
@@ -95,11 +86,11 @@ void shorten(Graph& g, Val& v) {
 // looked through.
 int stored_if_needed(Graph& g, const Val& v, int k, int to) {
   int from = v.in[k];
-  bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : v.library();
+  bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : is_library(v.op);
   if (v.op == Op::Gather) wants_buffer = k == 0;
   if (to == from || !wants_buffer || !g.vals[to].source()) return to;
   Val& stored = g.vals[from];
-  stored.op = Op::Reshape;
+  stored.become(Op::Reshape);
   stored.n_in = 1;
   stored.in[0] = to;
   stored.copied = true;
@@ -132,10 +123,10 @@ void simplify(Graph& g) {
       continue;
     }
     if (v.op == Op::Fence || v.op == Op::Assign || v.op == Op::SliceAssign) continue;
-    uint64_t h = hash_value(g, v);
+    uint64_t h = hash_value(v);
     auto [b, e] = seen.equal_range(h);
     for (auto it = b; it != e; ++it)
-      if (same_value(g, g.vals[it->second], v)) {
+      if (same_value(g.vals[it->second], v)) {
         same[i] = it->second;
         break;
       }
@@ -151,7 +142,7 @@ void drop_dead(Graph& g) {
   g.count_users();
   for (int i = static_cast<int>(g.vals.size()) - 1; i >= 0; --i) {
     Val& v = g.vals[i];
-    if (v.op == Op::Pick && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1)
+    if (v.op == Op::Result && g.users[i] == 0 && v.n_in && g.users[v.in[0]] > 1)
       g.users[i] = 1;  // its call writes it anyway
     if (g.users[i] > 0) continue;
     for (int k = 0; k < v.n_in; ++k) --g.users[v.in[k]];
@@ -173,9 +164,9 @@ bool is_bias(const Val& b, const Val& product) {
 namespace {
 
 // Does v exchange the last two dims of its input, and nothing else?
-bool is_transpose(const Graph& g, const Val& v) {
+bool is_transpose(const Val& v) {
   if (v.op != Op::Permute || v.n_in != 1) return false;
-  const Dims& order = g.ext[v.ext].d0;
+  const Dims& order = v.attrs.as<PermuteAttrs>().order;
   const int r = order.size();
   if (r < 2 || order[r - 1] != r - 2 || order[r - 2] != r - 1) return false;
   for (int i = 0; i < r - 2; ++i)
@@ -190,23 +181,21 @@ bool is_transpose(const Graph& g, const Val& v) {
 // term.
 void turn_products(Graph& g) {
   for (Val& v : g.vals) {
-    if (!is_transpose(g, v)) continue;
+    if (!is_transpose(v)) continue;
     const int m = v.in[0];
     Val& product = g.vals[m];
     if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1)
       continue;
     const Val& left = g.vals[product.in[0]];
-    if (!is_transpose(g, left) || left.copied || g.vals[left.in[0]].source()) continue;
+    if (!is_transpose(left) || left.copied || g.vals[left.in[0]].source()) continue;
     const int x = left.in[0], right = product.in[1];
-    product.op = Op::Permute;
-    product.ext = v.ext;
+    product.become(Op::Permute, v.attrs);
     product.n_in = 1;
     product.in[0] = right;
     product.shape = g.vals[right].shape;
     std::swap(product.shape[product.shape.size() - 1], product.shape[product.shape.size() - 2]);
-    v.op = Op::Matmul;
+    v.become(Op::Matmul);
     v.copied = false;
-    v.ext = -1;
     v.n_in = 2;
     v.in[0] = m;
     v.in[1] = x;
@@ -237,7 +226,7 @@ void become_product(Graph& g, Val& v, int product) {
   mm.node = v.node;
   mm.output = v.output;
   v.output = false;
-  v.op = Op::Reshape;
+  v.become(Op::Reshape);
   v.in[0] = product;
   v.n_in = 1;
 }
@@ -266,7 +255,7 @@ bool fuse_conv_bias(Graph& g, Val& v) {
 // where(y > 0, dy W, 0), y being what a product's ReLU gave.
 bool fuse_relu_gradient(Graph& g, Val& v) {
   if (v.op != Op::Where || v.history || v.shape.size() != 2) return false;
-  auto is_zero = [&](int c) { return g.vals[c].op == Op::Const && g.vals[c].imm_f == 0; };
+  auto is_zero = [&](int c) { return g.vals[c].op == Op::Const && g.vals[c].attrs.as<ConstAttrs>().f == 0; };
   const Val& positive = g.vals[v.in[0]];
   if (positive.op != Op::Gt || !is_zero(positive.in[1]) || !is_zero(v.in[2])) return false;
   int y = positive.in[0];

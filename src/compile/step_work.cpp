@@ -1,6 +1,7 @@
 // What a step of a plan is called, and the bytes and operations it takes.
 #include <algorithm>
 
+#include "codegen/flops.h"
 #include "codegen/pin.h"
 #include "compile/plan.h"
 
@@ -35,6 +36,19 @@ void count_work(const KernelSpec& k, Step& s) {
                        static_cast<double>(size_of(k.buffers[st.buffer].dtype));
 }
 
+// On a GPU every step of time is two kernels: the weight is read again, and the product goes from one to the
+// other in float32. On the CPU both stay in a core's caches.
+void count_recurrent_traffic(Step& s) {
+  const Dims& first = s.library.operands[0].shape;
+  const OperandSpec& w = s.library.operands[static_cast<size_t>(s.library.written) + 3];
+  const auto steps = static_cast<double>(first[0]);
+  const int gates = s.library.op == Op::Lstm ? 0 : 1;
+  const double product = 4.0 * steps * static_cast<double>(first[1] * w.shape[gates]);
+  s.bytes_read +=
+      (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) + product;
+  s.bytes_written += product;
+}
+
 }  // namespace
 
 void describe_step(const Graph& g, Step& s) {
@@ -45,7 +59,7 @@ void describe_step(const Graph& g, Step& s) {
     if (!s.second.empty()) s.label += " + " + s.second[0].label;
     return;
   }
-  s.label = s.kind == Step::Copy ? "copy" : name_of(s.library.op);
+  s.label = s.kind == Step::Copy ? "copy" : info(s.library.op).name;
   if (s.library.bias) s.label += "+bias";
   if (s.library.residual) s.label += "+add";
   static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad", "+relu_grad"};
@@ -56,42 +70,9 @@ void describe_step(const Graph& g, Step& s) {
         static_cast<double>(g.vals[s.vals[b]].bytes());
   }
   if (s.kind != Step::Library) return;
-  const Dims& first = s.library.operands[0].shape;
-  if (s.library.op == LibOp::Matmul)
-    s.flops = 2.0 * static_cast<double>(first.numel()) *
-              static_cast<double>(s.library.operands[static_cast<size_t>(s.library.written)].shape.back());
-  if (s.library.op == LibOp::Conv || s.library.op == LibOp::ConvGradInput ||
-      s.library.op == LibOp::ConvGradWeight) {
-    // Each product of an element of y's size with a weight of one output channel.
-    const Dims& y =
-        s.library.operands[s.library.op == LibOp::Conv            ? 0
-                           : s.library.op == LibOp::ConvGradInput ? 1
-                                                                  : 2]
-            .shape;
-    const Dims& w = s.library.operands[s.library.op == LibOp::ConvGradWeight ? 0 : 2].shape;
-    s.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.numel()) /
-              static_cast<double>(std::max<int64_t>(1, w[0]));
-  }
-  if (s.library.op == LibOp::Attention || s.library.op == LibOp::AttentionGrad) {
-    const Dims& k = s.library.operands[s.library.written + 1].shape;
-    double products = s.library.op == LibOp::Attention ? 4 : 10;
-    s.flops = products * static_cast<double>(first.numel()) * static_cast<double>(k[2]) *
-              (s.library.attr[0] ? 0.5 : 1);
-  }
-  if (s.library.op == LibOp::Lstm || s.library.op == LibOp::LstmGrad) {
-    // Each row of h with the whole weight, step by step.
-    const OperandSpec& w = s.library.operands[s.library.written + 3];
-    s.flops = 2.0 * static_cast<double>(first[0] * first[1]) * static_cast<double>(w.shape.numel());
-    // On a GPU every step is two kernels: the weight is read again, and the product goes from one to the
-    // other in float32. On the CPU both stay in a core's caches.
-    if (s.device.type() == DeviceType::CPU) return;
-    const auto steps = static_cast<double>(first[0]);
-    const double product =
-        4.0 * steps * static_cast<double>(first[1] * w.shape[s.library.op == LibOp::Lstm ? 0 : 1]);
-    s.bytes_read +=
-        (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) + product;
-    s.bytes_written += product;
-  }
+  s.flops = flops_of(s.library);
+  if (s.device.type() != DeviceType::CPU && (s.library.op == Op::Lstm || s.library.op == Op::LstmGrad))
+    count_recurrent_traffic(s);
 }
 
 }  // namespace ingot

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "compile/executor.h"
 #include "graph/node_map.h"
-#include "graph/program.h"
+#include "graph/recorded_function.h"
 #include "graph/recorder.h"
 #include "ingot/capture.h"
 #include "runtime/storage.h"
@@ -35,34 +35,6 @@ Node* kept_by_handle(Node* n) {
 bool whole_buffer(const Node* n, const Node* k) {
   while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
   return n == k;
-}
-
-// Does imm_i or imm_f say what the op does? A program's number stands for its content, inputs and all.
-constexpr bool has_number(Op op) {
-  switch (op) {
-    case Op::Const:
-    case Op::Pad:
-    case Op::Gather:
-    case Op::ScatterAdd:
-    case Op::Conv:
-    case Op::ConvGradInput:
-    case Op::ConvGradWeight:
-    case Op::Scatter:
-    case Op::Scan:
-    case Op::Sort:
-    case Op::Cat:
-    case Op::Linalg:
-    case Op::Attention:
-    case Op::AttentionGrad:
-    case Op::Pick:
-    case Op::Lstm:
-    case Op::LstmGrad:
-    case Op::Assign:
-    case Op::Program:
-      return true;
-    default:
-      return false;
-  }
 }
 
 class Tracer {
@@ -151,7 +123,8 @@ class Tracer {
   }
 
   uint64_t random_slot(Node* n, uint64_t& relative) {
-    uint64_t seed = n->ext->seed, offset = static_cast<uint64_t>(n->imm_i);
+    const RandomAttrs& a = n->attrs.as<RandomAttrs>();
+    const uint64_t seed = a.seed, offset = static_cast<uint64_t>(a.offset);
     size_t s = 0;
     while (s < t_.seeds.size() && t_.seeds[s] != seed) ++s;
     if (s == t_.seeds.size()) {
@@ -162,7 +135,7 @@ class Tracer {
     return s;
   }
 
-  // Per node: op, type, device, role; immediates; shape; inputs as distances (pending) or leaf numbers.
+  // Per node: op, type, device, role; attributes; shape; inputs as distances (pending) or leaf numbers.
   void write_key() {
     t_.key.reserve(t_.nodes.size() * 8);
     put(fusion_enabled());
@@ -172,25 +145,18 @@ class Tracer {
       put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 |
           static_cast<uint64_t>(n->device.type()) << 16 | static_cast<uint64_t>(n->device.index()) << 20 |
           static_cast<uint64_t>(t_.role[i]) << 28 | static_cast<uint64_t>(n->rank()) << 32 |
-          static_cast<uint64_t>(n->n_inputs & 0xff) << 40 | static_cast<uint64_t>(n->mask) << 48);
+          static_cast<uint64_t>(n->n_inputs & 0xff) << 40);
       if (n->op == Op::Arg) {
         put(t_.args.size());
-        t_.args.push_back(n->imm_f);
+        t_.args.push_back(n->attrs.as<ArgAttrs>().value);
       } else if (n->op == Op::Random) {
         uint64_t relative, slot = random_slot(n, relative);
         put(slot);
         put(relative);
-      } else if (has_number(n->op)) {
-        uint64_t bits;
-        std::memcpy(&bits, &n->imm_f, sizeof bits);
-        put(bits);
-        put(static_cast<uint64_t>(n->imm_i));
+      } else {
+        n->attrs.append_words(t_.key);
       }
       for (int64_t d : n->shape) put(static_cast<uint64_t>(d));
-      if (n->ext && n->op != Op::Random) {
-        for (int64_t d : n->ext->d0) put(static_cast<uint64_t>(d));
-        for (int64_t d : n->ext->d1) put(static_cast<uint64_t>(d));
-      }
       for (Node* in : n->inputs()) {
         if (!in->computed.load(std::memory_order_acquire)) {
           put(i - in->mark);
@@ -273,13 +239,28 @@ class Tracer {
   std::vector<bool> dies_;
 };
 
+// What a reduction over no elements gives.
+ConstAttrs neutral_of(const Val& v) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const bool low = v.op == Op::Max, high = v.op == Op::Min, one = v.op == Op::Prod;
+  if (v.dtype == DType::Bool) return {0, one || high};
+  return {one    ? 1
+          : low  ? -inf
+          : high ? inf
+                 : 0,
+          one    ? 1
+          : low  ? std::numeric_limits<int64_t>::min()
+          : high ? std::numeric_limits<int64_t>::max()
+                 : 0};
+}
+
 // What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a
 // product over no columns and adding nothing to zeros is 0, and assigning an empty slice or scattering
 // nothing changes nothing. v becomes a view (carried out if it is an output).
 void replace_empty(Graph& g, Val& v) {
   if (v.numel() == 0 || v.n_in == 0) return;
   if ((v.op == Op::SliceAssign || v.op == Op::Scatter) && g.vals[v.in[1]].numel() == 0) {
-    v.op = Op::Reshape;
+    v.become(Op::Reshape);
     v.n_in = 1;
     v.copied = v.output;
     return;
@@ -293,18 +274,9 @@ void replace_empty(Graph& g, Val& v) {
   c.dtype = v.dtype;
   c.device = v.device;
   c.shape = Dims::filled(v.shape.size(), 1);
-  bool low = v.op == Op::Max, high = v.op == Op::Min;
-  c.imm_f = v.op == Op::Prod ? 1
-            : low            ? -std::numeric_limits<double>::infinity()
-            : high           ? std::numeric_limits<double>::infinity()
-                             : 0;
-  c.imm_i = v.op == Op::Prod ? 1
-            : low            ? std::numeric_limits<int64_t>::min()
-            : high           ? std::numeric_limits<int64_t>::max()
-                             : 0;
-  if (v.dtype == DType::Bool) c.imm_i = v.op == Op::Prod || high;
+  c.attrs = neutral_of(v);
   g.vals.push_back(c);
-  v.op = Op::Expand;
+  v.become(Op::Expand);
   v.n_in = 1;
   v.in[0] = static_cast<int>(g.vals.size()) - 1;
   v.copied = v.output;
@@ -316,7 +288,7 @@ void replace_empty(Graph& g, Val& v) {
 bool wants_buffer(const Val& v, int k, const Val& from) {
   if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
   if (v.op == Op::Gather) return k == 0 && from.source();
-  return v.library();
+  return is_library(v.op);
 }
 
 // A constant, index or random value as a buffer: one more value, a movement that is carried out.
@@ -358,13 +330,13 @@ class GraphWriter {
       id_[t_.leaves[i]] = push(v);
     }
     for (size_t i = 0; i < t_.nodes.size(); ++i)
-      if (const Node* n = t_.nodes[i]; n->op == Op::Assign && n->in[1]->op == Op::Program)
+      if (const Node* n = t_.nodes[i]; n->op == Op::Assign && n->in[1]->op == Op::Call)
         results_[n->in[1]].push_back(i);
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
       const Node* n = t_.nodes[i];
-      if (n->op == Op::Program)
-        program(i);
-      else if (n->op != Op::Assign || n->in[1]->op != Op::Program)
+      if (n->op == Op::Call)
+        inline_call(i);
+      else if (n->op != Op::Assign || n->in[1]->op != Op::Call)
         node(i);
     }
     return std::move(g_);
@@ -390,9 +362,7 @@ class GraphWriter {
     v.dtype = n->dtype;
     v.shape = n->shape;
     v.device = n->device;
-    v.mask = n->mask;
-    v.imm_i = n->imm_i;
-    v.imm_f = n->imm_f;
+    v.attrs = n->attrs;
     v.node = static_cast<int>(i);
     v.history = t_.role[i] & kAsked;
     v.output = t_.role[i] & 1;
@@ -413,16 +383,14 @@ class GraphWriter {
     settle_inputs(v);
     if (n->op == Op::Arg) {
       v.slot = arg_++;
-      v.imm_f = 0;
+      v.attrs = {};
     }
     if (n->op == Op::Random) {
+      const RandomAttrs& a = n->attrs.as<RandomAttrs>();
       size_t s = 0;
-      while (t_.seeds[s] != n->ext->seed) ++s;
+      while (t_.seeds[s] != a.seed) ++s;
       v.slot = static_cast<int>(s);
-      v.imm_i -= static_cast<int64_t>(t_.offsets[s]);
-    } else if (n->ext && !n->ext->d0.empty()) {
-      v.ext = static_cast<int>(g_.ext.size());
-      g_.ext.push_back({n->ext->d0, n->ext->d1});
+      v.attrs = RandomAttrs{0, a.offset - static_cast<int64_t>(t_.offsets[s])};
     }
     bool copy = t_.role[i] & 2;
     if (copy &&
@@ -437,13 +405,16 @@ class GraphWriter {
     finish(n, v, copy);
   }
 
-  // The steps of a program, with its results' assignments where they were when it was written down: the same
+  // The steps of a function, with its results' assignments where they were when it was recorded: the same
   // values in the same order as if each op were a node.
-  void program(size_t i) {
+  void inline_call(size_t i) {
     const Node* n = t_.nodes[i];
-    const Program& p = *n->ext->program;
+    const RecordedFunction& p = *n->attrs.as<CallAttrs>().function;
     std::vector<size_t>& results = results_[n];
-    auto after = [&](size_t r) { return p.results[static_cast<size_t>(t_.nodes[r]->imm_i)].after; };
+    auto result = [&](size_t r) {
+      return p.results[static_cast<size_t>(t_.nodes[r]->attrs.as<ResultAttrs>().index)];
+    };
+    auto after = [&](size_t r) { return result(r).after; };
     std::stable_sort(results.begin(), results.end(), [&](size_t a, size_t b) { return after(a) < after(b); });
     std::vector<int> step(p.steps.size());
     auto value = [&](int k) { return k >= 0 ? step[static_cast<size_t>(k)] : id_.at(n->in[-1 - k]); };
@@ -452,35 +423,29 @@ class GraphWriter {
       for (; next != results.end() && after(*next) <= s; ++next) {
         const Node* a = t_.nodes[*next];
         Val v = val_of(*next);
-        v.imm_i = 0;
+        v.attrs = {};
         v.n_in = 2;
         v.in[0] = id_.at(a->in[0]);
-        v.in[1] = value(p.results[static_cast<size_t>(a->imm_i)].value);
+        v.in[1] = value(result(*next).value);
         settle_inputs(v);
         finish(a, v, t_.role[*next] & 2);
       }
-      if (s < p.steps.size()) step[s] = program_step(p.steps[s], static_cast<int>(i), value);
+      if (s < p.steps.size()) step[s] = inline_step(p.steps[s], static_cast<int>(i), value);
     }
   }
 
   template <class Value>
-  int program_step(const ProgramStep& s, int node, Value value) {
+  int inline_step(const RecordedStep& s, int node, Value value) {
     Val v;
     v.op = s.op;
-    v.dtype = s.dtype;
-    v.shape = s.shape;
-    v.device = s.device;
-    v.mask = s.mask;
-    v.imm_i = s.imm_i;
-    v.imm_f = s.imm_f;
+    v.attrs = s.spec.attrs;
+    v.dtype = s.spec.dtype;
+    v.shape = s.spec.shape;
+    v.device = s.spec.device;
     v.node = node;
     v.n_in = static_cast<int>(s.in.size());
     for (int k = 0; k < v.n_in; ++k) v.in[k] = value(s.in[static_cast<size_t>(k)]);
     settle_inputs(v);
-    if (!s.d0.empty()) {
-      v.ext = static_cast<int>(g_.ext.size());
-      g_.ext.push_back({s.d0, s.d1});
-    }
     replace_empty(g_, v);
     return push(v);
   }
@@ -488,7 +453,7 @@ class GraphWriter {
   const Trace& t_;
   Graph g_;
   std::unordered_map<const Node*, int> id_;
-  std::unordered_map<const Node*, std::vector<size_t>> results_;  // of each program: traced Assign nodes
+  std::unordered_map<const Node*, std::vector<size_t>> results_;  // of each call: traced Assign nodes
   int arg_ = 0;
 };
 

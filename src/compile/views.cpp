@@ -52,7 +52,7 @@ bool choose_layout(Graph& g, int r) {
   if ((p.op != Op::Matmul && p.op != Op::Attention) || p.output || p.history || !p.stride.empty() ||
       p.gelu != Gelu::None || p.bias_grad || p.relu_grad)
     return false;
-  const Dims& order = g.ext[g.vals[perm].ext].d0;
+  const Dims& order = g.vals[perm].attrs.as<PermuteAttrs>().order;
   Dims packed = row_major(g.vals[perm].shape);
   Dims stride = Dims::filled(order.size(), 0);
   for (int i = 0; i < order.size(); ++i) stride[static_cast<int>(order[i])] = packed[i];
@@ -178,7 +178,7 @@ void settle_views(Graph& g) {
     again = false;
     for (int v = 0; v < n; ++v) {
       if (g.users[v] == 0 || g.vals[v].view() || g.vals[v].numel() == 0) continue;
-      if (g.vals[v].library() && g.vals[v].op != Op::SliceAssign)
+      if (is_library(g.vals[v].op) && g.vals[v].op != Op::SliceAssign)
         again = settle_library(g, v) || again;
       else if (g.vals[v].n_in)
         settle_generated(g, v);

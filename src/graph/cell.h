@@ -38,8 +38,8 @@ struct Cell {
  private:
   void follow_base();
 };
-/// The attributes that record a movement op once more.
-Attrs movement_attrs(const Node& op);
+/// What records the node's op once more.
+OpSpec spec_of(const Node& n);
 CellRef make_cell(NodeRef n);
 
 }  // namespace ingot

@@ -58,6 +58,8 @@ CheckScope::~CheckScope() { scope_check = previous_; }
 
 Check current_check() { return scope_check; }
 
+const char* name_of(Check check) { return words[static_cast<size_t>(check)].op; }
+
 Error failed_check(Check check, const char* op, int64_t value, int64_t size, const SourceLoc& loc) {
   const Words& w = words[static_cast<size_t>(check)];
   if (w.problem) return Error(ErrorKind::Value, w.op, w.problem, loc, w.fix);

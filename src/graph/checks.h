@@ -1,5 +1,5 @@
 // What a value is checked for while a run computes it, and for whom: the function that the user called.
-// Gather, ScatterAdd and Scatter carry one of these in imm_f; they refuse an index outside [0, size). Other
+// Gather, ScatterAdd and Scatter carry one of these; they refuse an index outside [0, size). Other
 // conditions are brought to that form: an index of 1 into one element (require() in ops/common.h).
 #pragma once
 #include "ingot/error.h"
@@ -52,6 +52,8 @@ class CheckScope {
 };
 /// Of the open scope.
 Check current_check();
+/// The function the user called: "index_select".
+const char* name_of(Check check);
 
 /// The error of an index `value` on a dimension of this size; `op` where no function was named.
 Error failed_check(Check check, const char* op, int64_t value, int64_t size, const SourceLoc& loc);

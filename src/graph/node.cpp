@@ -132,10 +132,7 @@ void await_leaves(std::span<Node* const> inputs, Recorder& rec) {
       rec.leaf_bytes.fetch_add(i->bytes(), std::memory_order_relaxed);
 }
 
-bool differentiable(Op op, DType result) {
-  return is_float(result) && op != Op::Const && op != Op::Arg && op != Op::Iota && op != Op::Random &&
-         op != Op::Uniform;
-}
+bool differentiable(Op op, DType result) { return is_float(result) && info(op).differentiable; }
 
 }  // namespace
 
@@ -173,11 +170,11 @@ void set_eager(bool on) { eager = on; }
 bool grad_enabled() { return grad_mode; }
 void set_grad_enabled(bool on) { grad_mode = on; }
 
-NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, const SourceLoc& loc) {
-  return record(op, std::span<Node* const>(inputs.begin(), inputs.size()), attrs, loc);
+NodeRef record(Op op, std::initializer_list<Node*> inputs, const OpSpec& spec, const SourceLoc& loc) {
+  return record(op, std::span<Node* const>(inputs.begin(), inputs.size()), spec, loc);
 }
 
-NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc) {
+NodeRef record(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc) {
   Recorder& rec = Recorder::current();
   bool needs_grad = false, foreign = false, fresh = false;
   for (Node* i : inputs) {
@@ -186,7 +183,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
     foreign = foreign || (i->recorder && i->recorder != &rec);
     fresh = fresh || (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed));
   }
-  Inferred r = infer(op, inputs, attrs, loc);
+  Inferred r = infer(op, inputs, spec, loc);
   needs_grad = needs_grad && grad_mode && differentiable(op, r.dtype);
   if (foreign) run_foreign(inputs, rec, loc);
   if (fresh) await_leaves(inputs, rec);
@@ -202,9 +199,7 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
   n->device = r.device;
   n->loc = loc;
   n->requires_grad = needs_grad;
-  n->mask = attrs.mask;
-  n->imm_i = attrs.i;
-  n->imm_f = attrs.f;
+  n->attrs = spec.attrs;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
   n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
@@ -212,16 +207,17 @@ NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const S
     n->in[i] = inputs[i];
     retain(inputs[i]);
   }
-  if (!attrs.d0.empty() || op == Op::Random) {
-    NodeExt& e = n->extra();
-    e.d0 = attrs.d0;
-    e.d1 = attrs.d1;
-    e.seed = attrs.seed;
-  }
-  if (attrs.arg_source) n->extra().arg_source = attrs.arg_source;
   n->recorder = &rec;
   rec.link(n);
   return made;
+}
+
+NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc) {
+  return record(Op::Arg, {}, {.attrs = ArgAttrs{value, nullptr}, .dtype = dtype, .device = device}, loc);
+}
+NodeRef record_argument(const std::shared_ptr<const double>& source, DType dtype, Device device,
+                        const SourceLoc& loc) {
+  return record(Op::Arg, {}, {.attrs = ArgAttrs{*source, source}, .dtype = dtype, .device = device}, loc);
 }
 
 uint64_t next_node_number() { return next_seq.load(std::memory_order_relaxed); }
@@ -401,15 +397,7 @@ void Cell::leave_base() {
   base_node = via = NodeRef();
 }
 
-Attrs movement_attrs(const Node& op) {
-  Attrs a;
-  a.shape = op.shape;
-  if (op.ext) {
-    a.d0 = op.ext->d0;
-    a.d1 = op.ext->d1;
-  }
-  return a;
-}
+OpSpec spec_of(const Node& n) { return {n.attrs, n.shape, n.dtype, n.device}; }
 
 namespace {
 
@@ -443,8 +431,8 @@ void Cell::follow_base() {
     if (now != c.base_node) {
       grad_mode = is_tracked(*c.node, *c.base_node, *now);
       NodeRef between, n = now;
-      if (c.via) n = between = record(c.via->op, {n.get()}, movement_attrs(*c.via), c.via->loc);
-      n = record(c.node->op, {n.get()}, movement_attrs(*c.node), c.node->loc);
+      if (c.via) n = between = record(c.via->op, {n.get()}, spec_of(*c.via), c.via->loc);
+      n = record(c.node->op, {n.get()}, spec_of(*c.node), c.node->loc);
       c.base_node = std::move(now);
       c.via = std::move(between);
       c.rebind(std::move(n));

@@ -1,6 +1,6 @@
 // Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed (a
 // buffer). Nodes are reference-counted and slab-allocated; releasing a long chain is iterative. A node is
-// made by record(), which infers shape and type (graph/infer.cpp, the only place) and links it into its
+// made by record(), which infers shape and type (graph/shape_rules.cpp, the only place) and links it into its
 // thread's Recorder.
 #pragma once
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "graph/attributes.h"
 #include "graph/op.h"
 #include "ingot/device.h"
 #include "ingot/error.h"
@@ -22,7 +23,6 @@ struct Node;
 struct Storage;   // runtime/storage.h: a counted device buffer
 class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
-struct Program;   // graph/program.h: ops written down once
 inline void retain(Node* n);
 inline void release(Node* n);
 /// Takes a reference unless the last one is gone: for nodes found in a recorder's list.
@@ -35,18 +35,13 @@ void retain(LeafMeta* m);
 void release(LeafMeta* m);
 using NodeRef = Ref<Node>;
 
-/// What record() needs beside op and inputs; each op reads the fields its line in op.h names.
-struct Attrs {
-  Dims d0, d1;  // shape of Reshape/Expand/Pad/Slice/Leaf/ScatterAdd goes in `shape`, and of Sort
-  Dims shape;
-  int64_t i =
-      0;         // axis (Gather, ScatterAdd, Scatter, Scan, Sort), integer constant, random offset, generator
-  double f = 0;  // constant, fill
-  uint32_t mask = 0;                         // reduced axes, ScatterMode, ScanKind
-  DType dtype = DType::Float32;              // Cast, Const, Arg, Leaf, Uniform
-  uint64_t seed = 0;                         // Random
-  std::shared_ptr<const double> arg_source;  // Arg, optional: the value lives here and may change
-  Device device{DeviceType::CPU, 0};         // sources, ToDevice
+/// What record() cannot take from the operands: the op's attributes and, where they do not follow, the
+/// result's shape (Reshape, Slice, ScatterAdd, ...), type (Cast, Const, ...) and device (sources, ToDevice).
+struct OpSpec {
+  Attributes attrs{};
+  Dims shape{};
+  DType dtype = DType::Float32;
+  Device device{DeviceType::CPU, 0};
 };
 
 /// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients
@@ -55,12 +50,8 @@ struct CustomBackward;
 
 /// The rarely used parts of a node.
 struct NodeExt {
-  Dims d0, d1;
-  uint64_t seed = 0;
-  std::shared_ptr<const double> arg_source;  // Arg: where its value is read when a captured run is repeated
-  std::string name;                          // parameter path, shown in errors and explain
+  std::string name;  // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
-  std::shared_ptr<const Program> program;                    // of Op::Program
   std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type
   std::shared_ptr<const std::string> error;                  // why the value is not there (a failed run)
 };
@@ -77,11 +68,9 @@ struct Node {
   std::atomic<bool> awaited{false};        // a leaf that some recording has counted: see Recorder::leaf_bytes
   std::atomic<bool> freed_history{false};  // backward() went through without retain_graph
   std::atomic<uint16_t> n_inputs{0};
-  uint32_t mask = 0;
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
-  int64_t imm_i = 0;
-  double imm_f = 0;
+  Attributes attrs;
   Node* few[3] = {nullptr, nullptr, nullptr};
   Node** in = few;  // owned references; points to the heap when there are more than 3
   Dims shape;
@@ -100,7 +89,7 @@ struct Node {
     if (!ext) ext = std::make_unique<NodeExt>();
     return *ext;
   }
-  bool is_source() const { return op <= Op::Random; }
+  bool is_source() const { return ingot::is_source(op); }
 };
 
 inline void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
@@ -112,8 +101,12 @@ inline void release(Node* n) {
 /// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another
 /// device only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is
 /// differentiable.
-NodeRef record(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs, const SourceLoc& loc);
-NodeRef record(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc);
+NodeRef record(Op op, std::initializer_list<Node*> inputs, const OpSpec& spec, const SourceLoc& loc);
+NodeRef record(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
+/// A 0-d number that is an argument of the plan; a repeated run reads it anew where it has a source.
+NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc);
+NodeRef record_argument(const std::shared_ptr<const double>& source, DType dtype, Device device,
+                        const SourceLoc& loc);
 /// A computed leaf over a buffer.
 NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device);
 
@@ -123,12 +116,14 @@ struct Inferred {
   Dims shape;
   Device device;
 };
-Inferred infer(Op op, std::span<Node* const> inputs, const Attrs& attrs, const SourceLoc& loc);
+Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
 /// Does the device's backend have attention as one call for these operands ([B, H, T, D], any strides)?
 bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale);
+/// Does it have attention over a cache (AttentionMask::Newest) for these operands, in the op's order?
+bool has_cached_attention(std::span<Node* const> inputs, double scale);
 /// Does it have the steps of an LSTM as one call, forward and backward, for z [T, N, 4 H] and this weight?
 bool has_lstm(const Node& z, const Node& weight);
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/attention_call.h"
+#include "graph/node.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -20,10 +20,7 @@ Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& value
   }
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
   if (!has_cached_attention(in, scale)) return {};
-  Attrs a;
-  a.i = kOneMoreKey;
-  a.f = scale;
-  return tensor_of(record(Op::Attention, std::span<Node* const>(in), a, loc));
+  return tensor_of(record(Op::Attention, in, {AttentionAttrs{AttentionMask::Newest, scale}}, loc));
 }
 
 }  // namespace ingot

@@ -89,9 +89,7 @@ void check_fits(const Scalar& s, DType t, const char* op, const SourceLoc& loc) 
 }
 
 NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc) {
-  Attrs a;
-  a.dtype = dtype;
-  a.device = device;
+  ConstAttrs a;
   bool floating = s.kind == Scalar::Kind::Float;
   if (is_float(dtype)) {
     a.f = floating ? s.f : static_cast<double>(s.i);
@@ -102,7 +100,7 @@ NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& l
     a.i = wrap_integer(floating ? to_integer(s.f) : s.i, dtype);
     a.f = static_cast<double>(a.i);
   }
-  return record(Op::Const, {}, a, loc);
+  return record(Op::Const, {}, {.attrs = a, .dtype = dtype, .device = device}, loc);
 }
 
 NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, const SourceLoc& loc) {
@@ -112,23 +110,23 @@ NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, con
 
 NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc) {
   if (n->dtype == dtype) return n;
-  Attrs a;
-  a.dtype = dtype;
-  return record(Op::Cast, {n}, a, loc);
+  return record(Op::Cast, {n}, {.dtype = dtype}, loc);
 }
 
 NodeRef move_to(Node* n, Device device, const SourceLoc& loc) {
   if (n->device == device) return n;
-  Attrs a;
-  a.device = device;
-  return record(Op::ToDevice, {n}, a, loc);
+  return record(Op::ToDevice, {n}, {.device = device}, loc);
 }
 
 NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc) {
   if (n->shape == shape) return n;
-  Attrs a;
-  a.shape = shape;
-  return record(Op::Reshape, {n}, a, loc);
+  return record(Op::Reshape, {n}, {.shape = shape}, loc);
+}
+
+NodeRef corner(Node* n, const Dims& shape, const SourceLoc& loc) {
+  if (n->shape == shape) return n;
+  const SliceAttrs first{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
+  return record(Op::Slice, {n}, {first, shape}, loc);
 }
 
 NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc) {
@@ -140,9 +138,7 @@ NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc) {
     x = reshape_to(n, d, loc);
   }
   if (x->shape == shape) return x;
-  Attrs a;
-  a.shape = shape;
-  return record(Op::Expand, {x.get()}, a, loc);
+  return record(Op::Expand, {x.get()}, {.shape = shape}, loc);
 }
 
 DType default_dtype(const Scalar& s) {
@@ -223,10 +219,7 @@ NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc) {
 }
 
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc) {
-  Attrs a;
-  a.shape = {n};
-  a.device = device;
-  NodeRef i = record(Op::Iota, {}, a, loc);
+  NodeRef i = record(Op::Iota, {}, {.shape = {n}, .device = device}, loc);
   Dims d = Dims::filled(rank, 1);
   d[dim] = n;
   return reshape_to(i.get(), d, loc);
@@ -245,10 +238,7 @@ NodeRef require(Node* ok, Check check, const SourceLoc& loc) {
   bad = cast_to(bad.get(), DType::Int64, loc);
   bad = reshape_to(bad.get(), {ok->numel()}, loc);
   NodeRef one = iota_along(1, 0, 1, ok->device, loc);
-  Attrs a;
-  a.i = 0;
-  a.f = static_cast<double>(check);
-  NodeRef zeros = record(Op::Gather, {one.get(), bad.get()}, a, loc);
+  NodeRef zeros = record(Op::Gather, {one.get(), bad.get()}, {IndexAttrs{0, check}}, loc);
   return reshape_to(zeros.get(), ok->shape, loc);
 }
 

@@ -10,7 +10,7 @@
 
 namespace ingot {
 
-inline const Attrs kNoAttrs{};
+inline const OpSpec kNoAttrs{};
 
 /// Throws the error of an op; short, so that checks stay readable.
 [[noreturn]] void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc,
@@ -34,6 +34,8 @@ NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc);
 NodeRef move_to(Node* n, Device device, const SourceLoc& loc);
 /// n under another shape; n itself when it has it.
 NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc);
+/// The first elements of each dim.
+NodeRef corner(Node* n, const Dims& shape, const SourceLoc& loc);
 /// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it fits.
 NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc);
 
@@ -62,8 +64,6 @@ NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc);
 
 /// Indices of a dim of this size with negative ones counted from its end.
 NodeRef from_end(Node* index, int64_t size, const SourceLoc& loc);
-/// The check of what is recorded now, as the attribute of Gather, ScatterAdd and Scatter.
-inline double check_attr() { return static_cast<double>(current_check()); }
 /// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is false. A value
 /// that must not be used unchecked adds them.
 NodeRef require(Node* ok, Check check, const SourceLoc& loc);

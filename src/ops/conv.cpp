@@ -1,6 +1,6 @@
 // Convolutions: the front end of three primitives, Conv and its two gradients. The transposed convolution is
 // the gradient with respect to the input. Options are checked here, in the caller's words.
-#include "graph/infer_conv.h"
+#include "graph/shape_rules.h"
 #include "ops/autocast.h"
 #include "ops/windows.h"
 
@@ -56,7 +56,7 @@ Tensor spread(const Tensor& bias, int n) {
 }
 
 void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, const Dims& kernel,
-                 const Dims& dilation, Attrs& a) {
+                 const Dims& dilation, ConvAttrs& a) {
   Dims front = Dims::filled(c.n, 0), behind = front;
   if (padding.word() == "same") {
     for (int d = 0; d < c.n; ++d) {
@@ -73,8 +73,8 @@ void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, 
     fail(ErrorKind::Value, c.op, "padding is \"" + padding.word() + "\"", c.loc,
          "use \"same\", \"valid\" or numbers");
   }
-  a.d1 = front;
-  for (int64_t b : behind) a.d1.push_back(b);
+  a.front = front;
+  a.behind = behind;
 }
 
 Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -91,21 +91,22 @@ Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tens
   const bool single = x->rank() == c.n + 1;
   Tensor batch = single ? input.unsqueeze(0) : input;
   x = node_of(batch, c.op, c.loc);
-  Attrs a;
-  a.i = groups;
-  a.d0 = per_dim(stride, c.n, 1, "stride", c.op, c.loc);
-  const Dims steps = a.d0, apart = per_dim(dilation, c.n, 1, "dilation", c.op, c.loc);
-  for (int64_t d : apart) a.d0.push_back(d);
-  set_padding(c, padding, steps, Dims(w->shape.begin() + 2, c.n), apart, a);
+  ConvAttrs a;
+  a.groups = groups;
+  a.stride = per_dim(stride, c.n, 1, "stride", c.op, c.loc);
+  a.dilation = per_dim(dilation, c.n, 1, "dilation", c.op, c.loc);
+  set_padding(c, padding, a.stride, Dims(w->shape.begin() + 2, c.n), a.dilation, a);
   for (int d = 0; d < c.n; ++d)
-    if (window_count(x->shape[2 + d], w->shape[2 + d], steps[d], apart[d], a.d1[d], a.d1[c.n + d]) < 1)
+    if (window_count(x->shape[2 + d], w->shape[2 + d], a.stride[d], a.dilation[d], a.front[d], a.behind[d]) <
+        1)
       fail(ErrorKind::Shape, c.op,
-           "the window of weight " + describe(*w) + " with dilation " + to_string(apart) +
-               " does not fit into " + describe(*x) + " with padding " + to_string(a.d1),
+           "the window of weight " + describe(*w) + " with dilation " + to_string(a.dilation) +
+               " does not fit into " + describe(*x) + " with padding " + to_string(a.front) +
+               (a.front == a.behind ? "" : " in front and " + to_string(a.behind) + " behind"),
            c.loc, "pad the input, or use a smaller window");
   // The bias is there before the product, so that the two can be one call.
   Tensor b = bias.defined() ? spread(bias, c.n) : bias;
-  Tensor y = tensor_of(record(Op::Conv, {x, w}, a, c.loc));
+  Tensor y = tensor_of(record(Op::Conv, {x, w}, {a}, c.loc));
   if (b.defined()) y = y + b;
   return single ? y.squeeze(0) : y;
 }
@@ -125,40 +126,40 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
   const bool single = x->rank() == c.n + 1;
   Tensor batch = single ? input.unsqueeze(0) : input;
   x = node_of(batch, c.op, c.loc);
-  Attrs a;
-  a.i = groups;
-  a.d0 = per_dim(stride, c.n, 1, "stride", c.op, c.loc);
-  const Dims apart = per_dim(dilation, c.n, 1, "dilation", c.op, c.loc),
-             pad = per_dim(padding, c.n, 0, "padding", c.op, c.loc);
+  ConvAttrs a;
+  a.groups = groups;
+  a.stride = per_dim(stride, c.n, 1, "stride", c.op, c.loc);
+  a.dilation = per_dim(dilation, c.n, 1, "dilation", c.op, c.loc);
+  a.front = per_dim(padding, c.n, 0, "padding", c.op, c.loc);
   const Dims more = per_dim(output_padding, c.n, 0, "output_padding", c.op, c.loc);
-  for (int64_t d : apart) a.d0.push_back(d);
-  a.shape = {x->shape[0], w->shape[1] * groups};
+  Dims shape{x->shape[0], w->shape[1] * groups};
   for (int d = 0; d < c.n; ++d) {
-    if (more[d] >= std::max(a.d0[d], apart[d]))
+    if (more[d] >= std::max(a.stride[d], a.dilation[d]))
       fail(ErrorKind::Value, c.op,
            "output_padding " + to_string(more) + " must be smaller than stride or dilation (" +
-               to_string(a.d0) + ")",
+               to_string(a.stride) + ", " + to_string(a.dilation) + ")",
            c.loc);
-    const int64_t reach = (x->shape[2 + d] - 1) * a.d0[d] + apart[d] * (w->shape[2 + d] - 1) + 1;
-    a.shape.push_back(reach - 2 * pad[d] + more[d]);
-    if (a.shape.back() < 1 || x->shape[2 + d] < 1)
+    const int64_t reach = (x->shape[2 + d] - 1) * a.stride[d] + a.dilation[d] * (w->shape[2 + d] - 1) + 1;
+    shape.push_back(reach - 2 * a.front[d] + more[d]);
+    if (shape.back() < 1 || x->shape[2 + d] < 1)
       fail(ErrorKind::Shape, c.op,
            "the result of " + describe(*x) + " and weight " + describe(*w) + " would have size " +
-               std::to_string(a.shape.back()),
+               std::to_string(shape.back()),
            c.loc, "use less padding");
   }
   // As many windows as the input has elements: what output_padding adds past a stride comes off the padding
   // behind, and what is then left lies beyond every window.
-  a.d1 = pad;
+  a.behind = a.front;
   Dims beyond = Dims::filled(c.n, 0);
   for (int d = 0; d < c.n; ++d) {
-    const int64_t excess = std::max<int64_t>(0, more[d] - (a.d0[d] - 1)), taken = std::min(excess, pad[d]);
-    a.d1.push_back(pad[d] - taken);
+    const int64_t excess = std::max<int64_t>(0, more[d] - (a.stride[d] - 1)),
+                  taken = std::min(excess, a.front[d]);
+    a.behind[d] -= taken;
     beyond[d] = excess - taken;
-    a.shape[2 + d] -= beyond[d];
+    shape[2 + d] -= beyond[d];
   }
   Tensor b = bias.defined() ? spread(bias, c.n) : bias;
-  Tensor y = tensor_of(record(Op::ConvGradInput, {x, w}, a, c.loc));
+  Tensor y = tensor_of(record(Op::ConvGradInput, {x, w}, {a, shape}, c.loc));
   y = pad_last(y, Dims::filled(c.n, 0), beyond, 0, c.loc);
   if (b.defined()) y = y + b;
   return single ? y.squeeze(0) : y;

@@ -55,13 +55,10 @@ Tensor scalar(const Scalar& value, const Options& o, SourceLoc loc) {
 
 Tensor argument(double value, const Options& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Attrs a;
-  a.dtype = dtype_or(o, DType::Float32);
-  a.device = device_or_default(o);
-  a.f = value;
-  if (a.dtype != DType::Float32 && a.dtype != DType::Float64)
-    fail(ErrorKind::DType, "argument", "is float32 or float64, not " + std::string(name_of(a.dtype)), loc);
-  return tensor_of(record(Op::Arg, {}, a, loc));
+  const DType t = dtype_or(o, DType::Float32);
+  if (t != DType::Float32 && t != DType::Float64)
+    fail(ErrorKind::DType, "argument", "is float32 or float64, not " + std::string(name_of(t)), loc);
+  return tensor_of(record_argument(value, t, device_or_default(o), loc));
 }
 
 // ---- Sequences

@@ -150,7 +150,8 @@ Tensor divided(Op op, Check check, const Tensor& a, const Operand& b, const Sour
   DType t = d ? promoted(x, d) : promoted(x, b.scalar);
   if (is_float(t) || t == DType::Bool) return binary(op, a, b, loc);
   bool known = !d || d->op == Op::Const;
-  if (known && (d ? d->imm_i : b.scalar.i) == 0) throw failed_check(current_check(), name, 0, 0, loc);
+  if (known && (d ? d->attrs.as<ConstAttrs>().i : b.scalar.i) == 0)
+    throw failed_check(current_check(), name, 0, 0, loc);
   if (known || d->numel() == 0) return binary(op, a, b, loc);
   NodeRef by = cast_to(d, t, loc), zero = constant(0, t, by->device, loc);
   NodeRef ok = record2(Op::Ne, by.get(), zero.get(), loc), checked = require(ok.get(), current_check(), loc);

@@ -27,15 +27,10 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where
          "the index needs as many dims as the data and sizes no larger outside that dim");
   if (n->rank() == 0) return reshape(gather(x.reshape({1}, loc), 0, index.reshape({1}, loc), loc), {}, loc);
   // A smaller index reads a corner of the data.
-  Attrs cut, at;
-  cut.shape = ix->shape;
-  cut.shape[d] = n->shape[d];
-  cut.d0 = Dims::filled(n->rank(), 0);
-  cut.d1 = Dims::filled(n->rank(), 1);
-  NodeRef src = cut.shape == n->shape ? NodeRef(n) : record(Op::Slice, {n}, cut, loc);
-  at.i = d;
-  at.f = check_attr();
-  return tensor_of(record(Op::Gather, {src.get(), ix}, at, loc));
+  Dims size = ix->shape;
+  size[d] = n->shape[d];
+  NodeRef src = corner(n, size, loc);
+  return tensor_of(record(Op::Gather, {src.get(), ix}, {IndexAttrs{d, current_check()}}, loc));
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where) {
@@ -52,10 +47,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc
   line[d] = full[d] = ix->numel();
   NodeRef i = reshape_to(ix, line, loc);
   i = expand_to(i.get(), full, loc);
-  Attrs a;
-  a.i = d;
-  a.f = check_attr();
-  return tensor_of(record(Op::Gather, {n, i.get()}, a, loc));
+  return tensor_of(record(Op::Gather, {n, i.get()}, {IndexAttrs{d, current_check()}}, loc));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
@@ -68,19 +60,11 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
          loc);
   int64_t count = ix->numel(), width = w->shape[1];
   if (ix->op == Op::Iota && count <= w->shape[0] &&
-      ix->device == w->device) {  // positions 0, 1, 2, ...: the first rows
-    Attrs cut;
-    cut.shape = {count, width};
-    cut.d0 = {0, 0};
-    cut.d1 = {1, 1};
-    return tensor_of(record(Op::Slice, {w}, cut, loc));
-  }
+      ix->device == w->device)  // positions 0, 1, 2, ...: the first rows
+    return tensor_of(corner(w, {count, width}, loc));
   NodeRef i = reshape_to(ix, {count, 1}, loc);
   i = expand_to(i.get(), {count, width}, loc);
-  Attrs a;
-  a.i = 0;
-  a.f = check_attr();
-  NodeRef rows = record(Op::Gather, {w, i.get()}, a, loc);
+  NodeRef rows = record(Op::Gather, {w, i.get()}, {IndexAttrs{0, current_check()}}, loc);
   Dims out = ix->shape;
   if (out.size() == kMaxDims)
     fail(ErrorKind::Shape, "embedding", describe(index) + " has too many dims", loc);
@@ -94,11 +78,8 @@ Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, co
   CheckScope checked(Check::ScatterAdd);
   Node *ix = node_of(index, "scatter_add", loc), *v = node_of(value, "scatter_add", loc);
   check_index(ix, "scatter_add", loc);
-  Attrs a;
-  a.shape = shape;
-  a.i = wrap_dim(dim, v, "scatter_add", loc);
-  a.f = check_attr();
-  return tensor_of(record(Op::ScatterAdd, {ix, v}, a, loc));
+  const IndexAttrs a{wrap_dim(dim, v, "scatter_add", loc), current_check()};
+  return tensor_of(record(Op::ScatterAdd, {ix, v}, {a, shape}, loc));
 }
 
 Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
@@ -111,9 +92,7 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
   Dims s = ix->shape;
   // Looked up in 0, 1, 2, ..., so that a number outside the classes is refused.
   NodeRef all = iota_along(num_classes, 0, 1, ix->device, loc), flat = reshape_to(ix, {ix->numel()}, loc);
-  Attrs a;
-  a.f = static_cast<double>(Check::OneHot);
-  NodeRef known = record(Op::Gather, {all.get(), flat.get()}, a, loc);
+  NodeRef known = record(Op::Gather, {all.get(), flat.get()}, {IndexAttrs{0, Check::OneHot}}, loc);
   if (s.size() == kMaxDims) fail(ErrorKind::Shape, "one_hot", describe(index) + " has too many dims", loc);
   s.push_back(1);
   NodeRef i = reshape_to(known.get(), s, loc);

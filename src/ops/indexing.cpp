@@ -49,15 +49,16 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
 Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) {
   Node* n = node_of(x, "index", loc);
   int used = count_dims(index, x, loc);
-  Attrs a;
-  Dims shape;  // after dropping and adding dims
+  SliceAttrs a;
+  Dims region;  // its size
+  Dims shape;   // after dropping and adding dims
   int dim = 0;
   bool cuts = false;
-  auto keep = [&](int64_t start, int64_t step, int64_t size) {
-    cuts = cuts || start != 0 || step != 1 || size != n->shape[dim];
-    a.d0.push_back(size ? start : 0);
-    a.d1.push_back(step);
-    a.shape.push_back(size);
+  auto keep = [&](int64_t start, int64_t step, int64_t count) {
+    cuts = cuts || start != 0 || step != 1 || count != n->shape[dim];
+    a.start.push_back(count ? start : 0);
+    a.step.push_back(step);
+    region.push_back(count);
     ++dim;
   };
   auto whole = [&](int until) {
@@ -91,7 +92,7 @@ Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) 
     }
   }
   whole(n->rank());
-  NodeRef cut = cuts ? record(Op::Slice, {n}, a, loc) : NodeRef(n);
+  NodeRef cut = cuts ? record(Op::Slice, {n}, {a, region}, loc) : NodeRef(n);
   NodeRef out = reshape_to(cut.get(), shape, loc);
   return out.get() == n ? x : view_of(x, std::move(out));
 }

@@ -25,13 +25,13 @@ NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name,
     case Op::Alias:
       return value;
     case Op::Permute: {
-      Attrs inverse;
-      inverse.d0 = op->ext->d0;
-      for (int i = 0; i < op->rank(); ++i) inverse.d0[static_cast<int>(op->ext->d0[i])] = i;
-      return record(Op::Permute, {value.get()}, inverse, loc);
+      const Dims& order = op->attrs.as<PermuteAttrs>().order;
+      Dims inverse = order;
+      for (int i = 0; i < op->rank(); ++i) inverse[static_cast<int>(order[i])] = i;
+      return record(Op::Permute, {value.get()}, {PermuteAttrs{inverse}}, loc);
     }
     case Op::Slice:
-      return record(Op::SliceAssign, {parent, value.get()}, movement_attrs(*op), loc);
+      return record(Op::SliceAssign, {parent, value.get()}, {op->attrs}, loc);
     default:
       fail(ErrorKind::State, name,
            "several elements of the view " + describe(*op) +
@@ -73,7 +73,7 @@ void write(Cell* c, NodeRef value, const char* name, const SourceLoc& loc, bool 
   std::vector<NodeRef> ops = chain(c);
   std::vector<NodeRef> parents{c->base->node};  // the base's value now, seen through the first i ops
   for (size_t i = 0; i + 1 < ops.size(); ++i)
-    parents.push_back(record(ops[i]->op, {parents[i].get()}, movement_attrs(*ops[i]), loc));
+    parents.push_back(record(ops[i]->op, {parents[i].get()}, spec_of(*ops[i]), loc));
   NodeRef v = value;
   for (size_t i = ops.size(); i-- > 0;) {
     v = push_back(ops[i].get(), parents[i].get(), std::move(v), name, loc);

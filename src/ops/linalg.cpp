@@ -282,15 +282,13 @@ Node* square(const Tensor& x, const char* op, const SourceLoc& loc) {
 }
 
 // Factorisations run on the CPU, wherever their operands are.
-Tensor linalg(LinalgKind kind, int flags, const std::vector<Tensor>& in, const SourceLoc& loc) {
+Tensor linalg(const LinalgAttrs& attrs, const std::vector<Tensor>& in, const SourceLoc& loc) {
   Device home = in[0].device(), cpu(DeviceType::CPU, home.is_cpu() ? home.index() : 0);
   std::vector<NodeRef> here;
   std::vector<Node*> nodes;
   for (const Tensor& x : in) here.push_back(move_to(x.cell()->current(), cpu, loc));
   for (const NodeRef& n : here) nodes.push_back(n.get());
-  Attrs a;
-  a.i = static_cast<int64_t>(kind) | flags << 8;
-  return tensor_of(move_to(record(Op::Linalg, nodes, a, loc).get(), home, loc));
+  return tensor_of(move_to(record(Op::Linalg, nodes, {attrs}, loc).get(), home, loc));
 }
 
 // a and b under common batch dims; a vector b as one column.
@@ -325,10 +323,11 @@ System system(const Tensor& a, const Tensor& b, bool left, const char* op, const
   return {with(a), with(m), vector};
 }
 
-Tensor solved(LinalgKind kind, int flags, const Tensor& a, const Tensor& b, bool left, const char* op,
+Tensor solved(LinalgAttrs attrs, const Tensor& a, const Tensor& b, bool left, const char* op,
               const SourceLoc& loc) {
   System s = system(a, b, left, op, loc);
-  Tensor x = left ? linalg(kind, flags, {s.a, s.b}, loc) : mT(linalg(kind, flags ^ 1, {s.a, mT(s.b)}, loc));
+  if (!left) attrs.transposed = !attrs.transposed;
+  Tensor x = left ? linalg(attrs, {s.a, s.b}, loc) : mT(linalg(attrs, {s.a, mT(s.b)}, loc));
   return s.vector ? squeeze(x, -1, loc) : x;
 }
 
@@ -337,14 +336,14 @@ Tensor solved(LinalgKind kind, int flags, const Tensor& a, const Tensor& b, bool
 Tensor solve(const Tensor& a, const Tensor& b, bool left, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  return solved(LinalgKind::Solve, 0, a, b, left, "solve", loc);
+  return solved({LinalgKind::Solve}, a, b, left, "solve", loc);
 }
 
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left, bool unitriangular,
                         SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  return solved(LinalgKind::Triangular, (upper ? 2 : 0) | (unitriangular ? 4 : 0), a, b, left,
+  return solved({.kind = LinalgKind::Triangular, .upper = upper, .unit_diagonal = unitriangular}, a, b, left,
                 "solve_triangular", loc);
 }
 
@@ -352,7 +351,7 @@ Tensor cholesky(const Tensor& x, bool upper, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   square(x, "cholesky", loc);
-  Tensor l = linalg(LinalgKind::Cholesky, 0, {upper ? mT(x) : x}, loc);
+  Tensor l = linalg({LinalgKind::Cholesky}, {upper ? mT(x) : x}, loc);
   return upper ? mT(l) : l;
 }
 
@@ -361,15 +360,15 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper, SourceLoc pl
   LocScope scope(loc);
   square(l, "cholesky_solve", loc);
   Tensor lower = upper ? mT(l) : l;
-  Tensor y = solved(LinalgKind::Triangular, 0, lower, b, true, "cholesky_solve", loc);
-  return solved(LinalgKind::Triangular, 1, lower, y, true, "cholesky_solve", loc);
+  Tensor y = solved({LinalgKind::Triangular}, lower, b, true, "cholesky_solve", loc);
+  return solved({.kind = LinalgKind::Triangular, .transposed = true}, lower, y, true, "cholesky_solve", loc);
 }
 
 Tensor inv(const Tensor& x, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   square(x, "inv", loc);
-  return linalg(LinalgKind::Inverse, 0, {x}, loc);
+  return linalg({LinalgKind::Inverse}, {x}, loc);
 }
 
 SignLogdet slogdet(const Tensor& x, SourceLoc place) {
@@ -381,7 +380,7 @@ SignLogdet slogdet(const Tensor& x, SourceLoc place) {
     Options o{n->dtype, n->device};
     return {ones(batch, o), zeros(batch, o)};
   }
-  Tensor both = linalg(LinalgKind::Slogdet, 0, {x}, loc);
+  Tensor both = linalg({LinalgKind::Slogdet}, {x}, loc);
   return {select(both, -1, 0), select(both, -1, 1)};
 }
 

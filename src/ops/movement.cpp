@@ -42,14 +42,12 @@ Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
 
 // One Slice over all dims with one of them cut.
 NodeRef sliced(Node* n, int dim, int64_t start, int64_t step, int64_t size, const SourceLoc& loc) {
-  Attrs a;
-  a.d0 = Dims::filled(n->rank(), 0);
-  a.d1 = Dims::filled(n->rank(), 1);
-  a.shape = n->shape;
-  a.d0[dim] = start;
-  a.d1[dim] = step;
-  a.shape[dim] = size;
-  return record(Op::Slice, {n}, a, loc);
+  SliceAttrs a{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
+  Dims shape = n->shape;
+  a.start[dim] = start;
+  a.step[dim] = step;
+  shape[dim] = size;
+  return record(Op::Slice, {n}, {a, shape}, loc);
 }
 
 Node* with_dims(const Tensor& x, const char* op, const SourceLoc& loc) {
@@ -119,14 +117,14 @@ Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLoc where) {
 Tensor permute(const Tensor& x, const Dims& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   Node* n = node_of(x, "permute", loc);
-  Attrs a;
+  PermuteAttrs a;
   bool same = true;
   for (int i = 0; i < dims.size(); ++i) {
-    a.d0.push_back(wrap_dim(dims[i], n, "permute", loc));
-    same = same && a.d0[i] == i;
+    a.order.push_back(wrap_dim(dims[i], n, "permute", loc));
+    same = same && a.order[i] == i;
   }
   if (same && dims.size() == n->rank()) return x;
-  return view_of(x, record(Op::Permute, {n}, a, loc));
+  return view_of(x, record(Op::Permute, {n}, {a}, loc));
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLoc where) {
@@ -134,9 +132,9 @@ Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLoc where) {
   Node* n = node_of(x, "transpose", loc);
   int i = wrap_dim(dim0, n, "transpose", loc), j = wrap_dim(dim1, n, "transpose", loc);
   if (i == j) return x;
-  Attrs a;
-  for (int k = 0; k < n->rank(); ++k) a.d0.push_back(k == i ? j : k == j ? i : k);
-  return view_of(x, record(Op::Permute, {n}, a, loc));
+  PermuteAttrs a;
+  for (int k = 0; k < n->rank(); ++k) a.order.push_back(k == i ? j : k == j ? i : k);
+  return view_of(x, record(Op::Permute, {n}, {a}, loc));
 }
 
 Tensor t(const Tensor& x, SourceLoc where) {
@@ -236,14 +234,13 @@ Tensor flip(const Tensor& x, const Axes& dims, SourceLoc where) {
   Node* n = node_of(x, "flip", loc);
   uint32_t mask = axes_mask(dims, n, "flip", loc);
   if (!mask || n->numel() == 0) return x;
-  Attrs a;
-  a.shape = n->shape;
+  SliceAttrs a;
   for (int i = 0; i < n->rank(); ++i) {
     bool back = mask >> i & 1;
-    a.d0.push_back(back ? n->shape[i] - 1 : 0);
-    a.d1.push_back(back ? -1 : 1);
+    a.start.push_back(back ? n->shape[i] - 1 : 0);
+    a.step.push_back(back ? -1 : 1);
   }
-  return view_of(x, record(Op::Slice, {n}, a, loc));
+  return view_of(x, record(Op::Slice, {n}, {a, n->shape}, loc));
 }
 
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, SourceLoc where) {
@@ -265,10 +262,9 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
          "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
              std::to_string(n->rank()) + " dims of " + describe(x),
          loc, "for the last dim only: {front, behind}");
-  Attrs cut, add;
-  cut.d0 = add.d0 = Dims::filled(n->rank(), 0);
-  cut.d1 = Dims::filled(n->rank(), 1);
-  cut.shape = n->shape;
+  SliceAttrs cut{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
+  PadAttrs add{Dims::filled(n->rank(), 0), value.to<double>()};
+  Dims kept = n->shape;
   bool cuts = false;
   for (int k = 0; k < padding.size() / 2; ++k) {
     int i = n->rank() - 1 - k;
@@ -276,24 +272,22 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     constexpr int64_t most = int64_t{1} << 60;
     if (front > most || behind > most || front < -most || behind < -most)
       fail(ErrorKind::Shape, "pad", "padding " + to_string(padding) + " is more than 2^60 elements", loc);
-    cut.d0[i] = std::max<int64_t>(0, -front);
-    cut.shape[i] += std::min<int64_t>(0, front) + std::min<int64_t>(0, behind);
+    cut.start[i] = std::max<int64_t>(0, -front);
+    kept[i] += std::min<int64_t>(0, front) + std::min<int64_t>(0, behind);
     cuts = cuts || front < 0 || behind < 0;
-    if (cut.shape[i] < 0)
+    if (kept[i] < 0)
       fail(ErrorKind::Shape, "pad",
            "padding " + to_string(padding) + " cuts more than " + describe(x) + " has", loc);
   }
-  NodeRef inner = cuts ? record(Op::Slice, {n}, cut, loc) : NodeRef(n);
-  add.shape = cut.shape;
+  NodeRef inner = cuts ? record(Op::Slice, {n}, {cut, kept}, loc) : NodeRef(n);
+  Dims shape = kept;
   for (int k = 0; k < padding.size() / 2; ++k) {
     int i = n->rank() - 1 - k;
-    add.d0[i] = std::max<int64_t>(0, padding[2 * k]);
-    add.shape[i] += add.d0[i] + std::max<int64_t>(0, padding[2 * k + 1]);
+    add.front[i] = std::max<int64_t>(0, padding[2 * k]);
+    shape[i] += add.front[i] + std::max<int64_t>(0, padding[2 * k + 1]);
   }
   check_fits(value, n->dtype, "pad", loc);
-  add.f = value.to<double>();
-  add.i = value.to<int64_t>();
-  return tensor_of(inner->shape == add.shape ? inner : record(Op::Pad, {inner.get()}, add, loc));
+  return tensor_of(inner->shape == shape ? inner : record(Op::Pad, {inner.get()}, {add, shape}, loc));
 }
 
 // ---- Joining: every part is padded to the full size, and the position along dim chooses between them. The
@@ -329,14 +323,12 @@ NodeRef join_parts(const std::vector<NodeRef>& nodes, int d, DType t, const Sour
   std::vector<NodeRef> parts, joined;
   for (const NodeRef& n : nodes)
     if (!skipped(n.get()) && n->shape[d] > 0) parts.push_back(cast_to(n.get(), t, loc));
-  Attrs a;
-  a.i = d;
   for (; parts.size() > 1; parts = std::exchange(joined, {})) {
     std::vector<Node*> some;
     for (size_t i = 0; i < parts.size(); ++i) {
       some.push_back(parts[i].get());
       if (static_cast<int>(some.size()) < kCatInputs && i + 1 < parts.size()) continue;
-      joined.push_back(some.size() == 1 ? parts[i] : record(Op::Cat, some, a, loc));
+      joined.push_back(some.size() == 1 ? parts[i] : record(Op::Cat, some, {CatAttrs{d}}, loc));
       some.clear();
     }
   }
@@ -374,16 +366,15 @@ NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op
   if (nodes.size() > kFusedParts)
     if (NodeRef joined = join_parts(nodes, d, t, loc)) return joined;
   Parts parts{{}, {}, nullptr, loc};
-  Attrs pad;
-  pad.shape = like->shape;
-  pad.shape[d] = total;
-  pad.d0 = Dims::filled(like->rank(), 0);
+  PadAttrs pad{Dims::filled(like->rank(), 0)};
+  Dims full = like->shape;
+  full[d] = total;
   int64_t at = 0;
   for (const NodeRef& n : nodes) {
     if (skipped(n.get()) || n->shape[d] == 0) continue;
     NodeRef x = cast_to(n.get(), t, loc);
-    pad.d0[d] = at;
-    parts.padded.push_back(x->shape == pad.shape ? x : record(Op::Pad, {x.get()}, pad, loc));
+    pad.front[d] = at;
+    parts.padded.push_back(x->shape == full ? x : record(Op::Pad, {x.get()}, {pad, full}, loc));
     parts.begin.push_back(at);
     at += n->shape[d];
   }

@@ -70,20 +70,17 @@ void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 namespace {
 
 NodeRef bits(const Dims& shape, Device device, const Generator& g, const char* op, const SourceLoc& loc) {
-  Attrs a;
   check_new_shape(shape, op, loc);
-  a.shape = shape;
-  a.device = device;
-  a.i = static_cast<int64_t>(g.take((static_cast<uint64_t>(shape.numel()) + 3) / 4, &a.seed));
-  return record(Op::Random, {}, a, loc);
+  RandomAttrs a;
+  a.offset = static_cast<int64_t>(g.take((static_cast<uint64_t>(shape.numel()) + 3) / 4, &a.seed));
+  return record(Op::Random, {}, {.attrs = a, .shape = shape, .device = device}, loc);
 }
 
 NodeRef uniform(const Dims& shape, DType dtype, Device device, const Generator& g, const char* op,
                 const SourceLoc& loc) {
   NodeRef b = bits(shape, device, g, op, loc);
-  Attrs a;
-  a.dtype = dtype == DType::Float64 ? DType::Float64 : DType::Float32;
-  return record(Op::Uniform, {b.get()}, a, loc);
+  const DType made = dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  return record(Op::Uniform, {b.get()}, {.dtype = made}, loc);
 }
 
 DType floating(const Options& o, const char* op, const SourceLoc& loc) {

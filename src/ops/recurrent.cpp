@@ -9,11 +9,10 @@
 namespace ingot {
 
 Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const SourceLoc& loc) {
-  Attrs a;
-  a.d0 = {step, 0, 0};
-  a.d1 = {1, 1, 1};
+  const SliceAttrs region{{step, 0, 0}, {1, 1, 1}};
   Tensor one = value.unsqueeze(0);
-  return tensor_of(record(Op::SliceAssign, {node_of(all, "rnn", loc), node_of(one, "rnn", loc)}, a, loc));
+  return tensor_of(
+      record(Op::SliceAssign, {node_of(all, "rnn", loc), node_of(one, "rnn", loc)}, {region}, loc));
 }
 
 RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& s, const Tensor& weight_hh,

@@ -8,9 +8,7 @@ namespace ingot {
 namespace {
 
 NodeRef reduced(Op op, Node* n, uint32_t mask, bool keepdim, const SourceLoc& loc) {
-  Attrs a;
-  a.mask = mask;
-  NodeRef r = record(op, {n}, a, loc);
+  NodeRef r = record(op, {n}, {ReduceAttrs{mask}}, loc);
   if (keepdim || mask == 0) return r;
   Dims s;
   for (int i = 0; i < n->rank(); ++i)

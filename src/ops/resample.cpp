@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/infer_conv.h"
+#include "graph/shape_rules.h"
 #include "ops/windows.h"
 
 namespace ingot {

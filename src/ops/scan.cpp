@@ -12,11 +12,9 @@ NodeRef at_least_1d(Node* n, const SourceLoc& loc) {
 }
 
 NodeRef scan(ScanKind kind, Node* n, int64_t dim, const char* op, const SourceLoc& loc) {
-  Attrs a;
-  a.i = wrap_dim(dim, n, op, loc);
-  a.mask = static_cast<uint32_t>(kind);
+  const ScanAttrs a{wrap_dim(dim, n, op, loc), kind};
   NodeRef x = at_least_1d(n, loc);
-  NodeRef r = record(Op::Scan, {x.get()}, a, loc);
+  NodeRef r = record(Op::Scan, {x.get()}, {a}, loc);
   return reshape_to(r.get(), n->shape, loc);
 }
 

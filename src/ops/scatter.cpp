@@ -14,24 +14,11 @@ void check_index(const Node* index, const char* op, const SourceLoc& loc) {
          "convert with .to(int64)");
 }
 
-// The first elements of each dim.
-NodeRef corner(Node* n, const Dims& shape, const SourceLoc& loc) {
-  if (n->shape == shape) return n;
-  Attrs a;
-  a.shape = shape;
-  a.d0 = Dims::filled(n->rank(), 0);
-  a.d1 = Dims::filled(n->rank(), 1);
-  return record(Op::Slice, {n}, a, loc);
-}
-
 // x with its corner replaced.
 NodeRef with_corner(Node* x, NodeRef value, const SourceLoc& loc) {
   if (value->shape == x->shape) return value;
-  Attrs a;
-  a.shape = x->shape;
-  a.d0 = Dims::filled(x->rank(), 0);
-  a.d1 = Dims::filled(x->rank(), 1);
-  return record(Op::SliceAssign, {x, value.get()}, a, loc);
+  const SliceAttrs first{Dims::filled(x->rank(), 0), Dims::filled(x->rank(), 1)};
+  return record(Op::SliceAssign, {x, value.get()}, {first}, loc);
 }
 
 /// The operands of a scatter, brought to the primitive's form.
@@ -76,18 +63,12 @@ class Scattering {
   Node* value() const { return value_.get(); }
   NodeRef combined(ScatterMode mode, Node* base) const { return combined(mode, base, value_.get()); }
   NodeRef combined(ScatterMode mode, Node* base, Node* value) const {
-    Attrs a;
-    a.i = axis_;
-    a.f = check_attr();
-    a.mask = static_cast<uint32_t>(mode);
-    return record(Op::Scatter, {base, index_.get(), value}, a, loc_);
+    const ScatterAttrs a{axis_, mode, current_check()};
+    return record(Op::Scatter, {base, index_.get(), value}, {a}, loc_);
   }
   NodeRef added(Node* value) const {
-    Attrs a;
-    a.i = axis_;
-    a.f = check_attr();
-    a.shape = base_->shape;
-    return record(Op::ScatterAdd, {index_.get(), value}, a, loc_);
+    const IndexAttrs a{axis_, current_check()};
+    return record(Op::ScatterAdd, {index_.get(), value}, {a, base_->shape}, loc_);
   }
   /// How many values come to each place, in x's type (float32 for bool and 16-bit floats).
   NodeRef counts(DType t) const {

@@ -12,13 +12,11 @@ namespace {
 Tensor places(const Tensor& x, int64_t count, int64_t dim, bool descending, const char* op,
               const SourceLoc& loc) {
   Node* n = node_of(x, op, loc);
-  Attrs a;
-  a.i = wrap_dim(dim, n, op, loc);
-  a.mask = descending;
+  const SortAttrs a{wrap_dim(dim, n, op, loc), descending};
   NodeRef in = n->rank() ? NodeRef(n) : reshape_to(n, {1}, loc);
-  a.shape = in->shape;
-  a.shape[static_cast<int>(a.i)] = count;
-  NodeRef r = record(Op::Sort, {in.get()}, a, loc);
+  Dims shape = in->shape;
+  shape[a.axis] = count;
+  NodeRef r = record(Op::Sort, {in.get()}, {a, shape}, loc);
   return tensor_of(n->rank() ? r : reshape_to(r.get(), count == 1 ? Dims{} : Dims{count}, loc));
 }
 

@@ -107,15 +107,18 @@ Scalar Tensor::scalar_value(SourceLoc where) const {
   if (n->numel() != 1)
     fail(ErrorKind::Shape, "item", "needs a tensor of one element, not " + describe(*this), loc,
          n->numel() ? "take one with x[i], or all with x.to_vector<T>()" : "");
-  bool constant = n->op == Op::Const || n->op == Op::Arg;
   if (is_float(n->dtype)) {
-    if (constant) return n->imm_f;
+    if (n->op == Op::Const) return n->attrs.as<ConstAttrs>().f;
+    if (n->op == Op::Arg) return n->attrs.as<ArgAttrs>().value;
     double v = 0;
     read_value_as(n.get(), &v, DType::Float64, loc);
     return v;
   }
-  int64_t v = n->imm_i;
-  if (!constant) read_value_as(n.get(), &v, DType::Int64, loc);
+  int64_t v = 0;
+  if (n->op == Op::Const)
+    v = n->attrs.as<ConstAttrs>().i;
+  else
+    read_value_as(n.get(), &v, DType::Int64, loc);
   return n->dtype == DType::Bool ? Scalar(v != 0) : Scalar(v);
 }
 

@@ -1,6 +1,6 @@
 #include "ops/windows.h"
 
-#include "graph/infer_conv.h"
+#include "graph/shape_rules.h"
 
 namespace ingot {
 
@@ -25,42 +25,33 @@ int64_t Windows::count(int d, int64_t size) const {
 
 Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double fill, const SourceLoc& loc) {
   Node* n = node_of(x, "pad", loc);
-  Attrs a;
-  a.shape = n->shape;
-  a.d0 = Dims::filled(n->rank(), 0);
+  PadAttrs a{Dims::filled(n->rank(), 0), fill};
+  Dims shape = n->shape;
   const int lead = n->rank() - front.size();
   for (int d = 0; d < front.size(); ++d) {
-    a.shape[lead + d] += front[d] + behind[d];
-    a.d0[lead + d] = front[d];
+    shape[lead + d] += front[d] + behind[d];
+    a.front[lead + d] = front[d];
   }
-  a.f = fill;
-  return a.shape == n->shape ? x : tensor_of(record(Op::Pad, {n}, a, loc));
+  return shape == n->shape ? x : tensor_of(record(Op::Pad, {n}, {a, shape}, loc));
 }
 
 Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
   Node* n = node_of(x, "window", loc);
   const int lead = n->rank() - w.n();
-  Attrs a;
-  a.d0 = w.stride;
-  a.d1 = w.dilation;
-  a.shape = Dims(n->shape.begin(), lead);
-  for (int d = 0; d < w.n(); ++d) a.shape.push_back(w.count(d, n->shape[lead + d]));
-  for (int64_t k : w.kernel) a.shape.push_back(k);
+  Dims shape(n->shape.begin(), lead);
+  for (int d = 0; d < w.n(); ++d) shape.push_back(w.count(d, n->shape[lead + d]));
+  for (int64_t k : w.kernel) shape.push_back(k);
   Tensor padded = pad_last(x, w.front, w.behind, w.fill, loc);
-  return tensor_of(record(Op::Window, {node_of(padded, "window", loc)}, a, loc));
+  const WindowAttrs a{w.stride, w.dilation};
+  return tensor_of(record(Op::Window, {node_of(padded, "window", loc)}, {a, shape}, loc));
 }
 
 Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& w, const Dims& shape,
                     const SourceLoc& loc) {
-  Attrs a;
-  a.d0 = w.stride;
-  for (int64_t d : w.dilation) a.d0.push_back(d);
-  for (int64_t d : w.front) a.d0.push_back(d);
-  a.d1 = w.kernel;
-  a.shape = shape;
+  const OpSpec spec{FoldAttrs{w.stride, w.dilation, w.front, w.kernel}, shape};
   Node* v = node_of(value, "fold", loc);
-  return tensor_of(position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, a, loc)
-                                      : record(Op::Fold, {v}, a, loc));
+  return tensor_of(position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, spec, loc)
+                                      : record(Op::Fold, {v}, spec, loc));
 }
 
 }  // namespace ingot

@@ -79,12 +79,7 @@ void refuse(const char* name, const char* wrong, const SourceLoc& loc) {
 }
 
 static Tensor argument_of(const std::shared_ptr<double>& source, const Device& d) {
-  Attrs at;
-  at.f = *source;
-  at.dtype = float64;
-  at.device = d;
-  at.arg_source = source;
-  return tensor_of(ingot::record(Op::Arg, {}, at, user_loc(SourceLoc::current())));
+  return tensor_of(record_argument(source, float64, d, user_loc(SourceLoc::current())));
 }
 
 Tensor Optimizer::Group::lr_on(const Device& d) const { return argument_of(lr, d); }

@@ -11,21 +11,13 @@
 namespace ingot::optim {
 namespace {
 
-Attrs attrs_of(const Node& n) {
-  Attrs a;
-  a.shape = n.shape;
-  a.i = n.imm_i;
-  a.f = n.imm_f;
-  a.mask = n.mask;
-  a.dtype = n.dtype;
-  a.device = n.device;
-  if (n.ext) {
-    a.d0 = n.ext->d0;
-    a.d1 = n.ext->d1;
-    a.seed = n.ext->seed;
-    if (n.op == Op::Arg && n.ext->arg_source) a.f = *n.ext->arg_source;
-  }
-  return a;
+// An argument keeps the value it has now.
+OpSpec replayed(const Node& n) {
+  OpSpec spec = spec_of(n);
+  if (n.op != Op::Arg) return spec;
+  const ArgAttrs& a = n.attrs.as<ArgAttrs>();
+  spec.attrs = ArgAttrs{a.source ? *a.source : a.value, nullptr};
+  return spec;
 }
 
 // -infinity alone is often meant (masks); what follows from it is judged by what it leads to.
@@ -74,7 +66,7 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
   std::sort(pending.begin(), pending.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
   for (size_t i = 0; i < pending.size(); ++i) known[pending[i]] = static_cast<int>(i);
   for (Node* n : pending) {
-    Step s{n->op, attrs_of(*n), {}, n->loc, n->seq};
+    Step s{n->op, replayed(*n), {}, n->loc, n->seq};
     for (Node* in : n->inputs()) {
       s.inputs.push_back(known.at(in));
       if (s.inputs.back() >= 0) ++steps_[static_cast<size_t>(s.inputs.back())].uses;
@@ -121,7 +113,7 @@ std::string Replay::first_bad() const {
     for (int k : s.inputs)
       in.push_back(
           (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->current());
-    values[i] = tensor_of(record(s.op, std::span<Node* const>(in), s.attrs, s.loc));
+    values[i] = tensor_of(record(s.op, std::span<Node* const>(in), s.spec, s.loc));
     values[i].eval_(s.loc);
     // A number the program wrote may be infinite on purpose: what is made of it counts.
     if (is_movement(s.op))

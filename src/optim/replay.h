@@ -24,7 +24,7 @@ class Replay {
  private:
   struct Step {
     Op op;
-    Attrs attrs;
+    OpSpec spec;
     std::vector<int> inputs;  // steps: k, leaves: -1 - k
     SourceLoc loc;
     uint64_t number;

@@ -9,6 +9,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/replay.cpp
   ${CMAKE_CURRENT_LIST_DIR}/schedule.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sgd.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/step_program.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/step_function.cpp
   ${CMAKE_CURRENT_LIST_DIR}/slots.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp)

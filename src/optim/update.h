@@ -27,7 +27,7 @@ struct Count {
   bool moved = false;  // false: no step was ever recorded
 };
 
-struct StepProgram;  // step_program.cpp
+struct StepFunction;  // step_function.cpp
 
 struct Optimizer::Group {
   std::any options;  // the optimiser's own struct
@@ -38,9 +38,9 @@ struct Optimizer::Group {
   bool momentum_moves = false;       // somebody set it: an argument of the plan
   std::optional<double> initial_lr;
   std::vector<Count> counts;
-  bool product = false;                  // counts have products
-  bool masters = false;                  // 16-bit parameters have masters
-  std::shared_ptr<StepProgram> written;  // the last plain step, written down
+  bool product = false;                // counts have products
+  bool masters = false;                // 16-bit parameters have masters
+  std::shared_ptr<StepFunction> step;  // the last plain step, recorded as one node
 
   /// The index of a count, made where there is none on this device.
   size_t count_on(const Device& d);

@@ -150,7 +150,7 @@ TEST_CASE("joined and padded tensors of some size are cut, and equal the interpr
   auto load = [](int buffer, Affine map, Bound bound, double fill) {
     Instr i;
     i.kind = InstrKind::Load, i.buffer = buffer, i.map = std::move(map), i.bounds = {std::move(bound)},
-    i.imm_f = fill;
+    i.fvalue = fill;
     return i;
   };
   auto add = [](int a, int b) {

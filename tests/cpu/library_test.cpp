@@ -195,8 +195,8 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
     out = shape;
     out[axis] = 4;
     LibrarySpec s;
-    s.op = LibOp::ScatterAdd;
-    s.attr[0] = axis;
+    s.op = Op::ScatterAdd;
+    s.attrs = IndexAttrs{axis};
     s.site = 3;
     std::vector<Bytes> data(3);
     s.operands = {c.operand(t, out, data[0], false),
@@ -248,7 +248,7 @@ TEST_CASE("copy between layouts") {
     for (int a = c.pick(0, 4); a > 0; --a) shape.push_back(c.pick(1, 20));
     const DType t = static_cast<DType>(c.pick(0, 9));
     LibrarySpec s;
-    s.op = LibOp::Copy;
+    s.op = Op::ToDevice;
     std::vector<Bytes> data(2);
     s.operands = {c.operand(t, shape, data[0], false), c.operand(t, shape, data[1], shape.size() > 2)};
     std::vector<Bytes> want = data;

@@ -77,7 +77,7 @@ int SpecMaker::bounded_load(Level level, DType t) {
   i.kind = InstrKind::Load;
   i.level = level;
   i.dtype = t;
-  i.imm_f = i.imm_i = t == DType::Bool ? 1 : 2;
+  i.fvalue = i.ivalue = t == DType::Bool ? 1 : 2;
   std::vector<int64_t> shape = k_.extent, front(shape.size(), 0);
   for (int a = 0; a < n; ++a) {
     if (!chance(50)) continue;
@@ -149,7 +149,7 @@ int SpecMaker::source(Level level) {
   if (what <= 84) {
     i.kind = InstrKind::Const;
     i.dtype = any_type();
-    i.imm_f = i.imm_i = pick(0, 3);
+    i.fvalue = i.ivalue = pick(0, 3);
   } else if (what <= 88) {
     i.kind = InstrKind::Arg;
     i.dtype = num_type();
@@ -165,13 +165,13 @@ int SpecMaker::source(Level level) {
     int64_t numel;
     i.map = dense(level, k_.extent, numel, false);
     i.slot = 0;
-    i.imm_i = pick(0, 1000);
+    i.ivalue = pick(0, 1000);
     const int bits = add(i);  // brought down to small numbers
     Instr c;
     c.kind = InstrKind::Const;
     c.level = level;
     c.dtype = DType::Int32;
-    c.imm_i = 3;
+    c.ivalue = 3;
     const int three = add(c);
     Instr a;
     a.kind = InstrKind::Compute;
@@ -201,7 +201,7 @@ int SpecMaker::host_number(Level level) {
   Instr arg, c, sum;
   arg.kind = InstrKind::Arg;
   arg.slot = pick(0, 1);
-  c.imm_f = c.imm_i = pick(0, 3);
+  c.fvalue = c.ivalue = pick(0, 3);
   sum.kind = InstrKind::Compute;
   sum.op = chance(50) ? Op::Add : Op::Sub;
   arg.dtype = c.dtype = sum.dtype = chance(50) ? DType::Float64 : DType::Int32;

@@ -199,7 +199,7 @@ struct Interpreter {
   }
 
   Number load(const Instr& in, const std::vector<int64_t>& i, int64_t point) {
-    const Number fill = to_type({in.imm_f, in.imm_i}, in.dtype);
+    const Number fill = to_type({in.fvalue, in.ivalue}, in.dtype);
     if (!inside(in, i)) return fill;
     int64_t p = at(in.map, i);
     if (in.indirect >= 0) {
@@ -219,7 +219,7 @@ struct Interpreter {
       case InstrKind::Load:
         return load(in, i, point);
       case InstrKind::Const:
-        return to_type({in.imm_f, in.imm_i}, in.dtype);
+        return to_type({in.fvalue, in.ivalue}, in.dtype);
       case InstrKind::Arg:
         return convert({run.args[in.slot], 0}, DType::Float64, in.dtype);
       case InstrKind::Index:
@@ -228,7 +228,7 @@ struct Interpreter {
         return {0, inside(in, i)};
       case InstrKind::Random: {
         const int64_t n = at(in.map, i);
-        const uint64_t base = run.offsets[in.slot] + static_cast<uint64_t>(in.imm_i);
+        const uint64_t base = run.offsets[in.slot] + static_cast<uint64_t>(in.ivalue);
         return {0, static_cast<int32_t>(
                        philox(base + static_cast<uint64_t>(n / 4), run.seeds[in.slot]).v[n % 4])};
       }

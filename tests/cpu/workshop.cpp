@@ -50,7 +50,7 @@ struct Builder {
   }
   int num(double v) {
     Instr i;
-    i.imm_f = v;
+    i.fvalue = v;
     return add(i);
   }
   int arg(int slot) {
@@ -305,7 +305,8 @@ void scatter(const char* name, int64_t rows, int64_t C, int64_t V) {
   m.add(static_cast<size_t>(rows * C) * 4);
   for (int64_t i = 0; i < rows; ++i) static_cast<int64_t*>(m.ptr[1])[i] = (i * 2654435761) % V;
   LibrarySpec s;
-  s.op = LibOp::ScatterAdd;
+  s.op = Op::ScatterAdd;
+  s.attrs = IndexAttrs{};
   s.operands = {{float32, {V, C}, {C, 1}, 0}, {int64, {rows, C}, {1, 0}, 0}, {float32, {rows, C}, {C, 1}, 0}};
   auto exe = backend->prepare(0, s);
   RunStatus status;

@@ -71,8 +71,8 @@ int SpecBuilder::load_indirect(DType t, const Affine& map, int index, int64_t st
 void SpecBuilder::bound(int instr, const Affine& at, int64_t extent, double fill) {
   Instr& in = k.instrs[instr];
   in.bounds.push_back({at, extent});
-  in.imm_f = fill;
-  in.imm_i = static_cast<int64_t>(fill);
+  in.fvalue = fill;
+  in.ivalue = static_cast<int64_t>(fill);
 }
 
 int SpecBuilder::constant(DType t, double x) {
@@ -80,8 +80,8 @@ int SpecBuilder::constant(DType t, double x) {
   in.kind = InstrKind::Const;
   in.level = level_of({});
   in.dtype = t;
-  in.imm_f = x;
-  in.imm_i = static_cast<int64_t>(x);
+  in.fvalue = x;
+  in.ivalue = static_cast<int64_t>(x);
   return add(in);
 }
 
@@ -111,7 +111,7 @@ int SpecBuilder::random(const Affine& map, int slot, int64_t offset) {
   in.dtype = DType::Int32;
   in.map = map;
   in.slot = slot;
-  in.imm_i = offset;
+  in.ivalue = offset;
   return add(in);
 }
 

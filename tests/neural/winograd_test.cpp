@@ -58,18 +58,16 @@ struct Call {
   }
 };
 
-Call call_of(const Problem& p, LibOp op) {
+Call call_of(const Problem& p, Op op) {
   Call c;
   const int64_t h = p.height + 2 * p.pad - 2, w = p.width + 2 * p.pad - 2;
   Dims x{p.n, p.c, p.height, p.width}, y{p.n, p.o, h, w}, k{p.o, p.c, 3, 3};
   std::vector<Dims> shapes{y, x, k};
-  if (op == LibOp::ConvGradInput) shapes = {x, y, k};
-  if (op == LibOp::ConvGradWeight) shapes = {k, x, y};
+  if (op == Op::ConvGradInput) shapes = {x, y, k};
+  if (op == Op::ConvGradWeight) shapes = {k, x, y};
   c.spec.op = op;
-  c.spec.attr[0] = 1;
-  c.spec.d0 = {1, 1, 1, 1};
-  c.spec.d1 = {p.pad, p.pad, p.pad, p.pad};
-  c.spec.bias = p.bias && op == LibOp::Conv;
+  c.spec.attrs = ConvAttrs{{1, 1}, {1, 1}, {p.pad, p.pad}, {p.pad, p.pad}, 1};
+  c.spec.bias = p.bias && op == Op::Conv;
   for (size_t i = 0; i < 3; ++i) {
     c.data.emplace_back();
     const bool weight = shapes[i] == k;
@@ -92,14 +90,14 @@ void run(Call& c) {
 }
 
 /// The exact result and the largest it could be, element by element in the order of the result's own dims.
-void check(const Problem& p, LibOp op, const Call& c) {
+void check(const Problem& p, Op op, const Call& c) {
   const int64_t h = p.height + 2 * p.pad - 2, w = p.width + 2 * p.pad - 2;
   const Dims out = c.spec.operands[0].shape;
-  const size_t ix = op == LibOp::ConvGradInput ? 0 : 1,
-               iy = op == LibOp::Conv            ? 0
-                    : op == LibOp::ConvGradInput ? 1
-                                                 : 2,
-               iw = op == LibOp::ConvGradWeight ? 0 : 2;
+  const size_t ix = op == Op::ConvGradInput ? 0 : 1,
+               iy = op == Op::Conv            ? 0
+                    : op == Op::ConvGradInput ? 1
+                                              : 2,
+               iw = op == Op::ConvGradWeight ? 0 : 2;
   std::vector<double> want(static_cast<size_t>(out.numel()), 0.0);
   for (int64_t n = 0; n < p.n; ++n)
     for (int64_t o = 0; o < p.o; ++o)
@@ -110,9 +108,9 @@ void check(const Problem& p, LibOp op, const Call& c) {
             const int64_t r = i + k / 3 - p.pad, q = j + k % 3 - p.pad;
             if (r < 0 || r >= p.height || q < 0 || q >= p.width) continue;
             for (int64_t m = 0; m < p.c; ++m) {
-              if (op == LibOp::Conv)
+              if (op == Op::Conv)
                 sum += double(c.value(ix, n, m, r, q)) * double(c.value(iw, o, m, k / 3, k % 3));
-              else if (op == LibOp::ConvGradInput)
+              else if (op == Op::ConvGradInput)
                 want[static_cast<size_t>(((n * p.c + m) * p.height + r) * p.width + q)] +=
                     double(c.value(iy, n, o, i, j)) * double(c.value(iw, o, m, k / 3, k % 3));
               else
@@ -120,7 +118,7 @@ void check(const Problem& p, LibOp op, const Call& c) {
                     double(c.value(ix, n, m, r, q)) * double(c.value(iy, n, o, i, j));
             }
           }
-          if (op == LibOp::Conv) want[static_cast<size_t>(((n * p.o + o) * h + i) * w + j)] = sum;
+          if (op == Op::Conv) want[static_cast<size_t>(((n * p.o + o) * h + i) * w + j)] = sum;
         }
   double off = 0, size = 0;
   size_t at = 0;
@@ -139,10 +137,10 @@ void check(const Problem& p, LibOp op, const Call& c) {
 
 TEST_CASE("Winograd's convolutions agree with plain loops in float64") {
   for (const Problem& p : kProblems)
-    for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight}) {
+    for (Op op : {Op::Conv, Op::ConvGradInput, Op::ConvGradWeight}) {
       CAPTURE(p.c);
       CAPTURE(p.o);
-      CAPTURE(std::string(name_of(op)));
+      CAPTURE(std::string(info(op).name));
       Call c = call_of(p, op);
       const std::vector<float> edges(c.data[0].begin(), c.data[0].begin() + 3);
       run(c);
@@ -154,7 +152,7 @@ TEST_CASE("Winograd's convolutions agree with plain loops in float64") {
 TEST_CASE("the number of threads changes no bit of Winograd's convolutions") {
   const int threads = get_num_threads();
   for (const Problem& p : kProblems)
-    for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight}) {
+    for (Op op : {Op::Conv, Op::ConvGradInput, Op::ConvGradWeight}) {
       Call one = call_of(p, op), three = call_of(p, op);
       set_num_threads(1);
       run(one);
@@ -166,19 +164,24 @@ TEST_CASE("the number of threads changes no bit of Winograd's convolutions") {
 }
 
 TEST_CASE("Winograd leaves to others what it is not for") {
-  Call c = call_of(kProblems[0], LibOp::Conv);
+  Call c = call_of(kProblems[0], Op::Conv);
   REQUIRE(cpu::prepare_winograd(c.spec));
   auto refused = [&](auto change) {
     LibrarySpec s = c.spec;
     change(s);
     return !cpu::prepare_winograd(s);
   };
-  CHECK(refused([](LibrarySpec& s) { s.d0[0] = 2; }));  // stride
-  CHECK(refused([](LibrarySpec& s) { s.d0[2] = 2; }));  // dilation
-  CHECK(refused([](LibrarySpec& s) { s.d1[0] = 3; }));  // padding
-  CHECK(refused([](LibrarySpec& s) { s.d1[0] = 0; }));  // another one for each dim
-  CHECK(refused([](LibrarySpec& s) { s.attr[0] = 16; }));
+  auto refused_with = [&](auto change) {
+    ConvAttrs a = c.spec.attrs.as<ConvAttrs>();
+    change(a);
+    return refused([&](LibrarySpec& s) { s.attrs = a; });
+  };
+  CHECK(refused_with([](ConvAttrs& a) { a.stride[0] = 2; }));    // stride
+  CHECK(refused_with([](ConvAttrs& a) { a.dilation[0] = 2; }));  // dilation
+  CHECK(refused_with([](ConvAttrs& a) { a.front[0] = 3; }));     // padding
+  CHECK(refused_with([](ConvAttrs& a) { a.front[0] = 0; }));     // another one for each dim
+  CHECK(refused_with([](ConvAttrs& a) { a.groups = 16; }));
   CHECK(refused([](LibrarySpec& s) { s.epilogue = Epilogue::Relu; }));
   CHECK(refused([](LibrarySpec& s) { s.operands[1].dtype = DType::BFloat16; }));
-  CHECK(!cpu::prepare_winograd(call_of({1, 16, 16, 4, 4, 1, false, false}, LibOp::Conv).spec));  // too small
+  CHECK(!cpu::prepare_winograd(call_of({1, 16, 16, 4, 4, 1, false, false}, Op::Conv).spec));  // too small
 }

@@ -10,12 +10,13 @@ LibrarySpec random_row_attention(std::mt19937& gen) {
   static const DType all[] = {bfloat16, float16, float32};
   static const int64_t lengths[] = {1, 7, 130, 700};
   LibrarySpec s;
-  s.op = LibOp::Attention;
+  s.op = Op::Attention;
+  AttentionAttrs attrs;
   const DType t = all[gen() % 3];
   const int64_t B = pick(gen, 1, 2), H = pick(gen, 1, 3), S = lengths[gen() % 4],
                 D = int64_t{16} << gen() % 4;
   s.written = gen() % 2 ? 2 : 1;
-  s.scale = 1 / std::sqrt(static_cast<double>(D));
+  attrs.scale = 1 / std::sqrt(static_cast<double>(D));
   auto dense = [&](const Dims& shape,
                    bool split) {  // split: heads are parts of a row, as a projection gives them
     OperandSpec o{t, shape, row_major(shape), split ? 8 * pick(gen, 0, 3) : 0};
@@ -29,7 +30,8 @@ LibrarySpec random_row_attention(std::mt19937& gen) {
     s.operands.push_back(gen() % 3 ? dense({B, H, S, D}, gen() % 2) : operand(t, {B, H, S, D}, gen, true));
   const bool more = gen() % 3 == 0;  // one key and value that are not among the others
   if (more || gen() % 3) s.operands.push_back(dense({gen() % 2 ? 1 : B, gen() % 2 ? 1 : H, 1, S}, false));
-  s.attr[0] = more ? 2 : 0;
+  if (more) attrs.mask = AttentionMask::Newest;
+  s.attrs = attrs;
   for (int i = 0; more && i < 2; ++i) s.operands.push_back(dense({B, H, 1, D}, gen() % 2));
   return s;
 }
@@ -46,7 +48,7 @@ void attention_reference(const LibrarySpec& spec, CallMemory& m) {
       for (int64_t s = 0; s < S; ++s) {
         double dot = 0;
         for (int64_t d = 0; d < D; ++d) dot += read(q, {b, h, 0, d}) * read(q + 1, {b, h, s, d});
-        dot *= spec.scale;
+        dot *= spec.attrs.as<AttentionAttrs>().scale;
         if (o.size() > q + 3) {
           const Dims& shape = o[q + 3].shape;
           dot += read(q + 3, {shape[0] == 1 ? 0 : b, shape[1] == 1 ? 0 : h, 0, s});
@@ -54,10 +56,10 @@ void attention_reference(const LibrarySpec& spec, CallMemory& m) {
         w[static_cast<size_t>(s)] = dot;
         most = std::max(most, dot);
       }
-      const bool more = spec.attr[0] == 2;
+      const bool more = spec.attrs.as<AttentionAttrs>().newest();
       double last = 0;
       for (int64_t d = 0; more && d < D; ++d)
-        last += read(q, {b, h, 0, d}) * read(q + 4, {b, h, 0, d}) * spec.scale;
+        last += read(q, {b, h, 0, d}) * read(q + 4, {b, h, 0, d}) * spec.attrs.as<AttentionAttrs>().scale;
       if (more) most = std::max(most, last);
       for (double& x : w) sum += x = std::exp(x - most);
       for (int64_t s = 0; s < S; ++s)
@@ -74,12 +76,14 @@ void attention_reference(const LibrarySpec& spec, CallMemory& m) {
 
 LibrarySpec random_short_attention(std::mt19937& gen, int64_t longest) {
   LibrarySpec s;
-  s.op = LibOp::AttentionGrad;
+  s.op = Op::AttentionGrad;
   s.written = 3;
-  s.attr[0] = gen() % 2;
+  AttentionAttrs attrs;
+  if (gen() % 2) attrs.mask = AttentionMask::Causal;
   const DType t = gen() % 2 ? bfloat16 : float16;
   const int64_t B = pick(gen, 1, 2), H = pick(gen, 1, 2), T = 32 * pick(gen, 1, longest / 32), D = 64;
-  s.scale = 1 / std::sqrt(static_cast<double>(D));
+  attrs.scale = 1 / std::sqrt(static_cast<double>(D));
+  s.attrs = attrs;
   const Dims shape{B, H, T, D};
   const bool joined = gen() % 2;  // gradients of q, k and v side by side in rows
   for (int64_t i = 0; i < 8; ++i) {
@@ -108,7 +112,7 @@ struct Head {
     for (int64_t d = 0; d < D; ++d) sum += read(x, tx, d) * read(y, ty, d);
     return sum;
   }
-  int64_t keys(int64_t query) const { return spec.attr[0] ? query + 1 : T; }
+  int64_t keys(int64_t query) const { return spec.attrs.as<AttentionAttrs>().causal() ? query + 1 : T; }
 };
 
 void for_each_head(const LibrarySpec& spec, CallMemory& m, const std::function<void(const Head&)>& f) {
@@ -125,7 +129,8 @@ void short_attention(const LibrarySpec& spec, CallMemory& m) {
       std::vector<double> w(static_cast<size_t>(head.keys(q)));
       double sum = 0;
       for (int64_t k = 0; k < head.keys(q); ++k)
-        sum += w[static_cast<size_t>(k)] = std::exp(spec.scale * head.dot(3, q, 4, k));
+        sum += w[static_cast<size_t>(k)] =
+            std::exp(spec.attrs.as<AttentionAttrs>().scale * head.dot(3, q, 4, k));
       for (int64_t d = 0; d < head.D; ++d) {
         double y = 0;
         for (int64_t k = 0; k < head.keys(q); ++k) y += w[static_cast<size_t>(k)] / sum * head.read(5, k, d);
@@ -144,8 +149,8 @@ void short_attention_reference(const LibrarySpec& spec, CallMemory& m) {
     for (int64_t q = 0; q < head.T; ++q) {
       const double mean = head.dot(7, q, 6, q), lse = value(o[8], m.at(8), place(o[8], {head.b, head.h, q}));
       for (int64_t k = 0; k < head.keys(q); ++k) {
-        const double w = std::exp(spec.scale * head.dot(3, q, 4, k) - lse);
-        const double ds = w * (head.dot(7, q, 5, k) - mean) * spec.scale;
+        const double w = std::exp(spec.attrs.as<AttentionAttrs>().scale * head.dot(3, q, 4, k) - lse);
+        const double ds = w * (head.dot(7, q, 5, k) - mean) * spec.attrs.as<AttentionAttrs>().scale;
         for (int64_t d = 0; d < head.D; ++d) {
           const auto at_q = static_cast<size_t>(q * head.D + d), at_k = static_cast<size_t>(k * head.D + d);
           dq[at_q] += ds * head.read(4, k, d);

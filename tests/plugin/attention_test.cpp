@@ -88,12 +88,11 @@ TEST_CASE("attention graphs find an engine on an H200") {
 
 TEST_CASE("one sequence and one query have strides of 0 in the compiler's operands") {
   LibrarySpec s;
-  s.op = LibOp::Attention;
-  s.scale = 0.125;
+  s.op = Op::Attention;
   for (int64_t queries : {int64_t{448}, int64_t{1}}) {
     CAPTURE(queries);
     const Dims q{1, 12, queries, 64}, k{1, 12, 448, 64};
-    s.attr[0] = queries > 1;
+    s.attrs = AttentionAttrs{queries > 1 ? AttentionMask::Causal : AttentionMask::None, 0.125};
     s.operands = {operand(q, row_major(q), bfloat16),
                   operand(q, {0, 64, queries > 1 ? 2304 : 0, 1}, bfloat16),
                   operand(k, {0, 64, 2304, 1}, bfloat16), operand(k, {0, 64, 2304, 1}, bfloat16)};
@@ -108,9 +107,8 @@ TEST_CASE("one sequence and one query have strides of 0 in the compiler's operan
 
 TEST_CASE("the gradient of one sequence has strides of 0 in the compiler's operands") {
   LibrarySpec s;
-  s.op = LibOp::AttentionGrad;
-  s.attr[0] = 1;
-  s.scale = 0.125;
+  s.op = Op::AttentionGrad;
+  s.attrs = AttentionAttrs{AttentionMask::Causal, 0.125};
   s.written = 3;
   const Dims q{1, 12, 512, 64};
   for (int64_t third = 0; third < 3; ++third) {  // written side by side

@@ -138,13 +138,11 @@ double residual_call_difference(Backend& b, bool odd, bool relu) {
       add({N, O, S, S}, !odd, 4);
   std::vector<float> bias{1, -2, 3, 0, 5, -6, 7, -8};
   LibrarySpec l;
-  l.op = LibOp::Conv;
+  l.op = Op::Conv;
   l.operands = {y.spec(), x.spec(), w.spec(), {float32, {O}, {1}, 0}, add.spec()};
   l.bias = l.residual = true;
   if (relu) l.epilogue = Epilogue::Relu;
-  l.attr[0] = 1;
-  l.d0 = {1, 1, 1, 1};
-  l.d1 = {1, 1, 1, 1};
+  l.attrs = ConvAttrs{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1};
   auto exe = b.prepare(0, l);
   std::vector<float>* host[] = {&y.data, &x.data, &w.data, &bias, &add.data};
   std::vector<void*> buffers;

@@ -39,19 +39,18 @@ struct Shape {
   int64_t n, c, size, out, window, stride, pad, dilation, groups;
 };
 
-LibrarySpec conv_spec(LibOp op, DType t, const Shape& s, bool bias, bool last) {
+LibrarySpec conv_spec(Op op, DType t, const Shape& s, bool bias, bool last) {
   const int64_t y = (s.size + 2 * s.pad - s.dilation * (s.window - 1) - 1) / s.stride + 1;
   const Dims xd{s.n, s.c, s.size, s.size}, wd{s.out, s.c / s.groups, s.window, s.window},
       yd{s.n, s.out, y, y};
   auto operand = [&](const Dims& d) { return OperandSpec{t, d, last ? channels_last(d) : row_major(d), 0}; };
   LibrarySpec l;
   l.op = op;
-  if (op == LibOp::Conv) l.operands = {operand(yd), operand(xd), operand(wd)};
-  if (op == LibOp::ConvGradInput) l.operands = {operand(xd), operand(yd), operand(wd)};
-  if (op == LibOp::ConvGradWeight) l.operands = {operand(wd), operand(xd), operand(yd)};
-  l.d0 = {s.stride, s.stride, s.dilation, s.dilation};
-  l.d1 = {s.pad, s.pad, s.pad, s.pad};
-  l.attr[0] = s.groups;
+  if (op == Op::Conv) l.operands = {operand(yd), operand(xd), operand(wd)};
+  if (op == Op::ConvGradInput) l.operands = {operand(xd), operand(yd), operand(wd)};
+  if (op == Op::ConvGradWeight) l.operands = {operand(wd), operand(xd), operand(yd)};
+  const Dims pad{s.pad, s.pad};
+  l.attrs = ConvAttrs{{s.stride, s.stride}, {s.dilation, s.dilation}, pad, pad, s.groups};
   l.bias = bias;
   if (bias) l.operands.push_back({t, {s.out}, {1}, 0});
   return l;
@@ -119,16 +118,15 @@ void compare(const LibrarySpec& spec, const cuda::HandKernel& k, unsigned positi
 
 std::vector<std::pair<LibrarySpec, unsigned>> calls() {
   std::vector<std::pair<LibrarySpec, unsigned>> all;
-  for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight})
+  for (Op op : {Op::Conv, Op::ConvGradInput, Op::ConvGradWeight})
     for (DType t : {float64, bfloat16, int32})
       for (bool last : {false, true}) {
-        all.emplace_back(conv_spec(op, t, {2, 4, 6, 6, 3, 2, 1, 1, 2}, op == LibOp::Conv, last), 0);
+        all.emplace_back(conv_spec(op, t, {2, 4, 6, 6, 3, 2, 1, 1, 2}, op == Op::Conv, last), 0);
         all.emplace_back(conv_spec(op, t, {1, 2, 7, 3, 2, 1, 0, 2, 1}, false, last), 0);
       }
   LibrarySpec f;  // windows of 3 x 2, stride 2, over planes [2, 3]
-  f.op = LibOp::Fold;
-  f.d0 = {2, 1, 1, 2, 0, 0};
-  f.d1 = {3, 2};
+  f.op = Op::Fold;
+  f.attrs = FoldAttrs{{2, 1}, {1, 2}, {0, 0}, {3, 2}};
   const Dims out{2, 3, 7, 6}, value{2, 3, 3, 4, 3, 2}, one{2, 3, 3, 4};
   f.operands = {{float32, out, row_major(out), 0}, {float32, value, row_major(value), 0}};
   all.emplace_back(f, 0);
@@ -136,8 +134,9 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
                 {float32, one, row_major(one), 0},
                 {uint8, one, row_major(one), 0}};
   all.emplace_back(f, 6);
-  f.d0 = {2, 2, 1, 1, 1, 1};  // max pooling's: the first windows begin outside
-  f.d1 = {3, 3};
+  // Max pooling's: the first windows begin outside.
+  const FoldAttrs pooling{{2, 2}, {1, 1}, {1, 1}, {3, 3}};
+  f.attrs = pooling;
   const Dims even{2, 3, 6, 8}, half{2, 3, 3, 4};
   for (DType t : {float32, bfloat16})
     for (bool last : {false, true}) {
@@ -155,7 +154,7 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
                                      {float32, 8, 4},
                                      {float64, 6, 0},
                                      {int32, 4, 0}}) {
-    f.d0 = {2, 2, 1, 1, 1, 1};
+    f.attrs = pooling;
     const Dims in{2, channels, 6, 9}, to{2, channels, 3, 5}, windows{2, channels, 3, 5, 3, 3};
     f.operands = {
         {t, in, channels_last(in), offset}, {t, to, channels_last(to), 0}, {uint8, to, channels_last(to), 0}};
@@ -163,7 +162,7 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
     f.operands = {f.operands[0], {t, windows, {}, offset}};
     f.operands[1].stride = {15 * channels, 1, 5 * channels, channels, 30 * channels, 90 * channels};
     all.emplace_back(f, 0);
-    f.d0 = {1, 2, 2, 1, 0, 1};  // dilated
+    f.attrs = FoldAttrs{{1, 2}, {2, 1}, {0, 1}, {3, 3}};  // dilated
     f.operands[0].shape = {2, channels, 7, 9};
     f.operands[0].stride = channels_last(f.operands[0].shape);
     all.emplace_back(f, 0);
@@ -172,7 +171,7 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
 }
 
 cuda::HandKernel kernel_of(const LibrarySpec& s) {
-  return s.op == LibOp::Fold ? cuda::fold(s) : cuda::simple_conv(s);
+  return s.op == Op::Fold ? cuda::fold(s) : cuda::simple_conv(s);
 }
 
 }  // namespace
@@ -205,8 +204,8 @@ TEST_CASE("convolutions find an engine on an H200") {
                           {8, 64, 28, 64, 3, 1, 2, 2, 4}};
   for (const Shape& s : shapes)
     for (DType t : {bfloat16, float16, float32})
-      for (LibOp op : {LibOp::Conv, LibOp::ConvGradInput, LibOp::ConvGradWeight}) {
-        const LibrarySpec spec = conv_spec(op, t, s, op == LibOp::Conv && s.groups == 1, true);
+      for (Op op : {Op::Conv, Op::ConvGradInput, Op::ConvGradWeight}) {
+        const LibrarySpec spec = conv_spec(op, t, s, op == Op::Conv && s.groups == 1, true);
         CAPTURE(to_string(spec));
         const std::string wrong = cuda::plan_conv_for(text.str(), spec);
         const bool planned = wrong.empty() || wrong.find("cuModuleLoad") != std::string::npos ||
@@ -226,7 +225,7 @@ TEST_CASE("ResNet-50's convolutions with batch norm, residual and ReLU find read
   text << in.rdbuf();
   int planned = 0;
   auto check = [&](const Shape& s, DType t, bool residual, bool relu) {
-    LibrarySpec spec = conv_spec(LibOp::Conv, t, s, true, true);
+    LibrarySpec spec = conv_spec(Op::Conv, t, s, true, true);
     spec.residual = residual;
     if (residual) spec.operands.push_back(spec.operands[0]);
     if (relu) spec.epilogue = Epilogue::Relu;
@@ -263,14 +262,14 @@ TEST_CASE("ResNet-50's convolutions with batch norm, residual and ReLU find read
 TEST_CASE("what cuDNN does not take of convolutions is said") {
   std::string why;
   const Shape s{2, 8, 8, 8, 3, 1, 1, 1, 1};
-  CHECK(cuda::conv_fits(conv_spec(LibOp::Conv, bfloat16, s, true, true)));
-  CHECK_FALSE(cuda::conv_fits(conv_spec(LibOp::Conv, int32, s, false, true), &why));
+  CHECK(cuda::conv_fits(conv_spec(Op::Conv, bfloat16, s, true, true)));
+  CHECK_FALSE(cuda::conv_fits(conv_spec(Op::Conv, int32, s, false, true), &why));
   CHECK(why == "not one floating type");
-  LibrarySpec odd = conv_spec(LibOp::Conv, bfloat16, s, false, true);
+  LibrarySpec odd = conv_spec(Op::Conv, bfloat16, s, false, true);
   odd.operands[1].stride[0] += 8;
   CHECK_FALSE(cuda::conv_fits(odd, &why));
   CHECK(why == "an operand is not dense");
-  LibrarySpec residual = conv_spec(LibOp::Conv, bfloat16, s, true, true);
+  LibrarySpec residual = conv_spec(Op::Conv, bfloat16, s, true, true);
   residual.residual = true;
   residual.operands.push_back(residual.operands[0]);
   CHECK(cuda::conv_fits(residual));

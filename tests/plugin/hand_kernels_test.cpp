@@ -37,15 +37,15 @@ std::vector<Call> calls() {
   std::vector<Call> all;
   std::mt19937 gen(1);
   auto add = [&](const LibrarySpec& s) {
-    all.push_back({s, s.op == LibOp::Matmul ? cuda::simple_matmul(s)
-                      : s.op == LibOp::Scan ? cuda::scan(s, 2)
-                      : s.op == LibOp::Sort ? cuda::sort(s)
-                                            : cuda::scatter(s, 2)});
+    all.push_back({s, s.op == Op::Matmul ? cuda::simple_matmul(s)
+                      : s.op == Op::Scan ? cuda::scan(s, 2)
+                      : s.op == Op::Sort ? cuda::sort(s)
+                                         : cuda::scatter(s, 2)});
   };
   for (int i = 0; i < 60; ++i) add(random_matmul(gen, false));
   {  // strides that an int does not hold, of a dim of size 1
     LibrarySpec s;
-    s.op = LibOp::Matmul;
+    s.op = Op::Matmul;
     s.operands = {{DType::Float32, {9, 20}, {20, 1}, 0},
                   {DType::Float32, {9, 1}, {1, int64_t{1} << 40}, 0},
                   {DType::Float32, {1, 20}, {int64_t{1} << 40, 1}, 0}};
@@ -204,7 +204,7 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
       const int64_t S = bias.shape[3], rows = bias.shape.numel() / S;
       const uint32_t never = bias.dtype == bfloat16 ? 0xff80 : 0xfc00;
       for (int64_t i = 0; i < rows * S; ++i) {
-        if (i % S <= S / 3 && !(s.attr[0] && i % 2)) continue;
+        if (i % S <= S / 3 && !(s.attrs.as<AttentionAttrs>().newest() && i % 2)) continue;
         if (bias.dtype == float32)
           static_cast<float*>(got.at(at))[i] = -HUGE_VALF;
         else
@@ -217,7 +217,7 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
     CHECK(difference(s, got, want) == "");
   }
   LibrarySpec s = all[0].spec;
-  s.attr[0] = 1;
+  s.attrs = AttentionAttrs{AttentionMask::Causal};
   CHECK(!cuda::is_row_attention(s));  // causal
   s = all[0].spec;
   s.operands[static_cast<size_t>(s.written)].shape[2] = 2;
@@ -298,7 +298,7 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
   for (int how = 0; how < 5; ++how) {
     LibrarySpec s = how < 2 ? random_scatter(gen, how == 1) : random_write(gen, how == 3, how == 4);
     cuda::HandKernel k = cuda::scatter(s, 2);
-    int64_t extent = s.operands[0].shape[static_cast<int>(s.attr[0])];
+    int64_t extent = s.operands[0].shape[axis_of(s)];
     CallMemory m(s, 3, extent);
     const size_t ix = s.operands.size() - 2;
     const OperandSpec& index = s.operands[ix];

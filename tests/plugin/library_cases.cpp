@@ -56,7 +56,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void scatter_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
-  auto axis = static_cast<int>(spec.attr[0]);
+  const int axis = axis_of(spec);
   std::vector<double> sums(static_cast<size_t>(span(o[0])), 0.0);
   for_each(o[2].shape, [&](const Dims& at) {
     int64_t i = read_element(o[1].dtype, m.at(1), place(o[1], at)).i;
@@ -84,7 +84,7 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
         whole = static_cast<int64_t>(gen() % static_cast<uint64_t>(extent));
       double f = static_cast<double>(gen() % 2001) / 1000 - 1;
       static const double odd[] = {HUGE_VAL - HUGE_VAL, HUGE_VAL, -HUGE_VAL, 0.0, -0.0};
-      if (spec.op == LibOp::Sort && gen() % 16 == 0) f = odd[gen() % 5];
+      if (spec.op == Op::Sort && gen() % 16 == 0) f = odd[gen() % 5];
       write_element(o.dtype, at(i), k, {f, whole});
     }
   }
@@ -93,7 +93,7 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
   LibrarySpec s;
-  s.op = LibOp::Matmul;
+  s.op = Op::Matmul;
   s.steady = gen() % 8;
   DType t = all[gen() % (library_types ? 4 : 9)], out = is_half(t) && gen() % 4 == 0 ? float32 : t;
   int64_t M = pick(gen, 1, 33), N = pick(gen, 1, 33), K = pick(gen, 1, gen() % 6 ? 33 : 1400);
@@ -120,7 +120,7 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
 
 LibrarySpec random_gelu_matmul(std::mt19937& gen) {
   LibrarySpec s;
-  s.op = LibOp::Matmul;
+  s.op = Op::Matmul;
   const DType t = gen() % 2 ? bfloat16 : float16;
   const int64_t unit = gen() % 2 ? 8 : 1;  // the library wants multiples of 16 bytes
   const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 9);
@@ -147,7 +147,7 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
 
 LibrarySpec random_bias_gradient(std::mt19937& gen) {
   LibrarySpec s;
-  s.op = LibOp::Matmul;
+  s.op = Op::Matmul;
   s.epilogue = Epilogue::BiasGrad;
   s.written = 2;
   static const DType types[] = {bfloat16, float16, float32};
@@ -163,7 +163,7 @@ LibrarySpec random_bias_gradient(std::mt19937& gen) {
 
 LibrarySpec random_relu_gradient(std::mt19937& gen) {
   LibrarySpec s;
-  s.op = LibOp::Matmul;
+  s.op = Op::Matmul;
   s.epilogue = Epilogue::ReluGrad;
   s.steady = gen() % 16;
   const int64_t M = pick(gen, 1, 40), N = pick(gen, 1, 40), K = pick(gen, 1, 70);
@@ -176,13 +176,13 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   static const DType all[] = {bfloat16, float16, float32};
   static const int64_t depths[] = {8, 64, 264, 768, 1600, 4104};
   LibrarySpec s;
-  s.op = LibOp::Matmul;
+  s.op = Op::Matmul;
   s.steady = gen() % 2 ? 4 : 0;
   const DType t = all[gen() % 3], out = gen() % 3 == 0 ? float32 : t;
   const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 9), K = depths[gen() % 6], pitch = K + 8 * pick(gen, 0, 2);
   const int64_t N = K < 100 && gen() % 4 == 0 ? 8500 : pick(gen, 1, 70);
-  auto shape = [&](int64_t a, int64_t b) { return s.attr[3] ? Dims{1, a, b} : Dims{a, b}; };
-  s.attr[3] = gen() % 2;  // with a batch dim of one
+  const bool batched = gen() % 2;  // with a batch dim of one
+  auto shape = [&](int64_t a, int64_t b) { return batched ? Dims{1, a, b} : Dims{a, b}; };
   OperandSpec o{out, shape(M, N), row_major(shape(M, N)), pick(gen, 0, 3)};
   OperandSpec a{t, shape(M, K), row_major(shape(M, K)), 8 * pick(gen, 0, 2)};
   OperandSpec b{t, shape(K, N), row_major(shape(K, N)), 8 * pick(gen, 0, 2)};
@@ -190,7 +190,6 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   a.stride[rank - 2] = pitch;
   b.stride[rank - 2] = 1, b.stride[rank - 1] = pitch + (gen() % 8 == 0);  // rarely not aligned
   if (rank == 3) a.stride[0] = pitch * M, b.stride[0] = gen() % 2 ? 0 : pitch * N;
-  s.attr[3] = 0;
   s.operands = {o, a, b};
   s.accumulate = gen() % 5 == 0;
   if (gen() % 2) {
@@ -204,7 +203,7 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
 LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
   LibrarySpec s;
-  s.op = LibOp::ScatterAdd;
+  s.op = Op::ScatterAdd;
   s.site = 7;
   DType t = all[gen() % 9];
   int rank = static_cast<int>(pick(gen, 1, 4)), axis = static_cast<int>(pick(gen, 0, rank - 1));
@@ -217,7 +216,7 @@ LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
     shape.push_back(n);
     out.push_back(v);
   }
-  s.attr[0] = axis;
+  s.attrs = IndexAttrs{axis};
   s.operands = {operand(t, out, gen, false), operand(gen() % 2 ? int64 : int32, shape, gen, false),
                 operand(t, shape, gen, gen() % 2)};
   s.operands[0].stride = row_major(out);
@@ -232,14 +231,15 @@ LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
   LibrarySpec s = random_scatter(gen, rows);
-  s.op = LibOp::Scatter;
+  int axis = s.attrs.as<IndexAttrs>().axis;
+  s.op = Op::Scatter;
   if (singles) {
     s = LibrarySpec();
-    s.op = LibOp::Scatter;
+    s.op = Op::Scatter;
     s.site = 7;
-    s.attr[0] = gen() % 2;
-    Dims index = s.attr[0] ? Dims{3, pick(gen, 128, 700)} : Dims{pick(gen, 128, 700), 3}, out = index;
-    out[static_cast<int>(s.attr[0])] = pick(gen, 2, 400);
+    axis = static_cast<int>(gen() % 2);
+    Dims index = axis ? Dims{3, pick(gen, 128, 700)} : Dims{pick(gen, 128, 700), 3}, out = index;
+    out[axis] = pick(gen, 2, 400);
     s.operands = {operand(float32, out, gen, false),
                   operand(gen() % 2 ? int64 : int32, index, gen, gen() % 2),
                   operand(float32, index, gen, gen() % 2)};
@@ -247,8 +247,9 @@ LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
     s.operands[0].offset = 0;
   }
   DType t = all[gen() % 10];
-  s.attr[1] = static_cast<int64_t>(gen() % 4);
-  if (t == bool_ && s.attr[1] == static_cast<int64_t>(ScatterMode::Prod)) s.attr[1] = 0;
+  auto mode = static_cast<ScatterMode>(gen() % 4);
+  if (t == bool_ && mode == ScatterMode::Prod) mode = ScatterMode::Set;
+  s.attrs = ScatterAttrs{axis, mode};
   s.operands[0].dtype = s.operands[2].dtype = t;
   s.operands.insert(s.operands.begin() + 1, operand(t, s.operands[0].shape, gen, gen() % 2));
   return s;
@@ -256,16 +257,16 @@ LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
 
 namespace {
 
-// One operand to read, and a result of its shape.
-void one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt19937& gen) {
+// One operand to read, and a result of its shape; returns the axis.
+int one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt19937& gen) {
   int rank = static_cast<int>(pick(gen, 1, 4)), axis = static_cast<int>(pick(gen, 0, rank - 1));
   Dims shape;
   for (int d = 0; d < rank; ++d)
     shape.push_back(d == axis ? pick(gen, 1, longest) : pick(gen, 1, longest > 1000 ? 2 : 7));
-  s.attr[0] = axis;
   s.operands = {operand(result, shape, gen, false), operand(t, shape, gen, gen() % 2)};
   s.operands[0].stride = row_major(shape);
   s.operands[0].offset = 0;
+  return axis;
 }
 
 }  // namespace
@@ -273,22 +274,21 @@ void one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt
 LibrarySpec random_scan(std::mt19937& gen, int64_t longest) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
   LibrarySpec s;
-  s.op = LibOp::Scan;
+  s.op = Op::Scan;
   auto kind = static_cast<ScanKind>(gen() % 5);
   DType t = all[gen() % (kind == ScanKind::LogSum ? 4 : 9)];
-  s.attr[1] = static_cast<int64_t>(kind);
-  one_operand(s, t, kind >= ScanKind::ArgMax ? int64 : t, longest, gen);
+  s.attrs = ScanAttrs{one_operand(s, t, kind >= ScanKind::ArgMax ? int64 : t, longest, gen), kind};
   return s;
 }
 
 LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
   LibrarySpec s;
-  s.op = LibOp::Sort;
-  s.attr[1] = gen() % 2;
-  one_operand(s, all[gen() % 10], int64, longest, gen);
+  s.op = Op::Sort;
+  const bool descending = gen() % 2;
+  const int axis = one_operand(s, all[gen() % 10], int64, longest, gen);
+  s.attrs = SortAttrs{axis, descending};
   if (gen() % 3 == 0) {
-    auto axis = static_cast<int>(s.attr[0]);
     s.operands[0].shape[axis] = pick(gen, 1, s.operands[0].shape[axis]);
     s.operands[0].stride = row_major(s.operands[0].shape);
   }
@@ -296,17 +296,15 @@ LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
 }
 
 int64_t index_extent(const LibrarySpec& s) {
-  return s.op == LibOp::ScatterAdd || s.op == LibOp::Scatter
-             ? s.operands[0].shape[static_cast<int>(s.attr[0])]
-             : 0;
+  return s.op == Op::ScatterAdd || s.op == Op::Scatter ? s.operands[0].shape[axis_of(s)] : 0;
 }
 
 namespace {
 
 void write_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
-  auto axis = static_cast<int>(spec.attr[0]);
-  auto mode = static_cast<ScatterMode>(spec.attr[1]);
+  const int axis = spec.attrs.as<ScatterAttrs>().axis;
+  const ScatterMode mode = spec.attrs.as<ScatterAttrs>().mode;
   std::vector<double> out(static_cast<size_t>(span(o[0])), 0.0);
   for_each(o[0].shape, [&](const Dims& at) {
     out[static_cast<size_t>(place(o[0], at))] = value(o[1], m.at(1), place(o[1], at));
@@ -332,8 +330,8 @@ void write_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void scan_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
-  auto axis = static_cast<int>(spec.attr[0]);
-  auto kind = static_cast<ScanKind>(spec.attr[1]);
+  const int axis = spec.attrs.as<ScanAttrs>().axis;
+  const ScanKind kind = spec.attrs.as<ScanAttrs>().kind;
   Dims lines = o[1].shape;
   lines[axis] = 1;
   for_each(lines, [&](Dims at) {
@@ -357,7 +355,8 @@ void scan_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void sort_reference(const LibrarySpec& spec, CallMemory& m) {
   const auto& o = spec.operands;
-  auto axis = static_cast<int>(spec.attr[0]);
+  const int axis = spec.attrs.as<SortAttrs>().axis;
+  const bool descending = spec.attrs.as<SortAttrs>().descending;
   Dims lines = o[1].shape;
   lines[axis] = 1;
   for_each(lines, [&](Dims at) {
@@ -368,9 +367,9 @@ void sort_reference(const LibrarySpec& spec, CallMemory& m) {
     }
     std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
       if (std::isnan(a.first) || std::isnan(b.first))
-        return spec.attr[1] ? std::isnan(a.first) && !std::isnan(b.first)
-                            : !std::isnan(a.first) && std::isnan(b.first);
-      return spec.attr[1] ? a.first > b.first : a.first < b.first;
+        return descending ? std::isnan(a.first) && !std::isnan(b.first)
+                          : !std::isnan(a.first) && std::isnan(b.first);
+      return descending ? a.first > b.first : a.first < b.first;
     });
     for (int64_t k = 0; k < o[0].shape[axis]; ++k) {
       at[axis] = k;
@@ -383,13 +382,13 @@ void sort_reference(const LibrarySpec& spec, CallMemory& m) {
 
 void reference(const LibrarySpec& spec, CallMemory& m) {
   switch (spec.op) {
-    case LibOp::Matmul:
+    case Op::Matmul:
       return matmul_reference(spec, m);
-    case LibOp::Scatter:
+    case Op::Scatter:
       return write_reference(spec, m);
-    case LibOp::Scan:
+    case Op::Scan:
       return scan_reference(spec, m);
-    case LibOp::Sort:
+    case Op::Sort:
       return sort_reference(spec, m);
     default:
       return scatter_reference(spec, m);

@@ -12,7 +12,6 @@
 #include "backend/cpu/library.h"
 #include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
-#include "graph/attention_call.h"
 
 namespace ingot::cpu {
 
@@ -46,7 +45,9 @@ int64_t blocks(int64_t n, int64_t of) { return (n + of - 1) / of; }
 class Attention : public CpuExecutable {
  protected:
   Attention(const LibrarySpec& spec, int q, int k, int v, size_t without_bias)
-      : spec_(spec), scale_(static_cast<float>(spec.scale)), causal_(spec.attr[0] != 0) {
+      : spec_(spec),
+        scale_(static_cast<float>(spec.attrs.as<AttentionAttrs>().scale)),
+        causal_(spec.attrs.as<AttentionAttrs>().causal()) {
     const Dims &qs = spec_.operands[static_cast<size_t>(q)].shape,
                &ks = spec_.operands[static_cast<size_t>(k)].shape;
     heads_ = qs[1];
@@ -300,15 +301,15 @@ class Backward final : public Attention {
 }  // namespace
 
 bool supports_attention(const LibrarySpec& s) {
-  if (s.op == LibOp::Attention && s.attr[0] == kOneMoreKey) return supports_newest(s);
-  if (s.op == LibOp::AttentionGrad) return true;  // its forward pass was asked about
+  if (s.attrs.as<AttentionAttrs>().newest()) return supports_newest(s);
+  if (s.op == Op::AttentionGrad) return true;  // its forward pass was asked about
   const size_t first = static_cast<size_t>(s.written);
   if (s.operands.size() < first + 3 || s.operands.size() > first + 4) return false;
   const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape, &v = s.operands[first + 2].shape;
   for (const OperandSpec& o : s.operands)
     if (o.dtype != DType::Float32) return false;
   if (q.size() != 4 || k.size() != 4 || v.size() != 4) return false;
-  if (q[2] * k[2] < (s.attr[0] != 0 ? kLeastCausal : kLeastScores)) return false;
+  if (q[2] * k[2] < (s.attrs.as<AttentionAttrs>().causal() ? kLeastCausal : kLeastScores)) return false;
   for (int d : {0, 1})
     if (q[d] != k[d] || q[d] != v[d]) return false;
   if (s.operands.size() == first + 4) {
@@ -321,8 +322,8 @@ bool supports_attention(const LibrarySpec& s) {
 }
 
 std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec) {
-  if (spec.op == LibOp::Attention && spec.attr[0] == kOneMoreKey) return prepare_newest(spec);
-  if (spec.op == LibOp::Attention) return std::make_unique<Forward>(spec);
+  if (spec.attrs.as<AttentionAttrs>().newest()) return prepare_newest(spec);
+  if (spec.op == Op::Attention) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);
 }
 

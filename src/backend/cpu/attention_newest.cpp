@@ -10,7 +10,6 @@
 #include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/tile_types.h"
-#include "graph/attention_call.h"
 
 namespace ingot::cpu {
 namespace {
@@ -58,7 +57,7 @@ class Newest final : public CpuExecutable {
     for (int64_t d = 0; d < width_; ++d) q[d] = from[d * stride(kQ, 3)];
 
     // Scores of what is visible, one behind the other, and of the key that is new.
-    const auto scale = static_cast<float>(spec_.scale);
+    const auto scale = static_cast<float>(spec_.attrs.as<AttentionAttrs>().scale);
     int64_t n = 0;
     each_run(bias, [&](int64_t s, int64_t count) {
       dots(p + n, q, keys + s * stride(kKeys, 2), stride(kKeys, 2), stride(kKeys, 3), count);

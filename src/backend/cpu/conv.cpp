@@ -30,7 +30,7 @@ struct Problem {
     int64_t p[3];
   };
   ConvShape s;
-  LibOp op;
+  Op op;
   int64_t M, N, K, batches;
   int64_t a_m, c_m;
   const ConvShape::Place *pa, *pb, *pc;
@@ -38,7 +38,7 @@ struct Problem {
 
   explicit Problem(const LibrarySpec& spec) : s(spec), op(spec.op) {
     const int64_t cg = s.C / s.G, og = s.O / s.G;
-    const bool to_x = op == LibOp::ConvGradInput, to_w = op == LibOp::ConvGradWeight;
+    const bool to_x = op == Op::ConvGradInput, to_w = op == Op::ConvGradWeight;
     M = to_x ? cg : og;
     N = to_x ? s.xs() : to_w ? cg * s.ks() : s.ys();
     K = to_x ? og * s.ks() : to_w ? s.N * s.ys() : cg * s.ks();
@@ -66,7 +66,7 @@ struct Problem {
   Row row(int64_t k) const {
     Row r{};
     int64_t at[3];
-    if (op == LibOp::ConvGradWeight) {  // k: sample and position of y
+    if (op == Op::ConvGradWeight) {  // k: sample and position of y
       const int64_t sample = k / s.ys();
       split(k % s.ys(), s.y, at);
       r.a = sample * s.py.outer + dot(at, s.py.dim);
@@ -76,7 +76,7 @@ struct Problem {
     }
     const int64_t channel = k / s.ks();
     split(k % s.ks(), s.k, at);
-    const bool to_x = op == LibOp::ConvGradInput;
+    const bool to_x = op == Op::ConvGradInput;
     r.a = channel * (to_x ? s.pw.outer : s.pw.channel) + dot(at, s.pw.dim);
     r.b = channel * pb->channel;
     for (int d = 0; d < 3; ++d) r.d[d] = at[d] * s.dilation[d] * (to_x ? -1 : 1);
@@ -85,7 +85,7 @@ struct Problem {
   Col col(int64_t n) const {
     Col c{};
     int64_t at[3];
-    if (op == LibOp::ConvGradWeight) {  // n: channel and place in the window
+    if (op == Op::ConvGradWeight) {  // n: channel and place in the window
       const int64_t channel = n / s.ks();
       split(n % s.ks(), s.k, at);
       c.b = channel * s.px.channel;
@@ -93,7 +93,7 @@ struct Problem {
       for (int d = 0; d < 3; ++d) c.p[d] = at[d] * s.dilation[d];
       return c;
     }
-    const bool to_x = op == LibOp::ConvGradInput;
+    const bool to_x = op == Op::ConvGradInput;
     split(n, to_x ? s.x : s.y, at);
     c.c = dot(at, pc->dim);
     for (int d = 0; d < 3; ++d) c.p[d] = to_x ? at[d] + s.pad[d] : at[d] * s.stride[d] - s.pad[d];
@@ -121,12 +121,12 @@ struct Problem {
     b = pb->offset;
     c = pc->offset;
     switch (op) {
-      case LibOp::Conv:
+      case Op::Conv:
         a += g * og * s.pw.outer;
         b += sample * s.px.outer + g * cg * s.px.channel;
         c += sample * s.py.outer + g * og * s.py.channel;
         return;
-      case LibOp::ConvGradInput:
+      case Op::ConvGradInput:
         a += g * og * s.pw.outer;
         b += sample * s.py.outer + g * og * s.py.channel;
         c += sample * s.px.outer + g * cg * s.px.channel;

@@ -209,7 +209,7 @@ class GradWeight final : public Picture {
 }  // namespace
 
 std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec) {
-  if (spec.op == LibOp::ConvGradInput || spec.epilogue != Epilogue::None) return nullptr;
+  if (spec.op == Op::ConvGradInput || spec.epilogue != Epilogue::None) return nullptr;
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != DType::Float32) return nullptr;
   const ConvShape s(spec);
@@ -221,7 +221,7 @@ std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec) {
   if (s.O % gemm_f32().nr != 0 || s.k[1] < 4 || places < 48 || s.y[2] < 16) return nullptr;
   if (places * s.O > kMostWeights) return nullptr;
   const bool dense = s.pw.dim[2] == 1 && s.pw.dim[1] == s.k[2] && s.pw.channel == s.ks();
-  if (spec.op == LibOp::Conv) return dense ? std::make_unique<Forward>(spec) : nullptr;
+  if (spec.op == Op::Conv) return dense ? std::make_unique<Forward>(spec) : nullptr;
   return std::make_unique<GradWeight>(spec);
 }
 

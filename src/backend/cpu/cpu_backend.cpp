@@ -82,14 +82,13 @@ class CpuBackend final : public Backend {
   bool host_visible() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
-    if (spec.op == LibOp::Attention || spec.op == LibOp::AttentionGrad) return cpu::supports_attention(spec);
-    if (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad) return cpu::supports_lstm(spec);
-    if (spec.op == LibOp::Conv && spec.residual) return false;
-    return spec.op != LibOp::Matmul || cpu::supports_matmul(spec);
+    if (spec.op == Op::Attention || spec.op == Op::AttentionGrad) return cpu::supports_attention(spec);
+    if (spec.op == Op::Lstm || spec.op == Op::LstmGrad) return cpu::supports_lstm(spec);
+    if (spec.op == Op::Conv && spec.residual) return false;
+    return spec.op != Op::Matmul || cpu::supports_matmul(spec);
   }
   bool in_place(const LibrarySpec& spec, size_t operand, size_t result) const override {
-    return (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad) &&
-           cpu::lstm_in_place(spec, operand, result);
+    return (spec.op == Op::Lstm || spec.op == Op::LstmGrad) && cpu::lstm_in_place(spec, operand, result);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
@@ -98,31 +97,33 @@ class CpuBackend final : public Backend {
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     switch (spec.op) {
-      case LibOp::Matmul:
+      case Op::Matmul:
         return cpu::prepare_matmul(spec);
-      case LibOp::ScatterAdd:
-      case LibOp::Scatter:
+      case Op::ScatterAdd:
+      case Op::Scatter:
         return cpu::prepare_scatter(spec);
-      case LibOp::Scan:
+      case Op::Scan:
         return cpu::prepare_scan(spec);
-      case LibOp::Sort:
+      case Op::Sort:
         return cpu::prepare_sort(spec);
-      case LibOp::Linalg:
+      case Op::Linalg:
         return cpu::prepare_linalg(spec);
-      case LibOp::Copy:
+      case Op::ToDevice:
         return cpu::prepare_copy(spec);
-      case LibOp::Conv:
-      case LibOp::ConvGradInput:
-      case LibOp::ConvGradWeight:
+      case Op::Conv:
+      case Op::ConvGradInput:
+      case Op::ConvGradWeight:
         return cpu::prepare_conv(spec);
-      case LibOp::Fold:
+      case Op::Fold:
         return cpu::prepare_fold(spec);
-      case LibOp::Attention:
-      case LibOp::AttentionGrad:
+      case Op::Attention:
+      case Op::AttentionGrad:
         return cpu::prepare_attention(spec);
-      case LibOp::Lstm:
-      case LibOp::LstmGrad:
+      case Op::Lstm:
+      case Op::LstmGrad:
         return cpu::prepare_lstm(spec);
+      default:
+        break;
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }

@@ -34,12 +34,12 @@ class Depthwise final : public CpuExecutable {
       return false;
     if (!dense_rows(s.px, s.x) || !dense_rows(s.py, s.y) || s.pw.dtype != DType::Float32 || s.ks() > 128)
       return false;
-    const bool to_x = op_ == LibOp::ConvGradInput;
+    const bool to_x = op_ == Op::ConvGradInput;
     if (to_x && (s.stride[1] != 1 || s.stride[2] != 1)) return false;
     relu_ = spec.epilogue == Epilogue::Relu;
-    if (spec.epilogue != Epilogue::None && !(relu_ && op_ == LibOp::Conv)) return false;
+    if (spec.epilogue != Epilogue::None && !(relu_ && op_ == Op::Conv)) return false;
     if (spec.bias) {
-      if (op_ != LibOp::Conv || spec.operands[3].dtype != DType::Float32) return false;
+      if (op_ != Op::Conv || spec.operands[3].dtype != DType::Float32) return false;
       bias_ = spec.operands[3].offset;
       bias_step_ = spec.operands[3].stride[0];
       has_bias_ = true;
@@ -53,13 +53,13 @@ class Depthwise final : public CpuExecutable {
     // Short rows leave most of a vector empty.
     if (out_[1] < 12) return false;
     set_pieces();
-    if (op_ == LibOp::ConvGradWeight) scratch_bytes = static_cast<size_t>(s.N * s.C * s.ks()) * sizeof(float);
+    if (op_ == Op::ConvGradWeight) scratch_bytes = static_cast<size_t>(s.N * s.C * s.ks()) * sizeof(float);
     return true;
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const ConvShape& s = *s_;
-    const bool to_w = op_ == LibOp::ConvGradWeight;
+    const bool to_w = op_ == Op::ConvGradWeight;
     auto* partial = static_cast<float*>(scratch);
     parallel_for(s.N * s.C, std::max<int64_t>(1, (64 << 10) / (out_[0] * out_[1])),
                  [&](int64_t b, int64_t e) {
@@ -82,7 +82,7 @@ class Depthwise final : public CpuExecutable {
     explicit Local(const Depthwise& d)
         : rows(static_cast<size_t>(d.piece_in_ * d.pitch_ + kPlaneBehind), 0.0f),
           weight(static_cast<size_t>(d.s_->ks())) {
-      if (d.op_ != LibOp::ConvGradWeight) return;
+      if (d.op_ != Op::ConvGradWeight) return;
       gradient.resize(static_cast<size_t>(d.piece_ * d.gradient_pitch_ + kPlaneBehind), 0.0f);
       sums.resize(static_cast<size_t>(d.s_->ks() * depthwise_rows().lanes()));
     }
@@ -91,13 +91,12 @@ class Depthwise final : public CpuExecutable {
 
   void set_pieces() {
     const ConvShape& s = *s_;
-    const int64_t stride = op_ == LibOp::ConvGradInput ? 1 : s.stride[2];
+    const int64_t stride = op_ == Op::ConvGradInput ? 1 : s.stride[2];
     // Whole vectors of windows see their own row alone.
     gradient_pitch_ = (out_[1] + 15) / 16 * 16;
     part_ = (gradient_pitch_ + s.dilation[2] * (s.k[2] - 1) / stride + 1 + 15) / 16 * 16;
     pitch_ = part_ * stride;
-    const int64_t reach = s.dilation[1] * (s.k[1] - 1) + 1,
-                  down = op_ == LibOp::ConvGradInput ? 1 : s.stride[1];
+    const int64_t reach = s.dilation[1] * (s.k[1] - 1) + 1, down = op_ == Op::ConvGradInput ? 1 : s.stride[1];
     piece_ = std::clamp<int64_t>((kCached / pitch_ - reach) / down + 1, 1, out_[0]);
     piece_in_ = (piece_ - 1) * down + reach;
     for (int64_t j = 0; j < s.k[2]; ++j)
@@ -107,7 +106,7 @@ class Depthwise final : public CpuExecutable {
   /// The rows that `count` rows of windows from `first` on see.
   PlaneRows padded(const float* plane, int64_t row_step, int64_t first, int64_t count, Local& l) const {
     const ConvShape& s = *s_;
-    const bool to_x = op_ == LibOp::ConvGradInput;
+    const bool to_x = op_ == Op::ConvGradInput;
     const int64_t down = to_x ? 1 : s.stride[1], across = to_x ? 1 : s.stride[2];
     const int64_t seen = (out_[1] - 1) * across + s.dilation[2] * (s.k[2] - 1) + 1 - pad_[1];
     const int64_t columns = std::clamp<int64_t>(seen, 0, in_[1]);
@@ -136,7 +135,7 @@ class Depthwise final : public CpuExecutable {
 
   void convolve_plane(void* const* buffers, int64_t plane, Local& l) const {
     const ConvShape& s = *s_;
-    const bool to_x = op_ == LibOp::ConvGradInput;
+    const bool to_x = op_ == Op::ConvGradInput;
     const int64_t n = plane / s.C, c = plane % s.C;
     const ConvShape::Place &in = to_x ? s.py : s.px, &out = to_x ? s.px : s.py;
     const auto* x = static_cast<const float*>(buffers[to_x ? s.iy : s.ix]) + at(in, n, c);
@@ -170,7 +169,7 @@ class Depthwise final : public CpuExecutable {
   }
 
   std::unique_ptr<ConvShape> s_;
-  LibOp op_ = LibOp::Conv;
+  Op op_ = Op::Conv;
   bool relu_ = false, has_bias_ = false;
   int64_t bias_ = 0, bias_step_ = 0;
   int64_t in_[2], out_[2], pad_[2];  // of the windows: rows, columns

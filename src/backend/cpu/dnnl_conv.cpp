@@ -106,9 +106,9 @@ std::vector<int64_t> weight_strides(const ConvShape& s) {
 
 DnnlConvDesc desc_of(const LibrarySpec& spec, const ConvShape& s) {
   DnnlConvDesc d{};
-  d.kind = spec.op == LibOp::Conv            ? DnnlConvDesc::Forward
-           : spec.op == LibOp::ConvGradInput ? DnnlConvDesc::GradInput
-                                             : DnnlConvDesc::GradWeight;
+  d.kind = spec.op == Op::Conv            ? DnnlConvDesc::Forward
+           : spec.op == Op::ConvGradInput ? DnnlConvDesc::GradInput
+                                          : DnnlConvDesc::GradWeight;
   d.dims = s.n;
   d.bf16 = spec.operands[0].dtype == DType::BFloat16;
   d.bias = spec.bias;
@@ -141,7 +141,7 @@ class DnnlConv final : public CpuExecutable {
     spec_ = spec;
     s_ = std::make_unique<ConvShape>(spec);
     const ConvShape& s = *s_;
-    forward_ = spec.op == LibOp::Conv;
+    forward_ = spec.op == Op::Conv;
     in_ = forward_ ? Activation(s, s.px, s.x, s.C) : Activation(s, s.py, s.y, s.O);
     out_ = forward_ ? Activation(s, s.py, s.y, s.O) : Activation(s, s.px, s.x, s.C);
     const DnnlConvDesc whole = desc_of(spec, s);
@@ -404,10 +404,10 @@ std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec) {
   const DType t = spec.operands[0].dtype;
   if ((t != DType::Float32 && t != DType::BFloat16) || !api() || spec.epilogue != Epilogue::None)
     return nullptr;
-  if (spec.bias && (spec.op != LibOp::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
+  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
   for (int k = 1; k < 3; ++k)
     if (spec.operands[static_cast<size_t>(k)].dtype != t) return nullptr;
-  if (spec.op == LibOp::ConvGradWeight) {
+  if (spec.op == Op::ConvGradWeight) {
     auto c = std::make_unique<DnnlGradWeight>();
     return c->init(spec) ? std::move(c) : nullptr;
   }

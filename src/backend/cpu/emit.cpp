@@ -159,7 +159,7 @@ static double loop_cost(const Instr& i) {
     case Op::Cosh:
       return 0.45;
     default:
-      return i.op > Op::Sqrt && i.op < Op::Relu ? 3.0 : 0.045;
+      return info(i.op).smooth ? 3.0 : 0.045;
   }
 }
 
@@ -198,7 +198,7 @@ int Emitter::constant(int k, int64_t n) {
   const Instr& i = spec_.instrs[k];
   const int esize = tile_size(i.dtype), v = n == 1 ? k : new_value(Span::Full, esize);
   auto data = std::make_unique<uint64_t[]>(static_cast<size_t>(n * esize + 7) / 8 + 8);
-  const uint64_t bits = bits_of(i.dtype, i.imm_f, i.imm_i, false);
+  const uint64_t bits = bits_of(i.dtype, i.fvalue, i.ivalue, false);
   fill_elements(data.get(), &bits, esize, n);
   plan_.places.resize(std::max(plan_.places.size(), values_.size()));
   plan_.places[v] = {Segment::Constant, static_cast<int64_t>(plan_.constants.size())};
@@ -344,7 +344,7 @@ void Emitter::instr(std::vector<Step>& out, int k) {
   m.slot = i.slot;
   m.dense = an_.dense(m.at, s.span);
   m.dtype = i.dtype;
-  m.counter = i.imm_i;
+  m.counter = i.ivalue;
   out.push_back(s);
   if (i.kind == InstrKind::Index && i.dtype != DType::Int64)
     throw Error(ErrorKind::Internal, "cpu kernel", "an index is int64 in\n" + to_string(spec_));
@@ -359,7 +359,7 @@ void Emitter::load(std::vector<Step>& out, int k) {
   MemoryRef& m = plan_.refs[r];
   m.buffer = i.buffer;
   m.esize = static_cast<int>(size_of(i.dtype));
-  m.fill = bits_of(i.dtype, i.imm_f, i.imm_i, true);
+  m.fill = bits_of(i.dtype, i.fvalue, i.ivalue, true);
   for (const Bound& b : i.bounds) m.bounds.push_back({an_.access(b.at), b.extent});
   Step s{StepKind::Gather};
   s.span = span;

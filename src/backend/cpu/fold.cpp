@@ -18,18 +18,20 @@ namespace {
 template <class A>
 class Fold final : public CpuExecutable {
  public:
-  explicit Fold(const LibrarySpec& s) : spec_(s), n_(s.d1.size()), lead_(s.operands[0].shape.size() - n_) {
+  explicit Fold(const LibrarySpec& s)
+      : spec_(s), n_(s.attrs.as<FoldAttrs>().window.size()), lead_(s.operands[0].shape.size() - n_) {
     for (int d = 0; d < lead_; ++d) planes_ *= s.operands[0].shape[d];
+    const FoldAttrs& a = s.attrs.as<FoldAttrs>();
     for (int d = 0; d < 3; ++d) {
       const int from = d - (3 - n_);
       const bool there = from >= 0;
       const OperandSpec &out = s.operands[0], &v = s.operands[1];
       size_[d] = there ? out.shape[lead_ + from] : 1;
       O_[d] = there ? v.shape[lead_ + from] : 1;
-      K_[d] = there ? s.d1[from] : 1;
-      stride_[d] = there ? s.d0[from] : 1;
-      dilation_[d] = there ? s.d0[n_ + from] : 1;
-      front_[d] = there ? s.d0[2 * n_ + from] : 0;
+      K_[d] = there ? a.window[from] : 1;
+      stride_[d] = there ? a.stride[from] : 1;
+      dilation_[d] = there ? a.dilation[from] : 1;
+      front_[d] = there ? a.front[from] : 0;
       // Sums are kept of everything the windows reach.
       L_[d] = std::max(front_[d] + size_[d], (O_[d] - 1) * stride_[d] + (K_[d] - 1) * dilation_[d] + 1);
       out_[d] = there ? out.stride[lead_ + from] : 0;

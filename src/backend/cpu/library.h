@@ -37,14 +37,14 @@ std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec);
 /// INGOT_WINOGRAD=gradients or all. Not by default: sums that round otherwise than PyTorch's put one ReLU
 /// among millions on the other side of 0, which moves a curve by more than another number of threads does;
 /// and an infinity makes NaN of its neighbours.
-bool wants_winograd(LibOp op);
+bool wants_winograd(Op op);
 /// The same by oneDNN; nullptr where it is not there or has nothing fast.
 std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec);
-/// Factorisations (LinalgKind in attr[0]).
+/// Factorisations (LinalgAttrs).
 std::unique_ptr<CpuExecutable> prepare_linalg(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec);
 

@@ -17,8 +17,7 @@ namespace {
 template <class T>
 class Linalg final : public CpuExecutable {
  public:
-  explicit Linalg(const LibrarySpec& s)
-      : spec_(s), kind_(static_cast<LinalgKind>(s.attr[0] & 255)), flags_(static_cast<int>(s.attr[0] >> 8)) {
+  explicit Linalg(const LibrarySpec& s) : spec_(s), attrs_(s.attrs.as<LinalgAttrs>()), kind_(attrs_.kind) {
     const Dims& a = s.operands[1].shape;
     const int r = a.size();
     n_ = static_cast<int>(a[r - 1]);
@@ -91,10 +90,10 @@ class Linalg final : public CpuExecutable {
         [[fallthrough]];
       case LinalgKind::Solve:
         bad = lu_factor(a, n_, pivots);
-        if (!bad) lu_solve(a, pivots, flags_ & 1, b, n_, columns_);
+        if (!bad) lu_solve(a, pivots, attrs_.transposed, b, n_, columns_);
         break;
       case LinalgKind::Triangular:
-        bad = triangular_solve(a, flags_ & 2, flags_ & 1, flags_ & 4, b, n_, columns_);
+        bad = triangular_solve(a, attrs_.upper, attrs_.transposed, attrs_.unit_diagonal, b, n_, columns_);
         break;
       case LinalgKind::Cholesky:
         return cholesky(buffers[0], a, i, args);
@@ -145,8 +144,9 @@ class Linalg final : public CpuExecutable {
   }
 
   LibrarySpec spec_;
+  LinalgAttrs attrs_;
   LinalgKind kind_;
-  int flags_, n_ = 0, columns_ = 0;
+  int n_ = 0, columns_ = 0;
   int64_t batch_ = 1;
   size_t each_ = 0;
 };

@@ -30,8 +30,8 @@ class Lstm : public CpuExecutable {
     panels_ = ceil_div(H_, g_.nr);
     pitch_ = K_ + kApart;
     int next = 1;
-    if (s.attr[2] & 2) side1_ = next++;
-    if (s.attr[2] & 4) side2_ = next++;
+    if (s.gives(1)) side1_ = next++;
+    if (s.gives(2)) side2_ = next++;
     // The weight, the left side of two steps, the cell state.
     floats_ = {parts_ * K_ * panels_ * g_.nr, 2 * N_ * pitch_, N_ * H_};
     scratch_bytes = static_cast<size_t>(floats_[0] + floats_[1] + floats_[2]) * sizeof(float) + 64;
@@ -46,7 +46,7 @@ class Lstm : public CpuExecutable {
     return o.shape[dim] == 1 ? 0 : o.stride[dim];
   }
   /// The step that comes i-th.
-  int64_t step(int64_t i) const { return spec_.attr[0] ? T_ - 1 - i : i; }
+  int64_t step(int64_t i) const { return spec_.attrs.as<RecurrentAttrs>().reverse ? T_ - 1 - i : i; }
 
   struct Space {
     float *weight, *left, *state;
@@ -242,9 +242,9 @@ bool supports_lstm(const LibrarySpec& s) {
 
 // A cell reads its place of z and then writes the gates there; going back, it reads the gates and writes dz.
 bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
-  const bool forward = s.op == LibOp::Lstm;
+  const bool forward = s.op == Op::Lstm;
   if (operand != static_cast<size_t>(s.written) || result != (forward ? 1 : 0)) return false;
-  if (forward && !(s.attr[2] & 2)) return false;  // the second result is c
+  if (forward && !s.gives(1)) return false;  // the second result is c
   auto whole = [](const OperandSpec& o) {
     return o.offset == 0 && (o.stride.empty() || o.stride == row_major(o.shape));
   };
@@ -252,7 +252,7 @@ bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
 }
 
 std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec) {
-  if (spec.op == LibOp::Lstm) return std::make_unique<Forward>(spec);
+  if (spec.op == Op::Lstm) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);
 }
 

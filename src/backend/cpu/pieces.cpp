@@ -73,8 +73,8 @@ void decide(const KernelSpec& k, Instr& i) {
   Instr value;  // of kind Const
   value.dtype = i.dtype;
   value.level = i.level;
-  value.imm_f = i.imm_f, value.imm_i = i.imm_i;
-  if (i.kind == InstrKind::InBounds) value.imm_i = !fails;
+  value.fvalue = i.fvalue, value.ivalue = i.ivalue;
+  if (i.kind == InstrKind::InBounds) value.ivalue = !fails;
   i = value;
 }
 

@@ -19,8 +19,8 @@ struct Number {
 
   double value(const RunArgs& args) const {
     double v = source.kind == InstrKind::Arg ? args.args[source.slot]
-               : is_float(source.dtype)      ? source.imm_f
-                                             : static_cast<double>(source.imm_i);
+               : is_float(source.dtype)      ? source.fvalue
+                                             : static_cast<double>(source.ivalue);
     for (DType t : types)
       v = t == DType::Float32 ? static_cast<double>(static_cast<float>(v))
           : t == DType::Int64 ? std::trunc(v)

@@ -144,7 +144,7 @@ void RowCode::add_host_steps(const RowProgram& program, const std::vector<int>& 
     const Instr& i = spec.instrs[k];
     if (!program.host[k] && i.kind != InstrKind::Arg) continue;
     if (i.kind == InstrKind::Const) {
-      cells_[k] = number_bits(i.dtype, i.imm_f, i.imm_i);
+      cells_[k] = number_bits(i.dtype, i.fvalue, i.ivalue);
       continue;
     }
     HostStep s;

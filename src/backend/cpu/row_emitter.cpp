@@ -220,7 +220,7 @@ void RowEmitter::pin_for_loop(int first_free) {
     for (int a : i.arg) {
       if (a < 0 || spec_.instrs[static_cast<size_t>(a)].dtype != DType::Float32) continue;
       if (spec_.instrs[static_cast<size_t>(a)].kind == InstrKind::Const) {
-        const float f = static_cast<float>(spec_.instrs[static_cast<size_t>(a)].imm_f);
+        const float f = static_cast<float>(spec_.instrs[static_cast<size_t>(a)].fvalue);
         uint32_t b;
         std::memcpy(&b, &f, 4);
         numbers.push_back(b);

@@ -65,8 +65,8 @@ class Scan final : public CpuExecutable {
   explicit Scan(const LibrarySpec& spec)
       : out_(spec.operands[0]),
         in_(spec.operands[1]),
-        axis_(static_cast<int>(spec.attr[0])),
-        kind_(static_cast<ScanKind>(spec.attr[1])),
+        axis_(spec.attrs.as<ScanAttrs>().axis),
+        kind_(spec.attrs.as<ScanAttrs>().kind),
         columns_(in_columns() ? out_.shape.back() : 1),
         lines_(out_, in_, axis_, out_.shape.size() - (columns_ > 1)),
         length_(out_.shape[axis_]) {

@@ -33,14 +33,15 @@ class Scatter final : public CpuExecutable {
  public:
   explicit Scatter(const LibrarySpec& spec)
       : spec_(spec),
-        based_(spec.op == LibOp::Scatter),
+        based_(spec.op == Op::Scatter),
         out_(spec.operands[0]),
         base_(spec.operands[based_ ? 1 : 0]),
         index_(spec.operands[based_ ? 2 : 1]),
         value_(spec.operands[based_ ? 3 : 2]),
-        axis_(static_cast<int>(spec.attr[0])),
+        axis_(axis_of(spec)),
         rank_(index_.shape.size()),
-        how_(based_ ? static_cast<Combine>(spec.attr[1] + 1) : Combine::Add) {
+        how_(based_ ? static_cast<Combine>(static_cast<int>(spec.attrs.as<ScatterAttrs>().mode) + 1)
+                    : Combine::Add) {
     // Trailing axes along which the index does not vary and memory is dense: whole rows are added at once.
     for (int k = rank_ - 1; k > axis_; --k) {
       const bool flat = index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ &&

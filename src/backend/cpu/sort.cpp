@@ -79,8 +79,8 @@ class Sort final : public CpuExecutable {
   explicit Sort(const LibrarySpec& spec)
       : out_(spec.operands[0]),
         in_(spec.operands[1]),
-        axis_(static_cast<int>(spec.attr[0])),
-        descending_(spec.attr[1] != 0),
+        axis_(spec.attrs.as<SortAttrs>().axis),
+        descending_(spec.attrs.as<SortAttrs>().descending),
         lines_(out_, in_, axis_, out_.shape.size()),
         length_(in_.shape[axis_]),
         wanted_(out_.shape[axis_]) {

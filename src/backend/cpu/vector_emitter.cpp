@@ -15,7 +15,7 @@ VectorEmitter::VectorEmitter(const KernelSpec& spec)
 static bool whole_number(const KernelSpec& spec, int v) {
   const Instr& i = spec.instrs[static_cast<size_t>(v)];
   if (i.dtype != DType::Int64) return false;
-  if (i.kind == InstrKind::Const) return i.imm_i > -(int64_t{1} << 30) && i.imm_i < int64_t{1} << 30;
+  if (i.kind == InstrKind::Const) return i.ivalue > -(int64_t{1} << 30) && i.ivalue < int64_t{1} << 30;
   return i.kind == InstrKind::Index;
 }
 
@@ -142,7 +142,7 @@ Rm VectorEmitter::operand(int v) {
   const Instr& i = spec_.instrs[static_cast<size_t>(v)];
   if (reg_[static_cast<size_t>(v)] >= 0) return reg_[static_cast<size_t>(v)];
   if (auto it = pinned_.find(v); it != pinned_.end()) return it->second;
-  if (i.kind == InstrKind::Const) return constant(static_cast<float>(i.imm_f));
+  if (i.kind == InstrKind::Const) return constant(static_cast<float>(i.fvalue));
   const Mem m = source(v);
   if (m.broadcast || !tail_) return m;
   const int r = temp();  // lanes past the end of the row must not be touched
@@ -279,7 +279,7 @@ void VectorEmitter::comparison(int k) {
     r[q] = temp();
     if (x.kind == InstrKind::Const)
       a_.v(kBroadcastInt, r[q], -1,
-           Mem{.pool = a_.constant(static_cast<uint32_t>(x.imm_i)), .broadcast = true});
+           Mem{.pool = a_.constant(static_cast<uint32_t>(x.ivalue)), .broadcast = true});
     else
       index_vector(i.arg[q], r[q]);
   }

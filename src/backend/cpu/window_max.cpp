@@ -133,7 +133,7 @@ class WindowMax final : public CpuExecutable {
   }
 
   static bool never(const Instr& i) {
-    return i.kind == InstrKind::Const && std::isinf(i.imm_f) && i.imm_f < 0;
+    return i.kind == InstrKind::Const && std::isinf(i.fvalue) && i.fvalue < 0;
   }
 
   // What lies outside is -inf: the load says so, or a where around the value.
@@ -142,7 +142,7 @@ class WindowMax final : public CpuExecutable {
     if (v.dtype != DType::Float32) return false;
     if (v.kind == InstrKind::Load) {
       bounds_ = v.bounds;
-      return bounds_.empty() || (std::isinf(v.imm_f) && v.imm_f < 0);
+      return bounds_.empty() || (std::isinf(v.fvalue) && v.fvalue < 0);
     }
     if (v.kind == InstrKind::Compute && v.op == Op::Where && instr(v.arg[0]).kind == InstrKind::InBounds &&
         never(instr(v.arg[2]))) {
@@ -240,7 +240,7 @@ class WindowMax final : public CpuExecutable {
       const Instr& x = instr(s.instr);
       if (s.row) continue;
       if (x.kind == InstrKind::Const)
-        l.numbers[i] = static_cast<float>(x.imm_f);
+        l.numbers[i] = static_cast<float>(x.fvalue);
       else if (x.kind == InstrKind::Load)
         l.numbers[i] = static_cast<const float*>(buffers[x.buffer])[at(x.map, l)];
       else

@@ -89,7 +89,7 @@ class WindowReduce final : public CpuExecutable {
                   *b = &k.instrs[static_cast<size_t>(v->arg[1])];
       if (a->kind == InstrKind::Const) std::swap(a, b);
       if (b->kind != InstrKind::Const || a->op != Op::Sum) return false;
-      r.scale = static_cast<float>(b->imm_f);
+      r.scale = static_cast<float>(b->fvalue);
       v = a;
     }
     if (v->kind != InstrKind::Reduce) return false;
@@ -100,7 +100,7 @@ class WindowReduce final : public CpuExecutable {
       from = &k.instrs[static_cast<size_t>(from->arg[0])];
     }
     if (from->kind != InstrKind::Load) return false;
-    const double fill = load_.bounds.empty() ? 0 : load_.imm_f;
+    const double fill = load_.bounds.empty() ? 0 : load_.fvalue;
     if (r.op == Op::Sum) {
       if (!load_.bounds.empty() && fill != 0) return false;
     } else if (r.op == Op::Max || r.op == Op::ArgMax) {

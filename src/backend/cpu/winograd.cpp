@@ -131,7 +131,7 @@ class Winograd final : public CpuExecutable {
   explicit Winograd(const LibrarySpec& spec)
       : spec_(spec),
         s_(spec),
-        forward_(spec.op == LibOp::Conv),
+        forward_(spec.op == Op::Conv),
         g_(gemm_f32()),
         r_(winograd_rows()),
         grid_(s_, forward_ ? s_.y : s_.x) {
@@ -366,7 +366,7 @@ class WinogradGradWeight final : public CpuExecutable {
 
 /// Is it worth while? Multiplications saved against the transforms' traffic, in those of the plain sum.
 bool pays(const LibrarySpec& spec, const ConvShape& s) {
-  const int64_t* out = spec.op == LibOp::ConvGradInput ? s.x : s.y;
+  const int64_t* out = spec.op == Op::ConvGradInput ? s.x : s.y;
   const Grid grid(s, out);
   const double tiles = static_cast<double>(grid.tiles * s.N), channels = static_cast<double>(s.C + s.O),
                pairs = static_cast<double>(s.C * s.O);
@@ -377,26 +377,26 @@ bool pays(const LibrarySpec& spec, const ConvShape& s) {
 
 }  // namespace
 
-bool wants_winograd(LibOp op) {
+bool wants_winograd(Op op) {
   static const std::string choice = [] {
     const char* e = std::getenv("INGOT_WINOGRAD");
     return std::string(e ? e : "");
   }();
-  return choice == "all" || (choice == "gradients" && op != LibOp::Conv);
+  return choice == "all" || (choice == "gradients" && op != Op::Conv);
 }
 
 std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec) {
   if (spec.epilogue != Epilogue::None || spec.accumulate) return nullptr;
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != DType::Float32) return nullptr;
-  if (spec.bias && (spec.op != LibOp::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
+  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
   const ConvShape s(spec);
   if (s.n != 2 || s.G != 1 || s.C % 16 || s.O % 16 || s.C > 512 || s.O > 512) return nullptr;
   for (int d = 1; d < 3; ++d)
     if (s.k[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.pad[d] > 2 || s.pad[d] != s.pad[1])
       return nullptr;
   if (!pays(spec, s)) return nullptr;
-  if (spec.op == LibOp::ConvGradWeight) return std::make_unique<WinogradGradWeight>(spec);
+  if (spec.op == Op::ConvGradWeight) return std::make_unique<WinogradGradWeight>(spec);
   return std::make_unique<Winograd>(spec);
 }
 

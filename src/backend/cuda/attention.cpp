@@ -243,7 +243,8 @@ static void give_strides(Operand& o) {
 }
 
 AttentionProblem attention_problem(const LibrarySpec& spec) {
-  AttentionProblem p{spec.op == LibOp::AttentionGrad, spec.attr[0] != 0, spec.scale, spec.operands};
+  AttentionProblem p{spec.op == Op::AttentionGrad, spec.attrs.as<AttentionAttrs>().causal(),
+                     spec.attrs.as<AttentionAttrs>().scale, spec.operands};
   p.bias = spec.operands.size() == (p.backward ? 10u : static_cast<size_t>(spec.written) + 4u);
   if (!p.backward && spec.written == 1) {
     const ingot::Dims& q = p.operands[1].shape;

@@ -35,9 +35,9 @@ struct Roles {
   const OperandSpec *x, *w, *y;
   int ix, iw, iy;
   explicit Roles(const LibrarySpec& s) {
-    iy = s.op == LibOp::Conv ? 0 : s.op == LibOp::ConvGradInput ? 1 : 2;
-    ix = s.op == LibOp::ConvGradInput ? 0 : 1;
-    iw = s.op == LibOp::ConvGradWeight ? 0 : 2;
+    iy = s.op == Op::Conv ? 0 : s.op == Op::ConvGradInput ? 1 : 2;
+    ix = s.op == Op::ConvGradInput ? 0 : 1;
+    iw = s.op == Op::ConvGradWeight ? 0 : 2;
     x = &s.operands[static_cast<size_t>(ix)], w = &s.operands[static_cast<size_t>(iw)],
     y = &s.operands[static_cast<size_t>(iy)];
   }
@@ -73,8 +73,9 @@ void build(Graph& g, const LibrarySpec& spec) {
   const Roles r(spec);
   const cudnnDataType_t t = type_of(spec.operands[0].dtype);
   const int n = r.x->shape.size() - 2;
-  Dims stride(spec.d0.begin(), spec.d0.begin() + n), dilation(spec.d0.begin() + n, spec.d0.end());
-  Dims front(spec.d1.begin(), spec.d1.begin() + n), behind(spec.d1.begin() + n, spec.d1.end());
+  const ConvAttrs& a = spec.attrs.as<ConvAttrs>();
+  const auto dims = [](const ingot::Dims& d) { return Dims(d.begin(), d.end()); };
+  Dims stride = dims(a.stride), dilation = dims(a.dilation), front = dims(a.front), behind = dims(a.behind);
   if (n == 1) {
     stride.insert(stride.begin(), 1);
     dilation.insert(dilation.begin(), 1);
@@ -85,9 +86,9 @@ void build(Graph& g, const LibrarySpec& spec) {
   const cudnnDataType_t math = t == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   Tensor x = g.tensor(X, dx.dims, dx.strides, t), w = g.tensor(W, dw.dims, dw.strides, t),
          y = g.tensor(Y, dy.dims, dy.strides, t);
-  const Graph::Conv kind = spec.op == LibOp::Conv            ? Graph::Conv::Forward
-                           : spec.op == LibOp::ConvGradInput ? Graph::Conv::Data
-                                                             : Graph::Conv::Filter;
+  const Graph::Conv kind = spec.op == Op::Conv            ? Graph::Conv::Forward
+                           : spec.op == Op::ConvGradInput ? Graph::Conv::Data
+                                                          : Graph::Conv::Filter;
   // cuDNN has ready-made kernels for this order of what follows: residual, bias, ReLU.
   struct End {
     cudnnPointwiseMode_t mode;
@@ -266,9 +267,9 @@ bool conv_fits(const LibrarySpec& spec, std::string* why) {
   const Roles r(spec);
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != spec.operands[0].dtype || !is_float(o.dtype)) return no("not one floating type");
-  if (spec.bias && (spec.op != LibOp::Conv || spec.operands[3].stride[0] != 1))
+  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
     return no("a bias that is not dense");
-  if (spec.residual && (spec.op != LibOp::Conv || !same_places(spec.operands[0], spec.operands.back())))
+  if (spec.residual && (spec.op != Op::Conv || !same_places(spec.operands[0], spec.operands.back())))
     return no("a residual that does not lie as the result does");
   if (spec.epilogue != Epilogue::None && spec.epilogue != Epilogue::Relu)
     return no("an epilogue that cuDNN has not");

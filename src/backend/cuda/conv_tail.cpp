@@ -43,7 +43,7 @@ int64_t reached(const OperandSpec& o) {
 }  // namespace
 
 bool has_tail(const LibrarySpec& spec) {
-  return spec.op == LibOp::Conv && (spec.residual || spec.epilogue == Epilogue::Relu);
+  return spec.op == Op::Conv && (spec.residual || spec.epilogue == Epilogue::Relu);
 }
 
 LibrarySpec without_tail(const LibrarySpec& spec) {

@@ -109,24 +109,24 @@ class CudaBackend final : public Backend {
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {
       // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
-      case LibOp::Matmul:
+      case Op::Matmul:
         return spec.epilogue != Epilogue::GeluErf;
-      case LibOp::ScatterAdd:
-      case LibOp::Conv:
-      case LibOp::ConvGradInput:
-      case LibOp::ConvGradWeight:
-      case LibOp::Fold:
-      case LibOp::Scatter:
+      case Op::ScatterAdd:
+      case Op::Conv:
+      case Op::ConvGradInput:
+      case Op::ConvGradWeight:
+      case Op::Fold:
+      case Op::Scatter:
         return true;
-      case LibOp::Scan:
+      case Op::Scan:
         return supports_scan(spec);
-      case LibOp::Sort:
+      case Op::Sort:
         return supports_sort(spec);
-      case LibOp::Lstm:
-      case LibOp::LstmGrad:
+      case Op::Lstm:
+      case Op::LstmGrad:
         return supports_lstm(spec);
-      case LibOp::Attention:
-      case LibOp::AttentionGrad:
+      case Op::Attention:
+      case Op::AttentionGrad:
         if (is_row_attention(spec) || is_short_attention_grad(spec)) return true;
 #ifdef INGOT_HAVE_CUDNN
         return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
@@ -181,29 +181,29 @@ class CudaBackend final : public Backend {
   }
   static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
-      case LibOp::Matmul:
+      case Op::Matmul:
         return prepare_matmul(g, spec);
-      case LibOp::ScatterAdd:
-      case LibOp::Scatter:
+      case Op::ScatterAdd:
+      case Op::Scatter:
         return hand_call(g, scatter(spec, g.multiprocessors), spec);
-      case LibOp::Scan:
+      case Op::Scan:
         return hand_call(g, scan(spec, g.multiprocessors), spec);
-      case LibOp::Sort:
+      case Op::Sort:
         return hand_call(g, sort(spec), spec);
-      case LibOp::Lstm:
-      case LibOp::LstmGrad:
+      case Op::Lstm:
+      case Op::LstmGrad:
         return prepare_lstm(g, spec);
-      case LibOp::Conv:
-      case LibOp::ConvGradInput:
-      case LibOp::ConvGradWeight:
+      case Op::Conv:
+      case Op::ConvGradInput:
+      case Op::ConvGradWeight:
 #ifdef INGOT_HAVE_CUDNN
         if (auto made = prepare_conv(g, spec)) return made;
 #endif
         return hand_call(g, simple_conv(spec), spec);
-      case LibOp::Fold:
+      case Op::Fold:
         return hand_call(g, fold(spec), spec);
-      case LibOp::Attention:
-      case LibOp::AttentionGrad:
+      case Op::Attention:
+      case Op::AttentionGrad:
         if (is_row_attention(spec)) return hand_call(g, row_attention(spec, g.major >= 9), spec);
         if (is_short_attention_grad(spec)) return hand_call(g, short_attention_grad(spec), spec);
 #ifdef INGOT_HAVE_CUDNN

@@ -17,10 +17,10 @@ constexpr int64_t kBytes32 = 4;
 
 /// Sizes and places of a call's operands; -1: not written.
 struct Call {
-  explicit Call(const LibrarySpec& s) : spec(s), backward(s.op == LibOp::LstmGrad) {
+  explicit Call(const LibrarySpec& s) : spec(s), backward(s.op == Op::LstmGrad) {
     int next = 1;
-    if (s.attr[2] & 2) side1 = next++;
-    if (s.attr[2] & 4) side2 = next++;
+    if (s.gives(1)) side1 = next++;
+    if (s.gives(2)) side2 = next++;
     first = s.written;
     const Dims& w = at(first + 3).shape;
     T = s.operands[0].shape[0], N = s.operands[0].shape[1], H = w[1];
@@ -30,7 +30,7 @@ struct Call {
   /// The one whose rows need not be dense: z, or the gradient of h.
   int loose() const { return backward ? first + 4 : first; }
   /// The step that comes i-th.
-  int64_t step(int64_t i) const { return spec.attr[0] ? T - 1 - i : i; }
+  int64_t step(int64_t i) const { return spec.attrs.as<RecurrentAttrs>().reverse ? T - 1 - i : i; }
 
   const LibrarySpec& spec;
   bool backward;
@@ -46,8 +46,8 @@ class Lstm : public CudaExecutable {
     const int64_t G = 4 * c_.H, in = c_.backward ? G : c_.H, out = c_.backward ? c_.H : G;
     const DType type = spec_.operands[0].dtype;
     LibrarySpec m;
-    m.op = LibOp::Matmul;
-    m.attr[1] = spec_.attr[3];
+    m.op = Op::Matmul;
+    m.tf32 = spec_.tf32;
     m.patient = true;
     moved_ = c_.N * in;
     // Every step's operand begins this far behind the one before it: the offset says how it is aligned.

@@ -109,9 +109,9 @@ class LtMatmul : public CudaExecutable {
   void describe() {
     DType out = spec_.operands[0].dtype;
     bool f64 = in_ == DType::Float64;
-    int compute = f64                                           ? lt::kCompute64F
-                  : in_ == DType::Float32 && spec_.attr[1] == 1 ? lt::kCompute32FTf32
-                                                                : lt::kCompute32F;
+    int compute = f64                                   ? lt::kCompute64F
+                  : in_ == DType::Float32 && spec_.tf32 ? lt::kCompute32FTf32
+                                                        : lt::kCompute32F;
     check_lt(blaslt().desc_create(&desc_, compute, f64 ? lt::kF64 : lt::kF32), "describing a product");
     int32_t ta = p_.trans_a, tb = p_.trans_b;
     check_lt(blaslt().desc_set(desc_, lt::kTransA, &ta, sizeof ta), "describing a product");
@@ -179,7 +179,7 @@ class LtMatmul : public CudaExecutable {
            s(p_.k) + ":ld" + s(p_.lda) + "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" + s(p_.batch) + "," +
            s(p_.stride_a) + "," + s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) +
            (spec_.accumulate ? "+" : "") + ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) +
-           (spec_.attr[1] == 1 ? ":tf32" : "");
+           (spec_.tf32 ? ":tf32" : "");
   }
 
   /// The choice of an earlier process, if the library still knows it.

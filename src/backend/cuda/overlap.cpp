@@ -35,11 +35,11 @@ Touches touches_of(const LibrarySpec& spec) {
   for (size_t i = 0; i < spec.operands.size(); ++i)
     t.buffers.push_back({reach(spec.operands[i]), static_cast<int>(i) < spec.written});
   switch (spec.op) {
-    case LibOp::Matmul:
-    case LibOp::Attention:
-    case LibOp::AttentionGrad:
-    case LibOp::Lstm:
-    case LibOp::LstmGrad:
+    case Op::Matmul:
+    case Op::Attention:
+    case Op::AttentionGrad:
+    case Op::Lstm:
+    case Op::LstmGrad:
       break;
     default:
       t.may_fail = true;  // an index may be bad

@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "backend/cuda/kernel_text.h"
-#include "graph/attention_call.h"
 
 namespace ingot::cuda {
 namespace {
@@ -157,8 +156,8 @@ const char* const kMore = R"cuda(if (part == 0 && threadIdx.x < 32) {
 }  // namespace
 
 bool is_row_attention(const LibrarySpec& spec) {
-  const bool more = spec.attr[0] == kOneMoreKey;
-  if (spec.op != LibOp::Attention || (spec.attr[0] && !more)) return false;
+  if (spec.op != Op::Attention || spec.attrs.as<AttentionAttrs>().causal()) return false;
+  const bool more = spec.attrs.as<AttentionAttrs>().newest();
   const size_t first = static_cast<size_t>(spec.written), n = spec.operands.size();
   if (more ? n != first + 6 : n != first + 3 && n != first + 4) return false;
   const auto& o = spec.operands;
@@ -209,7 +208,7 @@ HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
       lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h * p.n[17]] = "
             "most + logf(total);"
           : "");
-  replace_all(body, "MORE", spec.attr[0] == kOneMoreKey ? kMore : "");
+  replace_all(body, "MORE", spec.attrs.as<AttentionAttrs>().newest() ? kMore : "");
   const std::pair<const char*, int> places[] = {
       {"Q_AT", 0}, {"K_AT", 1}, {"V_AT", 2}, {"KEY_AT", 4}, {"VALUE_AT", 5}};
   for (const auto& [name, i] : places) replace_all(body, name, std::to_string(first + i));
@@ -229,7 +228,7 @@ HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
   n[50] = o[0].shape[1], n[51] = keys;
-  n[52] = std::bit_cast<int64_t>(spec.scale);
+  n[52] = std::bit_cast<int64_t>(spec.attrs.as<AttentionAttrs>().scale);
   for (size_t i = 0; i < o.size(); ++i) {
     const size_t at = 10 + 5 * (lse || i == 0 ? i : i + 1);
     n[at] = o[i].offset;

@@ -180,11 +180,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<4
 }  // namespace
 
 bool is_short_attention_grad(const LibrarySpec& spec) {
-  if (spec.op != LibOp::AttentionGrad || spec.written != 3 || spec.operands.size() != 9) return false;
+  if (spec.op != Op::AttentionGrad || spec.written != 3 || spec.operands.size() != 9) return false;
   const auto& o = spec.operands;
   const Dims& q = o[3].shape;
   if (!is_half(o[3].dtype) || q.size() != 4 || q[0] * q[1] < 1 || q[2] < 32 || q[2] > kLongest ||
-      q[2] % 32 != 0 || q[3] != kHead || (spec.attr[0] != 0 && spec.attr[0] != 1))
+      q[2] % 32 != 0 || q[3] != kHead || spec.attrs.as<AttentionAttrs>().newest())
     return false;
   for (size_t i = 0; i < 8; ++i) {
     if (o[i].dtype != o[3].dtype || !(o[i].shape == q) || o[i].stride[3] != 1 || o[i].offset % 8 != 0)
@@ -201,11 +201,12 @@ HandKernel short_attention_grad(const LibrarySpec& spec) {
   const int64_t warps = q[2] / 32;
   const bool bf16 = o[3].dtype == DType::BFloat16;
   std::string body = kGrad;
-  const std::pair<const char*, std::string> words[] = {{"WARPS", std::to_string(warps)},
-                                                       {"CAUSAL", spec.attr[0] ? "true" : "false"},
-                                                       {"MMA", bf16 ? "ig_mma_bf16" : "ig_mma_f16"},
-                                                       {"PAIR", bf16 ? "ig_pair_bf16" : "ig_pair_f16"},
-                                                       {"UP(", text_type(o[3].dtype).up + "("}};
+  const std::pair<const char*, std::string> words[] = {
+      {"WARPS", std::to_string(warps)},
+      {"CAUSAL", spec.attrs.as<AttentionAttrs>().causal() ? "true" : "false"},
+      {"MMA", bf16 ? "ig_mma_bf16" : "ig_mma_f16"},
+      {"PAIR", bf16 ? "ig_pair_bf16" : "ig_pair_f16"},
+      {"UP(", text_type(o[3].dtype).up + "("}};
   for (const auto& [name, value] : words) replace_all(body, name, value);
   HandKernel k;
   k.text = hand_text("short_attention_grad", body, {{"", static_cast<unsigned>(warps) * 32, true}});
@@ -216,7 +217,7 @@ HandKernel short_attention_grad(const LibrarySpec& spec) {
     n[10 + 4 * i] = o[i].offset;
     for (size_t d = 0; d < 3; ++d) n[11 + 4 * i + d] = o[i].stride[static_cast<int>(d)];
   }
-  n[42] = o[8].offset, n[43] = q[1], n[44] = std::bit_cast<int64_t>(spec.scale);
+  n[42] = o[8].offset, n[43] = q[1], n[44] = std::bit_cast<int64_t>(spec.attrs.as<AttentionAttrs>().scale);
   const int64_t shared = q[2] * (4 * kPitch * 2 + 2 * 4);
   k.launch.stages = {{static_cast<unsigned>(q[0] * q[1]), static_cast<unsigned>(shared)}};
   k.launch.part_words = kNumbers;

@@ -171,9 +171,9 @@ CudaText conv_text(const LibrarySpec& spec) {
   const TextType t = text_type(spec.operands[0].dtype);
   std::string body = kConv;
   replace_all(body, "BODY",
-              spec.op == LibOp::Conv            ? kForward
-              : spec.op == LibOp::ConvGradInput ? kGradInput
-                                                : kGradWeight);
+              spec.op == Op::Conv            ? kForward
+              : spec.op == Op::ConvGradInput ? kGradInput
+                                             : kGradWeight);
   std::string bias =
       spec.bias ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);" : "";
   if (spec.epilogue == Epilogue::Relu) bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
@@ -194,7 +194,7 @@ CudaText conv_text(const LibrarySpec& spec) {
 HandKernel simple_conv(const LibrarySpec& spec) {
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != spec.operands[0].dtype)
-      throw Error(ErrorKind::Unsupported, name_of(spec.op), "operands of different types");
+      throw Error(ErrorKind::Unsupported, info(spec.op).name, "operands of different types");
   const ConvShape s(spec);
   HandKernel k;
   k.text = conv_text(spec);
@@ -213,7 +213,7 @@ HandKernel simple_conv(const LibrarySpec& spec) {
   }
   if (spec.bias) n[44] = spec.operands[3].offset, n[45] = spec.operands[3].stride[0];
   n[46] = spec.operands[0].shape.numel();
-  k.launch.stages = {{blocks_for(n[46], name_of(spec.op)), 0}};
+  k.launch.stages = {{blocks_for(n[46], info(spec.op).name), 0}};
   k.launch.part_words = kNumbers;
   return k;
 }
@@ -281,7 +281,8 @@ static bool is_small_fold(const LibrarySpec& spec) {
 HandKernel fold(const LibrarySpec& spec) {
   const bool picks = spec.operands.size() == 3, small = is_small_fold(spec);
   const OperandSpec &out = spec.operands[0], &value = spec.operands[1];
-  const int dims = spec.d1.size(), lead = out.shape.size() - dims;
+  const FoldAttrs& a = spec.attrs.as<FoldAttrs>();
+  const int dims = a.window.size(), lead = out.shape.size() - dims;
   if (dims > 3) throw Error(ErrorKind::Unsupported, "fold", "too many dims");
   const int lanes = fold_lanes(spec, lead);
   const TextType t = text_type(out.dtype);
@@ -300,12 +301,12 @@ HandKernel fold(const LibrarySpec& spec) {
     const bool there = from >= 0;
     const std::string n = std::to_string(d);
     auto put = [&](const char* name, int64_t v) { replace_all(body, name + n, "(I)" + std::to_string(v)); };
-    put("K", there ? spec.d1[from] : 1);
-    put("S", there ? spec.d0[from] : 1);
-    put("D", there ? spec.d0[dims + from] : 1);
-    put("F", there ? spec.d0[2 * dims + from] : 0);
+    put("K", there ? a.window[from] : 1);
+    put("S", there ? a.stride[from] : 1);
+    put("D", there ? a.dilation[from] : 1);
+    put("F", there ? a.front[from] : 0);
     // Windows that one element can lie in.
-    put("N", there ? (spec.d1[from] - 1) * spec.d0[dims + from] / spec.d0[from] + 1 : 1);
+    put("N", there ? (a.window[from] - 1) * a.dilation[from] / a.stride[from] + 1 : 1);
     put("O", there ? value.shape[lead + from] : 1);
     put("V", there ? value.stride[lead + from] : 0);
     put("P", there && picks ? spec.operands[2].stride[lead + from] : 0);

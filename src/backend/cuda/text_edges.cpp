@@ -66,7 +66,7 @@ int64_t put_lines(const LibrarySpec& spec, std::vector<int64_t>& n) {
   size_t at = 28;
   n[3] = 1;
   for (int d = 0; d < in.shape.size(); ++d) {
-    if (d == static_cast<int>(spec.attr[0]) || in.shape[d] == 1) continue;
+    if (d == axis_of(spec) || in.shape[d] == 1) continue;
     n[3] *= in.shape[d];
     n[at] = in.shape[d], n[at + 1] = out.stride[d], n[at + 2] = in.stride[d];
     at += 3;

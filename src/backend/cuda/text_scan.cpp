@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY2(const P p) {
 std::string common(const LibrarySpec& spec) {
   DType t = spec.operands[1].dtype;
   TextType type = text_type(t), result = text_type(spec.operands[0].dtype);
-  auto kind = static_cast<ScanKind>(spec.attr[1]);
+  const ScanKind kind = spec.attrs.as<ScanAttrs>().kind;
   bool places = kind == ScanKind::ArgMax || kind == ScanKind::ArgMin;
   std::string s = std::string(kCommon) + line_at_text(10, 14) + (places ? kPlaces : kValues);
   replace_all(s, "TYPE", type.memory);
@@ -196,7 +196,7 @@ std::string common(const LibrarySpec& spec) {
 
 std::vector<int64_t> numbers(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[0], &in = spec.operands[1];
-  auto axis = static_cast<int>(spec.attr[0]);
+  const int axis = spec.attrs.as<ScanAttrs>().axis;
   std::vector<int64_t> n(kNumbers, 0);
   n[14] = put_lines(spec, n);
   n[4] = in.shape[axis];
@@ -212,7 +212,7 @@ bool supports_scan(const LibrarySpec& spec) {
 
 HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
   std::vector<int64_t> n = numbers(spec);
-  const int64_t size = spec.operands[1].stride[static_cast<int>(spec.attr[0])];
+  const int64_t size = spec.operands[1].stride[spec.attrs.as<ScanAttrs>().axis];
   const bool rows = size == 1 || size == -1 || n[3] < 32;
   // A block's share of a line, or a thread's: enough of them to fill the device.
   const int64_t wanted = rows ? multiprocessors * 4 : multiprocessors * 1024, least = rows ? 8192 : 64;

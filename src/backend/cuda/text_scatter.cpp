@@ -212,17 +212,17 @@ struct Operands {
   bool based;
   explicit Operands(const LibrarySpec& s)
       : out(s.operands[0]),
-        base(s.operands[s.op == LibOp::Scatter ? 1 : 0]),
-        index(s.operands[s.op == LibOp::Scatter ? 2 : 1]),
-        value(s.operands[s.op == LibOp::Scatter ? 3 : 2]),
-        based(s.op == LibOp::Scatter) {}
+        base(s.operands[s.op == Op::Scatter ? 1 : 0]),
+        index(s.operands[s.op == Op::Scatter ? 2 : 1]),
+        value(s.operands[s.op == Op::Scatter ? 3 : 2]),
+        based(s.op == Op::Scatter) {}
 };
 
 std::string with_names(const LibrarySpec& spec, std::string s) {
   Operands op(spec);
   DType t = op.out.dtype;
   TextType type = text_type(t);
-  auto mode = static_cast<ScatterMode>(spec.attr[1]);
+  const ScatterMode mode = op.based ? spec.attrs.as<ScatterAttrs>().mode : ScatterMode::Set;
   std::string combine = !op.based                   ? "A(a + b)"
                         : mode == ScatterMode::Set  ? "b"
                         : mode == ScatterMode::Prod ? "A(a * b)"
@@ -352,7 +352,7 @@ HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const cha
 
 HandKernel scatter(const LibrarySpec& spec, int multiprocessors) {
   Operands op(spec);
-  int axis = static_cast<int>(spec.attr[0]);
+  const int axis = axis_of(spec);
   std::vector<int64_t> n = numbers(spec, axis);
   constexpr int64_t most = int64_t{1} << 31;
   bool rows = n[4] > 32 && n[4] < most && n[5] < most;

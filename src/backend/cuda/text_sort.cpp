@@ -232,13 +232,13 @@ std::string common(const LibrarySpec& spec) {
   replace_all(s, "RAW", raw[size]);
   replace_all(s, "EXPONENT", exponent);
   replace_all(s, "SIGNED", t == DType::UInt8 || t == DType::Bool ? "0" : "1");
-  replace_all(s, "DESCENDING", spec.attr[1] ? "1" : "0");
+  replace_all(s, "DESCENDING", spec.attrs.as<SortAttrs>().descending ? "1" : "0");
   return s;
 }
 
 std::vector<int64_t> numbers(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[0], &in = spec.operands[1];
-  auto axis = static_cast<int>(spec.attr[0]);
+  const int axis = spec.attrs.as<SortAttrs>().axis;
   std::vector<int64_t> n(kNumbers, 0);
   n[10] = put_lines(spec, n);
   n[4] = in.shape[axis], n[5] = out.shape[axis];
@@ -313,7 +313,7 @@ void append_radix_passes(std::string& body, std::vector<CudaStage>& stages,
 
 bool supports_sort(const LibrarySpec& spec) {
   const OperandSpec& in = spec.operands[1];
-  const int64_t length = in.shape[static_cast<int>(spec.attr[0])];
+  const int64_t length = in.shape[spec.attrs.as<SortAttrs>().axis];
   const int64_t tiles = (length + kRadixTile - 1) / kRadixTile;
   return length < (int64_t{1} << 31) &&
          in.shape.numel() / std::max<int64_t>(1, length) * tiles < (int64_t{1} << 31);

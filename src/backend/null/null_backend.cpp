@@ -42,7 +42,7 @@ class NullBackend : public Backend {
   bool host_visible() const override { return true; }
   bool fused_convolutions() const override { return true; }
   bool supports(const LibrarySpec& spec) override {
-    if (spec.op != LibOp::Attention && spec.op != LibOp::AttentionGrad) return true;
+    if (spec.op != Op::Attention && spec.op != Op::AttentionGrad) return true;
     // As cuDNN does: in 16 bits, for heads of common sizes; float32 is written out.
     const OperandSpec& head = spec.operands[0];
     return is_half(head.dtype) && head.shape.back() % 8 == 0 && head.shape.back() <= 128;
@@ -59,7 +59,7 @@ class NullBackend : public Backend {
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     auto e = std::make_unique<NullExecutable>();
     // As a GPU would: a product and a cell for each step.
-    if (spec.op == LibOp::Lstm || spec.op == LibOp::LstmGrad)
+    if (spec.op == Op::Lstm || spec.op == Op::LstmGrad)
       e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
     e->is_library = true;
     return e;

@@ -38,12 +38,7 @@ Tensor draw(const Tensor& logits, const GenerateOptions& o, const Tensor& u) {
 
 // A 0-d float64 whose value a repeated run reads anew.
 Tensor argument_at(const std::shared_ptr<double>& source, const Device& device, const SourceLoc& loc) {
-  Attrs a;
-  a.f = *source;
-  a.dtype = float64;
-  a.device = device;
-  a.arg_source = source;
-  return tensor_of(record(Op::Arg, {}, a, loc));
+  return tensor_of(record_argument(source, float64, device, loc));
 }
 
 void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, const SourceLoc& loc) {

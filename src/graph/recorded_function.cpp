@@ -1,9 +1,9 @@
-#include "graph/program.h"
+#include "graph/recorded_function.h"
 
 #include "base/fork.h"
+#include "graph/cell.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -11,32 +11,20 @@
 namespace ingot {
 namespace {
 
-bool may_be_written(const Node& n) {
-  if (n.computed.load(std::memory_order_acquire)) return false;
-  switch (n.op) {
-    case Op::Leaf:
-    case Op::Random:
-    case Op::Gather:
-    case Op::ScatterAdd:
-    case Op::Scatter:
-    case Op::Linalg:
-    case Op::Assign:
-    case Op::Program:
-      return false;
-    default:
-      return true;
-  }
+bool may_be_step(const Node& n) {
+  const bool special = n.op == Op::Leaf || n.op == Op::Random || n.op == Op::Assign || n.op == Op::Call;
+  return !special && !info(n.op).may_fail && !n.computed.load(std::memory_order_acquire);
 }
 
 class Writer {
  public:
-  Writer(std::span<Node* const> inputs, std::vector<Program::Argument>& args) : args_(args) {
+  Writer(std::span<Node* const> inputs, std::vector<RecordedFunction::Argument>& args) : args_(args) {
     for (Node* n : inputs)
       one_each_ = number_.try_emplace(n, -1 - static_cast<int>(count_++)).second && one_each_;
   }
 
-  std::shared_ptr<Program> operator()(std::span<Node* const> assigned) {
-    auto p = std::make_shared<Program>();
+  std::shared_ptr<RecordedFunction> operator()(std::span<Node* const> assigned) {
+    auto p = std::make_shared<RecordedFunction>();
     p->inputs = count_;
     if (!one_each_ || !find(assigned)) return nullptr;
     for (const Node* n : steps_) number(*n, *p);
@@ -58,7 +46,7 @@ class Writer {
       const Node* n = todo.back();
       todo.pop_back();
       if (!number_.try_emplace(n, 0).second) continue;
-      if (!may_be_written(*n)) return false;
+      if (!may_be_step(*n)) return false;
       steps_.push_back(n);
       for (const Node* i : n->inputs()) todo.push_back(i);
     }
@@ -70,14 +58,13 @@ class Writer {
     return true;
   }
 
-  void number(const Node& n, Program& p) {
+  void number(const Node& n, RecordedFunction& p) {
     if (n.op == Op::Arg) {
       number_[&n] = -1 - static_cast<int>(count_++);
-      args_.push_back({n.ext ? n.ext->arg_source : nullptr, n.dtype, n.device});
+      args_.push_back({n.attrs.as<ArgAttrs>().source, n.dtype, n.device});
       return;
     }
-    ProgramStep s{n.op, n.dtype, n.device, n.mask, n.imm_i, n.imm_f, n.shape, {}, {}, {}};
-    if (n.ext) s.d0 = n.ext->d0, s.d1 = n.ext->d1;
+    RecordedStep s{n.op, spec_of(n), {}};
     for (const Node* i : n.inputs()) s.in.push_back(number_.at(i));
     number_[&n] = static_cast<int>(p.steps.size());
     p.steps.push_back(std::move(s));
@@ -85,28 +72,27 @@ class Writer {
 
   std::unordered_map<const Node*, int> number_;
   std::vector<const Node*> steps_;
-  std::vector<Program::Argument>& args_;
+  std::vector<RecordedFunction::Argument>& args_;
   size_t count_ = 0;
   bool one_each_ = true;
 };
 
-std::vector<int64_t> content(const Program& p) {
+std::vector<int64_t> content(const RecordedFunction& p) {
   std::vector<int64_t> w{static_cast<int64_t>(p.inputs)};
-  auto put = [&](const Dims& d) {
-    w.push_back(d.size());
-    w.insert(w.end(), d.begin(), d.end());
-  };
-  for (const ProgramStep& s : p.steps) {
-    int64_t bits;
-    std::memcpy(&bits, &s.imm_f, sizeof bits);
-    for (int64_t v : {static_cast<int64_t>(s.op), static_cast<int64_t>(s.dtype),
-                      static_cast<int64_t>(s.device.type()), static_cast<int64_t>(s.device.index()),
-                      static_cast<int64_t>(s.mask), s.imm_i, bits, static_cast<int64_t>(s.in.size())})
+  std::vector<uint64_t> attrs;
+  for (const RecordedStep& s : p.steps) {
+    const OpSpec& o = s.spec;
+    for (int64_t v : {static_cast<int64_t>(s.op), static_cast<int64_t>(o.dtype),
+                      static_cast<int64_t>(o.device.type()), static_cast<int64_t>(o.device.index()),
+                      static_cast<int64_t>(s.in.size()), static_cast<int64_t>(o.shape.size())})
       w.push_back(v);
     w.insert(w.end(), s.in.begin(), s.in.end());
-    for (const Dims* d : {&s.shape, &s.d0, &s.d1}) put(*d);
+    w.insert(w.end(), o.shape.begin(), o.shape.end());
+    attrs.clear();
+    o.attrs.append_words(attrs);
+    w.insert(w.end(), attrs.begin(), attrs.end());
   }
-  for (const Program::Result& r : p.results) {
+  for (const RecordedFunction::Result& r : p.results) {
     w.push_back(r.value);
     w.push_back(static_cast<int64_t>(r.after));
   }
@@ -115,17 +101,18 @@ std::vector<int64_t> content(const Program& p) {
 
 }  // namespace
 
-std::shared_ptr<const Program> write_program(std::span<Node* const> inputs, std::span<Node* const> assigned,
-                                             std::vector<Program::Argument>& args) {
+std::shared_ptr<const RecordedFunction> make_function(std::span<Node* const> inputs,
+                                                      std::span<Node* const> assigned,
+                                                      std::vector<RecordedFunction::Argument>& args) {
   args.clear();
-  std::shared_ptr<Program> p = Writer(inputs, args)(assigned);
+  std::shared_ptr<RecordedFunction> p = Writer(inputs, args)(assigned);
   // A node counts its inputs in 16 bits.
   if (!p || inputs.size() + args.size() > 0xffff) return nullptr;
-  for (const Program::Argument& a : args)
+  for (const RecordedFunction::Argument& a : args)
     if (!a.source) return nullptr;
   struct Known {
     ForkMutex<ForkOrder::Small> mutex;
-    std::map<std::vector<int64_t>, std::shared_ptr<const Program>> all;
+    std::map<std::vector<int64_t>, std::shared_ptr<const RecordedFunction>> all;
   };
   static Known* known = new Known;  // as long as plans live
   std::lock_guard lock(known->mutex);
@@ -137,13 +124,9 @@ std::shared_ptr<const Program> write_program(std::span<Node* const> inputs, std:
   return at->second;
 }
 
-NodeRef record_program(const std::shared_ptr<const Program>& p, std::span<Node* const> inputs,
-                       const SourceLoc& loc) {
-  Attrs a;
-  a.i = p->id;
-  NodeRef n = record(Op::Program, inputs, a, loc);
-  n->extra().program = p;
-  return n;
+NodeRef record_call(const std::shared_ptr<const RecordedFunction>& f, std::span<Node* const> inputs,
+                    const SourceLoc& loc) {
+  return record(Op::Call, inputs, {CallAttrs{f, f->id}}, loc);
 }
 
 }  // namespace ingot

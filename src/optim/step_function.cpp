@@ -1,12 +1,13 @@
-// A plain step of a group is the same ops on the same tensors every time. They are written down the first
-// time (graph/program.h); after that a step is one node and one assignment for each tensor it changes.
-#include "graph/program.h"
+// A plain step of a group is the same ops on the same tensors every time. They are recorded as a function the
+// first time (graph/recorded_function.h); after that a step is one node and one assignment for each tensor it
+// changes.
+#include "graph/recorded_function.h"
 
 #include "optim/update.h"
 
 namespace ingot::optim {
 
-struct StepProgram {
+struct StepFunction {
   struct Read {
     Cell* cell;  // null: the gradient of the tensor before it
     DType dtype;
@@ -19,9 +20,9 @@ struct StepProgram {
   };
   std::vector<Read> reads;
   std::vector<Change> changes;
-  std::vector<Program::Argument> args;
+  std::vector<RecordedFunction::Argument> args;
   bool momentum_moves = false;
-  std::shared_ptr<const Program> program;  // null: it cannot be written down
+  std::shared_ptr<const RecordedFunction> function;  // null: one node cannot stand for the step
 
   bool fits(const std::vector<Node*>& nodes, const std::vector<Cell*>& cells) const {
     if (nodes.size() != reads.size()) return false;
@@ -74,9 +75,9 @@ struct Reads {
   }
 };
 
-// `recorded` is the step op by op; its nodes are let go when what is written down takes their place.
-std::shared_ptr<StepProgram> write_down(const Group& group, const Reads& reads, const Update& recorded) {
-  auto p = std::make_shared<StepProgram>();
+// `recorded` is the step op by op; its nodes are let go when the function takes their place.
+std::shared_ptr<StepFunction> make_step(const Group& group, const Reads& reads, const Update& recorded) {
+  auto p = std::make_shared<StepFunction>();
   p->momentum_moves = group.momentum_moves;
   for (size_t i = 0; i < reads.nodes.size(); ++i) {
     const Node& n = *reads.nodes[i];
@@ -90,28 +91,23 @@ std::shared_ptr<StepProgram> write_down(const Group& group, const Reads& reads, 
     p->changes.push_back({read, c.parameter});
     assigned.push_back(c.after.get());
   }
-  p->program = write_program(reads.nodes, assigned, p->args);
+  p->function = make_function(reads.nodes, assigned, p->args);
   return p;
 }
 
-void record_written(const StepProgram& p, std::vector<Node*> nodes, Update& update) {
+void record_step(const StepFunction& p, std::vector<Node*> nodes, Update& update) {
   std::vector<NodeRef> args;
   args.reserve(p.args.size());
-  for (const Program::Argument& a : p.args) {
-    Attrs at;
-    at.f = *a.source;
-    at.dtype = a.dtype;
-    at.device = a.device;
-    at.arg_source = a.source;
-    args.push_back(record(Op::Arg, {}, at, update.loc));
+  for (const RecordedFunction::Argument& a : p.args) {
+    args.push_back(record_argument(a.source, a.dtype, a.device, update.loc));
     nodes.push_back(args.back().get());
   }
-  NodeRef all = record_program(p.program, nodes, update.loc);
+  NodeRef all = record_call(p.function, nodes, update.loc);
   update.changes.reserve(update.changes.size() + p.changes.size());
-  Attrs which;
-  for (const StepProgram::Change& c : p.changes) {
-    NodeRef after = record(Op::Assign, {nodes[c.read], all.get()}, which, update.loc);
-    ++which.i;
+  ResultAttrs which;
+  for (const StepFunction::Change& c : p.changes) {
+    NodeRef after = record(Op::Assign, {nodes[c.read], all.get()}, {which}, update.loc);
+    ++which.index;
     update.changes.push_back({CellRef(p.reads[c.read].cell), std::move(after), c.parameter});
   }
 }
@@ -126,17 +122,16 @@ void record_group(Group& group, Update& update, const std::function<void(Update&
     return op_by_op(update);
   Reads reads(group);
   if (reads.nodes.empty()) return;
-  std::shared_ptr<StepProgram>& written = group.written;
-  if (!written || written->momentum_moves != group.momentum_moves ||
-      !written->fits(reads.nodes, reads.cells)) {
+  std::shared_ptr<StepFunction>& step = group.step;
+  if (!step || step->momentum_moves != group.momentum_moves || !step->fits(reads.nodes, reads.cells)) {
     Update recorded;
     recorded.loc = update.loc;
     op_by_op(recorded);
-    written = write_down(group, reads, recorded);
+    step = make_step(group, reads, recorded);
   }
-  if (!written->program) return op_by_op(update);
+  if (!step->function) return op_by_op(update);
   for (Update::Gradient& g : reads.gradients) update.gradients.push_back(std::move(g));
-  record_written(*written, std::move(reads.nodes), update);
+  record_step(*step, std::move(reads.nodes), update);
 }
 
 }  // namespace ingot::optim
