@@ -126,26 +126,28 @@ Tensor put_together(Boxes boxes, const Region& r) {
 
 bool is_piece(const Tensor& grad) {
   if (!grad.defined()) return false;
-  const Node* n = node_of(grad);
+  NodeRef n = node_of(grad);
   return n->op == Op::Pad && n->imm_f == 0 && n->n_inputs == 1 && n->numel() > 0;
 }
 
 Tensor Pieces::assembled() const {
   Boxes boxes;
   Region all;
+  Tensor others = rest;
   for (const Tensor& t : pieces_) {
-    const Node* n = node_of(t);
-    if (n->n_inputs == 0 || n->in[0]->numel() == 0) continue;
+    const NodeRef n = node_of(t), part = held_input(*n, 0);
+    if (!part) others = others.defined() ? others + t : t;  // computed meanwhile: a value like any other
+    if (!part || part->numel() == 0) continue;
     all = {Dims::filled(n->rank(), 0), n->shape};
-    boxes.push_back({n->ext->d0, NodeRef(n->in[0])});
+    boxes.push_back({n->ext->d0, part});
   }
-  if (boxes.empty()) return rest.defined() ? rest + pieces_[0] : pieces_[0];
+  if (boxes.empty()) return others.defined() ? others : pieces_[0];
   Tensor sum = put_together(std::move(boxes), all);
-  return rest.defined() ? rest + sum : sum;
+  return others.defined() ? others + sum : sum;
 }
 
 Tensor slice_along(const Tensor& x, int axis, int64_t start, int64_t size) {
-  const Node* n = node_of(x);
+  NodeRef n = node_of(x);
   Attrs a;
   a.shape = n->shape;
   a.shape[axis] = size;

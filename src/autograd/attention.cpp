@@ -29,24 +29,26 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   at.i = causal;
   at.f = scale;
   auto forward = [=](const std::vector<Tensor>& in) {
-    std::vector<Node*> nodes;
+    std::vector<NodeRef> nodes;
     nodes.reserve(in.size());
     for (const Tensor& t : in) nodes.push_back(node_of(t));
-    return lift(record(Op::Attention, std::span<Node* const>(nodes), at, loc));
+    return record_taking(Op::Attention, nodes, at, loc);
   };
-  auto pick = [loc](const Tensor& of, int64_t number) {
+  // Of a node that has no handle yet: nobody computes it before all its results are asked for.
+  auto pick = [loc](const NodeRef& of, int64_t number) {
     Attrs a;
     a.i = number;
-    return lift(record(Op::Pick, {node_of(of)}, a, loc));
+    return lift(record(Op::Pick, {of}, a, loc));
   };
   std::vector<Tensor> inputs{q, k, v};
   if (bias.defined()) inputs.push_back(bias);
   if (!is_grad_enabled() || !(q.requires_grad() || k.requires_grad() || v.requires_grad()))
-    return forward(inputs);
+    return lift(forward(inputs));
   CustomFunction attention(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
-        Tensor o = forward(in);
-        std::vector<Tensor> saved{in[0], in[1], in[2], o, pick(o, 1)};
+        NodeRef node = forward(in);
+        Tensor lse = pick(node, 1), o = lift(std::move(node));
+        std::vector<Tensor> saved{in[0], in[1], in[2], o, lse};
         if (in.size() == 4) saved.push_back(in[3]);
         ctx.save_for_backward(saved);
         return std::vector<Tensor>{o};
@@ -54,11 +56,12 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
       [=](FunctionContext& ctx, const std::vector<Tensor>& g) {
         const std::vector<Tensor>& s = ctx.saved();
         if (is_grad_enabled()) return written_out(s, g[0], causal, scale, loc);
-        std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
-                              node_of(s[3]), node_of(g[0]), node_of(s[4])};
+        std::vector<NodeRef> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
+                                node_of(s[3]), node_of(g[0]), node_of(s[4])};
         if (s.size() == 6) in.push_back(node_of(s[5]));
-        Tensor dq = lift(record(Op::AttentionGrad, std::span<Node* const>(in), at, loc));
-        std::vector<Tensor> gradients{dq, pick(dq, 1), pick(dq, 2)};
+        NodeRef dq = record_taking(Op::AttentionGrad, in, at, loc);
+        Tensor dk = pick(dq, 1), dv = pick(dq, 2);
+        std::vector<Tensor> gradients{lift(std::move(dq)), dk, dv};
         if (s.size() == 6) gradients.emplace_back();  // the bias is a constant
         return gradients;
       },

@@ -6,13 +6,13 @@ namespace ingot::autograd {
 
 /// A new handle on the node, with a cell of its own.
 inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
-inline Tensor lift(Node* n) { return tensor_of(NodeRef(n)); }
 /// The node a defined tensor names now.
-inline Node* node_of(const Tensor& t) { return t.cell()->current(); }
+inline NodeRef node_of(const Tensor& t) { return t.cell()->current(); }
 
 /// Records a primitive at the place the innermost LocScope names.
-inline Tensor make(Op op, std::initializer_list<Node*> inputs, const Attrs& attrs) {
-  return lift(record(op, inputs, attrs, user_loc(SourceLoc::current())));
+template <size_t N>
+Tensor make(Op op, NodeRef (&&inputs)[N], const Attrs& attrs) {
+  return lift(record_taking(op, inputs, attrs, user_loc(SourceLoc::current())));
 }
 
 }  // namespace ingot::autograd

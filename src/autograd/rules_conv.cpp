@@ -19,7 +19,7 @@ Tensor conv_of(const RuleCall& c, Op op, Node* a, Node* b, const Dims& shape) {
 
 // y, x and w of one convolution: each is linear in the other two.
 void conv_rule_of(const RuleCall& c) {
-  Node *g = node_of(c.g), *a = c.input(0), *b = c.input(1);
+  NodeRef g = node_of(c.g), a = c.input(0), b = c.input(1);
   switch (c.n.op) {
     case Op::Conv:  // x, w
       if (c.wants(0)) c.out[0] = conv_of(c, Op::ConvGradInput, g, b, a->shape);
@@ -52,7 +52,7 @@ Tensor fold_back(const RuleCall& c) {
   const Dims& kernel = c.n.ext->d1;
   const int n = kernel.size();
   Node* v = c.input(0);
-  const bool picks = c.n.n_inputs == 2;
+  const bool picks = c.in.size() == 2;
   Attrs at;
   at.d0 = Dims(c.n.ext->d0.begin(), n);
   at.d1 = Dims(c.n.ext->d0.begin() + n, n);

@@ -99,7 +99,7 @@ bool elementwise_rule(const RuleCall& c) {
 }
 
 Tensor sum_to(const Tensor& g, const Dims& shape) {
-  const Dims& from = node_of(g)->shape;
+  const Dims from = node_of(g)->shape;
   if (from == shape) return g;
   int extra = from.size() - shape.size();
   Attrs sum, reshape;

@@ -260,12 +260,14 @@ Inferred lstm(Inputs in, const SourceLoc& loc) {
 Inferred picked(const Node& x, const Attrs& a, const SourceLoc& loc) {
   if (x.op == Op::Attention && a.i == 1)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-  if (x.op == Op::AttentionGrad && (a.i == 1 || a.i == 2) && x.n_inputs >= 6)
-    return {x.in[a.i]->dtype, x.in[a.i]->shape, x.device};
-  if (x.op == Op::Lstm && a.i == 1 && x.n_inputs == 4) return {x.dtype, x.in[0]->shape, x.device};
-  if (x.op == Op::Lstm && a.i == 2 && x.n_inputs == 4) return {x.in[2]->dtype, x.shape, x.device};
-  if (x.op == Op::LstmGrad && (a.i == 1 || a.i == 2) && x.n_inputs == 6)
-    return {x.in[2]->dtype, x.in[2]->shape, x.device};
+  const auto like = [&](int k) { return a.i == 1 || a.i == 2 ? held_input(x, k) : NodeRef(); };
+  if (x.op == Op::AttentionGrad)
+    if (const NodeRef n = like(static_cast<int>(a.i))) return {n->dtype, n->shape, x.device};
+  if (x.op == Op::Lstm)
+    if (const NodeRef n = like(a.i == 1 ? 0 : 2))
+      return a.i == 1 ? Inferred{x.dtype, n->shape, x.device} : Inferred{n->dtype, x.shape, x.device};
+  if (x.op == Op::LstmGrad)
+    if (const NodeRef n = like(2)) return {n->dtype, n->shape, x.device};
   fail(ErrorKind::Internal, Op::Pick, "has no such result", loc);
 }
 

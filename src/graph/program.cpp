@@ -141,7 +141,7 @@ NodeRef record_program(const std::shared_ptr<const Program>& p, std::span<Node* 
                        const SourceLoc& loc) {
   Attrs a;
   a.i = p->id;
-  NodeRef n = record(Op::Program, inputs, a, loc);
+  NodeRef n = record_list(Op::Program, inputs, a, loc);
   n->extra().program = p;
   return n;
 }

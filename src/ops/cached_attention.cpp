@@ -13,17 +13,17 @@ Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& value
                         const Tensor& key, const Tensor& value) {
   const SourceLoc loc = user_loc(SourceLoc::current());
   const Tensor bias = where(visible, 0.0, -std::numeric_limits<double>::infinity()).to(q.dtype());
-  std::vector<Node*> in;
+  std::vector<NodeRef> in;
   for (const Tensor& t : {q, keys, values, bias, key, value}) {
     in.push_back(node_of(t, "cached_attention", loc));
     if (in.back()->requires_grad) return {};
   }
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
-  if (!has_cached_attention(in, scale)) return {};
+  if (!has_cached_attention(pointers(in), scale)) return {};
   Attrs a;
   a.i = kOneMoreKey;
   a.f = scale;
-  return tensor_of(record(Op::Attention, std::span<Node* const>(in), a, loc));
+  return tensor_of(record_taking(Op::Attention, in, a, loc));
 }
 
 }  // namespace ingot

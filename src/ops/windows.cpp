@@ -24,7 +24,7 @@ int64_t Windows::count(int d, int64_t size) const {
 }
 
 Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double fill, const SourceLoc& loc) {
-  Node* n = node_of(x, "pad", loc);
+  NodeRef n = node_of(x, "pad", loc);
   Attrs a;
   a.shape = n->shape;
   a.d0 = Dims::filled(n->rank(), 0);
@@ -38,7 +38,7 @@ Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double f
 }
 
 Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
-  Node* n = node_of(x, "window", loc);
+  NodeRef n = node_of(x, "window", loc);
   const int lead = n->rank() - w.n();
   Attrs a;
   a.d0 = w.stride;
@@ -58,7 +58,7 @@ Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& 
   for (int64_t d : w.front) a.d0.push_back(d);
   a.d1 = w.kernel;
   a.shape = shape;
-  Node* v = node_of(value, "fold", loc);
+  NodeRef v = node_of(value, "fold", loc);
   return tensor_of(position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, a, loc)
                                       : record(Op::Fold, {v}, a, loc));
 }

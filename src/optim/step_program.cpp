@@ -23,7 +23,7 @@ struct StepProgram {
   bool momentum_moves = false;
   std::shared_ptr<const Program> program;  // null: it cannot be written down
 
-  bool fits(const std::vector<Node*>& nodes, const std::vector<Cell*>& cells) const {
+  bool fits(const std::vector<NodeRef>& nodes, const std::vector<Cell*>& cells) const {
     if (nodes.size() != reads.size()) return false;
     for (size_t i = 0; i < nodes.size(); ++i)
       if (reads[i].cell != cells[i] || reads[i].dtype != nodes[i]->dtype ||
@@ -39,7 +39,7 @@ using Group = Optimizer::Group;
 using Update = Optimizer::Update;
 
 struct Reads {
-  std::vector<Node*> nodes;
+  std::vector<NodeRef> nodes;
   std::vector<Cell*> cells;
   std::vector<Update::Gradient> gradients;
 
@@ -56,7 +56,7 @@ struct Reads {
       add(s.param);
       nodes.push_back(g.cell()->current());
       cells.push_back(nullptr);
-      gradients.push_back({s.param, nodes.back(), {}});
+      gradients.push_back({s.param, nodes.back().get(), {}});
       for (const Tensor& t : s.state) add(t);
       if (s.master.defined()) add(s.master);
     }
@@ -90,27 +90,24 @@ std::shared_ptr<StepProgram> write_down(const Group& group, const Reads& reads, 
     p->changes.push_back({read, c.parameter});
     assigned.push_back(c.after.get());
   }
-  p->program = write_program(reads.nodes, assigned, p->args);
+  p->program = write_program(pointers(reads.nodes), assigned, p->args);
   return p;
 }
 
-void record_written(const StepProgram& p, std::vector<Node*> nodes, Update& update) {
-  std::vector<NodeRef> args;
-  args.reserve(p.args.size());
+void record_written(const StepProgram& p, std::vector<NodeRef> nodes, Update& update) {
   for (const Program::Argument& a : p.args) {
     Attrs at;
     at.f = *a.source;
     at.dtype = a.dtype;
     at.device = a.device;
     at.arg_source = a.source;
-    args.push_back(record(Op::Arg, {}, at, update.loc));
-    nodes.push_back(args.back().get());
+    nodes.push_back(record(Op::Arg, {}, at, update.loc));
   }
-  NodeRef all = record_program(p.program, nodes, update.loc);
+  NodeRef all = record_program(p.program, pointers(nodes), update.loc);
   update.changes.reserve(update.changes.size() + p.changes.size());
   Attrs which;
   for (const StepProgram::Change& c : p.changes) {
-    NodeRef after = record(Op::Assign, {nodes[c.read], all.get()}, which, update.loc);
+    NodeRef after = record(Op::Assign, {nodes[c.read], all}, which, update.loc);
     ++which.i;
     update.changes.push_back({CellRef(p.reads[c.read].cell), std::move(after), c.parameter});
   }
