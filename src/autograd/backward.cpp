@@ -111,6 +111,7 @@ Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
     throw Error(ErrorKind::Autograd, "requires_grad_", describe(*n) + " is the result of an operation",
                 user_loc(loc), "use detach() for a tensor without history");
   }
+  n = NodeRef();  // a node that has other uses would not become the leaf
   autograd::set_requires_grad(*cell_, on, user_loc(loc));
   return *this;
 }
