@@ -25,7 +25,7 @@ int64_t Numbers::integer(int64_t lo, int64_t hi) {
   return lo + static_cast<int64_t>(bits() % static_cast<uint64_t>(hi - lo));
 }
 
-static Node* node(const Tensor& t) { return t.cell()->current(); }
+static NodeRef node(const Tensor& t) { return t.cell()->current(); }
 
 static uint16_t half_bits(double x) {  // normal numbers, zero and subnormals; no infinities
   double r = std::fabs(oracle::round_to(DType::Float16, x));
@@ -165,7 +165,7 @@ Tensor weighted_sum(const std::vector<Tensor>& outputs) {
 
 static double sum_at(const Tensor& sum, const Tensor& leaf, const Value& value) {
   oracle::Oracle evaluate(oracle::Precision::Exact);
-  evaluate.set(node(leaf), value);
+  evaluate.set(node(leaf).get(), value);
   return evaluate(node(sum)).f[0];
 }
 

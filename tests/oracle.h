@@ -38,6 +38,7 @@ class Oracle {
   /// may be deep. The reference is good until the next call. Throws std::runtime_error at an index out of
   /// range.
   const Value& operator()(const Node* n);
+  const Value& operator()(const NodeRef& n) { return (*this)(n.get()); }
 
  private:
   Value compute(const Node& n);

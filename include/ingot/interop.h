@@ -26,8 +26,7 @@ Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Devi
 
 /// For the extension of a language with a global lock, set once before its first call: begin() is called
 /// before a thread computes or copies values and gives that thread's lock away (null: it holds none), end()
-/// takes it back with what begin() returned. All other work happens under the lock, so that the language's
-/// threads may share tensors.
+/// takes it back with what begin() returned. All other work happens under the lock.
 void set_host_wait(void* (*begin)(), void (*end)(void*));
 
 }  // namespace ingot

@@ -23,10 +23,12 @@ class Dims {
   int64_t& operator[](int i) { return v_[i]; }
   int64_t operator[](int i) const { return v_[i]; }
   int64_t back() const { return v_[n_ - 1]; }
-  const int64_t* begin() const { return v_; }
-  const int64_t* end() const { return v_ + n_; }
-  int64_t* begin() { return v_; }
-  int64_t* end() { return v_ + n_; }
+  const int64_t* begin() const& { return v_; }
+  const int64_t* end() const& { return v_ + n_; }
+  int64_t* begin() & { return v_; }
+  int64_t* end() & { return v_ + n_; }
+  const int64_t* begin() const&& = delete;  // of a Dims that is about to end: x.shape().begin()
+  const int64_t* end() const&& = delete;
   void push_back(int64_t x);
   void insert(int at, int64_t x);
   void erase(int at);

@@ -1,6 +1,7 @@
 // Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls
 // rebind it, so every copy sees the change. Functions on tensors are in ops.h; most are methods here under
-// the same name.
+// the same name. Threads may use and write to one tensor at once: values race, memory does not. A handle that
+// is itself assigned to is a variable like any other.
 //
 // Every function takes a trailing SourceLoc that defaults to the caller's line and ends up in error messages.
 // Operators cannot have one, so one of their operands is a TensorArg or Operand, which takes the line as it
@@ -218,8 +219,8 @@ class Tensor {
   /// false for Tensor().
   bool defined() const { return cell_ != nullptr; }
   /// Sizes of the dims.
-  const Dims& shape(INGOT_LOC) const;
-  const Dims& sizes(INGOT_LOC) const { return shape(loc); }
+  Dims shape(INGOT_LOC) const;
+  Dims sizes(INGOT_LOC) const { return shape(loc); }
   /// Size of one dim; a negative one counts from the end. Throws Error(Dim) outside the tensor's dims.
   int64_t size(int64_t dim, INGOT_LOC) const;
   /// Number of dims.
@@ -243,12 +244,13 @@ class Tensor {
   /// All elements in row-major order, converted to T.
   template <Number T>
   ::std::vector<T> to_vector(INGOT_LOC) const {
-    ::std::vector<T> v(static_cast<size_t>(numel(loc)));
+    const Tensor now = snapshot(loc);
+    ::std::vector<T> v(static_cast<size_t>(now.numel(loc)));
     if constexpr (::std::is_same_v<T, bool>) {
-      ::std::vector<uint8_t> bytes = to(DType::Bool, loc).template to_vector<uint8_t>(loc);
+      ::std::vector<uint8_t> bytes = now.to(DType::Bool, loc).template to_vector<uint8_t>(loc);
       for (size_t i = 0; i < bytes.size(); ++i) v[i] = bytes[i] != 0;
     } else {
-      copy_to(v.data(), dtype_of<T>(), loc);
+      now.copy_to(v.data(), dtype_of<T>(), loc);
     }
     return v;
   }
@@ -256,6 +258,9 @@ class Tensor {
   /// type, or converted to `as`.
   void copy_to(void* dst, INGOT_LOC) const;
   void copy_to(void* dst, DType as, INGOT_LOC) const;
+  /// The value as it is now, on its own: later writes to this tensor do not reach it. Nothing is copied.
+  /// Whoever reads size and elements while other threads write reads both of one snapshot.
+  Tensor snapshot(INGOT_LOC) const;
   /// As operator<< prints it.
   ::std::string to_string(INGOT_LOC) const;
   /// Runs what is pending below this tensor (see eval() in runtime.h); returns it.

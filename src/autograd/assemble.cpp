@@ -124,26 +124,28 @@ Tensor put_together(Boxes boxes, const Region& r) {
 
 bool is_piece(const Tensor& grad) {
   if (!grad.defined()) return false;
-  const Node* n = node_of(grad);
+  const NodeRef n = node_of(grad);
   return n->op == Op::Pad && n->attrs.as<PadAttrs>().value == 0 && n->n_inputs == 1 && n->numel() > 0;
 }
 
 Tensor Pieces::assembled() const {
   Boxes boxes;
   Region all;
+  Tensor others = rest;
   for (const Tensor& t : pieces_) {
-    const Node* n = node_of(t);
-    if (n->n_inputs == 0 || n->in[0]->numel() == 0) continue;
+    const NodeRef n = node_of(t), part = held_input(*n, 0);
+    if (!part) others = others.defined() ? others + t : t;  // computed meanwhile: a value like any other
+    if (!part || part->numel() == 0) continue;
     all = {Dims::filled(n->rank(), 0), n->shape};
-    boxes.push_back({n->attrs.as<PadAttrs>().front, NodeRef(n->in[0])});
+    boxes.push_back({n->attrs.as<PadAttrs>().front, part});
   }
-  if (boxes.empty()) return rest.defined() ? rest + pieces_[0] : pieces_[0];
+  if (boxes.empty()) return others.defined() ? others : pieces_[0];
   Tensor sum = put_together(std::move(boxes), all);
-  return rest.defined() ? rest + sum : sum;
+  return others.defined() ? others + sum : sum;
 }
 
 Tensor slice_along(const Tensor& x, int axis, int64_t start, int64_t size) {
-  const Node* n = node_of(x);
+  NodeRef n = node_of(x);
   SliceAttrs a{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   Dims shape = n->shape;
   shape[axis] = size;

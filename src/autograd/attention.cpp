@@ -28,19 +28,20 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
                        double scale, const SourceLoc& loc) {
   const OpSpec spec{AttentionAttrs{causal ? AttentionMask::Causal : AttentionMask::None, scale}};
   auto forward = [=](const std::vector<Tensor>& in) {
-    std::vector<Node*> nodes;
+    std::vector<NodeRef> nodes;
     nodes.reserve(in.size());
     for (const Tensor& t : in) nodes.push_back(node_of(t));
-    return lift(record(Op::Attention, std::span<Node* const>(nodes), spec, loc));
+    return record_taking(Op::Attention, nodes, spec, loc);
   };
   std::vector<Tensor> inputs{q, k, v};
   if (bias.defined()) inputs.push_back(bias);
   if (!is_grad_enabled() || !(q.requires_grad() || k.requires_grad() || v.requires_grad()))
-    return forward(inputs);
+    return lift(forward(inputs));
   CustomFunction attention(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
-        Tensor o = forward(in);
-        std::vector<Tensor> saved{in[0], in[1], in[2], o, result_of(o, 1, loc)};
+        NodeRef node = forward(in);
+        Tensor lse = result_of(node, 1, loc), o = lift(std::move(node));
+        std::vector<Tensor> saved{in[0], in[1], in[2], o, lse};
         if (in.size() == 4) saved.push_back(in[3]);
         ctx.save_for_backward(saved);
         return std::vector<Tensor>{o};
@@ -48,11 +49,12 @@ Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
       [=](FunctionContext& ctx, const std::vector<Tensor>& g) {
         const std::vector<Tensor>& s = ctx.saved();
         if (is_grad_enabled()) return decomposed(s, g[0], causal, scale, loc);
-        std::vector<Node*> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
-                              node_of(s[3]), node_of(g[0]), node_of(s[4])};
+        std::vector<NodeRef> in{node_of(s[0]), node_of(s[1]), node_of(s[2]),
+                                node_of(s[3]), node_of(g[0]), node_of(s[4])};
         if (s.size() == 6) in.push_back(node_of(s[5]));
-        Tensor dq = lift(record(Op::AttentionGrad, std::span<Node* const>(in), spec, loc));
-        std::vector<Tensor> gradients{dq, result_of(dq, 1, loc), result_of(dq, 2, loc)};
+        NodeRef dq = record_taking(Op::AttentionGrad, in, spec, loc);
+        Tensor dk = result_of(dq, 1, loc), dv = result_of(dq, 2, loc);
+        std::vector<Tensor> gradients{lift(std::move(dq)), dk, dv};
         if (s.size() == 6) gradients.emplace_back();  // the bias is a constant
         return gradients;
       },

@@ -15,7 +15,7 @@ using autograd::lift;
 using autograd::node_of;
 
 // The gradient a walk starts with: the given one, or 1 for a single element.
-Tensor start_gradient(Node* root, const Tensor& given, const char* op, const SourceLoc& loc) {
+Tensor start_gradient(const NodeRef& root, const Tensor& given, const char* op, const SourceLoc& loc) {
   if (!root->requires_grad)
     throw Error(ErrorKind::Autograd, op,
                 describe(*root) + " does not depend on anything that requires a gradient", user_loc(loc),
@@ -28,7 +28,7 @@ Tensor start_gradient(Node* root, const Tensor& given, const char* op, const Sou
                   "reduce it with sum() or mean(), or pass a gradient of shape " + to_string(root->shape));
     return full(root->shape, 1.0, {root->dtype, root->device});
   }
-  Node* g = node_of(given);
+  NodeRef g = node_of(given);
   if (!(g->shape == root->shape))
     throw Error(ErrorKind::Shape, op,
                 "the gradient is " + describe(*g) + ", but the result is " + describe(*root), user_loc(loc),
@@ -43,9 +43,9 @@ Tensor start_gradient(Node* root, const Tensor& given, const char* op, const Sou
 }  // namespace
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph, SourceLoc loc) const {
-  Node* root = ingot::node_of(*this, "backward", loc);
+  NodeRef root = ingot::node_of(*this, "backward", loc);
   LocScope scope(user_loc(loc));
-  std::pair<NodeRef, Tensor> start{NodeRef(root), start_gradient(root, gradient, "backward", loc)};
+  std::pair<NodeRef, Tensor> start{root, start_gradient(root, gradient, "backward", loc)};
   autograd::WalkOptions o;
   o.retain_graph = retain_graph || create_graph;
   o.create_graph = create_graph;
@@ -64,11 +64,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                 user_loc(loc), "pass one per output, or none");
   std::vector<std::pair<NodeRef, Tensor>> roots;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Node* n = ingot::node_of(outputs[i], "grad", loc);
-    roots.emplace_back(NodeRef(n),
-                       start_gradient(n, grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad", loc));
+    NodeRef n = ingot::node_of(outputs[i], "grad", loc);
+    roots.emplace_back(n, start_gradient(n, grad_outputs.empty() ? Tensor() : grad_outputs[i], "grad", loc));
   }
-  std::vector<Node*> wanted;
+  std::vector<NodeRef> wanted;
   for (const Tensor& t : inputs) {
     wanted.push_back(ingot::node_of(t, "grad", loc));
     if (!wanted.back()->requires_grad)
@@ -82,7 +81,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   o.retain_graph = retain_graph.value_or(create_graph);
   o.create_graph = create_graph;
   o.accumulate = false;
-  o.wanted = wanted;
+  o.wanted = pointers(wanted);
   std::vector<Tensor> grads = autograd::walk(roots, o, user_loc(loc));
   for (size_t i = 0; i < grads.size(); ++i)
     if (!grads[i].defined() && !allow_unused)
@@ -98,12 +97,12 @@ bool Tensor::requires_grad(SourceLoc loc) const {
 }
 
 bool Tensor::is_leaf(SourceLoc loc) const {
-  Node* n = ingot::node_of(*this, "is_leaf", loc);
+  NodeRef n = ingot::node_of(*this, "is_leaf", loc);
   return n->leaf || !n->requires_grad;
 }
 
 Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
-  Node* n = ingot::node_of(*this, "requires_grad_", loc);
+  NodeRef n = ingot::node_of(*this, "requires_grad_", loc);
   if (on && !is_float(n->dtype))
     throw Error(ErrorKind::DType, "requires_grad_", describe(*n) + " is not floating, so it has no gradient",
                 user_loc(loc), "convert it with .to(float32)");
@@ -112,18 +111,18 @@ Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
     throw Error(ErrorKind::Autograd, "requires_grad_", describe(*n) + " is the result of an operation",
                 user_loc(loc), "use detach() for a tensor without history");
   }
+  n = NodeRef();  // a node that has other uses would not become the leaf
   autograd::set_requires_grad(*cell_, on, user_loc(loc));
   return *this;
 }
 
 Tensor Tensor::grad(SourceLoc loc) const {
-  Node* n = ingot::node_of(*this, "grad", loc);
-  if (cell_->meta) {
-    std::lock_guard lock(autograd::grad_mutex(*cell_->meta));
-    return cell_->meta->grad ? Tensor::adopt(CellRef(cell_->meta->grad).leak()) : Tensor();
+  NodeRef n = ingot::node_of(*this, "grad", loc);
+  if (LeafMeta* meta = cell_->meta.get()) {
+    std::lock_guard lock(side_mutex(meta));
+    return tensor_of(meta->grad);
   }
-  if (autograd::HookEntry* kept = autograd::retained_entry(n))
-    return kept->retained ? Tensor::adopt(CellRef(kept->retained).leak()) : Tensor();
+  if (auto kept = autograd::retained_gradient(n)) return tensor_of(std::move(*kept));
   if (n->requires_grad)
     throw Error(ErrorKind::Autograd, "grad",
                 describe(*n) + " is the result of an operation, which keeps no gradient", user_loc(loc),
@@ -132,26 +131,28 @@ Tensor Tensor::grad(SourceLoc loc) const {
 }
 
 void Tensor::set_grad(const Tensor& gradient, SourceLoc loc) const {
-  Node* n = ingot::node_of(*this, "set_grad", loc);
-  if (!cell_->meta) {
+  NodeRef n = ingot::node_of(*this, "set_grad", loc);
+  LeafMeta* meta = cell_->meta.get();
+  if (!meta) {
     if (!gradient.defined()) return;
     throw Error(ErrorKind::Autograd, "set_grad", describe(*n) + " does not require a gradient", user_loc(loc),
                 "call requires_grad_() on it first");
   }
   if (gradient.defined()) {
-    Node* g = node_of(gradient);
+    NodeRef g = node_of(gradient);
     if (!(g->shape == n->shape) || g->dtype != n->dtype || g->device != n->device)
       throw Error(g->shape == n->shape ? ErrorKind::DType : ErrorKind::Shape, "set_grad",
                   "the gradient is " + describe(*g) + ", but the tensor is " + describe(*n), user_loc(loc),
                   "pass a gradient of the same shape, type and device");
   }
-  std::lock_guard lock(autograd::grad_mutex(*cell_->meta));
-  cell_->meta->grad = gradient.defined() ? CellRef(gradient.cell()) : CellRef();
-  cell_->meta->stepped = cell_->meta->taken = false;
+  CellRef now(gradient.cell());  // and then what was there, released when the lock is
+  std::lock_guard lock(side_mutex(meta));
+  std::swap(meta->grad, now);
+  meta->stepped = meta->taken = false;
 }
 
 void Tensor::retain_grad(SourceLoc loc) const {
-  Node* n = ingot::node_of(*this, "retain_grad", loc);
+  NodeRef n = ingot::node_of(*this, "retain_grad", loc);
   if (!n->requires_grad)
     throw Error(ErrorKind::Autograd, "retain_grad", describe(*n) + " does not require a gradient",
                 user_loc(loc), "call requires_grad_() on a parameter it depends on");

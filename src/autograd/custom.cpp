@@ -96,7 +96,7 @@ struct FunctionBackward final : CustomBackward {
     std::vector<std::pair<NodeRef, Tensor>> next;
     for (size_t i = 0; i < given.size(); ++i) {
       if (!given[i].defined() || !inputs[i]->requires_grad) continue;
-      Node* g = node_of(given[i]);
+      NodeRef g = node_of(given[i]);
       if (!(g->shape == inputs[i]->shape) || g->device != inputs[i]->device)
         throw Error(ErrorKind::Shape, name,
                     "the backward returned " + describe(*g) + " for input " + std::to_string(i) + ", " +
@@ -167,11 +167,10 @@ struct CheckpointBackward final : CustomBackward {
 // What fn recorded since `since` loses its history: between its inputs and results nothing is kept. What it
 // took a gradient from outside of its inputs (parameters) goes to `captured`.
 void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vector<NodeRef>& captured) {
-  std::vector<Node*> stack, scratch;
-  std::vector<std::shared_ptr<CustomBackward>> dropped;  // they hold what is on the stack
+  std::vector<NodeRef> stack, next;
   for (const Tensor& r : results) stack.push_back(node_of(r));
   while (!stack.empty()) {
-    Node* n = stack.back();
+    const NodeRef n = std::move(stack.back());
     stack.pop_back();
     if (!n->requires_grad) continue;
     if (n->seq <= since || n->leaf) {
@@ -179,9 +178,9 @@ void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vect
       continue;
     }
     n->requires_grad = false;
-    for (Node* i : autograd::next_nodes(*n, scratch)) stack.push_back(i);
-    // And what was saved for a backward that will not come.
-    if (n->ext && n->ext->custom) dropped.push_back(std::move(n->ext->custom));
+    autograd::next_nodes(*n, next);
+    for (NodeRef& i : next) stack.push_back(std::move(i));
+    autograd::drop_custom(*n);  // what was saved for a backward that will not come
   }
 }
 

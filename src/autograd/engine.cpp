@@ -19,8 +19,6 @@
 namespace ingot::autograd {
 namespace {
 
-CustomBackward* custom_of(const Node& n) { return n.ext ? n.ext->custom.get() : nullptr; }
-
 bool is_sink(const Node& n) { return n.leaf && n.leaf->requires_grad; }
 
 // One met node: its gradient so far, and later whether it was walked through.
@@ -95,19 +93,20 @@ class Walk {
     settle(entries_[index]);
     run_hooks(n, entries_[index].grad);
     if (is_sink(*n)) return;
-    if (CustomBackward* custom = custom_of(*n)) return visit_custom(*custom, index);
+    if (const auto custom = custom_of(*n)) return visit_custom(*custom, index);
     if (n->is_source()) return;
     check_history(*n);
+    if (!hold_inputs(*n, inputs_)) throw_freed(*n);  // by another thread, just now
     if (n->op == Op::Cat) return visit_cat(index);
-    RuleCall call{*n, entries_[index].grad, 0, grads_};
-    for (int k = 0; k < n->n_inputs && k < 3; ++k)
-      if (useful(n->in[k])) call.wanted |= 1u << k;
+    RuleCall call{*n, entries_[index].grad, 0, grads_, pointers(inputs_)};
+    const size_t count = std::min<size_t>(inputs_.size(), 3);
+    for (size_t k = 0; k < count; ++k)
+      if (useful(inputs_[k])) call.wanted |= 1u << k;
     if (!call.wanted) return;
     apply_rule(call);
     // deliver() may move entries_: the rule's gradient is not used from here on.
-    for (int k = 0; k < n->n_inputs && k < 3; ++k)
-      if (Tensor grad = std::exchange(grads_[static_cast<size_t>(k)], Tensor()); grad.defined())
-        deliver(n->in[k], grad);
+    for (size_t k = 0; k < count; ++k)
+      if (Tensor grad = std::exchange(grads_[k], Tensor()); grad.defined()) deliver(inputs_[k], grad);
     forget(index);
   }
 
@@ -118,7 +117,7 @@ class Walk {
     forget(index);
     const int axis = n->attrs.as<CatAttrs>().axis;
     int64_t at = 0;
-    for (Node* part : n->inputs()) {
+    for (const NodeRef& part : inputs_) {
       const int64_t size = part->shape[axis];
       if (useful(part)) deliver(part, slice_along(grad, axis, at, size));
       at += size;
@@ -129,7 +128,6 @@ class Walk {
   // them is met, the gradients of all are complete.
   void visit_custom(CustomBackward& custom, uint32_t index) {
     check_history(*entries_[index].node);
-    std::shared_ptr<CustomBackward> keep = entries_[index].node->ext->custom;
     std::vector<Tensor> grads(custom.outputs.size());
     for (size_t k = 0; k < grads.size(); ++k) {
       uint32_t* other = custom.outputs[k] ? found_.find(custom.outputs[k]) : nullptr;
@@ -159,7 +157,9 @@ class Walk {
   }
 
   void check_history(const Node& n) const {
-    if (!n.freed_history) return;
+    if (n.freed_history) throw_freed(n);
+  }
+  [[noreturn]] void throw_freed(const Node& n) const {
     throw Error(
         ErrorKind::Autograd, "backward",
         "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
@@ -173,22 +173,25 @@ class Walk {
   // With wanted nodes given, marks the nodes below root from which one of them can be reached.
   void find_useful(Node* root) {
     if (o_.wanted.empty()) return;
-    std::vector<Node*> below, stack{root}, scratch;
+    std::vector<NodeRef> below, stack{root}, next;
     while (!stack.empty()) {
-      Node* n = stack.back();
+      const NodeRef n = std::move(stack.back());
       stack.pop_back();
       if (!n->requires_grad || seen_.find(n)) continue;
       seen_.insert(n, 1);
       below.push_back(n);
-      for (Node* i : next_nodes(*n, scratch)) stack.push_back(i);
+      next_nodes(*n, next);
+      for (NodeRef& i : next) stack.push_back(std::move(i));
     }
-    std::sort(below.begin(), below.end(), [](Node* a, Node* b) { return a->seq < b->seq; });
-    for (Node* n : below) {
+    std::sort(below.begin(), below.end(), [](const NodeRef& a, const NodeRef& b) { return a->seq < b->seq; });
+    for (const NodeRef& n : below) {
       bool use = wanted_.find(n) != nullptr;
       // A checkpoint's ways are known only when it is computed again; its inputs stand for them.
-      for (Node* i : next_nodes(*n, scratch)) use = use || useful_.find(i);
+      next_nodes(*n, next);
+      for (const NodeRef& i : next) use = use || useful_.find(i);
       if (use) useful_.insert(n, 1);
     }
+    met_.insert(met_.end(), std::make_move_iterator(below.begin()), std::make_move_iterator(below.end()));
   }
 
   // Nothing outside the walk has changed until here, so an error on the way leaves the leaves as they were.
@@ -205,13 +208,10 @@ class Walk {
   }
 
   static void accumulate(LeafMeta& leaf, const Tensor& grad) {
-    if (!leaf.named) return;
-    std::lock_guard lock(grad_mutex(leaf));
-    if (leaf.stepped) leaf.used_after = true;
-    if (!leaf.grad)
-      leaf.grad = make_cell(NodeRef(node_of(grad)));
-    else
-      leaf.grad->rebind(NodeRef(node_of(lift(leaf.grad->node) + grad)));
+    add_to(leaf.grad, grad, &leaf, [&] {
+      leaf.used_after = leaf.used_after || leaf.stepped;
+      return leaf.named;
+    });
   }
 
   void free_history() {
@@ -222,7 +222,7 @@ class Walk {
           (!kept_views_.empty() && kept_views_.contains(&n)))
         continue;
       n.freed_history = true;
-      if (n.ext) n.ext->custom.reset();
+      drop_custom(n);
       drop_inputs(&n);
     }
   }
@@ -231,13 +231,13 @@ class Walk {
   // again. Without a handle it must go as well: its history would keep the leaf's buffer from being written
   // over.
   void keep_named_views() {
-    std::vector<Node*> path;
+    std::vector<NodeRef> path;
     for (Entry& e : entries_) {
       path.clear();
-      Node* n = e.node.get();
+      NodeRef n = e.node;
       if (!is_movement(n->op) || n->handles.load(std::memory_order_relaxed) == 0) continue;
-      for (; is_movement(n->op) && !is_sink(*n) && n->n_inputs > 0; n = n->in[0]) path.push_back(n);
-      if (is_sink(*n)) kept_views_.insert(path.begin(), path.end());
+      while (n && is_movement(n->op) && !is_sink(*n)) n = held_input(*path.emplace_back(n), 0);
+      if (n && is_sink(*n)) kept_views_.insert(path.begin(), path.end());
     }
   }
 
@@ -247,19 +247,28 @@ class Walk {
   std::vector<Entry> entries_;
   std::priority_queue<std::pair<uint64_t, uint32_t>> queue_;
   NodeMap found_, wanted_, useful_, seen_;
+  std::vector<NodeRef> met_;  // what the maps name stays what it is
   InputGrads grads_;
+  std::vector<NodeRef> inputs_;  // of the node that is visited
   std::unordered_set<Node*> kept_views_;
 };
 
 }  // namespace
 
-std::span<Node* const> next_nodes(const Node& n, std::vector<Node*>& scratch) {
-  CustomBackward* custom = custom_of(n);
-  if (is_sink(n)) return {};
-  if (!custom) return n.inputs();
-  scratch.clear();
-  for (const NodeRef& i : custom->inputs) scratch.push_back(i.get());
-  return scratch;
+void next_nodes(const Node& n, std::vector<NodeRef>& next) {
+  next.clear();
+  if (is_sink(n)) return;
+  if (const auto custom = custom_of(n))
+    next = custom->inputs;
+  else
+    hold_inputs(n, next);
+}
+
+std::shared_ptr<CustomBackward> drop_custom(const Node& n) {
+  NodeExt* e = n.ext.get();
+  if (!e || n.op != Op::Alias) return nullptr;
+  std::lock_guard lock(side_mutex(e));
+  return std::move(e->custom);
 }
 
 std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, const WalkOptions& o,

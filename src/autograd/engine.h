@@ -40,8 +40,10 @@ struct WalkOptions {
 std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, const WalkOptions& o,
                          const SourceLoc& loc);
 
-/// The nodes that a gradient of n goes on to.
-std::span<Node* const> next_nodes(const Node& n, std::vector<Node*>& scratch);
+/// The nodes that a gradient of n continues to.
+void next_nodes(const Node& n, std::vector<NodeRef>& next);
+/// Takes a node's CustomBackward from it; the caller lets it go.
+std::shared_ptr<CustomBackward> drop_custom(const Node& n);
 
 }  // namespace autograd
 }  // namespace ingot

@@ -1,6 +1,7 @@
 // Hooks on gradients: kept on the node of a non-leaf, on the LeafMeta of a leaf.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "graph/cell.h"
 #include "ingot/tensor.h"
@@ -13,7 +14,7 @@ using Hook = std::function<Tensor(const Tensor&)>;
 /// user's: it keeps the gradient of a non-leaf.
 struct HookEntry {
   Hook fn;
-  CellRef retained;
+  CellRef retained;  // under side_mutex(this)
 };
 inline constexpr int kRetain = 0;
 
@@ -22,7 +23,7 @@ inline constexpr int kRetain = 0;
 void run_hooks(Node* n, Tensor& grad);
 /// Makes a non-leaf keep its gradient.
 void retain_grad(Node* n);
-/// The entry that keeps it, or nullptr.
-HookEntry* retained_entry(const Node* n);
+/// The gradient it kept, null before there is one; nothing where none is kept.
+std::optional<CellRef> retained_gradient(const Node* n);
 
 }  // namespace ingot::autograd

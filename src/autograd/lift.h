@@ -6,18 +6,19 @@ namespace ingot::autograd {
 
 /// A new handle on the node, with a cell of its own.
 inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
-inline Tensor lift(Node* n) { return tensor_of(NodeRef(n)); }
 /// The node a defined tensor names now.
-inline Node* node_of(const Tensor& t) { return t.cell()->current(); }
+inline NodeRef node_of(const Tensor& t) { return t.cell()->current(); }
 
-/// Result number `index` of an op that has several.
-inline Tensor result_of(const Tensor& op, int index, const SourceLoc& loc) {
-  return lift(record(Op::Result, {node_of(op)}, {ResultAttrs{index}}, loc));
+/// Result number `index` of an op that has several and no handle yet: nobody computes it before all its
+/// results are asked for.
+inline Tensor result_of(const NodeRef& op, int index, const SourceLoc& loc) {
+  return lift(record(Op::Result, {op}, {ResultAttrs{index}}, loc));
 }
 
 /// Records a primitive at the place the innermost LocScope names.
-inline Tensor make(Op op, std::initializer_list<Node*> inputs, const OpSpec& spec) {
-  return lift(record(op, inputs, spec, user_loc(SourceLoc::current())));
+template <size_t N>
+Tensor make(Op op, NodeRef (&&inputs)[N], const OpSpec& spec) {
+  return lift(record_taking(op, inputs, spec, user_loc(SourceLoc::current())));
 }
 
 }  // namespace ingot::autograd

@@ -95,10 +95,10 @@ std::vector<Tensor> back(const Given& k, const std::vector<GateValues>& walked, 
 
 namespace {
 
-Tensor call(const Given& k) {
+NodeRef call(const Given& k) {
   const Tensor c0 = k.c0.to(k.wide());
-  return lift(record(Op::Lstm, {node_of(k.z), node_of(k.h0), node_of(c0), node_of(k.weight)},
-                     {RecurrentAttrs{k.backwards}}, k.loc));
+  return record(Op::Lstm, {node_of(k.z), node_of(k.h0), node_of(c0), node_of(k.weight)},
+                {RecurrentAttrs{k.backwards}}, k.loc);
 }
 
 // From all of c the last one, in the type that was given.
@@ -110,11 +110,12 @@ Tensor last_c(const Given& k, const Tensor& c) {
 std::vector<Tensor> call_back(const Given& k, const Tensor& all, const Tensor& gates, const Tensor& c,
                               const std::vector<Tensor>& g, bool first_h, bool first_c) {
   const Tensor c0 = k.c0.to(k.wide()), dc = g[1].to(k.wide());
-  Tensor dz = lift(record(
+  NodeRef call = record(
       Op::LstmGrad, {node_of(gates), node_of(c), node_of(c0), node_of(k.weight), node_of(g[0]), node_of(dc)},
-      {RecurrentAttrs{k.backwards}}, k.loc));
-  Tensor dh0 = first_h ? result_of(dz, 1, k.loc).to(k.h0.dtype()) : Tensor();
-  Tensor dc0 = first_c ? result_of(dz, 2, k.loc).to(k.c0.dtype()) : Tensor();
+      {RecurrentAttrs{k.backwards}}, k.loc);
+  Tensor dh0 = first_h ? result_of(call, 1, k.loc).to(k.h0.dtype()) : Tensor();
+  Tensor dc0 = first_c ? result_of(call, 2, k.loc).to(k.c0.dtype()) : Tensor();
+  Tensor dz = lift(std::move(call));
   return {dz, dh0, dc0, weight_gradient(k, dz, all)};
 }
 
@@ -127,14 +128,16 @@ static LstmSteps called_steps(const Given& given) {
   bool wanted = false;
   for (const Tensor& t : inputs) wanted = wanted || t.requires_grad();
   if (!is_grad_enabled() || !wanted) {
-    Tensor all = call(given);
-    return {all, last_c(given, result_of(all, 2, loc))};
+    NodeRef all = call(given);
+    Tensor c = result_of(all, 2, loc);
+    return {lift(std::move(all)), last_c(given, c)};
   }
   const size_t n = inputs.size();
   CustomFunction steps(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
         const Given k = given_of(in, backwards, loc);
-        Tensor all = call(k), gates = result_of(all, 1, loc), c = result_of(all, 2, loc);
+        NodeRef node = call(k);
+        Tensor gates = result_of(node, 1, loc), c = result_of(node, 2, loc), all = lift(std::move(node));
         std::vector<Tensor> saved = in;
         saved.insert(saved.end(), {all, gates, c});
         ctx.save_for_backward(saved);
@@ -157,7 +160,8 @@ static LstmSteps called_steps(const Given& given) {
 LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
                      bool backwards, const SourceLoc& loc) {
   const std::vector<Tensor> inputs{z, h0, c0, weight};
-  if (has_lstm(*node_of(z), *node_of(weight))) return called_steps(given_of(inputs, backwards, loc));
+  const NodeRef of = node_of(z), by = node_of(weight);
+  if (has_lstm(*of, *by)) return called_steps(given_of(inputs, backwards, loc));
   const size_t n = inputs.size();
   CustomFunction steps(
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {

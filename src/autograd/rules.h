@@ -18,9 +18,10 @@ struct RuleCall {
   const Tensor& g;
   uint32_t wanted;
   InputGrads& out;
+  std::span<Node* const> in;  // n's inputs, held: n itself may let them go meanwhile
 
   bool wants(int k) const { return wanted >> k & 1; }
-  Node* input(int k) const { return n.inputs()[static_cast<size_t>(k)]; }
+  Node* input(int k) const { return in[static_cast<size_t>(k)]; }
   template <class T>
   const T& attrs() const {
     return n.attrs.as<T>();

@@ -30,7 +30,7 @@ namespace gradient {
 
 // y, x and w of one convolution: each is linear in the other two.
 void conv(const RuleCall& c) {
-  Node *g = node_of(c.g), *a = c.input(0), *b = c.input(1);
+  NodeRef g = node_of(c.g), a = c.input(0), b = c.input(1);
   switch (c.n.op) {
     case Op::Conv:  // x, w
       if (c.wants(0)) c.out[0] = conv_of(c, Op::ConvGradInput, g, b, a->shape);
@@ -59,7 +59,7 @@ void fold(const RuleCall& c) {
   const FoldAttrs& f = c.attrs<FoldAttrs>();
   const int n = f.window.size();
   Node* v = c.input(0);
-  const bool positions = c.n.n_inputs == 2;
+  const bool positions = c.in.size() == 2;
   Dims shape = v->shape;
   if (positions)
     for (int64_t k : f.window) shape.push_back(k);

@@ -104,7 +104,7 @@ void elementwise(const RuleCall& c) {
 }  // namespace gradient
 
 Tensor sum_to(const Tensor& g, const Dims& shape) {
-  const Dims& from = node_of(g)->shape;
+  const Dims from = node_of(g)->shape;
   if (from == shape) return g;
   int extra = from.size() - shape.size();
   ReduceAttrs sum;

@@ -1,5 +1,6 @@
 // Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by argument-dependent
-// lookup.
+// lookup. A Ref with a name is taken as a T*; one that is about to end is not, so that no pointer outlives
+// it.
 #pragma once
 #include <utility>
 
@@ -31,9 +32,13 @@ class Ref {
   T* leak() { return std::exchange(p_, nullptr); }
   T* get() const { return p_; }
   T* operator->() const { return p_; }
-  T& operator*() const { return *p_; }
+  T& operator*() const& { return *p_; }
+  T& operator*() const&& = delete;
+  operator T*() const& { return p_; }  // NOLINT(google-explicit-constructor)
+  operator T*() const&& = delete;
   explicit operator bool() const { return p_ != nullptr; }
   friend bool operator==(const Ref& a, const Ref& b) { return a.p_ == b.p_; }
+  friend bool operator==(const Ref& a, const T* b) { return a.p_ == b; }
 
  private:
   T* p_ = nullptr;

@@ -24,7 +24,7 @@ struct Origin {
   int index = 0;
 };
 
-Node* node_of(const Tensor& t, const SourceLoc& loc) {
+NodeRef node_of(const Tensor& t, const SourceLoc& loc) {
   if (!t.defined()) throw Error(ErrorKind::State, "capture", "an input is undefined", loc);
   return t.cell()->current();
 }
@@ -61,7 +61,7 @@ struct Captured::Variant {
     for (Ref<Storage>& s : fixed) let_go(s);
   }
 
-  void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes,
+  void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<NodeRef>& nodes,
                     const SourceLoc& loc);
 
   /// The plans of its runs; empty when the cache has let one of them go.
@@ -78,7 +78,7 @@ struct Captured::Variant {
   bool fits(const std::vector<Tensor>& in, const SourceLoc& loc) const {
     if (in.size() != inputs.size()) return false;
     for (size_t i = 0; i < in.size(); ++i) {
-      Node* n = node_of(in[i], loc);
+      NodeRef n = node_of(in[i], loc);
       if (n->dtype != inputs[i].first || !(n->shape == inputs[i].second) || n->device != devices[i])
         return false;
     }
@@ -93,13 +93,12 @@ Captured& Captured::operator=(Captured&&) noexcept = default;
 
 std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, SourceLoc loc) {
   loc = user_loc(loc);
-  std::vector<Node*> nodes;
+  std::vector<NodeRef> nodes;
   nodes.reserve(inputs.size());
   for (const Tensor& t : inputs) nodes.push_back(node_of(t, loc));
-  std::vector<NodeRef> keep(nodes.begin(), nodes.end());
   {
     HostWait wait;
-    materialise(nodes, loc);
+    materialise(pointers(nodes), loc);
   }
   for (size_t i = 0; i < variants_.size(); ++i) {
     if (!variants_[i]->fits(inputs, loc)) continue;
@@ -128,7 +127,7 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   std::vector<Tensor> own;
   std::vector<NodeRef> given;
   for (const Tensor& t : inputs) {
-    Node* n = node_of(t, loc);
+    NodeRef n = node_of(t, loc);
     own.push_back(
         n->requires_grad
             ? t
@@ -138,12 +137,12 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
     v->devices.push_back(n->device);
   }
   std::vector<Tensor> results = fn_(own);
-  std::vector<Node*> nodes;
+  std::vector<NodeRef> nodes;
   nodes.reserve(results.size());
   for (const Tensor& t : results) nodes.push_back(node_of(t, loc));
-  materialise(nodes, loc);
+  materialise(pointers(nodes), loc);
   run_pending();
-  for (Node* n : nodes) {
+  for (const NodeRef& n : nodes) {
     v->results.emplace_back(n->dtype, n->shape);
     v->result_devices.push_back(n->device);
   }
@@ -152,8 +151,8 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   return results;
 }
 
-void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<Node*>& nodes,
-                                     const SourceLoc& loc) {
+void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes,
+                                     const std::vector<NodeRef>& nodes, const SourceLoc& loc) {
   // Results that are one buffer are written once: at the first of them.
   auto result = [&](const Ref<Storage>& s) {
     size_t i = 0;
@@ -190,7 +189,7 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes, co
     leaf_origin.push_back(std::move(leaves));
     output_origin.push_back(std::move(outputs));
   }
-  for (Node* n : nodes) {
+  for (const NodeRef& n : nodes) {
     int first = result(n->storage);
     Origin o{Origin::Result, first};
     for (size_t k = 0; !written[first] && k < given_nodes.size(); ++k)

@@ -170,15 +170,17 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
 
 Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates, SourceLoc loc) {
   Recorder& rec = Recorder::current();
-  std::lock_guard lock(rec.run_mutex);
-  std::vector<Node*> asked;
+  std::vector<NodeRef> asked;
   for (const Tensor& x : tensors) {
     if (!x.defined()) throw Error(ErrorKind::State, "explain", "the tensor is undefined", user_loc(loc));
-    Node* n = x.cell()->current();
-    while (!n->computed && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence)) n = n->in[0];
-    if (!n->computed) asked.push_back(n);
+    Node* n = asked.emplace_back(x.cell()->current());
+    if (n->recorder && n->recorder != &rec) materialise({&n, 1}, user_loc(loc));  // another thread's
   }
-  Trace t = make_trace(rec, asked, true);
+  std::lock_guard lock(rec.run_mutex);
+  for (NodeRef& n : asked)
+    while (!n->computed && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence)) n = n->in[0];
+  std::erase_if(asked, [](const NodeRef& n) { return n->computed.load(std::memory_order_acquire); });
+  Trace t = make_trace(rec, pointers(asked), true);
   Explanation e;
   if (t.nodes.empty()) {
     e.text = "nothing to run: every value is there already\n";

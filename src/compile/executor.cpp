@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/fork.h"
+#include "base/thread.h"
 #include "compile/capture.h"
 #include "compile/describe.h"
 #include "compile/launch_times.h"
@@ -44,7 +45,7 @@ Node* behind(Node* n) {
 
 [[noreturn]] void throw_again(Node* n) {
   throw Error(ErrorKind::State, info(n->op).name,
-              "the value was not computed because an earlier run failed: " + *n->ext->error, n->loc);
+              "the value was not computed because an earlier run failed: " + *failure_of(*n), n->loc);
 }
 
 // Runs that a device has not answered for yet. Their errors are raised at the next synchronisation.
@@ -344,9 +345,34 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   publish(t, *plan, out, rec, done);
 }
 
+INGOT_THREAD_LOCAL int open_turns = 0;
+
+// Holds the lock of a recorder. Who has one already waits for nobody's turn.
+class Turn {
+ public:
+  explicit Turn(Recorder& rec) : rec_(rec) {
+    let_forks_pass();
+    if (&rec != &Recorder::current()) {
+      rec.lock_as_guest();
+    } else {
+      if (!open_turns) rec.let_guests_pass();
+      rec.run_mutex.lock();
+    }
+    ++open_turns;
+  }
+  ~Turn() {
+    --open_turns;
+    rec_.run_mutex.unlock();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Recorder& rec_;
+};
+
 void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
-  let_forks_pass();
-  std::lock_guard lock(rec.run_mutex);
+  const Turn turn(rec);
   rec.running = true;
   struct Done {
     Recorder& r;
@@ -355,7 +381,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
   std::vector<Node*> pending;
   for (Node* n : asked) {
     Node* b = behind(n);
-    if (b->ext && b->ext->error) throw_again(b);
+    if (failure_of(*b)) throw_again(b);
     if (!b->computed.load(std::memory_order_acquire)) pending.push_back(b);
   }
   Trace t = make_trace(rec, pending, true);
@@ -363,7 +389,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
   rec.leaf_bytes = 0;
   if (!t.nodes.empty()) {
     for (Node* n : t.nodes)
-      if (n->ext && n->ext->error) throw_again(n);
+      if (failure_of(*n)) throw_again(n);
     std::shared_ptr<Plan> plan = plan_for(t);
     ++plan_runs;
     auto begin = std::chrono::steady_clock::now();

@@ -57,7 +57,7 @@ void mark_lost(const Trace& t, const Plan& p, const char* why) {
     const auto in = n->inputs();
     if (std::none_of(in.begin(), in.end(), [&](const Node* i) { return lost.contains(i); })) continue;
     lost.insert(n);
-    n->extra().error = message;
+    set_failure(n, message);
   }
 }
 
@@ -89,7 +89,7 @@ void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>
   auto message = std::make_shared<const std::string>(error.what());
   std::vector<bool> bad = doubtful(t);
   for (size_t i = 0; i < bad.size(); ++i)
-    if (bad[i]) t.nodes[i]->extra().error = message;
+    if (bad[i]) set_failure(t.nodes[i], message);
   std::vector<NodeRef> done;
   for (size_t i = 0; i < out.size(); ++i) {
     Node* n = t.nodes[p.outputs[i].node];

@@ -74,14 +74,12 @@ class Tracer {
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
       // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
-      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
-          !(n->ext && n->ext->error)) {
+      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) && !failure_of(*n)) {
         make_room(t_.names);
         make_room(t_.roots);
         Node* k = kept_by_handle(n);
         if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
-        if (k && k->recorder == &rec_ && !(k->ext && k->ext->error) && !(k->mark & kOutput) &&
-            try_retain(k)) {
+        if (k && k->recorder == &rec_ && !failure_of(*k) && !(k->mark & kOutput) && try_retain(k)) {
           k->mark |= kWanted | kOutput;
           t_.roots.push_back(NodeRef::adopt(k));
         }

@@ -16,7 +16,7 @@ class Replica {
     for (const Tensor& p : params) copies.push_back(p.to(device));
     for (size_t i = 0; i < params.size(); ++i) {
       Cell* cell = params[i].cell();
-      Node *here = cell->current(), *copy = copies[i].cell()->current();
+      NodeRef here = cell->current(), copy = copies[i].cell()->current();
       if (here == copy) continue;
       kept_.emplace_back(CellRef(cell), NodeRef(here));
       cell->rebind(NodeRef(copy));

@@ -3,10 +3,12 @@
 // recurse.
 #include "graph/node.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,7 @@ namespace ingot {
 namespace {
 
 // A free list per thread and type. Blocks freed by another thread than the allocating one simply change
-// lists.
+// lists. The first bytes of a free block stay as they are: a node's counts, which are read even then.
 template <class T>
 class Slab {
  public:
@@ -50,9 +52,9 @@ class Slab {
   }
 
  private:
-  union Block {
+  struct Block {
+    NodeCounts kept;
     Block* next;
-    alignas(T) unsigned char bytes[sizeof(T)];
   };
   struct Left {
     ForkMutex<ForkOrder::Small> mutex;
@@ -62,7 +64,7 @@ class Slab {
     static Left* l = new Left;  // never destroyed: threads may end late
     return *l;
   }
-  static constexpr int kBlocks = 64;
+  static constexpr size_t kBlocks = 64;
   void refill() {
     thread_local struct AtExit {
       Slab* slab = nullptr;
@@ -75,8 +77,12 @@ class Slab {
     }
     if (free_) return;
     // Slabs are never returned to the system: they hold blocks that any thread may have on its list.
-    auto* blocks = static_cast<Block*>(::operator new (sizeof(Block) * kBlocks, std::align_val_t{64}));
-    for (int i = 0; i < kBlocks; ++i) give(&blocks[i]);
+    auto* blocks = static_cast<char*>(::operator new (sizeof(T) * kBlocks, std::align_val_t{64}));
+    for (size_t i = 0; i < kBlocks; ++i) {
+      void* block = blocks + i * sizeof(T);
+      if constexpr (std::is_base_of_v<NodeCounts, T>) new (block) NodeCounts;
+      give(block);
+    }
   }
   Block* free_ = nullptr;
 };
@@ -102,20 +108,23 @@ void destroy(Node* n) {
   for (Node* i : n->inputs())
     if (i) release(i);
   if (n->in != n->few) delete[] n->in;
-  n->~Node();
+  n->NodeState::~NodeState();
   slab<Node>().give(n);
 }
 
+// The counts are those of the node before: 0, and whoever still looks at them may not see them made anew.
 NodeRef new_node() {
-  Node* n = new (slab<Node>().take()) Node;
-  n->refs.store(1, std::memory_order_relaxed);
+  Node* n = static_cast<Node*>(slab<Node>().take());
+  new (static_cast<NodeState*>(n)) NodeState;
+  n->handles.store(0, std::memory_order_relaxed);
+  n->refs.store(1, std::memory_order_release);
   return NodeRef::adopt(n);
 }
 
 [[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
   throw Error(
       ErrorKind::State, info(op).name,
-      "its operand " + describe(n) + " was not computed because an earlier run failed: " + *n.ext->error,
+      "its operand " + describe(n) + " was not computed because an earlier run failed: " + *failure_of(n),
       loc);
 }
 
@@ -135,14 +144,6 @@ void await_leaves(std::span<Node* const> inputs, Recorder& rec) {
 bool differentiable(Op op, DType result) { return is_float(result) && info(op).differentiable; }
 
 }  // namespace
-
-bool try_retain(Node* n) {
-  uint32_t refs = n->refs.load(std::memory_order_relaxed);
-  while (refs && !n->refs.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel,
-                                                std::memory_order_relaxed)) {
-  }
-  return refs != 0;
-}
 
 void destroy_node(Node* n) {
   ReleaseStack& s = release_stack;
@@ -170,15 +171,18 @@ void set_eager(bool on) { eager = on; }
 bool grad_enabled() { return grad_mode; }
 void set_grad_enabled(bool on) { grad_mode = on; }
 
-NodeRef record(Op op, std::initializer_list<Node*> inputs, const OpSpec& spec, const SourceLoc& loc) {
-  return record(op, std::span<Node* const>(inputs.begin(), inputs.size()), spec, loc);
+NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc) {
+  std::vector<NodeRef> held(inputs.begin(), inputs.end());
+  return record_taking(op, held, spec, loc);
 }
 
-NodeRef record(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc) {
+NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const SourceLoc& loc) {
+  // References side by side are pointers side by side.
+  const std::span<Node* const> inputs{reinterpret_cast<Node* const*>(held.data()), held.size()};
   Recorder& rec = Recorder::current();
   bool needs_grad = false, foreign = false, fresh = false;
   for (Node* i : inputs) {
-    if (i->ext && i->ext->error) throw_failed(op, *i, loc);
+    if (failure_of(*i)) throw_failed(op, *i, loc);
     needs_grad = needs_grad || i->requires_grad;
     foreign = foreign || (i->recorder && i->recorder != &rec);
     fresh = fresh || (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed));
@@ -202,14 +206,43 @@ NodeRef record(Op op, std::span<Node* const> inputs, const OpSpec& spec, const S
   n->attrs = spec.attrs;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
+  // What can fail is behind us: a node that is given up here would let go inputs that it does not own.
   n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    n->in[i] = inputs[i];
-    retain(inputs[i]);
-  }
+  for (size_t i = 0; i < held.size(); ++i) n->in[i] = held[i].leak();
   n->recorder = &rec;
   rec.link(n);
   return made;
+}
+
+bool hold_inputs(const Node& n, std::vector<NodeRef>& held) {
+  held.clear();
+  const size_t count = n.n_inputs.load(std::memory_order_acquire);
+  held.reserve(count);
+  for (size_t k = 0; k < count && try_retain(n.in[k]); ++k) held.push_back(NodeRef::adopt(n.in[k]));
+  // They are let go after the number of them is 0.
+  if (n.n_inputs.load(std::memory_order_acquire) != count) held.clear();
+  return !held.empty();
+}
+
+NodeRef held_input(const Node& n, int k) {
+  if (k >= n.n_inputs.load(std::memory_order_acquire) || !try_retain(n.in[k])) return {};
+  NodeRef held = NodeRef::adopt(n.in[k]);
+  return k < n.n_inputs.load(std::memory_order_acquire) ? held : NodeRef();
+}
+
+void set_failure(Node* n, const std::shared_ptr<const std::string>& why) {
+  NodeExt& e = n->extra();
+  std::lock_guard lock(side_mutex(&e));
+  if (e.failed.load(std::memory_order_relaxed)) return;
+  e.error = why;
+  e.failed.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<CustomBackward> custom_of(const Node& n) {
+  NodeExt* e = n.ext.get();
+  if (!e || n.op != Op::Alias) return nullptr;
+  std::lock_guard lock(side_mutex(e));
+  return e->custom;
 }
 
 NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc) {
@@ -296,13 +329,30 @@ Recorder& take_recorder() {
 
 // Never destroyed.
 Recorder::Recorder() {
-  add_fork_lock({ForkOrder::Lists, &list_lock,
-                 [](void* l, const timespec&) {
-                   static_cast<SpinLock*>(l)->lock();
+  add_fork_lock({ForkOrder::Lists, this,
+                 [](void* r, const timespec&) {
+                   static_cast<Recorder*>(r)->list_lock.lock();
                    return true;
                  },
-                 [](void* l) { static_cast<SpinLock*>(l)->unlock(); },
-                 [](void* l) { static_cast<SpinLock*>(l)->unlock(); }});
+                 [](void* r) { static_cast<Recorder*>(r)->list_lock.unlock(); },
+                 [](void* r) {
+                   static_cast<Recorder*>(r)->list_lock.unlock();
+                   static_cast<Recorder*>(r)->guests_ = 0;  // they are threads of the parent
+                 }});
+}
+
+void Recorder::lock_as_guest() {
+  ++guests_;
+  run_mutex.lock();
+  --guests_;
+  ++received_;
+}
+
+// Not for long: a guest may itself wait for a processor.
+void Recorder::let_guests_pass() const {
+  const uint64_t before = received_.load();
+  for (int i = 0; i < 1000 && guests_.load() > 0 && received_.load() == before; ++i)
+    std::this_thread::yield();
 }
 
 Recorder& Recorder::current() { return own_recorder ? *own_recorder : take_recorder(); }
@@ -335,17 +385,49 @@ void Recorder::unlink_locked(Node* n) {
 // --- Cells
 // ------------------------------------------------------------------------------------------------------
 
-void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
+namespace {
+
+// A few mutexes for all: one in each node or cell would cost more than the rare wait.
+std::mutex& one_of_many(const void* of) {
+  static auto* mutexes = new ForkMutex<ForkOrder::Small>[16];  // never destroyed: threads may end late
+  return mutexes[reinterpret_cast<uintptr_t>(of) / 64 % 16];
+}
+
+// Counts the writes to cells that have views. A view compares its bases only when there was one.
+std::atomic<uint64_t> viewed_writes{0};
+
 // One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody
 // can ask for it, and the circle is cut.
-static void unname(Node* n) {
+void unname(Node* n) {
   // With no other reference there is no other handle, nor can one come.
   if (n->refs.load(std::memory_order_acquire) == 1)
     n->handles.store(0, std::memory_order_relaxed);
   else if (n->handles.fetch_sub(1, std::memory_order_acq_rel) != 1)
     return;
-  if (!n->ext || n->ext->hooks.empty()) return;
-  std::erase_if(n->ext->hooks, [](const auto& hook) { return hook.first == 0; });
+  NodeExt* ext = n->ext.get();
+  if (!ext || !ext->hooked) return;
+  HookList dropped;  // released when the lock is
+  std::lock_guard lock(side_mutex(ext));
+  auto kept = std::stable_partition(ext->hooks.begin(), ext->hooks.end(),
+                                    [](const auto& hook) { return hook.first != 0; });
+  dropped.assign(std::make_move_iterator(kept), std::make_move_iterator(ext->hooks.end()));
+  ext->hooks.erase(kept, ext->hooks.end());
+}
+
+}  // namespace
+
+std::mutex& side_mutex(const void* of) { return one_of_many(of); }
+static std::mutex& view_mutex(const Cell* of) { return one_of_many(of); }
+
+void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
+
+// Nobody can ask for the gradient any more. A pending one leads back to its leaf: a circle that would never
+// be released.
+static void forget_gradient(LeafMeta& meta) {
+  CellRef grad;
+  std::lock_guard lock(side_mutex(&meta));
+  meta.named = false;
+  grad = std::exchange(meta.grad, CellRef());
 }
 
 // A view of a view of ... is released without recursion.
@@ -353,48 +435,88 @@ void release(Cell* c) {
   while (c) {
     if (c->refs.load(std::memory_order_acquire) != 1 && c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
       return;
-    if (c->node) unname(c->node.get());
-    if (c->meta) {  // a pending gradient leads back to its leaf: a circle that would never be released
-      c->meta->named = false;
-      c->meta->grad = CellRef();
-    }
-    Cell* base = c->base.leak();
+    unname(c->node_.load(std::memory_order_relaxed));
+    if (c->meta) forget_gradient(*c->meta);
+    Cell* base = c->base_.leak();
     c->~Cell();
     slab<Cell>().give(c);
     c = base;
   }
 }
 
-namespace {
-// Counts the writes to cells that have views. A view compares its bases only when there was one.
-std::atomic<uint64_t> viewed_writes{0};
-}  // namespace
+void Cell::written() {
+  if (viewed_.load()) viewed_writes.fetch_add(1, std::memory_order_release);
+}
 
-void Cell::rebind(NodeRef n) {
+// In this order: a view that is made meanwhile sees the new node, or is seen here.
+void Cell::swap_in(NodeRef n) {
   n->handles.fetch_add(1, std::memory_order_relaxed);
-  if (node) unname(node.get());
-  node = std::move(n);
-  if (viewed) viewed_writes.fetch_add(1, std::memory_order_release);
+  NodeRef old = NodeRef::adopt(node_.exchange(n.leak()));
+  unname(old);
+  written();
+}
+
+bool Cell::rebind_if(const NodeRef& expected, const NodeRef& n) {
+  Node* found = expected;
+  n->handles.fetch_add(1, std::memory_order_relaxed);
+  retain(n);
+  if (!node_.compare_exchange_strong(found, n)) {
+    n->handles.fetch_sub(1, std::memory_order_relaxed);
+    release(n);
+    return false;
+  }
+  NodeRef old = NodeRef::adopt(found);
+  unname(old);
+  written();
+  return true;
 }
 
 void rebind_leaf(Cell& cell, NodeRef value) {
-  value->leaf = cell.meta;
-  value->requires_grad = cell.meta && cell.meta->requires_grad;
-  value->freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
+  become_leaf_of(cell, *value);
   cell.rebind(std::move(value));
 }
 
-void Cell::become_view(Cell& of) {
-  base_node = NodeRef(of.current());
-  base = CellRef(&of);
-  of.viewed = true;
-  checked = viewed_writes.load(std::memory_order_acquire);
-  if (node->in[0] != base_node.get()) via = NodeRef(node->in[0]);
+void become_leaf_of(const Cell& cell, Node& value) {
+  if (LeafMeta* meta = cell.meta.get()) {
+    value.leaf.set(Ref<LeafMeta>(meta));
+    value.requires_grad = meta->requires_grad;
+  } else {
+    value.requires_grad = false;
+  }
+  value.freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
+}
+
+void Cell::become_view(Cell& of, NodeRef from, NodeRef via) {
+  if (!of.viewed_.load()) of.viewed_.store(true);
+  const uint64_t writes = viewed_writes.load(std::memory_order_acquire);
+  // What was written to the base since it was read is found when the view is.
+  const bool same = of.node_.load() == from;
+  const uint64_t base_checked = of.is_view_.load() ? of.checked_.load() : writes;
+  checked_ = same ? base_checked : ~uint64_t{0};
+  base_ = CellRef(&of);
+  base_node_ = std::move(from);
+  via_ = std::move(via);
+  is_view_ = true;
 }
 
 void Cell::leave_base() {
-  base = CellRef();
-  base_node = via = NodeRef();
+  ViewState dropped;  // released when the lock is
+  std::lock_guard lock(view_mutex(this));
+  is_view_ = false;
+  dropped.base = std::exchange(base_, CellRef());
+  dropped.base_node = std::exchange(base_node_, NodeRef());
+  dropped.via = std::exchange(via_, NodeRef());
+}
+
+ViewState Cell::state() const {
+  std::lock_guard lock(view_mutex(this));
+  return {base_, node(), base_node_, via_};
+}
+
+ViewState Cell::view() {
+  follow_base();
+  if (!is_view_.load()) return {{}, node(), {}, {}};
+  return state();
 }
 
 OpSpec spec_of(const Node& n) { return {n.attrs, n.shape, n.dtype, n.device}; }
@@ -410,45 +532,65 @@ bool is_tracked(const Node& view, const Node& old_base, const Node& base) {
 
 }  // namespace
 
+// The ops of the view on the base's new value. False: another thread was quicker.
+bool Cell::take_anew(const ViewState& old, const NodeRef& now, uint64_t writes) {
+  struct Mode {
+    bool before = grad_mode;
+    ~Mode() { grad_mode = before; }
+  } restore;
+  grad_mode = is_tracked(*old.node, *old.base_node, *now);
+  NodeRef between, n = now;
+  if (old.via) n = between = record(old.via->op, {n}, spec_of(*old.via), old.via->loc);
+  n = record(old.node->op, {n}, spec_of(*old.node), old.node->loc);
+  n->handles.fetch_add(1, std::memory_order_relaxed);
+  ViewState dropped;
+  {
+    std::lock_guard lock(view_mutex(this));
+    Node* found = old.node;
+    if (base_ != old.base || base_node_ != old.base_node || !node_.compare_exchange_strong(found, n)) {
+      n->handles.fetch_sub(1, std::memory_order_relaxed);
+      return false;
+    }
+    n.leak();
+    dropped.node = NodeRef::adopt(found);
+    dropped.base_node = std::exchange(base_node_, now);
+    dropped.via = std::exchange(via_, std::move(between));
+    checked_ = writes;
+  }
+  unname(dropped.node);
+  written();
+  return true;
+}
+
 void Cell::follow_base() {
   const uint64_t writes = viewed_writes.load(std::memory_order_acquire);
-  if (checked == writes) return;
-  std::vector<Cell*> chain;  // this view, its base, and so on to the tensor that is no view
-  for (Cell* c = this; c->base && c->checked != writes; c = c->base.get()) chain.push_back(c);
-  const bool mode = grad_mode;
-  struct Restore {
-    bool mode;
-    ~Restore() { grad_mode = mode; }
-  } restore{mode};
-  for (size_t i = chain.size(); i-- > 0;) {
-    Cell& c = *chain[i];
-    NodeRef now = c.base->node;
-    if (now->shape != c.base_node->shape || now->dtype != c.base_node->dtype ||
-        now->device != c.base_node->device) {
-      c.leave_base();  // the base was given other data (set_data): the view keeps what it showed
-      continue;
-    }
-    if (now != c.base_node) {
-      grad_mode = is_tracked(*c.node, *c.base_node, *now);
-      NodeRef between, n = now;
-      if (c.via) n = between = record(c.via->op, {n.get()}, spec_of(*c.via), c.via->loc);
-      n = record(c.node->op, {n.get()}, spec_of(*c.node), c.node->loc);
-      c.base_node = std::move(now);
-      c.via = std::move(between);
-      c.rebind(std::move(n));
-    }
-    c.checked = writes;
+  if (!is_view_.load() || checked_.load() == writes) return;
+  std::vector<CellRef> chain;  // this view, its base, and so on to the tensor that is no view
+  for (CellRef c(this); c && c->is_view_.load() && c->checked_.load() != writes; c = c->state().base)
+    chain.push_back(c);
+  for (; !chain.empty(); chain.pop_back()) chain.back()->compare(writes);
+}
+
+void Cell::compare(uint64_t writes) {
+  for (;;) {
+    const ViewState s = state();
+    if (!s.base) return;
+    const NodeRef now = s.base->node();
+    if (now->shape != s.base_node->shape || now->dtype != s.base_node->dtype ||
+        now->device != s.base_node->device)
+      return leave_base();  // the base was given other data (set_data): the view keeps what it showed
+    if (now == s.base_node) return checked_.store(writes);
+    if (take_anew(s, now, writes)) return;
   }
 }
 
 CellRef make_cell(NodeRef n) {
-  Cell* c = new (slab<Cell>().take()) Cell;
-  c->refs.store(1, std::memory_order_relaxed);
   if (n->refs.load(std::memory_order_relaxed) == 1)
     n->handles.store(1, std::memory_order_relaxed);  // the caller's reference is the only one
   else
     n->handles.fetch_add(1, std::memory_order_relaxed);
-  c->node = std::move(n);
+  Cell* c = new (slab<Cell>().take()) Cell(std::move(n));
+  c->refs.store(1, std::memory_order_relaxed);
   return CellRef::adopt(c);
 }
 

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/once.h"
 #include "base/ref.h"
 #include "graph/attributes.h"
 #include "graph/op.h"
@@ -25,8 +27,10 @@ class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
 inline void retain(Node* n);
 inline void release(Node* n);
-/// Takes a reference unless the last one is gone: for nodes found in a recorder's list.
-bool try_retain(Node* n);
+/// Takes a reference unless the last one is gone. The memory of a node stays one's for ever, so this may be
+/// asked of a node that has gone since, or has become another: whoever found it where it is held
+/// (a cell, an input) looks there again afterwards.
+inline bool try_retain(Node* n);
 /// The last reference is gone.
 void destroy_node(Node* n);
 void retain(Storage* s);
@@ -48,25 +52,39 @@ struct OpSpec {
 /// for.
 struct CustomBackward;
 
-/// The rarely used parts of a node.
+/// Guards what hangs on a node or a leaf and may change: names, hooks, gradients. Held for copying and
+/// swapping only: nothing is recorded, run or released under it.
+std::mutex& side_mutex(const void* of);
+
+using HookList = std::vector<std::pair<int, std::shared_ptr<void>>>;  // autograd casts these to its hook type
+
+/// The rarely used parts of a node. The first ones are there before another thread sees the node.
 struct NodeExt {
+  // Under side_mutex(this):
   std::string name;  // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
-  std::vector<std::pair<int, std::shared_ptr<void>>> hooks;  // autograd casts these to its hook type
-  std::shared_ptr<const std::string> error;                  // why the value is not there (a failed run)
+  HookList hooks;
+  Flag hooked;  // there have been some
+  // Why the value is not there (a failed run): set once, and read when failed says so.
+  std::shared_ptr<const std::string> error;
+  std::atomic<bool> failed{false};
 };
 
-struct Node {
+/// What of a node outlives it. See try_retain.
+struct NodeCounts {
   std::atomic<uint32_t> refs{0};
-  std::atomic<uint32_t> handles{0};   // Tensor cells that name this node
+  std::atomic<uint32_t> handles{0};  // Tensor cells that name this node
+};
+
+struct NodeState {
   std::atomic<bool> computed{false};  // value (storage) is there
   Op op = Op::Leaf;
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
-  bool requires_grad = false;
-  bool linked = false;                     // in its recorder's list; whoever changes it holds a reference
-  std::atomic<bool> awaited{false};        // a leaf that some recording has counted: see Recorder::leaf_bytes
-  std::atomic<bool> freed_history{false};  // backward() went through without retain_graph
+  Flag requires_grad;
+  bool linked = false;               // in its recorder's list; whoever changes it holds a reference
+  std::atomic<bool> awaited{false};  // a leaf that some recording has counted: see Recorder::leaf_bytes
+  Flag freed_history;                // backward() went through without retain_graph
   std::atomic<uint16_t> n_inputs{0};
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
@@ -76,22 +94,28 @@ struct Node {
   Dims shape;
   SourceLoc loc;
   Ref<Storage> storage;
-  Ref<LeafMeta> leaf;  // set on leaves that require gradients
-  std::unique_ptr<NodeExt> ext;
+  OnceRef<LeafMeta> leaf;  // set on leaves that require gradients
+  OnceBox<NodeExt> ext;
   Recorder* recorder = nullptr;  // null for leaves
   Node *prev = nullptr, *next = nullptr;
 
+  /// For whoever knows that they are not let go meanwhile: see hold_inputs().
   std::span<Node* const> inputs() const { return {in, n_inputs.load(std::memory_order_relaxed)}; }
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
   size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype); }
-  NodeExt& extra() {
-    if (!ext) ext = std::make_unique<NodeExt>();
-    return *ext;
-  }
+  NodeExt& extra() { return ext.made(); }
   bool is_source() const { return ingot::is_source(op); }
 };
+struct Node : NodeCounts, NodeState {};
 
+inline bool try_retain(Node* n) {
+  uint32_t refs = n->refs.load(std::memory_order_relaxed);
+  while (refs && !n->refs.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel,
+                                                std::memory_order_relaxed)) {
+  }
+  return refs != 0;
+}
 inline void retain(Node* n) { n->refs.fetch_add(1, std::memory_order_relaxed); }
 inline void release(Node* n) {
   if (n->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(n);
@@ -101,8 +125,36 @@ inline void release(Node* n) {
 /// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another
 /// device only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is
 /// differentiable.
-NodeRef record(Op op, std::initializer_list<Node*> inputs, const OpSpec& spec, const SourceLoc& loc);
-NodeRef record(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
+NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
+/// The same, taking the references over.
+NodeRef record_taking(Op op, std::span<NodeRef> inputs, const OpSpec& spec, const SourceLoc& loc);
+template <size_t N>
+NodeRef record(Op op, NodeRef (&&inputs)[N], const OpSpec& spec, const SourceLoc& loc) {
+  return record_taking(op, inputs, spec, loc);
+}
+struct NoInputs {};
+inline NodeRef record(Op op, NoInputs, const OpSpec& spec, const SourceLoc& loc) {
+  return record_taking(op, {}, spec, loc);
+}
+/// Held nodes as a list of pointers, for as long as they are held.
+inline std::span<Node* const> pointers(const std::vector<NodeRef>& held) {
+  static_assert(sizeof(NodeRef) == sizeof(Node*));
+  return {reinterpret_cast<Node* const*>(held.data()), held.size()};
+}
+
+/// Puts the inputs into `held`: another thread that computes the node, or frees its history, lets them go.
+/// False when they are gone.
+bool hold_inputs(const Node& n, std::vector<NodeRef>& held);
+/// One of them, or null.
+NodeRef held_input(const Node& n, int k);
+/// Why the value of a node is not there, or null.
+inline const std::string* failure_of(const Node& n) {
+  const NodeExt* e = n.ext.get();
+  return e && e->failed.load(std::memory_order_acquire) ? e->error.get() : nullptr;
+}
+void set_failure(Node* n, const std::shared_ptr<const std::string>& why);
+/// A user-defined gradient, or null.
+std::shared_ptr<CustomBackward> custom_of(const Node& n);
 /// A 0-d number that is an argument of the plan; a repeated run reads it anew where it has a source.
 NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc);
 NodeRef record_argument(const std::shared_ptr<const double>& source, DType dtype, Device device,
@@ -133,6 +185,9 @@ void set_grad_enabled(bool on);
 
 /// "float32[2, 3] on cpu (fc.weight)"
 std::string describe(const Node& n);
+/// The name of a tensor over n: its leaf's, if it is one and has one.
+std::string name_of(const Node& n, LeafMeta* leaf);
+inline std::string describe(const NodeRef& n) { return describe(*n); }
 /// The graph below a node, one line each, for INGOT_DEBUG=graph.
 std::string dump(std::span<Node* const> roots);
 

@@ -9,29 +9,43 @@ namespace ingot {
 
 std::string describe(const Node& n) {
   std::string s = std::string(name_of(n.dtype)) + to_string(n.shape) + " on " + n.device.name();
-  const std::string* name = n.leaf && !n.leaf->name.empty() ? &n.leaf->name : n.ext ? &n.ext->name : nullptr;
-  if (name && !name->empty()) s += " (" + *name + ")";
-  return s;
+  const std::string name = name_of(n, n.leaf.get());
+  return name.empty() ? s : s + " (" + name + ")";
+}
+
+std::string name_of(const Node& n, LeafMeta* leaf) {
+  const auto copy = [](const auto* of) {
+    if (!of) return std::string();
+    std::lock_guard lock(side_mutex(of));
+    return of->name;
+  };
+  const std::string name = copy(leaf);
+  return name.empty() ? copy(n.ext.get()) : name;
 }
 
 std::string dump(std::span<Node* const> roots) {
-  std::vector<const Node*> found, todo(roots.begin(), roots.end());
+  struct Found {
+    NodeRef node;
+    std::vector<NodeRef> in;
+  };
+  std::vector<Found> found;
+  std::vector<NodeRef> todo(roots.begin(), roots.end());
   std::unordered_set<const Node*> seen;
   while (!todo.empty()) {
-    const Node* n = todo.back();
+    const NodeRef n = std::move(todo.back());
     todo.pop_back();
     if (!seen.insert(n).second) continue;
-    found.push_back(n);
-    for (Node* i : n->inputs()) todo.push_back(i);
+    Found& f = found.emplace_back(Found{n, {}});
+    hold_inputs(*n, f.in);
+    todo.insert(todo.end(), f.in.begin(), f.in.end());
   }
-  std::sort(found.begin(), found.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
+  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.node->seq < b.node->seq; });
   std::string s;
-  for (const Node* n : found) {
+  for (const auto& [n, in] : found) {
     s += "%" + std::to_string(n->seq) + " = " + info(n->op).name + "(";
-    for (size_t i = 0; i < n->inputs().size(); ++i)
-      s += (i ? ", %" : "%") + std::to_string(n->inputs()[i]->seq);
+    for (size_t i = 0; i < in.size(); ++i) s += (i ? ", %" : "%") + std::to_string(in[i]->seq);
     const std::string attrs = n->attrs.text();
-    if (!attrs.empty()) s += (n->n_inputs ? ", " : "") + attrs;
+    if (!attrs.empty()) s += (in.empty() ? "" : ", ") + attrs;
     s += ") : " + describe(*n);
     if (n->computed.load(std::memory_order_acquire)) s += " computed";
     if (n->loc.line) s += std::string("  # ") + n->loc.file + ":" + std::to_string(n->loc.line);

@@ -126,7 +126,7 @@ std::shared_ptr<const RecordedFunction> make_function(std::span<Node* const> inp
 
 NodeRef record_call(const std::shared_ptr<const RecordedFunction>& f, std::span<Node* const> inputs,
                     const SourceLoc& loc) {
-  return record(Op::Call, inputs, {CallAttrs{f, f->id}}, loc);
+  return record_list(Op::Call, inputs, {CallAttrs{f, f->id}}, loc);
 }
 
 }  // namespace ingot

@@ -34,6 +34,11 @@ class Recorder {
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   ForkMutex<ForkOrder::Runs, std::recursive_mutex> run_mutex;
+  /// Locks run_mutex for a thread that needs what this one recorded. The mutex alone is not fair: a thread
+  /// that records and runs in a loop would take it again before the guest is awake.
+  void lock_as_guest();
+  /// Called by the recorder's own thread before it locks run_mutex: lets a guest that waits go first.
+  void let_guests_pass() const;
   SpinLock list_lock;
   Node* head = nullptr;  // oldest
   Node* tail = nullptr;
@@ -50,6 +55,8 @@ class Recorder {
 
  private:
   std::atomic<size_t> count_{0};
+  std::atomic<int> guests_{0};         // that wait
+  std::atomic<uint64_t> received_{0};  // that have waited, and got the lock
 };
 
 /// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through it.

@@ -169,20 +169,13 @@ Inferred assign(const ShapeCall& c) {
 Inferred result(const ShapeCall& c) {
   const Node& x = c.x();
   const int i = c.attrs<ResultAttrs>().index;
-  if (i >= 1 && i < info(x.op).results) switch (x.op) {
-      case Op::Attention:
-        return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-      case Op::AttentionGrad:
-        return {x.in[i]->dtype, x.in[i]->shape, x.device};
-      case Op::Lstm:
-        return i == 1 ? Inferred{x.dtype, x.in[0]->shape, x.device}
-                      : Inferred{x.in[2]->dtype, x.shape, x.device};
-      case Op::LstmGrad:
-        return {x.in[2]->dtype, x.in[2]->shape, x.device};
-      default:
-        break;
-    }
-  fail(ErrorKind::Internal, c.op, "has no such result", c.loc);
+  if (i < 1 || i >= info(x.op).results) fail(ErrorKind::Internal, c.op, "has no such result", c.loc);
+  if (x.op == Op::Attention) return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
+  // Of the type and shape of an operand, which another thread that computes x may let go.
+  const NodeRef like = held_input(x, x.op == Op::AttentionGrad ? i : x.op == Op::Lstm && i == 1 ? 0 : 2);
+  if (!like) fail(ErrorKind::Internal, c.op, "was computed before all its results were asked for", c.loc);
+  if (x.op == Op::Lstm && i == 2) return {like->dtype, x.shape, x.device};
+  return {x.op == Op::Lstm ? x.dtype : like->dtype, like->shape, x.device};
 }
 
 Inferred where(const ShapeCall& c) {

@@ -225,8 +225,9 @@ Tensor load_npy(const std::string& path, const Options& options, SourceLoc where
 void save_npy(const std::string& path, const Tensor& t, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  std::string head = npy_header(t, "save_npy", loc);
-  std::vector<uint8_t> data = host_bytes(t, loc);
+  const Tensor now = t.defined() ? t.snapshot(loc) : t;
+  std::string head = npy_header(now, "save_npy", loc);
+  std::vector<uint8_t> data = host_bytes(now, loc);
   AtomicFile out(path, "save_npy", loc);
   out.write(head.data(), head.size());
   out.write(data.data(), data.size());
@@ -266,8 +267,9 @@ void save_npz(const std::string& path, const NamedTensors& tensors, SourceLoc wh
   AtomicFile out(path, "save_npz", loc);
   ZipWriter zip(out);
   for (const auto& [name, t] : tensors) {
-    std::string head = npy_header(t, "save_npz", loc);
-    std::vector<uint8_t> data = host_bytes(t, loc);
+    const Tensor now = t.snapshot(loc);
+    std::string head = npy_header(now, "save_npz", loc);
+    std::vector<uint8_t> data = host_bytes(now, loc);
     zip.add(name + ".npy", as_bytes(head.data(), head.size()), data);
   }
   zip.finish();

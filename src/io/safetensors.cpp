@@ -316,9 +316,10 @@ std::vector<HostTensor> to_host(const NamedTensors& tensors, const char* op, con
     if (wrong)
       throw Error(ErrorKind::Value, op, "the name \"" + printable(name) + "\" " + wrong, loc,
                   "give each tensor a name of its own");
-    HostTensor h{name, t.dtype(loc), t.shape(loc), {}};
-    h.bytes.resize(static_cast<size_t>(t.numel()) * size_of(h.dtype));
-    t.copy_to(h.bytes.data(), loc);
+    const Tensor now = t.snapshot(loc);
+    HostTensor h{name, now.dtype(loc), now.shape(loc), {}};
+    h.bytes.resize(static_cast<size_t>(now.numel()) * size_of(h.dtype));
+    now.copy_to(h.bytes.data(), loc);
     host.push_back(std::move(h));
   }
   return host;

@@ -10,7 +10,7 @@ namespace ingot::nn::init {
 namespace {
 
 Options like(const Tensor& t, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(t, op, loc);
+  NodeRef n = node_of(t, op, loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(t), loc,
          "make the tensor with float32");

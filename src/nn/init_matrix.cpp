@@ -11,7 +11,7 @@ namespace ingot::nn::init {
 namespace {
 
 void check(const Tensor& t, const char* op, int least, int most, const SourceLoc& loc) {
-  Node* n = node_of(t, op, loc);
+  NodeRef n = node_of(t, op, loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(t), loc,
          "make the tensor with float32");

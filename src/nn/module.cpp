@@ -160,8 +160,7 @@ namespace {
 
 Tensor as_parameter(const Tensor& t, const char* op, const SourceLoc& loc) {
   LocScope scope(loc);
-  Node* n = node_of(t, op, loc);
-  if (!is_float(n->dtype))
+  if (!is_float(node_of(t, op, loc)->dtype))
     fail(ErrorKind::DType, op, "a parameter has a floating type, not " + describe(t), loc,
          "use register_buffer() for a tensor that is not trained");
   Tensor p = t;

@@ -30,9 +30,11 @@ void replace_value(const Tensor& t, const Tensor& value) {
   NodeRef n = value.cell()->current();
   if (n.get() == cell->current()) return;
   std::string name = t.name();
-  if (cell->meta) {
-    n->leaf = cell->meta;
-    n->requires_grad = cell->meta->requires_grad;
+  if (LeafMeta* meta = cell->meta.get()) {
+    NoGrad guard;
+    if (n->leaf && n->leaf.get() != meta) n = record(Op::Alias, {n}, {}, user_loc(SourceLoc::current()));
+    n->leaf.set(meta);
+    n->requires_grad = meta->requires_grad;
   }
   cell->rebind(std::move(n));
   if (!name.empty()) Tensor(t).set_name(std::move(name));

@@ -40,7 +40,7 @@ Tensor relu6(const Tensor& x, SourceLoc loc) {
 Tensor prelu(const Tensor& x, const Tensor& weight, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node *n = floating_node(x, "prelu", loc), *w = floating_node(weight, "prelu", loc);
+  NodeRef n = floating_node(x, "prelu", loc), w = floating_node(weight, "prelu", loc);
   int64_t channels = n->rank() >= 2 ? n->shape[1] : 1;
   if (w->rank() > 1 || (w->numel() != 1 && w->numel() != channels))
     fail(ErrorKind::Shape, "prelu",
@@ -56,7 +56,7 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const G
              SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = floating_node(x, "rrelu", loc);
+  NodeRef n = floating_node(x, "rrelu", loc);
   if (!(lower <= upper))
     fail(ErrorKind::Value, "rrelu", "lower " + text_of(lower) + " is above upper " + text_of(upper), loc);
   if (!training) return leaky_relu(x, (lower + upper) / 2);
@@ -118,7 +118,7 @@ template <class F>
 Tensor gated(const Tensor& x, int64_t dim, const char* op, const SourceLoc& place, F f) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = floating_node(x, op, loc);
+  NodeRef n = floating_node(x, op, loc);
   if (n->rank() == 0) fail(ErrorKind::Dim, op, "a 0-d tensor cannot be halved: " + describe(x), loc);
   int d = wrap_dim(dim, n, op, loc);
   int64_t half = n->shape[d] / 2;
@@ -159,7 +159,7 @@ Tensor gumbel_softmax(const Tensor& x, double tau, bool hard, int64_t dim, const
                       SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = floating_node(x, "gumbel_softmax", loc);
+  NodeRef n = floating_node(x, "gumbel_softmax", loc);
   if (!(tau > 0)) fail(ErrorKind::Value, "gumbel_softmax", "tau must be positive, not " + text_of(tau), loc);
   int d = wrap_dim(dim, n, "gumbel_softmax", loc);
   DType w = compute_type(n->dtype);

@@ -11,7 +11,7 @@ namespace ingot {
 
 Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "unflatten", loc);
+  NodeRef n = node_of(x, "unflatten", loc);
   int d = wrap_dim(dim, n, "unflatten", loc);
   int64_t size = n->rank() ? n->shape[d] : 1, rest = 1;
   int free = -1;
@@ -39,7 +39,7 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, SourceLoc wher
 
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "movedim", loc);
+  NodeRef n = node_of(x, "movedim", loc);
   if (source.size() != destination.size())
     fail(ErrorKind::Dim, "movedim",
          "source " + to_string(source) + " and destination " + to_string(destination) + " differ in length",
@@ -80,7 +80,7 @@ Tensor mT(const Tensor& x, SourceLoc where) {
 
 Tensor squeeze(const Tensor& x, const Dims& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "squeeze", loc);
+  NodeRef n = node_of(x, "squeeze", loc);
   uint32_t mask = dims.empty() ? 0 : axes_mask(Axes(dims), n, "squeeze", loc);
   Dims s;
   for (int i = 0; i < n->rank(); ++i)
@@ -104,7 +104,7 @@ Tensor flipud(const Tensor& x, SourceLoc loc) { return flip_dim(x, 0, "flipud", 
 
 Tensor rot90(const Tensor& x, int64_t k, const Dims& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "rot90", loc);
+  NodeRef n = node_of(x, "rot90", loc);
   if (dims.size() != 2 || n->rank() < 2)
     fail(ErrorKind::Dim, "rot90",
          "turns in the plane of two dims, not " + to_string(dims) + " of " + describe(x), loc);
@@ -126,7 +126,7 @@ Tensor rot90(const Tensor& x, int64_t k, const Dims& dims, SourceLoc where) {
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "unbind", loc);
+  NodeRef n = node_of(x, "unbind", loc);
   if (n->rank() == 0)
     fail(ErrorKind::Dim, "unbind", "a 0-d tensor has no dims to take apart: " + describe(x), loc);
   int d = wrap_dim(dim, n, "unbind", loc);
@@ -138,7 +138,7 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t dim, SourceLoc where) {
 std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int64_t dim,
                                  SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "tensor_split", loc);
+  NodeRef n = node_of(x, "tensor_split", loc);
   if (n->rank() == 0)
     fail(ErrorKind::Dim, "tensor_split", "a 0-d tensor has no dims to cut: " + describe(x), loc);
   int d = wrap_dim(dim, n, "tensor_split", loc);
@@ -155,7 +155,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& in
 
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "tensor_split", loc);
+  NodeRef n = node_of(x, "tensor_split", loc);
   if (sections < 1)
     fail(ErrorKind::Value, "tensor_split", "needs at least 1 section, not " + std::to_string(sections), loc);
   int d = wrap_dim(dim, n, "tensor_split", loc);
@@ -194,7 +194,7 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Source
 // Element i lies at i * (columns + 1) of the flattened matrix, so that the diagonal is one strided slice.
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "diagonal", loc);
+  NodeRef n = node_of(x, "diagonal", loc);
   int a = wrap_dim(dim1, n, "diagonal", loc), b = wrap_dim(dim2, n, "diagonal", loc);
   if (a == b || n->rank() < 2)
     fail(ErrorKind::Dim, "diagonal",
@@ -218,7 +218,7 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, Sou
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, "diag_embed", loc);
+  NodeRef n = node_of(x, "diag_embed", loc);
   int r = n->rank() + 1;
   int a = wrap_dim_of(dim1, r, n, "diag_embed", loc), b = wrap_dim_of(dim2, r, n, "diag_embed", loc);
   if (n->rank() == 0 || a == b)
@@ -237,7 +237,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, S
 
 Tensor diag(const Tensor& x, int64_t offset, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "diag", loc);
+  NodeRef n = node_of(x, "diag", loc);
   if (n->rank() == 1) return diag_embed(x, offset, 0, 1, loc);
   if (n->rank() == 2) return diagonal(x, offset, 0, 1, loc).clone(loc);
   fail(ErrorKind::Dim, "diag", "takes a vector or a matrix, not " + describe(x), loc,
@@ -319,7 +319,7 @@ Tensor tile(const Tensor& x, const Dims& dims, SourceLoc where) {
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "repeat_interleave", loc);
+  NodeRef n = node_of(x, "repeat_interleave", loc);
   if (repeats < 0)
     fail(ErrorKind::Value, "repeat_interleave",
          "cannot repeat a negative number of times: " + std::to_string(repeats), loc);
@@ -337,7 +337,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim,
                          SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node *n = node_of(x, "repeat_interleave", loc), *k = node_of(repeats, "repeat_interleave", loc);
+  NodeRef n = node_of(x, "repeat_interleave", loc), k = node_of(repeats, "repeat_interleave", loc);
   if (!dim || n->rank() == 0) {
     if (n->rank() != 1) return repeat_interleave(reshape(x, {-1}, loc), repeats, 0, loc);
     return repeat_interleave(x, repeats, 0, loc);
@@ -363,7 +363,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "roll", loc);
+  NodeRef n = node_of(x, "roll", loc);
   if (dims.empty() && shifts.size() == 1)
     return reshape(roll(reshape(x, {-1}, loc), shifts[0], 0, loc), n->shape, loc);
   if (dims.size() != shifts.size() || shifts.empty())
@@ -398,7 +398,7 @@ Tensor edge(const Tensor& y, int d, int64_t count, bool front, Fill how, const S
 Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Scalar& value,
            SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "pad", loc);
+  NodeRef n = node_of(x, "pad", loc);
   if (mode == "constant") return pad(x, padding, value, loc);
   bool known = mode == "reflect" || mode == "replicate" || mode == "circular";
   if (!known)

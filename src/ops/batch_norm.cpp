@@ -23,7 +23,7 @@ namespace {
 
 Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const Tensor& weight,
               const Tensor& bias, const char* op, const SourceLoc& loc) {
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() < 2)
     fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc,
          "add a dim: x.unsqueeze(0)");

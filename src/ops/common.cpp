@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "ingot/capture.h"
+
 namespace ingot {
 
 void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix) {
@@ -38,8 +40,14 @@ void throw_undefined(const char* op, const SourceLoc& loc) {
               "them before it, or keep them by step(/*keep_gradients=*/true)");
 }
 
+void run_at_its_line(const Tensor& t) {
+  const NodeRef held = t.cell()->current();
+  Node* n = held;
+  if (!n->computed.load(std::memory_order_acquire) && !is_capturing()) materialise({&n, 1}, n->loc);
+}
+
 std::string describe(const Tensor& x) {
-  return x.defined() ? describe(*x.cell()->current()) : "an undefined tensor";
+  return x.defined() ? describe(x.cell()->current()) : "an undefined tensor";
 }
 
 namespace {
@@ -108,28 +116,28 @@ NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, con
   return constant(s, dtype, device, loc);
 }
 
-NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc) {
+NodeRef cast_to(NodeRef n, DType dtype, const SourceLoc& loc) {
   if (n->dtype == dtype) return n;
-  return record(Op::Cast, {n}, {.dtype = dtype}, loc);
+  return record(Op::Cast, {std::move(n)}, {.dtype = dtype}, loc);
 }
 
-NodeRef move_to(Node* n, Device device, const SourceLoc& loc) {
+NodeRef move_to(NodeRef n, Device device, const SourceLoc& loc) {
   if (n->device == device) return n;
-  return record(Op::ToDevice, {n}, {.device = device}, loc);
+  return record(Op::ToDevice, {std::move(n)}, {.device = device}, loc);
 }
 
-NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc) {
+NodeRef reshape_to(NodeRef n, const Dims& shape, const SourceLoc& loc) {
   if (n->shape == shape) return n;
-  return record(Op::Reshape, {n}, {.shape = shape}, loc);
+  return record(Op::Reshape, {std::move(n)}, {.shape = shape}, loc);
 }
 
-NodeRef corner(Node* n, const Dims& shape, const SourceLoc& loc) {
+NodeRef corner(const NodeRef& n, const Dims& shape, const SourceLoc& loc) {
   if (n->shape == shape) return n;
   const SliceAttrs first{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   return record(Op::Slice, {n}, {first, shape}, loc);
 }
 
-NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc) {
+NodeRef expand_to(NodeRef n, const Dims& shape, const SourceLoc& loc) {
   if (n->shape == shape) return n;
   NodeRef x = n;
   if (n->rank() < shape.size()) {
@@ -197,9 +205,9 @@ uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const Source
   return x->rank() ? mask : 0;
 }
 
-NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc) {
+NodeRef binary_node(Op op, NodeRef a, NodeRef b, const SourceLoc& loc) {
   if (a->dtype == b->dtype && a->device == b->device) [[likely]]
-    return record(op, {a, b}, kNoAttrs, loc);
+    return record(op, {std::move(a), std::move(b)}, kNoAttrs, loc);
   DType t = promoted(a, b);
   NodeRef x = cast_to(a, t, loc), y = cast_to(b, t, loc);
   if (a->device != b->device) {
@@ -208,14 +216,14 @@ NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc) {
     else if (a->rank() == 0)
       x = move_to(x.get(), b->device, loc);
   }
-  return record(op, {x.get(), y.get()}, kNoAttrs, loc);
+  return record(op, {std::move(x), std::move(y)}, kNoAttrs, loc);
 }
 
-NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc) {
-  if (b.tensor) return binary_node(op, a, node_of(*b.tensor, info(op).name, loc), loc);
+NodeRef binary_node(Op op, NodeRef a, const Operand& b, const SourceLoc& loc) {
+  if (b.tensor) return binary_node(op, std::move(a), node_of(*b.tensor, info(op).name, loc), loc);
   DType t = promoted(a, b.scalar);
   NodeRef x = cast_to(a, t, loc), y = constant(b.scalar, t, a->device, loc);
-  return record(op, {x.get(), y.get()}, kNoAttrs, loc);
+  return record(op, {std::move(x), std::move(y)}, kNoAttrs, loc);
 }
 
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc) {
@@ -225,15 +233,15 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
   return reshape_to(i.get(), d, loc);
 }
 
-NodeRef from_end(Node* index, int64_t size, const SourceLoc& loc) {
-  NodeRef i = size > std::numeric_limits<int32_t>::max() ? cast_to(index, DType::Int64, loc) : NodeRef(index);
+NodeRef from_end(NodeRef index, int64_t size, const SourceLoc& loc) {
+  NodeRef i = size > std::numeric_limits<int32_t>::max() ? cast_to(index, DType::Int64, loc) : index;
   NodeRef zero = constant(0, i->dtype, i->device, loc), n = constant(size, i->dtype, i->device, loc);
   NodeRef negative = record2(Op::Lt, i.get(), zero.get(), loc),
           moved = record2(Op::Add, i.get(), n.get(), loc);
   return record(Op::Where, {negative.get(), moved.get(), i.get()}, kNoAttrs, loc);
 }
 
-NodeRef require(Node* ok, Check check, const SourceLoc& loc) {
+NodeRef require(NodeRef ok, Check check, const SourceLoc& loc) {
   NodeRef bad = record1(Op::LogicalNot, ok, loc);
   bad = cast_to(bad.get(), DType::Int64, loc);
   bad = reshape_to(bad.get(), {ok->numel()}, loc);

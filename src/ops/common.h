@@ -29,15 +29,15 @@ NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& l
 /// The same of a number that is written into a tensor: one that an integer type cannot hold is an error.
 NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, const SourceLoc& loc);
 /// n itself when it has the type.
-NodeRef cast_to(Node* n, DType dtype, const SourceLoc& loc);
+NodeRef cast_to(NodeRef n, DType dtype, const SourceLoc& loc);
 /// n itself when it is there.
-NodeRef move_to(Node* n, Device device, const SourceLoc& loc);
+NodeRef move_to(NodeRef n, Device device, const SourceLoc& loc);
 /// n under another shape; n itself when it has it.
-NodeRef reshape_to(Node* n, const Dims& shape, const SourceLoc& loc);
+NodeRef reshape_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 /// The first elements of each dim.
-NodeRef corner(Node* n, const Dims& shape, const SourceLoc& loc);
+NodeRef corner(const NodeRef& n, const Dims& shape, const SourceLoc& loc);
 /// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it fits.
-NodeRef expand_to(Node* n, const Dims& shape, const SourceLoc& loc);
+NodeRef expand_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 
 /// The type that a number alone takes: bool, int64 or float32.
 DType default_dtype(const Scalar& s);
@@ -53,20 +53,22 @@ int wrap_dim_of(int64_t dim, int n, const Node* x, const char* op, const SourceL
 uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const SourceLoc& loc);
 
 /// Records one elementwise op of two nodes that already agree in type and device.
-inline NodeRef record2(Op op, Node* a, Node* b, const SourceLoc& loc) {
-  return record(op, {a, b}, kNoAttrs, loc);
+inline NodeRef record2(Op op, NodeRef a, NodeRef b, const SourceLoc& loc) {
+  return record(op, {std::move(a), std::move(b)}, kNoAttrs, loc);
 }
-inline NodeRef record1(Op op, Node* a, const SourceLoc& loc) { return record(op, {a}, kNoAttrs, loc); }
+inline NodeRef record1(Op op, NodeRef a, const SourceLoc& loc) {
+  return record(op, {std::move(a)}, kNoAttrs, loc);
+}
 
 /// Promotes, moves 0-d operands to the other's device and records.
-NodeRef binary_node(Op op, Node* a, Node* b, const SourceLoc& loc);
-NodeRef binary_node(Op op, Node* a, const Operand& b, const SourceLoc& loc);
+NodeRef binary_node(Op op, NodeRef a, NodeRef b, const SourceLoc& loc);
+NodeRef binary_node(Op op, NodeRef a, const Operand& b, const SourceLoc& loc);
 
 /// Indices of a dim of this size with negative ones counted from its end.
-NodeRef from_end(Node* index, int64_t size, const SourceLoc& loc);
+NodeRef from_end(NodeRef index, int64_t size, const SourceLoc& loc);
 /// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is false. A value
 /// that must not be used unchecked adds them.
-NodeRef require(Node* ok, Check check, const SourceLoc& loc);
+NodeRef require(NodeRef ok, Check check, const SourceLoc& loc);
 
 /// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc);

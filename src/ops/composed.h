@@ -11,7 +11,7 @@ namespace ingot {
 inline DType compute_type(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 /// The node of a floating tensor; Error(DType) otherwise.
-Node* floating_node(const Tensor& x, const char* op, const SourceLoc& loc);
+NodeRef floating_node(const Tensor& x, const char* op, const SourceLoc& loc);
 
 /// A number or tensor as a tensor of the type, on the device (0-d tensors and numbers follow).
 Tensor operand_as(const Operand& b, DType dtype, const Device& device, const char* op, const SourceLoc& loc);

@@ -85,7 +85,7 @@ Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tens
     if (x.cell() != input.cell() || w.cell() != weight.cell())
       return conv(c, x, w, b, stride, padding, dilation, groups);
   }
-  Node *x = node_of(input, c.op, c.loc), *w = node_of(weight, c.op, c.loc);
+  NodeRef x = node_of(input, c.op, c.loc), w = node_of(weight, c.op, c.loc);
   check_operands(c, x, w, groups, false);
   check_bias(c, bias, w->shape[0], w);
   const bool single = x->rank() == c.n + 1;
@@ -120,7 +120,7 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
     if (x.cell() != input.cell() || w.cell() != weight.cell())
       return conv_transpose(c, x, w, b, stride, padding, output_padding, groups, dilation);
   }
-  Node *x = node_of(input, c.op, c.loc), *w = node_of(weight, c.op, c.loc);
+  NodeRef x = node_of(input, c.op, c.loc), w = node_of(weight, c.op, c.loc);
   check_operands(c, x, w, groups, true);
   check_bias(c, bias, w->shape[1] * groups, w);
   const bool single = x->rank() == c.n + 1;

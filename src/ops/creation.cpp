@@ -18,7 +18,7 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, Device device
 
 Tensor filled_like(const Tensor& x, const Scalar& value, const Options& o, const char* op,
                    const SourceLoc& loc) {
-  Node* n = node_of(x, op, user_loc(loc));
+  NodeRef n = node_of(x, op, user_loc(loc));
   return filled(n->shape, value, dtype_or(o, n->dtype), o.device ? *o.device : n->device, op, loc);
 }
 

@@ -16,7 +16,8 @@ void check_not_captured(const Tensor& x, const char* op, const SourceLoc& loc) {
          loc, "call it outside, or use a form of fixed shape (masked_fill, where(condition, a, b))");
 }
 
-Tensor true_places(const Tensor& mask) {
+Tensor true_places(const Tensor& given) {
+  const Tensor mask = given.snapshot();
   int64_t n = mask.numel();
   if (n == 0) return zeros({0}, {int64, mask.device()});
   if (mask.device().type() == DeviceType::CPU) {
@@ -70,7 +71,7 @@ Dims broadcast_or_fail(const Tensor& a, const Tensor& b, const char* op, const S
 }
 
 void check_integers(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   if (is_float(n->dtype) || n->dtype == DType::Bool)
     fail(ErrorKind::DType, op, "needs integers, not " + describe(x), loc, "convert with .to(int64)");
 }
@@ -120,7 +121,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source,
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   const char* op = "masked_scatter";
-  Node *n = node_of(x, op, loc), *s = node_of(source, op, loc);
+  NodeRef n = node_of(x, op, loc), s = node_of(source, op, loc);
   check_mask(mask, op, loc);
   Dims both = broadcast_or_fail(x, mask, op, loc);
   if (n->dtype != s->dtype)
@@ -207,7 +208,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength, Sourc
 Tensor histc(const Tensor& x, int64_t bins, double min, double max, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, "histc", loc);
+  NodeRef n = node_of(x, "histc", loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, "histc", "needs a floating type, not " + describe(x), loc,
          "convert with x.to(float32)");

@@ -64,7 +64,7 @@ struct Einsum {
     int dots = 0;
     size_t at = 0;
     for (const Tensor& x : operands) {
-      Node* n = node_of(x, "einsum", loc);
+      NodeRef n = node_of(x, "einsum", loc);
       size_t end = std::min(left.find(',', at), left.size());
       if (at > left.size()) wrong("has fewer parts than there are operands");
       std::string part = left.substr(at, end - at);
@@ -182,7 +182,8 @@ struct Einsum {
            y = ordered(b, join_of({&batch, &summed, &only_b}));
     int nb = static_cast<int>(batch.size()), na = static_cast<int>(only_a.size()),
         ns = static_cast<int>(summed.size());
-    Dims shared(x.shape().begin(), nb), result = shared, sx = shared, sy = shared;
+    const Dims all = x.shape();
+    Dims shared(all.begin(), nb), result = shared, sx = shared, sy = shared;
     int64_t m = 1, k = 1, n = 1;
     for (int i = 0; i < na; ++i) m *= x.shape()[nb + i], result.push_back(x.shape()[nb + i]);
     for (int i = 0; i < ns; ++i) k *= x.shape()[nb + na + i];

@@ -10,11 +10,10 @@ namespace {
 // Functions of floating numbers turn integers into float32 first.
 Tensor unary_float(Op op, const Tensor& x, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, info(op).name, loc);
+  NodeRef n = node_of(x, info(op).name, loc);
   if (is_float(n->dtype)) [[likely]]
-    return tensor_of(record(op, {n}, kNoAttrs, loc));
-  NodeRef f = cast_to(n, DType::Float32, loc);
-  return tensor_of(record(op, {f.get()}, kNoAttrs, loc));
+    return tensor_of(record(op, {std::move(n)}, kNoAttrs, loc));
+  return tensor_of(record(op, {cast_to(std::move(n), DType::Float32, loc)}, kNoAttrs, loc));
 }
 
 Tensor unary_any(Op op, const Tensor& x, const SourceLoc& where) {
@@ -25,15 +24,14 @@ Tensor unary_any(Op op, const Tensor& x, const SourceLoc& where) {
 // floor, ceil, round, trunc: integers are their own.
 Tensor rounding(Op op, const Tensor& x, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, info(op).name, loc);
-  if (is_integer(n->dtype)) return tensor_of(NodeRef(n));
-  return tensor_of(record(op, {n}, kNoAttrs, loc));
+  NodeRef n = node_of(x, info(op).name, loc);
+  if (is_integer(n->dtype)) return tensor_of(std::move(n));
+  return tensor_of(record(op, {std::move(n)}, kNoAttrs, loc));
 }
 
 Tensor binary(Op op, const Tensor& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node *x = node_of(a, info(op).name, loc), *y = node_of(b, info(op).name, loc);
-  return tensor_of(binary_node(op, x, y, loc));
+  return tensor_of(binary_node(op, node_of(a, info(op).name, loc), node_of(b, info(op).name, loc), loc));
 }
 
 Tensor binary(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) {
@@ -43,42 +41,42 @@ Tensor binary(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) 
 
 Tensor binary(Op op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(b, info(op).name, loc);
+  NodeRef n = node_of(b, info(op).name, loc);
   DType t = promoted(n, a);
-  NodeRef x = constant(a, t, n->device, loc), y = cast_to(n, t, loc);
-  return tensor_of(record(op, {x.get(), y.get()}, kNoAttrs, loc));
+  NodeRef x = constant(a, t, n->device, loc), y = cast_to(std::move(n), t, loc);
+  return tensor_of(record(op, {std::move(x), std::move(y)}, kNoAttrs, loc));
 }
 
 // Division and atan2 of integers happen in float32.
-NodeRef floating(Node* n, const SourceLoc& loc) {
-  return is_float(n->dtype) ? n : cast_to(n, DType::Float32, loc);
+NodeRef floating(NodeRef n, const SourceLoc& loc) {
+  return is_float(n->dtype) ? n : cast_to(std::move(n), DType::Float32, loc);
 }
 
 Tensor binary_float(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* x = node_of(a, info(op).name, loc);
-  Node* y = b.tensor ? node_of(*b.tensor, info(op).name, loc) : nullptr;
+  NodeRef x = node_of(a, info(op).name, loc);
+  NodeRef y = b.tensor ? node_of(*b.tensor, info(op).name, loc) : nullptr;
   DType t = y ? promoted(x, y) : promoted(x, b.scalar);
   if (is_float(t)) [[likely]]
-    return tensor_of(y ? binary_node(op, x, y, loc) : binary_node(op, x, b, loc));
-  NodeRef fx = floating(x, loc);
-  if (!y) return tensor_of(binary_node(op, fx.get(), b, loc));
-  NodeRef fy = floating(y, loc);
-  return tensor_of(binary_node(op, fx.get(), fy.get(), loc));
+    return tensor_of(y ? binary_node(op, std::move(x), std::move(y), loc)
+                       : binary_node(op, std::move(x), b, loc));
+  x = floating(std::move(x), loc);
+  if (!y) return tensor_of(binary_node(op, std::move(x), b, loc));
+  return tensor_of(binary_node(op, std::move(x), floating(std::move(y), loc), loc));
 }
 
 Tensor binary_float(Op op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef y = floating(node_of(b, info(op).name, loc), loc);
   NodeRef x = constant(a, y->dtype, y->device, loc);
-  return tensor_of(record(op, {x.get(), y.get()}, kNoAttrs, loc));
+  return tensor_of(record(op, {std::move(x), std::move(y)}, kNoAttrs, loc));
 }
 
 // Comparisons with zero; bool as it is.
-NodeRef truth(Node* n, const SourceLoc& loc) {
+NodeRef truth(NodeRef n, const SourceLoc& loc) {
   if (n->dtype == DType::Bool) return n;
   NodeRef zero = constant(0, n->dtype, n->device, loc);
-  return record(Op::Ne, {n, zero.get()}, kNoAttrs, loc);
+  return record(Op::Ne, {std::move(n), std::move(zero)}, kNoAttrs, loc);
 }
 
 Tensor logical(Op op, const char* name, const Tensor& a, const Operand& b, const SourceLoc& where) {
@@ -86,7 +84,7 @@ Tensor logical(Op op, const char* name, const Tensor& a, const Operand& b, const
   NodeRef x = truth(node_of(a, name, loc), loc);
   NodeRef y =
       b.tensor ? truth(node_of(*b.tensor, name, loc), loc) : constant(b.scalar, DType::Bool, x->device, loc);
-  return tensor_of(binary_node(op, x.get(), y.get(), loc));
+  return tensor_of(binary_node(op, std::move(x), std::move(y), loc));
 }
 
 }  // namespace
@@ -146,7 +144,7 @@ Tensor divided(Op op, Check check, const Tensor& a, const Operand& b, const Sour
   SourceLoc loc = user_loc(where);
   CheckScope checking(check);
   const char* name = info(op).name;
-  Node *x = node_of(a, name, loc), *d = b.tensor ? node_of(*b.tensor, name, loc) : nullptr;
+  NodeRef x = node_of(a, name, loc), d = b.tensor ? node_of(*b.tensor, name, loc) : nullptr;
   DType t = d ? promoted(x, d) : promoted(x, b.scalar);
   if (is_float(t) || t == DType::Bool) return binary(op, a, b, loc);
   bool known = !d || d->op == Op::Const;
@@ -177,7 +175,7 @@ namespace {
 Tensor modulo(Op, const Tensor& a, const Operand& b, const SourceLoc& loc) { return remainder(a, b, loc); }
 Tensor modulo(Op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* y = node_of(b, "remainder", loc);
+  NodeRef y = node_of(b, "remainder", loc);
   return remainder(tensor_of(constant(a, promoted(y, a), y->device, loc)), b, loc);
 }
 
@@ -277,7 +275,7 @@ NodeRef simple_power(Node* n, double p, const SourceLoc& loc) {
 Tensor pow(const Tensor& a, const Operand& b, SourceLoc where) {
   if (b.tensor) return binary(Op::Pow, a, *b.tensor, where);
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(a, "pow", loc);
+  NodeRef n = node_of(a, "pow", loc);
   if (is_integer(n->dtype) && b.scalar.kind == Scalar::Kind::Int && b.scalar.i < 0)
     fail(ErrorKind::Value, "pow",
          "an integer tensor cannot be raised to the negative power " + std::to_string(b.scalar.i) + ": " +
@@ -295,9 +293,9 @@ Tensor pow(const Scalar& a, const Tensor& b, SourceLoc loc) { return binary(Op::
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b, SourceLoc place) {
   SourceLoc loc = user_loc(place);
-  Node* c = node_of(condition, "where", loc);
-  Node* x = a.tensor ? node_of(*a.tensor, "where", loc) : nullptr;
-  Node* y = b.tensor ? node_of(*b.tensor, "where", loc) : nullptr;
+  NodeRef c = node_of(condition, "where", loc);
+  NodeRef x = a.tensor ? node_of(*a.tensor, "where", loc) : nullptr;
+  NodeRef y = b.tensor ? node_of(*b.tensor, "where", loc) : nullptr;
   DType t = x && y ? promoted(x, y)
             : x    ? promoted(x, b.scalar)
             : y    ? promoted(y, a.scalar)
@@ -317,8 +315,8 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Source
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value, SourceLoc where_) {
   SourceLoc loc = user_loc(where_);
   LocScope scope(loc);
-  Node* n = node_of(x, "masked_fill", loc);
-  Node* m = node_of(mask, "masked_fill", loc);
+  NodeRef n = node_of(x, "masked_fill", loc);
+  NodeRef m = node_of(mask, "masked_fill", loc);
   if (m->dtype != DType::Bool)
     fail(ErrorKind::DType, "masked_fill", "the mask must be bool, not " + describe(mask), loc,
          "compare it: mask != 0");
@@ -360,14 +358,16 @@ Tensor clamp(const Tensor& x, const Tensor& lo, const Tensor& hi, SourceLoc loc)
 
 Tensor cast(const Tensor& x, DType dtype, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "to", loc);
+  NodeRef n = node_of(x, "to", loc);
   return n->dtype == dtype ? x : tensor_of(cast_to(n, dtype, loc));
 }
 
 DType result_type(const Tensor& a, const Operand& b, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* x = node_of(a, "result_type", loc);
-  return b.tensor ? promoted(x, node_of(*b.tensor, "result_type", loc)) : promoted(x, b.scalar);
+  NodeRef x = node_of(a, "result_type", loc);
+  if (!b.tensor) return promoted(x, b.scalar);
+  NodeRef y = node_of(*b.tensor, "result_type", loc);
+  return promoted(x, y);
 }
 
 }  // namespace ingot

@@ -16,7 +16,7 @@ void check_index(const Node* index, const char* op, const SourceLoc& loc) {
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::Gather);
-  Node *n = node_of(x, "gather", loc), *ix = node_of(index, "gather", loc);
+  NodeRef n = node_of(x, "gather", loc), ix = node_of(index, "gather", loc);
   check_index(ix, "gather", loc);
   int d = wrap_dim(dim, n, "gather", loc);
   bool ok = n->rank() == ix->rank();
@@ -36,7 +36,7 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::IndexSelect);
-  Node *n = node_of(x, "index_select", loc), *ix = node_of(index, "index_select", loc);
+  NodeRef n = node_of(x, "index_select", loc), ix = node_of(index, "index_select", loc);
   check_index(ix, "index_select", loc);
   int d = wrap_dim(dim, n, "index_select", loc);
   if (ix->rank() > 1)
@@ -53,7 +53,7 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc
 Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::Embedding);
-  Node *w = node_of(weight, "embedding", loc), *ix = node_of(index, "embedding", loc);
+  NodeRef w = node_of(weight, "embedding", loc), ix = node_of(index, "embedding", loc);
   check_index(ix, "embedding", loc);
   if (w->rank() != 2)
     fail(ErrorKind::Shape, "embedding", "the weight must be a matrix [rows, size], not " + describe(weight),
@@ -76,7 +76,7 @@ Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, co
                          SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::ScatterAdd);
-  Node *ix = node_of(index, "scatter_add", loc), *v = node_of(value, "scatter_add", loc);
+  NodeRef ix = node_of(index, "scatter_add", loc), v = node_of(value, "scatter_add", loc);
   check_index(ix, "scatter_add", loc);
   const IndexAttrs a{wrap_dim(dim, v, "scatter_add", loc), current_check()};
   return tensor_of(record(Op::ScatterAdd, {ix, v}, {a, shape}, loc));
@@ -84,7 +84,7 @@ Tensor scatter_add_zeros(const Dims& shape, int64_t dim, const Tensor& index, co
 
 Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* ix = node_of(index, "one_hot", loc);
+  NodeRef ix = node_of(index, "one_hot", loc);
   check_index(ix, "one_hot", loc);
   if (num_classes < 1)
     fail(ErrorKind::Value, "one_hot", "num_classes must be at least 1, not " + std::to_string(num_classes),

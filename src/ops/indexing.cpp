@@ -47,7 +47,7 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
 }  // namespace
 
 Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) {
-  Node* n = node_of(x, "index", loc);
+  NodeRef n = node_of(x, "index", loc);
   int used = count_dims(index, x, loc);
   SliceAttrs a;
   Dims region;  // its size
@@ -92,9 +92,8 @@ Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) 
     }
   }
   whole(n->rank());
-  NodeRef cut = cuts ? record(Op::Slice, {n}, {a, region}, loc) : NodeRef(n);
-  NodeRef out = reshape_to(cut.get(), shape, loc);
-  return out.get() == n ? x : view_of(x, std::move(out));
+  NodeRef out = reshape_to(cuts ? record(Op::Slice, {n}, {a, region}, loc) : n, shape, loc);
+  return out == n ? x : view_of(x, std::move(n), std::move(out));
 }
 
 IndexedTensor Tensor::operator[](const Indices& index) const {

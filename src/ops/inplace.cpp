@@ -6,15 +6,16 @@
 
 #include "graph/leaf.h"
 #include "ingot/autograd.h"
+#include "ingot/capture.h"
 #include "ops/common.h"
 
 namespace ingot {
 namespace {
 
 // The movement ops from a view's base to the view, base first.
-std::vector<NodeRef> chain(const Cell* c) {
-  if (c->via) return {c->via, c->node};
-  return {c->node};
+std::vector<NodeRef> chain(const ViewState& s) {
+  if (s.via) return {s.via, s.node};
+  return {s.node};
 }
 
 // value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
@@ -40,47 +41,46 @@ NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name,
   }
 }
 
-void check_leaf(const Cell* c, const char* name, const SourceLoc& loc, bool view) {
+void check_leaf(Cell* c, const char* name, const SourceLoc& loc, bool view) {
   if (!c->meta || !c->meta->requires_grad || !grad_enabled()) return;
   fail(ErrorKind::Autograd, name,
        std::string(view ? "a view of a leaf" : "a leaf") +
-           " that requires gradients is changed in place: " + describe(*c->node),
+           " that requires gradients is changed in place: " + describe(c->current()),
        loc, "wrap the update in { NoGrad guard; ... }, or write to x.detach()");
 }
 
-// A failed run must leave the old value of what the program holds on to; a value that was never computed
-// needs no care.
-void bind(Cell* c, NodeRef value, const SourceLoc& loc) {
-  Node* old = c->node.get();
+// What the cell names after the write. A failed run must leave the old value of what the program holds on to;
+// a value that was never computed needs no care.
+NodeRef assigned(const Cell& c, const NodeRef& old, NodeRef value, const SourceLoc& loc) {
   NodeRef n = std::move(value);
-  if (old->computed.load(std::memory_order_acquire) || c->meta)
-    n = record(Op::Assign, {old, n.get()}, kNoAttrs, loc);
-  if (c->meta) {
-    n->leaf = c->meta;
-    n->requires_grad = c->meta->requires_grad;
-    n->freed_history = true;  // nothing is asked through a leaf: the old value's buffer may be written over
-  }
-  c->rebind(std::move(n));
+  if (old->computed.load(std::memory_order_acquire) || c.meta)
+    n = record(Op::Assign, {old, std::move(n)}, kNoAttrs, loc);
+  if (c.meta) become_leaf_of(c, *n);
+  return n;
 }
 
-// Everything that can fail is recorded before the first cell is rebound.
-void write(Cell* c, NodeRef value, const char* name, const SourceLoc& loc, bool view, bool detached) {
-  if (!c->base) {
+// Everything that can fail is recorded before the first cell is rebound. False: the cell no longer names
+// `seen` (null: whatever it names), whose elements the value has around what is written.
+bool write(Cell* c, const NodeRef* seen, NodeRef value, const char* name, const SourceLoc& loc, bool view,
+           bool detached) {
+  const ViewState s = c->view();
+  if (seen && s.node != *seen) return false;
+  if (!s.base) {
     if (!detached) check_leaf(c, name, loc, view);
-    bind(c, std::move(value), loc);
-    return;
+    NodeRef n = assigned(*c, s.node, std::move(value), loc);
+    if (seen) return c->rebind_if(s.node, n);
+    c->rebind(std::move(n));
+    return true;
   }
-  std::vector<NodeRef> ops = chain(c);
-  std::vector<NodeRef> parents{c->base->node};  // the base's value now, seen through the first i ops
+  std::vector<NodeRef> ops = chain(s);
+  std::vector<NodeRef> parents{s.base_node};  // the base's value now, seen through the first i ops
   for (size_t i = 0; i + 1 < ops.size(); ++i)
-    parents.push_back(record(ops[i]->op, {parents[i].get()}, spec_of(*ops[i]), loc));
-  NodeRef v = value;
+    parents.push_back(record(ops[i]->op, {parents[i]}, spec_of(*ops[i]), loc));
   for (size_t i = ops.size(); i-- > 0;) {
-    v = push_back(ops[i].get(), parents[i].get(), std::move(v), name, loc);
+    value = push_back(ops[i].get(), parents[i].get(), std::move(value), name, loc);
     detached = detached || ops[i]->op == Op::Alias;
   }
-  write(c->base.get(), std::move(v), name, loc, true, detached);
-  c->current();  // the view shows what was written
+  return write(s.base, &s.base_node, std::move(value), name, loc, true, detached);
 }
 
 bool can_cast(DType from, DType to) {
@@ -90,13 +90,14 @@ bool can_cast(DType from, DType to) {
 
 Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, name, loc);
+  const DType dtype = x.dtype(loc);
   NodeRef r;
   {
     LocScope scope(loc);
-    r = node_of(op == Op::Div ? div(x, v, loc) : tensor_of(binary_node(op, n, v, loc)), name, loc);
+    r = node_of(op == Op::Div ? div(x, v, loc) : tensor_of(binary_node(op, node_of(x, name, loc), v, loc)),
+                name, loc);
   }
-  if (!can_cast(r->dtype, n->dtype))
+  if (!can_cast(r->dtype, dtype))
     fail(ErrorKind::DType, name,
          "the result is " + std::string(name_of(r->dtype)) + " and does not go into " + describe(x), loc,
          "compute a new tensor (x = x " +
@@ -113,31 +114,38 @@ Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const S
 
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc) {
   Cell* c = x.cell();
-  Node* n = c->current();
-  Dims both;
-  if (!broadcast_shapes(n->shape, value->shape, both) || !(both == n->shape))
-    fail(ErrorKind::Shape, op, describe(*value) + " does not fit into " + describe(*n), loc,
-         "the value must broadcast to " + to_string(n->shape));
-  NodeRef v = cast_to(value.get(), n->dtype, loc);
-  v = move_to(v.get(), n->device, loc);
-  v = expand_to(v.get(), n->shape, loc);
-  write(c, std::move(v), op, loc, false, false);
+  {
+    const NodeRef n = c->current();
+    Dims both;
+    if (!broadcast_shapes(n->shape, value->shape, both) || !(both == n->shape))
+      fail(ErrorKind::Shape, op, describe(*value) + " does not fit into " + describe(*n), loc,
+           "the value must broadcast to " + to_string(n->shape));
+    value = cast_to(std::move(value), n->dtype, loc);
+    value = move_to(std::move(value), n->device, loc);
+    value = expand_to(std::move(value), n->shape, loc);
+  }
+  // A view's base may get another value meanwhile, which this one must not undo.
+  while (!write(c, nullptr, value, op, loc, false, false)) {
+  }
+  value = NodeRef();
+  c->current();  // the view shows what was written
   if (is_eager() && !is_capturing()) x.eval_(loc);
 }
 
 void write_result(const Tensor& x, const Tensor& value, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node *n = node_of(x, op, loc), *v = node_of(value, op, loc);
+  NodeRef n = node_of(x, op, loc), v = node_of(value, op, loc);
   if (!can_cast(v->dtype, n->dtype))
     fail(ErrorKind::DType, op,
          "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
          "compute a new tensor, or convert x first");
-  write_through(x, NodeRef(v), op, loc);
+  n = NodeRef();
+  write_through(x, std::move(v), op, loc);
 }
 
 void set_data(const Tensor& x, const Tensor& value, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node *n = node_of(x, "set_data", loc), *v = node_of(value, "set_data", loc);
+  NodeRef n = node_of(x, "set_data", loc), v = node_of(value, "set_data", loc);
   Cell& c = *x.cell();
   if (n->requires_grad && !c.meta)
     fail(ErrorKind::Autograd, "set_data", describe(x) + " is the result of an operation", loc,
@@ -147,7 +155,7 @@ void set_data(const Tensor& x, const Tensor& value, SourceLoc where) {
          describe(value) + " cannot require gradients, as " + describe(x) + " does", loc,
          "convert it to a floating type");
   NoGrad guard;
-  NodeRef own = record(Op::Alias, {v}, kNoAttrs, loc);
+  NodeRef own = record(Op::Alias, {std::move(v)}, kNoAttrs, loc);
   c.leave_base();
   rebind_leaf(c, std::move(own));
 }
@@ -167,10 +175,11 @@ namespace {
 
 void copy_into(const Tensor& x, const Operand& v, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, op, loc);
-  write_through(
-      x, v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : fitting(v.scalar, n->dtype, n->device, op, loc),
-      op, loc);
+  const auto as_constant = [&] {
+    const NodeRef n = node_of(x, op, loc);
+    return fitting(v.scalar, n->dtype, n->device, op, loc);
+  };
+  write_through(x, v.tensor ? node_of(*v.tensor, op, loc) : as_constant(), op, loc);
 }
 
 }  // namespace

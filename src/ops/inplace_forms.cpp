@@ -65,7 +65,7 @@ Tensor& Tensor::fill_diagonal_(const Scalar& value, SourceLoc where) {
 namespace {
 
 Options same(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   return {n->dtype, n->device};
 }
 

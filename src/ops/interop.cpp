@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/host_wait.h"
+#include "ingot/capture.h"
 #include "ops/common.h"
 #include "runtime/storage.h"
 

@@ -10,7 +10,7 @@ namespace ingot {
 namespace {
 
 Node* ranked(const Tensor& x, int rank, const char* op, const char* what, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   if (n->rank() != rank)
     fail(ErrorKind::Shape, op, std::string("takes ") + what + ", not " + describe(x), loc,
          "use matmul() for other shapes");
@@ -66,7 +66,7 @@ Tensor outer(const Tensor& a, const Tensor& b, SourceLoc where) {
 
 Tensor kron(const Tensor& a, const Tensor& b, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node *x = node_of(a, "kron", loc), *y = node_of(b, "kron", loc);
+  NodeRef x = node_of(a, "kron", loc), y = node_of(b, "kron", loc);
   int r = std::max(x->rank(), y->rank());
   if (2 * r > kMaxDims)
     fail(ErrorKind::Shape, "kron", "takes at most 5 dims: " + describe(a) + " and " + describe(b), loc);
@@ -93,7 +93,7 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   std::vector<Tensor> both = broadcast_tensors({a, b}, loc);
-  Node* n = both[0].cell()->current();
+  NodeRef n = both[0].cell()->current();
   int d = wrap_dim(dim, n, "cross", loc);
   if (n->rank() == 0 || n->shape[d] != 3)
     fail(
@@ -109,7 +109,7 @@ namespace {
 // beta * x + alpha * product. The sum with a plain product stays one library call where there is one.
 Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const Scalar& alpha, const char* op,
              const SourceLoc& loc) {
-  Node *n = node_of(x, op, loc), *p = product.cell()->current();
+  NodeRef n = node_of(x, op, loc), p = product.cell()->current();
   Dims out;
   if (!broadcast_shapes(n->shape, p->shape, out) || !(out == p->shape))
     fail(ErrorKind::Shape, op,
@@ -149,7 +149,7 @@ INGOT_ADDED(addbmm, bmm(a, b, loc).sum(0))
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node *x = node_of(a, "tensordot", loc), *y = node_of(b, "tensordot", loc);
+  NodeRef x = node_of(a, "tensordot", loc), y = node_of(b, "tensordot", loc);
   bool ok = dims_a.size() == dims_b.size();
   uint32_t in_a = 0, in_b = 0;
   Dims pa, pb;  // contracted dims, in order
@@ -191,7 +191,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
 
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node *x = node_of(a, "tensordot", loc), *y = node_of(b, "tensordot", loc);
+  NodeRef x = node_of(a, "tensordot", loc), y = node_of(b, "tensordot", loc);
   if (dims < 0 || dims > x->rank() || dims > y->rank())
     fail(ErrorKind::Shape, "tensordot",
          "cannot sum over " + std::to_string(dims) + " dims of " + describe(a) + " and " + describe(b), loc);
@@ -252,7 +252,7 @@ Tensor trace(const Tensor& x, SourceLoc where) {
 Tensor matrix_power(const Tensor& x, int64_t n, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* m = node_of(x, "matrix_power", loc);
+  NodeRef m = node_of(x, "matrix_power", loc);
   int r = m->rank();
   if (r < 2 || m->shape[r - 1] != m->shape[r - 2])
     fail(ErrorKind::Shape, "matrix_power", "takes square matrices, not " + describe(x), loc);
@@ -270,8 +270,8 @@ Tensor matrix_power(const Tensor& x, int64_t n, SourceLoc place) {
 namespace {
 
 // Square matrices of a type LAPACK knows.
-Node* square(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+NodeRef square(const Tensor& x, const char* op, const SourceLoc& loc) {
+  NodeRef n = node_of(x, op, loc);
   if (n->dtype != DType::Float32 && n->dtype != DType::Float64)
     fail(ErrorKind::DType, op, "takes float32 and float64, not " + describe(x), loc,
          "convert with x.to(float32)");
@@ -285,10 +285,8 @@ Node* square(const Tensor& x, const char* op, const SourceLoc& loc) {
 Tensor linalg(const LinalgAttrs& attrs, const std::vector<Tensor>& in, const SourceLoc& loc) {
   Device home = in[0].device(), cpu(DeviceType::CPU, home.is_cpu() ? home.index() : 0);
   std::vector<NodeRef> here;
-  std::vector<Node*> nodes;
   for (const Tensor& x : in) here.push_back(move_to(x.cell()->current(), cpu, loc));
-  for (const NodeRef& n : here) nodes.push_back(n.get());
-  return tensor_of(move_to(record(Op::Linalg, nodes, {attrs}, loc).get(), home, loc));
+  return tensor_of(move_to(record_taking(Op::Linalg, here, {attrs}, loc), home, loc));
 }
 
 // a and b under common batch dims; a vector b as one column.
@@ -297,7 +295,7 @@ struct System {
   bool vector;
 };
 System system(const Tensor& a, const Tensor& b, bool left, const char* op, const SourceLoc& loc) {
-  Node *x = square(a, op, loc), *y = node_of(b, op, loc);
+  NodeRef x = square(a, op, loc), y = node_of(b, op, loc);
   if (x->dtype != y->dtype)
     fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b), loc,
          "convert one of them: .to(" + std::string(name_of(x->dtype)) + ")");
@@ -307,7 +305,7 @@ System system(const Tensor& a, const Tensor& b, bool left, const char* op, const
   Dims batch_of_a(x->shape.begin(), x->rank() - 1);
   bool vector = y->rank() == 1 || (y->rank() == x->rank() - 1 && batch_of_a == y->shape);
   Tensor m = vector ? unsqueeze(b, -1, loc) : b;
-  Node* z = m.cell()->current();
+  NodeRef z = m.cell()->current();
   Dims ba(x->shape.begin(), x->rank() - 2), bb(z->shape.begin(), z->rank() - 2), batch;
   int64_t n = x->shape.back(), fits = z->shape[left || vector ? z->rank() - 2 : z->rank() - 1];
   if (fits != n || (!left && vector) || !broadcast_shapes(ba, bb, batch))
@@ -374,7 +372,7 @@ Tensor inv(const Tensor& x, SourceLoc place) {
 SignLogdet slogdet(const Tensor& x, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = square(x, "slogdet", loc);
+  NodeRef n = square(x, "slogdet", loc);
   if (n->shape.back() == 0) {  // the empty product
     Dims batch(n->shape.begin(), n->rank() - 2);
     Options o{n->dtype, n->device};

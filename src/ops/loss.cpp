@@ -12,7 +12,7 @@ DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 // Input [N, C, ...] or [C]; target the same without C. Returns the dim of the classes.
 int class_dim(const Tensor& input, const Tensor& target, const char* op, const SourceLoc& loc) {
-  Node *x = node_of(input, op, loc), *y = node_of(target, op, loc);
+  NodeRef x = node_of(input, op, loc), y = node_of(target, op, loc);
   if (!is_float(x->dtype))
     fail(ErrorKind::DType, op, "the input must be floating, not " + describe(input), loc,
          "convert with .to(float32)");
@@ -50,7 +50,7 @@ Tensor reduce(const Tensor& loss, const Tensor& weight, Reduction how) {
 Tensor class_weights(const CrossEntropyOptions& o, const Tensor& input, int d, const char* op,
                      const SourceLoc& loc) {
   if (!o.weight.defined()) return {};
-  Node *w = node_of(o.weight, op, loc), *x = node_of(input, op, loc);
+  NodeRef w = node_of(o.weight, op, loc), x = node_of(input, op, loc);
   if (w->rank() != 1 || w->shape[0] != x->shape[d] || !is_float(w->dtype))
     fail(is_float(w->dtype) ? ErrorKind::Shape : ErrorKind::DType, op,
          "the weight must be floating, one number for each of the " + std::to_string(x->shape[d]) +
@@ -84,7 +84,7 @@ namespace {
 // Targets that are probabilities: -(target * weight * log_softmax(input)) summed over the classes.
 Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o,
                           Reduction how, const SourceLoc& loc) {
-  Node *n = node_of(input, "cross_entropy", loc), *y = node_of(target, "cross_entropy", loc);
+  NodeRef n = node_of(input, "cross_entropy", loc), y = node_of(target, "cross_entropy", loc);
   if (!(n->shape == y->shape) || n->rank() == 0 || !is_float(n->dtype))
     fail(is_float(n->dtype) ? ErrorKind::Shape : ErrorKind::DType, "cross_entropy",
          "probabilities as the target need the input's shape and floating types: " + describe(input) +
@@ -161,7 +161,7 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view redu
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Reduction how = parse_reduction(reduction, "mse_loss", loc);
-  Node *x = node_of(input, "mse_loss", loc), *y = node_of(target, "mse_loss", loc);
+  NodeRef x = node_of(input, "mse_loss", loc), y = node_of(target, "mse_loss", loc);
   Dims both;
   if (!broadcast_shapes(x->shape, y->shape, both))
     fail(ErrorKind::Shape, "mse_loss",

@@ -24,7 +24,7 @@ struct Setting {
       : loc(user_loc(place)), scope(loc), how(parse_reduction(reduction, op, loc)) {
     Dims shape;
     for (const Tensor* t : tensors) {
-      Node* n = node_of(*t, op, loc);
+      NodeRef n = node_of(*t, op, loc);
       Dims before = shape;
       if (!broadcast_shapes(before, n->shape, shape))
         fail(ErrorKind::Shape, op,
@@ -141,7 +141,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const Poisson
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          const GaussianOptions& o, SourceLoc loc) {
   SourceLoc at = user_loc(loc);
-  Node *n = node_of(input, "gaussian_nll_loss", at), *v = node_of(var, "gaussian_nll_loss", at);
+  NodeRef n = node_of(input, "gaussian_nll_loss", at), v = node_of(var, "gaussian_nll_loss", at);
   Dims without(n->shape.begin(), std::max(0, n->rank() - 1)), one = without;
   one.push_back(1);
   bool missing = !(v->shape == n->shape) && v->shape == without;
@@ -175,7 +175,7 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
                              std::string_view reduction, SourceLoc loc) {
   Setting s("cosine_embedding_loss", reduction, {&a, &b}, loc);
-  Node* t = node_of(target, "cosine_embedding_loss", s.loc);
+  NodeRef t = node_of(target, "cosine_embedding_loss", s.loc);
   if (t->rank() > 1 || a.dim() != t->rank() + 1 || b.dim() != a.dim())
     fail(
         ErrorKind::Shape, "cosine_embedding_loss",
@@ -217,7 +217,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   Setting s("cosine_similarity", "none", {&a, &b}, loc);
   std::vector<Tensor> both{s.wide(a), s.wide(b)};
   int rank = std::max(both[0].dim(), both[1].dim());
-  Node* n = (both[0].dim() == rank ? both[0] : both[1]).cell()->current();
+  NodeRef n = (both[0].dim() == rank ? both[0] : both[1]).cell()->current();
   int d = wrap_dim(dim, n, "cosine_similarity", s.loc) -
           std::max(1, rank);  // counted from the end: both may differ in rank
   Dims shape;
@@ -236,7 +236,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 Tensor cdist(const Tensor& a, const Tensor& b, double p, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node *x = floating_node(a, "cdist", loc), *y = floating_node(b, "cdist", loc);
+  NodeRef x = floating_node(a, "cdist", loc), y = floating_node(b, "cdist", loc);
   if (x->rank() < 2 || y->rank() < 2 || x->shape.back() != y->shape.back())
     fail(ErrorKind::Shape, "cdist", "needs rows of the same size: " + describe(a) + " and " + describe(b),
          loc);
@@ -247,7 +247,8 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, SourceLoc place) {
 
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps, SourceLoc loc) {
   return in_wide(x, "normalize", loc, [&](const Tensor& f) {
-    int d = wrap_dim(dim, f.cell()->current(), "normalize", user_loc(loc));
+    const NodeRef n = f.cell()->current();
+    int d = wrap_dim(dim, n, "normalize", user_loc(loc));
     return f / clamp_min(p_norm(f, p, d, true), eps);
   });
 }

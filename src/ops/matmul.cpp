@@ -75,7 +75,7 @@ Tensor matmul(const Tensor& ta, const Tensor& tb, SourceLoc where) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Node *n = node_of(x, "linear", loc), *w = node_of(weight, "linear", loc);
+  NodeRef n = node_of(x, "linear", loc), w = node_of(weight, "linear", loc);
   if (w->rank() != 2)
     fail(ErrorKind::Shape, "linear", "the weight must be a matrix [out, in], not " + describe(weight), loc);
   if (n->rank() == 0 || n->shape.back() != w->shape[1]) {

@@ -8,7 +8,7 @@ namespace ingot {
 namespace {
 
 // Works out a -1.
-Dims known_shape(const Node* x, const Dims& shape, const SourceLoc& loc) {
+Dims known_shape(const NodeRef& x, const Dims& shape, const SourceLoc& loc) {
   Dims out = shape;
   int free = -1;
   int64_t rest = 1;
@@ -36,12 +36,12 @@ Dims known_shape(const Node* x, const Dims& shape, const SourceLoc& loc) {
 }
 
 Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
-  Node* n = x.cell()->current();
-  return n->shape == shape ? x : view_of(x, reshape_to(n, shape, loc));
+  NodeRef n = x.cell()->current();
+  return n->shape == shape ? x : view_of(x, n, reshape_to(n, shape, loc));
 }
 
 // One Slice over all dims with one of them cut.
-NodeRef sliced(Node* n, int dim, int64_t start, int64_t step, int64_t size, const SourceLoc& loc) {
+NodeRef sliced(const NodeRef& n, int dim, int64_t start, int64_t step, int64_t size, const SourceLoc& loc) {
   SliceAttrs a{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   Dims shape = n->shape;
   a.start[dim] = start;
@@ -50,8 +50,8 @@ NodeRef sliced(Node* n, int dim, int64_t start, int64_t step, int64_t size, cons
   return record(Op::Slice, {n}, {a, shape}, loc);
 }
 
-Node* with_dims(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+NodeRef with_dims(const Tensor& x, const char* op, const SourceLoc& loc) {
+  NodeRef n = node_of(x, op, loc);
   if (n->rank() == 0)
     fail(ErrorKind::Dim, op, "a 0-d tensor has no dims to cut: " + describe(x), loc,
          "use x.reshape({1}) first");
@@ -67,7 +67,7 @@ Tensor reshape(const Tensor& x, const Dims& shape, SourceLoc where) {
 
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "flatten", loc);
+  NodeRef n = node_of(x, "flatten", loc);
   int s = wrap_dim(start_dim, n, "flatten", loc), e = wrap_dim(end_dim, n, "flatten", loc);
   if (s > e)
     fail(ErrorKind::Dim, "flatten",
@@ -88,14 +88,15 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLoc wh
 Tensor squeeze(const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   Dims d;
-  for (int64_t s : node_of(x, "squeeze", loc)->shape)
+  const NodeRef n = node_of(x, "squeeze", loc);
+  for (int64_t s : n->shape)
     if (s != 1) d.push_back(s);
   return reshaped(x, d, loc);
 }
 
 Tensor squeeze(const Tensor& x, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "squeeze", loc);
+  NodeRef n = node_of(x, "squeeze", loc);
   int d = wrap_dim(dim, n, "squeeze", loc);
   if (n->rank() == 0 || n->shape[d] != 1) return x;
   Dims s = n->shape;
@@ -105,7 +106,7 @@ Tensor squeeze(const Tensor& x, int64_t dim, SourceLoc where) {
 
 Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "unsqueeze", loc);
+  NodeRef n = node_of(x, "unsqueeze", loc);
   Dims s = n->shape;
   int d = wrap_dim_of(dim, n->rank() + 1, n, "unsqueeze", loc);
   if (n->rank() == kMaxDims)
@@ -116,7 +117,7 @@ Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLoc where) {
 
 Tensor permute(const Tensor& x, const Dims& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "permute", loc);
+  NodeRef n = node_of(x, "permute", loc);
   PermuteAttrs a;
   bool same = true;
   for (int i = 0; i < dims.size(); ++i) {
@@ -124,22 +125,22 @@ Tensor permute(const Tensor& x, const Dims& dims, SourceLoc where) {
     same = same && a.order[i] == i;
   }
   if (same && dims.size() == n->rank()) return x;
-  return view_of(x, record(Op::Permute, {n}, {a}, loc));
+  return view_of(x, n, record(Op::Permute, {n}, {a}, loc));
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "transpose", loc);
+  NodeRef n = node_of(x, "transpose", loc);
   int i = wrap_dim(dim0, n, "transpose", loc), j = wrap_dim(dim1, n, "transpose", loc);
   if (i == j) return x;
   PermuteAttrs a;
   for (int k = 0; k < n->rank(); ++k) a.order.push_back(k == i ? j : k == j ? i : k);
-  return view_of(x, record(Op::Permute, {n}, {a}, loc));
+  return view_of(x, n, record(Op::Permute, {n}, {a}, loc));
 }
 
 Tensor t(const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "t", loc);
+  NodeRef n = node_of(x, "t", loc);
   if (n->rank() < 2) return x;
   if (n->rank() > 2)
     fail(ErrorKind::Dim, "t", "takes a matrix, not " + describe(x), loc, "use x.transpose(-1, -2)");
@@ -148,7 +149,7 @@ Tensor t(const Tensor& x, SourceLoc where) {
 
 Tensor expand(const Tensor& x, const Dims& shape, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "expand", loc);
+  NodeRef n = node_of(x, "expand", loc);
   Dims full = shape;
   int extra = shape.size() - n->rank();
   bool ok = extra >= 0;
@@ -160,7 +161,7 @@ Tensor expand(const Tensor& x, const Dims& shape, SourceLoc where) {
   if (!ok)
     fail(ErrorKind::Shape, "expand", "cannot expand " + describe(x) + " to " + to_string(shape), loc,
          "only dims of size 1, and new dims in front, can be repeated");
-  return full == n->shape ? x : view_of(x, expand_to(n, full, loc));
+  return full == n->shape ? x : view_of(x, n, expand_to(n, full, loc));
 }
 Tensor broadcast_to(const Tensor& x, const Dims& shape, SourceLoc loc) { return expand(x, shape, loc); }
 
@@ -193,7 +194,7 @@ Tensor repeat(const Tensor& x, const Dims& times, SourceLoc where) {
 
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "narrow", loc);
+  NodeRef n = with_dims(x, "narrow", loc);
   int d = wrap_dim(dim, n, "narrow", loc);
   int64_t size = n->shape[d], s = start < 0 ? start + size : start;
   if (s < 0 || s > size || length < 0 || length > size - s)
@@ -201,12 +202,12 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, Sourc
          "start " + std::to_string(start) + " and length " + std::to_string(length) + " leave dim " +
              std::to_string(d) + " of " + describe(x) + ", which has " + std::to_string(size) + " elements",
          loc, "start + length must be at most " + std::to_string(size));
-  return view_of(x, sliced(n, d, s, 1, length, loc));
+  return view_of(x, n, sliced(n, d, s, 1, length, loc));
 }
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "select", loc);
+  NodeRef n = with_dims(x, "select", loc);
   int d = wrap_dim(dim, n, "select", loc);
   int64_t size = n->shape[d], i = index < 0 ? index + size : index;
   if (i < 0 || i >= size)
@@ -217,12 +218,12 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index, SourceLoc where) {
   NodeRef cut = sliced(n, d, i, 1, 1, loc);
   Dims s = n->shape;
   s.erase(d);
-  return view_of(x, reshape_to(cut.get(), s, loc));
+  return view_of(x, std::move(n), reshape_to(std::move(cut), s, loc));
 }
 
 Tensor slice(const Tensor& x, int64_t dim, const Slice& range, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "slice", loc);
+  NodeRef n = with_dims(x, "slice", loc);
   int d = wrap_dim(dim, n, "slice", loc);
   std::vector<IndexItem> items(static_cast<size_t>(d), IndexItem(Slice{}));
   items.emplace_back(range);
@@ -231,7 +232,7 @@ Tensor slice(const Tensor& x, int64_t dim, const Slice& range, SourceLoc where) 
 
 Tensor flip(const Tensor& x, const Axes& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "flip", loc);
+  NodeRef n = node_of(x, "flip", loc);
   uint32_t mask = axes_mask(dims, n, "flip", loc);
   if (!mask || n->numel() == 0) return x;
   SliceAttrs a;
@@ -240,12 +241,12 @@ Tensor flip(const Tensor& x, const Axes& dims, SourceLoc where) {
     a.start.push_back(back ? n->shape[i] - 1 : 0);
     a.step.push_back(back ? -1 : 1);
   }
-  return view_of(x, record(Op::Slice, {n}, {a, n->shape}, loc));
+  return view_of(x, n, record(Op::Slice, {n}, {a, n->shape}, loc));
 }
 
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "roll", loc);
+  NodeRef n = with_dims(x, "roll", loc);
   int d = wrap_dim(dim, n, "roll", loc);
   int64_t size = n->shape[d];
   if (size == 0) return x;
@@ -256,7 +257,7 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t dim, SourceLoc where) {
 
 Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "pad", loc);
+  NodeRef n = node_of(x, "pad", loc);
   if (padding.size() % 2 || padding.size() / 2 > n->rank())
     fail(ErrorKind::Value, "pad",
          "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
@@ -324,11 +325,11 @@ NodeRef join_parts(const std::vector<NodeRef>& nodes, int d, DType t, const Sour
   for (const NodeRef& n : nodes)
     if (!skipped(n.get()) && n->shape[d] > 0) parts.push_back(cast_to(n.get(), t, loc));
   for (; parts.size() > 1; parts = std::exchange(joined, {})) {
-    std::vector<Node*> some;
+    std::vector<NodeRef> some;
     for (size_t i = 0; i < parts.size(); ++i) {
-      some.push_back(parts[i].get());
+      some.push_back(parts[i]);
       if (static_cast<int>(some.size()) < kCatInputs && i + 1 < parts.size()) continue;
-      joined.push_back(some.size() == 1 ? parts[i] : record(Op::Cat, some, {CatAttrs{d}}, loc));
+      joined.push_back(some.size() == 1 ? parts[i] : record_taking(Op::Cat, some, {CatAttrs{d}}, loc));
       some.clear();
     }
   }
@@ -415,7 +416,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLoc where) {
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "split", loc);
+  NodeRef n = with_dims(x, "split", loc);
   int d = wrap_dim(dim, n, "split", loc);
   int64_t total = 0;
   for (int64_t s : sizes) total += s;
@@ -435,7 +436,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "split", loc);
+  NodeRef n = with_dims(x, "split", loc);
   int d = wrap_dim(dim, n, "split", loc);
   if (size < 1)
     fail(ErrorKind::Value, "split", "pieces must have at least 1 element, not " + std::to_string(size), loc);
@@ -448,7 +449,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoc 
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = with_dims(x, "chunk", loc);
+  NodeRef n = with_dims(x, "chunk", loc);
   int d = wrap_dim(dim, n, "chunk", loc);
   if (chunks < 1)
     fail(ErrorKind::Value, "chunk", "needs at least 1 chunk, not " + std::to_string(chunks), loc);
@@ -461,7 +462,7 @@ namespace {
 
 Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   int r = n->rank();
   if (r < 2) fail(ErrorKind::Dim, op, "takes a matrix or a batch of them, not " + describe(x), loc);
   NodeRef row = iota_along(n->shape[r - 2], r - 2, r, n->device, loc);

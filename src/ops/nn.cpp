@@ -14,7 +14,7 @@ namespace {
 DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc,
          "convert with x.to(float32)");
@@ -233,7 +233,7 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
            loc);
     if (groups != heads) {
       auto repeated = [&](const Tensor& t) {
-        std::vector<int64_t> wide(t.shape().begin(), t.shape().end());
+        std::vector<int64_t> wide = t.shape().vec();
         std::vector<int64_t> shape = wide;
         wide.insert(wide.end() - 2, heads / groups);
         shape[shape.size() - 3] = heads;
@@ -248,8 +248,8 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
   if (options.dropout_p == 0 && fusible && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
     Tensor bias = added_scores(options.mask, q->dtype);
     bool fits = !options.mask.defined() || bias.defined();
-    if (fits && has_attention(*q, *k, *v, bias.defined() ? node_of(bias, op, loc) : nullptr,
-                              options.is_causal, scale))
+    const NodeRef b = bias.defined() ? node_of(bias, op, loc) : nullptr;
+    if (fits && has_attention(*q, *k, *v, b, options.is_causal, scale))
       return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
   }
   Tensor scores = attention_scores(query, key, options.mask, options.is_causal, scale, loc);

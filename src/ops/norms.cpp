@@ -9,7 +9,7 @@ namespace ingot {
 namespace {
 
 Node* floating(const Tensor& x, int least, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   if (n->rank() < least)
     fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*n), loc,
          "add a dim: x.unsqueeze(0)");

@@ -89,12 +89,12 @@ struct Item {
 Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>& items,
                        const SourceLoc& loc) {
   std::vector<IndexItem> plain;
-  Node* n = node_of(x, "index", loc);
+  NodeRef n = node_of(x, "index", loc);
   int used = 0;
   if (index.size() > static_cast<size_t>(Indices::kMax)) fail_count(x, loc);
   for (size_t i = 0; i < index.size(); ++i) {
     if (index[i].kind == IndexItem::Kind::Places) {
-      Node* t = node_of(*index[i].places, "index", loc);
+      NodeRef t = node_of(*index[i].places, "index", loc);
       used += t->dtype == DType::Bool ? t->rank() : 1;
     } else {
       used += index[i].kind == IndexItem::Kind::At || index[i].kind == IndexItem::Kind::Range;
@@ -105,7 +105,7 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
   for (size_t i = 0; i < index.size(); ++i) {
     const IndexItem& item = index[i];
     if (item.kind == IndexItem::Kind::Places) {
-      Node* t = node_of(*item.places, "index", loc);
+      NodeRef t = node_of(*item.places, "index", loc);
       int dims = t->dtype == DType::Bool ? t->rank() : 1;
       items.push_back({item.places, dim, dims});
       if (dims == 0) plain.emplace_back(NewAxis);  // a 0-d mask: one place or none along a dim of its own
@@ -207,7 +207,7 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
 
 // The value in the result's shape and x's type.
 Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(p.view, op, loc);
+  NodeRef n = node_of(p.view, op, loc);
   NodeRef value =
       v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : fitting(v.scalar, n->dtype, n->device, op, loc);
   Dims want = p.result_shape(), both;
@@ -257,7 +257,7 @@ bool is_fill(const Indices& index, const Operand& v) {
 
 Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumulate, const SourceLoc& loc) {
   LocScope scope(loc);
-  Node *n = node_of(x, "index_put", loc), *m = node_of(mask, "index_put", loc);
+  NodeRef n = node_of(x, "index_put", loc), m = node_of(mask, "index_put", loc);
   bool ok = m->rank() <= n->rank();
   for (int d = 0; ok && d < m->rank(); ++d) ok = m->shape[d] == n->shape[d];
   if (!ok)
@@ -299,7 +299,7 @@ void IndexedTensor::operator/=(const Operand& v) && {
 
 Tensor& Tensor::index_put_(const Indices& indices, const Operand& values, bool accumulate, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "index_put_", loc);
+  NodeRef n = node_of(*this, "index_put_", loc);
   (void)n;
   if (is_fill(indices, values)) {
     Tensor done = filled(*this, *indices[0].places, values, accumulate, loc);

@@ -16,7 +16,7 @@ struct Call {
 };
 
 Node* checked(const Call& c, const Tensor& input, bool floating) {
-  Node* x = node_of(input, c.op, c.loc);
+  NodeRef x = node_of(input, c.op, c.loc);
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
          "wants [batch, channels and " + std::to_string(c.n) + (c.n == 1 ? " dim" : " dims") +

@@ -139,13 +139,14 @@ std::string Tensor::to_string(SourceLoc where) const {
   set_grad_enabled(false);
   std::string s;
   try {
-    s = Printer(*this, loc).text();
+    const Tensor now = snapshot(loc);
+    s = Printer(now, loc).text() + "\n" + describe(now);
   } catch (...) {
     set_grad_enabled(on);
     throw;
   }
   set_grad_enabled(on);
-  return s + "\n" + describe(*cell()->current());
+  return s;
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorArg& x) { return out << x.tensor.to_string(x.loc); }

@@ -150,7 +150,7 @@ Tensor bernoulli(const Dims& shape, double p, const Options& o, const Generator&
 Tensor bernoulli(const Tensor& p, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Node* n = node_of(p, "bernoulli", loc);
+  NodeRef n = node_of(p, "bernoulli", loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, "bernoulli", "probabilities must be floating, not " + describe(p), loc,
          "convert with .to(float32)");
@@ -160,12 +160,12 @@ Tensor bernoulli(const Tensor& p, const Generator& g, SourceLoc where) {
 
 Tensor rand_like(const Tensor& x, const Options& o, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "rand_like", loc);
+  NodeRef n = node_of(x, "rand_like", loc);
   return rand(n->shape, {dtype_or(o, n->dtype), o.device ? *o.device : n->device}, g, loc);
 }
 Tensor randn_like(const Tensor& x, const Options& o, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "randn_like", loc);
+  NodeRef n = node_of(x, "randn_like", loc);
   return randn(n->shape, {dtype_or(o, n->dtype), o.device ? *o.device : n->device}, g, loc);
 }
 

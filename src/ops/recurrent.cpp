@@ -154,7 +154,7 @@ Tensor mask_of(const Call& k, int64_t T, int64_t N, const Device& device) {
 RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const Tensor& c0,
                     const std::vector<Tensor>& flat, bool with_bias) {
   LocScope scope(k.loc);
-  Node* n = node_of(input, k.op, k.loc);
+  NodeRef n = node_of(input, k.op, k.loc);
   if (n->rank() != 3 && n->rank() != 2)
     fail(ErrorKind::Shape, k.op,
          "wants [steps, batch, features], or [steps, features] without a batch, not " + describe(*n), k.loc);

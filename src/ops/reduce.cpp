@@ -7,7 +7,7 @@
 namespace ingot {
 namespace {
 
-NodeRef reduced(Op op, Node* n, uint32_t mask, bool keepdim, const SourceLoc& loc) {
+NodeRef reduced(Op op, const NodeRef& n, uint32_t mask, bool keepdim, const SourceLoc& loc) {
   NodeRef r = record(op, {n}, {ReduceAttrs{mask}}, loc);
   if (keepdim || mask == 0) return r;
   Dims s;
@@ -24,7 +24,7 @@ int64_t count(const Node* n, uint32_t mask) {
 }
 
 Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(x), loc,
          "convert with x.to(float32)");
@@ -36,7 +36,7 @@ DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const SourceLoc& where,
               const char* name) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, name, loc);
+  NodeRef n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
   if (count(n, mask) == 0)
     fail(ErrorKind::Shape, name, "has no answer over no elements: " + describe(x), loc,
@@ -47,7 +47,7 @@ Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const Sourc
 // Integers and bool add and multiply in int64; 16-bit floats in float32, rounded once.
 Tensor accumulated(Op op, const Tensor& x, const Axes& dim, bool keepdim, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, info(op).name, loc);
+  NodeRef n = node_of(x, info(op).name, loc);
   uint32_t mask = axes_mask(dim, n, info(op).name, loc);
   NodeRef in = cast_to(n, is_float(n->dtype) ? wide(n->dtype) : DType::Int64, loc);
   NodeRef r = reduced(op, in.get(), mask, keepdim, loc);
@@ -125,7 +125,7 @@ ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const c
                       const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   Tensor at = simple(op, x, dim, true, loc, name);
-  Node* n = x.cell()->current();
+  NodeRef n = x.cell()->current();
   if (n->rank() == 0) return {tensor_of(NodeRef(n)), at};
   Tensor values = gather(x, dim, at, loc);
   if (!keepdim) {
@@ -155,7 +155,7 @@ namespace {
 Tensor truth(Op op, bool of_nothing, const Tensor& x, const Axes& dim, bool keepdim, const char* name,
              const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, name, loc);
+  NodeRef n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
   if (count(n, mask) == 0) {
     Dims s;

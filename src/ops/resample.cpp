@@ -34,7 +34,7 @@ Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dila
   const char* op = "unfold";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() != 4 && x->rank() != 3)
     fail(ErrorKind::Shape, op,
          "wants [batch, channels, height, width] or the same without batch, not " + describe(*x), loc);
@@ -57,7 +57,7 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
   const char* op = "fold";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() != 3 && x->rank() != 2)
     fail(ErrorKind::Shape, op,
          "wants [batch, channels * window, windows] or the same without batch, not " + describe(*x), loc);
@@ -179,7 +179,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
   const char* op = "interpolate";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   const int n = x->rank() - 2;
   if (n < 1 || n > 3)
     fail(ErrorKind::Shape, op, "wants [batch, channels, and 1 to 3 dims], not " + describe(*x), loc);
@@ -218,7 +218,7 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r, SourceLoc place) {
   const char* op = "pixel_shuffle";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3 || x->rank() > kMaxDims - 2)
     fail(ErrorKind::Shape, op, "wants [.., channels, height, width], not " + describe(*x), loc);
   const int c = x->rank() - 3;
@@ -238,7 +238,7 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r, SourceLoc place) {
   const char* op = "pixel_unshuffle";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3 || x->rank() > kMaxDims - 2)
     fail(ErrorKind::Shape, op, "wants [.., channels, height, width], not " + describe(*x), loc);
   const int c = x->rank() - 3;
@@ -258,7 +258,7 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups, SourceLoc place) {
   const char* op = "channel_shuffle";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* x = node_of(input, op, loc);
+  NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3) fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc);
   if (groups < 1 || x->shape[1] % groups)
     fail(ErrorKind::Value, op,

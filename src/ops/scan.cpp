@@ -21,7 +21,7 @@ NodeRef scan(ScanKind kind, Node* n, int64_t dim, const char* op, const SourceLo
 Tensor accumulated(ScanKind kind, const Tensor& x, int64_t dim, std::optional<DType> dtype, const char* op,
                    const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   DType want = dtype.value_or(is_float(n->dtype) ? n->dtype : DType::Int64);
   if (want == DType::Bool)
     fail(ErrorKind::DType, op, "cannot add or multiply in bool", loc,
@@ -32,7 +32,7 @@ Tensor accumulated(ScanKind kind, const Tensor& x, int64_t dim, std::optional<DT
 
 ValuesIndices extreme(ScanKind kind, const Tensor& x, int64_t dim, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   Tensor at = tensor_of(scan(kind, n, dim, op, loc));
   return {gather(x, dim, at, loc), at};
 }
@@ -48,7 +48,7 @@ Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype, SourceL
 
 Tensor logcumsumexp(const Tensor& x, int64_t dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "logcumsumexp", loc);
+  NodeRef n = node_of(x, "logcumsumexp", loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, "logcumsumexp", "needs a floating type, not " + describe(x), loc,
          "convert with x.to(float32)");

@@ -127,7 +127,7 @@ NodeRef neutral_where_hit(const Scattering& s, Node* hits, std::string_view redu
 }
 
 Tensor index_line(const Tensor& index, const Dims& shape, int d, const char* op, const SourceLoc& loc) {
-  Node* ix = node_of(index, op, loc);
+  NodeRef ix = node_of(index, op, loc);
   check_index(ix, op, loc);
   if (ix->rank() > 1)
     fail(ErrorKind::Shape, op, "the index must be a vector, not " + describe(index), loc,
@@ -155,7 +155,7 @@ void check_slices(const Node* x, int d, int64_t count, const Node* source, const
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::Scatter);
-  Node *n = node_of(x, "scatter", loc), *ix = node_of(index, "scatter", loc);
+  NodeRef n = node_of(x, "scatter", loc), ix = node_of(index, "scatter", loc);
   NodeRef v = operand_node(src, n, "scatter", loc);
   Scattering s(n, dim, ix, v.get(), "scatter", loc);
   if (s.nothing()) return unwritten(x, v.get(), loc);
@@ -172,7 +172,7 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::ScatterReduce);
   const char* op = "scatter_reduce";
-  Node *n = node_of(x, op, loc), *ix = node_of(index, op, loc), *v = node_of(src, op, loc);
+  NodeRef n = node_of(x, op, loc), ix = node_of(index, op, loc), v = node_of(src, op, loc);
   bool sum = reduce == "sum", mean = reduce == "mean", prod = reduce == "prod", low = reduce == "amin";
   if (!sum && !mean && !prod && !low && reduce != "amax")
     fail(ErrorKind::Value, op, "there is no reduction \"" + std::string(reduce) + "\"", loc,
@@ -206,7 +206,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   LocScope scope(loc);
   CheckScope checked(Check::IndexAdd);
   const char* op = "index_add";
-  Node *n = node_of(x, op, loc), *v = node_of(source, op, loc);
+  NodeRef n = node_of(x, op, loc), v = node_of(source, op, loc);
   int d = wrap_dim(dim, n, op, loc);
   check_slices(n, d, node_of(index, op, loc)->numel(), v, op, loc);
   Dims shape = n->rank() ? n->shape : Dims{1}, slices = shape;
@@ -221,7 +221,7 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
   LocScope scope(loc);
   CheckScope checked(Check::IndexCopy);
   const char* op = "index_copy";
-  Node *n = node_of(x, op, loc), *v = node_of(source, op, loc);
+  NodeRef n = node_of(x, op, loc), v = node_of(source, op, loc);
   int d = wrap_dim(dim, n, op, loc);
   check_slices(n, d, node_of(index, op, loc)->numel(), v, op, loc);
   Dims shape = n->rank() ? n->shape : Dims{1}, slices = shape;
@@ -235,16 +235,17 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Opera
   LocScope scope(loc);
   CheckScope checked(Check::IndexFill);
   const char* op = "index_fill";
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   int d = wrap_dim(dim, n, op, loc);
   NodeRef v = operand_node(value, n, op, loc);
   if (v->rank() != 0)
     fail(ErrorKind::Shape, op, "the value must be a number or a 0-d tensor, not " + describe(*v), loc);
   Dims shape = n->rank() ? n->shape : Dims{1}, slices = shape;
-  slices[d] = node_of(index, op, loc)->numel();
-  check_index(node_of(index, op, loc), op, loc);
+  NodeRef ix = node_of(index, op, loc);
+  slices[d] = ix->numel();
+  check_index(ix, op, loc);
   Tensor number = tensor_of(cast_to(v.get(), n->dtype, loc));
-  Tensor at = tensor_of(from_end(node_of(index, op, loc), shape[d], loc));
+  Tensor at = tensor_of(from_end(std::move(ix), shape[d], loc));
   return scatter(x.reshape(shape), d, index_line(at, slices, d, op, loc), number).reshape(n->shape);
 }
 
@@ -253,7 +254,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_
   LocScope scope(loc);
   CheckScope checked(Check::TakeAlongDim);
   const char* op = "take_along_dim";
-  Node *n = node_of(x, op, loc), *ix = node_of(index, op, loc);
+  NodeRef n = node_of(x, op, loc), ix = node_of(index, op, loc);
   if (!dim) return take_along_dim(x.flatten(), index.flatten(), 0, loc);
   int d = wrap_dim(*dim, n, op, loc);
   Dims data = n->shape, places = ix->shape;
@@ -278,7 +279,7 @@ Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_
 Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Node *n = node_of(x, "take", loc), *ix = node_of(index, "take", loc);
+  NodeRef n = node_of(x, "take", loc), ix = node_of(index, "take", loc);
   check_index(ix, "take", loc);
   if (n->numel() == 0 && ix->numel() != 0)
     fail(ErrorKind::Index, "take", "there is nothing to take from " + describe(x), loc);
@@ -290,7 +291,7 @@ Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Node *n = node_of(x, "put", loc), *ix = node_of(index, "put", loc), *v = node_of(source, "put", loc);
+  NodeRef n = node_of(x, "put", loc), ix = node_of(index, "put", loc), v = node_of(source, "put", loc);
   check_index(ix, "put", loc);
   if (ix->numel() != v->numel())
     fail(ErrorKind::Shape, "put",

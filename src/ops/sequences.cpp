@@ -63,7 +63,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
   if (rank > kMaxDims) fail(ErrorKind::Shape, "meshgrid", "more tensors than a tensor can have dims", loc);
   Dims shape;
   for (const Tensor& x : tensors) {
-    Node* n = node_of(x, "meshgrid", loc);
+    NodeRef n = node_of(x, "meshgrid", loc);
     if (n->rank() > 1)
       fail(ErrorKind::Shape, "meshgrid", "takes vectors and 0-d tensors, not " + describe(x), loc);
     shape.push_back(n->numel());
@@ -86,7 +86,7 @@ Tensor randint(int64_t high, const Dims& shape, const Options& o, const Generato
 Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const Options& o, const Generator& g,
                     SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, "randint_like", loc);
+  NodeRef n = node_of(x, "randint_like", loc);
   return randint(low, high, n->shape, {dtype_or(o, n->dtype), o.device ? *o.device : n->device}, g, loc);
 }
 
@@ -153,7 +153,7 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
                    SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = floating_node(weights, "multinomial", loc);
+  NodeRef n = floating_node(weights, "multinomial", loc);
   if (n->rank() < 1 || n->rank() > 2 || n->shape.back() == 0)
     fail(ErrorKind::Shape, "multinomial", "takes weights [C] or [N, C], not " + describe(weights), loc);
   int64_t classes = n->shape.back();

@@ -11,7 +11,7 @@ namespace {
 // Places of the first `count` elements along dim in sorted order.
 Tensor places(const Tensor& x, int64_t count, int64_t dim, bool descending, const char* op,
               const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   const SortAttrs a{wrap_dim(dim, n, op, loc), descending};
   NodeRef in = n->rank() ? NodeRef(n) : reshape_to(n, {1}, loc);
   Dims shape = in->shape;
@@ -21,7 +21,7 @@ Tensor places(const Tensor& x, int64_t count, int64_t dim, bool descending, cons
 }
 
 int64_t size_along(const Tensor& x, int64_t dim, const char* op, const SourceLoc& loc) {
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   int d = wrap_dim(dim, n, op, loc);
   return n->rank() ? n->shape[d] : 1;
 }
@@ -110,7 +110,7 @@ namespace {
 Tensor middle_of_all(const Tensor& x, bool skip_nan, const char* op, const SourceLoc& place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   Tensor flat = x.reshape({n->numel()});
   if (!n->requires_grad || !grad_enabled()) return middle(flat, 0, false, skip_nan, op, loc).values;
   Tensor fixed = flat.detach(), value = middle(fixed, 0, false, skip_nan, op, loc).values;
@@ -127,7 +127,7 @@ Tensor nanmedian(const Tensor& x, SourceLoc loc) { return middle_of_all(x, true,
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node *s = node_of(sorted, "searchsorted", loc), *v = node_of(values, "searchsorted", loc);
+  NodeRef s = node_of(sorted, "searchsorted", loc), v = node_of(values, "searchsorted", loc);
   bool ok = s->rank() == 1 || (s->rank() > 1 && s->rank() == v->rank());
   for (int i = 0; ok && s->rank() > 1 && i + 1 < s->rank(); ++i) ok = s->shape[i] == v->shape[i];
   if (!ok)
@@ -154,7 +154,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Sour
 
 Tensor searchsorted(const Tensor& sorted, const Scalar& value, bool right, SourceLoc place) {
   SourceLoc loc = user_loc(place);
-  Node* s = node_of(sorted, "searchsorted", loc);
+  NodeRef s = node_of(sorted, "searchsorted", loc);
   if (s->rank() != 1)
     fail(ErrorKind::Shape, "searchsorted", "a number is looked up in a vector, not in " + describe(sorted),
          loc);

@@ -10,7 +10,7 @@ namespace {
 
 Tensor unary(Op op, const Tensor& x, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(x, info(op).name, loc);
+  NodeRef n = node_of(x, info(op).name, loc);
   NodeRef f = is_float(n->dtype) ? NodeRef(n) : cast_to(n, DType::Float32, loc);
   return tensor_of(record1(op, f.get(), loc));
 }
@@ -83,7 +83,7 @@ Tensor round(const Tensor& x, int64_t decimals, SourceLoc place) {
 Tensor signbit(const Tensor& x, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, "signbit", loc);
+  NodeRef n = node_of(x, "signbit", loc);
   if (is_float(n->dtype)) return copysign(ones_like(x), x) < 0.0;
   return n->dtype == DType::Bool ? zeros_like(x) : x < 0;
 }
@@ -93,7 +93,7 @@ namespace {
 Tensor equals_infinity(const Tensor& x, double which, const char* op, const SourceLoc& place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, op, loc);
+  NodeRef n = node_of(x, op, loc);
   return is_float(n->dtype) ? x == which : zeros_like(x, DType::Bool);
 }
 
@@ -127,7 +127,7 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
                   SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(x, "nan_to_num", loc);
+  NodeRef n = node_of(x, "nan_to_num", loc);
   if (!is_float(n->dtype)) return tensor_of(NodeRef(n));
   double top = largest(n->dtype);
   Tensor low = where(x == -kInfinity, neginf.value_or(-top), x);
@@ -240,7 +240,7 @@ Tensor xlogy(const Tensor& a, const Operand& b, SourceLoc loc) {
 Tensor xlogy(const Scalar& a, const Tensor& b, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(b, "xlogy", loc);
+  NodeRef n = node_of(b, "xlogy", loc);
   DType t = is_float(n->dtype) ? n->dtype : DType::Float32;
   return xlogy(tensor_of(constant(a, t, n->device, loc)), b.to(t), loc);
 }
@@ -255,7 +255,7 @@ Tensor heaviside(const Tensor& a, const Operand& b, SourceLoc place) {
 Tensor float_power(const Tensor& a, const Operand& b, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node* n = node_of(a, "float_power", loc);
+  NodeRef n = node_of(a, "float_power", loc);
   Tensor wide = operand_as(b, DType::Float64, n->device, "float_power", loc);
   return b.tensor ? pow(a.to(DType::Float64), wide) : pow(a.to(DType::Float64), b.scalar.to<double>());
 }
@@ -269,7 +269,7 @@ Tensor ldexp(const Tensor& a, const Operand& b, SourceLoc loc) {
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node *x = node_of(a, "isclose", loc), *y = node_of(b, "isclose", loc);
+  NodeRef x = node_of(a, "isclose", loc), y = node_of(b, "isclose", loc);
   if (rtol < 0 || atol < 0)
     fail(ErrorKind::Value, "isclose",
          "rtol and atol cannot be negative: " + text_of(rtol) + " and " + text_of(atol), loc);
@@ -290,7 +290,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
 
 bool equal(const Tensor& a, const Tensor& b, SourceLoc place) {
   SourceLoc loc = user_loc(place);
-  Node *x = node_of(a, "equal", loc), *y = node_of(b, "equal", loc);
+  NodeRef x = node_of(a, "equal", loc), y = node_of(b, "equal", loc);
   return x->shape == y->shape && eq(a, b, loc).all({}, false, loc).item<bool>(loc);
 }
 
@@ -322,7 +322,7 @@ Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scal
                    const char* op, const SourceLoc& place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Node *p = node_of(a, op, loc), *q = node_of(b, op, loc), *n = node_of(x, op, loc);
+  NodeRef p = node_of(a, op, loc), q = node_of(b, op, loc), n = node_of(x, op, loc);
   DType t = promote(n->dtype, promoted(p, q));
   if (divide && !is_float(promoted(p, q)))
     fail(ErrorKind::DType, op, "does not divide integers: " + describe(a) + " and " + describe(b), loc,

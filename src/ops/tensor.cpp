@@ -13,24 +13,28 @@
 
 namespace ingot {
 
-const Dims& Tensor::shape(SourceLoc loc) const { return node_of(*this, "shape", loc)->shape; }
+Dims Tensor::shape(SourceLoc loc) const { return node_of(*this, "shape", loc)->shape; }
 int64_t Tensor::size(int64_t dim, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "size", loc);
+  NodeRef n = node_of(*this, "size", loc);
   return n->shape[wrap_dim_of(dim, n->rank(), n, "size", loc)];
 }
 DType Tensor::dtype(SourceLoc loc) const { return node_of(*this, "dtype", loc)->dtype; }
 Device Tensor::device(SourceLoc loc) const { return node_of(*this, "device", loc)->device; }
 
 std::string Tensor::name(SourceLoc loc) const {
-  Node* n = node_of(*this, "name", loc);
-  if (cell_->meta && !cell_->meta->name.empty()) return cell_->meta->name;
-  return n->ext ? n->ext->name : "";
+  NodeRef n = node_of(*this, "name", loc);
+  return ingot::name_of(*n, cell_->meta.get());
 }
 Tensor& Tensor::set_name(std::string name, SourceLoc loc) {
-  Node* n = node_of(*this, "set_name", loc);
-  if (cell_->meta) cell_->meta->name = name;
-  n->extra().name = std::move(name);
+  NodeRef n = node_of(*this, "set_name", loc);
+  const auto exchange = [](std::string& old, std::string& now, const void* of) {
+    std::lock_guard lock(side_mutex(of));
+    old.swap(now);
+  };
+  std::string copy = name;
+  if (LeafMeta* meta = cell_->meta.get()) exchange(meta->name, copy, meta);
+  exchange(n->extra().name, name, n->ext.get());
   return *this;
 }
 
@@ -38,21 +42,20 @@ Tensor& Tensor::set_name(std::string name, SourceLoc loc) {
 
 const Tensor& Tensor::eval_(SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "eval", loc);
+  NodeRef n = node_of(*this, "eval", loc);
   if (n->computed.load(std::memory_order_acquire)) return *this;
-  NodeRef keep(n);
   HostWait wait;
-  materialise({&n, 1}, loc);
+  Node* one = n;
+  materialise({&one, 1}, loc);
   return *this;
 }
 
 void eval(const std::vector<Tensor>& tensors, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  std::vector<NodeRef> keep;
-  std::vector<Node*> nodes;
-  for (const Tensor& x : tensors) keep.emplace_back(nodes.emplace_back(node_of(x, "eval", loc)));
+  std::vector<NodeRef> nodes;
+  for (const Tensor& x : tensors) nodes.push_back(node_of(x, "eval", loc));
   HostWait wait;
-  materialise(nodes, loc);
+  materialise(pointers(nodes), loc);
 }
 
 void synchronize(SourceLoc where) {
@@ -88,6 +91,8 @@ static void read_value_as(Node* n, void* dst, DType as, const SourceLoc& loc) {
   read_value(n, own.data(), loc);
   convert_elements(dst, as, own.data(), n->dtype, own.size() / size_of(n->dtype));
 }
+
+Tensor Tensor::snapshot(SourceLoc loc) const { return tensor_of(node_of(*this, "snapshot", loc)); }
 
 void Tensor::copy_to(void* dst, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
@@ -127,7 +132,7 @@ Scalar Tensor::scalar_value(SourceLoc where) const {
 Tensor Tensor::to(DType dtype, SourceLoc loc) const { return cast(*this, dtype, loc); }
 Tensor Tensor::to(const Device& device, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "to", loc);
+  NodeRef n = node_of(*this, "to", loc);
   return n->device == device ? *this : tensor_of(move_to(n, device, loc));
 }
 Tensor Tensor::cpu(SourceLoc loc) const { return to(Device(DeviceType::CPU, 0), loc); }
@@ -141,12 +146,12 @@ Tensor Tensor::clone(SourceLoc where) const {
 }
 Tensor Tensor::detach(SourceLoc where) const {
   SourceLoc loc = user_loc(where);
-  Node* n = node_of(*this, "detach", loc);
+  NodeRef n = node_of(*this, "detach", loc);
   bool on = grad_enabled();
   set_grad_enabled(false);
   NodeRef same = record1(Op::Alias, n, loc);
   set_grad_enabled(on);
-  return view_of(*this, std::move(same));
+  return view_of(*this, std::move(n), std::move(same));
 }
 
 // ---- Methods

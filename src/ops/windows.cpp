@@ -24,7 +24,7 @@ int64_t Windows::count(int d, int64_t size) const {
 }
 
 Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double fill, const SourceLoc& loc) {
-  Node* n = node_of(x, "pad", loc);
+  NodeRef n = node_of(x, "pad", loc);
   PadAttrs a{Dims::filled(n->rank(), 0), fill};
   Dims shape = n->shape;
   const int lead = n->rank() - front.size();
@@ -36,7 +36,7 @@ Tensor pad_last(const Tensor& x, const Dims& front, const Dims& behind, double f
 }
 
 Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
-  Node* n = node_of(x, "window", loc);
+  NodeRef n = node_of(x, "window", loc);
   const int lead = n->rank() - w.n();
   Dims shape(n->shape.begin(), lead);
   for (int d = 0; d < w.n(); ++d) shape.push_back(w.count(d, n->shape[lead + d]));
@@ -49,7 +49,7 @@ Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc) {
 Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& w, const Dims& shape,
                     const SourceLoc& loc) {
   const OpSpec spec{FoldAttrs{w.stride, w.dilation, w.front, w.kernel}, shape};
-  Node* v = node_of(value, "fold", loc);
+  NodeRef v = node_of(value, "fold", loc);
   return tensor_of(position.defined() ? record(Op::Fold, {v, node_of(position, "fold", loc)}, spec, loc)
                                       : record(Op::Fold, {v}, spec, loc));
 }

@@ -9,6 +9,7 @@
 #include "graph/layer_log.h"
 #include "graph/sync.h"
 #include "ingot/autograd.h"
+#include "ingot/capture.h"
 #include "ingot/ops.h"
 #include "ingot/runtime.h"
 #include "optim/replay.h"

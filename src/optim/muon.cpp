@@ -40,7 +40,7 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
            loc);
     for (const Tensor& p : params)
       if (p.defined() && p.dim() != 2)
-        throw Error(ErrorKind::Shape, "Muon", "takes matrices only, not " + describe(*p.cell()->current()),
+        throw Error(ErrorKind::Shape, "Muon", "takes matrices only, not " + describe(p.cell()->current()),
                     user_loc(loc), "give the other parameters to an AdamW of their own");
     add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc).options = o;
   }

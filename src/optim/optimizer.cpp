@@ -31,7 +31,7 @@ INGOT_OPTIMIZER(Muon)
 
 namespace {
 
-Node* node_of(const Tensor& t) { return t.cell()->current(); }
+NodeRef node_of(const Tensor& t) { return t.cell()->current(); }
 
 void bind(const Optimizer::Update::Change& c, const NodeRef& n) {
   if (c.parameter)
@@ -44,7 +44,7 @@ void check_parameter(const Tensor& p, size_t number, const std::vector<Tensor>& 
                      const SourceLoc& loc) {
   if (!p.defined())
     throw Error(ErrorKind::State, "optimizer", "parameter " + std::to_string(number) + " is undefined", loc);
-  Node* n = node_of(p);
+  NodeRef n = node_of(p);
   if (!p.cell()->meta || !n->leaf)
     throw Error(ErrorKind::Autograd, "optimizer",
                 "parameter " + std::to_string(number) + ", " + describe(*n) +
@@ -150,15 +150,15 @@ void Optimizer::Update::set_weight(Slot& s, const Tensor& value) {
 
 static void mark_stepped(const Tensor& p, bool taken) {
   LeafMeta& meta = *p.cell()->meta;
-  std::lock_guard lock(autograd::grad_mutex(meta));
+  std::lock_guard lock(side_mutex(&meta));
   meta.stepped = true;
   meta.taken = taken;
 }
 
 void Optimizer::Update::consume_gradients() {
   for (Gradient& g : gradients) {
-    Cell* cell = g.param.cell()->meta->grad.get();
-    if (cell && cell->refs.load() > 1) g.cell = CellRef(cell);
+    const Tensor gradient = g.param.grad();  // the leaf has one reference, and this is another
+    if (gradient.defined() && gradient.cell()->refs.load() > 2) g.cell = CellRef(gradient.cell());
     g.param.set_grad({});
     mark_stepped(g.param, true);
   }
@@ -171,8 +171,7 @@ void Optimizer::Update::take_back() {
   for (const Change& c : changes) launched = launched || c.after->computed;
   if (launched) return;
   for (const Gradient& g : gradients)
-    if (!g.param.cell()->meta->grad)
-      g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
+    if (!g.param.grad().defined()) g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
   for (const Change& c : changes)
     if (c.after->n_inputs > 0) bind(c, NodeRef(c.after->in[0]));
 }
@@ -180,7 +179,7 @@ void Optimizer::Update::take_back() {
 Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p) {
   Tensor g = p.grad();
   if (!g.defined()) return {};
-  update.gradients.push_back({p, node_of(g), {}});
+  update.gradients.push_back({p, node_of(g).get(), {}});
   if (g.dtype() != compute_type(p)) g = g.to(compute_type(p));
   return update.factor.defined() ? g * as_scalar_of(update.factor, p) : g;
 }

@@ -41,14 +41,20 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
                std::vector<LayerCall> layers)
     : layers_(std::move(layers)) {
   std::unordered_map<const Node*, const Tensor*> named;
-  for (const Tensor& p : params) named[p.cell()->current()] = &p;
+  for (const Tensor& p : params) named[p.cell()->current().get()] = &p;
   std::unordered_map<const Node*, int> known;
-  std::vector<Node*> pending, stack;
-  const auto meet = [&](Node* n) {
+  struct Pending {
+    NodeRef node;
+    std::vector<NodeRef> in;
+  };
+  std::vector<Pending> pending;
+  std::vector<NodeRef> stack;
+  const auto meet = [&](const NodeRef& n) {
     if (!known.try_emplace(n, 0).second) return;
-    if (!n->computed.load(std::memory_order_acquire)) {
-      pending.push_back(n);
-      stack.push_back(n);
+    std::vector<NodeRef> in;
+    if (!n->computed.load(std::memory_order_acquire) && (hold_inputs(*n, in) || n->is_source())) {
+      stack.insert(stack.end(), in.begin(), in.end());
+      pending.push_back({n, std::move(in)});
       return;
     }
     known[n] = -1 - static_cast<int>(leaves_.size());
@@ -59,16 +65,17 @@ Replay::Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& para
   for (const Tensor& r : roots)
     if (r.defined()) meet(r.cell()->current());
   while (!stack.empty()) {
-    Node* n = stack.back();
+    const NodeRef n = std::move(stack.back());
     stack.pop_back();
-    for (Node* in : n->inputs()) meet(in);
+    meet(n);
   }
-  std::sort(pending.begin(), pending.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
-  for (size_t i = 0; i < pending.size(); ++i) known[pending[i]] = static_cast<int>(i);
-  for (Node* n : pending) {
+  std::sort(pending.begin(), pending.end(),
+            [](const Pending& a, const Pending& b) { return a.node->seq < b.node->seq; });
+  for (size_t i = 0; i < pending.size(); ++i) known[pending[i].node] = static_cast<int>(i);
+  for (const auto& [n, in] : pending) {
     Step s{n->op, replayed(*n), {}, n->loc, n->seq};
-    for (Node* in : n->inputs()) {
-      s.inputs.push_back(known.at(in));
+    for (const NodeRef& i : in) {
+      s.inputs.push_back(known.at(i));
       if (s.inputs.back() >= 0) ++steps_[static_cast<size_t>(s.inputs.back())].uses;
     }
     steps_.push_back(std::move(s));
@@ -101,7 +108,7 @@ std::string Replay::first_bad() const {
     leaf_verdict[i] = judge(leaves.back());
     if (leaf_verdict[i].bad)
       return (leaves_[i].param.defined() ? "\n  the parameter " : "\n  the input ") +
-             describe(*(leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->current()) +
+             describe((leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->current()) +
              " was not finite before the step";
   }
   const auto verdict = [&](int k) {
@@ -109,11 +116,11 @@ std::string Replay::first_bad() const {
   };
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& s = steps_[i];
-    std::vector<Node*> in;
+    std::vector<NodeRef> in;
     for (int k : s.inputs)
       in.push_back(
           (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->current());
-    values[i] = tensor_of(record(s.op, std::span<Node* const>(in), s.spec, s.loc));
+    values[i] = tensor_of(record_taking(s.op, in, s.spec, s.loc));
     values[i].eval_(s.loc);
     // A number the program wrote may be infinite on purpose: what is made of it counts.
     if (is_movement(s.op))

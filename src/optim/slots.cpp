@@ -26,7 +26,7 @@ Count copy_of(const Count& c, const Device& d) {
 }
 
 bool is_like(const Tensor& t, DType dtype, const Device& d) {
-  const Node* n = t.cell()->current();
+  NodeRef n = t.cell()->current();
   return n->dtype == dtype && n->device == d;
 }
 
@@ -40,15 +40,23 @@ bool convert(Tensor& t, DType dtype, const Device& d) {
 bool has_gradient(const Tensor& p) {
   const LeafMeta* meta = p.cell()->meta.get();
   if (!meta) return false;
-  std::lock_guard lock(autograd::grad_mutex(*meta));
+  std::lock_guard lock(side_mutex(meta));
   return static_cast<bool>(meta->grad);
+}
+
+// Is there one, or was there, until a step took it?
+bool had_gradient(const Tensor& p) {
+  const LeafMeta* meta = p.cell()->meta.get();
+  if (!meta) return false;
+  std::lock_guard lock(side_mutex(meta));
+  return meta->taken || meta->grad;
 }
 
 // State in the types and on the devices of its parameters.
 void convert_state(Optimizer::Group& group, std::vector<Tensor>& fresh) {
   std::map<std::pair<size_t, std::string>, size_t> moved;  // counts on other devices
   for (Slot& s : group.slots) {
-    const Node* n = s.param.cell()->current();
+    NodeRef n = s.param.cell()->current();
     const Device d = n->device;
     const DType type = is_half(n->dtype) ? float32 : n->dtype;
     for (Tensor& t : s.state)
@@ -211,7 +219,7 @@ bool Optimizer::keeps_gradients(SourceLoc loc) {
     for (const Slot& s : g->slots) {
       LeafMeta* meta = s.param.cell()->meta.get();
       if (!meta) continue;
-      std::lock_guard lock(autograd::grad_mutex(*meta));
+      std::lock_guard lock(side_mutex(meta));
       lost = lost || meta->taken;
       keep_ = keep_ || meta->used_after || (meta->stepped && meta->grad);
       meta->used_after = false;
@@ -230,14 +238,13 @@ void zero_gradients(const std::vector<Tensor>& params, SourceLoc where) {
   LocScope scope(loc);
   NoGrad guard;
   for (const Tensor& p : params) {
-    LeafMeta* meta = p.defined() ? p.cell()->meta.get() : nullptr;
-    if (meta && (meta->taken || has_gradient(p))) p.set_grad(zeros_like(p), loc);
+    if (p.defined() && had_gradient(p)) p.set_grad(zeros_like(p), loc);
   }
 }
 
 Tensor gradient_of(const Tensor& leaf, SourceLoc loc) {
   if (LeafMeta* meta = leaf.defined() ? leaf.cell()->meta.get() : nullptr) {
-    std::lock_guard lock(autograd::grad_mutex(*meta));
+    std::lock_guard lock(side_mutex(meta));
     if (meta->stepped && meta->grad) meta->used_after = true;
     if (meta->taken && !meta->grad)
       throw Error(ErrorKind::Autograd, "grad", "optimizer.step() took this gradient away", user_loc(loc),

@@ -24,7 +24,7 @@ struct StepFunction {
   bool momentum_moves = false;
   std::shared_ptr<const RecordedFunction> function;  // null: one node cannot stand for the step
 
-  bool fits(const std::vector<Node*>& nodes, const std::vector<Cell*>& cells) const {
+  bool fits(const std::vector<NodeRef>& nodes, const std::vector<Cell*>& cells) const {
     if (nodes.size() != reads.size()) return false;
     for (size_t i = 0; i < nodes.size(); ++i)
       if (reads[i].cell != cells[i] || reads[i].dtype != nodes[i]->dtype ||
@@ -40,7 +40,7 @@ using Group = Optimizer::Group;
 using Update = Optimizer::Update;
 
 struct Reads {
-  std::vector<Node*> nodes;
+  std::vector<NodeRef> nodes;
   std::vector<Cell*> cells;
   std::vector<Update::Gradient> gradients;
 
@@ -57,7 +57,7 @@ struct Reads {
       add(s.param);
       nodes.push_back(g.cell()->current());
       cells.push_back(nullptr);
-      gradients.push_back({s.param, nodes.back(), {}});
+      gradients.push_back({s.param, nodes.back().get(), {}});
       for (const Tensor& t : s.state) add(t);
       if (s.master.defined()) add(s.master);
     }
@@ -91,22 +91,18 @@ std::shared_ptr<StepFunction> make_step(const Group& group, const Reads& reads, 
     p->changes.push_back({read, c.parameter});
     assigned.push_back(c.after.get());
   }
-  p->function = make_function(reads.nodes, assigned, p->args);
+  p->function = make_function(pointers(reads.nodes), assigned, p->args);
   return p;
 }
 
-void record_step(const StepFunction& p, std::vector<Node*> nodes, Update& update) {
-  std::vector<NodeRef> args;
-  args.reserve(p.args.size());
-  for (const RecordedFunction::Argument& a : p.args) {
-    args.push_back(record_argument(a.source, a.dtype, a.device, update.loc));
-    nodes.push_back(args.back().get());
-  }
-  NodeRef all = record_call(p.function, nodes, update.loc);
+void record_step(const StepFunction& p, std::vector<NodeRef> nodes, Update& update) {
+  for (const RecordedFunction::Argument& a : p.args)
+    nodes.push_back(record_argument(a.source, a.dtype, a.device, update.loc));
+  NodeRef all = record_call(p.function, pointers(nodes), update.loc);
   update.changes.reserve(update.changes.size() + p.changes.size());
   ResultAttrs which;
   for (const StepFunction::Change& c : p.changes) {
-    NodeRef after = record(Op::Assign, {nodes[c.read], all.get()}, {which}, update.loc);
+    NodeRef after = record(Op::Assign, {nodes[c.read], all}, {which}, update.loc);
     ++which.index;
     update.changes.push_back({CellRef(p.reads[c.read].cell), std::move(after), c.parameter});
   }

@@ -32,7 +32,7 @@ inline Tensor parameter(const V& values, const Device& d = default_device()) {
   return t;
 }
 inline V numbers(const Tensor& t) { return t.to_vector<double>(); }
-inline bool is_computed(const Tensor& t) { return t.cell()->node->computed; }
+inline bool is_computed(const Tensor& t) { return t.cell()->current()->computed; }
 inline bool close(const V& a, const V& b, double tolerance = 1e-5) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)

@@ -7,5 +7,6 @@ ingot_test(semantics
 ingot_test(plan_cache SOURCES ${compile_tests}/plan_cache_test.cpp LABELS asan)
 ingot_test(plans SOURCES ${compile_tests}/plans_test.cpp)
 ingot_test(threads SOURCES ${compile_tests}/threads_test.cpp LABELS asan tsan)
+ingot_test(shared_tensors SOURCES ${compile_tests}/shared_tensors_test.cpp LABELS asan tsan)
 ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)
 ingot_test(conv_epilogue SOURCES ${compile_tests}/conv_epilogue_test.cpp ${compile_tests}/../plugin/conv_cases.cpp LABELS asan)

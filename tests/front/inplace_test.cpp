@@ -201,19 +201,19 @@ TEST_CASE("a detached tensor shares the value") {
 TEST_CASE("a computed value is assigned, so that a failed run leaves it") {
   Tensor x = tensor({1.0, 2.0});
   x += 1;
-  CHECK(x.cell()->node->op == Op::Assign);
+  CHECK(x.cell()->current()->op == Op::Assign);
   Tensor y = zeros({2});
   y += 1;
-  if (!std::getenv("INGOT_EAGER")) CHECK(y.cell()->node->op == Op::Add);
+  if (!std::getenv("INGOT_EAGER")) CHECK(y.cell()->current()->op == Op::Add);
 }
 
 TEST_CASE("a leaf stays a leaf when it is updated without gradients") {
   BOTH_WAYS
   Tensor p = tensor({1.0, 2.0});
   LeafMeta* meta = new LeafMeta;
-  p.cell()->meta = Ref<LeafMeta>(meta);
-  p.cell()->node->leaf = p.cell()->meta;
-  p.cell()->node->requires_grad = true;
+  p.cell()->meta.set(meta);
+  p.cell()->current()->leaf.set(meta);
+  p.cell()->current()->requires_grad = true;
   CHECK_THROWS_AS(p += 1, Error);
   CHECK_THROWS_AS(p[0] = 1, Error);
   CHECK(values(p) == V{1, 2});
@@ -223,17 +223,17 @@ TEST_CASE("a leaf stays a leaf when it is updated without gradients") {
     p[0] = 7;
   }
   CHECK(values(p) == V{7, 1});
-  CHECK(p.cell()->node->requires_grad);
-  CHECK(p.cell()->node->leaf.get() == meta);
-  CHECK(p.cell()->node->op == Op::Assign);
+  CHECK(p.cell()->current()->requires_grad);
+  CHECK(p.cell()->current()->leaf.get() == meta);
+  CHECK(p.cell()->current()->op == Op::Assign);
   p.detach().zero_();
   CHECK(values(p) == V{0, 0});
-  CHECK(p.cell()->node->requires_grad);
+  CHECK(p.cell()->current()->requires_grad);
 }
 
 TEST_CASE("a mistake changes nothing") {
   Tensor x = tensor({{1, 2}, {3, 4}});
-  Node* before = x.cell()->current();
+  NodeRef before = x.cell()->current();
   CHECK_THROWS_AS(x += 1.5, Error);
   CHECK_THROWS_AS(x += ones({3}, int64), Error);
   CHECK_THROWS_AS(x[0] = ones({3}), Error);

@@ -131,7 +131,7 @@ TEST_CASE("attributes print their fields by name") {
 
 TEST_CASE("an op recorded with another op's attributes, or other operands, is an internal error") {
   Tensor x = ones({2, 3});
-  Node* n = node_of(x, "test", here);
+  NodeRef n = node_of(x, "test", here);
   CHECK(error_of([&] {
           record(Op::Sum, {n}, {CatAttrs{0}}, here);
         }).find("[sum] was given the attributes of another op") == 0);

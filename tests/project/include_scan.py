@@ -4,7 +4,9 @@
 - a room includes its own headers and those of the rooms it may see, always by full name ("graph/node.h");
 - nothing outside src/backend/cuda includes a CUDA header;
 - python/, src/cli, examples/ and bench/ see only the public headers, <ingot/...>;
-- every source file under src/ is listed in its room's sources.cmake, and every room has a README.md.
+- every source file under src/ is listed in its room's sources.cmake, and every room has a README.md;
+- under src/, nothing points into the node that a temporary reference (node_of(), current()) holds: a thread that writes
+  to the tensor may free it. What the types refuse anyway is not looked for.
 
 usage: include_scan.py SOURCE_DIR | include_scan.py --self-test
 """
@@ -46,6 +48,11 @@ FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "opti
 MIDDLE = {"graph", "runtime", "compile"}
 FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "distributed", "cli"}
 CUDA_HEADER = re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|nvml|curand|cufft|cusolver|cusparse|nvJitLink|cupti)\w*(\.h|/)")
+NODE_OF = r"[^;{}\n]*\b(?:node_of|current|held_input)\([^;{}\n]*\)"
+OUTLIVES = re.compile(
+    rf"\bNode\s*\*\s*\w+\s*={NODE_OF}\.get\(\)\s*[;,]"
+    rf"|&\s*\w+\s*={NODE_OF}->\w+\s*[;,]"
+    rf"|\bfor\s*\([^;{{}}\n]*[^:]:[^:]{NODE_OF}->\w+\s*\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -101,6 +108,9 @@ def scan(root):
                 if wrong:
                     line = text.count("\n", 0, match.start(2)) + 1
                     problems.append(f"{path}:{line}: includes {match[2]}: {wrong}")
+            for match in OUTLIVES.finditer(text if folder == "src" else ""):
+                line = text.count("\n", 0, match.start()) + 1
+                problems.append(f"{path}:{line}: outlives the reference it was taken from: {match[0].strip()}")
     for room in SEES:
         folder = root / "src" / room
         if not folder.is_dir():
@@ -138,6 +148,12 @@ def self_test():
         ("include/ingot/tensor.h", '"', "graph/node.h"),
         ("examples/a.cpp", '"', "graph/node.h"),
     ]
+    for fine in ("NodeRef n = node_of(x, op, loc);", "Dims d = node_of(x)->shape;", "Node* n = held.get();",
+                 "for (int64_t s : n->shape)", "f(node_of(x)->shape);", "const Dims& s = n->shape;"):
+        assert not OUTLIVES.search(fine), fine
+    for wrong in ("Node* n = node_of(x, op, loc).get();", "const Dims& s = node_of(x)->shape;",
+                  "for (int64_t s : node_of(x, op, loc)->shape)", "auto& s = t.cell()->current()->storage;"):
+        assert OUTLIVES.search(wrong), wrong
     for entry in good:
         assert problem(*entry) is None, (entry, problem(*entry))
     for entry in bad:
