@@ -78,7 +78,7 @@ sanitize: setup ## run the tests labelled asan and tsan under the sanitizers
 	@cmake --build build/tsan -j$(JOBS) --target tests_tsan
 	@cd build/tsan && $(FIXED_ADDRESSES) $(CTEST) -L tsan
 
-fuzz: build ## fuzz the readers of files with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
+fuzz: build ## fuzz the readers of files and of foreign memory with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
 	@echo "fuzz: building the fuzzers into build/fuzz and running each"
 	@tests/fuzz/fuzz.sh $(FUZZ_FLAGS)
 
