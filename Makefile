@@ -84,7 +84,7 @@ sanitize-quick: setup ## the shorter tests labelled asan, under AddressSanitizer
 	@cmake --build build/asan -j$(JOBS) --target tests_asan
 	@cd build/asan && $(CTEST) -L asan -LE long
 
-fuzz: build ## fuzz the readers of files with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
+fuzz: build ## fuzz the readers of files and of foreign memory with libFuzzer (FUZZ_FLAGS="--seconds 600 image"; needs: tools/setup.sh --dev)
 	@echo "fuzz: building the fuzzers into build/fuzz and running each"
 	@tests/fuzz/fuzz.sh $(FUZZ_FLAGS)
 

@@ -1,6 +1,8 @@
 // Memory shared with other libraries: NumPy's buffers, DLPack, whoever holds a pointer.
 #pragma once
 
+#include <optional>
+
 #include "ingot/standard.h"
 #include "ingot/tensor.h"
 
@@ -23,6 +25,24 @@ SharedMemory share_memory(const Tensor& x, SourceLoc loc = SourceLoc::current())
 /// Error(Shape) for a bad shape, Error(Value) for null data that should have elements.
 Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Device& device,
                           std::function<void()> on_release, SourceLoc loc = SourceLoc::current());
+
+/// An array as another library describes it. Nothing of it is believed before it is checked, except that its
+/// elements are where it says.
+struct ForeignArray {
+  void* data = nullptr;  ///< of the element at index 0 in each dim
+  DType dtype = DType::Float32;
+  Dims shape;
+  std::optional<Dims> strides;  ///< in bytes; not given: row-major
+  Device device;
+};
+
+/// A tensor of its elements: on the same memory where that is row-major, aligned and, of bools, all 0 or 1;
+/// else, or with `copy`, a copy on the CPU. on_release is called once: when no tensor needs the memory any
+/// more, or before this throws. Throws Error(Shape) for a negative size or more than 2^60 elements,
+/// Error(Value) for null data or elements outside the address space, Error(Unsupported) for GPU memory that
+/// would have to be copied by strides, OutOfMemory.
+Tensor from_foreign(const ForeignArray& array, bool copy, std::function<void()> on_release,
+                    SourceLoc loc = SourceLoc::current());
 
 /// For the extension of a language with a global lock, set once before its first call: begin() is called
 /// before a thread computes or copies values and gives that thread's lock away (null: it holds none), end()

@@ -5,6 +5,7 @@
 
 #include "bind.h"
 #include "ingot/creation.h"
+#include "foreign.h"
 
 namespace ingot_python {
 namespace {
@@ -91,27 +92,6 @@ void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(
 
 // ---- The buffer protocol and lists, in
 
-bool dtype_of_format(const char* format, size_t size, DType& out) {
-  if (!format) format = "B";
-  if (*format == '@' || *format == '=' || *format == '<') ++format;
-  if (std::strlen(format) != 1) return false;
-  if (std::strchr("bhilqn", *format))
-    out = size == 1 ? DType::Int8 : size == 2 ? DType::Int16 : size == 4 ? DType::Int32 : DType::Int64;
-  else if (*format == 'B')
-    out = DType::UInt8;
-  else if (*format == '?')
-    out = DType::Bool;
-  else if (*format == 'e')
-    out = DType::Float16;
-  else if (*format == 'f')
-    out = DType::Float32;
-  else if (*format == 'd')
-    out = DType::Float64;
-  else
-    return false;
-  return true;
-}
-
 struct Buffer {
   Py_buffer view{};
   bool held = false;
@@ -125,27 +105,24 @@ struct Buffer {
   }
 };
 
-Dims shape_of(const Py_buffer& v) {
-  if (v.ndim > kMaxDims) throw nb::value_error("an Ingot tensor has at most 10 dims");
-  return Dims(reinterpret_cast<const int64_t*>(v.shape), v.ndim);
-}
-
-[[noreturn]] void unknown_format(const Py_buffer& v) {
-  throw nb::type_error((std::string("elements of type '") + (v.format ? v.format : "?") +
-                        "' have no Ingot dtype (there are float64, float32, float16, bfloat16, int64, int32, "
-                        "int16, int8, uint8, bool)")
-                           .c_str());
+ForeignArray array_of(const Py_buffer& v) {
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  auto sizes = [](const Py_ssize_t* p) { return reinterpret_cast<const int64_t*>(p); };
+  try {
+    return foreign_array(
+        HostBuffer{v.buf, v.format, v.itemsize, v.len, v.ndim, sizes(v.shape), sizes(v.strides)});
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::DType) throw nb::type_error(e.reason().c_str());
+    throw nb::value_error(e.reason().c_str());
+  }
 }
 
 // A copy of what an object with a buffer holds.
-Tensor copy_buffer(Buffer& b, const Options& o, const SourceLoc& loc) {
-  DType t;
-  if (!dtype_of_format(b.view.format, static_cast<size_t>(b.view.itemsize), t)) unknown_format(b.view);
-  std::vector<char> bytes(static_cast<size_t>(b.view.len));
-  if (b.view.len && PyBuffer_ToContiguous(bytes.data(), &b.view, b.view.len, 'C') != 0)
-    throw nb::python_error();
-  Dims shape = shape_of(b.view);
-  return without_gil([&] { return from_data(bytes.data(), t, shape, o, loc); });
+Tensor copy_buffer(const Buffer& b, const Options& o, const SourceLoc& loc) {
+  const ForeignArray a = array_of(b.view);
+  Tensor t = without_gil([&] { return from_foreign(a, true, {}, loc); });
+  if (o.dtype) t = t.to(*o.dtype, loc);
+  return t.to(o.device.value_or(default_device()), loc);
 }
 
 struct ListReader {
@@ -236,39 +213,23 @@ Tensor from_numpy(nb::handle array, bool share) {
       throw nb::type_error("from_numpy() takes a NumPy array, or another object with a buffer");
     return copy_buffer(*b, Options(Device("cpu")), loc);
   }
-  DType t;
   if (!b->open(array, PyBUF_FORMAT | PyBUF_ND | PyBUF_WRITABLE))
     throw nb::value_error("from_numpy(share=True) takes a contiguous array that may be written to");
-  if (!dtype_of_format(b->view.format, static_cast<size_t>(b->view.itemsize), t)) unknown_format(b->view);
-  if (reinterpret_cast<uintptr_t>(b->view.buf) % size_of(t))
-    throw nb::value_error("from_numpy(share=True) takes an array whose elements are aligned");
-  Dims shape = shape_of(b->view);
+  const ForeignArray a = array_of(b->view);
   guard.release();
   // The array is let go of later, by a thread that holds the GIL.
   PyObject* keep = PyCapsule_New(
       b, nullptr, [](PyObject* c) { delete static_cast<Buffer*>(PyCapsule_GetPointer(c, nullptr)); });
-  return from_shared_memory(
-      b->view.buf, t, shape, Device("cpu"), [keep] { drop_later(keep); }, loc);
+  Tensor t = from_foreign(
+      a, false, [keep] { drop_later(keep); }, loc);
+  if (a.shape.numel() && share_memory(t, loc).data != a.data)
+    throw nb::value_error(
+        "from_numpy(share=True) takes an array whose elements are aligned, and bools of 0 and 1");
+  return t;
 }
 
-// ---- DLPack (dmlc/dlpack, ABI 1): the structures as the standard lays them out.
+// ---- DLPack
 
-struct DLDevice {
-  int32_t type, id;
-};
-struct DLDataType {
-  uint8_t code, bits;
-  uint16_t lanes;
-};
-struct DLTensor {
-  void* data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t* shape;
-  int64_t* strides;
-  uint64_t byte_offset;
-};
 struct DLManaged {
   DLTensor tensor;
   void* context;
@@ -281,25 +242,7 @@ struct DLManagedVersioned {
   uint64_t flags;
   DLTensor tensor;
 };
-constexpr int kCpu = 1, kCuda = 2;
 constexpr uint64_t kReadOnly = 1, kCopied = 2;
-
-DLDataType dl_type(DType t) {
-  uint8_t bits = static_cast<uint8_t>(8 * size_of(t));
-  if (t == DType::Bool) return {6, 8, 1};
-  if (t == DType::BFloat16) return {4, 16, 1};
-  return {static_cast<uint8_t>(is_float(t) ? 2 : t == DType::UInt8 ? 1 : 0), bits, 1};
-}
-bool from_dl_type(const DLDataType& d, DType& out) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    DLDataType mine = dl_type(static_cast<DType>(i));
-    if (mine.code == d.code && mine.bits == d.bits && d.lanes == 1) {
-      out = static_cast<DType>(i);
-      return true;
-    }
-  }
-  return false;
-}
 
 struct Lent {
   SharedMemory memory;
@@ -316,7 +259,7 @@ nb::object lend(const Tensor& x, SharedMemory memory, const char* capsule_name, 
   };
   Device d = x.device();
   m->tensor = {lent->memory.data,
-               {d.is_cpu() ? kCpu : kCuda, d.is_cpu() ? 0 : d.index()},
+               {d.is_cpu() ? kDLCpu : kDLCuda, d.is_cpu() ? 0 : d.index()},
                x.dim(),
                dl_type(x.dtype()),
                lent->shape.begin(),
@@ -345,8 +288,8 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
   bool moves = false;
   if (!dl_device.is_none()) {
     auto [type, id] = nb::cast<std::pair<int, int>>(dl_device);
-    moves = type == kCpu && x.device().is_cuda();
-    if (type != (x.device().is_cuda() ? kCuda : kCpu) && !moves)
+    moves = type == kDLCpu && x.device().is_cuda();
+    if (type != (x.device().is_cuda() ? kDLCuda : kDLCpu) && !moves)
       throw nb::buffer_error("the tensor is not on that device: move it with .to()");
     (void)id;
     if (moves && !copy.is_none() && !want_copy)
@@ -369,62 +312,33 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
                    : lend<DLManaged>(y, memory, "dltensor", want_copy || moves);
 }
 
-bool is_row_major(const DLTensor& t) {
-  if (!t.strides) return true;
-  int64_t expected = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    if (t.shape[i] == 0) return true;
-    if (t.shape[i] != 1 && t.strides[i] != expected) return false;
-    expected *= t.shape[i];
+// What is wrong with an array is a BufferError; too little memory, a GPU that is not there are what they are.
+[[noreturn]] void rethrow_buffer_error() {
+  try {
+    throw;
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::OutOfMemory || e.kind() == ErrorKind::Device) throw;
+    throw nb::buffer_error(("from_dlpack: " + e.reason() + (e.fix().empty() ? "" : ": " + e.fix())).c_str());
   }
-  return true;
-}
-
-void copy_strided(char* to, const char* from, const DLTensor& t, int dim, size_t size, int64_t& at) {
-  if (dim == t.ndim) {
-    std::memcpy(to + static_cast<size_t>(at++) * size, from, size);
-    return;
-  }
-  for (int64_t i = 0; i < t.shape[dim]; ++i)
-    copy_strided(to, from + i * t.strides[dim] * static_cast<int64_t>(size), t, dim + 1, size, at);
 }
 
 template <class Managed>
 Tensor borrow_memory(Managed* m, bool must_copy, const SourceLoc& loc) {
-  const DLTensor& t = m->tensor;
   auto done = [m] {
     if (m->deleter) m->deleter(m);
   };
-  DType type;
-  if (!from_dl_type(t.dtype, type) || t.ndim > kMaxDims ||
-      (t.device.type != kCpu && t.device.type != kCuda)) {
-    std::string what = "from_dlpack: type code " + std::to_string(t.dtype.code) + " of " +
-                       std::to_string(t.dtype.bits) + " bits on device type " +
-                       std::to_string(t.device.type) + " has no Ingot tensor";
+  ForeignArray a;
+  try {
+    a = foreign_array(m->tensor);
+  } catch (...) {
     done();
-    throw nb::buffer_error(what.c_str());
+    rethrow_buffer_error();
   }
-  Dims shape(t.shape, t.ndim);
-  char* data = static_cast<char*>(t.data) + t.byte_offset;
-  if (t.device.type == kCuda) {
-    if (!is_row_major(t)) {
-      done();
-      throw nb::buffer_error(
-          "from_dlpack: a tensor on the GPU must be contiguous: call .contiguous() on it first");
-    }
-    Device device("cuda:" + std::to_string(t.device.id));
-    Tensor shared = from_shared_memory(data, type, shape, device, done, loc);
-    return must_copy ? recorded([&] { return shared.clone(loc); }) : shared;
+  try {
+    return from_foreign(a, must_copy, done, loc);
+  } catch (...) {
+    rethrow_buffer_error();
   }
-  if (is_row_major(t) && !must_copy) return from_shared_memory(data, type, shape, Device("cpu"), done, loc);
-  std::vector<char> bytes(static_cast<size_t>(shape.numel()) * size_of(type));
-  int64_t at = 0;
-  if (is_row_major(t))
-    std::memcpy(bytes.data(), data, bytes.size());
-  else
-    copy_strided(bytes.data(), data, t, 0, size_of(type), at);
-  done();
-  return from_data(bytes.data(), type, shape, Options(Device("cpu")), loc);
 }
 
 Tensor take_capsule(nb::handle capsule, bool must_copy, const SourceLoc& loc) {
@@ -499,7 +413,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(), "copy"_a.none() = nb::none());
   c.def("__dlpack_device__", [](const Tensor& x) {
     Device d = x.device();
-    return std::make_pair(d.is_cpu() ? kCpu : kCuda, d.is_cpu() ? 0 : d.index());
+    return std::make_pair(d.is_cpu() ? kDLCpu : kDLCuda, d.is_cpu() ? 0 : d.index());
   });
   c.def(
       "data_ptr",

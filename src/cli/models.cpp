@@ -31,6 +31,15 @@ bool can_recompute(const Recipe& r) {
   return model == "gpt" || model == "resnet" || model == "cnn";
 }
 
+// Channels of pictures of that side, laid out as features. Files say how large both are.
+static int64_t flattened(int64_t channels, int64_t side) {
+  int64_t n = channels;
+  if (__builtin_mul_overflow(n, side, &n) || __builtin_mul_overflow(n, side, &n))
+    throw Failure(kUsage, "pictures of side " + std::to_string(side) + " are too large",
+                  "Set image_size or width lower.");
+  return n;
+}
+
 // Stages of convolution, batch norm, relu and pooling; two linear layers.
 class Cnn : public nn::Module {
  public:
@@ -47,7 +56,7 @@ class Cnn : public nn::Module {
       stages.push_back(nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), nn::MaxPool2d(2)));
     }
     stages_ = add("stages", stages);
-    hidden_ = std::make_unique<nn::Linear>(add("hidden", nn::Linear(in * side * side, 128)));
+    hidden_ = std::make_unique<nn::Linear>(add("hidden", nn::Linear(flattened(in, side), 128)));
     head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(128, ends.classes)));
     add("drop", drop_);
   }
@@ -141,7 +150,7 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
   }
   if (model == "cnn") return std::make_shared<Cnn>(r, ends);
   if (model == "resnet") return std::make_shared<ResNet>(r, ends);
-  if (model == "mlp") return std::make_shared<Mlp>(r, ends.channels * ends.side * ends.side, ends.classes);
+  if (model == "mlp") return std::make_shared<Mlp>(r, flattened(ends.channels, ends.side), ends.classes);
   throw Failure(kUsage, "there is no model \"" + model + "\" for pictures",
                 "Set model to cnn, resnet or mlp.");
 }

@@ -63,9 +63,17 @@ static const Setting& find(const std::string& key, const std::string& where) {
     keys.emplace_back(s.key);
   }
   const std::string near = nearest(key, keys);
-  throw Failure(kUsage, where + ": there is no setting \"" + key + "\"",
+  throw Failure(kUsage, where + ": there is no setting \"" + key.substr(0, 200) + "\"",
                 near.empty() ? "`ingot recipes --settings` lists them."
                              : "Did you mean " + near + "? `ingot recipes --settings` lists them.");
+}
+
+// A value as messages show it: of a file, it may be as long and as deep as it likes.
+static std::string shown(const json& value) {
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  const std::string text = json_text(value);
+  return text.size() <= 200 ? text : text.substr(0, 200) + "...";
 }
 
 void Recipe::set(const std::string& key, const json& value) {
@@ -75,27 +83,32 @@ void Recipe::set(const std::string& key, const json& value) {
                                                    : value.is_number_integer();
   if (!fits)
     throw Failure(kUsage,
-                  name_ + ": " + key + " is " + json_text(value) + ", but it must be " +
+                  name_ + ": " + key + " is " + shown(value) + ", but it must be " +
                       (s.standard.is_string()         ? "a text"
                        : s.standard.is_number_float() ? "a number"
                                                       : "a whole number"),
                   std::string("It says: ") + s.meaning + ".");
   if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too large",
+    throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", which is too large",
                   std::string("It says: ") + s.meaning + ".");
-  const double most = key == "layers" ? 10000 : key == "workers" ? 1024 : key == "seed" ? 9.3e18 : 1e12;
+  const double most = key == "layers"       ? 1000
+                      : key == "workers"    ? 1024
+                      : key == "seed"       ? 9.3e18
+                      : key == "image_size" ? 1 << 20
+                      : key == "width"      ? 1 << 24
+                                            : 1e12;
   if (value.is_number_integer() && value.get<double>() > most)
-    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too large",
+    throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", which is too large",
                   format("At most %.0f: ", most) + s.meaning + ".");
   const bool may_be_negative = key == "workers",
              may_be_zero = s.standard == 0 || key == "accumulate" || s.standard.is_number_float();
   if (value.is_number() && !may_be_negative &&
       (value.get<double>() < 0 || (!may_be_zero && value.get<double>() == 0)))
-    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", which is too small",
+    throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", which is too small",
                   std::string("It says: ") + s.meaning + ".");
   const bool share = key == "dropout" || key == "label_smoothing" || key == "warmup" || key == "momentum";
   if (share && value.get<double>() >= 1)
-    throw Failure(kUsage, name_ + ": " + key + " is " + json_text(value) + ", but it must be below 1",
+    throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", but it must be below 1",
                   "It is a share, such as 0.1.");
   values_[key] = value;
 }
@@ -147,6 +160,18 @@ Recipe Recipe::from_json(const json& values, const std::string& name) {
   return r;
 }
 
+Recipe Recipe::parse(const std::string& text, const std::string& name, const std::string& file) {
+  json values;
+  try {
+    values = json::parse(text, nullptr, true, true);
+  } catch (const json::exception& e) {
+    std::string why = e.what();
+    if (const size_t at = why.find("parse error"); at != std::string::npos) why = why.substr(at);
+    throw Failure(kUsage, file + " cannot be read: " + why, "Recipes are JSON; // begins a comment.");
+  }
+  return from_json(values, name);
+}
+
 Recipe Recipe::load(const std::string& name_or_file, const std::vector<std::string>& others) {
   std::string text = recipe_text(name_or_file);
   const bool is_file = fs::is_regular_file(name_or_file);
@@ -166,16 +191,7 @@ Recipe Recipe::load(const std::string& name_or_file, const std::vector<std::stri
                   (near.empty() ? "" : "Did you mean " + near + "? ") + "There are " + list +
                       "; a file of yours works too.");
   }
-  json values;
-  try {
-    values = json::parse(text, nullptr, true, true);
-  } catch (const json::exception& e) {
-    std::string why = e.what();
-    if (const size_t at = why.find("parse error"); at != std::string::npos) why = why.substr(at);
-    throw Failure(kUsage, name_or_file + " cannot be read: " + why, "Recipes are JSON; // begins a comment.");
-  }
-  const std::string name = is_file ? fs::path(name_or_file).stem().string() : name_or_file;
-  return from_json(values, name);
+  return parse(text, is_file ? fs::path(name_or_file).stem().string() : name_or_file, name_or_file);
 }
 
 }  // namespace ingot::cli

@@ -22,6 +22,8 @@ class Recipe {
   /// The name of a recipe of Ingot's own, or a file. Throws Failure(kUsage): unknown name, damaged file,
   /// unknown setting. `others`: what else could have been named, for the message.
   static Recipe load(const std::string& name_or_file, const std::vector<std::string>& others = {});
+  /// Of a text; `file` is what messages call it.
+  static Recipe parse(const std::string& text, const std::string& name, const std::string& file);
   /// As a run's folder or a weights file has it.
   static Recipe from_json(const nlohmann::json& values, const std::string& name);
 

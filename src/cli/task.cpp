@@ -21,20 +21,28 @@ static const std::vector<std::string> kDigits{"0", "1", "2", "3", "4", "5", "6",
 static const std::vector<std::string> kCifar{"aeroplane", "car",  "bird",  "cat",  "deer",
                                              "dog",       "frog", "horse", "ship", "lorry"};
 
-Task::Task(const Recipe& recipe, const Device& device, bool with_data) : recipe_(recipe), device_(device) {
+static void check_task(const Recipe& recipe) {
   const std::string task = recipe.text("task");
   if (task != "images" && task != "text" && task != "points")
     throw Failure(kUsage, recipe.name() + ": there is no task \"" + task + "\"",
                   "Set task to images, text or points.");
-  guess_ends();
-  if (with_data) open_data();
-  manual_seed(static_cast<uint64_t>(recipe.integer("seed")));
-  DeviceScope scope(device);
-  model_ = make_model(recipe_, ends_);
 }
 
-void Task::set_ends(const Ends& ends, const std::vector<std::string>& classes) {
-  ends_ = ends, classes_ = classes;
+Task::Task(const Recipe& recipe, const Device& device, bool with_data) : recipe_(recipe), device_(device) {
+  check_task(recipe);
+  guess_ends();
+  if (with_data) open_data();
+  make_network();
+}
+
+Task::Task(const Recipe& recipe, const Device& device, const Ends& ends, std::vector<std::string> classes)
+    : recipe_(recipe), device_(device), ends_(ends), classes_(std::move(classes)) {
+  check_task(recipe);
+  make_network();
+}
+
+void Task::make_network() {
+  manual_seed(static_cast<uint64_t>(recipe_.integer("seed")));
   DeviceScope scope(device_);
   model_ = make_model(recipe_, ends_);
 }

@@ -29,6 +29,8 @@ class Task {
   /// Without data: the network alone, with the ends the recipe's data would have. Throws Failure, saying how
   /// to get the data, when it is not there.
   Task(const Recipe& recipe, const Device& device, bool with_data = true);
+  /// The network alone, with the ends that a trained network's file says.
+  Task(const Recipe& recipe, const Device& device, const Ends& ends, std::vector<std::string> classes);
 
   const Recipe& recipe() const { return recipe_; }
   const Device& device() const { return device_; }
@@ -45,9 +47,6 @@ class Task {
   bool uses_amp() const { return recipe_.text("amp") != "off"; }
   /// Units in one sample.
   int64_t units() const { return is_text() ? recipe_.integer("context") : 1; }
-
-  /// As a trained network's file says them; makes the network anew.
-  void set_ends(const Ends& ends, const std::vector<std::string>& classes);
 
   Tensor loss(const Tensor& logits, const Tensor& target) const;
   /// Forward and loss of a part of a batch, in the recipe's precision.
@@ -71,6 +70,7 @@ class Task {
   void open_text(const std::string& path);
   void open_spirals();
   void guess_ends();
+  void make_network();
   Recipe recipe_;
   Device device_;
   Ends ends_;

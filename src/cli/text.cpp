@@ -154,6 +154,7 @@ static size_t distance(const std::string& a, const std::string& b) {
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  if (word.size() > 100) return {};
   std::string best;
   size_t least = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string& k : known) {

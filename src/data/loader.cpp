@@ -364,7 +364,8 @@ void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
          "give the data that the state was saved with, or start a new run");
   int64_t epoch = d.integer("epoch", loc), position = d.integer("position", loc);
   uint64_t seed = d.unsigned_integer("seed", loc);
-  if (epoch < 0 || position < 0 || position > s.batches())
+  constexpr int64_t kMostEpochs = int64_t{1} << 53;  // counting on never overflows
+  if (epoch < 0 || epoch > kMostEpochs || position < 0 || position > s.batches())
     fail(ErrorKind::State, "load_state_dict", "the loader's position is outside its data", loc);
   s.running.reset();
   s.epoch = epoch;

@@ -65,6 +65,17 @@ struct WholeFile {
   }
 };
 
+// The number that the file was saved under.
+int64_t number_in(const io::Metadata& metadata, const std::string& path, const SourceLoc& loc) {
+  const auto at = metadata.find("ingot.number");
+  const std::string text = at == metadata.end() ? std::string() : at->second;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Error(ErrorKind::State, "resume", "\"" + io::printable(path) + "\" is not a checkpoint", loc);
+  return number;
+}
+
 // The tuning file that kernels on the model's GPU were chosen by, or "".
 std::string tuning_file(const std::vector<std::pair<std::string, Tensor>>& tensors) {
   for (const auto& [name, t] : tensors)
@@ -423,11 +434,7 @@ int64_t Checkpoint::resume(SourceLoc where) {
       continue;
     }
     const io::Metadata& metadata = file->header.metadata;
-    auto at = metadata.find("ingot.number");
-    int64_t number = 0;
-    if (at == metadata.end() ||
-        std::from_chars(at->second.data(), at->second.data() + at->second.size(), number).ec != std::errc())
-      throw Error(ErrorKind::State, "resume", "\"" + path + "\" is not a checkpoint", loc);
+    const int64_t number = number_in(metadata, path, loc);
     s.restore(*file, path, loc);
     s.compare_tuning(metadata, path);
     s.whole.insert(all[i].first);

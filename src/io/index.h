@@ -1,15 +1,16 @@
-// model.safetensors.index.json over a text in memory, as the fuzz target calls it.
+// model.safetensors.index.json over a text in memory.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "ingot/source.h"
 
 namespace ingot::io {
 
-/// The files that its weight_map names, each once; Error(Io) for one outside the index's folder.
-std::vector<std::string> parse_index(std::string_view text, const char* op, const std::string& path,
-                                     const SourceLoc& loc);
+/// Its weight_map: the file of each tensor. Error(Io) for a file outside the index's folder, or a tensor that
+/// comes twice.
+std::map<std::string, std::string> parse_index(std::string_view text, const char* op, const std::string& path,
+                                               const SourceLoc& loc);
 
 }  // namespace ingot::io

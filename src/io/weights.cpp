@@ -1,6 +1,7 @@
 // Weights by name: any format, names mapped, and an account of what did not fit.
 #include <array>
 #include <cstring>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -84,39 +85,51 @@ bool ends_in(std::string_view name, std::string_view end) {
 
 }  // namespace
 
-std::vector<std::string> parse_index(std::string_view text, const char* op, const std::string& path,
-                                     const SourceLoc& loc) {
-  std::set<std::string> files;
+std::map<std::string, std::string> parse_index(std::string_view text, const char* op, const std::string& path,
+                                               const SourceLoc& loc) {
+  std::map<std::string, std::string> files;
   bool found = false;
   JsonReader in(text, op, path, loc);
   if (in.kind() != JsonReader::Kind::Object) fail_io(op, path, "has no weight_map", loc);
   in.object([&](const std::string& key) {
     if (key != "weight_map" || in.kind() != JsonReader::Kind::Object) return in.skip();
     found = true;
-    in.object([&](const std::string&) {
+    in.object([&](std::string name) {
       if (in.kind() != JsonReader::Kind::Text)
         fail_io(op, path, "names a file by something else than text", loc);
       std::string file = in.text();
       if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos)
         fail_io(op, path, "names a file outside its folder: \"" + file.substr(0, 200) + "\"", loc);
-      files.insert(std::move(file));
+      if (!files.emplace(std::move(name), std::move(file)).second)
+        fail_io(op, path, "names a tensor twice", loc);
     });
   });
   in.end();
   if (!found) fail_io(op, path, "has no weight_map", loc);
-  return {files.begin(), files.end()};
+  return files;
 }
 
 namespace {
 
-// The parts that the index of a split model names.
+// The parts that the index of a split model names. Where the index names a tensor, it comes from that file.
 NamedTensors load_split(const std::string& path, const Options& options, const char* op,
                         const SourceLoc& loc) {
+  const auto file_of = parse_index(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
+  std::set<std::string> files, loaded;
+  for (const auto& [name, file] : file_of) files.insert(file);
   NamedTensors all;
-  for (const std::string& f : parse_index(read_text(path, size_t{1} << 28, op, loc), op, path, loc)) {
-    NamedTensors part = load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc);
-    all.insert(all.end(), part.begin(), part.end());
-  }
+  for (const std::string& f : files)
+    for (auto& [name, t] : load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc)) {
+      const auto at = file_of.find(name);
+      if (at != file_of.end() && at->second != f) continue;
+      if (!loaded.insert(name).second)
+        fail_io(op, path, "is of files of which two have a tensor \"" + name + "\"", loc);
+      all.emplace_back(name, t);
+    }
+  for (const auto& [name, file] : file_of)
+    if (!loaded.count(name))
+      fail_io(op, path, "says that \"" + file + "\" has a tensor \"" + name + "\", which it has not", loc,
+              "fetch the files again: the index and its parts are not of one model");
   return all;
 }
 

@@ -1,6 +1,7 @@
 // Promotion, constants, casts and dim checks shared by the families of ops.
 #include "ops/common.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -25,7 +26,7 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
     if (s < 0)
       fail(ErrorKind::Shape, op, "a size cannot be negative: " + to_string(shape), loc,
            "sizes are 0 or more");
-    n *= static_cast<double>(s);
+    n *= static_cast<double>(std::max<int64_t>(s, 1));  // others than 0 must fit beside it
   }
   if (n > 0x1p60)
     fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);

@@ -48,10 +48,18 @@ struct LRScheduler::Impl {
     if (d.text(prefix + "kind", loc) != kind)
       throw Error(ErrorKind::State, "load_state_dict",
                   "the state is that of a " + d.text(prefix + "kind", loc) + ", not of a " + kind, loc);
-    epoch = d.integer(prefix + "last_epoch", loc);
+    epoch = count_in(d, prefix + "last_epoch", loc);
     for (size_t g = 0; g < base.size(); ++g) base[g] = d.number(prefix + "base_lr." + std::to_string(g), loc);
   }
 
+  // What is counted on must not overflow.
+  static int64_t count_in(const StateDict& d, const std::string& name, const SourceLoc& loc) {
+    const int64_t n = d.integer(name, loc);
+    if (n < 0 || n > int64_t{1} << 53)
+      throw Error(ErrorKind::State, "load_state_dict",
+                  "\"" + name + "\" is " + std::to_string(n) + ", which no count is", loc);
+    return n;
+  }
   template <class F>
   void set(F&& f) {
     for (size_t g = 0; g < base.size(); ++g) o.set_lr(f(g, o.lr(g)), g);
@@ -204,8 +212,8 @@ struct Plateau : Impl {
   void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) override {
     Impl::load(d, prefix, loc);
     best = d.number(prefix + "best", loc);
-    bad = d.integer(prefix + "num_bad_epochs", loc);
-    cooling = d.integer(prefix + "cooldown_counter", loc);
+    bad = count_in(d, prefix + "num_bad_epochs", loc);
+    cooling = count_in(d, prefix + "cooldown_counter", loc);
   }
 };
 

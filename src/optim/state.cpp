@@ -1,6 +1,9 @@
 // What an optimiser must remember, under names, for checkpoints.
 #include "ingot/state.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "ingot/optim.h"
@@ -26,6 +29,16 @@ Tensor per_parameter(const Optimizer::Group& group, Tensor Count::*which) {
     runs.push_back(value.to(d).reshape({1}).expand({static_cast<int64_t>(end - i)}));
   }
   return runs.size() == 1 ? runs[0] : cat(runs);
+}
+
+// Counts of steps are whole, and neither they nor products are NaN: parameters are grouped by them.
+void check_counts(const std::vector<double>& steps, const std::vector<double>& products,
+                  const SourceLoc& loc) {
+  const auto count = [](double v) { return !std::signbit(v) && v <= 0x1p53 && std::floor(v) == v; };
+  const auto number = [](double v) { return !std::isnan(v); };
+  if (std::all_of(steps.begin(), steps.end(), count) && std::all_of(products.begin(), products.end(), number))
+    return;
+  throw Error(ErrorKind::State, "load_state_dict", "the state has counts of steps that are none", loc);
 }
 
 }  // namespace
@@ -92,6 +105,7 @@ void Optimizer::load_state_dict(const StateDict& d, SourceLoc where) {
     };
     add(steps, "steps." + number);
     if (groups_[g]->product) add(products, "products." + number);
+    check_counts(steps, products, loc);
     products.resize(steps.size());
   }
   assign_all(pairs, loc);

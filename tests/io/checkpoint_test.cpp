@@ -187,6 +187,20 @@ TEST_CASE("other parts than were saved") {
   CHECK_THROWS_AS(other.resume(), Error);
 }
 
+TEST_CASE("a number that is none") {
+  Folder f;
+  Run r;
+  Checkpoint ckpt(f.path, r.model);
+  ckpt.save(1);
+  const std::string path = ckpt.files().back();
+  io::Metadata metadata = io::SafeTensors(path).metadata();
+  for (const char* number : {"1x", "", " 1", "9223372036854775808"}) {
+    metadata["ingot.number"] = number;
+    io::save_safetensors(path, io::load_safetensors(path), metadata);
+    CHECK(kind_of([&] { ckpt.resume(); }) == ErrorKind::State);
+  }
+}
+
 TEST_CASE("two of a kind, and parts of one's own") {
   struct Counter {
     int64_t n = 0;

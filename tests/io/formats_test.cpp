@@ -315,6 +315,21 @@ TEST_CASE("a model split over several files") {
   write_file(f / "model.safetensors.index.json",
              R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
   CHECK(io::load_tensors(f / "model.safetensors.index.json").size() == 2);
-  write_file(f / "model.safetensors.index.json", R"({"weight_map":{"a":"../secret"}})");
-  CHECK(kind_of([&] { io::load_tensors(f / "model.safetensors.index.json"); }) == ErrorKind::Io);
+  auto load = [&](const std::string& index) {
+    write_file(f / "model.safetensors.index.json", index);
+    return io::load_tensors(f / "model.safetensors.index.json");
+  };
+  auto refused = [&](const std::string& index) { return kind_of([&] { load(index); }) == ErrorKind::Io; };
+  CHECK(refused(R"({"weight_map":{"a":"../secret"}})"));
+  CHECK(refused(R"({"weight_map":{"a":"model-2.safetensors"}})"));
+  CHECK(refused(R"({"weight_map":{"a":"model-1.safetensors","c":"model-1.safetensors"}})"));
+  CHECK(refused(R"({"weight_map":{"a":"model-2.safetensors","a":"model-1.safetensors"}})"));
+  // A tensor of two files: the index says which one counts; without it none does.
+  io::save_safetensors(f / "model-3.safetensors", {{"a", zeros({2})}, {"c", ones({1})}});
+  const NamedTensors both = load(R"({"weight_map":{"a":"model-1.safetensors","c":"model-3.safetensors"}})");
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].second.sum().item() == 2);
+  CHECK(refused(R"({"weight_map":{"b":"model-2.safetensors","c":"model-3.safetensors"}})") == false);
+  io::save_safetensors(f / "model-4.safetensors", {{"a", zeros({2})}, {"d", ones({1})}});
+  CHECK(refused(R"({"weight_map":{"c":"model-3.safetensors","d":"model-4.safetensors"}})"));
 }

@@ -112,3 +112,31 @@ TEST_CASE("a scaler goes on where another stopped") {
   CHECK_THROWS_AS(a.state_dict(), Error);
   a.update();
 }
+
+TEST_CASE("counts that are none are refused, and nothing changes") {
+  Tensor p = parameter({3}, 1), q = parameter({2}, 2);
+  optim::AdamW o({p, q}, {.lr = 0.1});
+  train(o, p, 2);
+  const StateDict before = o.state_dict();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const std::vector<double>& steps :
+       {std::vector<double>{2, nan}, {nan, 2}, {-1, 2}, {-0.0, 2}, {0.5, 2}, {2, 1e300}}) {
+    StateDict d = before;
+    for (auto& [name, t] : d.tensors)
+      if (name == "steps.0") t = tensor(steps, {2}, float64);
+    CHECK_THROWS_AS(o.load_state_dict(d), Error);
+    CHECK(o.state_dict().tensor("steps.0").to_vector<double>() ==
+          before.tensor("steps.0").to_vector<double>());
+  }
+  // One more epoch must not overflow.
+  optim::StepLR schedule(o, 1, 0.5);
+  data::DataLoader loader(data::TensorDataset({ones({4})}), {.batch_size = 2, .num_workers = 0});
+  for (const char* epoch : {"9223372036854775807", "-1"}) {
+    StateDict d = schedule.state_dict();
+    d.set("last_epoch", epoch);
+    CHECK_THROWS_AS(schedule.load_state_dict(d), Error);
+    d = loader.state_dict();
+    d.set("epoch", epoch);
+    CHECK_THROWS_AS(loader.load_state_dict(d), Error);
+  }
+}

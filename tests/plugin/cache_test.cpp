@@ -100,6 +100,20 @@ TEST_CASE("a kernel is taken only for exactly what it was made from") {
   }
 }
 
+TEST_CASE("a choice is what it says, or none") {
+  const uint64_t words[2] = {0x0123456789abcdef, ~uint64_t{0}};
+  uint64_t back[2] = {};
+  CHECK(cuda::unhex(cuda::hex(words), back));
+  CHECK((back[0] == words[0] && back[1] == words[1]));
+  for (const std::string& s : {std::string(), std::string(31, '0'), std::string(33, '0'),
+                               std::string(31, '0') + "g", std::string(31, '0') + "F"})
+    CHECK_FALSE(cuda::unhex(s, back));
+  CHECK(cuda::place_in("0", 3) == 0);
+  CHECK(cuda::place_in("2", 3) == 2);
+  for (const char* s : {"", "3", "-1", "1x", " 1", "4294967296", "99999999999999999999"})
+    CHECK_FALSE(cuda::place_in(s, 3).has_value());
+}
+
 TEST_CASE("tuning choices of several processes are all kept") {
   const Cache c;
   constexpr int kProcesses = 4, kChoices = 20;

@@ -27,6 +27,18 @@ class NumPy(TestCase):
         self.assertEqual([m.item() for m in means], [0, 2, 4])
 
     @needs_numpy
+    @needs_numpy
+    def test_what_an_array_says_is_checked(self):
+        far = numpy.broadcast_to(numpy.float32(1), (1 << 20, 1 << 20))
+        self.assertRaises(ingot.OutOfMemoryError, ingot.from_numpy, far)
+        self.assertRaises(BufferError, ingot.from_dlpack, numpy.zeros((1,) * 11, numpy.float32))
+        self.assertRaises(TypeError, ingot.tensor, numpy.zeros(2, numpy.complex64))
+        odd = numpy.frombuffer(b"\x02\x01\x00\xff", dtype=bool).copy()
+        self.assertEqual(ingot.tensor(odd).sum().item(), 3)
+        self.assertEqual(ingot.from_dlpack(odd).sum().item(), 3)
+        self.assertRaises(ValueError, ingot.from_numpy, odd, share=True)
+        self.assertEqual(ingot.tensor(numpy.arange(6).reshape(2, 3).T[::-1]).tolist(), [[2, 5], [1, 4], [0, 3]])
+
     def test_memory_is_shared_on_request(self):
         for name in TYPES:
             a = numpy.ones((2, 3), dtype=name)

@@ -184,9 +184,7 @@ class Conv final : public CudaExecutable {
       return;
     }
     const std::string kept = gpu_.blas().tuning.find(planned_->key);
-    if (kept.empty()) return;
-    const int i = std::atoi(kept.c_str());
-    if (i >= 0 && i < planned_->graph.plans()) planned_->chosen = i;
+    planned_->chosen = place_in(kept, planned_->graph.plans()).value_or(-1);
   }
 
   void call(const LaunchSite& site, int plan) {

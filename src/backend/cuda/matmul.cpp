@@ -22,22 +22,6 @@ struct Layout {
   }
 };
 
-std::string hex(const lt::Algo& a) {
-  std::string s;
-  char word[20];
-  for (uint64_t w : a.data) {
-    std::snprintf(word, sizeof word, "%016llx", static_cast<unsigned long long>(w));
-    s += word;
-  }
-  return s;
-}
-
-bool unhex(const std::string& s, lt::Algo& a) {
-  if (s.size() != 128 || s.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
-  for (int i = 0; i < 8; ++i) a.data[i] = std::stoull(s.substr(static_cast<size_t>(i) * 16, 16), nullptr, 16);
-  return true;
-}
-
 /// The largest power of two, up to 256, that divides every address the call can see of this operand.
 uint32_t alignment(const OperandSpec& o, int64_t batch_stride, bool loops) {
   auto size = static_cast<int64_t>(size_of(o.dtype));
@@ -190,7 +174,7 @@ class LtMatmul : public CudaExecutable {
       return;
     }
     lt::Heuristic h{};
-    if (!unhex(lt_.tuning.find(key()), h.algo)) return;
+    if (!unhex(lt_.tuning.find(key()), h.algo.data)) return;
     lt::Heuristic checked{};
     if (blaslt().check_algo(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, &h.algo, &checked) != 0)
       return;
@@ -263,7 +247,7 @@ class LtMatmul : public CudaExecutable {
     driver().event_destroy(begin);
     driver().event_destroy(end);
     if (elsewhere) gpu_.deallocate(elsewhere, bytes);
-    lt_.tuning.keep(key(), hex(algo_.algo));
+    lt_.tuning.keep(key(), hex(algo_.algo.data));
   }
 
   Gpu& gpu_;

@@ -1,6 +1,8 @@
 // See tuning.h.
 #include "backend/cuda/tuning.h"
 
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -32,6 +34,30 @@ void read_choices(const std::string& text, std::map<std::string, std::string>& i
 }
 
 }  // namespace
+
+std::string hex(std::span<const uint64_t> words) {
+  std::string s;
+  char word[20];
+  for (const uint64_t w : words) {
+    std::snprintf(word, sizeof word, "%016llx", static_cast<unsigned long long>(w));
+    s += word;
+  }
+  return s;
+}
+
+bool unhex(const std::string& s, std::span<uint64_t> words) {
+  if (s.size() != 16 * words.size() || s.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return false;
+  for (size_t i = 0; i < words.size(); ++i) std::from_chars(&s[16 * i], &s[16 * i] + 16, words[i], 16);
+  return true;
+}
+
+std::optional<int> place_in(const std::string& s, int count) {
+  int place = -1;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), place);
+  const bool whole = error == std::errc() && end == s.data() + s.size();
+  return whole && place >= 0 && place < count ? std::optional<int>(place) : std::nullopt;
+}
 
 bool Tuning::wanted() {
   const char* e = std::getenv("INGOT_TUNE");
