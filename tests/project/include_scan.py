@@ -41,7 +41,7 @@ DOORS = {
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's; graph, runtime and compile define functions of the others (eval, explain, memory statistics).
-BASE_HEADERS = {"device.h", "devices.h", "dtype.h", "error.h", "shape.h", "source.h", "version.h"}
+BASE_HEADERS = {"device.h", "devices.h", "dtype.h", "environment.h", "error.h", "shape.h", "source.h", "version.h"}
 FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "optim.h", "data.h", "io.h"}
 MIDDLE = {"graph", "runtime", "compile"}
 FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "distributed", "cli"}

@@ -8,6 +8,8 @@ add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readm
 add_test(NAME setup_gpu COMMAND Python3::Interpreter ${project_tests}/setup_gpu.py ${PROJECT_SOURCE_DIR})
 add_test(NAME op_reference COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/op_reference.py --check)
 
+ingot_test(environment SOURCES ${project_tests}/environment_test.cpp LABELS asan)
+
 # Measured on the optimised build only.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE)
   foreach(check package budgets documents)
