@@ -3,13 +3,13 @@
 // recurse.
 #include "graph/node.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/thread.h"
 #include "graph/cell.h"
 #include "graph/handle.h"
@@ -163,10 +163,7 @@ void release(LeafMeta* m) {
   if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
 }
 
-static std::atomic<bool> eager{[] {
-  const char* e = std::getenv("INGOT_EAGER");
-  return e && *e && std::strcmp(e, "0") != 0;
-}()};
+static std::atomic<bool> eager{env::flag("INGOT_EAGER")};
 bool is_eager() { return eager.load(std::memory_order_relaxed); }
 void set_eager(bool on) { eager = on; }
 
