@@ -1,7 +1,7 @@
 // The extension ingot._ingot: the core in Python. The package around it (python/ingot) is plain Python.
-#include <cstdlib>
 
 #include "bind.h"
+#include "ingot/environment.h"
 
 NB_MODULE(_ingot, m) {
   using namespace ingot_python;
@@ -10,7 +10,7 @@ NB_MODULE(_ingot, m) {
   m.def("doc_of", &doc_of, "name"_a,
         "The comment of the C++ function or class of this name; empty where there is none.");
   // What a program still holds at its end is no news to its user; the tests ask.
-  nb::set_leak_warnings(std::getenv("INGOT_LEAK_CHECK") != nullptr);
+  nb::set_leak_warnings(environment("INGOT_LEAK_CHECK").has_value());
   // At the end of the program this goes after the modules that used the package: what they let go last is
   // dropped too.
   static char last;

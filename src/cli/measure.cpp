@@ -1,7 +1,6 @@
 // Rates of the devices there are: matrix products, memory, transfers.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -9,6 +8,7 @@
 
 #include <ingot/ingot.h>
 
+#include <ingot/environment.h>
 #include <ingot/profile.h>
 
 #include "cli.h"
@@ -72,11 +72,11 @@ Rates measure(const Device& device, double budget) {
 
 // ~/.cache/ingot/rates.json, by device and threads; what is not a figure there does not count.
 static std::string rates_file() {
-  const char *off = std::getenv("INGOT_CACHE"), *named = std::getenv("INGOT_CACHE_DIR"),
-             *home = std::getenv("HOME");
-  if (off && std::strcmp(off, "0") == 0) return {};
-  if (named && *named) return std::string(named) + "/rates.json";
-  return home && *home ? std::string(home) + "/.cache/ingot/rates.json" : std::string();
+  if (environment("INGOT_CACHE") == "0") return {};
+  const std::string named = environment("INGOT_CACHE_DIR").value_or(""),
+                    home = environment("HOME").value_or("");
+  if (!named.empty()) return named + "/rates.json";
+  return home.empty() ? std::string() : home + "/.cache/ingot/rates.json";
 }
 
 Rates known_rates(const Device& device, double budget, bool anew) {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include <ingot/version.h>
 
 #include "ingot/devices.h"
+#include "ingot/environment.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
@@ -51,10 +51,7 @@ std::vector<std::string> System::list(const std::string& folder) const {
 }
 
 std::optional<std::string> System::env(const std::string& name) const {
-  if (real()) {
-    const char* value = std::getenv(name.c_str());
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  }
+  if (real()) return environment(name);
   std::istringstream lines(read("/etc/environment"));
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(name + "=")) return line.substr(name.size() + 1);

@@ -8,7 +8,8 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "base/env.h"
 
 namespace ingot {
 
@@ -48,16 +49,16 @@ std::vector<std::string> candidates() {
     if (pattern.empty() || pattern[0] != '/') return;
     for (std::string& s : matches(pattern)) list.push_back(std::move(s));
   };
-  if (const char* exact = std::getenv("INGOT_NVRTC")) list.emplace_back(exact);
+  if (const auto exact = env::path("INGOT_NVRTC")) list.push_back(*exact);
   auto add_venv = [&](const std::string& venv) {
     for (const char* folder : {"cu13/lib", "cuda_nvrtc/lib"})
       add(venv + "/lib/python3*/site-packages/nvidia/" + folder + "/libnvrtc.so.1[2-9]");
   };
-  for (const char* variable : {"INGOT_VENV", "VIRTUAL_ENV"})
-    if (const char* venv = std::getenv(variable)) add_venv(venv);
-  if (const char* home = std::getenv("HOME")) add_venv(std::string(home) + "/.cache/ingot/venv");
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* home = std::getenv(variable)) add(std::string(home) + "/lib64/libnvrtc.so");
+  for (const auto& venv : {env::path("INGOT_VENV"), env::path("VIRTUAL_ENV")})
+    if (venv) add_venv(*venv);
+  if (const auto home = env::path("HOME")) add_venv(*home + "/.cache/ingot/venv");
+  for (const auto& toolkit : {env::path("CUDA_HOME"), env::path("CUDA_PATH")})
+    if (toolkit) add(*toolkit + "/lib64/libnvrtc.so");
   for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) list.emplace_back(name);
   add("/usr/local/cuda/lib64/libnvrtc.so");
   add("/usr/local/cuda-*/lib64/libnvrtc.so");

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <unordered_map>
 
+#include "base/env.h"
 #include "base/fork.h"
 #include "base/thread.h"
 #include "compile/capture.h"
@@ -29,10 +29,7 @@ namespace ingot {
 namespace {
 
 std::atomic<bool> tf32{false};
-std::atomic<bool> fusion{[] {
-  const char* e = std::getenv("INGOT_FUSE");
-  return !(e && std::strcmp(e, "0") == 0);
-}()};
+std::atomic<bool> fusion{env::flag("INGOT_FUSE")};
 std::atomic<int64_t> compiled_plans{0}, plan_runs{0};
 
 // Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
@@ -394,7 +391,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
     ++plan_runs;
     auto begin = std::chrono::steady_clock::now();
     run_trace(t, plan, rec);
-    if (debug_flag("time")) {
+    if (env::debug("time")) {
       double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
       std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(),
                    plan->launches, us);
@@ -425,19 +422,10 @@ std::string get_matmul_precision() { return tf32_allowed() ? "high" : "highest";
 bool fusion_enabled() { return fusion.load(std::memory_order_relaxed); }
 void set_fusion(bool on) { fusion = on; }
 
-bool debug_flag(const char* name) {
-  static const char* env = std::getenv("INGOT_DEBUG");
-  if (!env) return false;
-  size_t n = std::strlen(name);
-  for (const char* p = env; (p = std::strstr(p, name)); p += n)
-    if ((p == env || p[-1] == ',') && (p[n] == 0 || p[n] == ',')) return true;
-  return false;
-}
-
 PlanStats plan_stats() { return {compiled_plans, plan_runs}; }
 std::shared_ptr<Plan> plan_for(const Trace& t) {
   if (auto found = find_plan(t.key)) return found;
-  if (debug_flag("graph")) std::fputs(dump(std::span<Node* const>(t.nodes)).c_str(), stderr);
+  if (env::debug("graph")) std::fputs(dump(std::span<Node* const>(t.nodes)).c_str(), stderr);
   auto begin = std::chrono::steady_clock::now();
   CompileOptions o;
   o.fuse = fusion_enabled();
@@ -449,7 +437,7 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   plan->id = next_id++;
   ++compiled_plans;
   keep_plan(plan);
-  if (debug_flag("plan")) {
+  if (env::debug("plan")) {
     double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     const PlanCacheInfo kept = plan_cache_info();
     std::fprintf(
@@ -460,8 +448,8 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
         static_cast<long long>(kept.plans), static_cast<double>(kept.bytes) / (1 << 20),
         static_cast<double>(kept.limit) / (1 << 20), what_differs(t.key).c_str());
   }
-  if (debug_flag("fuse") || debug_flag("kernels") || debug_flag("memory"))
-    std::fputs(describe_plan(*plan, t, debug_flag("kernels"), debug_flag("memory")).c_str(), stderr);
+  if (env::debug("fuse") || env::debug("kernels") || env::debug("memory"))
+    std::fputs(describe_plan(*plan, t, env::debug("kernels"), env::debug("memory")).c_str(), stderr);
   return plan;
 }
 

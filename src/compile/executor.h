@@ -42,7 +42,5 @@ PlanStats plan_stats();
 bool fusion_enabled();
 /// May float32 products on a GPU round their inputs to TF32?
 bool tf32_allowed();
-/// INGOT_DEBUG=graph,fuse,memory,kernels,plan,time
-bool debug_flag(const char* name);
 
 }  // namespace ingot

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/env.h"
 #include "base/fork.h"
 #include "compile/describe.h"
 #include "graph/layer_log.h"
@@ -47,10 +48,10 @@ double clock_us() {
       .count();
 }
 
-bool launches_are_timed() { return profiling.load(std::memory_order_relaxed) || debug_flag("time"); }
+bool launches_are_timed() { return profiling.load(std::memory_order_relaxed) || env::debug("time"); }
 
 void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
-  const bool debug = debug_flag("time"), logged = profiling.load(std::memory_order_relaxed);
+  const bool debug = env::debug("time"), logged = profiling.load(std::memory_order_relaxed);
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include <malloc.h>
 #endif
 
+#include "base/env.h"
 #include "base/fork.h"
 #include "base/hash.h"
 #include "compile/executor.h"
@@ -23,24 +23,10 @@
 namespace ingot {
 namespace {
 
-constexpr size_t kDefaultLimit = size_t{256} << 20;
-
-size_t limit_at_start() {
-  const char* text = std::getenv("INGOT_PLAN_CACHE_MIB");
-  if (!text || !*text) return kDefaultLimit;
-  char* end = nullptr;
-  const long long mib = std::strtoll(text, &end, 10);
-  if (*end || mib < 0 || mib > (1LL << 30)) {
-    std::fprintf(stderr, "[ingot] INGOT_PLAN_CACHE_MIB=%s is no number of MiB; the limit is 256\n", text);
-    return kDefaultLimit;
-  }
-  return static_cast<size_t>(mib) << 20;
-}
-
 struct Cache {
   ForkMutex<ForkOrder::Plans> mutex;
   std::unordered_multimap<uint64_t, std::shared_ptr<Plan>> plans;  // by the hash of the key
-  size_t bytes = 0, limit = limit_at_start();
+  size_t bytes = 0, limit = static_cast<size_t>(env::number("INGOT_PLAN_CACHE_MIB")) << 20;
   int64_t evicted = 0;
 };
 Cache& cache() {
@@ -78,7 +64,7 @@ std::vector<std::shared_ptr<Plan>> evict(Cache& c, size_t room) {
     c.plans.erase(it);
   }
   c.evicted += static_cast<int64_t>(gone.size());
-  if (debug_flag("plan"))
+  if (env::debug("plan"))
     std::fprintf(stderr, "[ingot plan] %zu plans evicted; %zu plans hold %.1f of %.1f MiB\n", gone.size(),
                  c.plans.size(), static_cast<double>(c.bytes) / (1 << 20),
                  static_cast<double>(c.limit) / (1 << 20));
@@ -170,7 +156,7 @@ void keep_plan(const std::shared_ptr<Plan>& plan) {
   Evicted gone;
   std::lock_guard lock(c.mutex);
   if (plan->bytes > c.limit) {
-    if (debug_flag("plan"))
+    if (env::debug("plan"))
       std::fprintf(stderr, "[ingot plan] a plan of %.1f MiB is over the limit of %.1f MiB and is not kept\n",
                    static_cast<double>(plan->bytes) / (1 << 20), static_cast<double>(c.limit) / (1 << 20));
     return;

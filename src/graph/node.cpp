@@ -4,7 +4,6 @@
 #include "graph/node.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/thread.h"
 #include "graph/cell.h"
 #include "graph/handle.h"
@@ -161,10 +161,7 @@ void release(LeafMeta* m) {
   if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
 }
 
-static std::atomic<bool> eager{[] {
-  const char* e = std::getenv("INGOT_EAGER");
-  return e && *e && std::strcmp(e, "0") != 0;
-}()};
+static std::atomic<bool> eager{env::flag("INGOT_EAGER")};
 bool is_eager() { return eager.load(std::memory_order_relaxed); }
 void set_eager(bool on) { eager = on; }
 

@@ -35,4 +35,8 @@ class Budget {
   SourceLoc loc_;
 };
 
+/// What an image may have: 8 million pixels, and 32 for each byte of the file; 128 million where
+/// INGOT_READ_LIMIT is set.
+int64_t max_pixels(size_t file_bytes);
+
 }  // namespace ingot::io

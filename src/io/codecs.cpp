@@ -68,8 +68,9 @@ Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window*
   if (!png && (data.size() < 4 || std::memcmp(data.data(), kJpeg, 3) != 0))
     fail_io(op, path, "is neither PNG nor JPEG", loc);
   try {
-    if (!png) return codecs(op, loc).decode_jpeg(data, channels, choose, window);
-    Image image = codecs(op, loc).decode_png(data, channels);
+    const int64_t most = max_pixels(data.size());
+    if (!png) return codecs(op, loc).decode_jpeg(data, channels, most, choose, window);
+    Image image = codecs(op, loc).decode_png(data, channels, most);
     if (choose) *window = choose(image.width, image.height);
     return image;
   } catch (const CodecError& e) {

@@ -58,12 +58,14 @@ class Codecs {
   /// What follows the first `skip` bytes, which must be exactly `size`.
   virtual void gunzip_rest(Bytes data, size_t skip, uint8_t* out, size_t size) = 0;
   virtual std::vector<uint8_t> gzip(Bytes data) = 0;
-  /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour.
-  virtual Image decode_png(Bytes data, int channels) = 0;
+  /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour. More than `max_pixels`
+  /// are refused before memory is taken for them.
+  virtual Image decode_png(Bytes data, int channels, int64_t max_pixels) = 0;
   /// Decodes only what `choose` asks for, at a half, a quarter or an eighth of the size where the part is to
   /// be made that much smaller anyway. `window` becomes the asked part in the pixels of the result. Without
   /// `choose`: all of it.
-  virtual Image decode_jpeg(Bytes data, int channels, const ChooseWindow& choose, Window* window) = 0;
+  virtual Image decode_jpeg(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose,
+                            Window* window) = 0;
   virtual std::vector<uint8_t> encode_png(const Image& image) = 0;
   virtual std::vector<uint8_t> encode_jpeg(const Image& image, int quality) = 0;
 };

@@ -3,11 +3,11 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "base/env.h"
 #include "ingot/version.h"
 
 namespace ingot {
@@ -25,10 +25,10 @@ std::string own_folder() {
 }  // namespace
 
 std::unique_ptr<Backend> load_cuda_plugin(std::string& reason) {
-  const char* named = std::getenv("INGOT_CUDA_PLUGIN");
+  const auto named = env::path("INGOT_CUDA_PLUGIN");
   std::vector<std::string> places;
   if (named)
-    places = {named};
+    places = {*named};
   else
     places = {own_folder() + "libingot_cuda.so", "libingot_cuda.so"};
   void* library = nullptr;

@@ -7,6 +7,7 @@
 - every source file under src/ is listed in its room's sources.cmake, and every room has a README.md;
 - under src/, nothing points into the node that a temporary reference (node_of(), current()) holds: a thread that writes
   to the tensor may free it. What the types refuse anyway is not looked for.
+- only src/base/env.cpp reads the environment (tests, examples and benchmarks may).
 
 usage: include_scan.py SOURCE_DIR | include_scan.py --self-test
 """
@@ -43,7 +44,7 @@ DOORS = {
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's; graph, runtime and compile define functions of the others (eval, explain, memory statistics).
-BASE_HEADERS = {"device.h", "devices.h", "dtype.h", "error.h", "shape.h", "source.h", "version.h"}
+BASE_HEADERS = {"device.h", "devices.h", "dtype.h", "environment.h", "error.h", "shape.h", "source.h", "version.h"}
 FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "optim.h", "data.h", "io.h"}
 MIDDLE = {"graph", "runtime", "compile"}
 FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "distributed", "cli"}
@@ -54,6 +55,8 @@ OUTLIVES = re.compile(
     rf"|&\s*\w+\s*={NODE_OF}->\w+\s*[;,]"
     rf"|\bfor\s*\([^;{{}}\n]*[^:]:[^:]{NODE_OF}->\w+\s*\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+ENVIRONMENT = re.compile(r"\b(?:secure_)?getenv\b|\benviron\b")
+COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\\\n])\'', re.S)
 
 
 def room_of(path):
@@ -95,6 +98,14 @@ def problem(path, quote, header):
     return f"{room} may not see {target} (it may see: {', '.join(SEES[room]) or 'nothing'})"
 
 
+def environment_reads(path, text):
+    """The lines on which a file of the library reads the environment past base/env.h."""
+    if path == "src/base/env.cpp" or not path.startswith(("include/", "src/", "python/")):
+        return []
+    code = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    return [code.count("\n", 0, match.start()) + 1 for match in ENVIRONMENT.finditer(code)]
+
+
 def scan(root):
     problems, files = [], 0
     for folder in ("include", "src", "tests", "examples", "bench", "python"):
@@ -111,6 +122,8 @@ def scan(root):
             for match in OUTLIVES.finditer(text if folder == "src" else ""):
                 line = text.count("\n", 0, match.start()) + 1
                 problems.append(f"{path}:{line}: outlives the reference it was taken from: {match[0].strip()}")
+            for line in environment_reads(path, text):
+                problems.append(f"{path}:{line}: reads the environment: use base/env.h, or <ingot/environment.h>")
     for room in SEES:
         folder = root / "src" / room
         if not folder.is_dir():
@@ -158,7 +171,12 @@ def self_test():
         assert problem(*entry) is None, (entry, problem(*entry))
     for entry in bad:
         assert problem(*entry), entry
-    print(f"include scan: {len(good) + len(bad)} planted includes judged rightly")
+    source = '// getenv is not used\n/* environ\n*/ auto s = "a \\" getenv";\nchar q = \'"\'; auto a = std::getenv("X");\nauto b = secure_getenv("X"), c = environ[0];\n'
+    for path in ("src/io/file.cpp", "src/base/env.h", "src/cli/system.cpp", "src/backend/cuda/driver.cpp", "python/src/module.cpp", "include/ingot/io.h"):
+        assert environment_reads(path, source) == [4, 5, 5], (path, environment_reads(path, source))
+    for path in ("src/base/env.cpp", "tests/main.cpp", "bench/a.cpp", "examples/a.cpp"):
+        assert environment_reads(path, source) == [], path
+    print(f"include scan: {len(good) + len(bad)} planted includes judged rightly, and so is what reads the environment")
 
 
 if __name__ == "__main__":

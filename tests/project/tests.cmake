@@ -8,6 +8,12 @@ add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readm
 add_test(NAME setup_gpu COMMAND Python3::Interpreter ${project_tests}/setup_gpu.py ${PROJECT_SOURCE_DIR})
 add_test(NAME op_reference COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/op_reference.py --check)
 
+ingot_test(environment SOURCES ${project_tests}/environment_test.cpp LABELS asan)
+add_executable(environment_page ${project_tests}/environment_page.cpp)
+target_link_libraries(environment_page PRIVATE ingot ingot_options)
+set_target_properties(environment_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME project_environment COMMAND Python3::Interpreter ${project_tests}/environment.py $<TARGET_FILE:environment_page> ${PROJECT_SOURCE_DIR})
+
 # Measured on the optimised build only.
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT INGOT_SANITIZE)
   foreach(check package budgets documents)

@@ -6,7 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+
+#include "base/env.h"
 
 namespace ingot::cpu {
 
@@ -21,9 +22,8 @@ static Simd detect() {
       __builtin_cpu_supports("avx512cd"))
     have = Simd::Avx512;
 #endif
-  const char* env = std::getenv("INGOT_SIMD");
-  if (env && !std::strcmp(env, "base")) return Simd::Base;
-  if (env && !std::strcmp(env, "avx2") && have == Simd::Avx512) return Simd::Avx2;
+  if (env::is("INGOT_SIMD", "base")) return Simd::Base;
+  if (env::is("INGOT_SIMD", "avx2") && have == Simd::Avx512) return Simd::Avx2;
   return have;
 }
 

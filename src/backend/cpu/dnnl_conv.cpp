@@ -5,8 +5,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +18,7 @@
 #include "backend/cpu/memory.h"
 #include "backend/cpu/move.h"
 #include "backend/cpu/threads.h"
+#include "base/env.h"
 #include "codegen/conv_shape.h"
 
 namespace ingot::cpu {
@@ -31,8 +30,7 @@ int64_t round_up(int64_t a) { return (a + 63) / 64 * 64; }
 
 /// The module beside this library, or nullptr. INGOT_DNNL=0 leaves it out.
 const DnnlApi* load() {
-  const char* off = std::getenv("INGOT_DNNL");
-  if (off && std::strcmp(off, "0") == 0) return nullptr;
+  if (!env::flag("INGOT_DNNL")) return nullptr;
   Dl_info info{};
   std::string folder;
   if (dladdr(reinterpret_cast<void*>(&load), &info) && info.dli_fname) {

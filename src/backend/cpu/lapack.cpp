@@ -4,8 +4,9 @@
 #include <dlfcn.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <utility>
+
+#include "base/env.h"
 
 namespace ingot::cpu {
 namespace {
@@ -28,7 +29,7 @@ struct Library {
   Lapack<float> single;
   Lapack<double> twice;
   Library() {
-    if (const char* off = std::getenv("INGOT_LAPACK"); off && off[0] == '0') return;
+    if (!env::flag("INGOT_LAPACK")) return;
     for (const char* file : {"liblapack.so.3", "libopenblas.so.0"}) {
       void* so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
       if (!so) continue;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -12,6 +11,7 @@
 #include "backend/cpu/move.h"
 #include "backend/cpu/row_emitter.h"
 #include "backend/cpu/threads.h"
+#include "base/env.h"
 
 namespace ingot::cpu {
 
@@ -19,14 +19,9 @@ namespace {
 
 constexpr int64_t kBox = 8192;  // elements handed to a thread at a time
 
-bool setting(const char* value) {
-  const char* e = std::getenv("INGOT_JIT");
-  return e && !std::strcmp(e, value);
-}
-
 /// Making code costs as much as running some thousand elements, and most kernels are run often.
-std::atomic<int64_t> least_work{setting("all") ? 0 : 1024};
-std::atomic<bool> code_on{!setting("0")};
+std::atomic<int64_t> least_work{env::is("INGOT_JIT", "all") ? 0 : 1024};
+std::atomic<bool> code_on{!env::is("INGOT_JIT", "0")};
 
 std::atomic<int64_t> made{0};
 

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "backend/cpu/memory.h"
+#include "base/env.h"
 #include "base/fork.h"
 #include "ingot/error.h"
 
@@ -147,10 +147,7 @@ class Pool {
   static constexpr int64_t kOpen = int64_t{1} << 32;
 
   static int initial_threads() {
-    if (const char* e = std::getenv("INGOT_NUM_THREADS")) {
-      const int n = std::atoi(e);
-      if (n > 0) return n;
-    }
+    if (const int64_t n = env::number("INGOT_NUM_THREADS"); n > 0) return static_cast<int>(n);
     const int n = static_cast<int>(std::thread::hardware_concurrency());
     return n > 0 ? n : 1;
   }

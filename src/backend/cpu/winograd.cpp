@@ -6,7 +6,6 @@
 // Small weights: a task takes some rows of tiles through all three stages in its cache. Large ones: the
 // stages follow each other over chunks of samples, so that each frequency's weight is read once for a chunk.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "backend/cpu/memory.h"
 #include "backend/cpu/threads.h"
 #include "backend/cpu/winograd_rows.h"
+#include "base/env.h"
 
 namespace ingot::cpu {
 
@@ -378,10 +378,7 @@ bool pays(const LibrarySpec& spec, const ConvShape& s) {
 }  // namespace
 
 bool wants_winograd(Op op) {
-  static const std::string choice = [] {
-    const char* e = std::getenv("INGOT_WINOGRAD");
-    return std::string(e ? e : "");
-  }();
+  static const std::string choice = env::text("INGOT_WINOGRAD").value_or("");
   return choice == "all" || (choice == "gradients" && op != Op::Conv);
 }
 

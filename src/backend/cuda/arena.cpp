@@ -1,16 +1,10 @@
 // See arena.h.
 #include "backend/cuda/arena.h"
 
-#include <cstdlib>
-#include <cstring>
+#include "base/env.h"
 
 namespace ingot::cuda {
 namespace {
-
-bool wanted() {
-  const char* e = std::getenv("INGOT_CUDA_VMM");
-  return !(e && std::strcmp(e, "0") == 0);
-}
 
 bool all_there(const Driver& d) {
 #define X(member, function) \
@@ -36,7 +30,7 @@ bool Arena::reserve(CUdevice device, size_t most) {
 bool Arena::try_reserve(CUdevice device, size_t most) {
   Driver& d = driver();
   int able = 0;
-  if (!wanted() || !all_there(d) ||
+  if (!env::flag("INGOT_CUDA_VMM") || !all_there(d) ||
       d.device_get_attribute(&able, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
           CUDA_SUCCESS ||
       !able)

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <map>
@@ -15,6 +13,7 @@
 #include "backend/cuda/dnn.h"
 #include "backend/cuda/dnn_api.h"
 #include "backend/cuda/gpu.h"
+#include "base/env.h"
 
 namespace ingot::cuda {
 namespace {
@@ -140,7 +139,7 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
     why = e.what();
     g = nullptr;
   }
-  if (const char* debug = std::getenv("INGOT_DEBUG"); !g && debug && std::strstr(debug, "plan"))
+  if (!g && env::debug("plan"))
     std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is written out instead: %s\n",
                  why.c_str());
   return plans[key] = g;

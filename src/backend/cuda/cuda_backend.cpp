@@ -1,8 +1,6 @@
 // The Backend of CUDA devices, and the plug-in's door: ingot_cuda_backend().
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "backend/cuda/kernel_text.h"
 #include "backend/cuda/lstm.h"
 #include "backend/cuda/matmul.h"
+#include "base/env.h"
 #include "codegen/nvrtc.h"
 #include "ingot/error.h"
 #include "ingot/version.h"
@@ -142,7 +141,7 @@ class CudaBackend final : public Backend {
     Gpu& g = gpu(device);
     CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
     CudaText text = emit_cuda(parts, target);
-    if (const char* debug = std::getenv("INGOT_DEBUG"); debug && std::strstr(debug, "text"))
+    if (env::debug("text"))
       std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(),
                    text.body.c_str());
     auto made =

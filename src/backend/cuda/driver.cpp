@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/env.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -26,10 +27,10 @@ Driver& driver() {
 }
 
 std::string Driver::load() {
-  const char* named = std::getenv("INGOT_CUDA_DRIVER");
+  const auto named = env::path("INGOT_CUDA_DRIVER");
   std::string tried;
   void* library = nullptr;
-  for (const char* name : {named ? named : "libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
+  for (const char* name : {named ? named->c_str() : "libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
                            "/usr/lib/wsl/lib/libcuda.so.1"}) {
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library || named) break;
@@ -37,7 +38,7 @@ std::string Driver::load() {
   }
   if (!library)
     return "no NVIDIA driver: libcuda.so.1 could not be loaded (" +
-           (tried.empty() ? std::string(named ? named : "") : tried) +
+           (tried.empty() ? named.value_or("") : tried) +
            "). Install the driver (Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers install) and "
            "see that nvidia-smi "
            "works, or use the device \"cpu\"";

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 
-#include <cstdlib>
+#include "base/env.h"
 
 namespace ingot::cuda {
 namespace {
@@ -20,18 +20,17 @@ void add_matches(const std::string& pattern, std::vector<std::string>& list) {
 
 std::vector<std::string> candidates(const LibraryQuery& q) {
   std::vector<std::string> list;
-  if (const char* named = std::getenv(q.variable)) return {named};
+  if (const auto named = env::path(q.variable)) return {*named};
   std::vector<std::string> environments;
-  for (const char* v : {"INGOT_VENV", "VIRTUAL_ENV"})
-    if (const char* e = std::getenv(v)) environments.emplace_back(e);
-  if (const char* home = std::getenv("HOME"))
-    environments.push_back(std::string(home) + "/.cache/ingot/venv");
+  for (const auto& e : {env::path("INGOT_VENV"), env::path("VIRTUAL_ENV")})
+    if (e) environments.push_back(*e);
+  if (const auto home = env::path("HOME")) environments.push_back(*home + "/.cache/ingot/venv");
   for (const char* name : q.sonames) {
     for (const std::string& e : environments)
       for (const char* w : q.wheels)
         add_matches(e + "/lib/python3*/site-packages/nvidia/" + w + "/" + name, list);
-    for (const char* v : {"CUDA_HOME", "CUDA_PATH"})
-      if (const char* home = std::getenv(v)) add_matches(std::string(home) + "/lib64/" + name, list);
+    for (const auto& toolkit : {env::path("CUDA_HOME"), env::path("CUDA_PATH")})
+      if (toolkit) add_matches(*toolkit + "/lib64/" + name, list);
     list.emplace_back(name);
     add_matches("/usr/local/cuda*/lib64/" + std::string(name), list);
     add_matches("/usr/local/cuda*/targets/x86_64-linux/lib/" + std::string(name), list);

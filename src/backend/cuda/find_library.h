@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "base/env.h"
+
 namespace ingot::cuda {
 
 struct LibraryQuery {
-  const char* variable;              // environment variable that names the file
-  std::vector<const char*> sonames;  // best first: "libcublasLt.so.13", ...
-  std::vector<const char*> wheels;   // folders under site-packages/nvidia: "cu13/lib", "cublas/lib"
+  env::NameOf<env::Kind::Path> variable;  // that names the file
+  std::vector<const char*> sonames;       // best first: "libcublasLt.so.13", ...
+  std::vector<const char*> wheels;        // folders under site-packages/nvidia: "cu13/lib", "cublas/lib"
 };
 
 /// dlopen's handle, or nullptr and in `why` what was tried.

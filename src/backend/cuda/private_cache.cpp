@@ -8,11 +8,10 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 
+#include "base/env.h"
 #include "base/sha256.h"
 
 namespace ingot::cuda {
@@ -52,10 +51,10 @@ bool private_folder(const std::string& path) {
 }  // namespace
 
 std::string cache_folder() {
-  if (const char* off = std::getenv("INGOT_CACHE"); off && std::strcmp(off, "0") == 0) return {};
-  const char *named = std::getenv("INGOT_CACHE_DIR"), *home = std::getenv("HOME");
-  if ((!named || !*named) && (!home || !*home)) return {};
-  const std::string folder = named && *named ? std::string(named) : std::string(home) + "/.cache/ingot";
+  if (!env::flag("INGOT_CACHE")) return {};
+  const std::string named = env::path("INGOT_CACHE_DIR").value_or(""), home = env::path("HOME").value_or("");
+  if (named.empty() && home.empty()) return {};
+  const std::string folder = named.empty() ? home + "/.cache/ingot" : named;
   std::error_code failed;
   const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);

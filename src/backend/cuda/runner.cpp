@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
 #include "backend/cuda/gpu.h"
 #include "backend/cuda/kernel_text.h"
+#include "base/env.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -28,23 +28,9 @@ constexpr size_t kRecordWords = 4;   // run, code and site, value, extent
 constexpr size_t kStateBytes = 256;  // counter of runs, counter that plain runs count on, status
 constexpr size_t kBlockHeader = 8;   // words before a plan's slot in device memory
 
-bool debug_plan() {
-  const char* e = std::getenv("INGOT_DEBUG");
-  return e && std::strstr(e, "plan");
-}
-
 bool graphs_wanted() {
-  static const bool on = [] {
-    const char* e = std::getenv("INGOT_CUDA_GRAPH");
-    return !(e && std::strcmp(e, "0") == 0);
-  }();
+  static const bool on = env::flag("INGOT_CUDA_GRAPH");
   return on;
-}
-
-/// INGOT_CUDA_OVERLAP=0: the launches of a graph follow each other.
-bool overlap_wanted() {
-  const char* e = std::getenv("INGOT_CUDA_OVERLAP");
-  return !(e && std::strcmp(e, "0") == 0);
 }
 
 CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecutable&>(*i.exe); }
@@ -83,10 +69,7 @@ CudaHeader header_at(const void* parameters, const RunArgs& a, void* status) {
 }  // namespace
 
 bool early_wanted(const Gpu& gpu) {
-  static const bool on = [] {
-    const char* e = std::getenv("INGOT_CUDA_EARLY");
-    return !(e && std::strcmp(e, "0") == 0);
-  }();
+  static const bool on = env::flag("INGOT_CUDA_EARLY");
   return on && gpu.major >= 9;
 }
 
@@ -351,7 +334,7 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
     capture(p, g, items, args);
   } catch (const Error& e) {
     // Launched kernel by kernel instead, which raises what is really wrong, if anything is.
-    if (debug_plan()) std::fprintf(stderr, "[ingot plan] a plan cannot be captured: %s\n", e.what());
+    if (env::debug("plan")) std::fprintf(stderr, "[ingot plan] a plan cannot be captured: %s\n", e.what());
     p.plain = true;
     drop_layout(p);
     static Graph none;
@@ -365,7 +348,7 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
 // else.
 void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers,
                             LaunchSite site, const int64_t* table, bool beside) {
-  const int lanes = lanes_ = beside && overlap_wanted() && items.size() <= kMostBeside
+  const int lanes = lanes_ = beside && env::flag("INGOT_CUDA_OVERLAP") && items.size() <= kMostBeside
                                  ? static_cast<int>(std::size(gpu_.captured))
                                  : 1;
   Overlap overlap(lanes);

@@ -3,12 +3,11 @@
 
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "backend/cuda/private_cache.h"
+#include "base/env.h"
 
 namespace ingot::cuda {
 namespace {
@@ -59,17 +58,14 @@ std::optional<int> place_in(const std::string& s, int count) {
   return whole && place >= 0 && place < count ? std::optional<int>(place) : std::nullopt;
 }
 
-bool Tuning::wanted() {
-  const char* e = std::getenv("INGOT_TUNE");
-  return !(e && std::strcmp(e, "0") == 0);
-}
+bool Tuning::wanted() { return env::flag("INGOT_TUNE"); }
 
 void Tuning::open(const std::string& name) {
   std::lock_guard lock(mutex_);
-  const char* named = std::getenv("INGOT_TUNING_FILE");
+  const auto named = env::path("INGOT_TUNING_FILE");
   std::string folder = cache_folder();
-  named_ = named != nullptr;
-  path_ = named ? named : folder.empty() ? "" : folder + "/tuning-" + name + ".txt";
+  named_ = named.has_value();
+  path_ = named ? *named : folder.empty() ? "" : folder + "/tuning-" + name + ".txt";
   if (!path_.empty()) read_choices(text_of(path_, named_), choices_);
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
 
 #include "io/codecs/codecs_impl.h"
@@ -63,6 +64,7 @@ void start(Errors& errors, jpeg_error_mgr*& slot) {
 struct Job {
   Bytes data;
   int channels;
+  int64_t max_pixels;
   const ChooseWindow* choose;
   Window window;
   Image image;
@@ -131,7 +133,7 @@ bool decode(Job& job, Errors& errors) {
   jpeg_mem_src(&c, job.data.data(), static_cast<unsigned long>(job.data.size()));
   errors.most_work = (int64_t{1} << 26) + 64 * static_cast<int64_t>(job.data.size());
   jpeg_read_header(&c, TRUE);
-  if (static_cast<int64_t>(c.image_width) * c.image_height > max_pixels(job.data.size())) {
+  if (static_cast<int64_t>(c.image_width) * c.image_height > job.max_pixels) {
     std::strcpy(errors.text, "it has too many pixels for a file of its size");
     std::longjmp(errors.jump, 1);
   }
@@ -181,9 +183,9 @@ bool encode(const Image& image, int quality, unsigned char*& out, unsigned long&
 
 }  // namespace
 
-Image jpeg_decode(Bytes data, int channels, const ChooseWindow& choose, Window* window) {
+Image jpeg_decode(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose, Window* window) {
   Errors errors{};
-  Job job{data, channels, &choose, {}, {}, {}};
+  Job job{data, channels, max_pixels, &choose, {}, {}, {}};
   if (!decode(job, errors)) throw CodecError(errors.text);
   if (window) *window = job.window;
   return std::move(job.image);

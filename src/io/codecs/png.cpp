@@ -50,7 +50,8 @@ void set_conversions(png_structp png, png_infop info, int channels) {
 }
 
 // Returns false on an error, with its message; image and rows belong to the caller, who outlives the jump.
-bool decode(Source& source, int channels, Image& image, std::vector<png_bytep>& rows, Message& message) {
+bool decode(Source& source, int channels, int64_t max_pixels, Image& image, std::vector<png_bytep>& rows,
+            Message& message) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, on_error, on_warning);
   if (!png) return false;
   png_infop info = png_create_info_struct(png);
@@ -64,8 +65,7 @@ bool decode(Source& source, int channels, Image& image, std::vector<png_bytep>& 
   png_set_chunk_cache_max(png, 16);
   png_read_info(png, info);
   png_uint_32 w = png_get_image_width(png, info), h = png_get_image_height(png, info);
-  if (static_cast<int64_t>(w) * h > max_pixels(source.data.size()))
-    stop(png, "it has too many pixels for a file of its size");
+  if (static_cast<int64_t>(w) * h > max_pixels) stop(png, "it has too many pixels for a file of its size");
   set_conversions(png, info, channels);
   int c = png_get_channels(png, info);
   if ((c != 1 && c != 3) || png_get_rowbytes(png, info) != static_cast<size_t>(w) * static_cast<size_t>(c))
@@ -106,12 +106,12 @@ bool encode(const Image& image, std::vector<uint8_t>& out, Message& message) {
 
 }  // namespace
 
-Image png_decode(Bytes data, int channels) {
+Image png_decode(Bytes data, int channels, int64_t max_pixels) {
   Source source{data, 0};
   Image image;
   std::vector<png_bytep> rows;
   Message message{};
-  if (!decode(source, channels, image, rows, message))
+  if (!decode(source, channels, max_pixels, image, rows, message))
     throw CodecError(message.text[0] ? message.text : "libpng could not start");
   return image;
 }

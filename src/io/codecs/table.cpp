@@ -13,9 +13,12 @@ struct Table : Codecs {
     gunzip_after(data, skip, out, size);
   }
   std::vector<uint8_t> gzip(Bytes data) override { return gzip_all(data); }
-  Image decode_png(Bytes data, int channels) override { return png_decode(data, channels); }
-  Image decode_jpeg(Bytes data, int channels, const ChooseWindow& choose, Window* window) override {
-    return jpeg_decode(data, channels, choose, window);
+  Image decode_png(Bytes data, int channels, int64_t max_pixels) override {
+    return png_decode(data, channels, max_pixels);
+  }
+  Image decode_jpeg(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose,
+                    Window* window) override {
+    return jpeg_decode(data, channels, max_pixels, choose, window);
   }
   std::vector<uint8_t> encode_png(const Image& image) override { return png_encode(image); }
   std::vector<uint8_t> encode_jpeg(const Image& image, int quality) override {
