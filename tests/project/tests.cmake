@@ -6,6 +6,7 @@ add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/in
 
 add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readme_example.py ${PROJECT_SOURCE_DIR})
 add_test(NAME setup_gpu COMMAND Python3::Interpreter ${project_tests}/setup_gpu.py ${PROJECT_SOURCE_DIR})
+add_test(NAME benchmarks_table COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/benchmarks_table.py --check)
 add_test(NAME op_reference COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/op_reference.py --check)
 
 # Measured on the optimised build only.
