@@ -38,8 +38,9 @@ what limits it.
 """
 
 
-def paragraph(text):
-    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+def paragraph(text, indent=""):
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False) + "\n"
 
 
 def table(columns, rows):
@@ -51,7 +52,8 @@ def legend(run):
     """What a letter in the column "command" stands for."""
     command = f"`{run['command']}`" if run["command"] else ""
     parts = filter(None, [command, run.get("note"), run["date"]])
-    return f"- {run['run']}: " + "; ".join(parts) + "\n"
+    text = f"- {run['run']}: " + "; ".join(parts)
+    return paragraph(text, "  ")
 
 
 class Section:
