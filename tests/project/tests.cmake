@@ -4,8 +4,12 @@ set(project_tests ${CMAKE_CURRENT_LIST_DIR})
 add_test(NAME include_scan COMMAND Python3::Interpreter ${project_tests}/include_scan.py ${PROJECT_SOURCE_DIR})
 add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/include_scan.py --self-test)
 
+add_test(NAME references COMMAND Python3::Interpreter ${project_tests}/references.py ${PROJECT_SOURCE_DIR})
+add_test(NAME references_self COMMAND Python3::Interpreter ${project_tests}/references.py --self-test)
+
 add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readme_example.py ${PROJECT_SOURCE_DIR})
 add_test(NAME setup_gpu COMMAND Python3::Interpreter ${project_tests}/setup_gpu.py ${PROJECT_SOURCE_DIR})
+add_test(NAME benchmarks_table COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/benchmarks_table.py --check)
 add_test(NAME op_reference COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/op_reference.py --check)
 
 ingot_test(environment SOURCES ${project_tests}/environment_test.cpp LABELS asan)
