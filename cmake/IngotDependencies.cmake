@@ -9,7 +9,7 @@ find_path(INGOT_HWY_INCLUDE hwy/highway.h)
 if(NOT INGOT_HWY_INCLUDE)
   message(FATAL_ERROR "Highway (libhwy-dev) was not found: ${setup_hint}")
 endif()
-# Headers only: src/backend/cpu/dispatch.h says why.
+# Headers only: src/backend/cpu/support/dispatch.h says why.
 add_library(ingot_hwy INTERFACE)
 target_include_directories(ingot_hwy SYSTEM INTERFACE ${INGOT_HWY_INCLUDE})
 

@@ -13,8 +13,8 @@
 
 #include <doctest/doctest.h>
 
-#include "codegen/cuda_schedule.h"
-#include "codegen/nvrtc.h"
+#include "backend/cuda/emit/schedule.h"
+#include "backend/cuda/emit/nvrtc.h"
 #include "emulator/emulator.h"
 #include "spec_interpreter.h"
 #include "text_cases.h"

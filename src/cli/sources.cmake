@@ -14,7 +14,7 @@ add_custom_command(OUTPUT ${recipes_cpp} DEPENDS ${recipes} ${cli}/embed_recipes
 add_executable(ingot_cli
   ${recipes_cpp}
   ${cli}/bench.cpp
-  ${cli}/bound.cpp
+  ${cli}/bottleneck.cpp
   ${cli}/chart.cpp
   ${cli}/doctor.cpp
   ${cli}/files.cpp
@@ -28,17 +28,17 @@ add_executable(ingot_cli
   ${cli}/report.cpp
   ${cli}/run_folder.cpp
   ${cli}/step.cpp
-  ${cli}/study.cpp
+  ${cli}/plan_and_explain.cpp
   ${cli}/sweep.cpp
   ${cli}/sweep_page.cpp
   ${cli}/system.cpp
   ${cli}/task.cpp
   ${cli}/tensorboard.cpp
-  ${cli}/text.cpp
+  ${cli}/format.cpp
   ${cli}/train.cpp
   ${cli}/trained.cpp
   ${cli}/usage.cpp
-  ${cli}/use.cpp)
+  ${cli}/inference.cpp)
 set_target_properties(ingot_cli PROPERTIES OUTPUT_NAME ingot)
 target_include_directories(ingot_cli SYSTEM PRIVATE ${INGOT_CLI11_INCLUDE} ${INGOT_JSON_INCLUDE})
 target_compile_definitions(ingot_cli PRIVATE _GLIBCXX_ASSERTIONS=1)

@@ -41,7 +41,7 @@ void settle_views(Graph& g);
 bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset,
                   int* failed_at = nullptr);
 
-/// Before or after the last index check: see phase.cpp.
+/// Before or after the last index check: see check_before_assign.cpp.
 enum class Phase : uint8_t { Any, Early, Late };
 std::vector<Phase> find_phases(const Graph& g);
 /// What a check waits for reads assigned values, not the assignments.

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "compile/group.h"
-#include "compile/work.h"
+#include "compile/lowered_launch.h"
 
 namespace ingot {
 namespace {

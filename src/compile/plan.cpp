@@ -7,11 +7,11 @@
 #include <queue>
 
 #include "base/hash.h"
-#include "compile/attention_parts.h"
+#include "compile/decompose_attention.h"
 #include "compile/conv_passes.h"
 #include "compile/group.h"
 #include "compile/lower.h"
-#include "compile/work.h"
+#include "compile/lowered_launch.h"
 
 namespace ingot {
 namespace {

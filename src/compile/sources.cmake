@@ -1,10 +1,10 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/arena_use.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/attention_parts.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/decompose_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv_epilogue.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/conv_stem.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/space_to_depth.cpp
   ${CMAKE_CURRENT_LIST_DIR}/describe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/executor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
@@ -14,7 +14,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/phase.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/check_before_assign.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/publish.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan_cache.cpp

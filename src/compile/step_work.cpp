@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/flops.h"
-#include "codegen/pin.h"
+#include "codegen/single_index_update.h"
 #include "compile/plan.h"
 
 namespace ingot {

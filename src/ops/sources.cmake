@@ -26,7 +26,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/nn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/norms.cpp
   ${CMAKE_CURRENT_LIST_DIR}/pool.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/pick.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/advanced_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recompute.cpp

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/pieces.h"
-#include "backend/cpu/row_code.h"
-#include "backend/cpu/threads.h"
-#include "backend/cpu/tile_types.h"
+#include "backend/cpu/kernel/pieces.h"
+#include "backend/cpu/jit/row_code.h"
+#include "backend/cpu/support/threads.h"
+#include "backend/cpu/kernel/tile_types.h"
 #include "random_spec.h"
 
 using namespace ingot;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/threads.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/threads.h"
 #include "spec_interpreter.h"
 
 using namespace ingot;

@@ -1,5 +1,5 @@
 // The steps of an LSTM as one call of the CPU backend, and recorded one by one.
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/threads.h"
 #include "neural/lstm_check.h"
 
 using namespace ingot;

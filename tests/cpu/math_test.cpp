@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/cpu/tile_types.h"
+#include "backend/cpu/kernel/tile_types.h"
 
 using namespace ingot;
 using namespace ingot::cpu;

@@ -1,6 +1,6 @@
 // Turning boxes of memory and rows of a blocked weight, in every size around the squares that registers hold,
 // against naive loops. Buffers are exact, so that a sanitizer sees what is touched beyond them.
-#include "backend/cpu/move.h"
+#include "backend/cpu/support/move.h"
 
 #include <doctest/doctest.h>
 

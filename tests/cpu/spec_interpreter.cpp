@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/half.h"
-#include "backend/cpu/scalar_math.h"
+#include "backend/cpu/support/half.h"
+#include "backend/cpu/support/scalar_math.h"
 #include "codegen/philox.h"
 
 namespace ingot::test {

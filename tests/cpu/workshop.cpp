@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/threads.h"
 
 using namespace ingot;
 

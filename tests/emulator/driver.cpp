@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "codegen/nvrtc.h"
+#include "backend/cuda/emit/nvrtc.h"
 
 namespace ingot::test {
 

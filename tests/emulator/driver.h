@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "codegen/cuda_text.h"
+#include "backend/cuda/emit/text.h"
 
 namespace ingot::test {
 

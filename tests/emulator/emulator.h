@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda_text.h"
+#include "backend/cuda/emit/text.h"
 
 namespace ingot::test {
 

@@ -3,7 +3,7 @@ set(emulator ${CMAKE_CURRENT_LIST_DIR})
 add_library(ingot_test_emulator STATIC
   ${emulator}/driver.cpp ${emulator}/emulated_backend.cpp ${emulator}/emulator.cpp ${emulator}/fibers.cpp ${emulator}/spec_builder.cpp ${emulator}/../spec_interpreter.cpp)
 target_compile_definitions(ingot_test_emulator PRIVATE INGOT_EMULATOR_DIR="${emulator}")
-target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(ingot_test_emulator PUBLIC ingot_test_oracle ingot_cuda_emit Threads::Threads ${CMAKE_DL_LIBS})
 
 ingot_test(cuda_text SOURCES ${emulator}/../cuda_text_test.cpp ${emulator}/../text_cases.cpp ${emulator}/../text_cases_columns.cpp LIBS ingot_test_emulator TIMEOUT 900)
 add_test(NAME cuda_text_all COMMAND test_cuda_text "-tc=NVRTC takes*")

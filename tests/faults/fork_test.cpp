@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/row_code.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/jit/row_code.h"
+#include "backend/cpu/support/threads.h"
 #include "graph/node.h"
 
 using namespace ingot;

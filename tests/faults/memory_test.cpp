@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/memory.h"
+#include "backend/cpu/support/memory.h"
 #include "ingot/devices.h"
 
 using namespace ingot;

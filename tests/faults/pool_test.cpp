@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cpu/kernel.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/kernel/kernel.h"
+#include "backend/cpu/support/threads.h"
 #include "failing_backend.h"
 #include "graph/node.h"
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <sstream>
 
-#include "backend/cuda/private_cache.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/runtime/private_cache.h"
+#include "backend/cuda/runtime/tuning.h"
 #include "base/sha256.h"
 #include "file_targets.h"
 #include "targets.h"

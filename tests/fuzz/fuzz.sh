@@ -33,8 +33,8 @@ flags=(-std=c++20 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 objects=()
 sources=(src/io/{atomic_file,budget,checkpoint,codecs,file,json,lock,npy,pickle,pt,safetensors,text,weights,zip}.cpp src/io/codecs/*.cpp
   src/data/{loader,readers,resize,tokenizers}.cpp src/nn/module_state.cpp src/optim/{ema,grad_scaler,schedule,slots,state}.cpp
-  src/cli/{files,models,recipe,step,task,text,trained}.cpp
-  src/backend/cuda/{private_cache,tuning}.cpp src/base/sha256.cpp src/ops/{common,interop}.cpp python/src/foreign.cpp
+  src/cli/{files,format,models,recipe,step,task,trained}.cpp
+  src/backend/cuda/runtime/{private_cache,tuning}.cpp src/base/sha256.cpp src/ops/{common,interop}.cpp python/src/foreign.cpp
   tests/fuzz/{buffer_targets,cuda_targets,file_targets,program_targets,targets}.cpp)
 # Is the object older than anything it was made from, or not there?
 stale() {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/library.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/threads.h"
 #include "codegen/conv_shape.h"
 #include "runtime/backend.h"
 

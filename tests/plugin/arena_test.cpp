@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "backend/cuda/arena.h"
+#include "backend/cuda/runtime/arena.h"
 #include "ingot/ingot.h"
 #include "plugin/fake_setup.h"
 #include "runtime/backend.h"

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "backend/cuda/attention.h"
-#include "backend/cuda/dnn.h"
-#include "codegen/nvrtc.h"
+#include "backend/cuda/cudnn/attention.h"
+#include "backend/cuda/cudnn/dnn.h"
+#include "backend/cuda/emit/nvrtc.h"
 
 using namespace ingot;
 

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "backend/cuda/private_cache.h"
-#include "backend/cuda/tuning.h"
+#include "backend/cuda/runtime/private_cache.h"
+#include "backend/cuda/runtime/tuning.h"
 #include "base/sha256.h"
 
 using namespace ingot;

@@ -10,13 +10,13 @@
 #include <sstream>
 #include <tuple>
 
-#include "backend/cuda/kernel_text.h"
-#include "codegen/nvrtc.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/emit/nvrtc.h"
 #include "emulator/emulator.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
-#include "backend/cuda/conv.h"
-#include "backend/cuda/dnn.h"
+#include "backend/cuda/cudnn/conv.h"
+#include "backend/cuda/cudnn/dnn.h"
 #endif
 
 using namespace ingot;

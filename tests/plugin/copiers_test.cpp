@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/cuda/copiers.h"
+#include "backend/cuda/runtime/copiers.h"
 
 using ingot::cuda::Copiers;
 

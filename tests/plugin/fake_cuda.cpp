@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda_text.h"
+#include "backend/cuda/emit/text.h"
 #include "emulator/cuda_state.h"
 #include "emulator/fibers.h"
 #include "plugin/fake_machine.h"
@@ -177,7 +177,7 @@ struct Module {
 };
 
 /// What the kernel behind every run does, so that the host does not wait in vain
-/// (backend/cuda/text_edges.cpp).
+/// (backend/cuda/kernels/run_prologue.cpp).
 int end_run(const char* argument) {
   int64_t n[8];
   std::memcpy(n, argument + 48, sizeof n);

@@ -37,7 +37,7 @@ enum { kInt64 = 3, kDouble = 5, kHandle = 0, kPointer = 6, kDescriptor = 15, kBo
 enum { kFloat = 0, kHalf = 2 };
 enum { kNotSupported = 3000, kBadParameter = 2000, kExecutionFailed = 5000 };
 
-// What backend/cuda/attention.cpp calls its operands.
+// What backend/cuda/cudnn/attention.cpp calls its operands.
 enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum, Bias };
 
 int executed = 0;

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
-#include "backend/cuda/kernel_text.h"
-#include "codegen/nvrtc.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/emit/nvrtc.h"
 #include "emulator/emulator.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "backend/cuda/overlap.h"
+#include "backend/cuda/runtime/overlap.h"
 
 using namespace ingot;
 using namespace ingot::cuda;

@@ -130,10 +130,11 @@ def scan(root):
             continue
         if not (folder / "README.md").exists():
             problems.append(f"src/{room}: has no README.md")
-        lists = [root / "src/CMakeLists.txt", *folder.glob("*sources.cmake"), *folder.glob("CMakeLists.txt")]
-        names = "".join(file.read_text() for file in lists)
+        # A list names its files relative to its own folder.
+        lists = [(root / "src", "src/CMakeLists.txt")] + [(f.parent, f) for f in [*folder.rglob("*.cmake"), *folder.glob("CMakeLists.txt")]]
+        lists = [(folder if at == root / "src" else at, (root / f).read_text()) for at, f in lists]
         for file in sorted(folder.glob("*.cpp") if room == "backend" else folder.rglob("*.cpp")):
-            if not re.search(rf"[/\s]{re.escape(file.relative_to(folder).as_posix())}\b", names):
+            if not any(file.is_relative_to(at) and re.search(rf"[/\s]{re.escape(file.relative_to(at).as_posix())}\b", names) for at, names in lists):
                 problems.append(f"{file.relative_to(root).as_posix()}: is not listed in src/{room}/sources.cmake")
     return files, problems
 
@@ -172,7 +173,7 @@ def self_test():
     for entry in bad:
         assert problem(*entry), entry
     source = '// getenv is not used\n/* environ\n*/ auto s = "a \\" getenv";\nchar q = \'"\'; auto a = std::getenv("X");\nauto b = secure_getenv("X"), c = environ[0];\n'
-    for path in ("src/io/file.cpp", "src/base/env.h", "src/cli/system.cpp", "src/backend/cuda/driver.cpp", "python/src/module.cpp", "include/ingot/io.h"):
+    for path in ("src/io/file.cpp", "src/base/env.h", "src/cli/system.cpp", "src/backend/cuda/runtime/driver.cpp", "python/src/module.cpp", "include/ingot/io.h"):
         assert environment_reads(path, source) == [4, 5, 5], (path, environment_reads(path, source))
     for path in ("src/base/env.cpp", "tests/main.cpp", "bench/a.cpp", "examples/a.cpp"):
         assert environment_reads(path, source) == [], path

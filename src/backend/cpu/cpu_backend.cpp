@@ -12,10 +12,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "backend/cpu/dispatch.h"
+#include "backend/cpu/support/dispatch.h"
 #include "backend/cpu/library.h"
-#include "backend/cpu/memory.h"
-#include "backend/cpu/threads.h"
+#include "backend/cpu/support/memory.h"
+#include "backend/cpu/support/threads.h"
 
 namespace ingot {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "backend/cpu/kernel.h"
+#include "backend/cpu/kernel/kernel.h"
 
 namespace ingot::cpu {
 

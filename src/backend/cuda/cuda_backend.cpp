@@ -4,21 +4,21 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cuda/blaslt.h"
-#include "backend/cuda/conv_tail.h"
-#include "backend/cuda/gpu.h"
-#include "backend/cuda/kernel_text.h"
-#include "backend/cuda/lstm.h"
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/cublaslt/blaslt.h"
+#include "backend/cuda/cudnn/conv_epilogue.h"
+#include "backend/cuda/runtime/gpu.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/cublaslt/lstm.h"
+#include "backend/cuda/cublaslt/matmul.h"
 #include "base/env.h"
-#include "codegen/nvrtc.h"
+#include "backend/cuda/emit/nvrtc.h"
 #include "ingot/error.h"
 #include "ingot/version.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
-#include "backend/cuda/attention.h"
-#include "backend/cuda/conv.h"
-#include "backend/cuda/dnn.h"
+#include "backend/cuda/cudnn/attention.h"
+#include "backend/cuda/cudnn/conv.h"
+#include "backend/cuda/cudnn/dnn.h"
 #endif
 
 namespace ingot::cuda {

@@ -1,0 +1,177 @@
+// See lstm.h. The product gives float32 whatever the operands' type, so that a step rounds h alone. It is
+// described and measured once; every step calls it with other addresses.
+#include "backend/cuda/cublaslt/lstm.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "backend/cuda/runtime/gpu.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/cublaslt/matmul.h"
+#include "ingot/error.h"
+
+namespace ingot::cuda {
+namespace {
+
+constexpr int64_t kBytes32 = 4;
+
+/// Sizes and places of a call's operands; -1: not written.
+struct Call {
+  explicit Call(const LibrarySpec& s) : spec(s), backward(s.op == Op::LstmGrad) {
+    int next = 1;
+    if (s.gives(1)) side1 = next++;
+    if (s.gives(2)) side2 = next++;
+    first = s.written;
+    const Dims& w = at(first + 3).shape;
+    T = s.operands[0].shape[0], N = s.operands[0].shape[1], H = w[1];
+    size = static_cast<int64_t>(size_of(s.operands[0].dtype));
+  }
+  const OperandSpec& at(int operand) const { return spec.operands[static_cast<size_t>(operand)]; }
+  /// The one whose rows need not be dense: z, or the gradient of h.
+  int loose() const { return backward ? first + 4 : first; }
+  /// The step that comes i-th.
+  int64_t step(int64_t i) const { return spec.attrs.as<RecurrentAttrs>().reverse ? T - 1 - i : i; }
+
+  const LibrarySpec& spec;
+  bool backward;
+  int side1 = -1, side2 = -1, first = 0;
+  int64_t T = 0, N = 0, H = 0, size = 0;
+};
+
+size_t rounded(int64_t bytes) { return (static_cast<size_t>(bytes) + 255) / 256 * 256; }
+
+class Lstm : public CudaExecutable {
+ public:
+  Lstm(Gpu& gpu, const LibrarySpec& spec) : gpu_(gpu), spec_(spec), c_(spec_) {
+    const int64_t G = 4 * c_.H, in = c_.backward ? G : c_.H, out = c_.backward ? c_.H : G;
+    const DType type = spec_.operands[0].dtype;
+    LibrarySpec m;
+    m.op = Op::Matmul;
+    m.tf32 = spec_.tf32;
+    m.patient = true;
+    moved_ = c_.N * in;
+    // Every step's operand begins this far behind the one before it: the offset says how it is aligned.
+    m.operands = {
+        {DType::Float32, Dims{c_.N, out}, Dims{out, 1}, 0},
+        {type, Dims{c_.N, in}, Dims{in, 1}, moved_},
+        {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H}, c_.at(c_.first + 3).offset}};
+    product_.reset(static_cast<CudaExecutable*>(prepare_matmul(gpu, m).release()));
+    HandKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
+    auto module = gpu.modules->get(k.text);
+    cell_ = std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 8, std::move(module));
+    product_bytes_ = rounded(c_.N * out * kBytes32);
+    state_bytes_ = rounded(c_.N * c_.H * kBytes32);
+    scratch_bytes = product_bytes_ + state_bytes_ + product_->scratch_bytes;
+    launches = static_cast<int>(c_.T) * (product_->launches + cell_->launches);
+  }
+
+  void ready() override {
+    product_->ready();
+    cell_->ready();
+  }
+  void enqueue(const LaunchSite& site) override { c_.backward ? steps_back(site) : steps(site); }
+  bool ends_with_kernel() const override { return true; }
+
+ private:
+  int64_t loose_row() const { return c_.N == 1 ? 0 : c_.at(c_.loose()).stride[1]; }
+  /// Elements that a thread does at once: as many as alignment allows, unless too few threads were left.
+  int lanes() const {
+    const OperandSpec& o = c_.at(c_.loose());
+    const int64_t step = c_.T == 1 ? 0 : o.stride[0];
+    for (int n : {4, 2}) {
+      bool fits = c_.H % n == 0 && loose_row() % n == 0 && step % n == 0;
+      for (const OperandSpec& x : spec_.operands) fits = fits && x.offset % n == 0;
+      if (fits && (n == 2 || c_.N * c_.H / n >= int64_t{gpu_.multiprocessors} * 512)) return n;
+    }
+    return 1;
+  }
+
+  char* operand(const LaunchSite& site, int k) const {
+    const OperandSpec& o = c_.at(k);
+    return static_cast<char*>(site.address(k)) + o.offset * static_cast<int64_t>(size_of(o.dtype));
+  }
+  static int64_t word(const void* p) { return reinterpret_cast<int64_t>(p); }
+
+  /// The first product of a call comes after what the site says, the others after a cell.
+  void multiply(const LaunchSite& site, void* out, char* left, bool after_cell) const {
+    LaunchSite s = site;
+    const int64_t pointers[] = {word(out), word(left - moved_ * c_.size),
+                                site.pointers[static_cast<size_t>(c_.first) + 3]};
+    s.pointers = pointers;
+    s.header.scratch = static_cast<char*>(site.header.scratch) + product_bytes_ + state_bytes_;
+    s.after_kernel = after_cell ? early_wanted(gpu_) : site.after_kernel;
+    product_->enqueue(s);
+  }
+  void cell(const LaunchSite& site, const int64_t (&pointers)[8], bool after_product) const {
+    LaunchSite s = site;
+    s.pointers = pointers;
+    s.after_kernel = after_product && product_->ends_with_kernel() && early_wanted(gpu_);
+    cell_->enqueue(s);
+  }
+
+  void steps(const LaunchSite& site) const {
+    char *z = operand(site, c_.first), *h = operand(site, 0),
+         *weighed = static_cast<char*>(site.header.scratch),
+         *gates = c_.side1 > 0 ? operand(site, c_.side1) : nullptr,
+         *kept = c_.side2 > 0 ? operand(site, c_.side2) : nullptr, *state = weighed + product_bytes_;
+    const int64_t one = c_.N * c_.H, z_step = c_.at(c_.first).stride[0];
+    char *h_before = operand(site, c_.first + 1), *c_before = operand(site, c_.first + 2);
+    for (int64_t i = 0; i < c_.T; ++i) {
+      const int64_t t = c_.step(i);
+      char *h_now = h + t * one * c_.size, *c_now = kept ? kept + t * one * kBytes32 : state;
+      multiply(site, weighed, h_before, i > 0);
+      cell(site,
+           {word(z + t * z_step * c_.size), word(weighed), word(c_before), word(h_now),
+            word(gates ? gates + 4 * t * one * c_.size : nullptr), word(c_now), 0, 0},
+           true);
+      h_before = h_now;
+      c_before = c_now;
+    }
+  }
+
+  void steps_back(const LaunchSite& site) const {
+    char *dz = operand(site, 0), *gates = operand(site, c_.first), *c = operand(site, c_.first + 1),
+         *c0 = operand(site, c_.first + 2), *top = operand(site, c_.first + 4),
+         *weighed = static_cast<char*>(site.header.scratch), *state = weighed + product_bytes_;
+    const int64_t one = c_.N * c_.H, top_step = c_.at(c_.first + 4).stride[0];
+    char* dc = operand(site, c_.first + 5);
+    for (int64_t i = c_.T - 1; i >= 0; --i) {
+      const int64_t t = c_.step(i);
+      const bool last = i == c_.T - 1;
+      char *c_before = i > 0 ? c + c_.step(i - 1) * one * kBytes32 : c0, *dz_now = dz + 4 * t * one * c_.size,
+           *dc_next = i == 0 && c_.side2 > 0 ? operand(site, c_.side2) : state;
+      cell(site,
+           {word(top + t * top_step * c_.size), word(last ? nullptr : weighed),
+            word(gates + 4 * t * one * c_.size), word(c + t * one * kBytes32), word(c_before), word(dc),
+            word(dz_now), word(dc_next)},
+           !last);
+      dc = dc_next;
+      if (i > 0)
+        multiply(site, weighed, dz_now, true);
+      else if (c_.side1 > 0)
+        multiply(site, operand(site, c_.side1), dz_now, true);
+    }
+  }
+
+  Gpu& gpu_;
+  LibrarySpec spec_;
+  Call c_;
+  int64_t moved_ = 0;  // elements between two steps' left operands
+  std::unique_ptr<CudaExecutable> product_;
+  std::unique_ptr<KernelExecutable> cell_;
+  size_t product_bytes_ = 0, state_bytes_ = 0;
+};
+
+}  // namespace
+
+bool supports_lstm(const LibrarySpec& spec) {
+  const Call c(spec);
+  const DType type = spec.operands[0].dtype;
+  return (type == DType::Float32 || is_half(type)) && 4 * c.N * c.H < (int64_t{1} << 31);
+}
+
+std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec) {
+  return std::make_unique<Lstm>(gpu, spec);
+}
+
+}  // namespace ingot::cuda

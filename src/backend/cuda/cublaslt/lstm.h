@@ -1,0 +1,15 @@
+// The steps of an LSTM layer: for each one product and one cell, enqueued one after the other.
+#pragma once
+#include <memory>
+
+#include "backend/cuda/runtime/executable.h"
+
+namespace ingot::cuda {
+
+class Gpu;
+
+/// float32 and the 16-bit types, of sizes that 32-bit positions reach.
+bool supports_lstm(const LibrarySpec& spec);
+std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec);
+
+}  // namespace ingot::cuda

@@ -1,0 +1,20 @@
+// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's gradient, as
+// graphs of its backend API.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backend/cuda/runtime/executable.h"
+
+namespace ingot::cuda {
+
+class Gpu;
+
+/// Does cuDNN take these types and strides? (`why` when not.) Asks no device.
+bool conv_fits(const LibrarySpec& spec, std::string* why = nullptr);
+/// nullptr when there is no cuDNN or it finds no engine: our own kernel runs then.
+std::unique_ptr<Executable> prepare_conv(Gpu& gpu, const LibrarySpec& spec);
+/// Plans for the device that a description (JSON text) names, without one: empty, or what went wrong.
+std::string plan_conv_for(const std::string& device_json, const LibrarySpec& spec);
+
+}  // namespace ingot::cuda
