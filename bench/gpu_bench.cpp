@@ -2,9 +2,10 @@
 //
 //   ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]
 //
-// A sample is a number of iterations between two synchronisations, at least five and long enough that these
-// do not count, as a training loop runs; the median sample is reported. The peers' scripts do the same.
-// Inputs are drawn once; results are kept alive until the next iteration, as a training loop does.
+// A sample is a number of iterations between two synchronisations, at least five and long enough
+// that these do not count, as a training loop runs; the median sample is reported. The peers'
+// scripts do the same. Inputs are drawn once; results are kept alive until the next iteration, as a
+// training loop does.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,20 +28,25 @@ struct Work {
   std::function<void()> run;
   double bytes = 0, flops = 0, units = 0;  // of one iteration; units: tokens, steps
   const char* unit = "";
-  double parts = 1;  // what is reported is an iteration's time over this: a token's, where it makes many
+  double parts =
+      1;  // what is reported is an iteration's time over this: a token's, where it makes many
 };
 struct Case {
   std::string name;
   std::function<Work()> setup;
 };
 std::vector<Case> cases;
-void add(const std::string& name, std::function<Work()> setup) { cases.push_back({name, std::move(setup)}); }
+void add(const std::string& name, std::function<Work()> setup) {
+  cases.push_back({name, std::move(setup)});
+}
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Tensor gelu_chain(const Tensor& x) { return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x))); }
+Tensor gelu_chain(const Tensor& x) {
+  return 0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x)));
+}
 
 Work forward(std::function<Tensor(const Tensor&)> f, const Tensor& x, double bytes) {
   eval(x);
@@ -70,18 +76,22 @@ void add_kernels() {
     add("layernorm-8192x8192" + suffix, [=] {
       Tensor w = ones({8192}, t), b = zeros({8192}, t);
       eval({w, b});
-      return forward([=](const Tensor& z) { return layer_norm(z, {8192}, w, b); }, input(), 2 * once);
+      return forward([=](const Tensor& z) { return layer_norm(z, {8192}, w, b); }, input(),
+                     2 * once);
     });
     add("sum-axis0" + suffix,
         [=] { return forward([](const Tensor& z) { return z.sum(0); }, input(), once); });
     add("sum-axis1" + suffix,
         [=] { return forward([](const Tensor& z) { return z.sum(1); }, input(), once); });
-    add("sum-all" + suffix, [=] { return forward([](const Tensor& z) { return z.sum(); }, input(), once); });
-    add("transpose-copy" + suffix,
-        [=] { return forward([](const Tensor& z) { return z.t().contiguous(); }, input(), 2 * once); });
+    add("sum-all" + suffix,
+        [=] { return forward([](const Tensor& z) { return z.sum(); }, input(), once); });
+    add("transpose-copy" + suffix, [=] {
+      return forward([](const Tensor& z) { return z.t().contiguous(); }, input(), 2 * once);
+    });
   }
   add("xent-32768x50304-bf16-fwdbwd", [] {
-    Tensor logits = randn({32768, 50304}, bfloat16).requires_grad_(), target = randint(0, 50304, {32768});
+    Tensor logits = randn({32768, 50304}, bfloat16).requires_grad_(),
+           target = randint(0, 50304, {32768});
     eval({logits, target});
     return Work{[=]() mutable {
                   logits.zero_grad();
@@ -115,11 +125,12 @@ void add_batch_norms() {
               (backward ? "fwdbwd" : "fwd"),
           [=] {
             Tensor x = randn({256 * z.size * z.size, z.c}, bfloat16).requires_grad_(backward);
-            Tensor w = ones({z.c}).requires_grad_(backward), b = zeros({z.c}).requires_grad_(backward);
+            Tensor w = ones({z.c}).requires_grad_(backward),
+                   b = zeros({z.c}).requires_grad_(backward);
             Tensor mean = zeros({z.c}), var = ones({z.c}), g = randn(x.shape(), bfloat16);
             eval({x, w, b, mean, var, g});
-            // At least: x for its statistics, x and y; and going back x, g and y's sign for the sums (in one
-            // pass with y), the same for dx. Signs are not counted.
+            // At least: x for its statistics, x and y; and going back x, g and y's sign for the
+            // sums (in one pass with y), the same for dx. Signs are not counted.
             double bytes = 2.0 * static_cast<double>(x.numel()) * (backward ? 7 : 3);
             return Work{[=] {
                           Tensor y = relu(batch_norm(x, mean, var, w, b, true));
@@ -150,8 +161,9 @@ void add_matmuls() {
       eval({a, b});
       return Work{[=] { eval(a.matmul(b.t())); }, 0, 2.0 * s.m * s.k * s.n};
     });
-  for (Shape s :
-       {Shape{"64x784x256", 64, 784, 256}, {"256x64x784", 256, 64, 784}, {"64x256x10", 64, 256, 10}})
+  for (Shape s : {Shape{"64x784x256", 64, 784, 256},
+                  {"256x64x784", 256, 64, 784},
+                  {"64x256x10", 64, 256, 10}})
     add(std::string("matmul-f32-") + s.name, [=] {
       Tensor a = randn({s.m, s.k}), b = randn({s.n, s.k});
       eval({a, b});
@@ -169,7 +181,8 @@ Work attention_case(int64_t B, int64_t H, int64_t T, int64_t D, bool backward) {
   Tensor q = draw(), k = draw(), v = draw(), g = randn({B, H, T, D}, bfloat16);
   eval({q, k, v, g});
   double flops = 2.0 * static_cast<double>(B * H * T * T * D);  // two products, half of each
-  if (!backward) return {[=] { eval(scaled_dot_product_attention(q, k, v, {.is_causal = true})); }, 0, flops};
+  if (!backward)
+    return {[=] { eval(scaled_dot_product_attention(q, k, v, {.is_causal = true})); }, 0, flops};
   Tensor o = scaled_dot_product_attention(q, k, v, {.is_causal = true});
   eval(o);
   return {[=] { eval(grad({o}, {q, k, v}, {g}, true)); }, 0, 2.5 * flops};
@@ -187,14 +200,15 @@ void add_attention() {
   }
 }
 
-// Parameters in bfloat16, the optimiser keeping float32 masters of them; or (autocast) parameters in float32,
-// products in bfloat16.
+// Parameters in bfloat16, the optimiser keeping float32 masters of them; or (autocast) parameters
+// in float32, products in bfloat16.
 Work gpt_step(const models::GPTConfig& config, int64_t B, int64_t T, double flops_per_token,
               bool autocast = false) {
   auto model = std::make_shared<models::GPT>(config);
   if (!autocast) model->to(bfloat16);
   auto optimiser = std::make_shared<optim::AdamW>(
-      model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1, .master_weights = !autocast});
+      model->parameters(),
+      optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1, .master_weights = !autocast});
   Tensor x = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T}),
          target = randint(0, std::min<int64_t>(config.vocabulary, 50257), {B, T});
   eval({x, target});
@@ -225,8 +239,8 @@ struct Mlp : nn::Module {
 void add_models() {
   add("mlp-784-256-10-B64-fp32", [] {
     auto model = std::make_shared<Mlp>();
-    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
-                                                    optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+    auto optimiser = std::make_shared<optim::AdamW>(
+        model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
     Tensor x = randn({64, 784}), target = randint(0, 10, {64});
     eval({x, target});
     return Work{[=] {
@@ -238,8 +252,8 @@ void add_models() {
   });
   add("mlp-784-256-10-B64-fp32-capture", [] {
     auto model = std::make_shared<Mlp>();
-    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(),
-                                                    optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
+    auto optimiser = std::make_shared<optim::AdamW>(
+        model->parameters(), optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.1});
     Tensor x = randn({64, 784}), target = randint(0, 10, {64});
     eval({x, target});
     auto step = std::make_shared<Captured>(capture([=](const std::vector<Tensor>& in) {
@@ -251,13 +265,15 @@ void add_models() {
     return Work{[=] { (*step)({x, target}); }, 0, 0, 1, "steps"};
   });
   add("chargpt-6x384-B64-T256-bf16", [] {
-    return gpt_step({.layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 65}, 64, 256,
-                    flops_per_token(65, 256, 6, 384));
+    return gpt_step({.layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 65}, 64,
+                    256, flops_per_token(65, 256, 6, 384));
   });
-  add("gpt2-124M-train-B32-T1024-bf16",
-      [] { return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768)); });
-  add("gpt2-124M-train-B32-T1024-autocast",
-      [] { return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768), true); });
+  add("gpt2-124M-train-B32-T1024-bf16", [] {
+    return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768));
+  });
+  add("gpt2-124M-train-B32-T1024-autocast", [] {
+    return gpt_step({.vocabulary = 50304}, 32, 1024, flops_per_token(50304, 1024, 12, 768), true);
+  });
   add("gpt2-1558M-train-B8-T1024-bf16", [] {
     return gpt_step({.layers = 48, .heads = 25, .width = 1600, .vocabulary = 50304}, 8, 1024,
                     flops_per_token(50304, 1024, 48, 1600));
@@ -275,7 +291,8 @@ void add_sequences() {
   add("lstm-2x1024-B64-T512-bf16", [] {
     constexpr int64_t B = 64, T = 512;
     auto model = std::make_shared<WordLSTM>();
-    auto optimiser = std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
+    auto optimiser =
+        std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
     Tensor x = randint(0, 10000, {B, T}), target = randint(0, 10000, {B, T});
     eval({x, target});
     return Work{[=] {
@@ -290,7 +307,8 @@ void add_sequences() {
                 },
                 0, 0, B * T, "tokens"};
   });
-  // One token after the other, from position 256 to 768 of a cache of 1024 (the peer's stands at 512).
+  // One token after the other, from position 256 to 768 of a cache of 1024 (the peer's stands at
+  // 512).
   auto decode = [](const std::string& name, int64_t layers, int64_t heads, int64_t width) {
     add("gpt2-" + name + "-decode-B1-bf16", [=] {
       auto model = std::make_shared<models::GPT>(
@@ -299,12 +317,13 @@ void add_sequences() {
       model->eval();
       Tensor prompt = randint(0, 50257, {1, 256});
       eval(prompt);
-      return Work{[=] { model->generate(prompt, {.max_new_tokens = 512, .temperature = 0}).eval_(); },
-                  0,
-                  0,
-                  1,
-                  "tokens",
-                  512};
+      return Work{
+          [=] { model->generate(prompt, {.max_new_tokens = 512, .temperature = 0}).eval_(); },
+          0,
+          0,
+          1,
+          "tokens",
+          512};
     });
   };
   decode("124M", 12, 12, 768);
@@ -371,19 +390,23 @@ void measure(const Case& c, const Settings& s, const Device& device) {
   double guess = sample(1);
   int inner = std::clamp(static_cast<int>(20e-3 / guess), 5, 500), samples = s.quick ? 3 : 9;
   std::vector<double> times;
-  for (int i = 0; i < samples && (i < 3 || seconds() - begin < 20); ++i) times.push_back(sample(inner));
+  for (int i = 0; i < samples && (i < 3 || seconds() - begin < 20); ++i)
+    times.push_back(sample(inner));
   std::sort(times.begin(), times.end());
   double t = times[times.size() / 2] / w.parts;
   auto gib = static_cast<double>(device.memory().peak) / (1 << 30);
   if (s.json) {
-    std::printf("{\"case\": \"%s\", \"peer\": \"ingot\", \"ms\": %.5f, \"first_s\": %.3f, \"peak_gib\": %.2f",
-                c.name.c_str(), t * 1e3, first, gib);
+    std::printf(
+        "{\"case\": \"%s\", \"peer\": \"ingot\", \"ms\": %.5f, \"first_s\": %.3f, \"peak_gib\": "
+        "%.2f",
+        c.name.c_str(), t * 1e3, first, gib);
     if (w.bytes > 0) std::printf(", \"gbs\": %.0f", w.bytes / t / 1e9);
     if (w.flops > 0) std::printf(", \"tflops\": %.1f", w.flops / t / 1e12);
     if (w.units > 0) std::printf(", \"rate\": %.0f, \"unit\": \"%s/s\"", w.units / t, w.unit);
     std::printf("}\n");
   } else {
-    std::printf("%-36s %10.4f ms  first %6.3f s  peak %6.2f GiB", c.name.c_str(), t * 1e3, first, gib);
+    std::printf("%-36s %10.4f ms  first %6.3f s  peak %6.2f GiB", c.name.c_str(), t * 1e3, first,
+                gib);
     if (w.bytes > 0) std::printf("  %6.0f GB/s", w.bytes / t / 1e9);
     if (w.flops > 0) std::printf("  %6.1f TFLOP/s", w.flops / t / 1e12);
     if (w.units > 0) std::printf("  %.0f %s/s", w.units / t, w.unit);
@@ -409,9 +432,9 @@ int main(int argc, char** argv) {
     else if (a == "--quick")
       s.quick = true;
     else
-      return std::fprintf(
-                 stderr,
-                 "usage: ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] [--json] [--quick]\n"),
+      return std::fprintf(stderr,
+                          "usage: ingot-bench-gpu [--device cuda:0] [--only REGEX] [--list] "
+                          "[--json] [--quick]\n"),
              2;
   }
   add_kernels();

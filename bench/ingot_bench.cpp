@@ -1,5 +1,5 @@
-// ingot-bench: times Ingot on the cases of bench/peers/cpu_torch.py, by the same method and with the same
-// names and fields, so that the two can be compared line by line (bench/compare_cpu does).
+// ingot-bench: times Ingot on the cases of bench/peers/cpu_torch.py, by the same method and with
+// the same names and fields, so that the two can be compared line by line (bench/compare_cpu does).
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -49,7 +49,8 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// CPU seconds used by everything else on the machine so far: shows whether a case was measured alone.
+// CPU seconds used by everything else on the machine so far: shows whether a case was measured
+// alone.
 double cpu_of_others() {
   std::ifstream stat("/proc/stat");
   std::string word;
@@ -78,8 +79,8 @@ struct Result {
   long iterations = 0;
 };
 
-// The method of the peer's script: warm up, then enough samples of at least half a millisecond to fill the
-// budget.
+// The method of the peer's script: warm up, then enough samples of at least half a millisecond to
+// fill the budget.
 Result measure(const Work& work, double budget) {
   work.run();
   double once = timed(work, 1);

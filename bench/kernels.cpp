@@ -1,5 +1,5 @@
-// Matrix products, and the kernels that the compiler makes: elementwise chains, rows, reductions, copies,
-// optimiser.
+// Matrix products, and the kernels that the compiler makes: elementwise chains, rows, reductions,
+// copies, optimiser.
 #include <memory>
 
 #include <ingot/ingot.h>
@@ -44,9 +44,10 @@ void add_gelu_cases() {
     const char* name;
     Function f;
   };
-  for (const Form form :
-       {Form{"prim", gelu_primitives}, Form{"primmul", gelu_products}, Form{"fused", gelu_library}}) {
-    add("gelu_" + std::string(form.name) + "_fwd_16M", [=] { return forward(form.f, 8.0 * n, randn({n})); });
+  for (const Form form : {Form{"prim", gelu_primitives}, Form{"primmul", gelu_products},
+                          Form{"fused", gelu_library}}) {
+    add("gelu_" + std::string(form.name) + "_fwd_16M",
+        [=] { return forward(form.f, 8.0 * n, randn({n})); });
     add("gelu_" + std::string(form.name) + "_fwdbwd_16M",
         [=] { return forward_backward(form.f, 20.0 * n, randn({n}), ones({n})); });
   }
@@ -66,7 +67,8 @@ void add_gelu_cases() {
 
 void add_row_cases() {
   add("softmax_4096x1024", [] {
-    return forward([](const Tensor& x) { return softmax(x, -1); }, 8.0 * 4096 * 1024, randn({4096, 1024}));
+    return forward([](const Tensor& x) { return softmax(x, -1); }, 8.0 * 4096 * 1024,
+                   randn({4096, 1024}));
   });
   add("layernorm_fwd_4096x768", [] {
     Tensor x = randn({4096, 768}), w = ones({768}), b = zeros({768});
@@ -117,10 +119,11 @@ void add_adamw_case() {
       gradients.push_back(randn({1000, 1000}) * 0.01);
       eval(gradients.back());
     }
-    auto optimiser =
-        std::make_shared<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.01});
+    auto optimiser = std::make_shared<optim::AdamW>(
+        parameters, optim::AdamWOptions{.lr = 1e-4, .weight_decay = 0.01});
     return Work{[=] {
-                  for (size_t i = 0; i < parameters.size(); ++i) parameters[i].set_grad(gradients[i]);
+                  for (size_t i = 0; i < parameters.size(); ++i)
+                    parameters[i].set_grad(gradients[i]);
                   optimiser->step();
                 },
                 0, 28.0 * 10e6};

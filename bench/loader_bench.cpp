@@ -1,7 +1,8 @@
-// Images per second from a folder of JPEGs, as a training loop would take them: decoded, cropped to 224,
-// flipped, normalised, batched.
+// Images per second from a folder of JPEGs, as a training loop would take them: decoded, cropped to
+// 224, flipped, normalised, batched.
 //   ingot-bench-loader FOLDER [WORKERS] [EPOCHS]
-// Prints one line of JSON per epoch. bench/compare_loader runs it in turns with PyTorch's DataLoader.
+// Prints one line of JSON per epoch. bench/compare_loader runs it in turns with PyTorch's
+// DataLoader.
 #include <ingot/ingot.h>
 
 #include <chrono>
@@ -11,9 +12,11 @@
 using namespace ingot;
 
 int main(int argc, char** argv) {
-  if (argc < 2) return std::fprintf(stderr, "usage: ingot-bench-loader FOLDER [WORKERS] [EPOCHS]\n"), 2;
+  if (argc < 2)
+    return std::fprintf(stderr, "usage: ingot-bench-loader FOLDER [WORKERS] [EPOCHS]\n"), 2;
   int workers = argc > 2 ? std::atoi(argv[2]) : 2, epochs = argc > 3 ? std::atoi(argv[3]) : 3;
-  data::Transforms t = {data::RandomResizedCrop(224), data::RandomHorizontalFlip(), data::ToTensor(),
+  data::Transforms t = {data::RandomResizedCrop(224), data::RandomHorizontalFlip(),
+                        data::ToTensor(),
                         data::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})};
   data::DataLoader loader(data::ImageFolder(argv[1], {.transform = t}),
                           {.batch_size = 64, .shuffle = true, .num_workers = workers});
@@ -21,7 +24,8 @@ int main(int argc, char** argv) {
     auto start = std::chrono::steady_clock::now();
     int64_t images = 0;
     for (auto [x, y] : loader) images += x.size(0);
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("{\"images\": %lld, \"seconds\": %.4f, \"images_per_second\": %.1f}\n",
                 static_cast<long long>(images), seconds, static_cast<double>(images) / seconds);
     std::fflush(stdout);

@@ -45,8 +45,9 @@ Work nanogpt_step() {
   std::vector<Tensor> matrices, vectors;
   for (const Tensor& p : all) (p.dim() > 1 ? matrices : vectors).push_back(p);
   using Group = optim::ParamGroup<optim::AdamWOptions>;
-  const std::vector<Group> groups{Group{matrices, {.lr = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1}},
-                                  Group{vectors, {.lr = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0}}};
+  const std::vector<Group> groups{
+      Group{matrices, {.lr = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1}},
+      Group{vectors, {.lr = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0}}};
   auto optimiser = std::make_shared<optim::AdamW>(groups);
   Tensor x = randint(0, 65, {12, 64}), target = randint(0, 65, {12, 64});
   eval({x, target});
@@ -72,7 +73,8 @@ Work gpt2_forward() {
             NoGrad guard;
             eval(model(tokens));
           },
-          2 * (parameters - 1024 * 768) * 64, 0, std::to_string(model.parameter_count()) + " params"};
+          2 * (parameters - 1024 * 768) * 64, 0,
+          std::to_string(model.parameter_count()) + " params"};
 }
 
 // One token with 64 before it in the caches, logits included.

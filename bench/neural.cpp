@@ -1,4 +1,5 @@
-// Convolutions, pooling, batch normalisation, and the models made of them, as the peer's script writes them.
+// Convolutions, pooling, batch normalisation, and the models made of them, as the peer's script
+// writes them.
 #include <memory>
 #include <vector>
 
@@ -19,11 +20,13 @@ struct ConvCase {
 
 void add_conv_cases(const ConvCase& k) {
   const int64_t result = (k.size + 2 * k.pad - k.window) / k.stride + 1;
-  const double flops =
-      2.0 * static_cast<double>(k.n * k.out * result * result * (k.c / k.groups) * k.window * k.window);
+  const double flops = 2.0 * static_cast<double>(k.n * k.out * result * result * (k.c / k.groups) *
+                                                 k.window * k.window);
   auto input = [=] { return randn({k.n, k.c, k.size, k.size}); };
   auto weight = [=] { return randn({k.out, k.c / k.groups, k.window, k.window}) * 0.05; };
-  auto f = [=](const Tensor& x, const Tensor& w) { return conv2d(x, w, {}, k.stride, k.pad, 1, k.groups); };
+  auto f = [=](const Tensor& x, const Tensor& w) {
+    return conv2d(x, w, {}, k.stride, k.pad, 1, k.groups);
+  };
   add(std::string(k.name) + "_fwd", [=] {
     Tensor x = input(), w = weight();
     eval({x, w});
@@ -71,8 +74,8 @@ void add_pool_cases() {
                 0, 12 * n};
   });
   add("batchnorm_32x64x56_fwdbwd", [] {
-    Tensor x = randn({32, 64, 56, 56}), g = randn({32, 64, 56, 56}), w = ones({64}), b = zeros({64}),
-           m = zeros({64}), v = ones({64});
+    Tensor x = randn({32, 64, 56, 56}), g = randn({32, 64, 56, 56}), w = ones({64}),
+           b = zeros({64}), m = zeros({64}), v = ones({64});
     eval({x, g, w, b, m, v});
     for (Tensor t : {x, w, b}) t.requires_grad_();
     return Work{[=] {
@@ -85,7 +88,8 @@ void add_pool_cases() {
   });
 }
 
-/// Parameters and buffers by the order in which a model asks for them: made once, used in every step.
+/// Parameters and buffers by the order in which a model asks for them: made once, used in every
+/// step.
 class Store {
  public:
   Tensor weight(const Dims& shape, double scale) {
@@ -158,7 +162,8 @@ Tensor lenet(Store& s, const Tensor& input) {
   return full(relu(full(relu(full(x, 120)), 84)), 10);
 }
 
-Work training(Tensor (*model)(Store&, const Tensor&), Tensor x, int64_t classes, double decay, double flops) {
+Work training(Tensor (*model)(Store&, const Tensor&), Tensor x, int64_t classes, double decay,
+              double flops) {
   auto store = std::make_shared<Store>();
   Tensor target = randint(0, classes, {x.size(0)});
   eval({x, target});
@@ -178,8 +183,9 @@ Work training(Tensor (*model)(Store&, const Tensor&), Tensor x, int64_t classes,
 
 void add_recurrent_cases() {
   auto parts = [] {
-    std::vector<Tensor> t{randn({64, 32, 128}),      randn({64, 32, 256}), randn({1024, 128}) * 0.06,
-                          randn({1024, 256}) * 0.06, zeros({1024}),        zeros({1024})};
+    std::vector<Tensor> t{
+        randn({64, 32, 128}),      randn({64, 32, 256}), randn({1024, 128}) * 0.06,
+        randn({1024, 256}) * 0.06, zeros({1024}),        zeros({1024})};
     eval(t);
     return t;
   };
@@ -187,16 +193,16 @@ void add_recurrent_cases() {
   add("lstm_h256_i128_s64_b32_fwdbwd", [=] {
     std::vector<Tensor> t = parts(), leaves{t[0], t[2], t[3], t[4], t[5]};
     for (Tensor& l : leaves) l.requires_grad_();
-    return Work{
-        [=] {
-          std::vector<Tensor> results;
-          for (Tensor l : leaves) l.zero_grad();
-          results.push_back(lstm(leaves[0], {}, {}, {leaves[1], leaves[2], leaves[3], leaves[4]}).output);
-          results[0].backward(t[1]);
-          for (const Tensor& l : leaves) results.push_back(l.grad());
-          eval(results);
-        },
-        3 * flops};
+    return Work{[=] {
+                  std::vector<Tensor> results;
+                  for (Tensor l : leaves) l.zero_grad();
+                  results.push_back(
+                      lstm(leaves[0], {}, {}, {leaves[1], leaves[2], leaves[3], leaves[4]}).output);
+                  results[0].backward(t[1]);
+                  for (const Tensor& l : leaves) results.push_back(l.grad());
+                  eval(results);
+                },
+                3 * flops};
   });
   add("lstm_h256_i128_s64_b32_fwd", [=] {
     std::vector<Tensor> t = parts();

@@ -1,4 +1,5 @@
-// What recording, planning and replaying cost: tiny operations, and how the cost grows with the graph.
+// What recording, planning and replaying cost: tiny operations, and how the cost grows with the
+// graph.
 #include <memory>
 #include <string>
 
@@ -24,7 +25,8 @@ Work tiny_adds(bool gradients) {
           0, 0, "each adds to the one before, so all are computed"};
 }
 
-// A graph of n nodes with a matrix product and a row reduction in every 20, so that the compiler has choices.
+// A graph of n nodes with a matrix product and a row reduction in every 20, so that the compiler
+// has choices.
 Tensor long_graph(Tensor x, const Tensor& w, int n) {
   for (int nodes = 0; nodes < n; nodes += 20) {
     for (int i = 0; i < 4; ++i) x = tanh(x * 0.5 + 0.1) - x;  // 4 nodes

@@ -1,6 +1,6 @@
-// A gradient of one's own: rounding has none that is of use, so the backward half lets it pass straight
-// through; and a function that is computed in a stabler way than its derivative would be found. gradcheck()
-// tells whether a gradient is right.
+// A gradient of one's own: rounding has none that is of use, so the backward half lets it pass
+// straight through; and a function that is computed in a stabler way than its derivative would be
+// found. gradcheck() tells whether a gradient is right.
 //
 //   custom_gradient [--device cpu]
 #include <ingot/ingot.h>
@@ -10,7 +10,9 @@ int main(int argc, char** argv) {
   set_default_device(argc > 1 ? Device(argv[argc - 1]) : Device::best());
 
   const CustomFunction quantize(
-      [](FunctionContext&, const std::vector<Tensor>& in) { return std::vector{round(in[0] * 8) / 8}; },
+      [](FunctionContext&, const std::vector<Tensor>& in) {
+        return std::vector{round(in[0] * 8) / 8};
+      },
       [](FunctionContext&, const std::vector<Tensor>& g) { return g; }, "quantize");
   Tensor x = tensor({0.30, -0.71, 1.22}).requires_grad_();
   const Tensor y = quantize({x})[0];
@@ -27,7 +29,8 @@ int main(int argc, char** argv) {
       },
       "softplus");
   const Tensor at = tensor({-3.0, 0.5, 20.0}).to(float64).requires_grad_();
-  const GradCheck check = gradcheck([&](const std::vector<Tensor>& in) { return softplus_(in); }, {at});
+  const GradCheck check =
+      gradcheck([&](const std::vector<Tensor>& in) { return softplus_(in); }, {at});
   std::cout << "softplus: " << softplus_({at})[0] << "\nits gradient is "
             << (check ? "right" : "wrong: " + check.report) << "\n";
   return check ? 0 : 1;

@@ -1,5 +1,5 @@
-// Data parallel: one batch is split over several devices, each computes its part with the same parameters,
-// the gradients are added.
+// Data parallel: one batch is split over several devices, each computes its part with the same
+// parameters, the gradients are added.
 //
 //   data_parallel [--device cpu:1]
 #include <ingot/ingot.h>

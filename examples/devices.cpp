@@ -6,14 +6,15 @@ using namespace ingot;
 
 int main(int argc, char** argv) {
   for (const DeviceInfo& d : list_devices())
-    std::cout << d.device.name() << ": " << d.name << ", " << (d.free >> 20) << " of " << (d.memory >> 20)
-              << " MiB free\n";
+    std::cout << d.device.name() << ": " << d.name << ", " << (d.free >> 20) << " of "
+              << (d.memory >> 20) << " MiB free\n";
 
   // A name from the command line, or the GPU with most free memory, or the CPU.
   const Device device = argc > 1 ? Device(argv[argc - 1]) : Device::best();
   std::cout << "chosen: " << device.name() << "\n";
 
-  // New tensors go to the default device; a DeviceScope changes it for a while, Options for one tensor.
+  // New tensors go to the default device; a DeviceScope changes it for a while, Options for one
+  // tensor.
   set_default_device(device);
   const Tensor a = ones({1000, 1000});
   Tensor b;
@@ -25,8 +26,8 @@ int main(int argc, char** argv) {
   std::cout << a.device().name() << " " << b.device().name() << " " << c.device().name() << "\n";
 
   eval(a);
-  std::cout << "in use on " << device.name() << ": " << (device.memory().in_use >> 10) << " KiB, at most "
-            << (device.memory().peak >> 10) << " KiB\n";
+  std::cout << "in use on " << device.name() << ": " << (device.memory().in_use >> 10)
+            << " KiB, at most " << (device.memory().peak >> 10) << " KiB\n";
 
   // A device that is not there is an error that says what is.
   try {

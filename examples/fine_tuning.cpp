@@ -1,5 +1,5 @@
-// Fine-tuning: a network learns one task, its file is loaded into another network, and only a small part is
-// trained on: first a new head on frozen layers, then updates of low rank (LoRA).
+// Fine-tuning: a network learns one task, its file is loaded into another network, and only a small
+// part is trained on: first a new head on frozen layers, then updates of low rank (LoRA).
 //
 //   fine_tuning [--device cpu]
 #include <cmath>

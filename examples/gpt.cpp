@@ -6,7 +6,8 @@
 using namespace ingot;
 
 static const std::string rhyme =
-    "Twinkle, twinkle, little star,\nHow I wonder what you are!\nUp above the world so high,\nLike a diamond "
+    "Twinkle, twinkle, little star,\nHow I wonder what you are!\nUp above the world so high,\nLike "
+    "a diamond "
     "in the sky.\n";
 
 int main(int argc, char** argv) {
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
     if (step % 50 == 0) std::cout << "step " << step << " loss " << last << "\n";
   }
   const std::vector<int64_t> prompt = bytes.encode("Twinkle");
-  const Tensor said = model.generate(tensor(prompt).unsqueeze(0), {.max_new_tokens = 80, .temperature = 0});
+  const Tensor said =
+      model.generate(tensor(prompt).unsqueeze(0), {.max_new_tokens = 80, .temperature = 0});
   std::cout << "loss " << last << "\n" << bytes.decode(said[0].to_vector<int64_t>()) << "\n";
   return last < 0.5 ? 0 : 1;
 }

@@ -1,13 +1,15 @@
-// Layers on chosen devices: a network too large for one device has its parts on several. The copies between
-// them are recorded like anything else, and gradients come back the same way.
+// Layers on chosen devices: a network too large for one device has its parts on several. The copies
+// between them are recorded like anything else, and gradients come back the same way.
 //
 //   layers_on_devices [--device cuda]
 #include <ingot/ingot.h>
 using namespace ingot;
 
 struct Net : nn::Module {
-  nn::Sequential encoder = add("encoder", nn::Sequential(nn::Linear(16, 64), nn::ReLU(), nn::Linear(64, 64)));
-  nn::Sequential decoder = add("decoder", nn::Sequential(nn::Linear(64, 64), nn::ReLU(), nn::Linear(64, 4)));
+  nn::Sequential encoder =
+      add("encoder", nn::Sequential(nn::Linear(16, 64), nn::ReLU(), nn::Linear(64, 64)));
+  nn::Sequential decoder =
+      add("decoder", nn::Sequential(nn::Linear(64, 64), nn::ReLU(), nn::Linear(64, 4)));
   Tensor forward(Tensor x) override { return decoder(relu(encoder(x))); }
 };
 

@@ -1,5 +1,5 @@
-// Mixed precision: products in 16 bits, parameters and sums in 32. bfloat16 needs nothing else; float16 needs
-// the loss scaled, so that small gradients survive.
+// Mixed precision: products in 16 bits, parameters and sums in 32. bfloat16 needs nothing else;
+// float16 needs the loss scaled, so that small gradients survive.
 //
 //   mixed_precision [--device cpu]
 #include <ingot/ingot.h>
@@ -33,8 +33,9 @@ static double train(const Device& device, std::optional<DType> type) {
 
 int main(int argc, char** argv) {
   const Device device = argc > 1 ? Device(argv[argc - 1]) : Device::best();
-  const double full = train(device, {}), brain = train(device, bfloat16), half = train(device, float16);
-  std::cout << "loss after 60 steps: float32 " << full << ", bfloat16 " << brain << ", float16 " << half
-            << "\n";
+  const double full = train(device, {}), brain = train(device, bfloat16),
+               half = train(device, float16);
+  std::cout << "loss after 60 steps: float32 " << full << ", bfloat16 " << brain << ", float16 "
+            << half << "\n";
   return std::abs(brain - full) < 0.1 && std::abs(half - full) < 0.1 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// Trains a small network to tell two spirals apart, and draws what it learned: every pixel of the picture is
-// asked which spiral it belongs to.
+// Trains a small network to tell two spirals apart, and draws what it learned: every pixel of the
+// picture is asked which spiral it belongs to.
 //
 //   spirals [picture.png]
 #include <png.h>
@@ -59,12 +59,13 @@ std::vector<float> ask_everywhere(Network& network, int size) {
 
 class Picture {
  public:
-  explicit Picture(int size) : size_(size), rgb_(3 * static_cast<size_t>(size) * static_cast<size_t>(size)) {}
+  explicit Picture(int size)
+      : size_(size), rgb_(3 * static_cast<size_t>(size) * static_cast<size_t>(size)) {}
 
   void set(int row, int column, int red, int green, int blue) {
     if (row < 0 || column < 0 || row >= size_ || column >= size_) return;
-    uint8_t* pixel =
-        &rgb_[3 * (static_cast<size_t>(row) * static_cast<size_t>(size_) + static_cast<size_t>(column))];
+    uint8_t* pixel = &rgb_[3 * (static_cast<size_t>(row) * static_cast<size_t>(size_) +
+                                static_cast<size_t>(column))];
     pixel[0] = static_cast<uint8_t>(red), pixel[1] = static_cast<uint8_t>(green),
     pixel[2] = static_cast<uint8_t>(blue);
   }
@@ -91,7 +92,8 @@ bool draw(Network& network, const Points& points, const std::string& path) {
       // From orange (spiral 0) over white (undecided) to blue (spiral 1).
       const float blue = std::max(0.0f, 2 * p - 1), orange = std::max(0.0f, 1 - 2 * p);
       picture.set(row, column, static_cast<int>(255 - 140 * blue),
-                  static_cast<int>(255 - 70 * blue - 75 * orange), static_cast<int>(255 - 165 * orange));
+                  static_cast<int>(255 - 70 * blue - 75 * orange),
+                  static_cast<int>(255 - 165 * orange));
     }
   }
   for (size_t i = 0; i < points.spiral.size(); ++i) {
@@ -133,9 +135,10 @@ int main(int argc, char** argv) {
     optimiser.step();
     if (step % 50 == 0) {
       const double right = logits.argmax(-1).eq(target).to(ingot::float32).mean().item();
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      std::printf("\rstep %4d of %d   loss %.4f   right %5.1f %%   %5.0f steps/s", step, steps, loss.item(),
-                  100 * right, step / seconds);
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::printf("\rstep %4d of %d   loss %.4f   right %5.1f %%   %5.0f steps/s", step, steps,
+                  loss.item(), 100 * right, step / seconds);
       std::fflush(stdout);
     }
   }

@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   Tensor b = ones({3, 2}) * 0.5;
   std::cout << "a =\n" << a << "\na @ b =\n" << matmul(a, b) << "\n";
 
-  // Shapes broadcast and indices slice as in PyTorch; a slice is a view, and writing to it writes to a.
+  // Shapes broadcast and indices slice as in PyTorch; a slice is a view, and writing to it writes
+  // to a.
   std::cout << "rows minus their means =\n" << a - a.mean(1, true) << "\n";
   a[{Slice{}, 0}] = 0;
   std::cout << "first column cleared =\n" << a << "\nlargest of each row: " << a.amax(1) << "\n";

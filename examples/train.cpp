@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   manual_seed(42);
   Net model;
   model.to(device);
-  data::DataLoader train(data::FashionMNIST("data"), {.batch_size = 128, .shuffle = true, .device = device});
+  data::DataLoader train(data::FashionMNIST("data"),
+                         {.batch_size = 128, .shuffle = true, .device = device});
   optim::AdamW opt(model.parameters(), {.lr = 1e-3});
   Checkpoint ckpt("runs/fashion", model, opt, train);
   for (int epoch = ckpt.resume(); epoch < 5; ++epoch) {

@@ -1,5 +1,5 @@
-// The rules of backward() and grad(): accumulation, modes, hooks, custom functions, checkpoints, errors.
-// Values are read through the oracle, so that these tests say nothing about the compiler.
+// The rules of backward() and grad(): accumulation, modes, hooks, custom functions, checkpoints,
+// errors. Values are read through the oracle, so that these tests say nothing about the compiler.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -39,7 +39,9 @@ std::string message_of(F fn, ErrorKind kind) {
   FAIL("nothing was thrown");
   return "";
 }
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -151,12 +153,14 @@ TEST_CASE("grad() returns gradients and leaves .grad alone") {
   CHECK(value(g[0]) == 2 * 15 * 5);
   CHECK(value(g[1]) == 30);
   CHECK(!x.grad().defined());
-  CHECK(has(message_of([&] { grad({z}, {unused}, {}, true); }, ErrorKind::Autograd), "allow_unused"));
+  CHECK(
+      has(message_of([&] { grad({z}, {unused}, {}, true); }, ErrorKind::Autograd), "allow_unused"));
   CHECK(!grad({z}, {unused}, {}, true, false, true)[0].defined());
   message_of([&] { grad({z}, {tensor({1.0})}); }, ErrorKind::Autograd);
   // Two outputs at once, weighted.
   Tensor a = x * 2.0, b = x * 3.0;
-  CHECK(value(grad({a, b}, {x}, {tensor(std::vector<double>{1}), tensor(std::vector<double>{10})})[0]) == 32);
+  CHECK(value(grad({a, b}, {x},
+                   {tensor(std::vector<double>{1}), tensor(std::vector<double>{10})})[0]) == 32);
 }
 
 TEST_CASE("higher orders") {
@@ -202,7 +206,8 @@ TEST_CASE("hooks see and change gradients") {
   x.zero_grad();
   message_of([&] { (y * 3.0).sum().backward(); }, ErrorKind::Autograd);
   CHECK(!x.grad().defined());
-  message_of([] { register_hook(tensor({1.0}), [](const Tensor& g) { return g; }); }, ErrorKind::Autograd);
+  message_of([] { register_hook(tensor({1.0}), [](const Tensor& g) { return g; }); },
+             ErrorKind::Autograd);
 }
 
 TEST_CASE("a non-leaf can keep its gradient") {
@@ -260,7 +265,9 @@ TEST_CASE("custom functions: a saved result is differentiated through again") {
         ctx.save_for_backward(out);
         return out;
       },
-      [](FunctionContext& ctx, const std::vector<Tensor>& g) { return std::vector{g[0] * ctx.saved()[0]}; });
+      [](FunctionContext& ctx, const std::vector<Tensor>& g) {
+        return std::vector{g[0] * ctx.saved()[0]};
+      });
   Tensor x = tensor({1.0});
   x.requires_grad_();
   Tensor g = grad({(ex({x})[0] + x * x).sum()}, {x}, {}, {}, true)[0];
@@ -303,13 +310,14 @@ TEST_CASE("custom functions") {
   Tensor g = grad({scaled({x, c})[0].sum()}, {x}, {}, {}, true)[0];
   CHECK(values(g) == std::vector<double>{200, 300});
   CHECK(values(grad({g.sum()}, {x})[0]) == std::vector<double>{100, 100});
-  CustomFunction wrong([](FunctionContext&, const std::vector<Tensor>& in) { return in; },
-                       [](FunctionContext&, const std::vector<Tensor>&) { return std::vector<Tensor>{}; },
-                       "wrong");
-  CHECK(has(message_of([&] { wrong({x})[0].sum().backward(); }, ErrorKind::Autograd), "[wrong]"));
-  CustomFunction shapes(
+  CustomFunction wrong(
       [](FunctionContext&, const std::vector<Tensor>& in) { return in; },
-      [](FunctionContext&, const std::vector<Tensor>& g2) { return std::vector<Tensor>{g2[0].sum()}; });
+      [](FunctionContext&, const std::vector<Tensor>&) { return std::vector<Tensor>{}; }, "wrong");
+  CHECK(has(message_of([&] { wrong({x})[0].sum().backward(); }, ErrorKind::Autograd), "[wrong]"));
+  CustomFunction shapes([](FunctionContext&, const std::vector<Tensor>& in) { return in; },
+                        [](FunctionContext&, const std::vector<Tensor>& g2) {
+                          return std::vector<Tensor>{g2[0].sum()};
+                        });
   message_of([&] { shapes({x})[0].sum().backward(); }, ErrorKind::Shape);
 }
 
@@ -347,10 +355,14 @@ TEST_CASE("checkpoint computes again what it did not keep") {
   }
 }
 
-TEST_CASE("checkpoint computes again in the types of the first time, though the scope is closed by then") {
+TEST_CASE(
+    "checkpoint computes again in the types of the first time, though the scope is closed by "
+    "then") {
   Tensor w = leaf({0.5, -1, 2, 0.25}).to(float32).detach().requires_grad_(),
          x = tensor({1.001, 2.003, 3.007, 4.0}, {2, 2});
-  auto block = [&](const std::vector<Tensor>& in) { return matmul(in[0], w.reshape({2, 2})).to(float32); };
+  auto block = [&](const std::vector<Tensor>& in) {
+    return matmul(in[0], w.reshape({2, 2})).to(float32);
+  };
   auto gradient = [&](bool recompute, bool autocast) {
     Tensor y;
     {
@@ -373,7 +385,8 @@ TEST_CASE("checkpoint computes again in the types of the first time, though the 
   CHECK(values(w.grad()) == gradient(false, false));
 }
 
-TEST_CASE("in a checkpoint running statistics move once, and nothing is kept for a custom gradient") {
+TEST_CASE(
+    "in a checkpoint running statistics move once, and nothing is kept for a custom gradient") {
   const Device d("cpu:2");
   auto train = [&](bool recompute) {
     manual_seed(1);
@@ -389,7 +402,9 @@ TEST_CASE("in a checkpoint running statistics move once, and nothing is kept for
       Tensor y = x;
       for (size_t i = 0; i < body.size(); ++i)
         y = recompute
-                ? checkpoint([body, i](const std::vector<Tensor>& in) mutable { return body[i](in[0]); }, {y})
+                ? checkpoint(
+                      [body, i](const std::vector<Tensor>& in) mutable { return body[i](in[0]); },
+                      {y})
                 : body[i](y);
       const Tensor loss = y.square().mean();
       y = Tensor();
@@ -409,7 +424,8 @@ TEST_CASE("in a checkpoint running statistics move once, and nothing is kept for
   const auto [plain, kept] = train(false);
   const auto [again, less] = train(true);
   // Statistics that moved twice would differ by a tenth of them.
-  for (size_t i = 0; i < plain.size(); ++i) CHECK(again[i] == doctest::Approx(plain[i]).epsilon(1e-4));
+  for (size_t i = 0; i < plain.size(); ++i)
+    CHECK(again[i] == doctest::Approx(plain[i]).epsilon(1e-4));
   CHECK(static_cast<double>(less) < 0.8 * static_cast<double>(kept));
 }
 
@@ -431,8 +447,9 @@ TEST_CASE("recording a backward is cheap") {
     auto start = std::chrono::steady_clock::now();
     std::vector<Tensor> grads = grad({y}, {x}, {g});
     best = std::min(
-        best,
-        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 1000);
+        best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                      .count() /
+                  1000);
   }
   MESSAGE("grad of a product chain: " << best << " us per node");  // two products and a sum each
 #ifdef NDEBUG

@@ -1,6 +1,6 @@
-// The generated CUDA text on a real GPU, where there is one: results against the naive interpreter, and, with
-// INGOT_BENCH=1, the share of the copy bandwidth that the common kernels reach. Needs NVRTC and the driver,
-// not the plug-in.
+// The generated CUDA text on a real GPU, where there is one: results against the naive interpreter,
+// and, with INGOT_BENCH=1, the share of the copy bandwidth that the common kernels reach. Needs
+// NVRTC and the driver, not the plug-in.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -66,7 +66,8 @@ void run_case(Driver& d, const TextCase& c) {
   for (size_t p = 0; p < c.parts.size(); ++p)
     for (size_t n = 0; n < c.parts[p].buffers.size(); ++n) {
       buffers.push_back(memory.make(bytes_of(c.parts[p].buffers[n]), got[buffers.size()]));
-      launch.pointer(static_cast<int>(p), static_cast<int>(n)) = reinterpret_cast<int64_t>(buffers.back());
+      launch.pointer(static_cast<int>(p), static_cast<int>(n)) =
+          reinterpret_cast<int64_t>(buffers.back());
     }
   CudaHeader header = header_of(memory, b, launch);
   Driver::Kernel kernel = d.compile(text, launch);
@@ -132,7 +133,8 @@ void time_case(Driver& d, const TextCase& c, double copy_rate) {
   double us = d.time([&] { d.launch(kernel, text, launch, header); });
   double rate = traffic(c.parts) / us / 1e3;
   std::string registers;
-  for (size_t at = kernel.log.find("Used "); at != std::string::npos; at = kernel.log.find("Used ", at + 1))
+  for (size_t at = kernel.log.find("Used "); at != std::string::npos;
+       at = kernel.log.find("Used ", at + 1))
     registers += kernel.log.substr(at + 5, kernel.log.find(" registers", at) - at - 5) + " ";
   if (kernel.log.find("0 bytes spill stores") == std::string::npos) registers += "spills! ";
   std::printf("%-42s %9.1f us %6.0f GB/s %4.0f %%  regs %s %s\n", c.name.c_str(), us, rate,

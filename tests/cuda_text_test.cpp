@@ -1,6 +1,6 @@
-// The generated CUDA text: compiled by NVRTC for sm_80 and sm_90 where there is one, executed by the
-// emulator, and compared with the naive interpreter. INGOT_DEBUG=registers prints what ptxas says about each
-// kernel.
+// The generated CUDA text: compiled by NVRTC for sm_80 and sm_90 where there is one, executed by
+// the emulator, and compared with the naive interpreter. INGOT_DEBUG=registers prints what ptxas
+// says about each kernel.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,8 +13,8 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cuda/emit/schedule.h"
 #include "backend/cuda/emit/nvrtc.h"
+#include "backend/cuda/emit/schedule.h"
 #include "emulator/emulator.h"
 #include "spec_interpreter.h"
 #include "text_cases.h"
@@ -27,7 +27,8 @@ namespace {
 
 std::vector<TextCase> all_cases() {
   std::vector<TextCase> all;
-  for (auto& list : {map_cases(), reduce_cases(), row_cases(), column_cases(), random_cases(120, 1)})
+  for (auto& list :
+       {map_cases(), reduce_cases(), row_cases(), column_cases(), random_cases(120, 1)})
     all.insert(all.end(), list.begin(), list.end());
   return all;
 }
@@ -38,13 +39,15 @@ void run_emulated(const TextCase& c, const CudaText& text, const Memory& memory,
   for (size_t p = 0; p < c.parts.size(); ++p)
     for (size_t n = 0; n < c.parts[p].buffers.size(); ++n, ++b) {
       // Every second buffer is reached the way external buffers are: through a table.
-      auto address = b % 2 == 0 ? reinterpret_cast<uint64_t>(memory[b])
-                                : reinterpret_cast<uint64_t>(&memory.pointers()[b]) | kIndirectPointer;
+      auto address = b % 2 == 0
+                         ? reinterpret_cast<uint64_t>(memory[b])
+                         : reinterpret_cast<uint64_t>(&memory.pointers()[b]) | kIndirectPointer;
       launch.pointer(static_cast<int>(p), static_cast<int>(n)) = static_cast<int64_t>(address);
     }
   std::vector<double> scratch(launch.scratch_bytes / 8 + 1, std::nan(""));
-  Emulator::get().run(text, launch,
-                      {in.args, in.seeds, in.offsets, &in.status, scratch.data(), launch.table.data()});
+  Emulator::get().run(
+      text, launch,
+      {in.args, in.seeds, in.offsets, &in.status, scratch.data(), launch.table.data()});
 }
 
 }  // namespace
@@ -112,9 +115,11 @@ TEST_CASE("NVRTC takes the text for sm_80 and sm_90") {
   size_t n = 0;
   for (auto& [key, t] : texts) {
     if (n % 30 == 0) programs.push_back(cuda_prelude());
-    programs.back() += "namespace k" + std::to_string(n++) + " {\n// " + t.schedule + "\n" + t.body + "}\n";
+    programs.back() +=
+        "namespace k" + std::to_string(n++) + " {\n// " + t.schedule + "\n" + t.body + "}\n";
   }
-  // The older chip for a third of them: it differs in the last step only. (INGOT_TEST_ALL: for each.)
+  // The older chip for a third of them: it differs in the last step only. (INGOT_TEST_ALL: for
+  // each.)
   const size_t every = std::getenv("INGOT_TEST_ALL") ? 1 : 3;
   std::vector<std::pair<size_t, const char*>> jobs;
   for (size_t i = 0; i < programs.size(); ++i) {
@@ -165,7 +170,8 @@ TEST_CASE("the common kernels spill next to nothing") {
       CHECK(std::atoi(log.c_str() + log.rfind(' ', at - 1)) <= 16);
     for (size_t at = log.find("Used "); at != std::string::npos; at = log.find("Used ", at + 1))
       used += log.substr(at, log.find(" registers", at) - at) + " ";
-    if (verbose) std::printf("%-42s %s %s\n", cases[i].name.c_str(), used.c_str(), texts[i].schedule.c_str());
+    if (verbose)
+      std::printf("%-42s %s %s\n", cases[i].name.c_str(), used.c_str(), texts[i].schedule.c_str());
   }
 }
 

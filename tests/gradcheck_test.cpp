@@ -26,7 +26,9 @@ TEST_CASE("right gradients pass, of both orders") {
 
 TEST_CASE("a wrong gradient is found, and the element named") {
   CustomFunction wrong(
-      [](FunctionContext&, const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0]}; },
+      [](FunctionContext&, const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{in[0] * in[0]};
+      },
       [](FunctionContext&, const std::vector<Tensor>& g) {
         Tensor bad = g[0] * 0.0;
         return std::vector<Tensor>{bad};

@@ -1,5 +1,5 @@
-// The main function of every test program. INGOT_TEST_DEVICE=cuda:0 makes that the default device and, for
-// tests that go through all devices, the only one.
+// The main function of every test program. INGOT_TEST_DEVICE=cuda:0 makes that the default device
+// and, for tests that go through all devices, the only one.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

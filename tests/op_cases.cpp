@@ -18,9 +18,9 @@ Function two(Binary f) {
 }
 
 // Shapes that broadcast: equal, against a row, a column, a 0-d tensor, more dims, nothing at all.
-const std::vector<std::pair<Dims, Dims>> kPairs = {{{3, 4}, {3, 4}}, {{3, 4}, {4}},       {{3, 1}, {1, 4}},
-                                                   {{}, {5}},        {{2, 1, 3}, {4, 1}}, {{0, 3}, {1, 3}},
-                                                   {{}, {}},         {{37}, {37}}};
+const std::vector<std::pair<Dims, Dims>> kPairs = {
+    {{3, 4}, {3, 4}},    {{3, 4}, {4}},    {{3, 1}, {1, 4}}, {{}, {5}},
+    {{2, 1, 3}, {4, 1}}, {{0, 3}, {1, 3}}, {{}, {}},         {{37}, {37}}};
 
 void add_unary(std::vector<Case>& c) {
   struct Row {
@@ -74,10 +74,14 @@ void add_unary(std::vector<Case>& c) {
     for (const Dims& shape : {Dims{3, 5}, Dims{}, Dims{0, 2}, Dims{1, 1, 7}})
       c.push_back({r.name + to_string(shape), {{shape, r.lo, r.hi}}, one(f), r.types, grad});
   }
-  c.push_back(
-      {"relu negative", {{{3, 5}, -2, -0.1}}, one([](const Tensor& x) { return relu(x); }), Types::Float});
-  c.push_back(
-      {"abs negative", {{{3, 5}, -2, -0.1}}, one([](const Tensor& x) { return abs(x); }), Types::Float});
+  c.push_back({"relu negative",
+               {{{3, 5}, -2, -0.1}},
+               one([](const Tensor& x) { return relu(x); }),
+               Types::Float});
+  c.push_back({"abs negative",
+               {{{3, 5}, -2, -0.1}},
+               one([](const Tensor& x) { return abs(x); }),
+               Types::Float});
 }
 
 void add_binary(std::vector<Case>& c) {
@@ -116,7 +120,9 @@ void add_binary(std::vector<Case>& c) {
       {"logical_xor", logical_xor, -2, 2, Types::Any, false},
   };
   for (const Row& r : rows) {
-    auto f = [fn = r.f](const Tensor& a, const Tensor& b) { return fn(a, b, SourceLoc::current()); };
+    auto f = [fn = r.f](const Tensor& a, const Tensor& b) {
+      return fn(a, b, SourceLoc::current());
+    };
     for (const auto& [sa, sb] : kPairs)
       c.push_back({std::string(r.name) + to_string(sa) + to_string(sb),
                    {{sa, r.lo, r.hi}, {sb, r.lo, r.hi}},
@@ -145,14 +151,20 @@ void add_choice(std::vector<Case>& c) {
                  return List{where(x[0], x[1], 0.5), where(x[0], -1.0, x[1])};
                }});
   c.push_back({"clamp", {{{4, 4}}}, one([](const Tensor& x) { return clamp(x, -0.7, 0.8); })});
-  c.push_back(
-      {"clamp_min", {{{4, 4}}}, one([](const Tensor& x) { return clamp_min(x, 0.1) + clamp_max(x, 0.3); })});
+  c.push_back({"clamp_min", {{{4, 4}}}, one([](const Tensor& x) {
+                 return clamp_min(x, 0.1) + clamp_max(x, 0.3);
+               })});
   c.push_back({"masked_fill", {{{3, 4}, 0, 1, bool_}, {{3, 4}}}, [](const List& x) {
                  return List{masked_fill(x[1], x[0], -3.0)};
                }});
-  c.push_back({"gelu", {{{3, 5}}}, one([](const Tensor& x) { return gelu(x); }), Types::Float, true, 4});
   c.push_back(
-      {"gelu tanh", {{{3, 5}}}, one([](const Tensor& x) { return gelu(x, "tanh"); }), Types::Float, true, 4});
+      {"gelu", {{{3, 5}}}, one([](const Tensor& x) { return gelu(x); }), Types::Float, true, 4});
+  c.push_back({"gelu tanh",
+               {{{3, 5}}},
+               one([](const Tensor& x) { return gelu(x, "tanh"); }),
+               Types::Float,
+               true,
+               4});
   c.push_back({"silu", {{{3, 5}}}, one([](const Tensor& x) { return silu(x); })});
   c.push_back({"softplus", {{{3, 5}}}, one([](const Tensor& x) { return softplus(x); })});
   c.push_back({"leaky_relu", {{{3, 5}}}, one([](const Tensor& x) { return leaky_relu(x, 0.1); })});
@@ -267,8 +279,9 @@ void add_movement(std::vector<Case>& c) {
                Types::Number});
   c.push_back({"split", {{{5, 3}}}, [](const List& x) { return x[0].split(2); }, Types::Number});
   c.push_back({"chunk", {{{5, 3}}}, [](const List& x) { return x[0].chunk(2); }, Types::Number});
-  c.push_back(
-      {"squeeze", {{{1, 3, 1}}}, one([](const Tensor& x) { return x.squeeze() + x.squeeze(0).flatten(); })});
+  c.push_back({"squeeze", {{{1, 3, 1}}}, one([](const Tensor& x) {
+                 return x.squeeze() + x.squeeze(0).flatten();
+               })});
   c.push_back({"eight dims", {{{2, 1, 2, 1, 2, 1, 2, 3}}}, one([](const Tensor& x) {
                  return x.permute({7, 6, 5, 4, 3, 2, 1, 0}) * 2.0;
                })});
@@ -288,10 +301,11 @@ void add_reductions(std::vector<Case>& c) {
     Types types;
     bool grad;
   };
-  const Row rows[] = {{"sum", sum, Types::Any, true},   {"mean", mean, Types::Float, true},
-                      {"prod", prod, Types::Any, true}, {"amax", amax, Types::Any, true},
-                      {"amin", amin, Types::Any, true}, {"any", any, Types::Any, false},
-                      {"all", all, Types::Any, false},  {"logsumexp", logsumexp, Types::Float, true}};
+  const Row rows[] = {
+      {"sum", sum, Types::Any, true},   {"mean", mean, Types::Float, true},
+      {"prod", prod, Types::Any, true}, {"amax", amax, Types::Any, true},
+      {"amin", amin, Types::Any, true}, {"any", any, Types::Any, false},
+      {"all", all, Types::Any, false},  {"logsumexp", logsumexp, Types::Float, true}};
   const std::vector<std::pair<Dims, Axes>> places = {
       {{3, 4}, {}},          {{3, 4}, {0}}, {{3, 4}, {1}}, {{2, 3, 4}, {0, 2}}, {{2, 3, 4}, {1}},
       {{2, 3, 4}, {-1, -2}}, {{}, {}},      {{1, 5}, {0}}, {{40}, {0}}};
@@ -302,13 +316,13 @@ void add_reductions(std::vector<Case>& c) {
         auto f = [fn = r.f, axes = axes, keep](const Tensor& x) {
           return fn(x, axes, keep, SourceLoc::current());
         };
-        c.push_back(
-            {std::string(r.name) + to_string(shape) + to_string(axes.dims()) + (keep ? " keepdim" : ""),
-             {{shape, -1.5, 1.5}},
-             one(f),
-             r.types,
-             r.grad,
-             4});
+        c.push_back({std::string(r.name) + to_string(shape) + to_string(axes.dims()) +
+                         (keep ? " keepdim" : ""),
+                     {{shape, -1.5, 1.5}},
+                     one(f),
+                     r.types,
+                     r.grad,
+                     4});
       }
   for (bool keep : {false, true}) {
     c.push_back({"var",
@@ -341,18 +355,27 @@ void add_reductions(std::vector<Case>& c) {
                  },
                  Types::Number});
   }
-  c.push_back(
-      {"argmax of all", {{{3, 4}}}, one([](const Tensor& x) { return argmax(x); }), Types::Number, false});
-  c.push_back({"max of all", {{{3, 4}}}, one([](const Tensor& x) { return max(x) + min(x); }), Types::Float});
+  c.push_back({"argmax of all",
+               {{{3, 4}}},
+               one([](const Tensor& x) { return argmax(x); }),
+               Types::Number,
+               false});
+  c.push_back({"max of all",
+               {{{3, 4}}},
+               one([](const Tensor& x) { return max(x) + min(x); }),
+               Types::Float});
   c.push_back({"amax of ties",
                {{{3, 4}, 0.2, 0.8}},
                one([](const Tensor& x) {
                  return amax(cat({x, x}, 1), 1);
                }),
                Types::Float});
+  c.push_back({"sum over nothing",
+               {{{0, 3}}},
+               one([](const Tensor& x) { return sum(x, 0); }),
+               Types::Number});
   c.push_back(
-      {"sum over nothing", {{{0, 3}}}, one([](const Tensor& x) { return sum(x, 0); }), Types::Number});
-  c.push_back({"norm", {{{3, 4}}}, one([](const Tensor& x) { return norm(x); }), Types::Float, true, 4});
+      {"norm", {{{3, 4}}}, one([](const Tensor& x) { return norm(x); }), Types::Float, true, 4});
   c.push_back({"sum of products",
                {{{6, 50}}, {{6, 50}}},
                two([](const Tensor& a, const Tensor& b) { return (a * b).sum(1) + (a - b).sum(); }),
@@ -385,7 +408,8 @@ void add_products(std::vector<Case>& c) {
                                                      {{2, 3, 4}, {4}}};
   auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
   for (const auto& [a, b] : shapes)
-    c.push_back({"matmul" + to_string(a) + to_string(b), {{a}, {b}}, two(product), Types::Float, true, 8});
+    c.push_back(
+        {"matmul" + to_string(a) + to_string(b), {{a}, {b}}, two(product), Types::Float, true, 8});
   c.push_back({"matmul of integers", {{{3, 4}}, {{4, 2}}}, two(product), Types::Int, false});
   c.push_back({"matmul transposed",
                {{{4, 3}}, {{5, 4}}},
@@ -470,8 +494,12 @@ void add_index(std::vector<Case>& c) {
 
 void add_networks(std::vector<Case>& c) {
   for (int64_t d : {0, 1, -1}) {
-    c.push_back(
-        {"softmax", {{{3, 5}}}, one([d](const Tensor& x) { return softmax(x, d); }), Types::Float, true, 4});
+    c.push_back({"softmax",
+                 {{{3, 5}}},
+                 one([d](const Tensor& x) { return softmax(x, d); }),
+                 Types::Float,
+                 true,
+                 4});
     c.push_back({"log_softmax",
                  {{{3, 5}}},
                  one([d](const Tensor& x) { return log_softmax(x, d); }),

@@ -24,7 +24,8 @@ Function three(std::function<Tensor(T, T, T)> f) {
 void add_losses(std::vector<Case>& c) {
   for (const char* how : {"mean", "sum", "none"}) {
     auto push = [&](const char* name, std::vector<In> in, Function f, double slack = 8) {
-      c.push_back({std::string(name) + " " + how, std::move(in), std::move(f), Types::Float, true, slack});
+      c.push_back(
+          {std::string(name) + " " + how, std::move(in), std::move(f), Types::Float, true, slack});
     };
     const In any{{3, 4}}, prob{{3, 4}, 0.1, 0.9}, row{{4}, 0.2, 1.5};
     push("l1_loss", {any, {{3, 4}, 2.1, 3}}, two([how](T x, T y) { return l1_loss(x, y, how); }));
@@ -43,8 +44,9 @@ void add_losses(std::vector<Case>& c) {
          16);
     push("kl_div", {{{3, 4}, -3, -0.1}, prob},
          two([how](T x, T y) { return kl_div(x, y, how) + kl_div(x, log(y), how, true); }), 16);
-    push("hinge_embedding_loss", {{{3, 4}, 0.1, 0.9}, {{3, 4}, 0, 1, bool_}},
-         two([how](T x, T b) { return hinge_embedding_loss(x, b.to(x.dtype()) * 2.0 - 1.0, 1, how); }));
+    push("hinge_embedding_loss", {{{3, 4}, 0.1, 0.9}, {{3, 4}, 0, 1, bool_}}, two([how](T x, T b) {
+           return hinge_embedding_loss(x, b.to(x.dtype()) * 2.0 - 1.0, 1, how);
+         }));
     push("margin_ranking_loss", {{{5}}, {{5}}, {{5}, 0, 1, bool_}}, three([how](T x, T y, T b) {
            return margin_ranking_loss(x, y, b.to(x.dtype()) * 2.0 - 1.0, 0.3, how);
          }));
@@ -54,7 +56,8 @@ void add_losses(std::vector<Case>& c) {
          16);
     push("triplet_margin_loss", {any, any, any}, three([how](T a, T p, T n) {
            return triplet_margin_loss(a, p, n, {.margin = 4, .reduction = how}) +
-                  triplet_margin_loss(a, p, n, {.margin = 3, .p = 3, .swap = true, .reduction = how});
+                  triplet_margin_loss(a, p, n,
+                                      {.margin = 3, .p = 3, .swap = true, .reduction = how});
          }),
          16);
     push("soft_margin_loss", {any, {{3, 4}, 0, 1, bool_}},
@@ -64,14 +67,16 @@ void add_losses(std::vector<Case>& c) {
                   poisson_nll_loss(x, y, {.log_input = false, .reduction = how});
          }),
          16);
-    push("gaussian_nll_loss", {any, any, {{3, 1}, 0.5, 2}},
-         three([how](T x, T y, T v) { return gaussian_nll_loss(x, y, v, {.full = true, .reduction = how}); }),
+    push("gaussian_nll_loss", {any, any, {{3, 1}, 0.5, 2}}, three([how](T x, T y, T v) {
+           return gaussian_nll_loss(x, y, v, {.full = true, .reduction = how});
+         }),
          16);
     push("multilabel_soft_margin_loss", {any, prob, row},
          three([how](T x, T y, T w) { return multilabel_soft_margin_loss(x, y, w, how); }), 16);
     CrossEntropyOptions o;
     o.reduction = how;
-    push("cross_entropy weighted", {{{4, 5}}, {{4}, 0, 5, int64}, {{5}, 0.2, 2}}, three([o](T x, T t, T w) {
+    push("cross_entropy weighted", {{{4, 5}}, {{4}, 0, 5, int64}, {{5}, 0.2, 2}},
+         three([o](T x, T t, T w) {
            auto p = o;
            p.weight = w;
            p.ignore_index = 2;
@@ -92,7 +97,8 @@ void add_losses(std::vector<Case>& c) {
            return cross_entropy(x, t, p) + cross_entropy(x, t, o);
          }),
          16);
-    push("nll_loss weighted", {{{4, 5}}, {{4}, 0, 5, int64}, {{5}, 0.2, 2}}, three([o](T x, T t, T w) {
+    push("nll_loss weighted", {{{4, 5}}, {{4}, 0, 5, int64}, {{5}, 0.2, 2}},
+         three([o](T x, T t, T w) {
            auto p = o;
            p.weight = w;
            return nll_loss(x, t, p);
@@ -147,16 +153,20 @@ void add_linear_algebra(std::vector<Case>& c) {
   push("kron", {{{2, 3}}, {{3}}}, two([](T a, T b) { return kron(a, b); }), Types::Number);
   push("vecdot", {b234, {{4}}}, two([](T a, T b) { return vecdot(a, b); }));
   push("cross", {{{2, 3}}, {{2, 3}}}, two([](T a, T b) { return cross(a, b); }));
-  push("addmm", {{{5}}, m34, m45},
-       three([](T x, T a, T b) { return addmm(x, a, b) + addmm(x, a, b, 2.0, 0.5) + addmm(x, a, b, 0); }));
-  push("addmm of integers", {{{3, 5}}, m34, m45}, three([](T x, T a, T b) { return addmm(x, a, b, 2, 3); }),
-       Types::Int);
+  push("addmm", {{{5}}, m34, m45}, three([](T x, T a, T b) {
+         return addmm(x, a, b) + addmm(x, a, b, 2.0, 0.5) + addmm(x, a, b, 0);
+       }));
+  push("addmm of integers", {{{3, 5}}, m34, m45},
+       three([](T x, T a, T b) { return addmm(x, a, b, 2, 3); }), Types::Int);
   push("addmv", {{{3}}, m34, {{4}}}, three([](T x, T a, T b) { return addmv(x, a, b, 0.5, 2.0); }));
-  push("addr", {{{3, 4}}, {{3}}, {{4}}}, three([](T x, T a, T b) { return addr(x, a, b, 0.5, 2.0); }));
-  push("baddbmm", {{{2, 3, 5}}, b234, b245}, three([](T x, T a, T b) { return baddbmm(x, a, b, 0.5, 2.0); }));
-  push("addbmm", {{{3, 5}}, b234, b245}, three([](T x, T a, T b) { return addbmm(x, a, b, 0.5, 2.0); }),
+  push("addr", {{{3, 4}}, {{3}}, {{4}}},
+       three([](T x, T a, T b) { return addr(x, a, b, 0.5, 2.0); }));
+  push("baddbmm", {{{2, 3, 5}}, b234, b245},
+       three([](T x, T a, T b) { return baddbmm(x, a, b, 0.5, 2.0); }));
+  push("addbmm", {{{3, 5}}, b234, b245},
+       three([](T x, T a, T b) { return addbmm(x, a, b, 0.5, 2.0); }), Types::Float, 32);
+  push("tensordot", {b234, {{3, 4, 5}}}, two([](T a, T b) { return tensordot(a, b, 2); }),
        Types::Float, 32);
-  push("tensordot", {b234, {{3, 4, 5}}}, two([](T a, T b) { return tensordot(a, b, 2); }), Types::Float, 32);
   push("tensordot of named dims", {b234, {{4, 5, 2}}}, two([](T a, T b) {
          return tensordot(a, b, {0, 2}, {2, 0});
        }),
@@ -167,8 +177,8 @@ void add_linear_algebra(std::vector<Case>& c) {
        }),
        Types::Float, 64);
   push("trace", {{{3, 4}}}, one([](T x) { return trace(x); }), Types::Number);
-  push("matrix_power", {{{2, 3, 3}}}, one([](T x) { return matrix_power(x, 3) + matrix_power(x, 0) * x; }),
-       Types::Float, 64);
+  push("matrix_power", {{{2, 3, 3}}},
+       one([](T x) { return matrix_power(x, 3) + matrix_power(x, 0) * x; }), Types::Float, 64);
   const std::vector<std::tuple<const char*, std::vector<In>>> equations = {
       {"ij,jk->ik", {m34, m45}},
       {"ij,jk", {m34, m45}},
@@ -193,7 +203,9 @@ void add_linear_algebra(std::vector<Case>& c) {
 
 // Matrices far from singular: a * 0.3 + 3 on the diagonal. float32 and float64 only.
 Tensor good(T x) { return x * 0.3 + eye(x.size(-1), {}, {x.dtype(), x.device()}) * 3.0; }
-Tensor positive(T x) { return matmul(x, x.mT()) + eye(x.size(-2), {}, {x.dtype(), x.device()}) * 2.0; }
+Tensor positive(T x) {
+  return matmul(x, x.mT()) + eye(x.size(-2), {}, {x.dtype(), x.device()}) * 2.0;
+}
 Tensor in64(T x) { return is_half(x.dtype()) ? x.to(float32) : x; }
 
 void add_factorisations(std::vector<Case>& c) {
@@ -211,24 +223,30 @@ void add_factorisations(std::vector<Case>& c) {
     return List{inv(good(x[0])), inverse(good(x[0]).mT())};
   });
   push("solve", {m, {{4, 3}}}, [](const List& x) { return List{solve(good(x[0]), x[1])}; });
-  push("solve of a vector", {m, {{4}}}, [](const List& x) { return List{solve(good(x[0]), x[1])}; });
-  push("solve of a batch", {batch, {{3, 2}}}, [](const List& x) { return List{solve(good(x[0]), x[1])}; });
-  push("solve of vectors", {batch, {{2, 3}}}, [](const List& x) { return List{solve(good(x[0]), x[1])}; });
+  push("solve of a vector", {m, {{4}}},
+       [](const List& x) { return List{solve(good(x[0]), x[1])}; });
+  push("solve of a batch", {batch, {{3, 2}}},
+       [](const List& x) { return List{solve(good(x[0]), x[1])}; });
+  push("solve of vectors", {batch, {{2, 3}}},
+       [](const List& x) { return List{solve(good(x[0]), x[1])}; });
   push("solve from the right", {m, {{3, 4}}},
        [](const List& x) { return List{solve(good(x[0]), x[1], false)}; });
   push("solve with swaps", {{{3, 3}}, {{3, 2}}},
        [](const List& x) { return List{solve(good(x[0]).flip(0), x[1])}; });
   for (bool upper : {false, true})
     for (bool unit : {false, true}) {
-      push("solve_triangular", {m, {{4, 2}}},
-           [=](const List& x) { return List{solve_triangular(good(x[0]), x[1], upper, true, unit)}; });
-      push("solve_triangular from the right", {m, {{2, 4}}},
-           [=](const List& x) { return List{solve_triangular(good(x[0]), x[1], upper, false, unit)}; });
+      push("solve_triangular", {m, {{4, 2}}}, [=](const List& x) {
+        return List{solve_triangular(good(x[0]), x[1], upper, true, unit)};
+      });
+      push("solve_triangular from the right", {m, {{2, 4}}}, [=](const List& x) {
+        return List{solve_triangular(good(x[0]), x[1], upper, false, unit)};
+      });
     }
   push("cholesky", {m}, [](const List& x) {
     return List{cholesky(positive(x[0])), cholesky(positive(x[0]), true)};
   });
-  push("cholesky of a batch", {batch}, [](const List& x) { return List{cholesky(positive(x[0]))}; });
+  push("cholesky of a batch", {batch},
+       [](const List& x) { return List{cholesky(positive(x[0]))}; });
   push("cholesky_solve", {m, {{4, 2}}}, [](const List& x) {
     return List{cholesky_solve(x[1], cholesky(positive(x[0]))),
                 cholesky_solve(x[1], cholesky(positive(x[0]), true), true)};
@@ -238,7 +256,8 @@ void add_factorisations(std::vector<Case>& c) {
     SignLogdet s = slogdet(good(x[0]));
     return List{s.sign, s.logabsdet, logdet(good(x[0]))};
   });
-  push("matrix_power of the inverse", {m}, [](const List& x) { return List{matrix_power(good(x[0]), -2)}; });
+  push("matrix_power of the inverse", {m},
+       [](const List& x) { return List{matrix_power(good(x[0]), -2)}; });
   push("empty matrices", {{{0, 0}}, {{2, 0, 0}}, {{0, 3, 3}}}, [](const List& x) {
     return List{det(x[0]), det(x[1]), inv(x[0]), inv(x[2]), det(x[2]), solve(x[2], x[2])};
   });

@@ -90,8 +90,10 @@ void add_views(std::vector<Case>& c) {
                  return squeeze(x, Dims{0, 2});
                })});
   c.push_back({"unbind", {{{3, 4}}}, [](const List& x) { return x[0].unbind(1); }, Types::Number});
-  c.push_back(
-      {"tensor_split", {{{7, 2}}}, [](const List& x) { return x[0].tensor_split(3); }, Types::Number});
+  c.push_back({"tensor_split",
+               {{{7, 2}}},
+               [](const List& x) { return x[0].tensor_split(3); },
+               Types::Number});
   c.push_back({"tensor_split at",
                {{{7, 2}}},
                [](const List& x) {
@@ -146,20 +148,23 @@ void add_views(std::vector<Case>& c) {
   c.push_back({"empty stacks",
                {{{0, 3}}},
                [](const List& x) {
-                 return List{hstack({x[0], x[0]}), x[0].tile({2, 2}), x[0].diag_embed(), x[0].roll(1, 1),
-                             x[0].diagonal()};
+                 return List{hstack({x[0], x[0]}), x[0].tile({2, 2}), x[0].diag_embed(),
+                             x[0].roll(1, 1), x[0].diagonal()};
                },
                Types::Number});
 }
 
-// Many parts at once (copied side by side) and many slices of one value (their gradients put together).
+// Many parts at once (copied side by side) and many slices of one value (their gradients put
+// together).
 void add_many(std::vector<Case>& c) {
   auto pieces = [](const Tensor& x, int64_t dim) {
     List parts;
-    for (int64_t i = 0; i < 70; ++i) parts.push_back(x.narrow(dim, i % 3, 1 + i % 2) * (1.0 + 0.1 * (i % 5)));
+    for (int64_t i = 0; i < 70; ++i)
+      parts.push_back(x.narrow(dim, i % 3, 1 + i % 2) * (1.0 + 0.1 * (i % 5)));
     return parts;
   };
-  c.push_back({"cat of many", {{{4, 3}}}, one([pieces](const Tensor& x) { return cat(pieces(x, 0), 0); })});
+  c.push_back(
+      {"cat of many", {{{4, 3}}}, one([pieces](const Tensor& x) { return cat(pieces(x, 0), 0); })});
   c.push_back({"cat of many columns", {{{2, 4}}}, one([pieces](const Tensor& x) {
                  return cat(pieces(x, 1), 1) * 2.0;
                })});
@@ -206,13 +211,13 @@ void add_creation(std::vector<Case>& c) {
                Types::Float,
                true,
                2});
-  c.push_back(
-      {"tri",
-       {{{3, 4}}},
-       one([](const Tensor& x) {
-         return x * tri(3, 4, 1, {x.dtype(), x.device()}) + x * tri(3, 4, -1, {x.dtype(), x.device()});
-       }),
-       Types::Number});
+  c.push_back({"tri",
+               {{{3, 4}}},
+               one([](const Tensor& x) {
+                 return x * tri(3, 4, 1, {x.dtype(), x.device()}) +
+                        x * tri(3, 4, -1, {x.dtype(), x.device()});
+               }),
+               Types::Number});
   c.push_back({"normal",
                {{{3, 4}}, {{4}, 0.5, 1}},
                [](const List& x) {
@@ -224,14 +229,14 @@ void add_creation(std::vector<Case>& c) {
   c.push_back({"randperm", {{{12}}}, one([](const Tensor& x) {
                  return x * randperm(12, {x.dtype(), x.device()}, Generator(10));
                })});
-  c.push_back(
-      {"multinomial",
-       {{{3, 5}, 0.2, 2}},
-       [](const List& x) {
-         return List{multinomial(x[0], 4, false, Generator(11)), multinomial(x[0], 7, true, Generator(12))};
-       },
-       Types::Float,
-       false});
+  c.push_back({"multinomial",
+               {{{3, 5}, 0.2, 2}},
+               [](const List& x) {
+                 return List{multinomial(x[0], 4, false, Generator(11)),
+                             multinomial(x[0], 7, true, Generator(12))};
+               },
+               Types::Float,
+               false});
   c.push_back({"uniform",
                {{{3, 4}}},
                one([](const Tensor& x) {

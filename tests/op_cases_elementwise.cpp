@@ -1,4 +1,5 @@
-// Cases of elementwise.h and activation.h. Ranges keep clear of kinks, poles and the edges of domains.
+// Cases of elementwise.h and activation.h. Ranges keep clear of kinks, poles and the edges of
+// domains.
 #include <cmath>
 #include <functional>
 
@@ -50,7 +51,8 @@ void add_one_operand(std::vector<Case>& c) {
   for (const Row& r : rows) {
     auto f = [fn = r.f](const Tensor& x) { return fn(x, SourceLoc::current()); };
     for (const Dims& shape : {Dims{3, 5}, Dims{}, Dims{0, 2}, Dims{1, 1, 7}})
-      c.push_back({r.name + to_string(shape), {{shape, r.lo, r.hi}}, one(f), r.types, true, r.slack});
+      c.push_back(
+          {r.name + to_string(shape), {{shape, r.lo, r.hi}}, one(f), r.types, true, r.slack});
     // A view that is read in another order, reversed and strided.
     c.push_back({std::string(r.name) + " of a view",
                  {{{4, 6}, r.lo, r.hi}},
@@ -61,15 +63,17 @@ void add_one_operand(std::vector<Case>& c) {
                  true,
                  r.slack});
   }
-  c.push_back(
-      {"relu6 outside", {{{3, 5}, 6.1, 9}}, one([](const Tensor& x) { return relu6(x) + relu6(-x); })});
-  c.push_back(
-      {"hardswish outside",
-       {{{3, 5}, 3.1, 9}},
-       one([](const Tensor& x) { return hardswish(x) + hardswish(-x) + hardsigmoid(x) + hardsigmoid(-x); }),
-       Types::Float,
-       true,
-       2});
+  c.push_back({"relu6 outside", {{{3, 5}, 6.1, 9}}, one([](const Tensor& x) {
+                 return relu6(x) + relu6(-x);
+               })});
+  c.push_back({"hardswish outside",
+               {{{3, 5}, 3.1, 9}},
+               one([](const Tensor& x) {
+                 return hardswish(x) + hardswish(-x) + hardsigmoid(x) + hardsigmoid(-x);
+               }),
+               Types::Float,
+               true,
+               2});
   c.push_back({"polygamma 1",
                {{{3, 5}, 0.4, 4}},
                one([](const Tensor& x) { return polygamma(1, x); }),
@@ -99,14 +103,15 @@ void add_one_operand(std::vector<Case>& c) {
                Types::Float,
                false});
   // Constants that compare equal, or not at all, are constants of their own.
-  c.push_back(
-      {"NaN and zeros as numbers",
-       {{{3, 5}}},
-       one([](const Tensor& x) {
-         return cat({where(x < 0.0, NAN, x), 1.0 / where(x < 0.0, -0.0, 0.0), where(x > 0.5, NAN, 0.5)}, 1);
-       }),
-       Types::Float,
-       false});
+  c.push_back({"NaN and zeros as numbers",
+               {{{3, 5}}},
+               one([](const Tensor& x) {
+                 return cat({where(x < 0.0, NAN, x), 1.0 / where(x < 0.0, -0.0, 0.0),
+                             where(x > 0.5, NAN, 0.5)},
+                            1);
+               }),
+               Types::Float,
+               false});
   c.push_back({"nan_to_num defaults",
                {{{3, 5}, 0.5, 2}},
                one([](const Tensor& x) {
@@ -138,9 +143,12 @@ void add_two_operands(std::vector<Case>& c) {
       {"true_divide", true_divide, 0.5, 2, Types::Float, 1},
   };
   const std::vector<std::pair<Dims, Dims>> pairs = {
-      {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {1, 4}}, {{}, {5}}, {{0, 3}, {1, 3}}, {{}, {}}, {{37}, {1}}};
+      {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {1, 4}}, {{}, {5}},
+      {{0, 3}, {1, 3}}, {{}, {}},      {{37}, {1}}};
   for (const Row& r : rows) {
-    auto f = [fn = r.f](const Tensor& a, const Tensor& b) { return fn(a, b, SourceLoc::current()); };
+    auto f = [fn = r.f](const Tensor& a, const Tensor& b) {
+      return fn(a, b, SourceLoc::current());
+    };
     for (const auto& [sa, sb] : pairs)
       c.push_back({std::string(r.name) + to_string(sa) + to_string(sb),
                    {{sa, r.lo, r.hi}, {sb, r.lo, r.hi}},
@@ -149,15 +157,17 @@ void add_two_operands(std::vector<Case>& c) {
                    true,
                    r.slack});
   }
-  c.push_back(
-      {"hypot negative", {{{3, 4}, -2, -0.5}, {{3, 4}, 0.5, 2}}, two([](const Tensor& a, const Tensor& b) {
-         return hypot(a, b) + copysign(a, b) + copysign(b, a);
-       })});
-  c.push_back(
-      {"add alpha",
-       {{{3, 4}}, {{4}}},
-       two([](const Tensor& a, const Tensor& b) { return add(a, b, 2) + sub(a, b, 3) + rsub(a, b, 2); }),
-       Types::Number});
+  c.push_back({"hypot negative",
+               {{{3, 4}, -2, -0.5}, {{3, 4}, 0.5, 2}},
+               two([](const Tensor& a, const Tensor& b) {
+                 return hypot(a, b) + copysign(a, b) + copysign(b, a);
+               })});
+  c.push_back({"add alpha",
+               {{{3, 4}}, {{4}}},
+               two([](const Tensor& a, const Tensor& b) {
+                 return add(a, b, 2) + sub(a, b, 3) + rsub(a, b, 2);
+               }),
+               Types::Number});
   c.push_back({"div trunc",
                {{{3, 4}, 1.1, 1.9}, {{4}, 0.6, 0.9}},
                two([](const Tensor& a, const Tensor& b) { return div(a, b, "trunc"); }),
@@ -166,19 +176,21 @@ void add_two_operands(std::vector<Case>& c) {
                {{{3, 4}, 1.1, 1.9}, {{4}, 0.6, 0.9}},
                two([](const Tensor& a, const Tensor& b) { return div(-a, b, "floor"); }),
                Types::Float});
-  c.push_back({"isclose",
-               {{{3, 4}, 0.5, 2}},
-               one([](const Tensor& x) { return isclose(x, x * 1.000001) | isclose(x, x + 1.0, 0, 0.5); }),
-               Types::Float,
-               false});
-  c.push_back({"lerp",
-               {{{3, 4}}, {{3, 4}}, {{4}, 0.1, 0.9}},
-               [](const List& x) {
-                 return List{lerp(x[0], x[1], x[2]), lerp(x[0], x[1], 0.25), lerp(x[0], x[1], 0.75)};
-               },
-               Types::Float,
-               true,
-               2});
+  c.push_back(
+      {"isclose",
+       {{{3, 4}, 0.5, 2}},
+       one([](const Tensor& x) { return isclose(x, x * 1.000001) | isclose(x, x + 1.0, 0, 0.5); }),
+       Types::Float,
+       false});
+  c.push_back(
+      {"lerp",
+       {{{3, 4}}, {{3, 4}}, {{4}, 0.1, 0.9}},
+       [](const List& x) {
+         return List{lerp(x[0], x[1], x[2]), lerp(x[0], x[1], 0.25), lerp(x[0], x[1], 0.75)};
+       },
+       Types::Float,
+       true,
+       2});
   c.push_back({"addcmul",
                {{{3, 4}}, {{3, 1}}, {{4}}},
                [](const List& x) {
@@ -229,18 +241,32 @@ void add_activations(std::vector<Case>& c) {
                Types::Float,
                true,
                2});
-  c.push_back({"glu", {{{3, 6}}}, one([](const Tensor& x) { return glu(x); }), Types::Float, true, 2});
   c.push_back(
-      {"glu of dim 0", {{{4, 3}}}, one([](const Tensor& x) { return glu(x, 0); }), Types::Float, true, 2});
-  c.push_back({"swiglu", {{{3, 6}}}, one([](const Tensor& x) { return swiglu(x); }), Types::Float, true, 4});
+      {"glu", {{{3, 6}}}, one([](const Tensor& x) { return glu(x); }), Types::Float, true, 2});
+  c.push_back({"glu of dim 0",
+               {{{4, 3}}},
+               one([](const Tensor& x) { return glu(x, 0); }),
+               Types::Float,
+               true,
+               2});
+  c.push_back({"swiglu",
+               {{{3, 6}}},
+               one([](const Tensor& x) { return swiglu(x); }),
+               Types::Float,
+               true,
+               4});
   c.push_back({"swiglu of two",
                {{{3, 6}}, {{3, 6}}},
                two([](const Tensor& a, const Tensor& b) { return swiglu(a, b); }),
                Types::Float,
                true,
                4});
-  c.push_back(
-      {"softmin", {{{3, 5}}}, one([](const Tensor& x) { return softmin(x, 1); }), Types::Float, true, 4});
+  c.push_back({"softmin",
+               {{{3, 5}}},
+               one([](const Tensor& x) { return softmin(x, 1); }),
+               Types::Float,
+               true,
+               4});
   c.push_back({"gumbel_softmax",
                {{{3, 5}}},
                one([](const Tensor& x) { return gumbel_softmax(x, 0.7, false, 1, Generator(4)); }),

@@ -27,8 +27,12 @@ void add_scans(std::vector<Case>& c) {
   for (const auto& [shape, dim] : kPlaces) {
     std::string at = to_string(shape) + std::to_string(dim);
     int64_t d = dim;
-    c.push_back(
-        {"cumsum" + at, {{shape}}, one([d](const Tensor& x) { return cumsum(x, d); }), Types::Any, true, 8});
+    c.push_back({"cumsum" + at,
+                 {{shape}},
+                 one([d](const Tensor& x) { return cumsum(x, d); }),
+                 Types::Any,
+                 true,
+                 8});
     c.push_back({"cumprod" + at,
                  {{shape, 0.7, 1.4}},
                  one([d](const Tensor& x) { return cumprod(x, d); }),
@@ -41,18 +45,25 @@ void add_scans(std::vector<Case>& c) {
                  Types::Float,
                  true,
                  8});
-    c.push_back({"cummax" + at, {{shape}}, both([d](const Tensor& x) { return cummax(x, d); }), Types::Any});
-    c.push_back({"cummin" + at, {{shape}}, both([d](const Tensor& x) { return cummin(x, d); }), Types::Any});
+    c.push_back({"cummax" + at,
+                 {{shape}},
+                 both([d](const Tensor& x) { return cummax(x, d); }),
+                 Types::Any});
+    c.push_back({"cummin" + at,
+                 {{shape}},
+                 both([d](const Tensor& x) { return cummin(x, d); }),
+                 Types::Any});
   }
   auto turned = [](const Tensor& x) {
     return x.transpose(0, 2)[{Slice{{}, {}, -1}, Slice{}, Slice{0, 4, 2}}];
   };
-  c.push_back({"cumsum of a view",
-               {{{4, 3, 5}}},
-               one([turned](const Tensor& x) { return cumsum(turned(x), 0) + cumsum(turned(x) * 2.0, 1); }),
-               Types::Float,
-               true,
-               8});
+  c.push_back(
+      {"cumsum of a view",
+       {{{4, 3, 5}}},
+       one([turned](const Tensor& x) { return cumsum(turned(x), 0) + cumsum(turned(x) * 2.0, 1); }),
+       Types::Float,
+       true,
+       8});
   c.push_back({"cumsum expanded",
                {{{3, 1}}},
                one([](const Tensor& x) {
@@ -73,15 +84,16 @@ void add_scans(std::vector<Case>& c) {
                Types::Float,
                true,
                8});
-  c.push_back(
-      {"cumprod with a zero",
-       {{{4}, 0.5, 1.5}},
-       one([](const Tensor& x) {
-         return cumprod(cat({x[{Slice{0, 2}}], x[{Slice{0, 1}}] - x[{Slice{0, 1}}], x[{Slice{2, 4}}]}), 0);
-       }),
-       Types::Float,
-       true,
-       8});
+  c.push_back({"cumprod with a zero",
+               {{{4}, 0.5, 1.5}},
+               one([](const Tensor& x) {
+                 return cumprod(
+                     cat({x[{Slice{0, 2}}], x[{Slice{0, 1}}] - x[{Slice{0, 1}}], x[{Slice{2, 4}}]}),
+                     0);
+               }),
+               Types::Float,
+               true,
+               8});
 }
 
 void add_sorts(std::vector<Case>& c) {
@@ -116,9 +128,10 @@ void add_sorts(std::vector<Case>& c) {
                one([](const Tensor& x) { return argsort(x, 0) + argsort(-x, 0, true); }),
                Types::Number,
                false});
-  c.push_back({"sort of a view", {{{4, 3, 5}}}, both([](const Tensor& x) {
-                 return sort(x.transpose(0, 2)[{Slice{{}, {}, -1}, Slice{}, Slice{0, 4, 2}}] * 2.0, 0);
-               })});
+  c.push_back(
+      {"sort of a view", {{{4, 3, 5}}}, both([](const Tensor& x) {
+         return sort(x.transpose(0, 2)[{Slice{{}, {}, -1}, Slice{}, Slice{0, 4, 2}}] * 2.0, 0);
+       })});
   c.push_back({"sort of ties",
                {{{9}, 0, 3, int64}},
                both([](const Tensor& x) { return sort(x, 0, true); }),
@@ -129,22 +142,31 @@ void add_sorts(std::vector<Case>& c) {
                one([](const Tensor& x) { return median(x) + nanmedian(x * 2); }),
                Types::Number});
   c.push_back({"msort", {{{3, 4}}}, one([](const Tensor& x) { return msort(x); }), Types::Any});
-  c.push_back({"long sort", {{{700}}}, both([](const Tensor& x) { return sort(x); }), Types::Any, false});
   c.push_back(
-      {"long topk", {{{3, 900}}}, both([](const Tensor& x) { return topk(x, 5); }), Types::Any, false});
-  c.push_back(
-      {"longer topk", {{{2, 600}}}, both([](const Tensor& x) { return topk(x, 100); }), Types::Any, false});
+      {"long sort", {{{700}}}, both([](const Tensor& x) { return sort(x); }), Types::Any, false});
+  c.push_back({"long topk",
+               {{{3, 900}}},
+               both([](const Tensor& x) { return topk(x, 5); }),
+               Types::Any,
+               false});
+  c.push_back({"longer topk",
+               {{{2, 600}}},
+               both([](const Tensor& x) { return topk(x, 100); }),
+               Types::Any,
+               false});
   for (bool right : {false, true}) {
-    c.push_back({"searchsorted",
-                 {{{7}}, {{3, 4}}},
-                 [right](const List& x) { return List{searchsorted(sort(x[0]).values, x[1], right)}; },
-                 Types::Number,
-                 false});
-    c.push_back({"searchsorted rows",
-                 {{{3, 8}}, {{3, 5}}},
-                 [right](const List& x) { return List{searchsorted(sort(x[0]).values, x[1], right)}; },
-                 Types::Number,
-                 false});
+    c.push_back(
+        {"searchsorted",
+         {{{7}}, {{3, 4}}},
+         [right](const List& x) { return List{searchsorted(sort(x[0]).values, x[1], right)}; },
+         Types::Number,
+         false});
+    c.push_back(
+        {"searchsorted rows",
+         {{{3, 8}}, {{3, 5}}},
+         [right](const List& x) { return List{searchsorted(sort(x[0]).values, x[1], right)}; },
+         Types::Number,
+         false});
     c.push_back({"bucketize",
                  {{{5}}},
                  one([right](const Tensor& x) {
@@ -171,19 +193,20 @@ void add_writes(std::vector<Case>& c) {
     double size = r.x.size() ? static_cast<double>(r.x[static_cast<int>(d)]) : 1;
     std::vector<In> in = {{r.index, 0, size, int64}, {r.x, 0.5, 2}, {r.src, 0.5, 2}};
     std::string at = to_string(r.x) + std::to_string(d);
-    c.push_back(
-        {"scatter" + at, in, [d](const List& x) { return List{scatter(x[1], d, x[0], x[2])}; }, Types::Any});
-    c.push_back({"scatter a number" + at, in, [d](const List& x) { return List{scatter(x[1], d, x[0], 3)}; },
-                 Types::Any});
+    c.push_back({"scatter" + at, in,
+                 [d](const List& x) { return List{scatter(x[1], d, x[0], x[2])}; }, Types::Any});
+    c.push_back({"scatter a number" + at, in,
+                 [d](const List& x) { return List{scatter(x[1], d, x[0], 3)}; }, Types::Any});
     c.push_back({"scatter_add" + at, in,
-                 [d](const List& x) { return List{scatter_add(x[1], d, x[0], x[2])}; }, Types::Number, true,
-                 8});
+                 [d](const List& x) { return List{scatter_add(x[1], d, x[0], x[2])}; },
+                 Types::Number, true, 8});
     for (const char* how : {"sum", "prod", "mean", "amax", "amin"})
       for (bool self : {true, false})
-        c.push_back(
-            {std::string("scatter_reduce ") + how + at + (self ? " self" : ""), in,
-             [d, how, self](const List& x) { return List{scatter_reduce(x[1], d, x[0], x[2], how, self)}; },
-             std::string(how)[0] == 'a' ? Types::Any : Types::Number, true, 8});
+        c.push_back({std::string("scatter_reduce ") + how + at + (self ? " self" : ""), in,
+                     [d, how, self](const List& x) {
+                       return List{scatter_reduce(x[1], d, x[0], x[2], how, self)};
+                     },
+                     std::string(how)[0] == 'a' ? Types::Any : Types::Number, true, 8});
   }
   c.push_back({"scatter_reduce with zeros",
                {{{3, 6}, 0, 3, int64}, {{3, 6}, 0, 1, bool_}, {{3, 6}}, {{3, 3}}},
@@ -194,15 +217,17 @@ void add_writes(std::vector<Case>& c) {
                true,
                8});
   const std::vector<In> line = {{{3}, 0, 4, int64}, {{2, 4, 3}}, {{2, 3, 3}}};
-  c.push_back({"index_add", line, [](const List& x) { return List{index_add(x[1], 1, x[0], x[2], 2)}; },
-               Types::Number, true, 8});
+  c.push_back({"index_add", line,
+               [](const List& x) { return List{index_add(x[1], 1, x[0], x[2], 2)}; }, Types::Number,
+               true, 8});
+  c.push_back({"index_copy", line,
+               [](const List& x) { return List{index_copy(x[1], 1, x[0], x[2])}; }, Types::Any});
   c.push_back(
-      {"index_copy", line, [](const List& x) { return List{index_copy(x[1], 1, x[0], x[2])}; }, Types::Any});
-  c.push_back({"index_fill", line,
-               [](const List& x) {
-                 return List{index_fill(x[1], 1, x[0], 3), index_fill(x[1], 1, x[0], x[2][{0, 0, 0}])};
-               },
-               Types::Any});
+      {"index_fill", line,
+       [](const List& x) {
+         return List{index_fill(x[1], 1, x[0], 3), index_fill(x[1], 1, x[0], x[2][{0, 0, 0}])};
+       },
+       Types::Any});
   c.push_back({"put",
                {{{5}, -12, 12, int64}, {{3, 4}}, {{5}}},
                [](const List& x) {

@@ -134,8 +134,8 @@ std::string difference(const Value& got, const Value& want, Tolerance tol) {
   std::ostringstream text;
   text.precision(12);
   if (got.dtype != want.dtype || !(got.shape == want.shape)) {
-    text << "is " << name_of(got.dtype) << to_string(got.shape) << ", expected " << name_of(want.dtype)
-         << to_string(want.shape);
+    text << "is " << name_of(got.dtype) << to_string(got.shape) << ", expected "
+         << name_of(want.dtype) << to_string(want.shape);
     return text.str();
   }
   int64_t bad = 0, first = -1;
@@ -146,8 +146,9 @@ std::string difference(const Value& got, const Value& want, Tolerance tol) {
     if (first < 0) first = k;
   }
   if (!bad) return "";
-  text << bad << " of " << want.numel() << " elements of " << name_of(want.dtype) << to_string(want.shape)
-       << " differ; element " << first << " is " << got.at(first) << ", expected " << want.at(first);
+  text << bad << " of " << want.numel() << " elements of " << name_of(want.dtype)
+       << to_string(want.shape) << " differ; element " << first << " is " << got.at(first)
+       << ", expected " << want.at(first);
   return text.str();
 }
 
@@ -170,7 +171,8 @@ static double sum_at(const Tensor& sum, const Tensor& leaf, const Value& value) 
 }
 
 std::string check_differences(const Tensor& sum, const std::vector<Tensor>& leaves,
-                              const std::vector<Tensor>& grads, double eps, double rtol, double atol) {
+                              const std::vector<Tensor>& grads, double eps, double rtol,
+                              double atol) {
   oracle::Oracle evaluate(oracle::Precision::Exact);
   for (size_t i = 0; i < leaves.size(); ++i) {
     Value x = evaluate(node(leaves[i]));

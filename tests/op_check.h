@@ -1,5 +1,6 @@
-// Checks one function of tensors against the oracle: forward, gradient graph, and (with finite differences of
-// the oracle's own forward) the gradient rules. Shared by the op, autograd and random-program tests.
+// Checks one function of tensors against the oracle: forward, gradient graph, and (with finite
+// differences of the oracle's own forward) the gradient rules. Shared by the op, autograd and
+// random-program tests.
 #pragma once
 #include <functional>
 #include <string>
@@ -24,8 +25,8 @@ class Numbers {
   uint64_t state_;
 };
 
-/// A tensor that reads as `shape`, with values from lo to hi (rounded down for integer types, then lo <= n <
-/// hi).
+/// A tensor that reads as `shape`, with values from lo to hi (rounded down for integer types, then
+/// lo <= n < hi).
 Tensor random_tensor(const Dims& shape, DType dtype, double lo, double hi, Numbers& numbers,
                      const Device& device);
 
@@ -48,7 +49,7 @@ Tensor weighted_sum(const std::vector<Tensor>& outputs);
 /// Compares analytic gradients (evaluated by the oracle in float64) of sum at leaves with central
 /// differences, also by the oracle. `grads` are pending gradient tensors; "" when all agree.
 std::string check_differences(const Tensor& sum, const std::vector<Tensor>& leaves,
-                              const std::vector<Tensor>& grads, double eps = 1e-6, double rtol = 1e-4,
-                              double atol = 1e-6);
+                              const std::vector<Tensor>& grads, double eps = 1e-6,
+                              double rtol = 1e-4, double atol = 1e-6);
 
 }  // namespace ingot::check

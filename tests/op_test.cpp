@@ -1,6 +1,6 @@
-// Every op, table-driven: one list of cases x element types x fused and unfused x the devices present.
-// Forward against the oracle; gradients against finite differences (of the oracle) and against the oracle's
-// view of the same graph.
+// Every op, table-driven: one list of cases x element types x fused and unfused x the devices
+// present. Forward against the oracle; gradients against finite differences (of the oracle) and
+// against the oracle's view of the same graph.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -68,8 +68,8 @@ void check_forward(const Case& c, DType dtype, const Device& device) {
     tol.rel *= c.slack;
     tol.abs *= c.slack;
     std::string wrong = difference(computed(outputs[i]), want[i], tol);
-    CHECK_MESSAGE(wrong.empty(), c.name, " ", name_of(dtype), " on ", device.name(), ": output ", i, " ",
-                  wrong);
+    CHECK_MESSAGE(wrong.empty(), c.name, " ", name_of(dtype), " on ", device.name(), ": output ", i,
+                  " ", wrong);
   }
 }
 
@@ -132,7 +132,8 @@ void guarded(const Case& c, F check) {
   }
 }
 
-/// All cases, or with INGOT_TEST_SHARD=2/8 the third of every eight: several processes share the work.
+/// All cases, or with INGOT_TEST_SHARD=2/8 the third of every eight: several processes share the
+/// work.
 std::vector<Case> my_cases() {
   unsigned shard = 0, shards = 1;
   if (const char* e = std::getenv("INGOT_TEST_SHARD")) std::sscanf(e, "%u/%u", &shard, &shards);

@@ -1,5 +1,5 @@
-// Optimisers against the formulas written out in plain C++, clipping, loss scaling, and training on several
-// devices.
+// Optimisers against the formulas written out in plain C++, clipping, loss scaling, and training on
+// several devices.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +21,9 @@ Tensor parameter(const std::vector<double>& v) {
 // The gradient of step k: something that changes.
 double gradient(double p, int k) { return 0.3 * p + 0.1 * k - 0.2; }
 
-Tensor loss_with_gradient(const Tensor& p, int k) { return (p * p * 0.15 + p * (0.1 * k - 0.2)).sum(); }
+Tensor loss_with_gradient(const Tensor& p, int k) {
+  return (p * p * 0.15 + p * (0.1 * k - 0.2)).sum();
+}
 
 template <class Reference>
 void compare(optim::Optimizer& o, Tensor p, std::vector<double> want, Reference reference) {
@@ -33,7 +35,8 @@ void compare(optim::Optimizer& o, Tensor p, std::vector<double> want, Reference 
     for (size_t i = 0; i < want.size(); ++i)
       want[i] = reference(i, want[i], gradient(want[i], k), k + 1, o.lr());
     std::vector<double> got = p.to_vector<double>();
-    for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-12));
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-12));
   }
 }
 
@@ -52,9 +55,11 @@ TEST_CASE("SGD with momentum, dampening, decay") {
   for (bool nesterov : {false, true}) {
     double dampening = nesterov ? 0 : 0.3;
     Tensor p = parameter(kStart);
-    optim::SGD o(
-        {p},
-        {.lr = 0.1, .momentum = 0.9, .dampening = dampening, .weight_decay = 0.01, .nesterov = nesterov});
+    optim::SGD o({p}, {.lr = 0.1,
+                       .momentum = 0.9,
+                       .dampening = dampening,
+                       .weight_decay = 0.01,
+                       .nesterov = nesterov});
     std::vector<double> buffer(3, 0);
     compare(o, p, kStart, [&](size_t i, double x, double g, int t, double lr) {
       g += 0.01 * x;
@@ -71,10 +76,12 @@ TEST_CASE("Adam and AdamW") {
       std::unique_ptr<optim::Optimizer> o;
       if (decoupled)
         o = std::make_unique<optim::AdamW>(
-            std::vector<Tensor>{p}, optim::AdamWOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
+            std::vector<Tensor>{p},
+            optim::AdamWOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
       else
         o = std::make_unique<optim::Adam>(
-            std::vector<Tensor>{p}, optim::AdamOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
+            std::vector<Tensor>{p},
+            optim::AdamOptions{.lr = 0.05, .weight_decay = 0.1, .amsgrad = amsgrad});
       std::vector<double> m(3, 0), v(3, 0), top(3, 0);
       compare(*o, p, kStart, [&](size_t i, double x, double g, int t, double lr) {
         if (decoupled)
@@ -93,7 +100,8 @@ TEST_CASE("Adam and AdamW") {
 
 TEST_CASE("parameters without a gradient stay, groups have their own options") {
   Tensor a = parameter({1}), b = parameter({1}), c = parameter({1});
-  optim::SGD o(std::vector<optim::ParamGroup<optim::SGDOptions>>{{{a, c}, {.lr = 0.1}}, {{b}, {.lr = 0.5}}});
+  optim::SGD o(
+      std::vector<optim::ParamGroup<optim::SGDOptions>>{{{a, c}, {.lr = 0.1}}, {{b}, {.lr = 0.5}}});
   CHECK(o.group_count() == 2);
   (a + b).sum().backward();
   o.step();
@@ -204,11 +212,11 @@ std::vector<double> train(bool parallel) {
          target = random_tensor({13}, int64, 0, 3, n, "cpu");
   std::vector<double> losses;
   for (int step = 0; step < 30; ++step) {
-    Tensor loss =
-        parallel
-            ? data_parallel({"cpu:0", "cpu:1"}, model.parameters(), {x, target},
-                            [&](const std::vector<Tensor>& part) { return model.loss(part[0], part[1]); })
-            : model.loss(x, target);
+    Tensor loss = parallel ? data_parallel({"cpu:0", "cpu:1"}, model.parameters(), {x, target},
+                                           [&](const std::vector<Tensor>& part) {
+                                             return model.loss(part[0], part[1]);
+                                           })
+                           : model.loss(x, target);
     loss.backward();
     o.step();
     losses.push_back(loss.item());
@@ -223,8 +231,10 @@ TEST_CASE("data_parallel trains as one device does") {
   CHECK(one.back() < one.front() * 0.8);
   for (size_t i = 0; i < one.size(); ++i) CHECK(std::fabs(one[i] - two[i]) < 1e-6);
   Tensor x = tensor({1.0, 2.0});
-  CHECK_THROWS_AS(data_parallel({}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0].sum(); }),
-                  Error);
-  CHECK_THROWS_AS(data_parallel({"cpu"}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0]; }),
-                  Error);
+  CHECK_THROWS_AS(
+      data_parallel({}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0].sum(); }),
+      Error);
+  CHECK_THROWS_AS(
+      data_parallel({"cpu"}, {}, {x}, [](const std::vector<Tensor>& part) { return part[0]; }),
+      Error);
 }

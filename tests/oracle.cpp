@@ -1,5 +1,6 @@
-// The oracle's walk over a graph, and every op that is not of the elementwise table. Elements are visited by
-// their index (a Dims), counted up like an odometer; an operand's element is found by row-major arithmetic.
+// The oracle's walk over a graph, and every op that is not of the elementwise table. Elements are
+// visited by their index (a Dims), counted up like an odometer; an operand's element is found by
+// row-major arithmetic.
 #include "oracle.h"
 
 #include <algorithm>
@@ -294,7 +295,8 @@ Value scan(const Node& n, const Value& a) {
         if (std::isnan(x) || (!std::isnan(b) && (kind == ScanKind::ArgMax ? x >= b : x <= b)))
           best = from[axis];
       } else if (integer) {
-        const auto x = static_cast<uint64_t>(i), y = static_cast<uint64_t>(a.i[p]);  // integers wrap around
+        const auto x = static_cast<uint64_t>(i),
+                   y = static_cast<uint64_t>(a.i[p]);  // integers wrap around
         i = static_cast<int64_t>(kind == ScanKind::Sum ? x + y : x * y);
       } else if (kind == ScanKind::LogSum) {
         top = std::isnan(top) || a.f[p] <= top ? top : a.f[p];
@@ -334,7 +336,8 @@ Value sort(const Node& n, const Value& a) {
     Dims other = at;
     int64_t rank = 0;
     for (other[axis] = 0; other[axis] < a.shape[axis]; ++other[axis])
-      rank += other[axis] != at[axis] && before(position(other, a.shape), k, other[axis] < at[axis]);
+      rank +=
+          other[axis] != at[axis] && before(position(other, a.shape), k, other[axis] < at[axis]);
     if (rank >= n.shape[axis]) return;
     other[axis] = rank;
     v.i[position(other, n.shape)] = at[axis];
@@ -385,21 +388,26 @@ Value conv(const Node& n, const Value& a, const Value& b) {
     fl ? void(v.f[o] += a.f[p] * b.f[q]) : void(v.i[o] += a.i[p] * b.i[q]);
   };
   if (n.op == Op::Conv)
-    each_product(n, a.shape, b.shape, n.shape, [&](int64_t y, int64_t x, int64_t w) { add(y, x, w); });
+    each_product(n, a.shape, b.shape, n.shape,
+                 [&](int64_t y, int64_t x, int64_t w) { add(y, x, w); });
   else if (n.op == Op::ConvGradInput)
-    each_product(n, n.shape, b.shape, a.shape, [&](int64_t y, int64_t x, int64_t w) { add(x, y, w); });
+    each_product(n, n.shape, b.shape, a.shape,
+                 [&](int64_t y, int64_t x, int64_t w) { add(x, y, w); });
   else
-    each_product(n, a.shape, n.shape, b.shape, [&](int64_t y, int64_t x, int64_t w) { add(w, x, y); });
+    each_product(n, a.shape, n.shape, b.shape,
+                 [&](int64_t y, int64_t x, int64_t w) { add(w, x, y); });
   return v;
 }
 
 Value window(const Node& n, const Value& a) {
   Value v(n.dtype, n.shape);
-  const Dims &stride = n.attrs.as<WindowAttrs>().stride, &dilation = n.attrs.as<WindowAttrs>().dilation;
+  const Dims &stride = n.attrs.as<WindowAttrs>().stride,
+             &dilation = n.attrs.as<WindowAttrs>().dilation;
   const int r = stride.size(), lead = a.shape.size() - r;
   each_index(n.shape, [&](int64_t k, const Dims& at) {
     Dims from(at.begin(), a.shape.size());
-    for (int d = 0; d < r; ++d) from[lead + d] = at[lead + d] * stride[d] + at[lead + r + d] * dilation[d];
+    for (int d = 0; d < r; ++d)
+      from[lead + d] = at[lead + d] * stride[d] + at[lead + r + d] * dilation[d];
     copy_element(v, k, a, position(from, a.shape));
   });
   return v;
@@ -432,7 +440,8 @@ Value fold(const Node& n, const Value& a, const Value* place) {
   return v;
 }
 
-// Gauss and Jordan on the whole of [a | b], rows swapped for the largest pivot; the determinant falls out.
+// Gauss and Jordan on the whole of [a | b], rows swapped for the largest pivot; the determinant
+// falls out.
 Value linalg(const Node& n, const Value& a, const Value* b) {
   Value v(n.dtype, n.shape);
   const LinalgAttrs& how = n.attrs.as<LinalgAttrs>();
@@ -444,7 +453,8 @@ Value linalg(const Node& n, const Value& a, const Value* b) {
       for (int64_t i = 0; i < N; ++i)
         for (int64_t j = 0; j <= i; ++j) {
           double sum = at(i, j);
-          for (int64_t k = 0; k < j; ++k) sum -= v.f[(s * N + i) * N + k] * v.f[(s * N + j) * N + k];
+          for (int64_t k = 0; k < j; ++k)
+            sum -= v.f[(s * N + i) * N + k] * v.f[(s * N + j) * N + k];
           v.f[(s * N + i) * N + j] = i == j ? std::sqrt(sum) : sum / v.f[(s * N + j) * N + j];
         }
       continue;
@@ -495,7 +505,8 @@ Value linalg(const Node& n, const Value& a, const Value* b) {
 Value read_node(const Node& n) {
   std::vector<char> host(n.bytes());
   Backend* backend = backend_for(n.device.type());
-  if (!host.empty()) backend->copy_to_host(n.device.index(), host.data(), n.storage->data, host.size());
+  if (!host.empty())
+    backend->copy_to_host(n.device.index(), host.data(), n.storage->data, host.size());
   return read_memory(n.dtype, n.shape, host.data());
 }
 

@@ -1,6 +1,6 @@
-// The oracle: a naive interpreter of recorded graphs, one node at a time, in float64 and int64, by plain
-// loops. It shares no code with the compiler or a backend, so agreement with it means something. Slow and
-// simple on purpose.
+// The oracle: a naive interpreter of recorded graphs, one node at a time, in float64 and int64, by
+// plain loops. It shares no code with the compiler or a backend, so agreement with it means
+// something. Slow and simple on purpose.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace ingot::oracle {
 
-/// A value: `f` holds the elements of floating types, `i` those of integers and bool, in row-major order.
+/// A value: `f` holds the elements of floating types, `i` those of integers and bool, in row-major
+/// order.
 struct Value {
   DType dtype = DType::Float64;
   Dims shape;
@@ -34,9 +35,9 @@ class Oracle {
   explicit Oracle(Precision p = Precision::Rounded) : precision_(p) {}
   /// Uses this value for the node instead of computing it (or reading its buffer).
   void set(const Node* n, Value v) { values_[n] = std::move(v); }
-  /// The value of a node, computed or pending; a computed node is read from its buffer. Iterative: the graph
-  /// may be deep. The reference is good until the next call. Throws std::runtime_error at an index out of
-  /// range.
+  /// The value of a node, computed or pending; a computed node is read from its buffer. Iterative:
+  /// the graph may be deep. The reference is good until the next call. Throws std::runtime_error at
+  /// an index out of range.
   const Value& operator()(const Node* n);
   const Value& operator()(const NodeRef& n) { return (*this)(n.get()); }
 
@@ -47,14 +48,16 @@ class Oracle {
   Precision precision_;
 };
 
-/// All results of Op::Lstm and Op::LstmGrad. Unless exact, what later steps read is rounded as it is stored.
+/// All results of Op::Lstm and Op::LstmGrad. Unless exact, what later steps read is rounded as it
+/// is stored.
 std::vector<Value> lstm(const Node& n, std::span<const Value* const> in, bool exact);
 std::vector<Value> lstm_grad(const Node& n, std::span<const Value* const> in, bool exact);
 /// Rounds to the nearest value of the type (ties to even; past the largest finite value: infinity).
 double round_to(DType t, double x);
 /// Wraps around as an integer of the type; bool becomes 0 or 1.
 int64_t wrap_to(DType t, int64_t x);
-/// One element of an op of the elementwise table. Operands of floating type go in a, b; others in ia, ib.
+/// One element of an op of the elementwise table. Operands of floating type go in a, b; others in
+/// ia, ib.
 double float_element(Op op, double a, double b);
 int64_t int_element(Op op, DType t, int64_t a, int64_t b);
 /// Ops with a bool result on floating operands.

@@ -1,4 +1,5 @@
-// The oracle's arithmetic on single elements: rounding to each type, and every row of the elementwise table.
+// The oracle's arithmetic on single elements: rounding to each type, and every row of the
+// elementwise table.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,7 +9,8 @@
 
 namespace ingot::oracle {
 
-// Binary format with `bits` bits of fraction and smallest exponent `low` (of the smallest subnormal).
+// Binary format with `bits` bits of fraction and smallest exponent `low` (of the smallest
+// subnormal).
 static double round_binary(double x, int bits, int low, double largest) {
   if (x == 0 || !std::isfinite(x)) return x;
   int e;
@@ -85,7 +87,8 @@ static double slow_polygamma(double n, double x) {
   }
   for (int k = terms - 1; k >= 0; --k)
     s += std::pow(static_cast<long double>(x) + k, -static_cast<long double>(n) - 1);
-  s += std::pow(end, -static_cast<long double>(n)) / n + std::pow(end, -static_cast<long double>(n) - 1) / 2 +
+  s += std::pow(end, -static_cast<long double>(n)) / n +
+       std::pow(end, -static_cast<long double>(n) - 1) / 2 +
        (n + 1) * std::pow(end, -static_cast<long double>(n) - 2) / 12;
   return static_cast<double>(sign * s * std::tgamma(static_cast<long double>(n) + 1));
 }
@@ -205,7 +208,8 @@ static int64_t int_power(int64_t a, int64_t b) {
 
 static int64_t shifted(Op op, DType t, int64_t a, int64_t b) {
   int64_t bits = static_cast<int64_t>(size_of(t)) * 8;
-  if (op == Op::Shl) return b < 0 || b >= bits ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+  if (op == Op::Shl)
+    return b < 0 || b >= bits ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
   return b < 0 || b >= bits ? (a < 0 ? -1 : 0) : a >> b;
 }
 

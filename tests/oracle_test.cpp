@@ -1,5 +1,5 @@
-// The oracle itself, against numbers from elsewhere: IEEE tables, the Philox paper's test vectors, hand
-// calculation.
+// The oracle itself, against numbers from elsewhere: IEEE tables, the Philox paper's test vectors,
+// hand calculation.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -57,13 +57,15 @@ TEST_CASE("sums, views and products by hand") {
   Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   CHECK(floats(x.sum(0)) == std::vector<double>{5, 7, 9});
   CHECK(floats(x.t().reshape({6})) == std::vector<double>{1, 4, 2, 5, 3, 6});
-  CHECK(floats(x[{Slice{{}, {}, -1}, Slice{0, 3, 2}}].flatten()) == std::vector<double>{4, 6, 1, 3});
+  CHECK(floats(x[{Slice{{}, {}, -1}, Slice{0, 3, 2}}].flatten()) ==
+        std::vector<double>{4, 6, 1, 3});
   CHECK(floats(matmul(x, x.t()).flatten()) == std::vector<double>{14, 32, 32, 77});
   CHECK(floats(pad(x, {1, 0}, 9.0).flatten()) == std::vector<double>{9, 1, 2, 3, 9, 4, 5, 6});
   CHECK(ints(argmax(x, 1)) == std::vector<int64_t>{2, 2});
   CHECK(ints(argmax(tensor({1.0, NAN, 3.0, NAN}))) == std::vector<int64_t>{1});
   CHECK(std::isnan(floats(amax(tensor({1.0, NAN, 3.0})))[0]));
-  CHECK(floats(gather(x, 1, tensor({{2, 0}, {1, 1}})).flatten()) == std::vector<double>{3, 1, 5, 5});
+  CHECK(floats(gather(x, 1, tensor({{2, 0}, {1, 1}})).flatten()) ==
+        std::vector<double>{3, 1, 5, 5});
   CHECK(floats(scatter_add_zeros({3}, 0, tensor({2, 0, 2}), tensor({1.0, 2.0, 4.0}))) ==
         std::vector<double>{2, 0, 5});
   CHECK_THROWS(floats(gather(x, 1, tensor({{3}, {0}}))));

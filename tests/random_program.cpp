@@ -10,7 +10,8 @@ namespace {
 
 class Program {
  public:
-  explicit Program(const ProgramOptions& o) : o_(o), choose_(o.seed), data_(o.data_seed * 1000003 + o.seed) {
+  explicit Program(const ProgramOptions& o)
+      : o_(o), choose_(o.seed), data_(o.data_seed * 1000003 + o.seed) {
     result_.dtype = choose_.integer(0, 4) == 0 ? DType::Float32 : DType::Float64;
   }
 
@@ -18,7 +19,8 @@ class Program {
     for (int64_t i = 0, n = choose_.integer(1, 4); i < n; ++i) add_leaf(random_shape());
     for (int64_t i = 0, n = std::min(choose_.integer(4, 26), o_.max_steps); i < n; ++i) step();
     outputs();
-    // backward() asks for a run before the next differentiable op; the oracle's programs must stay pending.
+    // backward() asks for a run before the next differentiable op; the oracle's programs must stay
+    // pending.
     if (!o_.run) Recorder::current().segment_open = false;
     result_.text = text_.str();
     return std::move(result_);
@@ -28,8 +30,8 @@ class Program {
   // ---- choices
 
   bool chance(int percent) { return choose_.integer(0, 100) < percent; }
-  // Comparisons and ties are decided by the last bit: only float64 programs, where bits agree well enough,
-  // have them.
+  // Comparisons and ties are decided by the last bit: only float64 programs, where bits agree well
+  // enough, have them.
   bool exact() const { return result_.dtype == DType::Float64; }
   const Tensor& pick() {
     size_t n = pool_.size(), k = static_cast<size_t>(choose_.integer(0, static_cast<int64_t>(n)));
@@ -49,7 +51,9 @@ class Program {
     text_ << "t" << pool_.size() << to_string(t.shape()) << " = " << how << "\n";
     pool_.push_back(t);
   }
-  Tensor fresh(const Dims& shape) { return random_tensor(shape, result_.dtype, -1.2, 1.2, data_, o_.device); }
+  Tensor fresh(const Dims& shape) {
+    return random_tensor(shape, result_.dtype, -1.2, 1.2, data_, o_.device);
+  }
   Tensor add_leaf(const Dims& shape) {
     Tensor t = fresh(shape);
     if (chance(75)) {
@@ -206,7 +210,8 @@ class Program {
   Slice random_slice(int64_t size, std::string& how) {
     int64_t step = chance(60) ? 1 : chance(50) ? 2 : -choose_.integer(1, 3);
     int64_t a = choose_.integer(0, size), b = choose_.integer(a, size) + 1;
-    Slice s = step > 0 ? Slice{a, b, step} : Slice{b - 1, a == 0 ? std::optional<int64_t>{} : a - 1, step};
+    Slice s = step > 0 ? Slice{a, b, step}
+                       : Slice{b - 1, a == 0 ? std::optional<int64_t>{} : a - 1, step};
     how += "[" + std::to_string(*s.start) + ":" + (s.stop ? std::to_string(*s.stop) : "") + ":" +
            std::to_string(step) + "]";
     return s;
@@ -276,7 +281,8 @@ class Program {
     put(matmul(x, w) * scale, "matmul(" + n + ", t" + std::to_string(pool_.size() - 1) + ") / k");
   }
 
-  // Writing to a fresh tensor (a parameter must not be written to), whole, by slice or through a view.
+  // Writing to a fresh tensor (a parameter must not be written to), whole, by slice or through a
+  // view.
   void in_place() {
     const Tensor x = pick();
     std::string n = name();
@@ -329,8 +335,8 @@ class Program {
       Tensor i = random_tensor(s, int64, 0, static_cast<double>(x.size(d)), data_, o_.device);
       return put(gather(x, d, i), "gather(" + n + ", " + std::to_string(d) + ")");
     }
-    Tensor i =
-        random_tensor({choose_.integer(1, 6)}, int64, 0, static_cast<double>(x.size(d)), data_, o_.device);
+    Tensor i = random_tensor({choose_.integer(1, 6)}, int64, 0, static_cast<double>(x.size(d)),
+                             data_, o_.device);
     put(index_select(x, d, i), "index_select(" + n + ", " + std::to_string(d) + ")");
   }
 
@@ -382,7 +388,8 @@ class Program {
   void recomputed() {
     const Tensor x = pick();
     std::string n = name();
-    if (chance(30)) return put(x.detach() * 0.5 + x * 0.25, n + ".detach() * 0.5 + " + n + " * 0.25");
+    if (chance(30))
+      return put(x.detach() * 0.5 + x * 0.25, n + ".detach() * 0.5 + " + n + " * 0.25");
     auto block = [](const std::vector<Tensor>& in) { return sin(tanh(in[0]) * in[0]) + in[0]; };
     put(checkpoint(block, {x}), "checkpoint(sin(tanh(x) * x) + x, " + n + ")");
   }

@@ -1,6 +1,7 @@
-// A generator of random programs over tensors: views, elementwise ops, reductions, products, broadcasts,
-// shared subexpressions, in-place writes, several outputs, gradients. A seed is a program; the data has a
-// seed of its own, so that one program runs on different numbers (and finds its plan again).
+// A generator of random programs over tensors: views, elementwise ops, reductions, products,
+// broadcasts, shared subexpressions, in-place writes, several outputs, gradients. A seed is a
+// program; the data has a seed of its own, so that one program runs on different numbers (and finds
+// its plan again).
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ struct ProgramOptions {
   /// false: nothing is computed by the library; values come from the oracle.
   bool run = true;
   Device device;  // the default one
-  /// At most this many steps: the beginning of the same program, for finding a small one that fails.
+  /// At most this many steps: the beginning of the same program, for finding a small one that
+  /// fails.
   int64_t max_steps = 1000;
 };
 

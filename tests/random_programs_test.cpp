@@ -48,7 +48,8 @@ std::string wrong_with(ProgramOptions o, bool fused, std::string& text) {
 
 // true when all is well.
 bool check_seed(uint64_t seed) {
-  // Twice on different data, so that the second run finds the first one's plan; unfused is a second opinion.
+  // Twice on different data, so that the second run finds the first one's plan; unfused is a second
+  // opinion.
   const std::pair<uint64_t, bool> runs[] = {{1, true}, {2, true}, {1, false}};
   for (auto [data, fused] : runs) {
     ProgramOptions o;
@@ -65,8 +66,8 @@ bool check_seed(uint64_t seed) {
       text = short_text;
       break;
     }
-    FAIL_CHECK("INGOT_RANDOM_SEED=", seed, " (data ", data, ", ", std::string(fused ? "fused" : "unfused"),
-               "): ", wrong, "\n", text);
+    FAIL_CHECK("INGOT_RANDOM_SEED=", seed, " (data ", data, ", ",
+               std::string(fused ? "fused" : "unfused"), "): ", wrong, "\n", text);
     return false;
   }
   return true;

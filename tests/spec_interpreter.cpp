@@ -24,7 +24,8 @@ uint16_t half_bits(DType t, double x) {
   if (a < std::ldexp(1.0, -14)) return sign | static_cast<uint16_t>(std::ldexp(a, 24));
   int e = 0;
   double m = std::frexp(a, &e);  // a = m * 2^e, m in [0.5, 1)
-  return sign | static_cast<uint16_t>(((e + 14) << 10) | (static_cast<int>(std::ldexp(m, 11)) & 1023));
+  return sign |
+         static_cast<uint16_t>(((e + 14) << 10) | (static_cast<int>(std::ldexp(m, 11)) & 1023));
 }
 
 template <class T>
@@ -56,7 +57,8 @@ class Machine {
       : k_(k), buffers_(buffers), run_(run) {
     for (size_t b = 0; b < k.buffers.size(); ++b) {
       const char* p = static_cast<const char*>(buffers[b]);
-      before_.emplace_back(p, p + k.buffers[b].numel * static_cast<int64_t>(size_of(k.buffers[b].dtype)));
+      before_.emplace_back(
+          p, p + k.buffers[b].numel * static_cast<int64_t>(size_of(k.buffers[b].dtype)));
     }
     inner_ = k.inner_size();
     at_.assign(k.extent.size(), 0);
@@ -110,7 +112,8 @@ class Machine {
     if (in.indirect >= 0) {
       int64_t v = get(in.indirect, r).i, n = v;
       if (n < 0 || n >= in.indirect_extent) {
-        if (run_.status->code == 0) *run_.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};
+        if (run_.status->code == 0)
+          *run_.status = {RunStatus::IndexError, in.site, v, in.indirect_extent};
         return fill;
       }
       p += n * in.indirect_stride;
@@ -141,8 +144,8 @@ class Machine {
     }
     Element b = in.arg[1] >= 0 ? cast(type(in.arg[1]), t, get(in.arg[1], r)) : Element{};
     if (in.dtype == DType::Bool && info(in.op).rule == TypeRule::Bool)
-      return {0,
-              is_float(t) ? oracle::bool_element(in.op, a.f, b.f) : oracle::int_element(in.op, t, a.i, b.i)};
+      return {0, is_float(t) ? oracle::bool_element(in.op, a.f, b.f)
+                             : oracle::int_element(in.op, t, a.i, b.i)};
     if (is_float(t)) return {oracle::float_element(in.op, a.f, b.f), 0};
     return {0, oracle::int_element(in.op, t, a.i, b.i)};
   }
@@ -168,19 +171,22 @@ class Machine {
 
   Element reduce(const Instr& in) const {
     DType t = type(in.arg[0]);
-    bool position = in.op == Op::ArgMax || in.op == Op::ArgMin, up = in.op == Op::Max || in.op == Op::ArgMax;
+    bool position = in.op == Op::ArgMax || in.op == Op::ArgMin,
+         up = in.op == Op::Max || in.op == Op::ArgMax;
     Element best = get(in.arg[0], 0);
     int64_t where = 0;
     Element sum{in.op == Op::Prod ? 1.0 : 0.0, in.op == Op::Prod};
     for (int64_t r = 0; r < inner_; ++r) {
       Element e = get(in.arg[0], r);
       if (in.op == Op::Sum)
-        sum = {sum.f + e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(e.i))};
+        sum = {sum.f + e.f,
+               static_cast<int64_t>(static_cast<uint64_t>(sum.i) + static_cast<uint64_t>(e.i))};
       if (in.op == Op::Prod)
-        sum = {sum.f * e.f, static_cast<int64_t>(static_cast<uint64_t>(sum.i) * static_cast<uint64_t>(e.i))};
-      bool better = is_float(t)
-                        ? (up ? e.f > best.f : e.f < best.f) || (std::isnan(e.f) && !std::isnan(best.f))
-                        : (up ? e.i > best.i : e.i < best.i);
+        sum = {sum.f * e.f,
+               static_cast<int64_t>(static_cast<uint64_t>(sum.i) * static_cast<uint64_t>(e.i))};
+      bool better = is_float(t) ? (up ? e.f > best.f : e.f < best.f) ||
+                                      (std::isnan(e.f) && !std::isnan(best.f))
+                                : (up ? e.i > best.i : e.i < best.i);
       if (is_float(t) && std::isnan(best.f)) better = false;
       if (!better) continue;
       best = e;

@@ -9,7 +9,8 @@
 namespace ingot::test {
 namespace {
 
-constexpr DType kAll[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+constexpr DType kAll[] = {float64, float32, float16, bfloat16, int64,
+                          int32,   int16,   int8,    uint8,    bool_};
 
 std::string name(DType t) { return std::string(name_of(t)); }
 
@@ -26,8 +27,8 @@ void add_elementwise(std::vector<TextCase>& cases) {
                    : rule == TypeRule::Num ? t != bool_
                                            : true;
       if (takes && op == Op::Polygamma)  // orders are whole, and poles far away
-        s.store(
-            s.compute(op, s.constant(t, 2), s.compute(Op::Add, s.compute(Op::Abs, b), s.constant(t, 0.5))));
+        s.store(s.compute(op, s.constant(t, 2),
+                          s.compute(Op::Add, s.compute(Op::Abs, b), s.constant(t, 0.5))));
       else if (takes)
         s.store(s.compute(op, a, info(op).arity == 2 ? b : -1));
     }
@@ -50,7 +51,8 @@ KernelSpec gelu(DType stored, std::vector<int64_t> extent, bool single = false) 
   int x = s.cast(t, s.load(stored));
   int y = s.compute(
       Op::Mul, s.compute(Op::Mul, x, s.constant(t, 0.5)),
-      s.compute(Op::Add, s.compute(Op::Erf, s.compute(Op::Mul, x, s.constant(t, 0.7071067811865475))),
+      s.compute(Op::Add,
+                s.compute(Op::Erf, s.compute(Op::Mul, x, s.constant(t, 0.7071067811865475))),
                 s.constant(t, 1)));
   s.store(s.cast(stored, y));
   return s.k;
@@ -58,13 +60,15 @@ KernelSpec gelu(DType stored, std::vector<int64_t> extent, bool single = false) 
 
 KernelSpec adamw(int64_t n, DType grad) {
   SpecBuilder s({n}, 1);
-  int p = s.load(float32), g = s.cast(float32, s.load(grad)), m = s.load(float32), v = s.load(float32);
+  int p = s.load(float32), g = s.cast(float32, s.load(grad)), m = s.load(float32),
+      v = s.load(float32);
   int lr = s.arg(float32, 0);
   int m2 = s.compute(Op::Add, s.compute(Op::Mul, m, s.constant(float32, 0.9)),
                      s.compute(Op::Mul, g, s.constant(float32, 0.1)));
   int v2 = s.compute(Op::Add, s.compute(Op::Mul, v, s.constant(float32, 0.99)),
                      s.compute(Op::Mul, s.compute(Op::Mul, g, g), s.constant(float32, 0.01)));
-  int root = s.compute(Op::Add, s.compute(Op::Sqrt, s.compute(Op::Abs, v2)), s.constant(float32, 1e-3));
+  int root =
+      s.compute(Op::Add, s.compute(Op::Sqrt, s.compute(Op::Abs, v2)), s.constant(float32, 1e-3));
   int p2 = s.compute(Op::Sub, p, s.compute(Op::Mul, lr, s.compute(Op::Div, m2, root)));
   s.store_into(0, p2, true);
   s.store_into(2, m2, true);
@@ -98,7 +102,8 @@ void add_strided(std::vector<TextCase>& cases) {
     s.store(a);
     cases.push_back({"padding", {s.k}});
   }
-  for (DType t : {float32, bfloat16, bool_, float64}) {  // transposing, with a plain and a broadcast operand
+  for (DType t :
+       {float32, bfloat16, bool_, float64}) {  // transposing, with a plain and a broadcast operand
     SpecBuilder s({3, 70, 45}, 3);
     int a = s.load(t, s.affine({3150, 1, 70})), b = s.load(t), c = s.load(t, s.affine({0, 1, 0}));
     s.store(s.compute(Op::Maximum, s.compute(Op::Maximum, a, b), c));
@@ -163,7 +168,8 @@ KernelSpec sum_columns(DType t, DType sum, int64_t rows, int64_t columns) {
   return s.k;
 }
 
-KernelSpec all_reductions(DType t, std::vector<int64_t> extent, int n_outer, const Affine* map = nullptr) {
+KernelSpec all_reductions(DType t, std::vector<int64_t> extent, int n_outer,
+                          const Affine* map = nullptr) {
   SpecBuilder s(std::move(extent), n_outer);
   int a = map != nullptr ? s.load(t, *map) : s.load(t);
   for (Op op : {Op::Max, Op::Min, Op::ArgMax, Op::ArgMin, Op::Sum, Op::Prod})
@@ -195,7 +201,8 @@ KernelSpec layer_norm(DType t, int64_t outer, int64_t inner) {
   return s.k;
 }
 
-/// Cross-entropy with a label per row: max, sum of exponentials, the picked logit, and the gradient in place.
+/// Cross-entropy with a label per row: max, sum of exponentials, the picked logit, and the gradient
+/// in place.
 KernelSpec cross_entropy(DType t, int64_t outer, int64_t inner, int64_t classes) {
   SpecBuilder s({outer, inner}, 1);
   int raw = s.load(t);
@@ -205,7 +212,8 @@ KernelSpec cross_entropy(DType t, int64_t outer, int64_t inner, int64_t classes)
   int e = s.compute(Op::Exp, s.compute(Op::Sub, x, m));
   int z = s.reduce(Op::Sum, e);
   int picked = s.load_indirect(t, s.affine({inner, 0}), label, 1, classes, Level::Outer);
-  int loss = s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked));
+  int loss =
+      s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked));
   s.store(loss);
   int hit = s.compute(Op::Eq, s.index(s.affine({0, 1})), label);
   int g = s.compute(Op::Sub, s.compute(Op::Div, e, z),
@@ -230,7 +238,8 @@ KernelSpec cross_entropy_loss(DType t, int64_t outer, int64_t inner, int64_t cla
   int m = s.reduce(Op::Max, x);
   int z = s.reduce(Op::Sum, s.compute(Op::Exp, s.compute(Op::Sub, x, m)));
   int picked = s.load_indirect(t, s.affine({inner, 0}), label, 1, classes, Level::Outer);
-  s.store(s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked)));
+  s.store(
+      s.compute(Op::Sub, s.compute(Op::Add, s.compute(Op::Log, z), m), s.cast(float32, picked)));
   s.store(z);
   s.store(m);
   return s.k;
@@ -243,7 +252,8 @@ KernelSpec batch_norm(int64_t n, int64_t c, int64_t hw) {
   int x = s.load(float32, map), scale = s.constant(float32, 1.0 / static_cast<double>(n * hw));
   int mean = s.compute(Op::Mul, s.reduce(Op::Sum, x), scale), d = s.compute(Op::Sub, x, mean);
   int var = s.compute(Op::Mul, s.reduce(Op::Sum, s.compute(Op::Mul, d, d)), scale);
-  s.store(s.compute(Op::Mul, d, s.compute(Op::Rsqrt, s.compute(Op::Add, var, s.constant(float32, 1e-3)))),
+  s.store(s.compute(Op::Mul, d,
+                    s.compute(Op::Rsqrt, s.compute(Op::Add, var, s.constant(float32, 1e-3)))),
           map);
   return s.k;
 }
@@ -271,21 +281,24 @@ std::vector<TextCase> map_cases() {
     SpecBuilder s({6, 40}, 2);
     int far = s.index(s.affine({int64_t{1} << 33, 3}, 5));
     s.store(far);
-    s.store(s.compute(Op::Add, s.load(int64), s.compute(Op::Remainder, far, s.constant(int64, 1000))));
+    s.store(
+        s.compute(Op::Add, s.load(int64), s.compute(Op::Remainder, far, s.constant(int64, 1000))));
     cases.push_back({"64-bit map", {s.k}});
   }
   for (int count : {4, 8}) {  // as many tiles as shared memory holds, and more
     SpecBuilder s({40, 48}, 2);
     int sum = s.load(float64);
-    for (int n = 0; n < count; ++n) sum = s.compute(Op::Add, sum, s.load(float64, s.affine({1, 40})));
+    for (int n = 0; n < count; ++n)
+      sum = s.compute(Op::Add, sum, s.load(float64, s.affine({1, 40})));
     s.store(sum);
     cases.push_back({"transposing many", {s.k}});
   }
   SpecBuilder scalar({}, 0);
   scalar.store(scalar.compute(Op::Add, scalar.load(float32), scalar.arg(float32, 1)));
   cases.push_back({"0-d", {scalar.k}});
-  cases.push_back({"adamw of several",
-                   {adamw(3000, bfloat16), adamw(10, bfloat16), adamw(4096, bfloat16), adamw(1, bfloat16)}});
+  cases.push_back(
+      {"adamw of several",
+       {adamw(3000, bfloat16), adamw(10, bfloat16), adamw(4096, bfloat16), adamw(1, bfloat16)}});
   cases.push_back({"adamw of one", {adamw(2049, float32)}});
   return cases;
 }
@@ -295,14 +308,15 @@ std::vector<TextCase> reduce_cases() {
   for (DType t : kAll) {
     cases.push_back({"reductions of rows " + name(t), {all_reductions(t, {9, 300}, 1)}});
     Affine column{0, {1, 20}};
-    cases.push_back({"reductions of columns " + name(t), {all_reductions(t, {20, 33}, 1, &column)}});
+    cases.push_back(
+        {"reductions of columns " + name(t), {all_reductions(t, {20, 33}, 1, &column)}});
   }
   for (int64_t inner : {2, 3, 8, 31, 100, 1021, 1024, 5000})
     for (DType t : {float32, bfloat16}) {
-      cases.push_back(
-          {"sum of rows " + name(t) + " " + std::to_string(inner), {sum_rows(t, float32, 40, inner)}});
-      cases.push_back(
-          {"sum of columns " + name(t) + " " + std::to_string(inner), {sum_columns(t, float32, inner, 72)}});
+      cases.push_back({"sum of rows " + name(t) + " " + std::to_string(inner),
+                       {sum_rows(t, float32, 40, inner)}});
+      cases.push_back({"sum of columns " + name(t) + " " + std::to_string(inner),
+                       {sum_columns(t, float32, inner, 72)}});
     }
   for (int64_t n : {100, 50000}) cases.push_back({"full sum", {sum_rows(float32, float32, 1, n)}});
   SpecBuilder full({30000}, 0);
@@ -318,8 +332,9 @@ std::vector<TextCase> reduce_cases() {
     s.store(s.reduce(Op::ArgMax, v));
     cases.push_back({"64-bit rows", {s.k}});
     SpecBuilder c({64, 3000}, 1);
-    c.store(c.reduce(Op::Sum, c.compute(Op::Mul, c.cast(float64, c.index(c.affine({1, int64_t{1} << 33}))),
-                                        c.load(float64, c.affine({1, 64})))));
+    c.store(c.reduce(Op::Sum,
+                     c.compute(Op::Mul, c.cast(float64, c.index(c.affine({1, int64_t{1} << 33}))),
+                               c.load(float64, c.affine({1, 64})))));
     cases.push_back({"64-bit columns", {c.k}});
   }
   cases.push_back({"columns in two stages", {sum_columns(bfloat16, float32, 3000, 24)}});
@@ -356,20 +371,23 @@ std::vector<TextCase> row_cases() {
       cases.push_back({"layer norm" + tag, {layer_norm(t, 5, inner)}});
     }
   for (int64_t inner : {40, 700, 3000, 3001}) {
-    cases.push_back({"softmax of columns " + std::to_string(inner), {softmax(float32, 37, inner, true)}});
+    cases.push_back(
+        {"softmax of columns " + std::to_string(inner), {softmax(float32, 37, inner, true)}});
     cases.push_back({"softmax gradient " + std::to_string(inner), {softmax_gradient(6, inner)}});
     cases.push_back({"cross entropy", {cross_entropy(bfloat16, 6, inner, 40)}});
     cases.push_back({"cross entropy loss", {cross_entropy_loss(bfloat16, 6, inner, 40)}});
   }
   cases.push_back({"cross entropy, bad label", {cross_entropy(float32, 6, 48, 3)}, true});
-  for (int64_t n : {700, 40000}) {  // written in place in the first round, read again in a later one
+  for (int64_t n :
+       {700, 40000}) {  // written in place in the first round, read again in a later one
     SpecBuilder s({n}, 0);
     int x = s.load(float32), m = s.reduce(Op::Max, x);
     s.store_into(0, s.compute(Op::Relu, x));
     s.store(s.compute(Op::Sub, s.load_from(0, s.dense()), m));
     cases.push_back({"in place before it is read again", {s.k}});
   }
-  cases.push_back({"softmax gradient in bfloat16, held in pairs", {softmax_gradient(2, 30000, bfloat16)}});
+  cases.push_back(
+      {"softmax gradient in bfloat16, held in pairs", {softmax_gradient(2, 30000, bfloat16)}});
   cases.push_back({"softmax, row in shared memory", {softmax(float32, 2, 40000)}});
   cases.push_back({"softmax, row read again", {softmax(float32, 2, 70001)}});
   cases.push_back({"cross entropy, row read again", {cross_entropy(float32, 2, 66000, 40)}});
@@ -377,13 +395,14 @@ std::vector<TextCase> row_cases() {
     SpecBuilder s({128, 900}, 1);
     Affine map = s.affine({1, 128});
     int x = s.load(float32, map), at = s.reduce(Op::ArgMax, x);
-    s.store(s.where(s.compute(Op::Eq, s.index(s.affine({0, 1})), at), x, s.constant(float32, 0)), map);
+    s.store(s.where(s.compute(Op::Eq, s.index(s.affine({0, 1})), at), x, s.constant(float32, 0)),
+            map);
     cases.push_back({"argmax of columns as a mask", {s.k}});
   }
   cases.push_back({"batch norm", {batch_norm(4, 6, 49)}});
   cases.push_back({"batch norm, vectors", {batch_norm(4, 6, 64)}});
-  cases.push_back(
-      {"softmax of several", {softmax(float32, 5, 100), softmax(float32, 3, 64), softmax(float32, 9, 300)}});
+  cases.push_back({"softmax of several",
+                   {softmax(float32, 5, 100), softmax(float32, 3, 64), softmax(float32, 9, 300)}});
   return cases;
 }
 
@@ -403,8 +422,10 @@ std::vector<TextCase> bench_cases() {
     cases.push_back({"softmax gradient 8192x8192" + tag, {softmax_gradient(8192, 8192, t)}});
     cases.push_back({"softmax gradient 8192x32768" + tag, {softmax_gradient(8192, 32768, t)}});
     cases.push_back({"gelu in float32, 64M" + tag, {gelu(t, {64 * M}, true)}});
-    cases.push_back({"cross entropy loss 8192x50304" + tag, {cross_entropy_loss(t, 8192, 50304, 14)}});
-    cases.push_back({"cross entropy loss 8192x50257" + tag, {cross_entropy_loss(t, 8192, 50257, 14)}});
+    cases.push_back(
+        {"cross entropy loss 8192x50304" + tag, {cross_entropy_loss(t, 8192, 50304, 14)}});
+    cases.push_back(
+        {"cross entropy loss 8192x50257" + tag, {cross_entropy_loss(t, 8192, 50257, 14)}});
     cases.push_back({"cross entropy 8192x50304" + tag, {cross_entropy(t, 8192, 50304, 14)}});
     cases.push_back({"cross entropy 8192x50257" + tag, {cross_entropy(t, 8192, 50257, 14)}});
     cases.push_back({"sum of rows 8192x8192" + tag, {sum_rows(t, float32, 8192, 8192)}});
@@ -468,7 +489,8 @@ std::vector<TextCase> random_cases(int count, unsigned seed) {
     DType t = pick(4) == 0 ? float64 : float32;
     int loads = 1 + pick(4);
     for (int n = 0; n < loads; ++n) {
-      DType m = std::vector<DType>{float32, bfloat16, float16, float64, int32, int8, bool_}[pick(7)];
+      DType m =
+          std::vector<DType>{float32, bfloat16, float16, float64, int32, int8, bool_}[pick(7)];
       bool outer = n_outer < axes && pick(4) == 0;
       int v = s.load(m, random_map(outer), outer ? Level::Outer : Level::Elem);
       if (!outer && pick(4) == 0) {
@@ -480,7 +502,8 @@ std::vector<TextCase> random_cases(int count, unsigned seed) {
       values.push_back(s.cast(t, v));
     }
     auto step = [&] {
-      const Op ops[] = {Op::Add, Op::Sub, Op::Mul, Op::Maximum, Op::Minimum, Op::Tanh, Op::Sigmoid, Op::Neg};
+      const Op ops[] = {Op::Add,     Op::Sub,  Op::Mul,     Op::Maximum,
+                        Op::Minimum, Op::Tanh, Op::Sigmoid, Op::Neg};
       Op op = ops[pick(8)];
       int a = values[pick(static_cast<int>(values.size()))],
           b = values[pick(static_cast<int>(values.size()))];

@@ -1,5 +1,5 @@
-// The kernels that the generated CUDA text is tested on: by hand, one for each thing the emitter does, and by
-// chance.
+// The kernels that the generated CUDA text is tested on: by hand, one for each thing the emitter
+// does, and by chance.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// Kernels for which a thread keeps what belongs to its columns: sweeps over rows, windows. On a machine of
-// one multiprocessor these need few elements.
+// Kernels for which a thread keeps what belongs to its columns: sweeps over rows, windows. On a
+// machine of one multiprocessor these need few elements.
 #include "emulator/spec_builder.h"
 #include "text_cases.h"
 
@@ -19,13 +19,14 @@ Affine last_axis(const SpecBuilder& s) {
 /// (x - mean) * (rsqrt(|variance| + 0.5) * weight) + bias, in float32.
 int normalised(SpecBuilder& s, int x, const Affine& column) {
   auto vector = [&] { return s.load(float32, column); };
-  int scale =
-      s.compute(Op::Rsqrt, s.compute(Op::Add, s.compute(Op::Abs, vector()), s.constant(float32, 0.5)));
+  int scale = s.compute(Op::Rsqrt,
+                        s.compute(Op::Add, s.compute(Op::Abs, vector()), s.constant(float32, 0.5)));
   int y = s.compute(Op::Sub, s.cast(float32, x), vector());
   return s.compute(Op::Add, s.compute(Op::Mul, y, s.compute(Op::Mul, scale, vector())), vector());
 }
 
-KernelSpec batch_norm_relu(DType t, std::vector<int64_t> extent, bool in_place = false, int64_t pad = 0) {
+KernelSpec batch_norm_relu(DType t, std::vector<int64_t> extent, bool in_place = false,
+                           int64_t pad = 0) {
   int axes = static_cast<int>(extent.size());
   SpecBuilder s(std::move(extent), axes);
   Affine map = s.dense();
@@ -39,13 +40,15 @@ KernelSpec batch_norm_relu(DType t, std::vector<int64_t> extent, bool in_place =
   return s.k;
 }
 
-/// Batch norm's gradient with the mask of a ReLU and a gradient that one axis shares, and a second result.
+/// Batch norm's gradient with the mask of a ReLU and a gradient that one axis shares, and a second
+/// result.
 KernelSpec batch_norm_gradient(int64_t n, int64_t hw, int64_t c) {
   SpecBuilder s({n, hw, c}, 3);
   int mask = s.load(bool_), g = s.load(bfloat16, s.affine({c, 0, 1}));
   g = s.cast(float32, s.where(mask, g, s.constant(bfloat16, 0)));
   Affine column = last_axis(s);
-  int d = s.compute(Op::Sub, g, s.compute(Op::Mul, s.load(float32, column), s.constant(float32, 0.25)));
+  int d =
+      s.compute(Op::Sub, g, s.compute(Op::Mul, s.load(float32, column), s.constant(float32, 0.25)));
   for (int n_out = 0; n_out < 2; ++n_out) {
     int x = normalised(s, s.load(bfloat16), column);
     s.store(s.cast(n_out == 0 ? bfloat16 : float16, s.compute(Op::Sub, d, x)));
@@ -138,7 +141,9 @@ KernelSpec window_sum(DType t, int64_t rows, int64_t c, int64_t k) {
 }  // namespace
 
 void add_column_bench_cases(std::vector<TextCase>& cases) {
-  auto add = [&](const std::string& what, KernelSpec k) { cases.push_back({what, {std::move(k)}}); };
+  auto add = [&](const std::string& what, KernelSpec k) {
+    cases.push_back({what, {std::move(k)}});
+  };
   add("batch norm and relu, 802816x64", batch_norm_relu(bfloat16, {802816, 64}));
   add("batch norm and relu, 802816x256", batch_norm_relu(bfloat16, {802816, 256}));
   add("batch norm gradients, 12544x2048", batch_norm_gradient(256, 49, 2048));
@@ -153,7 +158,8 @@ std::vector<TextCase> column_cases() {
   for (DType t : {bfloat16, float16, float32}) {
     add("sweep " + name(t), batch_norm_relu(t, {1024, 64}));
     add("sweep of odd rows " + name(t), batch_norm_relu(t, {1001, 72}));
-    add("sweep of padded rows " + name(t), batch_norm_relu(t, {700, 99}, false, t == float32 ? 1 : 5));
+    add("sweep of padded rows " + name(t),
+        batch_norm_relu(t, {700, 99}, false, t == float32 ? 1 : 5));
     add("sweep in place " + name(t), batch_norm_relu(t, {37, 30, 64}, true));
     add("max pooling " + name(t), max_pool(t, {}));
     add("max pooling, fill seen " + name(t), max_pool(t, {}, true));

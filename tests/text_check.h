@@ -14,8 +14,8 @@
 
 namespace ingot::test {
 
-/// Memory of a launch: all parts' buffers one after the other, 64-byte aligned, with margins that must stay
-/// as they are.
+/// Memory of a launch: all parts' buffers one after the other, 64-byte aligned, with margins that
+/// must stay as they are.
 class Memory {
  public:
   static constexpr size_t kMargin = 64;
@@ -36,7 +36,8 @@ class Memory {
   }
   void* const* pointers() const { return pointers_.data(); }
   void* operator[](size_t b) const { return pointers_[b]; }
-  /// Numbers that keep every op well conditioned: floats in (-1, 1), small integers, now and then a zero.
+  /// Numbers that keep every op well conditioned: floats in (-1, 1), small integers, now and then a
+  /// zero.
   static Element sample(std::mt19937& gen, DType t) {
     double u = static_cast<double>(gen() % 20001) / 10000.0 - 1;
     if (is_float(t)) return {u, 0};
@@ -66,7 +67,8 @@ struct Inputs {
   RunArgs run() { return {args, seeds, offsets, &status}; }
 };
 
-/// The widest type of loads and instructions that a kernel goes through decides how near results must be.
+/// The widest type of loads and instructions that a kernel goes through decides how near results
+/// must be.
 inline double tolerance(const KernelSpec& k, DType stored) {
   auto eps = [](DType t) {
     return t == bfloat16 ? 1.6e-2 : t == float16 ? 2e-3 : t == float32 ? 4e-6 : 1e-12;
@@ -87,12 +89,13 @@ inline void compare(const TextCase& c, const Memory& got, const Memory& want) {
       int wrong = 0;
       for (int64_t i = -8; i < spec.numel + 8 && wrong < 3; ++i) {
         Element g = read_element(spec.dtype, got[b], i), w = read_element(spec.dtype, want[b], i);
-        bool same = is_float(spec.dtype) ? g.f == w.f || (std::isnan(g.f) && std::isnan(w.f)) ||
-                                               std::fabs(g.f - w.f) <= tol * std::max(1.0, std::fabs(w.f))
-                                         : g.i == w.i;
+        bool same = is_float(spec.dtype)
+                        ? g.f == w.f || (std::isnan(g.f) && std::isnan(w.f)) ||
+                              std::fabs(g.f - w.f) <= tol * std::max(1.0, std::fabs(w.f))
+                        : g.i == w.i;
         wrong += !same;
-        INFO("buffer " << n << " element " << i << " of " << spec.numel << ": got " << g.f << " / " << g.i
-                       << ", want " << w.f << " / " << w.i);
+        INFO("buffer " << n << " element " << i << " of " << spec.numel << ": got " << g.f << " / "
+                       << g.i << ", want " << w.f << " / " << w.i);
         CHECK(same);
       }
     }
@@ -102,7 +105,8 @@ inline bool same_bits(const TextCase& c, const Memory& x, const Memory& y) {
   size_t b = 0;
   for (const KernelSpec& k : c.parts)
     for (const BufferSpec& s : k.buffers) {
-      if (std::memcmp(x[b], y[b], static_cast<size_t>(s.numel) * size_of(s.dtype)) != 0) return false;
+      if (std::memcmp(x[b], y[b], static_cast<size_t>(s.numel) * size_of(s.dtype)) != 0)
+        return false;
       ++b;
     }
   return true;

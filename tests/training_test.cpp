@@ -1,5 +1,5 @@
-// Whole training loops: how many plans they compile, that memory stays level, and that threads may train at
-// once.
+// Whole training loops: how many plans they compile, that memory stays level, and that threads may
+// train at once.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -41,8 +41,8 @@ struct Batch {
 
 }  // namespace
 
-// A learning-rate schedule, dropout, AdamW, loss scaling, clipping, a print every 10 steps and a ragged last
-// batch.
+// A learning-rate schedule, dropout, AdamW, loss scaling, clipping, a print every 10 steps and a
+// ragged last batch.
 TEST_CASE("100 steps compile two plans: one for full batches, one for the last of an epoch") {
   for (const char* name : {"cpu", "null"}) {
     CAPTURE(std::string(name));

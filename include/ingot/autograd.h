@@ -1,5 +1,5 @@
-// Gradients: grad(), gradient modes, hooks, custom functions, checkpoints and the tools that check gradients.
-// Tensor::backward() and its kin are declared with Tensor.
+// Gradients: grad(), gradient modes, hooks, custom functions, checkpoints and the tools that check
+// gradients. Tensor::backward() and its kin are declared with Tensor.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace ingot {
 
-/// While one lives, this thread records operations without history: `{ NoGrad guard; p -= 0.1 * p.grad(); }`.
+/// While one lives, this thread records operations without history: `{ NoGrad guard; p -= 0.1 *
+/// p.grad(); }`.
 class NoGrad {
  public:
   NoGrad();
@@ -46,16 +47,16 @@ auto no_grad(F&& fn) {
   return fn();
 }
 
-/// Gradients of the sum of `outputs` with respect to each input, weighted by grad_outputs (one per output;
-/// may be left out, or undefined, for outputs of one element). retain_graph is create_graph unless given.
-/// With create_graph the gradients have a history themselves. Nothing is added to .grad(). Throws
-/// Error(Autograd): an output without history, an input that does not require a gradient or was not used
-/// (with allow_unused its gradient is an undefined Tensor), a graph freed earlier, a missing grad_output;
-/// Error(Shape) for a grad_output of another shape.
+/// Gradients of the sum of `outputs` with respect to each input, weighted by grad_outputs (one per
+/// output; may be left out, or undefined, for outputs of one element). retain_graph is create_graph
+/// unless given. With create_graph the gradients have a history themselves. Nothing is added to
+/// .grad(). Throws Error(Autograd): an output without history, an input that does not require a
+/// gradient or was not used (with allow_unused its gradient is an undefined Tensor), a graph freed
+/// earlier, a missing grad_output; Error(Shape) for a grad_output of another shape.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                         const std::vector<Tensor>& grad_outputs = {}, std::optional<bool> retain_graph = {},
-                         bool create_graph = false, bool allow_unused = false,
-                         SourceLoc loc = SourceLoc::current());
+                         const std::vector<Tensor>& grad_outputs = {},
+                         std::optional<bool> retain_graph = {}, bool create_graph = false,
+                         bool allow_unused = false, SourceLoc loc = SourceLoc::current());
 
 /// Takes a hook off again.
 class HookHandle {
@@ -69,9 +70,9 @@ class HookHandle {
   std::function<void()> remove_;
 };
 
-/// Calls hook with the gradient of t, once it is complete, in every backward; the hook may return another
-/// gradient of the same shape, type and device (another: Error(Autograd) in backward), or an undefined
-/// Tensor. Throws Error(Autograd) when t does not require a gradient.
+/// Calls hook with the gradient of t, once it is complete, in every backward; the hook may return
+/// another gradient of the same shape, type and device (another: Error(Autograd) in backward), or
+/// an undefined Tensor. Throws Error(Autograd) when t does not require a gradient.
 HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook,
                          SourceLoc loc = SourceLoc::current());
 
@@ -97,16 +98,16 @@ class FunctionContext {
 ///   std::vector{in[0].clamp(0, 1)}; },
 ///                          [](auto& ctx, auto& g) { return std::vector{g[0]}; });
 ///   Tensor y = clipped({x})[0];
-/// forward runs without history. backward gets a gradient per output (zeros where none arrived) and returns
-/// one per input, an undefined Tensor for none; it is recorded like anything else, so it may be
-/// differentiated again.
+/// forward runs without history. backward gets a gradient per output (zeros where none arrived) and
+/// returns one per input, an undefined Tensor for none; it is recorded like anything else, so it
+/// may be differentiated again.
 class CustomFunction {
  public:
   using Forward = std::function<std::vector<Tensor>(FunctionContext&, const std::vector<Tensor>&)>;
   using Backward = std::function<std::vector<Tensor>(FunctionContext&, const std::vector<Tensor>&)>;
   CustomFunction(Forward forward, Backward backward, std::string name = "custom");
-  /// Throws Error(Autograd) when forward returns an undefined Tensor. In backward: Error(Autograd) for a
-  /// wrong number of gradients, Error(Shape) for a gradient that does not fit its input.
+  /// Throws Error(Autograd) when forward returns an undefined Tensor. In backward: Error(Autograd)
+  /// for a wrong number of gradients, Error(Shape) for a gradient that does not fit its input.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs,
                                  SourceLoc loc = SourceLoc::current()) const;
 
@@ -116,12 +117,13 @@ class CustomFunction {
   std::string name_;
 };
 
-/// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs, after the
-/// gradient has arrived. Random numbers and amp::Autocast are the same both times, and running statistics
-/// (batch norm's) move once. fn must compute the same both times; it is kept until then, so it must own what
-/// it captures, or refer only to what lives that long.
-std::vector<Tensor> checkpoint(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
-                               const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
+/// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs,
+/// after the gradient has arrived. Random numbers and amp::Autocast are the same both times, and
+/// running statistics (batch norm's) move once. fn must compute the same both times; it is kept
+/// until then, so it must own what it captures, or refer only to what lives that long.
+std::vector<Tensor> checkpoint(
+    const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
+    const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
 /// The same for one result.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
                   const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
@@ -129,19 +131,21 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
 /// What gradcheck found: the worst element, in words.
 struct GradCheck {
   bool ok = true;
-  double worst = 0;    ///< largest |analytic - numeric| / (atol + rtol * |numeric|); at most 1 is good
+  double worst =
+      0;  ///< largest |analytic - numeric| / (atol + rtol * |numeric|); at most 1 is good
   std::string report;  ///< "input 0 [1, 2], output 0 [3]: analytic 0.5, numeric 0.25 ..."
   explicit operator bool() const { return ok; }
 };
 
 using GradFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-/// Compares the gradients of fn at inputs (float64; those that require gradients are varied) with central
-/// differences. Throws Error(DType) for inputs that require gradients and are not float64.
+/// Compares the gradients of fn at inputs (float64; those that require gradients are varied) with
+/// central differences. Throws Error(DType) for inputs that require gradients and are not float64.
 GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps = 1e-6,
                     double atol = 1e-5, double rtol = 1e-3, SourceLoc loc = SourceLoc::current());
 /// The same for the gradients of the gradients.
-GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps = 1e-6,
-                        double atol = 1e-5, double rtol = 1e-3, SourceLoc loc = SourceLoc::current());
+GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs,
+                        double eps = 1e-6, double atol = 1e-5, double rtol = 1e-3,
+                        SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot

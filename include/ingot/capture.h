@@ -1,5 +1,5 @@
-// capture(fn): the fastest way to repeat a step. The first call with inputs of some shapes records, compiles
-// and runs; later calls bind the new inputs and launch, without recording anything.
+// capture(fn): the fastest way to repeat a step. The first call with inputs of some shapes records,
+// compiles and runs; later calls bind the new inputs and launch, without recording anything.
 #pragma once
 #include <vector>
 
@@ -10,10 +10,10 @@ namespace ingot {
 
 struct Plan;
 
-/// A function whose runs are kept. Calling it with inputs of shapes, types and devices seen before repeats
-/// those runs. What fn may do: anything whose course does not depend on values. State that changes from call
-/// to call must be updated in place (optimisers do); learning rates are read anew, random numbers go on.
-/// Reading a value inside (item(), printing) throws Error(State).
+/// A function whose runs are kept. Calling it with inputs of shapes, types and devices seen before
+/// repeats those runs. What fn may do: anything whose course does not depend on values. State that
+/// changes from call to call must be updated in place (optimisers do); learning rates are read
+/// anew, random numbers go on. Reading a value inside (item(), printing) throws Error(State).
 class Captured {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
@@ -21,7 +21,8 @@ class Captured {
   ~Captured();
   Captured(Captured&&) noexcept;
   Captured& operator=(Captured&&) noexcept;
-  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs,
+                                 SourceLoc loc = SourceLoc::current());
 
  private:
   struct Variant;

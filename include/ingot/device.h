@@ -21,10 +21,11 @@ class Device {
  public:
   /// The default device (see set_default_device), "cpu" at start.
   Device();
-  /// "cpu", "cpu:N", "cuda", "cuda:N", "null", "null:N". Throws Error(Device) for another name, or when the
-  /// device is not there, saying why and what to do.
-  Device(std::string_view name);                                // NOLINT(google-explicit-constructor)
-  Device(const char* name) : Device(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
+  /// "cpu", "cpu:N", "cuda", "cuda:N", "null", "null:N". Throws Error(Device) for another name, or
+  /// when the device is not there, saying why and what to do.
+  Device(std::string_view name);  // NOLINT(google-explicit-constructor)
+  Device(const char* name)
+      : Device(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)
   Device(DeviceType type, int index);
   /// The GPU with most free memory if there is one, else the CPU.
   static Device best();

@@ -6,7 +6,18 @@
 
 namespace ingot {
 
-enum class DType : uint8_t { Float64, Float32, Float16, BFloat16, Int64, Int32, Int16, Int8, UInt8, Bool };
+enum class DType : uint8_t {
+  Float64,
+  Float32,
+  Float16,
+  BFloat16,
+  Int64,
+  Int32,
+  Int16,
+  Int8,
+  UInt8,
+  Bool
+};
 inline constexpr int kDTypeCount = 10;
 
 inline constexpr DType float64 = DType::Float64;

@@ -1,6 +1,6 @@
-// Elementwise functions beside those of ops.h, mostly composed from them so that they fuse. Shapes broadcast
-// and types promote as everywhere (ops.h says what is checked). NaN, infinities and -0.0 come out as
-// PyTorch's.
+// Elementwise functions beside those of ops.h, mostly composed from them so that they fuse. Shapes
+// broadcast and types promote as everywhere (ops.h says what is checked). NaN, infinities and -0.0
+// come out as PyTorch's.
 #pragma once
 #include "ingot/ops.h"
 
@@ -32,18 +32,19 @@ Tensor isposinf(const Tensor& x, INGOT_LOC);  ///< bool: is it +inf?
 Tensor isneginf(const Tensor& x, INGOT_LOC);  ///< bool: is it -inf?
 Tensor deg2rad(const Tensor& x, INGOT_LOC);   ///< degrees to radians
 Tensor rad2deg(const Tensor& x, INGOT_LOC);   ///< radians to degrees
-/// NaN and infinities replaced; the infinities by the type's largest and smallest numbers when not given.
-/// Integers as they are.
+/// NaN and infinities replaced; the infinities by the type's largest and smallest numbers when not
+/// given. Integers as they are.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
                   std::optional<double> neginf = {}, INGOT_LOC);
 
 // ---- Two operands
 
-Tensor add(const Tensor& a, const Operand& b, const Scalar& alpha, INGOT_LOC);       ///< a + alpha * b
-Tensor sub(const Tensor& a, const Operand& b, const Scalar& alpha, INGOT_LOC);       ///< a - alpha * b
-Tensor rsub(const Tensor& a, const Operand& b, const Scalar& alpha = 1, INGOT_LOC);  ///< b - alpha * a
-/// The quotient rounded: "floor" (floor_divide) or "trunc" (towards 0; integers stay integers). Another word:
-/// Error(Value).
+Tensor add(const Tensor& a, const Operand& b, const Scalar& alpha, INGOT_LOC);  ///< a + alpha * b
+Tensor sub(const Tensor& a, const Operand& b, const Scalar& alpha, INGOT_LOC);  ///< a - alpha * b
+Tensor rsub(const Tensor& a, const Operand& b, const Scalar& alpha = 1,
+            INGOT_LOC);  ///< b - alpha * a
+/// The quotient rounded: "floor" (floor_divide) or "trunc" (towards 0; integers stay integers).
+/// Another word: Error(Value).
 Tensor div(const Tensor& a, const Operand& b, std::string_view rounding_mode, INGOT_LOC);
 Tensor true_divide(const Tensor& a, const Operand& b, INGOT_LOC);  ///< div(a, b)
 /// sqrt(a^2 + b^2) without overflow.
@@ -63,8 +64,8 @@ Tensor heaviside(const Tensor& a, const Operand& b, INGOT_LOC);
 /// pow in float64.
 Tensor float_power(const Tensor& a, const Operand& b, INGOT_LOC);
 Tensor ldexp(const Tensor& a, const Operand& b, INGOT_LOC);  ///< a * 2^b
-/// |a - b| <= atol + rtol * |b|, or equal; NaN equals NaN on demand. Error(Value) when rtol or atol is
-/// negative, Error(DType) unless the types agree.
+/// |a - b| <= atol + rtol * |b|, or equal; NaN equals NaN on demand. Error(Value) when rtol or atol
+/// is negative, Error(DType) unless the types agree.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false, INGOT_LOC);
 /// Are all elements close? Runs what is pending.
@@ -78,9 +79,11 @@ bool equal(const Tensor& a, const Tensor& b, INGOT_LOC);
 /// start + weight * (end - start).
 Tensor lerp(const Tensor& start, const Tensor& end, const Operand& weight, INGOT_LOC);
 /// x + value * a * b.
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1,
+               INGOT_LOC);
 /// x + value * a / b. Error(DType) on integers.
-Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value = 1,
+               INGOT_LOC);
 
 // ---- Other names of the same
 

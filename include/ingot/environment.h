@@ -19,6 +19,7 @@ struct EnvironmentVariable {
 /// All of them, Ingot's own first.
 std::vector<EnvironmentVariable> environment_variables();
 /// What one of them is set to; Error(Value) for a name that Ingot does not read.
-std::optional<std::string> environment(const std::string& name, SourceLoc loc = SourceLoc::current());
+std::optional<std::string> environment(const std::string& name,
+                                       SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot

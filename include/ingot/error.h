@@ -1,5 +1,5 @@
-// ingot::Error: what every public function throws on bad input. The message names the operation, its
-// operands, the user's line and the call that fixes it.
+// ingot::Error: what every public function throws on bad input. The message names the operation,
+// its operands, the user's line and the call that fixes it.
 #pragma once
 #include <exception>
 #include <string>
@@ -25,11 +25,13 @@ enum class ErrorKind {
 
 class Error : public std::exception {
  public:
-  Error(ErrorKind kind, std::string op, std::string what, SourceLoc where = {}, std::string fix = {});
+  Error(ErrorKind kind, std::string op, std::string what, SourceLoc where = {},
+        std::string fix = {});
   ErrorKind kind() const { return kind_; }
   const std::string& op() const { return op_; }
   const SourceLoc& where() const { return where_; }
-  /// What went wrong, and what to do about it ("" when there is nothing to say): the parts of what().
+  /// What went wrong, and what to do about it ("" when there is nothing to say): the parts of
+  /// what().
   const std::string& reason() const { return reason_; }
   const std::string& fix() const { return fix_; }
   /// "[op] what\n  at file:line\n  fix: ..."
@@ -41,10 +43,12 @@ class Error : public std::exception {
   SourceLoc where_;
 };
 
-/// Thrown when a device has no room: the request, the limit and the largest live tensors are in the message.
+/// Thrown when a device has no room: the request, the limit and the largest live tensors are in the
+/// message.
 class OutOfMemory : public Error {
  public:
-  OutOfMemory(std::string what, size_t requested, size_t in_use, size_t limit, SourceLoc where = {});
+  OutOfMemory(std::string what, size_t requested, size_t in_use, size_t limit,
+              SourceLoc where = {});
   size_t requested, in_use, limit;
 };
 

@@ -1,5 +1,5 @@
-// The in-place forms of one tensor as functions: exp_(x) is x.exp_(). The handle that comes back is x's.
-// tensor.h says what in-place means and what throws.
+// The in-place forms of one tensor as functions: exp_(x) is x.exp_(). The handle that comes back is
+// x's. tensor.h says what in-place means and what throws.
 #pragma once
 #include "ingot/tensor.h"
 
@@ -12,11 +12,11 @@ namespace ingot {
   }
 #include "ingot/methods.def"
 
-/// From now on x, in every handle, has value's elements, type, shape and device; no gradient flows to value.
-/// A leaf stays the leaf it was, with its hooks and its grad(), so optimisers go on with it. What x was a
-/// view of, and views taken from it whose sizes, type or device no longer fit, keep the old elements. Throws
-/// Error(Autograd) when x is the result of an operation that requires gradients, Error(DType) when x requires
-/// gradients and value is not floating.
+/// From now on x, in every handle, has value's elements, type, shape and device; no gradient flows
+/// to value. A leaf stays the leaf it was, with its hooks and its grad(), so optimisers go on with
+/// it. What x was a view of, and views taken from it whose sizes, type or device no longer fit,
+/// keep the old elements. Throws Error(Autograd) when x is the result of an operation that requires
+/// gradients, Error(DType) when x requires gradients and value is not floating.
 void set_data(const Tensor& x, const Tensor& value, INGOT_LOC);
 
 inline Tensor fill_(Tensor x, const Scalar& value, INGOT_LOC) { return x.fill_(value, loc); }
@@ -38,7 +38,9 @@ inline Tensor nan_to_num_(Tensor x, double nan = 0, std::optional<double> posinf
                           std::optional<double> neginf = {}, INGOT_LOC) {
   return x.nan_to_num_(nan, posinf, neginf, loc);
 }
-inline Tensor logit_(Tensor x, std::optional<double> eps = {}, INGOT_LOC) { return x.logit_(eps, loc); }
+inline Tensor logit_(Tensor x, std::optional<double> eps = {}, INGOT_LOC) {
+  return x.logit_(eps, loc);
+}
 inline Tensor xlogy_(Tensor x, const Operand& b, INGOT_LOC) { return x.xlogy_(b, loc); }
 
 }  // namespace ingot

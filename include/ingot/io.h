@@ -1,11 +1,12 @@
-// Tensors in files: safetensors, NumPy's npy and npz, PyTorch's .pt, and weights loaded into a module by
-// name.
+// Tensors in files: safetensors, NumPy's npy and npz, PyTorch's .pt, and weights loaded into a
+// module by name.
 //
-// Readers check every length against the file's size before they allocate anything, keep time and memory in
-// proportion to that size, and execute nothing. A file that cannot be opened, is damaged or cut short, or is
-// of another format throws Error(Io) naming the file and what is wrong; an element type Ingot does not have
-// throws Error(Unsupported); more memory than the machine has, Error(OutOfMemory). Writers put the new file
-// in place in one go: a temporary file, fsync, rename, fsync of the folder.
+// Readers check every length against the file's size before they allocate anything, keep time and
+// memory in proportion to that size, and execute nothing. A file that cannot be opened, is damaged
+// or cut short, or is of another format throws Error(Io) naming the file and what is wrong; an
+// element type Ingot does not have throws Error(Unsupported); more memory than the machine has,
+// Error(OutOfMemory). Writers put the new file in place in one go: a temporary file, fsync, rename,
+// fsync of the folder.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,8 +32,9 @@ using Metadata = Texts;
 
 // ---- Writing
 
-/// Thrown, as an Error(Io), when a file cannot be written because the disk is full, a quota is used up or the
-/// process's limit on file sizes is reached: what was there before is whole, and it may be tried again later.
+/// Thrown, as an Error(Io), when a file cannot be written because the disk is full, a quota is used
+/// up or the process's limit on file sizes is reached: what was there before is whole, and it may
+/// be tried again later.
 class DiskFull : public Error {
  public:
   using Error::Error;
@@ -60,12 +62,14 @@ class SafeTensors {
   /// Without the checksum, which verify() compares.
   const Metadata& metadata() const;
   bool has(std::string_view name) const;
-  /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name that is not
-  /// there.
-  Tensor get(std::string_view name, const Options& options = {}, SourceLoc loc = SourceLoc::current()) const;
-  /// Reads the whole file and compares it with its checksum, which files written by Ingot have; Error(Io)
-  /// when they differ. Returns whether there is one. It finds accidents (a changed byte, a disk's fault), not
-  /// forgery. load_safetensors(), load_tensors() and load_weights() do this by themselves.
+  /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name
+  /// that is not there.
+  Tensor get(std::string_view name, const Options& options = {},
+             SourceLoc loc = SourceLoc::current()) const;
+  /// Reads the whole file and compares it with its checksum, which files written by Ingot have;
+  /// Error(Io) when they differ. Returns whether there is one. It finds accidents (a changed byte,
+  /// a disk's fault), not forgery. load_safetensors(), load_tensors() and load_weights() do this by
+  /// themselves.
   bool verify(SourceLoc loc = SourceLoc::current()) const;
 
   struct State;
@@ -77,10 +81,10 @@ class SafeTensors {
 /// All tensors of the file, in the order of their data. On the CPU unless options say otherwise.
 NamedTensors load_safetensors(const std::string& path, const Options& options = {},
                               SourceLoc loc = SourceLoc::current());
-/// Every type is written, and a checksum over all of it as the metadata "ingot.checksum". Throws Error(Value)
-/// for a name that comes twice or is "__metadata__", DiskFull when there is no room.
-void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {},
-                      SourceLoc loc = SourceLoc::current());
+/// Every type is written, and a checksum over all of it as the metadata "ingot.checksum". Throws
+/// Error(Value) for a name that comes twice or is "__metadata__", DiskFull when there is no room.
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const Metadata& metadata = {}, SourceLoc loc = SourceLoc::current());
 /// The same file handed to `write` piece by piece, for what is not a file of this machine.
 void write_safetensors(const std::function<void(const void* data, size_t bytes)>& write,
                        const NamedTensors& tensors, const Metadata& metadata = {},
@@ -88,21 +92,24 @@ void write_safetensors(const std::function<void(const void* data, size_t bytes)>
 
 // ---- NumPy
 
-/// Both byte orders and both memory orders are read. NumPy's uint16 and uint32 are read as int32 and int64.
-Tensor load_npy(const std::string& path, const Options& options = {}, SourceLoc loc = SourceLoc::current());
+/// Both byte orders and both memory orders are read. NumPy's uint16 and uint32 are read as int32
+/// and int64.
+Tensor load_npy(const std::string& path, const Options& options = {},
+                SourceLoc loc = SourceLoc::current());
 /// Throws Error(DType) for bfloat16, which NumPy does not have; so does save_npz.
 void save_npy(const std::string& path, const Tensor& t, SourceLoc loc = SourceLoc::current());
 /// What numpy.savez and savez_compressed write, in the order of the file.
 NamedTensors load_npz(const std::string& path, const Options& options = {},
                       SourceLoc loc = SourceLoc::current());
-void save_npz(const std::string& path, const NamedTensors& tensors, SourceLoc loc = SourceLoc::current());
+void save_npz(const std::string& path, const NamedTensors& tensors,
+              SourceLoc loc = SourceLoc::current());
 
 // ---- PyTorch
 
-/// The tensors of a file made by torch.save (1.6 and newer): dicts and lists of tensors, nested ones with
-/// their names joined by dots; numbers and texts among them are passed over. The pickle inside is read by a
-/// machine that knows tensors, dicts, lists and plain values and refuses every other class: nothing in the
-/// file is executed.
+/// The tensors of a file made by torch.save (1.6 and newer): dicts and lists of tensors, nested
+/// ones with their names joined by dots; numbers and texts among them are passed over. The pickle
+/// inside is read by a machine that knows tensors, dicts, lists and plain values and refuses every
+/// other class: nothing in the file is executed.
 NamedTensors load_pt(const std::string& path, const Options& options = {},
                      SourceLoc loc = SourceLoc::current());
 
@@ -115,38 +122,40 @@ NamedTensors load_tensors(const std::string& path, const Options& options = {},
 struct Contents {
   NamedTensors tensors;
   Metadata metadata;  ///< of a safetensors file
-  /// Of a file of torch.save: how its values were nested, as JSON. What JSON does not have is an object
-  /// {"$": kind, "v": value}: a tensor (its number among the tensors), a tuple or set (a list), a dict or
-  /// argparse.Namespace (a list of pairs), bytes (in hexadecimal), a dtype (its name).
+  /// Of a file of torch.save: how its values were nested, as JSON. What JSON does not have is an
+  /// object
+  /// {"$": kind, "v": value}: a tensor (its number among the tensors), a tuple or set (a list), a
+  /// dict or argparse.Namespace (a list of pairs), bytes (in hexadecimal), a dtype (its name).
   std::string tree;
 };
 /// The same formats, with what a file holds besides its tensors.
 Contents load_contents(const std::string& path, const Options& options = {},
                        SourceLoc loc = SourceLoc::current());
 /// The same of a file's bytes; errors call them `name`.
-Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options = {},
-                       SourceLoc loc = SourceLoc::current());
+Contents load_contents(std::span<const uint8_t> bytes, const std::string& name,
+                       const Options& options = {}, SourceLoc loc = SourceLoc::current());
 
 // ---- Text
 
 /// Writes a file whole or not at all: a temporary file beside it, fsync, rename. Throws Error(Io),
 /// DiskFull without room; then the old file is as it was.
-void write_text(const std::string& path, std::string_view text, SourceLoc loc = SourceLoc::current());
+void write_text(const std::string& path, std::string_view text,
+                SourceLoc loc = SourceLoc::current());
 
 // ---- Weights by name
 
 struct LoadWeightsOptions {
-  /// Names in the file -> names in the module, the first rule that fits; "*" stands for any text and is
-  /// carried over in order:
+  /// Names in the file -> names in the module, the first rule that fits; "*" stands for any text
+  /// and is carried over in order:
   /// {{"transformer.h.*.ln_1.*", "blocks.*.norm1.*"}}. A name that no rule fits stays as it is.
   std::vector<std::pair<std::string, std::string>> mapping{};
-  /// Names in the file (with "*") whose matrices are stored the other way round, as GPT-2's are: turned when
-  /// loaded.
+  /// Names in the file (with "*") whose matrices are stored the other way round, as GPT-2's are:
+  /// turned when loaded.
   std::vector<std::string> transpose{};
   /// Names in the file (with "*") to pass over.
   std::vector<std::string> ignore{};
-  /// A missing, unexpected or misshapen name throws Error(Value) listing all of them, and nothing is loaded.
-  /// Otherwise what fits is loaded and the report says the rest.
+  /// A missing, unexpected or misshapen name throws Error(Value) listing all of them, and nothing
+  /// is loaded. Otherwise what fits is loaded and the report says the rest.
   bool strict = true;
 };
 
@@ -159,13 +168,15 @@ struct LoadReport {
   std::string to_string() const;
 };
 
-/// Loads the parameters and buffers of a module from a file that load_tensors reads; types and devices are
-/// the module's.
+/// Loads the parameters and buffers of a module from a file that load_tensors reads; types and
+/// devices are the module's.
 LoadReport load_weights(const nn::Module& module, const std::string& path,
-                        const LoadWeightsOptions& options = {}, SourceLoc loc = SourceLoc::current());
+                        const LoadWeightsOptions& options = {},
+                        SourceLoc loc = SourceLoc::current());
 /// The same from tensors at hand.
 LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors,
-                        const LoadWeightsOptions& options = {}, SourceLoc loc = SourceLoc::current());
+                        const LoadWeightsOptions& options = {},
+                        SourceLoc loc = SourceLoc::current());
 /// Writes the module's parameters and buffers as safetensors.
 void save_weights(const nn::Module& module, const std::string& path, const Metadata& metadata = {},
                   SourceLoc loc = SourceLoc::current());

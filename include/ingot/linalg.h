@@ -1,8 +1,9 @@
-// Linear algebra beside matmul and linear (ops.h). Products need equal types, Error(DType) otherwise, and
-// sizes that fit, Error(Shape). The factorisations (solve, cholesky, inv, det, slogdet and what is built on
-// them) run on the CPU, by LAPACK where the machine has it; operands on another device are copied there and
-// the results back, which explain() shows as copies. They take float32 and float64, Error(DType) otherwise; a
-// matrix that is singular or not positive definite raises Error(Value) when the value is computed.
+// Linear algebra beside matmul and linear (ops.h). Products need equal types, Error(DType)
+// otherwise, and sizes that fit, Error(Shape). The factorisations (solve, cholesky, inv, det,
+// slogdet and what is built on them) run on the CPU, by LAPACK where the machine has it; operands
+// on another device are copied there and the results back, which explain() shows as copies. They
+// take float32 and float64, Error(DType) otherwise; a matrix that is singular or not positive
+// definite raises Error(Value) when the value is computed.
 #pragma once
 #include "ingot/ops.h"
 
@@ -38,38 +39,43 @@ Tensor baddbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, cons
                const Scalar& alpha = 1, INGOT_LOC);
 Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
               const Scalar& alpha = 1, INGOT_LOC);
-/// Sums over pairs of dims: the last `dims` of a with the first of b, or the named ones. Error(Shape) when
-/// their sizes differ.
+/// Sums over pairs of dims: the last `dims` of a with the first of b, or the named ones.
+/// Error(Shape) when their sizes differ.
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims = 2, INGOT_LOC);
-Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b, INGOT_LOC);
-/// Products and sums by letters: "ij,jk->ik"; repeated letters of one operand take a diagonal, letters not in
-/// the result are summed, "..." stands for batch dims. Without "->" the letters that occur once, in order.
-/// Error(Value) for a text that is not such, Error(Shape) when sizes of a letter differ.
+Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b,
+                 INGOT_LOC);
+/// Products and sums by letters: "ij,jk->ik"; repeated letters of one operand take a diagonal,
+/// letters not in the result are summed, "..." stands for batch dims. Without "->" the letters that
+/// occur once, in order. Error(Value) for a text that is not such, Error(Shape) when sizes of a
+/// letter differ.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, INGOT_LOC);
 /// The product of matrices (the first and last may be vectors), in the cheapest order.
 Tensor multi_dot(const std::vector<Tensor>& tensors, INGOT_LOC);
 /// The sum along the diagonal of a matrix.
 Tensor trace(const Tensor& x, INGOT_LOC);
-/// A square matrix (or a batch) times itself n times; n = 0 the identity, n < 0 powers of the inverse.
+/// A square matrix (or a batch) times itself n times; n = 0 the identity, n < 0 powers of the
+/// inverse.
 Tensor matrix_power(const Tensor& x, int64_t n, INGOT_LOC);
 
 // ---- Factorisations
 
-/// x with a x = b: a [.., N, N], b [.., N, K], or [N] as one column; or, when left is false, x a = b.
+/// x with a x = b: a [.., N, N], b [.., N, K], or [N] as one column; or, when left is false, x a =
+/// b.
 Tensor solve(const Tensor& a, const Tensor& b, bool left = true, INGOT_LOC);
-/// The same for a triangular a; only that triangle is read, and with unitriangular the diagonal counts as
-/// ones.
+/// The same for a triangular a; only that triangle is read, and with unitriangular the diagonal
+/// counts as ones.
 Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left = true,
                         bool unitriangular = false, INGOT_LOC);
-/// Lower l with l l^T = x for symmetric positive definite x, of which one triangle is read; upper: its
-/// transpose.
+/// Lower l with l l^T = x for symmetric positive definite x, of which one triangle is read; upper:
+/// its transpose.
 Tensor cholesky(const Tensor& x, bool upper = false, INGOT_LOC);
 /// x with (l l^T) x = b, l being cholesky's result (or u^T u, upper).
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper = false, INGOT_LOC);
 Tensor inv(const Tensor& x, INGOT_LOC);  ///< the inverse of square matrices
 inline Tensor inverse(const Tensor& x, INGOT_LOC) { return inv(x, loc); }
-Tensor det(const Tensor& x, INGOT_LOC);     ///< 0 for a singular matrix, no error
-Tensor logdet(const Tensor& x, INGOT_LOC);  ///< NaN where the determinant is negative, -inf where it is 0
+Tensor det(const Tensor& x, INGOT_LOC);  ///< 0 for a singular matrix, no error
+Tensor logdet(const Tensor& x,
+              INGOT_LOC);  ///< NaN where the determinant is negative, -inf where it is 0
 /// Sign and logarithm of the absolute value of the determinant; (0, -inf) for a singular matrix.
 SignLogdet slogdet(const Tensor& x, INGOT_LOC);
 

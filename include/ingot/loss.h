@@ -1,6 +1,7 @@
-// Losses beside those of ops.h (cross_entropy, nll_loss, mse_loss), and distances. `reduction` is "mean",
-// "sum" or "none" (another word: Error(Value)). Input and target broadcast: Error(Shape) when they do not
-// fit; Error(DType) unless floating. 16-bit floats compute in float32 and are rounded once.
+// Losses beside those of ops.h (cross_entropy, nll_loss, mse_loss), and distances. `reduction` is
+// "mean", "sum" or "none" (another word: Error(Value)). Input and target broadcast: Error(Shape)
+// when they do not fit; Error(DType) unless floating. 16-bit floats compute in float32 and are
+// rounded once.
 #pragma once
 #include "ingot/ops.h"
 
@@ -8,33 +9,36 @@ namespace ingot {
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
                INGOT_LOC);  ///< |input - target|
-/// Squared below beta, linear above: 0.5 d^2 / beta, |d| - 0.5 beta. Error(Value) when beta is negative.
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
-                      double beta = 1, INGOT_LOC);
+/// Squared below beta, linear above: 0.5 d^2 / beta, |d| - 0.5 beta. Error(Value) when beta is
+/// negative.
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                      std::string_view reduction = "mean", double beta = 1, INGOT_LOC);
 /// 0.5 d^2 up to delta, delta (|d| - 0.5 delta) beyond. Error(Value) unless delta is positive.
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
                   double delta = 1, INGOT_LOC);
-/// -(t log p + (1 - t) log(1 - p)) of probabilities, the logarithms no less than -100; times weight when
-/// given.
+/// -(t log p + (1 - t) log(1 - p)) of probabilities, the logarithms no less than -100; times weight
+/// when given.
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight = {},
                             std::string_view reduction = "mean", INGOT_LOC);
 /// The same of logits, stable; pos_weight multiplies the part of the positive targets.
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight = {},
-                                        std::string_view reduction = "mean", const Tensor& pos_weight = {},
-                                        INGOT_LOC);
-/// target * (log(target) - input), input being log-probabilities; log_target: the target is too. reduction
-/// also "batchmean".
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const Tensor& weight = {},
+                                        std::string_view reduction = "mean",
+                                        const Tensor& pos_weight = {}, INGOT_LOC);
+/// target * (log(target) - input), input being log-probabilities; log_target: the target is too.
+/// reduction also "batchmean".
 Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
               bool log_target = false, INGOT_LOC);
 /// x where the target is 1, max(0, margin - x) where it is -1.
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin = 1,
                             std::string_view reduction = "mean", INGOT_LOC);
 /// max(0, -target * (a - b) + margin).
-Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0,
-                           std::string_view reduction = "mean", INGOT_LOC);
-/// 1 - cos(a, b) where the target is 1, max(0, cos(a, b) - margin) where it is -1; a, b [N, D] or [D].
-Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0,
-                             std::string_view reduction = "mean", INGOT_LOC);
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                           double margin = 0, std::string_view reduction = "mean", INGOT_LOC);
+/// 1 - cos(a, b) where the target is 1, max(0, cos(a, b) - margin) where it is -1; a, b [N, D] or
+/// [D].
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target,
+                             double margin = 0, std::string_view reduction = "mean", INGOT_LOC);
 struct TripletOptions {
   double margin = 1;
   double p = 2;
@@ -45,7 +49,8 @@ struct TripletOptions {
 /// max(0, d(anchor, positive) - d(anchor, negative) + margin), d being pairwise_distance.
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletOptions& options = {}, INGOT_LOC);
-Tensor soft_margin_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target,
+                        std::string_view reduction = "mean",
                         INGOT_LOC);  ///< log(1 + exp(-target * input))
 struct PoissonOptions {
   bool log_input = true;  ///< exp(input) - target * input; else input - target * log(input + eps)
@@ -53,24 +58,28 @@ struct PoissonOptions {
   double eps = 1e-8;
   std::string_view reduction = "mean";
 };
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonOptions& options = {},
-                        INGOT_LOC);
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target,
+                        const PoissonOptions& options = {}, INGOT_LOC);
 struct GaussianOptions {
   bool full = false;  ///< adds log(2 pi) / 2
   double eps = 1e-6;  ///< the variance is at least this
   std::string_view reduction = "mean";
 };
-/// 0.5 (log(var) + (input - target)^2 / var); var of the input's shape, or with the last dim 1 or missing.
+/// 0.5 (log(var) + (input - target)^2 / var); var of the input's shape, or with the last dim 1 or
+/// missing.
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                          const GaussianOptions& options = {}, INGOT_LOC);
-/// Several labels at once: binary_cross_entropy_with_logits averaged over the classes (the last dim).
-Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {},
-                                   std::string_view reduction = "mean", INGOT_LOC);
+/// Several labels at once: binary_cross_entropy_with_logits averaged over the classes (the last
+/// dim).
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target,
+                                   const Tensor& weight = {}, std::string_view reduction = "mean",
+                                   INGOT_LOC);
 
 // ---- Distances
 
 /// Cosine of the angle between slices along dim; each length at least eps.
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1, double eps = 1e-8, INGOT_LOC);
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1, double eps = 1e-8,
+                         INGOT_LOC);
 /// p-norm of a - b + eps over the last dim.
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6,
                          bool keepdim = false, INGOT_LOC);

@@ -4,10 +4,11 @@
 
 namespace ingot {
 
-/// One dim split into `sizes`, one of which may be -1. Error(Shape) when they do not make up its size.
+/// One dim split into `sizes`, one of which may be -1. Error(Shape) when they do not make up its
+/// size.
 Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, INGOT_LOC);
-/// Dims `source` moved to the places `destination`, the others in their order. Error(Dim) when one is named
-/// twice or the lists differ in length.
+/// Dims `source` moved to the places `destination`, the others in their order. Error(Dim) when one
+/// is named twice or the lists differ in length.
 Tensor movedim(const Tensor& x, int64_t source, int64_t destination, INGOT_LOC);
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, INGOT_LOC);
 inline Tensor moveaxis(const Tensor& x, int64_t source, int64_t destination, INGOT_LOC) {
@@ -34,49 +35,56 @@ Tensor flipud(const Tensor& x, INGOT_LOC);
 Tensor rot90(const Tensor& x, int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC);
 /// One slice per element of dim, without it.
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0, INGOT_LOC);
-/// `sections` pieces, the first ones larger by one where it does not divide; or pieces that begin at the
-/// indices. Error(Value) unless sections is at least 1.
+/// `sections` pieces, the first ones larger by one where it does not divide; or pieces that begin
+/// at the indices. Error(Value) unless sections is at least 1.
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim = 0, INGOT_LOC);
-std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices, int64_t dim = 0,
-                                 INGOT_LOC);
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& indices,
+                                 int64_t dim = 0, INGOT_LOC);
 /// Made 1-d, 2-d or 3-d by dims of size 1 where it has fewer.
 Tensor atleast_1d(const Tensor& x, INGOT_LOC);
 Tensor atleast_2d(const Tensor& x, INGOT_LOC);
 Tensor atleast_3d(const Tensor& x, INGOT_LOC);
 /// All expanded to their common shape. Error(Shape) when there is none.
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, INGOT_LOC);
-/// The elements along a diagonal of the dims dim1 and dim2, as a new last dim; offset > 0 lies above the main
-/// one. A view. Error(Dim) when dim1 is dim2.
+/// The elements along a diagonal of the dims dim1 and dim2, as a new last dim; offset > 0 lies
+/// above the main one. A view. Error(Dim) when dim1 is dim2.
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1, INGOT_LOC);
 
 // ---- Values of their own
 
-/// Adds elements around, as many as `padding` says ({front, behind} of the last dim, then of the one before
-/// it, ...; negative numbers cut): mode "constant" (value), "reflect" (mirrored, without the edge),
-/// "replicate" (the edge) or "circular". Error(Value) for another mode and for too much padding (reflect:
-/// less than the size; circular: at most the size).
-Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Scalar& value = 0.0, INGOT_LOC);
-/// Elements shifted along dims, those pushed over the end coming in at the front; without dims the flattened
-/// tensor is shifted. Error(Value) unless there is one shift per dim.
+/// Adds elements around, as many as `padding` says ({front, behind} of the last dim, then of the
+/// one before it, ...; negative numbers cut): mode "constant" (value), "reflect" (mirrored, without
+/// the edge), "replicate" (the edge) or "circular". Error(Value) for another mode and for too much
+/// padding (reflect: less than the size; circular: at most the size).
+Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Scalar& value = 0.0,
+           INGOT_LOC);
+/// Elements shifted along dims, those pushed over the end coming in at the front; without dims the
+/// flattened tensor is shifted. Error(Value) unless there is one shift per dim.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {}, INGOT_LOC);
 /// repeat(), with as many leading ones as there are dims more.
 Tensor tile(const Tensor& x, const Dims& dims, INGOT_LOC);
-/// Each element (or slice along dim) so many times in a row; without dim of the flattened tensor. Counts in a
-/// tensor are read when the call is made. Error(Value) when negative, Error(Shape) unless there is one count
-/// per slice.
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim = {}, INGOT_LOC);
-Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim = {}, INGOT_LOC);
+/// Each element (or slice along dim) so many times in a row; without dim of the flattened tensor.
+/// Counts in a tensor are read when the call is made. Error(Value) when negative, Error(Shape)
+/// unless there is one count per slice.
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim = {},
+                         INGOT_LOC);
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim = {},
+                         INGOT_LOC);
 /// A vector on the diagonal of a matrix, or the diagonal of a matrix. Error(Dim) with more dims.
 Tensor diag(const Tensor& x, int64_t diagonal = 0, INGOT_LOC);
 /// Matrices with the last dim on their diagonal, as dims dim1 and dim2 of the result.
-Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, INGOT_LOC);
+Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1,
+                  INGOT_LOC);
 Tensor diagflat(const Tensor& x, int64_t offset = 0, INGOT_LOC);  ///< diag(flatten(x), offset)
-/// Joined along dim 1 (0 for vectors), along dim 0 (vectors as rows), along dim 2, and vectors as columns.
+/// Joined along dim 1 (0 for vectors), along dim 0 (vectors as rows), along dim 2, and vectors as
+/// columns.
 Tensor hstack(const std::vector<Tensor>& tensors, INGOT_LOC);
 Tensor vstack(const std::vector<Tensor>& tensors, INGOT_LOC);
 Tensor dstack(const std::vector<Tensor>& tensors, INGOT_LOC);
 Tensor column_stack(const std::vector<Tensor>& tensors, INGOT_LOC);
-inline Tensor row_stack(const std::vector<Tensor>& tensors, INGOT_LOC) { return vstack(tensors, loc); }
+inline Tensor row_stack(const std::vector<Tensor>& tensors, INGOT_LOC) {
+  return vstack(tensors, loc);
+}
 inline Tensor concat(const std::vector<Tensor>& tensors, int64_t dim = 0, INGOT_LOC) {
   return cat(tensors, dim, loc);
 }

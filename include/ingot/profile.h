@@ -1,5 +1,5 @@
-// How long each launch takes, and what memory a run would take: what `ingot profile` and `ingot plan` show.
-// Not part of ingot.h; programs that measure include it.
+// How long each launch takes, and what memory a run would take: what `ingot profile` and `ingot
+// plan` show. Not part of ingot.h; programs that measure include it.
 //
 //   Profile profile;
 //   step();
@@ -25,9 +25,9 @@ struct LaunchTime {
   double memory_us = 0, compute_us = 0;  ///< what these take at the device's rates
 };
 
-/// While one lives every launch of every thread is timed: runs go launch by launch, on GPUs with events
-/// between them and without CUDA graphs, and the host waits for each run. Results are the same. Throws
-/// Error(State) when another lives.
+/// While one lives every launch of every thread is timed: runs go launch by launch, on GPUs with
+/// events between them and without CUDA graphs, and the host waits for each run. Results are the
+/// same. Throws Error(State) when another lives.
 class Profile {
  public:
   explicit Profile(SourceLoc loc = SourceLoc::current());
@@ -40,21 +40,22 @@ class Profile {
   double now_us() const;
 };
 
-/// What lies in a device's arena at the moment of a run when most does. The parts add up to `bytes`.
+/// What lies in a device's arena at the moment of a run when most does. The parts add up to
+/// `bytes`.
 struct ArenaUse {
   double bytes = 0;
   double weights = 0;      ///< parameters in another type or layout
   double activations = 0;  ///< what the way to the loss computed and the way back still needs
   double gradients = 0;    ///< what the way back computed, of parameters and of activations
   double workspace = 0;    ///< of library calls, and gaps between the others
-  /// The activations by the layer that computed them, in the order of their first: "h.0.mlp.c_fc"; "" for
-  /// what no module computed.
+  /// The activations by the layer that computed them, in the order of their first: "h.0.mlp.c_fc";
+  /// "" for what no module computed.
   std::vector<std::pair<std::string, double>> layers;
 };
 
-/// While one lives, what this thread runs is planned, compiled and given its memory, but nothing is launched:
-/// values are whatever that memory held. device.memory().peak then says what a step takes, in no time. How
-/// `ingot plan` works.
+/// While one lives, what this thread runs is planned, compiled and given its memory, but nothing is
+/// launched: values are whatever that memory held. device.memory().peak then says what a step
+/// takes, in no time. How `ingot plan` works.
 class DryRun {
  public:
   DryRun();
@@ -68,8 +69,8 @@ class DryRun {
   bool previous_;
 };
 
-/// Gives back what the device's plans share and no run needs now (MemoryStats::arena); the next run takes
-/// what it needs. Before a measurement: memory().peak then owes nothing to what ran before.
+/// Gives back what the device's plans share and no run needs now (MemoryStats::arena); the next run
+/// takes what it needs. Before a measurement: memory().peak then owes nothing to what ran before.
 void empty_cache(const Device& device);
 
 }  // namespace ingot

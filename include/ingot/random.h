@@ -1,6 +1,6 @@
-// Random numbers: counter-based (Philox 4x32-10), so a seed gives the same uniform bits on every device,
-// however the work is fused, tiled or threaded. A Generator is a handle; each call takes the next stretch of
-// its counter.
+// Random numbers: counter-based (Philox 4x32-10), so a seed gives the same uniform bits on every
+// device, however the work is fused, tiled or threaded. A Generator is a handle; each call takes
+// the next stretch of its counter.
 #pragma once
 
 #include "ingot/standard.h"
@@ -8,8 +8,8 @@
 
 namespace ingot {
 
-/// Where random numbers come from: a 64-bit seed and a 64-bit counter. Copies share both. Safe from several
-/// threads, whose calls then take turns in an unspecified order.
+/// Where random numbers come from: a 64-bit seed and a 64-bit counter. Copies share both. Safe from
+/// several threads, whose calls then take turns in an unspecified order.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 0);
@@ -33,25 +33,30 @@ const Generator& default_generator();
 void manual_seed(uint64_t seed);
 
 /// Uniform in [0, 1). Floating types only (float32 when not given): Error(DType) otherwise.
-Tensor rand(const Dims& shape, const Options& options = {}, const Generator& generator = default_generator(),
-            SourceLoc loc = SourceLoc::current());
+Tensor rand(const Dims& shape, const Options& options = {},
+            const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
 /// Normal with mean 0 and variance 1.
-Tensor randn(const Dims& shape, const Options& options = {}, const Generator& generator = default_generator(),
+Tensor randn(const Dims& shape, const Options& options = {},
+             const Generator& generator = default_generator(),
              SourceLoc loc = SourceLoc::current());
-/// Integers low <= n < high; int64 when no type is given. Error(Value) unless low < high and high - low <=
-/// 2^32.
+/// Integers low <= n < high; int64 when no type is given. Error(Value) unless low < high and high -
+/// low <= 2^32.
 Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& options = {},
-               const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
+               const Generator& generator = default_generator(),
+               SourceLoc loc = SourceLoc::current());
 /// 1 with probability p, else 0.
 Tensor bernoulli(const Dims& shape, double p, const Options& options = {},
-                 const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
+                 const Generator& generator = default_generator(),
+                 SourceLoc loc = SourceLoc::current());
 /// 1 with the probability each element holds, else 0; same type.
 Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(),
                  SourceLoc loc = SourceLoc::current());
 /// Same shape, and type and device unless given.
 Tensor rand_like(const Tensor& x, const Options& options = {},
-                 const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
+                 const Generator& generator = default_generator(),
+                 SourceLoc loc = SourceLoc::current());
 Tensor randn_like(const Tensor& x, const Options& options = {},
-                  const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
+                  const Generator& generator = default_generator(),
+                  SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot

@@ -8,35 +8,36 @@
 
 namespace ingot {
 
-/// Computes these tensors, and whatever else is pending on this thread and still named by a handle, as one
-/// plan. Throws what the run throws; then everything stays pending.
+/// Computes these tensors, and whatever else is pending on this thread and still named by a handle,
+/// as one plan. Throws what the run throws; then everything stays pending.
 void eval(const std::vector<Tensor>& tensors, SourceLoc loc = SourceLoc::current());
 inline void eval(const Tensor& tensor, SourceLoc loc = SourceLoc::current()) { tensor.eval_(loc); }
-/// Runs what is pending on this thread and waits for all devices; raises device errors that have not been
-/// seen yet.
+/// Runs what is pending on this thread and waits for all devices; raises device errors that have
+/// not been seen yet.
 void synchronize(SourceLoc loc = SourceLoc::current());
 
-/// Threads the CPU devices use; Error(Value) unless n >= 1. At start: as many as the machine has cores.
+/// Threads the CPU devices use; Error(Value) unless n >= 1. At start: as many as the machine has
+/// cores.
 void set_num_threads(int n);
 int get_num_threads();
 
 /// Fused kernels (on at start unless INGOT_FUSE=0) or one kernel per op, for comparing results.
 void set_fusion(bool on);
-/// Each op runs at its own line (at start only with INGOT_EAGER=1), so that an error shows there and a
-/// debugger sees the value. Slow, and a step that fails half-way has changed what came before. Captured
-/// functions are recorded all the same.
+/// Each op runs at its own line (at start only with INGOT_EAGER=1), so that an error shows there
+/// and a debugger sees the value. Slow, and a step that fails half-way has changed what came
+/// before. Captured functions are recorded all the same.
 void set_eager(bool on);
 
-/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high" (TF32: inputs
-/// rounded to 10 bits of mantissa, several times faster). The CPU's are always exact. Throws Error(Value) for
-/// another word.
+/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high"
+/// (TF32: inputs rounded to 10 bits of mantissa, several times faster). The CPU's are always exact.
+/// Throws Error(Value) for another word.
 void set_matmul_precision(const std::string& precision, SourceLoc loc = SourceLoc::current());
 std::string get_matmul_precision();
 
-/// Compiled plans are kept, with their kernels and those of captured functions, up to a number of bytes of
-/// host memory: 256 MiB at start, or INGOT_PLAN_CACHE_MIB. The ones used longest ago go first and are
-/// compiled again when they are needed; a captured function whose plan has gone is recorded again. 0 keeps
-/// none. INGOT_DEBUG=plan reports each new plan and each eviction.
+/// Compiled plans are kept, with their kernels and those of captured functions, up to a number of
+/// bytes of host memory: 256 MiB at start, or INGOT_PLAN_CACHE_MIB. The ones used longest ago go
+/// first and are compiled again when they are needed; a captured function whose plan has gone is
+/// recorded again. 0 keeps none. INGOT_DEBUG=plan reports each new plan and each eviction.
 struct PlanCacheInfo {
   int64_t plans = 0;
   size_t bytes = 0, limit = 0;  ///< bytes never exceed limit
@@ -48,7 +49,8 @@ void clear_plan_cache();
 
 /// What a run would do: kernels, bytes, flops, predicted times, memory. See explain().
 struct Explanation {
-  std::string text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles
+  std::string
+      text;  ///< a table, one line per kernel, with totals, peak and what is kept for live handles
   int generated = 0, library = 0, copies = 0, launches = 0;
   double bytes_read = 0, bytes_written = 0, flops = 0;
   double predicted_us = 0;           ///< at the device's rates
@@ -57,8 +59,8 @@ struct Explanation {
 };
 std::ostream& operator<<(std::ostream& out, const Explanation& e);
 
-/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates predict the
-/// times
+/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates
+/// predict the times
 /// ("" for the tensors' own, "h200"). Throws Error(Value) for rates it does not know.
 Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates = "",
                     SourceLoc loc = SourceLoc::current());

@@ -13,8 +13,8 @@ namespace ingot {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits. The
-/// tensors are handles on the owner's own, not copies. A loop over it goes over the tensors.
+/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits.
+/// The tensors are handles on the owner's own, not copies. A loop over it goes over the tensors.
 struct StateDict {
   NamedTensors tensors;
   Texts values;
@@ -24,7 +24,9 @@ struct StateDict {
   void set(const std::string& name, double number);
   template <class T>
   requires std::is_integral_v<T>
-  void set(const std::string& name, T number) { set(name, std::string_view(std::to_string(number))); }
+  void set(const std::string& name, T number) {
+    set(name, std::string_view(std::to_string(number)));
+  }
 
   auto begin() const { return tensors.begin(); }
   auto end() const { return tensors.end(); }
@@ -39,8 +41,8 @@ struct StateDict {
   const Tensor& tensor(std::string_view name, SourceLoc loc = SourceLoc::current()) const;
 };
 
-/// Writes each value into its target, in one run and without gradients; types and devices are converted.
-/// Throws Error(Shape), naming the tensor, before anything changes when a shape differs.
+/// Writes each value into its target, in one run and without gradients; types and devices are
+/// converted. Throws Error(Shape), naming the tensor, before anything changes when a shape differs.
 void assign_all(const std::vector<std::pair<Tensor, Tensor>>& targets_and_values,
                 SourceLoc loc = SourceLoc::current());
 

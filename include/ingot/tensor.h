@@ -1,11 +1,11 @@
-// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place calls
-// rebind it, so every copy sees the change. Functions on tensors are in ops.h; most are methods here under
-// the same name. Threads may use and write to one tensor at once: values race, memory does not. A handle that
-// is itself assigned to is a variable like any other.
+// Tensor: a handle on a value that may not have been computed yet. Copies share one cell; in-place
+// calls rebind it, so every copy sees the change. Functions on tensors are in ops.h; most are
+// methods here under the same name. Threads may use and write to one tensor at once: values race,
+// memory does not. A handle that is itself assigned to is a variable like any other.
 //
-// Every function takes a trailing SourceLoc that defaults to the caller's line and ends up in error messages.
-// Operators cannot have one, so one of their operands is a TensorArg or Operand, which takes the line as it
-// is made.
+// Every function takes a trailing SourceLoc that defaults to the caller's line and ends up in error
+// messages. Operators cannot have one, so one of their operands is a TensorArg or Operand, which
+// takes the line as it is made.
 #pragma once
 #include <initializer_list>
 #include <iosfwd>
@@ -47,8 +47,8 @@ constexpr DType dtype_of() {
   return sizeof(T) == 2 ? DType::Int16 : sizeof(T) == 4 ? DType::Int32 : DType::Int64;
 }
 
-/// A number as written in the program: its kind (bool, integer, floating) takes part in promotion as in
-/// PyTorch.
+/// A number as written in the program: its kind (bool, integer, floating) takes part in promotion
+/// as in PyTorch.
 struct Scalar {
   enum class Kind : uint8_t { Bool, Int, Float } kind = Kind::Int;
   double f = 0;
@@ -69,8 +69,8 @@ struct Scalar {
   }
 };
 
-/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps may be
-/// negative.
+/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps
+/// may be negative.
 struct Slice {
   std::optional<int64_t> start{}, stop{}, step{};
 };
@@ -81,9 +81,9 @@ struct NewAxisType {};
 /// In an index: a new dim of size 1.
 inline constexpr NewAxisType NewAxis{};
 
-/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor: int64 or int32
-/// (elements of the dim, by number) or bool (a mask over as many dims as it has). A tensor must live until
-/// the index is used.
+/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor:
+/// int64 or int32 (elements of the dim, by number) or bool (a mask over as many dims as it has). A
+/// tensor must live until the index is used.
 struct IndexItem {
   enum class Kind : uint8_t { At, Range, Dots, New, Places };
   Kind kind;
@@ -93,7 +93,12 @@ struct IndexItem {
   IndexItem() = default;
   template <class T>
   requires std::is_integral_v<T> IndexItem(T at)  // NOLINT(google-explicit-constructor)
-      : kind(Kind::At), given(1), start(static_cast<int64_t>(at)), stop(0), step(1), places(nullptr) {}
+      : kind(Kind::At),
+        given(1),
+        start(static_cast<int64_t>(at)),
+        stop(0),
+        step(1),
+        places(nullptr) {}
   IndexItem(const Slice& s)  // NOLINT(google-explicit-constructor)
       : kind(Kind::Range),
         given(static_cast<uint8_t>((s.start ? 1 : 0) | (s.stop ? 2 : 0) | (s.step ? 4 : 0))),
@@ -109,7 +114,8 @@ struct IndexItem {
       : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
 };
 
-/// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's line.
+/// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's
+/// line.
 class Indices {
  public:
   static constexpr int kMax = 2 * kMaxDims;
@@ -118,11 +124,14 @@ class Indices {
   Indices(const std::vector<IndexItem>& items, SourceLoc loc = SourceLoc::current())  // NOLINT
       : Indices(items.data(), items.size(), loc) {}
   template <class T>
-  requires std::is_convertible_v<T, IndexItem> Indices(const T& item, SourceLoc loc = SourceLoc::current())
+  requires std::is_convertible_v<T, IndexItem> Indices(const T& item,
+                                                       SourceLoc loc = SourceLoc::current())
       : loc_(loc), n_(1) {  // NOLINT
     items_[0] = IndexItem(item);
   }
-  size_t size() const { return n_; }  ///< as written; past kMax the items are not kept and indexing throws
+  size_t size() const {
+    return n_;
+  }  ///< as written; past kMax the items are not kept and indexing throws
   const IndexItem& operator[](size_t i) const { return items_[i]; }
   const SourceLoc& loc() const { return loc_; }
 
@@ -135,13 +144,14 @@ class Indices {
   IndexItem items_[kMax];
 };
 
-/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them. Negative ones
-/// count from the end.
+/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them.
+/// Negative ones count from the end.
 class Axes {
  public:
   Axes() = default;
   template <class T>
-  requires std::is_integral_v<T> Axes(T dim) : dims_{static_cast<int64_t>(dim)}, all_(false) {}  // NOLINT
+  requires std::is_integral_v<T> Axes(T dim)
+      : dims_{static_cast<int64_t>(dim)}, all_(false) {}  // NOLINT
   Axes(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
   Axes(const std::vector<int64_t>& dims) : dims_(dims), all_(dims.empty()) {}  // NOLINT
   Axes(const Dims& dims) : dims_(dims), all_(dims.empty()) {}                  // NOLINT
@@ -153,9 +163,9 @@ class Axes {
   bool all_ = true;
 };
 
-/// Element type and device of a new tensor. What is not given: float32 (or what the function says), the
-/// default device. Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"), zeros({2, 3},
-/// {int64, "cpu:1"}).
+/// Element type and device of a new tensor. What is not given: float32 (or what the function says),
+/// the default device. Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"),
+/// zeros({2, 3}, {int64, "cpu:1"}).
 struct Options {
   std::optional<DType> dtype;
   std::optional<Device> device;
@@ -182,7 +192,8 @@ struct Operand {
   Operand(const Scalar& s, SourceLoc l = SourceLoc::current())
       : tensor(nullptr), scalar(s), loc(l) {}  // NOLINT
   template <Number T>
-  Operand(T v, SourceLoc l = SourceLoc::current()) : tensor(nullptr), scalar(v), loc(l) {}  // NOLINT
+  Operand(T v, SourceLoc l = SourceLoc::current())
+      : tensor(nullptr), scalar(v), loc(l) {}  // NOLINT
 };
 
 /// Values and where they were found: max(x, dim), min(x, dim).
@@ -221,7 +232,8 @@ class Tensor {
   /// Sizes of the dims.
   Dims shape(INGOT_LOC) const;
   Dims sizes(INGOT_LOC) const { return shape(loc); }
-  /// Size of one dim; a negative one counts from the end. Throws Error(Dim) outside the tensor's dims.
+  /// Size of one dim; a negative one counts from the end. Throws Error(Dim) outside the tensor's
+  /// dims.
   int64_t size(int64_t dim, INGOT_LOC) const;
   /// Number of dims.
   int dim(INGOT_LOC) const { return shape(loc).size(); }
@@ -254,12 +266,12 @@ class Tensor {
     }
     return v;
   }
-  /// Writes all elements in row-major order to dst, which has room for numel() of them: in the tensor's own
-  /// type, or converted to `as`.
+  /// Writes all elements in row-major order to dst, which has room for numel() of them: in the
+  /// tensor's own type, or converted to `as`.
   void copy_to(void* dst, INGOT_LOC) const;
   void copy_to(void* dst, DType as, INGOT_LOC) const;
-  /// The value as it is now, on its own: later writes to this tensor do not reach it. Nothing is copied.
-  /// Whoever reads size and elements while other threads write reads both of one snapshot.
+  /// The value as it is now, on its own: later writes to this tensor do not reach it. Nothing is
+  /// copied. Whoever reads size and elements while other threads write reads both of one snapshot.
   Tensor snapshot(INGOT_LOC) const;
   /// As operator<< prints it.
   ::std::string to_string(INGOT_LOC) const;
@@ -268,20 +280,21 @@ class Tensor {
 
   // ---- Autograd (autograd.h says more).
 
-  /// Adds d(this)/d(leaf) into grad() of every leaf that requires it. This must be a single element unless
-  /// `gradient` (same shape) is given. Throws Error(Autograd) when nothing here requires a gradient or the
-  /// history is gone.
+  /// Adds d(this)/d(leaf) into grad() of every leaf that requires it. This must be a single element
+  /// unless `gradient` (same shape) is given. Throws Error(Autograd) when nothing here requires a
+  /// gradient or the history is gone.
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false,
                 INGOT_LOC) const;
-  /// The accumulated gradient; undefined before the first backward(). Throws Error(Autograd) on a non-leaf
-  /// that does not retain its gradient.
+  /// The accumulated gradient; undefined before the first backward(). Throws Error(Autograd) on a
+  /// non-leaf that does not retain its gradient.
   Tensor grad(INGOT_LOC) const;
-  /// Replaces the accumulated gradient; Tensor() clears it. Throws Error(Shape) unless shapes agree.
+  /// Replaces the accumulated gradient; Tensor() clears it. Throws Error(Shape) unless shapes
+  /// agree.
   void set_grad(const Tensor& gradient, INGOT_LOC) const;
   void zero_grad(INGOT_LOC) const { set_grad({}, loc); }
   bool requires_grad(INGOT_LOC) const;
-  /// Marks a leaf as a parameter. Throws Error(DType) unless the type is floating, Error(Autograd) on a
-  /// non-leaf.
+  /// Marks a leaf as a parameter. Throws Error(DType) unless the type is floating, Error(Autograd)
+  /// on a non-leaf.
   Tensor& requires_grad_(bool on = true, INGOT_LOC);
   /// No history: made by the program rather than by an operation that is differentiated through.
   bool is_leaf(INGOT_LOC) const;
@@ -292,20 +305,21 @@ class Tensor {
 
   // ---- Indexing.
 
-  /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...] += v)
-  /// writes to x. Throws Error(Index) outside the tensor or with more items than dims. With tensors among the
-  /// items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast against each other and pick
-  /// elements, a mask stands for the places where it is true (its values are read: Error(State) inside a
-  /// captured function). The picked dims stand where the items stood if those are neighbours, else in front,
-  /// as in PyTorch. x[...] = v and x[...] += v still write to x (of several values for one place the last one
-  /// stays); methods such as add_() change the new tensor alone. A number outside its dim raises Error(Index)
-  /// when the value is computed.
+  /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...]
+  /// += v) writes to x. Throws Error(Index) outside the tensor or with more items than dims. With
+  /// tensors among the items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast
+  /// against each other and pick elements, a mask stands for the places where it is true (its
+  /// values are read: Error(State) inside a captured function). The picked dims stand where the
+  /// items stood if those are neighbours, else in front, as in PyTorch. x[...] = v and x[...] += v
+  /// still write to x (of several values for one place the last one stays); methods such as add_()
+  /// change the new tensor alone. A number outside its dim raises Error(Index) when the value is
+  /// computed.
   IndexedTensor operator[](const Indices& index) const;
 
-  // ---- In place. Other handles of the same tensor see the change; a view writes through to its base, and
-  // views taken earlier from that base show the change. v is broadcast to this shape and cast to this
-  // type. Throws Error(Shape) where that is impossible, Error(DType) for a floating result in an integer
-  // tensor, Error(Autograd) on a leaf that requires gradients (use no_grad).
+  // ---- In place. Other handles of the same tensor see the change; a view writes through to its
+  // base, and views taken earlier from that base show the change. v is broadcast to this shape and
+  // cast to this type. Throws Error(Shape) where that is impossible, Error(DType) for a floating
+  // result in an integer tensor, Error(Autograd) on a leaf that requires gradients (use no_grad).
 
   Tensor& operator+=(const Operand& v) { return add_(v, v.loc); }
   Tensor& operator-=(const Operand& v) { return sub_(v, v.loc); }
@@ -339,15 +353,17 @@ class Tensor {
   Tensor& triu_(int64_t diagonal = 0, INGOT_LOC);
   /// `value` along the main diagonal of a matrix.
   Tensor& fill_diagonal_(const Scalar& value, INGOT_LOC);
-  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p, integers,
-  /// exponential.
+  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p,
+  /// integers, exponential.
   Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(),
                    INGOT_LOC);
   Tensor& normal_(double mean = 0, double std = 1, const Generator& generator = default_generator(),
                   INGOT_LOC);
   Tensor& bernoulli_(double p = 0.5, const Generator& generator = default_generator(), INGOT_LOC);
-  Tensor& random_(int64_t from, int64_t to, const Generator& generator = default_generator(), INGOT_LOC);
-  Tensor& exponential_(double lambd = 1, const Generator& generator = default_generator(), INGOT_LOC);
+  Tensor& random_(int64_t from, int64_t to, const Generator& generator = default_generator(),
+                  INGOT_LOC);
+  Tensor& exponential_(double lambd = 1, const Generator& generator = default_generator(),
+                       INGOT_LOC);
 #define INGOT_UNARY_(name) Tensor& name##_(INGOT_LOC);
 #define INGOT_BINARY_(name) Tensor& name##_(const Operand& b, INGOT_LOC);
 #include "ingot/methods.def"
@@ -359,7 +375,9 @@ class Tensor {
   /// On another device (differentiable); this tensor itself when it is there.
   Tensor to(const Device& device, INGOT_LOC) const;
   Tensor to(const char* device, INGOT_LOC) const { return to(Device(device), loc); }
-  Tensor to(const Device& device, DType dtype, INGOT_LOC) const { return to(dtype, loc).to(device, loc); }
+  Tensor to(const Device& device, DType dtype, INGOT_LOC) const {
+    return to(dtype, loc).to(device, loc);
+  }
   Tensor cpu(INGOT_LOC) const;
   Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
   Tensor clone(INGOT_LOC) const;       ///< A tensor of its own with the same value and history.
@@ -392,26 +410,33 @@ class Tensor {
   ::std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, INGOT_LOC) const;
   Tensor tril(int64_t diagonal = 0, INGOT_LOC) const;
   Tensor triu(int64_t diagonal = 0, INGOT_LOC) const;
-  ::std::vector<Tensor> split(const ::std::vector<int64_t>& sizes, int64_t dim = 0, INGOT_LOC) const;
+  ::std::vector<Tensor> split(const ::std::vector<int64_t>& sizes, int64_t dim = 0,
+                              INGOT_LOC) const;
   ::std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, INGOT_LOC) const;
   ::std::vector<Tensor> unbind(int64_t dim = 0, INGOT_LOC) const;
   Tensor unflatten(int64_t dim, const Dims& sizes, INGOT_LOC) const;
   Tensor movedim(int64_t source, int64_t destination, INGOT_LOC) const;
   Tensor movedim(const Dims& source, const Dims& destination, INGOT_LOC) const;
-  Tensor swapaxes(int64_t axis0, int64_t axis1, INGOT_LOC) const { return transpose(axis0, axis1, loc); }
-  Tensor swapdims(int64_t dim0, int64_t dim1, INGOT_LOC) const { return transpose(dim0, dim1, loc); }
+  Tensor swapaxes(int64_t axis0, int64_t axis1, INGOT_LOC) const {
+    return transpose(axis0, axis1, loc);
+  }
+  Tensor swapdims(int64_t dim0, int64_t dim1, INGOT_LOC) const {
+    return transpose(dim0, dim1, loc);
+  }
   Tensor roll(const Dims& shifts, const Dims& dims = {}, INGOT_LOC) const;
   Tensor roll(int64_t shift, int64_t dim, INGOT_LOC) const;
   Tensor rot90(int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC) const;
   Tensor tile(const Dims& dims, INGOT_LOC) const;
   Tensor repeat_interleave(int64_t repeats, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
-  Tensor repeat_interleave(const Tensor& repeats, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
+  Tensor repeat_interleave(const Tensor& repeats, ::std::optional<int64_t> dim = {},
+                           INGOT_LOC) const;
   Tensor diag(int64_t diagonal = 0, INGOT_LOC) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1, INGOT_LOC) const;
   Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, INGOT_LOC) const;
   Tensor new_zeros(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
   Tensor new_ones(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
-  Tensor new_full(const Dims& shape, const Scalar& value, const Options& options = {}, INGOT_LOC) const;
+  Tensor new_full(const Dims& shape, const Scalar& value, const Options& options = {},
+                  INGOT_LOC) const;
 
   // ---- Elementwise (ops.h).
 
@@ -471,10 +496,10 @@ class Tensor {
   Tensor lerp(const Tensor& end, const Operand& weight, INGOT_LOC) const;
   Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
   Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
-  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {}, ::std::optional<double> neginf = {},
-                    INGOT_LOC) const;
-  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
-                 INGOT_LOC) const;
+  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {},
+                    ::std::optional<double> neginf = {}, INGOT_LOC) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                 bool equal_nan = false, INGOT_LOC) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
                 INGOT_LOC) const;
   bool equal(const Tensor& other, INGOT_LOC) const;
@@ -517,22 +542,23 @@ class Tensor {
   Tensor inner(const Tensor& other, INGOT_LOC) const;
   Tensor outer(const Tensor& vec2, INGOT_LOC) const;
   Tensor kron(const Tensor& other, INGOT_LOC) const;
-  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1,
-               INGOT_LOC) const;
-  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1, const Scalar& alpha = 1,
-               INGOT_LOC) const;
-  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1, const Scalar& alpha = 1,
-              INGOT_LOC) const;
-  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1,
-                INGOT_LOC) const;
-  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1, const Scalar& alpha = 1,
-                 INGOT_LOC) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+               const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
+               const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1,
+              const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
+                const Scalar& alpha = 1, INGOT_LOC) const;
+  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
+                 const Scalar& alpha = 1, INGOT_LOC) const;
   Tensor matrix_power(int64_t n, INGOT_LOC) const;
   Tensor cholesky(bool upper = false, INGOT_LOC) const;
   SignLogdet slogdet(INGOT_LOC) const;
   Tensor gather(int64_t dim, const Tensor& index, INGOT_LOC) const;
   Tensor index_select(int64_t dim, const Tensor& index, INGOT_LOC) const;
-  // sorting.h, indexing.h, reductions.h; the forms with an underscore write into this tensor and return it.
+  // sorting.h, indexing.h, reductions.h; the forms with an underscore write into this tensor and
+  // return it.
   Tensor cumsum(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
   Tensor cumprod(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
   Tensor logcumsumexp(int64_t dim, INGOT_LOC) const;
@@ -540,7 +566,8 @@ class Tensor {
   ValuesIndices cummin(int64_t dim, INGOT_LOC) const;
   ValuesIndices sort(int64_t dim = -1, bool descending = false, INGOT_LOC) const;
   Tensor argsort(int64_t dim = -1, bool descending = false, bool stable = true, INGOT_LOC) const;
-  ValuesIndices topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true, INGOT_LOC) const;
+  ValuesIndices topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true,
+                     INGOT_LOC) const;
   ValuesIndices kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false, INGOT_LOC) const;
   Tensor median(INGOT_LOC) const;
   ValuesIndices median(int64_t dim, bool keepdim = false, INGOT_LOC) const;
@@ -554,8 +581,8 @@ class Tensor {
   Tensor nonzero(INGOT_LOC) const;
   Tensor scatter(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC) const;
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC) const;
-  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce,
-                        bool include_self = true, INGOT_LOC) const;
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src,
+                        ::std::string_view reduce, bool include_self = true, INGOT_LOC) const;
   Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1,
                    INGOT_LOC) const;
   Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC) const;
@@ -563,13 +590,14 @@ class Tensor {
   Tensor masked_scatter(const Tensor& mask, const Tensor& source, INGOT_LOC) const;
   Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC);
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC);
-  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, ::std::string_view reduce,
-                          bool include_self = true, INGOT_LOC);
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1,
-                     INGOT_LOC);
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
+                          ::std::string_view reduce, bool include_self = true, INGOT_LOC);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha = 1, INGOT_LOC);
   Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC);
   Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC);
-  Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false, INGOT_LOC);
+  Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false,
+                     INGOT_LOC);
   Tensor& masked_scatter_(const Tensor& mask, const Tensor& source, INGOT_LOC);
   Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false, INGOT_LOC);
 
@@ -597,8 +625,8 @@ struct SignLogdet {
   Tensor sign, logabsdet;
 };
 
-/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment writes
-/// to. As a Tensor (Tensor y = x[...]) it is like any other.
+/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment
+/// writes to. As a Tensor (Tensor y = x[...]) it is like any other.
 class IndexedTensor : public Tensor {
  public:
   explicit IndexedTensor(Tensor t, ::std::shared_ptr<const IndexPlace> place = {})
@@ -610,7 +638,8 @@ class IndexedTensor : public Tensor {
   IndexedTensor& operator=(IndexedTensor&&) & noexcept = default;
   /// Makes this handle name t's value.
   IndexedTensor& operator=(const Tensor& t) & { return *this = IndexedTensor(t); }
-  /// Write v (broadcast, cast), or the sum, difference, product or quotient with it, into the indexed tensor.
+  /// Write v (broadcast, cast), or the sum, difference, product or quotient with it, into the
+  /// indexed tensor.
   void operator=(const Operand& v) &&;
   void operator+=(const Operand& v) &&;
   void operator-=(const Operand& v) &&;
@@ -625,8 +654,8 @@ class IndexedTensor : public Tensor {
   ::std::shared_ptr<const IndexPlace> place_;
 };
 
-// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say what
-// throws.
+// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say
+// what throws.
 // == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors.
 
 #define INGOT_OPERATOR(op)                                 \
@@ -660,7 +689,8 @@ Tensor operator~(const TensorArg& a);
 /// True where the element is zero.
 Tensor operator!(const TensorArg& a);
 
-/// Prints like NumPy, with type and device: past 1000 elements only the edges. Runs what is pending.
+/// Prints like NumPy, with type and device: past 1000 elements only the edges. Runs what is
+/// pending.
 std::ostream& operator<<(std::ostream& out, const TensorArg& x);
 
 }  // namespace ingot

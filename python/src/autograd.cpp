@@ -41,8 +41,8 @@ std::function<Tensors(const Tensors&)> call_with_tensors(nb::handle fn, const ch
   };
 }
 
-// A context manager around a C++ scope; scopes of one thread end in the order they began, as with statements
-// do.
+// A context manager around a C++ scope; scopes of one thread end in the order they began, as with
+// statements do.
 template <class Scope>
 struct Guard {
   std::unique_ptr<Scope> scope;
@@ -70,7 +70,8 @@ nb::tuple custom_function(const std::string& name, nb::callable forward, nb::cal
       },
       [bw = keep(backward)](FunctionContext& context, const Tensors& g) {
         nb::gil_scoped_acquire gil;
-        return tensors_of(nb::borrow(bw.get())(tuple_of(context.saved()), *tuple_of(g)), "backward");
+        return tensors_of(nb::borrow(bw.get())(tuple_of(context.saved()), *tuple_of(g)),
+                          "backward");
       },
       name);
   return tuple_of(recorded([&] { return f(inputs, loc); }));
@@ -87,8 +88,9 @@ void bind_autograd(nb::module_& m) {
       "Turns gradients on or off on this thread.");
   def(
       m, "grad",
-      [](const Tensors& outputs, const Tensors& inputs, const std::vector<std::optional<Tensor>>& weights,
-         std::optional<bool> retain, bool create, bool allow_unused) {
+      [](const Tensors& outputs, const Tensors& inputs,
+         const std::vector<std::optional<Tensor>>& weights, std::optional<bool> retain, bool create,
+         bool allow_unused) {
         SourceLoc loc = here();
         Tensors w;
         for (const auto& t : weights) w.push_back(t ? *t : Tensor());
@@ -112,14 +114,12 @@ void bind_autograd(nb::module_& m) {
     };
   };
   def(m, "gradcheck",
-      check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
-        return gradcheck(f, in, e, a, r, loc);
-      }),
+      check([](const GradFunction& f, const Tensors& in, double e, double a, double r,
+               SourceLoc loc) { return gradcheck(f, in, e, a, r, loc); }),
       "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
   def(m, "gradgradcheck",
-      check([](const GradFunction& f, const Tensors& in, double e, double a, double r, SourceLoc loc) {
-        return gradgradcheck(f, in, e, a, r, loc);
-      }),
+      check([](const GradFunction& f, const Tensors& in, double e, double a, double r,
+               SourceLoc loc) { return gradgradcheck(f, in, e, a, r, loc); }),
       "fn"_a, "inputs"_a, "eps"_a = 1e-6, "atol"_a = 1e-5, "rtol"_a = 1e-3);
 }
 
@@ -127,8 +127,8 @@ void bind_autograd(nb::module_& m) {
 
 namespace {
 
-// The function belongs to this object alone, so that Python's collector sees the circles it is part of (a
-// step is often a method of what holds the captured step).
+// The function belongs to this object alone, so that Python's collector sees the circles it is part
+// of (a step is often a method of what holds the captured step).
 struct PyCaptured {
   nb::object function;
   std::unique_ptr<Captured> captured;
@@ -168,7 +168,8 @@ void bind_runtime(nb::module_& m) {
         SourceLoc loc = here();
         return tuple_of(recorded([&] { return (*c.captured)(inputs, loc); }));
       });
-  def(m, "is_capturing", &is_capturing, "Is this thread inside the first call of a captured function?");
+  def(m, "is_capturing", &is_capturing,
+      "Is this thread inside the first call of a captured function?");
   nb::class_<Explanation>(m, "Explanation",
                           "What a run would do: kernels, bytes, flops, predicted times, memory.")
       .def_ro("text", &Explanation::text)

@@ -1,5 +1,5 @@
-// What the parts of the extension share: the user's Python line, conversions of arguments, and Table, which
-// binds one function per line.
+// What the parts of the extension share: the user's Python line, conversions of arguments, and
+// Table, which binds one function per line.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -29,7 +29,8 @@ SourceLoc here();
 /// Files under this folder are the package's own.
 void set_package_folder(const std::string& folder);
 
-/// Python objects whose last user was a run without the GIL: dropped at the next call that holds it.
+/// Python objects whose last user was a run without the GIL: dropped at the next call that holds
+/// it.
 void drop_later(PyObject* object);
 void drop_now();
 
@@ -50,10 +51,12 @@ struct TensorIn {
 struct OperandIn {
   const Tensor* tensor = nullptr;
   Scalar scalar;
-  Operand at(const SourceLoc& loc) const { return tensor ? Operand(*tensor, loc) : Operand(scalar, loc); }
+  Operand at(const SourceLoc& loc) const {
+    return tensor ? Operand(*tensor, loc) : Operand(scalar, loc);
+  }
 };
-/// A device, or its name or number: looked for when the call runs, so that the error says why it is not
-/// there.
+/// A device, or its name or number: looked for when the call runs, so that the error says why it is
+/// not there.
 struct DeviceIn {
   std::optional<Device> device;
   std::string name;
@@ -68,8 +71,8 @@ struct PyDType {
 nb::object dtype_object(DType t);
 /// false: not a dtype, nor one of the Python types float, int and bool.
 bool read_dtype(nb::handle h, DType& out);
-/// false: not a number. Numbers are bool, int, float and what has __index__ or __float__ but is no tensor or
-/// sequence.
+/// false: not a number. Numbers are bool, int, float and what has __index__ or __float__ but is no
+/// tensor or sequence.
 bool read_scalar(nb::handle h, Scalar& out, bool convert) noexcept;
 /// A Python integer that int64 does not hold, read as a double.
 inline bool is_huge(const Scalar& s) { return s.kind == Scalar::Kind::Float && s.i != 0; }
@@ -80,7 +83,8 @@ Dims dims_of(const nb::args& args, const char* function);
 /// values and indices as one named tuple (see set_return_types in module.cpp).
 nb::object values_indices(const char* name, const ValuesIndices& v);
 
-/// Error unless alpha can multiply what is added to a tensor of this type: whole numbers for integers.
+/// Error unless alpha can multiply what is added to a tensor of this type: whole numbers for
+/// integers.
 void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc);
 /// f(b * alpha), for add(), sub() and their kin; numbers stay whole where both are.
 template <class F>
@@ -93,21 +97,23 @@ auto scaled(const Tensor& a, const Operand& b, const Scalar& alpha, const Source
   }
   if (alpha.kind == Scalar::Kind::Float || b.scalar.kind == Scalar::Kind::Float)
     return f(Operand(b.scalar.to<double>() * alpha.to<double>(), loc));
-  return f(
-      Operand(static_cast<int64_t>(static_cast<uint64_t>(b.scalar.i) * static_cast<uint64_t>(alpha.i)), loc));
+  return f(Operand(
+      static_cast<int64_t>(static_cast<uint64_t>(b.scalar.i) * static_cast<uint64_t>(alpha.i)),
+      loc));
 }
 
 /// dtype=, device= and requires_grad= of functions that make tensors.
-inline Options options_of(const std::optional<DType>& dtype, const std::optional<DeviceIn>& device) {
+inline Options options_of(const std::optional<DType>& dtype,
+                          const std::optional<DeviceIn>& device) {
   Options o;
   o.dtype = dtype;
   if (device) o.device = device->get();
   return o;
 }
 
-/// `take` asks for the GIL. At the end of the program Python ends every other thread that asks for it by
-/// pthread_exit(), which would unwind through functions that throw nothing, and so abort. Such a thread waits
-/// for the end of the process here instead, as Python 3.14 itself does.
+/// `take` asks for the GIL. At the end of the program Python ends every other thread that asks for
+/// it by pthread_exit(), which would unwind through functions that throw nothing, and so abort.
+/// Such a thread waits for the end of the process here instead, as Python 3.14 itself does.
 template <class F>
 void or_wait_for_the_end(F&& take) noexcept {
   try {
@@ -147,8 +153,8 @@ auto without_gil(F&& f) {
   return f();
 }
 
-/// f with the GIL, which is what guards recording: threads may share tensors. The core gives the GIL away
-/// while it computes or copies values (set_host_wait).
+/// f with the GIL, which is what guards recording: threads may share tensors. The core gives the
+/// GIL away while it computes or copies values (set_host_wait).
 template <class F>
 auto recorded(F&& f) {
   return f();
@@ -156,8 +162,8 @@ auto recorded(F&& f) {
 
 // ---- One function per line
 
-/// What the comment of the C++ function says (docs.cpp holds the table, written from the headers at build
-/// time); "" where there is none.
+/// What the comment of the C++ function says (docs.cpp holds the table, written from the headers at
+/// build time); "" where there is none.
 const char* doc_of(std::string_view name);
 
 /// m.def(...) with that text as the docstring, where extra has none of its own.
@@ -194,8 +200,8 @@ inline nb::tuple tuple_of(const std::vector<Tensor>& tensors) {
   return nb::borrow<nb::tuple>(t);
 }
 
-/// Binds functions whose last parameter is the SourceLoc, as functions of a module, methods of Tensor, or
-/// both.
+/// Binds functions whose last parameter is the SourceLoc, as functions of a module, methods of
+/// Tensor, or both.
 class Table {
  public:
   Table(nb::module_& m, nb::object tensor) : module_(m), tensor_(std::move(tensor)) {}
@@ -279,7 +285,8 @@ template <>
 struct type_caster<ingot::Scalar> {
   NB_TYPE_CASTER(ingot::Scalar, const_name("float"))
   bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
-    return ingot_python::read_scalar(src, value, flags & static_cast<uint32_t>(cast_flags::convert));
+    return ingot_python::read_scalar(src, value,
+                                     flags & static_cast<uint32_t>(cast_flags::convert));
   }
   static handle from_cpp(const ingot::Scalar& s, rv_policy, cleanup_list*) noexcept {
     if (s.kind == ingot::Scalar::Kind::Bool) return PyBool_FromLong(s.i != 0);
@@ -294,7 +301,8 @@ struct type_caster<ingot_python::OperandIn> {
       value.tensor = &ingot_python::as_tensor(src);
       return true;
     }
-    return ingot_python::read_scalar(src, value.scalar, flags & static_cast<uint32_t>(cast_flags::convert));
+    return ingot_python::read_scalar(src, value.scalar,
+                                     flags & static_cast<uint32_t>(cast_flags::convert));
   }
 };
 template <>

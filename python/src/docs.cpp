@@ -1,5 +1,5 @@
-// The docstrings: the comments of the public headers, as tools/op_reference.py --python wrote them at build
-// time.
+// The docstrings: the comments of the public headers, as tools/op_reference.py --python wrote them
+// at build time.
 #include <algorithm>
 #include <iterator>
 

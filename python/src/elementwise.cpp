@@ -168,13 +168,20 @@ void bind_operators(Table& t) {
   };
   t.method(
       "__rfloordiv__",
-      [lifted](T a, const Scalar& b, L loc) { return floor_divide(lifted(b, a, loc), a, loc); }, op);
+      [lifted](T a, const Scalar& b, L loc) { return floor_divide(lifted(b, a, loc), a, loc); },
+      op);
   t.method(
       "__rlshift__",
-      [lifted](T a, const Scalar& b, L loc) { return bitwise_left_shift(lifted(b, a, loc), a, loc); }, op);
+      [lifted](T a, const Scalar& b, L loc) {
+        return bitwise_left_shift(lifted(b, a, loc), a, loc);
+      },
+      op);
   t.method(
       "__rrshift__",
-      [lifted](T a, const Scalar& b, L loc) { return bitwise_right_shift(lifted(b, a, loc), a, loc); }, op);
+      [lifted](T a, const Scalar& b, L loc) {
+        return bitwise_right_shift(lifted(b, a, loc), a, loc);
+      },
+      op);
   t.method("__neg__", [](T a, L loc) { return neg(a, loc); });
   t.method("__pos__", [](T a, L) { return a; });
   t.method("__abs__", [](T a, L loc) { return abs(a, loc); });
@@ -185,10 +192,12 @@ void bind_operators(Table& t) {
 
 void bind_choice(Table& t) {
   t.function(
-      "where", [](T c, O a, O b, L loc) { return where(c, a, b, loc); }, "condition"_a, "input"_a, "other"_a);
+      "where", [](T c, O a, O b, L loc) { return where(c, a, b, loc); }, "condition"_a, "input"_a,
+      "other"_a);
   t.method(
       "where", [](T a, T c, O b, L loc) { return where(c, a, b, loc); }, "condition"_a, "other"_a);
-  auto clamp_any = [](T x, const std::optional<OperandIn>& lo, const std::optional<OperandIn>& hi, L loc) {
+  auto clamp_any = [](T x, const std::optional<OperandIn>& lo, const std::optional<OperandIn>& hi,
+                      L loc) {
     if (!lo && !hi)
       throw Error(ErrorKind::Value, "clamp", "neither min nor max is given", loc,
                   "give at least one of them");

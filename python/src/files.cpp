@@ -1,5 +1,5 @@
-// Files of tensors. python/ingot/serialization.py says how nested values become names and texts; reading and
-// writing are the core's.
+// Files of tensors. python/ingot/serialization.py says how nested values become names and texts;
+// reading and writing are the core's.
 #include <memory>
 
 #include "bind.h"
@@ -26,7 +26,8 @@ std::string bytes_of(nb::handle h) {
 
 nb::tuple contents(const io::Contents& c) {
   nb::list tensors;
-  for (const auto& [name, t] : c.tensors) tensors.append(nb::make_tuple(text_of(name), nb::cast(t)));
+  for (const auto& [name, t] : c.tensors)
+    tensors.append(nb::make_tuple(text_of(name), nb::cast(t)));
   nb::dict metadata;
   for (const auto& [key, value] : c.metadata) metadata[text_of(key)] = text_of(value);
   return nb::make_tuple(tensors, metadata, text_of(c.tree));
@@ -40,12 +41,13 @@ struct Parts {
       auto pair = nb::cast<nb::tuple>(h);
       tensors.emplace_back(bytes_of(pair[0]), as_tensor(pair[1]));
     }
-    for (auto [key, value] : texts) metadata[nb::cast<std::string>(key)] = nb::cast<std::string>(value);
+    for (auto [key, value] : texts)
+      metadata[nb::cast<std::string>(key)] = nb::cast<std::string>(value);
   }
 };
 
-// What a Checkpoint saves and restores for Python: all parts in one, as ingot/_checkpoint.py takes them
-// apart.
+// What a Checkpoint saves and restores for Python: all parts in one, as ingot/_checkpoint.py takes
+// them apart.
 struct PythonState {
   nb::callable get, set;
 
@@ -61,7 +63,8 @@ struct PythonState {
   void load_state_dict(const StateDict& d) const {
     GilAcquire gil;
     nb::list tensors;
-    for (const auto& [name, t] : d.tensors) tensors.append(nb::make_tuple(text_of(name), nb::cast(t)));
+    for (const auto& [name, t] : d.tensors)
+      tensors.append(nb::make_tuple(text_of(name), nb::cast(t)));
     set(tensors, text_of(d.text("tree")));
   }
 };
@@ -74,20 +77,25 @@ void bind_checkpoint(nb::module_& m) {
   using C = PythonCheckpoint;
   nb::class_<C>(m, "CheckpointFiles", "The files of an ingot.Checkpoint.")
       .def("__init__",
-           [](C* self, nb::bytes folder, int keep, bool asynchronous, nb::callable get, nb::callable set) {
+           [](C* self, nb::bytes folder, int keep, bool asynchronous, nb::callable get,
+              nb::callable set) {
              new (self) C{{std::move(get), std::move(set)}, {}};
              try {
                const CheckpointFolder where(bytes_of(folder), here());
                self->files = std::make_unique<Checkpoint>(
-                   where, CheckpointOptions{keep, asynchronous, /*handle_signals=*/false}, self->state);
+                   where, CheckpointOptions{keep, asynchronous, /*handle_signals=*/false},
+                   self->state);
              } catch (...) {
                self->~C();
                throw;
              }
            })
-      .def("resume", [](C& c) { return without_gil([&, loc = here()] { return c.files->resume(loc); }); })
+      .def("resume",
+           [](C& c) { return without_gil([&, loc = here()] { return c.files->resume(loc); }); })
       .def("save",
-           [](C& c, int64_t number) { without_gil([&, loc = here()] { c.files->save(number, loc); }); })
+           [](C& c, int64_t number) {
+             without_gil([&, loc = here()] { c.files->save(number, loc); });
+           })
       .def("wait", [](C& c) { without_gil([&, loc = here()] { c.files->wait(loc); }); })
       .def("close", [](C& c) { without_gil([&] { c.files.reset(); }); })
       .def("files",
@@ -115,10 +123,12 @@ void bind_files(nb::module_& m) {
       [](nb::bytes path) {
         SourceLoc loc = here();
         std::string p = bytes_of(path);
-        return contents(without_gil([&] { return io::load_contents(p, Options(Device("cpu")), loc); }));
+        return contents(
+            without_gil([&] { return io::load_contents(p, Options(Device("cpu")), loc); }));
       },
       "path"_a,
-      "(tensors by name, metadata, tree) of a safetensors, npy, npz or .pt file; the tree is JSON: see "
+      "(tensors by name, metadata, tree) of a safetensors, npy, npz or .pt file; the tree is JSON: "
+      "see "
       "ingot.load().");
   def(
       m, "load_contents_bytes",
@@ -127,9 +137,10 @@ void bind_files(nb::module_& m) {
         Py_buffer view;
         if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
         std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> held(&view, PyBuffer_Release);
-        std::span<const uint8_t> bytes(static_cast<const uint8_t*>(view.buf), static_cast<size_t>(view.len));
-        return contents(
-            without_gil([&] { return io::load_contents(bytes, name, Options(Device("cpu")), loc); }));
+        std::span<const uint8_t> bytes(static_cast<const uint8_t*>(view.buf),
+                                       static_cast<size_t>(view.len));
+        return contents(without_gil(
+            [&] { return io::load_contents(bytes, name, Options(Device("cpu")), loc); }));
       },
       "data"_a, "name"_a, "The same of a file's bytes.");
   def(
@@ -141,7 +152,8 @@ void bind_files(nb::module_& m) {
         recorded([&] { io::save_safetensors(p, parts.tensors, parts.metadata, loc); });
       },
       "path"_a, "tensors"_a, "metadata"_a,
-      "Writes pairs of a name (bytes) and a tensor as a safetensors file, which takes its place whole.");
+      "Writes pairs of a name (bytes) and a tensor as a safetensors file, which takes its place "
+      "whole.");
   def(
       m, "write_safetensors",
       [](nb::callable write, const nb::list& tensors, const nb::dict& metadata) {

@@ -12,12 +12,15 @@ using namespace ingot;
 
 namespace {
 
-[[noreturn]] void refuse(ErrorKind kind, const std::string& what) { throw Error(kind, "from_foreign", what); }
+[[noreturn]] void refuse(ErrorKind kind, const std::string& what) {
+  throw Error(kind, "from_foreign", what);
+}
 
 Dims dims_of(const int64_t* sizes, int ndim) {
   if (ndim < 0 || ndim > kMaxDims)
     refuse(ErrorKind::Unsupported, "an array of " + std::to_string(ndim) +
-                                       " dims: an Ingot tensor has at most " + std::to_string(kMaxDims));
+                                       " dims: an Ingot tensor has at most " +
+                                       std::to_string(kMaxDims));
   if (ndim && !sizes) refuse(ErrorKind::Value, "an array has dims but no shape");
   return Dims(sizes, ndim);
 }
@@ -37,7 +40,10 @@ bool from_format(const char* format, int64_t size, DType& out) {
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (std::strlen(format) != 1) return false;
   if (std::strchr("bhilqn", *format))
-    out = size == 1 ? DType::Int8 : size == 2 ? DType::Int16 : size == 4 ? DType::Int32 : DType::Int64;
+    out = size == 1   ? DType::Int8
+          : size == 2 ? DType::Int16
+          : size == 4 ? DType::Int32
+                      : DType::Int64;
   else if (*format == 'B')
     out = DType::UInt8;
   else if (*format == '?')
@@ -90,17 +96,19 @@ ForeignArray foreign_array(const DLTensor& t) {
   if (__builtin_add_overflow(reinterpret_cast<uintptr_t>(t.data), t.byte_offset, &first))
     refuse(ErrorKind::Value, "byte_offset is outside the address space");
   a.data = t.data ? reinterpret_cast<void*>(first) : nullptr;
-  a.device = t.device.type == kDLCpu ? Device("cpu") : Device("cuda:" + std::to_string(t.device.id));
+  a.device =
+      t.device.type == kDLCpu ? Device("cpu") : Device("cuda:" + std::to_string(t.device.id));
   return a;
 }
 
 ForeignArray foreign_array(const HostBuffer& b) {
   ForeignArray a;
   if (!from_format(b.format, b.item_bytes, a.dtype))
-    refuse(ErrorKind::DType, std::string("elements of type '") + (b.format ? b.format : "B") + "' and " +
-                                 std::to_string(b.item_bytes) +
-                                 " bytes have no Ingot dtype (there are float64, float32, float16, bfloat16, "
-                                 "int64, int32, int16, int8, uint8, bool)");
+    refuse(ErrorKind::DType,
+           std::string("elements of type '") + (b.format ? b.format : "B") + "' and " +
+               std::to_string(b.item_bytes) +
+               " bytes have no Ingot dtype (there are float64, float32, float16, bfloat16, "
+               "int64, int32, int16, int8, uint8, bool)");
   a.data = b.data;
   a.shape = b.shape || b.ndim != 1 ? dims_of(b.shape, b.ndim) : Dims{b.bytes / b.item_bytes};
   if (b.strides) a.strides = Dims(b.strides, a.shape.size());

@@ -1,5 +1,5 @@
-// What DLPack and Python's buffer protocol say of another library's memory, read into a ForeignArray. No
-// Python in here.
+// What DLPack and Python's buffer protocol say of another library's memory, read into a
+// ForeignArray. No Python in here.
 #pragma once
 #include <ingot/interop.h>
 
@@ -28,8 +28,8 @@ struct DLTensor {
 constexpr int kDLCpu = 1, kDLCuda = 2;
 
 DLDataType dl_type(ingot::DType t);
-/// Throws Error(Unsupported) for a type, a device or a number of dims that Ingot does not have, Error(Value)
-/// for what no array has, Error(Device) for a GPU that is not there.
+/// Throws Error(Unsupported) for a type, a device or a number of dims that Ingot does not have,
+/// Error(Value) for what no array has, Error(Device) for a GPU that is not there.
 ingot::ForeignArray foreign_array(const DLTensor& t);
 
 // ---- The buffer protocol

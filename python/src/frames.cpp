@@ -1,6 +1,6 @@
-// The user's line: the innermost Python frame whose file is not the package's own. Every op asks for it, and
-// below a few modules it lies several frames up. The public functions make an object of every frame they
-// pass; in CPython 3.11 and 3.12, whose frames are known, they are only looked at.
+// The user's line: the innermost Python frame whose file is not the package's own. Every op asks
+// for it, and below a few modules it lies several frames up. The public functions make an object of
+// every frame they pass; in CPython 3.11 and 3.12, whose frames are known, they are only looked at.
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -16,7 +16,8 @@ struct File {
 };
 std::string package_folder = "\x01";
 
-// A file's name is looked up by its string object, which all code of one file shares; both are kept.
+// A file's name is looked up by its string object, which all code of one file shares; both are
+// kept.
 const File& find_file(PyObject* name) {
   static auto* files = new std::unordered_map<PyObject*, File>;
   auto [at, is_new] = files->try_emplace(name);
@@ -25,8 +26,9 @@ const File& find_file(PyObject* name) {
     const char* text = PyUnicode_AsUTF8(name);
     if (!text) PyErr_Clear();
     at->second.name = text ? text : "?";
-    at->second.own = text && (std::strncmp(text, package_folder.c_str(), package_folder.size()) == 0 ||
-                              std::strncmp(text, "<frozen ", 8) == 0);
+    at->second.own =
+        text && (std::strncmp(text, package_folder.c_str(), package_folder.size()) == 0 ||
+                 std::strncmp(text, "<frozen ", 8) == 0);
   }
   return at->second;
 }
@@ -106,7 +108,8 @@ SourceLoc by_frames() {
   return {"", 0};
 }
 
-// Should an interpreter of these versions lay its frames out in another way, the first lines would differ.
+// Should an interpreter of these versions lay its frames out in another way, the first lines would
+// differ.
 bool frames_are_known() {
   static int agreed = 0;
   if (agreed < 0 || agreed >= 8) return agreed > 0;

@@ -56,8 +56,8 @@ void bind_functions(Table& t) {
   t.function(
       "xlogy", [](const Scalar& a, T b, L loc) { return xlogy(a, b, loc); }, "self"_a, "other"_a);
   t.function(
-      "rsub", [](T a, O b, const Scalar& alpha, L loc) { return rsub(a, b, alpha, loc); }, "input"_a,
-      "other"_a, nb::kw_only(), "alpha"_a = 1);
+      "rsub", [](T a, O b, const Scalar& alpha, L loc) { return rsub(a, b, alpha, loc); },
+      "input"_a, "other"_a, nb::kw_only(), "alpha"_a = 1);
   t.function(
       "polygamma", [](int64_t n, T x, L loc) { return polygamma(n, x, loc); }, "n"_a, "input"_a);
   t.both(
@@ -65,9 +65,8 @@ void bind_functions(Table& t) {
       "eps"_a.none() = nb::none());
   t.both(
       "nan_to_num",
-      [](T x, std::optional<double> nan, std::optional<double> hi, std::optional<double> lo, L loc) {
-        return nan_to_num(x, nan.value_or(0), hi, lo, loc);
-      },
+      [](T x, std::optional<double> nan, std::optional<double> hi, std::optional<double> lo,
+         L loc) { return nan_to_num(x, nan.value_or(0), hi, lo, loc); },
       "nan"_a.none() = nb::none(), "posinf"_a.none() = nb::none(), "neginf"_a.none() = nb::none());
   t.both(
       "isclose",
@@ -75,28 +74,30 @@ void bind_functions(Table& t) {
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
   t.both(
       "allclose",
-      [](T a, T b, double r, double at, bool nan, L loc) { return allclose(a, b, r, at, nan, loc); },
+      [](T a, T b, double r, double at, bool nan, L loc) {
+        return allclose(a, b, r, at, nan, loc);
+      },
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
   t.both(
       "equal", [](T a, T b, L loc) { return equal(a, b, loc); }, "other"_a);
   t.both(
       "lerp", [](T a, T b, O w, L loc) { return lerp(a, b, w, loc); }, "end"_a, "weight"_a);
   t.both(
-      "addcmul", [](T x, T a, T b, const Scalar& v, L loc) { return addcmul(x, a, b, v, loc); }, "tensor1"_a,
-      "tensor2"_a, nb::kw_only(), "value"_a = 1);
+      "addcmul", [](T x, T a, T b, const Scalar& v, L loc) { return addcmul(x, a, b, v, loc); },
+      "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1);
   t.both(
-      "addcdiv", [](T x, T a, T b, const Scalar& v, L loc) { return addcdiv(x, a, b, v, loc); }, "tensor1"_a,
-      "tensor2"_a, nb::kw_only(), "value"_a = 1);
+      "addcdiv", [](T x, T a, T b, const Scalar& v, L loc) { return addcdiv(x, a, b, v, loc); },
+      "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1);
 }
 
 void bind_views(Table& t) {
   t.both(
-      "unflatten", [](T x, int64_t d, const Dims& s, L loc) { return unflatten(x, d, s, loc); }, "dim"_a,
-      "sizes"_a);
+      "unflatten", [](T x, int64_t d, const Dims& s, L loc) { return unflatten(x, d, s, loc); },
+      "dim"_a, "sizes"_a);
   for (const char* name : {"movedim", "moveaxis"})
     t.both(
-        name, [](T x, const Dims& a, const Dims& b, L loc) { return movedim(x, a, b, loc); }, "source"_a,
-        "destination"_a);
+        name, [](T x, const Dims& a, const Dims& b, L loc) { return movedim(x, a, b, loc); },
+        "source"_a, "destination"_a);
   t.both("ravel", [](T x, L loc) { return ravel(x, loc); });
   t.both("fliplr", [](T x, L loc) { return fliplr(x, loc); });
   t.both("flipud", [](T x, L loc) { return flipud(x, loc); });
@@ -110,10 +111,13 @@ void bind_views(Table& t) {
       "sections"_a, "dim"_a = 0);
   t.both(
       "tensor_split",
-      [](T x, const std::vector<int64_t>& n, int64_t d, L loc) { return tensor_split(x, n, d, loc); },
+      [](T x, const std::vector<int64_t>& n, int64_t d, L loc) {
+        return tensor_split(x, n, d, loc);
+      },
       "indices"_a, "dim"_a = 0);
   t.both(
-      "diagonal", [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diagonal(x, o, a, b, loc); },
+      "diagonal",
+      [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diagonal(x, o, a, b, loc); },
       "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1);
   t.both(
       "roll",
@@ -126,9 +130,10 @@ void bind_views(Table& t) {
   auto of_size = [](Tensor y, OptDim d, OptDim size, const SourceLoc& loc) {
     const int64_t n = y.size(d.value_or(0), loc);
     if (size && *size != n)
-      throw Error(ErrorKind::Value, "repeat_interleave",
-                  "output_size is " + std::to_string(*size) + ", but the result has " + std::to_string(n),
-                  loc);
+      throw Error(
+          ErrorKind::Value, "repeat_interleave",
+          "output_size is " + std::to_string(*size) + ", but the result has " + std::to_string(n),
+          loc);
     return y;
   };
   t.both(
@@ -146,7 +151,8 @@ void bind_views(Table& t) {
   t.both(
       "diag", [](T x, int64_t d, L loc) { return diag(x, d, loc); }, "diagonal"_a = 0);
   t.both(
-      "diag_embed", [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diag_embed(x, o, a, b, loc); },
+      "diag_embed",
+      [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diag_embed(x, o, a, b, loc); },
       "offset"_a = 0, "dim1"_a = -2, "dim2"_a = -1);
   t.both(
       "diagflat", [](T x, int64_t o, L loc) { return diagflat(x, o, loc); }, "offset"_a = 0);
@@ -164,11 +170,13 @@ void bind_views(Table& t) {
   t.function(
       "broadcast_list", [](Many x, L loc) { return broadcast_tensors(x, loc); }, "tensors"_a);
   t.function(
-      "meshgrid_list", [](Many x, std::string_view i, L loc) { return meshgrid(x, i, loc); }, "tensors"_a,
-      "indexing"_a = "ij");
+      "meshgrid_list", [](Many x, std::string_view i, L loc) { return meshgrid(x, i, loc); },
+      "tensors"_a, "indexing"_a = "ij");
   t.function(
       "pad_mode",
-      [](T x, const Dims& p, std::string_view mode, L loc) { return pad(x, p, mode, Scalar(0.0), loc); },
+      [](T x, const Dims& p, std::string_view mode, L loc) {
+        return pad(x, p, mode, Scalar(0.0), loc);
+      },
       "input"_a, "pad"_a, "mode"_a);
   t.function(
       "atleast_1d", [](T x, L loc) { return atleast_1d(x, loc); }, "input"_a);
@@ -181,9 +189,8 @@ void bind_views(Table& t) {
 void bind_makers(Table& t) {
   t.function(
       "logspace",
-      [](double a, double b, int64_t n, double base, const OptType& type, const OptDevice& d, L loc) {
-        return logspace(a, b, n, base, options_of(type, d), loc);
-      },
+      [](double a, double b, int64_t n, double base, const OptType& type, const OptDevice& d,
+         L loc) { return logspace(a, b, n, base, options_of(type, d), loc); },
       "start"_a, "end"_a, "steps"_a, "base"_a = 10.0, nb::kw_only(), "dtype"_a.none() = nb::none(),
       "device"_a.none() = nb::none());
 #define TRIANGLE(name)                                                                      \

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "bind.h"
-#include "ingot/creation.h"
 #include "foreign.h"
+#include "ingot/creation.h"
 
 namespace ingot_python {
 namespace {
@@ -146,7 +146,8 @@ struct ListReader {
       }
       // Reading an element may run Python code, which may change the list.
       for (Py_ssize_t i = 0; i < n && !ragged; ++i) {
-        if (PySequence_Fast_GET_SIZE(o) != n) throw nb::value_error("the list changed while it was read");
+        if (PySequence_Fast_GET_SIZE(o) != n)
+          throw nb::value_error("the list changed while it was read");
         nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(o, i));
         read(item, level + 1);
       }
@@ -197,7 +198,8 @@ Tensor make_tensor(nb::handle data, const Options& o, const SourceLoc& loc) {
     return copy_buffer(b, o, loc);
   ListReader r;
   r.read(data, 0);
-  if (r.ragged) throw nb::value_error("the lists of a tensor must have equal lengths at each level");
+  if (r.ragged)
+    throw nb::value_error("the lists of a tensor must have equal lengths at each level");
   check_range(r, o.dtype, loc);
   Options options = o;
   if (!options.dtype && r.typed && is_float(r.type)) options.dtype = r.type;
@@ -208,7 +210,8 @@ Tensor from_numpy(nb::handle array, bool share) {
   SourceLoc loc = here();
   auto* b = new Buffer;
   std::unique_ptr<Buffer> guard(b);
-  if (!share) {  // what is written to the array later must not reach a value that has not been computed yet
+  if (!share) {  // what is written to the array later must not reach a value that has not been
+                 // computed yet
     if (!b->open(array, PyBUF_FORMAT | PyBUF_STRIDES))
       throw nb::type_error("from_numpy() takes a NumPy array, or another object with a buffer");
     return copy_buffer(*b, Options(Device("cpu")), loc);
@@ -218,8 +221,9 @@ Tensor from_numpy(nb::handle array, bool share) {
   const ForeignArray a = array_of(b->view);
   guard.release();
   // The array is let go of later, by a thread that holds the GIL.
-  PyObject* keep = PyCapsule_New(
-      b, nullptr, [](PyObject* c) { delete static_cast<Buffer*>(PyCapsule_GetPointer(c, nullptr)); });
+  PyObject* keep = PyCapsule_New(b, nullptr, [](PyObject* c) {
+    delete static_cast<Buffer*>(PyCapsule_GetPointer(c, nullptr));
+  });
   Tensor t = from_foreign(
       a, false, [keep] { drop_later(keep); }, loc);
   if (a.shape.numel() && share_memory(t, loc).data != a.data)
@@ -303,7 +307,8 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
   // The whole device is waited for, so the stream the consumer names needs nothing more.
   SharedMemory memory = recorded([&] { return share_memory(y, loc); });
   if (want_copy && !moves && y.device().is_cpu()) {  // a clone may share its source's buffer
-    auto bytes = std::make_shared<std::vector<char>>(static_cast<size_t>(y.numel()) * size_of(y.dtype()));
+    auto bytes =
+        std::make_shared<std::vector<char>>(static_cast<size_t>(y.numel()) * size_of(y.dtype()));
     if (!bytes->empty()) std::memcpy(bytes->data(), memory.data, bytes->size());
     memory = {bytes->data(), bytes};
   }
@@ -312,13 +317,15 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
                    : lend<DLManaged>(y, memory, "dltensor", want_copy || moves);
 }
 
-// What is wrong with an array is a BufferError; too little memory, a GPU that is not there are what they are.
+// What is wrong with an array is a BufferError; too little memory, a GPU that is not there are what
+// they are.
 [[noreturn]] void rethrow_buffer_error() {
   try {
     throw;
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::OutOfMemory || e.kind() == ErrorKind::Device) throw;
-    throw nb::buffer_error(("from_dlpack: " + e.reason() + (e.fix().empty() ? "" : ": " + e.fix())).c_str());
+    throw nb::buffer_error(
+        ("from_dlpack: " + e.reason() + (e.fix().empty() ? "" : ": " + e.fix())).c_str());
   }
 }
 
@@ -343,7 +350,8 @@ Tensor borrow_memory(Managed* m, bool must_copy, const SourceLoc& loc) {
 
 Tensor take_capsule(nb::handle capsule, bool must_copy, const SourceLoc& loc) {
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
-    auto* m = static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+    auto* m =
+        static_cast<DLManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     if (m->major > 1) throw nb::buffer_error("from_dlpack: a DLPack version newer than 1");
     PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
     return borrow_memory(m, must_copy || (m->flags & kReadOnly), loc);
@@ -399,18 +407,22 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         if (x.requires_grad()) {
           if (!force)
             throw nb::type_error(
-                "numpy: this tensor requires gradients, which NumPy does not have: x.detach().numpy()");
+                "numpy: this tensor requires gradients, which NumPy does not have: "
+                "x.detach().numpy()");
           source = nb::cast(x.detach(here()));
         }
-        if (force) source = nb::cast(recorded([&, loc = here()] { return as_tensor(source).cpu(loc); }));
+        if (force)
+          source = nb::cast(recorded([&, loc = here()] { return as_tensor(source).cpu(loc); }));
         refuse_export(as_tensor(source), "numpy");
         return nb::module_::import_("numpy").attr("asarray")(source);
       },
       nb::kw_only(), "force"_a = false,
-      "A NumPy array on the same memory (CPU tensors). In-place calls on the tensor later do not change the "
+      "A NumPy array on the same memory (CPU tensors). In-place calls on the tensor later do not "
+      "change the "
       "array.");
   c.def("__dlpack__", &to_dlpack, nb::kw_only(), "stream"_a.none() = nb::none(),
-        "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(), "copy"_a.none() = nb::none());
+        "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
+        "copy"_a.none() = nb::none());
   c.def("__dlpack_device__", [](const Tensor& x) {
     Device d = x.device();
     return std::make_pair(d.is_cpu() ? kDLCpu : kDLCuda, d.is_cpu() ? 0 : d.index());
@@ -421,7 +433,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         SourceLoc loc = here();
         return reinterpret_cast<uintptr_t>(recorded([&] { return share_memory(x, loc); }).data);
       },
-      "The address of the elements, which are computed first; it holds while the tensor is not changed.");
+      "The address of the elements, which are computed first; it holds while the tensor is not "
+      "changed.");
   def(
       m, "tensor",
       [](nb::handle data, const std::optional<DType>& dtype, const std::optional<DeviceIn>& device,
@@ -435,7 +448,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
       "requires_grad"_a = false, "pin_memory"_a = false,
       "A copy of data: numbers, nested lists, a NumPy array, a tensor, anything with a buffer.");
   def(m, "from_numpy", &from_numpy, "ndarray"_a, nb::kw_only(), "share"_a = false,
-      "A tensor with a copy of the array's elements. share=True: on the array's memory, which must be "
+      "A tensor with a copy of the array's elements. share=True: on the array's memory, which must "
+      "be "
       "contiguous "
       "and writable; values are computed later, so do not change the array before they are.");
   def(
@@ -444,7 +458,8 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         SourceLoc loc = here();
         const Tensor& x = in;
         size_t n = static_cast<size_t>(x.numel(loc)) * size_of(x.dtype(loc));
-        nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n)));
+        nb::object bytes =
+            nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n)));
         if (!bytes.is_valid()) throw nb::python_error();
         char* to = PyBytes_AS_STRING(bytes.ptr());
         recorded([&] { x.copy_to(to, loc); });
@@ -457,20 +472,23 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         SourceLoc loc = here();
         Buffer b;
         if (!b.open(data, PyBUF_SIMPLE))
-          throw nb::type_error("from_bytes() takes bytes, or another object with a contiguous buffer");
+          throw nb::type_error(
+              "from_bytes() takes bytes, or another object with a contiguous buffer");
         if (static_cast<size_t>(b.view.len) != static_cast<size_t>(shape.numel()) * size_of(dtype))
           throw nb::value_error("from_bytes(): the bytes do not fill the shape");
         return recorded([&] {
           // Bools of strangers may be any byte: taken as numbers, they become 0 or 1.
           const bool bools = dtype == DType::Bool;
-          Tensor t = from_data(b.view.buf, bools ? DType::UInt8 : dtype, shape, Options(Device("cpu")), loc);
+          Tensor t = from_data(b.view.buf, bools ? DType::UInt8 : dtype, shape,
+                               Options(Device("cpu")), loc);
           return bools ? t.to(DType::Bool, loc) : t;
         });
       },
       "data"_a, "dtype"_a, "shape"_a);
   def(m, "from_dlpack", &from_dlpack, "x"_a, nb::kw_only(), "device"_a.none() = nb::none(),
       "copy"_a.none() = nb::none(),
-      "A tensor on the memory of any object with __dlpack__, without a copy where it is contiguous.");
+      "A tensor on the memory of any object with __dlpack__, without a copy where it is "
+      "contiguous.");
 }
 
 }  // namespace ingot_python

@@ -23,11 +23,11 @@ static void bind_products(Table& t) {
   PRODUCT(kron, other);
 #undef PRODUCT
   t.function(
-      "vecdot", [](T a, T b, int64_t d, L loc) { return vecdot(a, b, d, loc); }, "x"_a, "y"_a, nb::kw_only(),
-      "dim"_a = -1);
-  t.function(
-      "linalg_cross", [](T a, T b, int64_t d, L loc) { return cross(a, b, d, loc); }, "input"_a, "other"_a,
+      "vecdot", [](T a, T b, int64_t d, L loc) { return vecdot(a, b, d, loc); }, "x"_a, "y"_a,
       nb::kw_only(), "dim"_a = -1);
+  t.function(
+      "linalg_cross", [](T a, T b, int64_t d, L loc) { return cross(a, b, d, loc); }, "input"_a,
+      "other"_a, nb::kw_only(), "dim"_a = -1);
 #define ADDED(name, a1, a2)                                               \
   t.both(                                                                 \
       #name,                                                              \
@@ -42,15 +42,15 @@ static void bind_products(Table& t) {
   ADDED(addbmm, batch1, batch2);
 #undef ADDED
   t.function(
-      "tensordot_n", [](T a, T b, int64_t n, L loc) { return tensordot(a, b, n, loc); }, "a"_a, "b"_a,
-      "dims"_a = 2);
+      "tensordot_n", [](T a, T b, int64_t n, L loc) { return tensordot(a, b, n, loc); }, "a"_a,
+      "b"_a, "dims"_a = 2);
   t.function(
       "tensordot_dims",
-      [](T a, T b, const Dims& p, const Dims& q, L loc) { return tensordot(a, b, p, q, loc); }, "a"_a, "b"_a,
-      "dims_a"_a, "dims_b"_a);
+      [](T a, T b, const Dims& p, const Dims& q, L loc) { return tensordot(a, b, p, q, loc); },
+      "a"_a, "b"_a, "dims_a"_a, "dims_b"_a);
   t.function(
-      "einsum_list", [](std::string_view e, Many x, L loc) { return einsum(e, x, loc); }, "equation"_a,
-      "operands"_a);
+      "einsum_list", [](std::string_view e, Many x, L loc) { return einsum(e, x, loc); },
+      "equation"_a, "operands"_a);
   t.function(
       "multi_dot", [](Many x, L loc) { return multi_dot(x, loc); }, "tensors"_a);
   t.both("trace", [](T x, L loc) { return trace(x, loc); });
@@ -61,8 +61,8 @@ static void bind_products(Table& t) {
 void bind_linalg(Table& t) {
   bind_products(t);
   t.function(
-      "linalg_solve", [](T a, T b, bool left, L loc) { return solve(a, b, left, loc); }, "A"_a, "B"_a,
-      nb::kw_only(), "left"_a = true);
+      "linalg_solve", [](T a, T b, bool left, L loc) { return solve(a, b, left, loc); }, "A"_a,
+      "B"_a, nb::kw_only(), "left"_a = true);
   t.function(
       "linalg_solve_triangular",
       [](T a, T b, bool upper, bool left, bool unit, L loc) {
@@ -70,9 +70,11 @@ void bind_linalg(Table& t) {
       },
       "A"_a, "B"_a, nb::kw_only(), "upper"_a, "left"_a = true, "unitriangular"_a = false);
   t.both(
-      "cholesky", [](T x, bool upper, L loc) { return cholesky(x, upper, loc); }, "upper"_a = false);
+      "cholesky", [](T x, bool upper, L loc) { return cholesky(x, upper, loc); },
+      "upper"_a = false);
   t.both(
-      "cholesky_solve", [](T b, T l, bool upper, L loc) { return cholesky_solve(b, l, upper, loc); }, "L"_a,
+      "cholesky_solve",
+      [](T b, T l, bool upper, L loc) { return cholesky_solve(b, l, upper, loc); }, "L"_a,
       "upper"_a = false);
   t.both("inverse", [](T x, L loc) { return inv(x, loc); });
   t.both("det", [](T x, L loc) { return det(x, loc); });

@@ -1,4 +1,5 @@
-// The extension ingot._ingot: the core in Python. The package around it (python/ingot) is plain Python.
+// The extension ingot._ingot: the core in Python. The package around it (python/ingot) is plain
+// Python.
 
 #include "bind.h"
 #include "ingot/environment.h"
@@ -11,14 +12,15 @@ NB_MODULE(_ingot, m) {
         "The comment of the C++ function or class of this name; empty where there is none.");
   // What a program still holds at its end is no news to its user; the tests ask.
   nb::set_leak_warnings(environment("INGOT_LEAK_CHECK").has_value());
-  // At the end of the program this goes after the modules that used the package: what they let go last is
-  // dropped too.
+  // At the end of the program this goes after the modules that used the package: what they let go
+  // last is dropped too.
   static char last;
   m.attr("_last") = nb::capsule(&last, [](void*) noexcept { drop_now(); });
-  set_host_wait([]() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
-                [](void* state) {
-                  or_wait_for_the_end([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
-                });
+  set_host_wait(
+      []() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
+      [](void* state) {
+        or_wait_for_the_end([&] { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); });
+      });
   bind_types(m);
   bind_tensor(m);
   bind_creation(m);

@@ -16,51 +16,55 @@ Tensor finish(Tensor t, bool requires_grad, const SourceLoc& loc) {
   return t;
 }
 
-#define MAKER_ARGS \
-  nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false
+#define MAKER_ARGS                                                              \
+  nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), \
+                 "requires_grad"_a = false
 
 // f(*size, dtype=, device=, requires_grad=) and f_like(input, ...).
 void bind_sized(nb::module_& m) {
-#define SIZED(name)                                                                                        \
-  def(                                                                                                     \
-      m, #name,                                                                                            \
-      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad) {                          \
-        SourceLoc loc = here();                                                                            \
-        Dims shape = dims_of(size, #name);                                                                 \
-        return recorded([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });            \
-      },                                                                                                   \
-      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false); \
-  def(                                                                                                     \
-      m, #name "_like",                                                                                    \
-      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad, nb::handle) {                 \
-        SourceLoc loc = here();                                                                            \
-        return recorded([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); });         \
-      },                                                                                                   \
+#define SIZED(name)                                                                                \
+  def(                                                                                             \
+      m, #name,                                                                                    \
+      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad) {                  \
+        SourceLoc loc = here();                                                                    \
+        Dims shape = dims_of(size, #name);                                                         \
+        return recorded([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });    \
+      },                                                                                           \
+      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),                     \
+      "requires_grad"_a = false);                                                                  \
+  def(                                                                                             \
+      m, #name "_like",                                                                            \
+      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad, nb::handle) {         \
+        SourceLoc loc = here();                                                                    \
+        return recorded([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); }); \
+      },                                                                                           \
       "input"_a, MAKER_ARGS, "memory_format"_a.none() = nb::none());
   SIZED(empty)
   SIZED(zeros)
   SIZED(ones)
 #undef SIZED
-#define SIZED(name)                                                                                         \
-  def(                                                                                                      \
-      m, #name,                                                                                             \
-      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad,                             \
-         const std::optional<Generator>& g) {                                                               \
-        SourceLoc loc = here();                                                                             \
-        Dims shape = dims_of(size, #name);                                                                  \
-        return recorded([&] {                                                                               \
-          return finish(name(shape, options_of(t, d), g ? *g : default_generator(), loc), grad, loc);       \
-        });                                                                                                 \
-      },                                                                                                    \
-      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "requires_grad"_a = false,   \
-      "generator"_a.none() = nb::none());                                                                   \
-  def(                                                                                                      \
-      m, #name "_like",                                                                                     \
-      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad) {                              \
-        SourceLoc loc = here();                                                                             \
-        return recorded(                                                                                    \
-            [&] { return finish(name##_like(x, options_of(t, d), default_generator(), loc), grad, loc); }); \
-      },                                                                                                    \
+#define SIZED(name)                                                                             \
+  def(                                                                                          \
+      m, #name,                                                                                 \
+      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad,                 \
+         const std::optional<Generator>& g) {                                                   \
+        SourceLoc loc = here();                                                                 \
+        Dims shape = dims_of(size, #name);                                                      \
+        return recorded([&] {                                                                   \
+          return finish(name(shape, options_of(t, d), g ? *g : default_generator(), loc), grad, \
+                        loc);                                                                   \
+        });                                                                                     \
+      },                                                                                        \
+      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),                  \
+      "requires_grad"_a = false, "generator"_a.none() = nb::none());                            \
+  def(                                                                                          \
+      m, #name "_like",                                                                         \
+      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad) {                  \
+        SourceLoc loc = here();                                                                 \
+        return recorded([&] {                                                                   \
+          return finish(name##_like(x, options_of(t, d), default_generator(), loc), grad, loc); \
+        });                                                                                     \
+      },                                                                                        \
       "input"_a, MAKER_ARGS);
   SIZED(rand)
   SIZED(randn)
@@ -84,8 +88,8 @@ void bind_filled(nb::module_& m) {
       },
       "input"_a, "fill_value"_a, MAKER_ARGS,
       "fill_value in the shape of input, with its type and device unless given.");
-  auto range = [](const Scalar& start, const std::optional<Scalar>& end, const Scalar& step, const OptType& t,
-                  const OptDevice& d, bool grad) {
+  auto range = [](const Scalar& start, const std::optional<Scalar>& end, const Scalar& step,
+                  const OptType& t, const OptDevice& d, bool grad) {
     SourceLoc loc = here();
     return recorded([&] {
       return finish(end ? arange(start, *end, step, options_of(t, d), loc)
@@ -118,7 +122,9 @@ void bind_filled(nb::module_& m) {
       "n"_a, "m"_a.none() = nb::none(), MAKER_ARGS);
   def(
       m, "argument",
-      [](double v, const OptType& t, const OptDevice& d) { return argument(v, options_of(t, d), here()); },
+      [](double v, const OptType& t, const OptDevice& d) {
+        return argument(v, options_of(t, d), here());
+      },
       "value"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
       "A 0-d number that may differ from run to run without another plan.");
 }
@@ -129,7 +135,8 @@ void bind_random(nb::module_& m) {
           "__init__",
           [](Generator* g, const std::optional<DeviceIn>& device) {
             if (device)
-              device->get();  // an unknown one is an error; the numbers are the same on every device
+              device
+                  ->get();  // an unknown one is an error; the numbers are the same on every device
             new (g) Generator(0);
           },
           "device"_a.none() = nb::none())
@@ -155,17 +162,19 @@ void bind_random(nb::module_& m) {
   auto ints = [](int64_t low, int64_t high, const Dims& size, const std::optional<Generator>& g,
                  const OptType& t, const OptDevice& d) {
     SourceLoc loc = here();
-    return recorded(
-        [&] { return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc); });
+    return recorded([&] {
+      return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc);
+    });
   };
-  def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
-      "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none());
+  def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(),
+      "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
+      "device"_a.none() = nb::none());
   def(
       m, "randint",
       [ints](int64_t high, const Dims& size, const std::optional<Generator>& g, const OptType& t,
              const OptDevice& d) { return ints(0, high, size, g, t, d); },
-      "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
-      "device"_a.none() = nb::none());
+      "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
+      "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none());
 }
 
 // x.view(2, 3) and x.view((2, 3)).
@@ -192,31 +201,36 @@ void sized_method(Table& t, const char* name, const char* keyword, F f) {
 
 void bind_shapes(Table& t) {
   t.function(
-      "reshape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); }, "input"_a, "shape"_a);
+      "reshape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); }, "input"_a,
+      "shape"_a);
   sized_method(t, "reshape", "shape", [](T x, const Dims& s, L loc) { return reshape(x, s, loc); });
   auto c = nb::borrow<nb::class_<Tensor>>(t.tensor());
   sized_method(t, "view", "size", [](T x, const Dims& s, L loc) { return x.view(s, loc); });
   sized_method(t, "permute", "dims", [](T x, const Dims& s, L loc) { return permute(x, s, loc); });
   sized_method(t, "expand", "size", [](T x, const Dims& s, L loc) { return expand(x, s, loc); });
   sized_method(t, "repeat", "repeats", [](T x, const Dims& s, L loc) { return repeat(x, s, loc); });
-  sized_method(t, "flip", "dims",
-               [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); });
+  sized_method(t, "flip", "dims", [](T x, const Dims& s, L loc) {
+    return s.empty() ? x.clone(loc) : flip(x, s, loc);
+  });
   t.function(
       "permute", [](T x, const Dims& s, L loc) { return permute(x, s, loc); }, "input"_a, "dims"_a);
   t.function(
-      "flip", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); }, "input"_a,
-      "dims"_a);
+      "flip", [](T x, const Dims& s, L loc) { return s.empty() ? x.clone(loc) : flip(x, s, loc); },
+      "input"_a, "dims"_a);
   t.method(
-      "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a, "reshape(other.shape).");
+      "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
+      "reshape(other.shape).");
   t.method(
-      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a, "reshape(other.shape).");
+      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
+      "reshape(other.shape).");
   t.method(
-      "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a, "expand(other.shape).");
+      "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a,
+      "expand(other.shape).");
   t.both(
       "broadcast_to", [](T x, const Dims& s, L loc) { return broadcast_to(x, s, loc); }, "size"_a);
   t.both(
-      "flatten", [](T x, int64_t a, int64_t b, L loc) { return flatten(x, a, b, loc); }, "start_dim"_a = 0,
-      "end_dim"_a = -1);
+      "flatten", [](T x, int64_t a, int64_t b, L loc) { return flatten(x, a, b, loc); },
+      "start_dim"_a = 0, "end_dim"_a = -1);
   t.both("squeeze", [](T x, L loc) { return squeeze(x, loc); });
   t.both(
       "squeeze",
@@ -228,7 +242,8 @@ void bind_shapes(Table& t) {
         }
         std::sort(wrapped.begin(), wrapped.end());
         Tensor y = x;
-        for (int i = x.dim() ? wrapped.size() - 1 : -1; i >= 0; --i) y = squeeze(y, wrapped[i], loc);
+        for (int i = x.dim() ? wrapped.size() - 1 : -1; i >= 0; --i)
+          y = squeeze(y, wrapped[i], loc);
         return y;
       },
       "dim"_a);
@@ -236,7 +251,8 @@ void bind_shapes(Table& t) {
       "unsqueeze", [](T x, int64_t d, L loc) { return unsqueeze(x, d, loc); }, "dim"_a);
   for (const char* name : {"transpose", "swapaxes", "swapdims"})
     t.both(
-        name, [](T x, int64_t a, int64_t b, L loc) { return transpose(x, a, b, loc); }, "dim0"_a, "dim1"_a);
+        name, [](T x, int64_t a, int64_t b, L loc) { return transpose(x, a, b, loc); }, "dim0"_a,
+        "dim1"_a);
   t.both("t", [](T x, L loc) { return ingot::t(x, loc); });
   c.def_prop_ro("T", [](const Tensor& x) {
     Dims order;
@@ -260,7 +276,8 @@ void bind_pieces(Table& t) {
       "split", [](T x, int64_t n, int64_t dim, L loc) { return split(x, n, dim, loc); },
       "split_size_or_sections"_a, "dim"_a = 0);
   t.both(
-      "split", [](T x, const std::vector<int64_t>& n, int64_t dim, L loc) { return split(x, n, dim, loc); },
+      "split",
+      [](T x, const std::vector<int64_t>& n, int64_t dim, L loc) { return split(x, n, dim, loc); },
       "split_size_or_sections"_a, "dim"_a = 0);
   t.both(
       "chunk", [](T x, int64_t n, int64_t dim, L loc) { return chunk(x, n, dim, loc); }, "chunks"_a,
@@ -272,9 +289,11 @@ void bind_pieces(Table& t) {
   using Many = const std::vector<Tensor>&;
   for (const char* name : {"cat", "concat", "concatenate"})
     t.function(
-        name, [](Many x, int64_t dim, L loc) { return cat(x, dim, loc); }, "tensors"_a, "dim"_a = 0);
+        name, [](Many x, int64_t dim, L loc) { return cat(x, dim, loc); }, "tensors"_a,
+        "dim"_a = 0);
   t.function(
-      "stack", [](Many x, int64_t dim, L loc) { return stack(x, dim, loc); }, "tensors"_a, "dim"_a = 0);
+      "stack", [](Many x, int64_t dim, L loc) { return stack(x, dim, loc); }, "tensors"_a,
+      "dim"_a = 0);
 }
 
 }  // namespace

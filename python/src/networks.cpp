@@ -1,5 +1,5 @@
-// What networks are made of; python/ingot/nn/functional.py gives it PyTorch's signatures where they need more
-// than a line.
+// What networks are made of; python/ingot/nn/functional.py gives it PyTorch's signatures where they
+// need more than a line.
 #include "bind.h"
 
 namespace ingot_python {
@@ -12,11 +12,14 @@ static Tensor as(T x, const OptType& t, const SourceLoc& loc) { return t ? x.to(
 
 void bind_networks(Table& t) {
   t.both(
-      "softmax", [](T x, int64_t d, const OptType& type, L loc) { return softmax(as(x, type, loc), d, loc); },
+      "softmax",
+      [](T x, int64_t d, const OptType& type, L loc) { return softmax(as(x, type, loc), d, loc); },
       "dim"_a, "dtype"_a.none() = nb::none());
   t.both(
       "log_softmax",
-      [](T x, int64_t d, const OptType& type, L loc) { return log_softmax(as(x, type, loc), d, loc); },
+      [](T x, int64_t d, const OptType& type, L loc) {
+        return log_softmax(as(x, type, loc), d, loc);
+      },
       "dim"_a, "dtype"_a.none() = nb::none());
   t.function(
       "gelu", [](T x, std::string_view a, L loc) { return gelu(x, a, loc); }, "input"_a,
@@ -24,7 +27,8 @@ void bind_networks(Table& t) {
   t.function(
       "silu", [](T x, L loc) { return silu(x, loc); }, "input"_a);
   t.function(
-      "softplus", [](T x, double beta, double threshold, L loc) { return softplus(x, beta, threshold, loc); },
+      "softplus",
+      [](T x, double beta, double threshold, L loc) { return softplus(x, beta, threshold, loc); },
       "input"_a, "beta"_a = 1.0, "threshold"_a = 20.0);
   t.function(
       "leaky_relu", [](T x, double s, L loc) { return leaky_relu(x, s, loc); }, "input"_a,
@@ -33,25 +37,33 @@ void bind_networks(Table& t) {
       "linear", [](T x, T w, T b, L loc) { return linear(x, w, b, loc); }, "input"_a, "weight"_a,
       "bias"_a.none() = nb::none());
   t.function(
-      "embedding", [](T index, T w, L loc) { return embedding(w, index, loc); }, "input"_a, "weight"_a);
+      "embedding", [](T index, T w, L loc) { return embedding(w, index, loc); }, "input"_a,
+      "weight"_a);
   t.function(
-      "one_hot", [](T x, int64_t n, L loc) { return one_hot(x, n, loc); }, "tensor"_a, "num_classes"_a);
+      "one_hot", [](T x, int64_t n, L loc) { return one_hot(x, n, loc); }, "tensor"_a,
+      "num_classes"_a);
   t.function(
       "layer_norm",
-      [](T x, const Dims& s, T w, T b, double eps, L loc) { return layer_norm(x, s, w, b, eps, loc); },
+      [](T x, const Dims& s, T w, T b, double eps, L loc) {
+        return layer_norm(x, s, w, b, eps, loc);
+      },
       "input"_a, "normalized_shape"_a, "weight"_a.none() = nb::none(), "bias"_a.none() = nb::none(),
       "eps"_a = 1e-5);
   t.function(
       "rms_norm",
-      [](T x, const Dims& s, T w, std::optional<double> eps, L loc) { return rms_norm(x, s, w, eps, loc); },
+      [](T x, const Dims& s, T w, std::optional<double> eps, L loc) {
+        return rms_norm(x, s, w, eps, loc);
+      },
       "input"_a, "normalized_shape"_a, "weight"_a.none() = nb::none(), "eps"_a.none() = nb::none());
   t.function(
       "dropout",
-      [](T x, double p, bool train, L loc) { return dropout(x, p, train, default_generator(), loc); },
+      [](T x, double p, bool train, L loc) {
+        return dropout(x, p, train, default_generator(), loc);
+      },
       "input"_a, "p"_a = 0.5, "training"_a = true);
   t.function(
-      "pad_constant", [](T x, const Dims& p, const Scalar& v, L loc) { return pad(x, p, v, loc); }, "input"_a,
-      "pad"_a, "value"_a = 0.0);
+      "pad_constant", [](T x, const Dims& p, const Scalar& v, L loc) { return pad(x, p, v, loc); },
+      "input"_a, "pad"_a, "value"_a = 0.0);
   t.function(
       "scaled_dot_product_attention",
       [](T q, T k, T v, T mask, double p, bool causal, std::optional<double> scale, L loc) {
@@ -76,7 +88,8 @@ void bind_networks(Table& t) {
       [entropy](T x, T y, int64_t ignore, std::string_view r, double s, L loc) {
         return cross_entropy(x, y, entropy(ignore, r, s), loc);
       },
-      "input"_a, "target"_a, "ignore_index"_a = -100, "reduction"_a = "mean", "label_smoothing"_a = 0.0);
+      "input"_a, "target"_a, "ignore_index"_a = -100, "reduction"_a = "mean",
+      "label_smoothing"_a = 0.0);
   t.function(
       "nll_loss",
       [entropy](T x, T y, int64_t ignore, std::string_view r, L loc) {
@@ -84,8 +97,8 @@ void bind_networks(Table& t) {
       },
       "input"_a, "target"_a, "ignore_index"_a = -100, "reduction"_a = "mean");
   t.function(
-      "mse_loss", [](T x, T y, std::string_view r, L loc) { return mse_loss(x, y, r, loc); }, "input"_a,
-      "target"_a, "reduction"_a = "mean");
+      "mse_loss", [](T x, T y, std::string_view r, L loc) { return mse_loss(x, y, r, loc); },
+      "input"_a, "target"_a, "reduction"_a = "mean");
 }
 
 }  // namespace ingot_python

@@ -20,7 +20,8 @@ void bind_sums(Table& t) {
       [](T x, const Axes& dim, bool keep, const OptType& type, L loc) { \
         return name(as(x, type, loc), dim, keep, loc);                  \
       },                                                                \
-      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(), "dtype"_a.none() = nb::none())
+      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(),  \
+      "dtype"_a.none() = nb::none())
   REDUCE(sum);
   REDUCE(mean);
   REDUCE(prod);
@@ -35,30 +36,33 @@ void bind_sums(Table& t) {
   REDUCE(all);
 #undef REDUCE
   t.both(
-      "logsumexp", [](T x, const Axes& dim, bool keep, L loc) { return logsumexp(x, dim, keep, loc); },
-      "dim"_a, "keepdim"_a = false);
-#define SPREAD(name)                                                                                     \
-  t.both(                                                                                                \
-      #name,                                                                                             \
-      [](T x, const Axes& dim, std::optional<double> correction, bool keep, L loc) {                     \
-        return ingot::name(x, dim, correction.value_or(1), keep, loc);                                   \
-      },                                                                                                 \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);       \
-  t.both(                                                                                                \
-      #name,                                                                                             \
-      [](T x, const Axes& dim, bool unbiased, bool keep, L loc) {                                        \
-        return ingot::name(x, dim, unbiased ? 1 : 0, keep, loc);                                         \
-      },                                                                                                 \
-      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                         \
-  t.both(                                                                                                \
-      #name, [](T x, bool unbiased, L loc) { return ingot::name(x, {}, unbiased ? 1 : 0, false, loc); }, \
+      "logsumexp",
+      [](T x, const Axes& dim, bool keep, L loc) { return logsumexp(x, dim, keep, loc); }, "dim"_a,
+      "keepdim"_a = false);
+#define SPREAD(name)                                                                               \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& dim, std::optional<double> correction, bool keep, L loc) {               \
+        return ingot::name(x, dim, correction.value_or(1), keep, loc);                             \
+      },                                                                                           \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false); \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& dim, bool unbiased, bool keep, L loc) {                                  \
+        return ingot::name(x, dim, unbiased ? 1 : 0, keep, loc);                                   \
+      },                                                                                           \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                   \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, bool unbiased, L loc) { return ingot::name(x, {}, unbiased ? 1 : 0, false, loc); },  \
       "unbiased"_a)
   SPREAD(var);
   SPREAD(std);
 #undef SPREAD
-#define PLACE(name)                                                                                     \
-  t.both(                                                                                               \
-      #name, [](T x, std::optional<int64_t> dim, bool keep, L loc) { return name(x, dim, keep, loc); }, \
+#define PLACE(name)                                                                              \
+  t.both(                                                                                        \
+      #name,                                                                                     \
+      [](T x, std::optional<int64_t> dim, bool keep, L loc) { return name(x, dim, keep, loc); }, \
       "dim"_a.none() = nb::none(), "keepdim"_a = false)
   PLACE(argmax);
   PLACE(argmin);
@@ -88,20 +92,23 @@ void bind_products(Table& t) {
         if (index.defined() && !index.numel())
           return zeros(index.shape(), Options(x.dtype(), x.device()), loc);  // of any integer type
         if (x.dim() && index.dim()) return gather(x, dim, index, loc);
-        return gather(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape(index.shape(), loc);
+        return gather(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc)
+            .reshape(index.shape(), loc);
       },
       "dim"_a, "index"_a);
   t.both(
       "index_select",
       [](T x, int64_t dim, T index, L loc) {
-        return x.dim()
-                   ? index_select(x, dim, at_least_1d(index, loc), loc)
-                   : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc).reshape({}, loc);
+        return x.dim() ? index_select(x, dim, at_least_1d(index, loc), loc)
+                       : index_select(at_least_1d(x, loc), dim, at_least_1d(index, loc), loc)
+                             .reshape({}, loc);
       },
       "dim"_a, "index"_a);
-  // x[index] and x[index] = values for python/ingot/_indexing.py: negative indices count from the end.
+  // x[index] and x[index] = values for python/ingot/_indexing.py: negative indices count from the
+  // end.
   t.function(
-      "pick_rows", [](T x, T index, L loc) { return Tensor(x[Indices(index, loc)]); }, "x"_a, "index"_a);
+      "pick_rows", [](T x, T index, L loc) { return Tensor(x[Indices(index, loc)]); }, "x"_a,
+      "index"_a);
   t.function(
       "put_rows",
       [](T x, T index, T values, L loc) {

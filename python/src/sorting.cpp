@@ -17,10 +17,11 @@ using OptDim = std::optional<int64_t>;
 
 void bind_order(Table& t) {
   t.both(
-      "cumsum", [](T x, int64_t d, const OptType& type, L loc) { return cumsum(x, d, type, loc); }, "dim"_a,
-      nb::kw_only(), "dtype"_a.none() = nb::none());
+      "cumsum", [](T x, int64_t d, const OptType& type, L loc) { return cumsum(x, d, type, loc); },
+      "dim"_a, nb::kw_only(), "dtype"_a.none() = nb::none());
   t.both(
-      "cumprod", [](T x, int64_t d, const OptType& type, L loc) { return cumprod(x, d, type, loc); }, "dim"_a,
+      "cumprod",
+      [](T x, int64_t d, const OptType& type, L loc) { return cumprod(x, d, type, loc); }, "dim"_a,
       nb::kw_only(), "dtype"_a.none() = nb::none());
   t.both(
       "logcumsumexp", [](T x, int64_t d, L loc) { return logcumsumexp(x, d, loc); }, "dim"_a);
@@ -29,11 +30,13 @@ void bind_order(Table& t) {
   t.both(
       "cummin", [](T x, int64_t d, L loc) { return cummin(x, d, loc); }, "dim"_a);
   t.both(
-      "sort", [](T x, int64_t d, bool down, bool, L loc) { return sort(x, d, down, loc); }, "dim"_a = -1,
-      "descending"_a = false, "stable"_a = false);
+      "sort", [](T x, int64_t d, bool down, bool, L loc) { return sort(x, d, down, loc); },
+      "dim"_a = -1, "descending"_a = false, "stable"_a = false);
   t.both(
       "argsort",
-      [](T x, int64_t d, bool down, bool stable, L loc) { return argsort(x, d, down, stable, loc); },
+      [](T x, int64_t d, bool down, bool stable, L loc) {
+        return argsort(x, d, down, stable, loc);
+      },
       "dim"_a = -1, "descending"_a = false, "stable"_a = false);
   t.both("msort", [](T x, L loc) { return msort(x, loc); });
   t.both(
@@ -43,7 +46,8 @@ void bind_order(Table& t) {
       },
       "k"_a, "dim"_a = -1, "largest"_a = true, "sorted"_a = true);
   t.both(
-      "kthvalue", [](T x, int64_t k, int64_t d, bool keep, L loc) { return kthvalue(x, k, d, keep, loc); },
+      "kthvalue",
+      [](T x, int64_t k, int64_t d, bool keep, L loc) { return kthvalue(x, k, d, keep, loc); },
       "k"_a, "dim"_a = -1, "keepdim"_a = false);
   t.both("median", [](T x, L loc) { return median(x, loc); });
   t.both(
@@ -51,12 +55,13 @@ void bind_order(Table& t) {
       "keepdim"_a = false);
   t.both("nanmedian", [](T x, L loc) { return nanmedian(x, loc); });
   t.both(
-      "nanmedian", [](T x, int64_t d, bool keep, L loc) { return nanmedian(x, d, keep, loc); }, "dim"_a,
-      "keepdim"_a = false);
+      "nanmedian", [](T x, int64_t d, bool keep, L loc) { return nanmedian(x, d, keep, loc); },
+      "dim"_a, "keepdim"_a = false);
   auto is_right = [](bool right, const std::optional<std::string>& side, const SourceLoc& loc) {
     if (!side) return right;
     if (*side != "left" && *side != "right")
-      throw Error(ErrorKind::Value, "searchsorted", "side is 'left' or 'right', not '" + *side + "'", loc);
+      throw Error(ErrorKind::Value, "searchsorted",
+                  "side is 'left' or 'right', not '" + *side + "'", loc);
     if (right && *side == "left")
       throw Error(ErrorKind::Value, "searchsorted", "right=True contradicts side='left'", loc,
                   "give one of them");
@@ -64,12 +69,12 @@ void bind_order(Table& t) {
   };
   t.function(
       "searchsorted",
-      [is_right](T given, O v, bool small, bool right, const std::optional<std::string>& side, T sorter,
-                 L loc) {
+      [is_right](T given, O v, bool small, bool right, const std::optional<std::string>& side,
+                 T sorter, L loc) {
         Tensor s = sorter.defined() ? gather(given, -1, sorter, loc) : given;
         const bool behind = is_right(right, side, loc);
-        Tensor at =
-            v.tensor ? searchsorted(s, *v.tensor, behind, loc) : searchsorted(s, v.scalar, behind, loc);
+        Tensor at = v.tensor ? searchsorted(s, *v.tensor, behind, loc)
+                             : searchsorted(s, v.scalar, behind, loc);
         return small ? at.to(DType::Int32, loc) : at;
       },
       "sorted_sequence"_a, "input"_a, nb::kw_only(), "out_int32"_a = false, "right"_a = false,
@@ -97,19 +102,22 @@ void bind_order(Table& t) {
 }
 
 void bind_further_reductions(Table& t) {
-#define SPREAD(name)                                                                                       \
-  t.both(                                                                                                  \
-      #name,                                                                                               \
-      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) {                                  \
-        return name(x, d, c.value_or(1), keep, loc);                                                       \
-      },                                                                                                   \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false);         \
-  t.both(                                                                                                  \
-      #name,                                                                                               \
-      [](T x, const Axes& d, bool unbiased, bool keep, L loc) { return name(x, d, unbiased, keep, loc); }, \
-      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                           \
-  t.both(                                                                                                  \
-      #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); }, "unbiased"_a)
+#define SPREAD(name)                                                                               \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) {                          \
+        return name(x, d, c.value_or(1), keep, loc);                                               \
+      },                                                                                           \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false); \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& d, bool unbiased, bool keep, L loc) {                                    \
+        return name(x, d, unbiased, keep, loc);                                                    \
+      },                                                                                           \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                   \
+  t.both(                                                                                          \
+      #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); },          \
+      "unbiased"_a)
   SPREAD(var_mean);
   SPREAD(std_mean);
 #undef SPREAD
@@ -122,18 +130,21 @@ void bind_further_reductions(Table& t) {
       "input"_a, nb::kw_only(), "dim"_a.none() = nb::none(), "keepdim"_a = false);
   t.function(
       "vector_norm",
-      [](T x, double p, const Axes& d, bool keep, L loc) { return vector_norm(x, p, d, keep, loc); }, "x"_a,
-      "ord"_a = 2.0, "dim"_a.none() = nb::none(), "keepdim"_a = false);
+      [](T x, double p, const Axes& d, bool keep, L loc) {
+        return vector_norm(x, p, d, keep, loc);
+      },
+      "x"_a, "ord"_a = 2.0, "dim"_a.none() = nb::none(), "keepdim"_a = false);
   t.both(
       "count_nonzero", [](T x, const Axes& d, L loc) { return count_nonzero(x, d, loc); },
       "dim"_a.none() = nb::none());
-#define REDUCE(name)                                                  \
-  t.both(                                                             \
-      #name,                                                          \
-      [](T x, const Axes& d, bool keep, const OptType& type, L loc) { \
-        return name(type ? x.to(*type, loc) : x, d, keep, loc);       \
-      },                                                              \
-      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(), "dtype"_a.none() = nb::none())
+#define REDUCE(name)                                                   \
+  t.both(                                                              \
+      #name,                                                           \
+      [](T x, const Axes& d, bool keep, const OptType& type, L loc) {  \
+        return name(type ? x.to(*type, loc) : x, d, keep, loc);        \
+      },                                                               \
+      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(), \
+      "dtype"_a.none() = nb::none())
   REDUCE(nansum);
   REDUCE(nanmean);
 #undef REDUCE
@@ -141,11 +152,12 @@ void bind_further_reductions(Table& t) {
 
 void bind_writing(Table& t) {
   t.function(
-      "scatter_set", [](T x, int64_t d, T i, O src, L loc) { return scatter(x, d, i, src, loc); }, "input"_a,
-      "dim"_a, "index"_a, "src"_a);
+      "scatter_set", [](T x, int64_t d, T i, O src, L loc) { return scatter(x, d, i, src, loc); },
+      "input"_a, "dim"_a, "index"_a, "src"_a);
   t.both(
-      "scatter_add", [](T x, int64_t d, T i, T src, L loc) { return scatter_add(x, d, i, src, loc); },
-      "dim"_a, "index"_a, "src"_a);
+      "scatter_add",
+      [](T x, int64_t d, T i, T src, L loc) { return scatter_add(x, d, i, src, loc); }, "dim"_a,
+      "index"_a, "src"_a);
   t.both(
       "scatter_reduce",
       [](T x, int64_t d, T i, T src, std::string_view r, bool self, L loc) {
@@ -154,22 +166,24 @@ void bind_writing(Table& t) {
       "dim"_a, "index"_a, "src"_a, "reduce"_a, nb::kw_only(), "include_self"_a = true);
   t.both(
       "index_add",
-      [](T x, int64_t d, T i, T s, const Scalar& alpha, L loc) { return index_add(x, d, i, s, alpha, loc); },
+      [](T x, int64_t d, T i, T s, const Scalar& alpha, L loc) {
+        return index_add(x, d, i, s, alpha, loc);
+      },
       "dim"_a, "index"_a, "source"_a, nb::kw_only(), "alpha"_a = 1);
   t.both(
-      "index_copy", [](T x, int64_t d, T i, T s, L loc) { return index_copy(x, d, i, s, loc); }, "dim"_a,
-      "index"_a, "source"_a);
+      "index_copy", [](T x, int64_t d, T i, T s, L loc) { return index_copy(x, d, i, s, loc); },
+      "dim"_a, "index"_a, "source"_a);
   t.both(
-      "index_fill", [](T x, int64_t d, T i, O v, L loc) { return index_fill(x, d, i, v, loc); }, "dim"_a,
-      "index"_a, "value"_a);
+      "index_fill", [](T x, int64_t d, T i, O v, L loc) { return index_fill(x, d, i, v, loc); },
+      "dim"_a, "index"_a, "value"_a);
   t.both(
-      "take_along_dim", [](T x, T i, OptDim d, L loc) { return take_along_dim(x, i, d, loc); }, "indices"_a,
-      "dim"_a.none() = nb::none());
+      "take_along_dim", [](T x, T i, OptDim d, L loc) { return take_along_dim(x, i, d, loc); },
+      "indices"_a, "dim"_a.none() = nb::none());
   t.both(
       "take", [](T x, T i, L loc) { return take(x, i, loc); }, "index"_a);
   t.both(
-      "put", [](T x, T i, T s, bool add, L loc) { return put(x, i, s, add, loc); }, "index"_a, "source"_a,
-      "accumulate"_a = false);
+      "put", [](T x, T i, T s, bool add, L loc) { return put(x, i, s, add, loc); }, "index"_a,
+      "source"_a, "accumulate"_a = false);
   t.both(
       "masked_select", [](T x, T m, L loc) { return masked_select(x, m, loc); }, "mask"_a);
   t.both(
@@ -183,7 +197,8 @@ void bind_writing(Table& t) {
   t.function(
       "one_hot", [](T x, L loc) { return one_hot(x, loc); }, "tensor"_a);
   t.function(
-      "embedding", [](T index, T w, int64_t padding, L loc) { return embedding(w, index, padding, loc); },
+      "embedding",
+      [](T index, T w, int64_t padding, L loc) { return embedding(w, index, padding, loc); },
       "input"_a, "weight"_a, "padding_idx"_a);
 }
 

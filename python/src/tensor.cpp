@@ -1,5 +1,5 @@
-// The class Tensor: what it is, how it is read, indexed, written in place, converted and differentiated.
-// Functions that are methods too come from the tables of the other files.
+// The class Tensor: what it is, how it is read, indexed, written in place, converted and
+// differentiated. Functions that are methods too come from the tables of the other files.
 #include <memory>
 #include <sstream>
 
@@ -90,7 +90,8 @@ nb::object list_of(const char* p, DType t, const Dims& shape, int dim, const int
   }
   nb::object list = nb::steal(PyList_New(shape[dim]));
   for (int64_t i = 0; i < shape[dim]; ++i)
-    PyList_SET_ITEM(list.ptr(), i, list_of(p + i * strides[dim], t, shape, dim + 1, strides).release().ptr());
+    PyList_SET_ITEM(list.ptr(), i,
+                    list_of(p + i * strides[dim], t, shape, dim + 1, strides).release().ptr());
   return list;
 }
 
@@ -126,7 +127,8 @@ std::string represent(const Tensor& x) {
   if (t != DType::Float32 && t != DType::Int64 && t != DType::Bool)
     out += ", dtype=ingot." + std::string(name_of(t));
   if (x.numel(loc) == 0) out += ", size=" + to_string(x.shape(loc));
-  if (!x.device(loc).is_cpu() || x.device(loc).index()) out += ", device='" + x.device(loc).name() + "'";
+  if (!x.device(loc).is_cpu() || x.device(loc).index())
+    out += ", device='" + x.device(loc).name() + "'";
   if (on) out += leaf ? ", requires_grad=True" : ", grad_fn=<recorded>";
   return out + ")";
 }
@@ -178,7 +180,8 @@ void bind_reading(nb::class_<Tensor>& c) {
 void bind_facts(nb::class_<Tensor>& c) {
   c.def_prop_ro("shape", [](const Tensor& x) { return x.shape(here()); })
       .def(
-          "size", [](const Tensor& x) { return x.shape(here()); }, "The sizes of all dims, or of one.")
+          "size", [](const Tensor& x) { return x.shape(here()); },
+          "The sizes of all dims, or of one.")
       .def(
           "size", [](const Tensor& x, int64_t dim) { return x.size(dim, here()); }, "dim"_a)
       .def(
@@ -191,13 +194,16 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def(
           "nelement", [](const Tensor& x) { return x.numel(); }, "The number of elements.")
       .def(
-          "element_size", [](const Tensor& x) { return size_of(x.dtype()); }, "Bytes of one element.")
+          "element_size", [](const Tensor& x) { return size_of(x.dtype()); },
+          "Bytes of one element.")
       .def_prop_ro("itemsize", [](const Tensor& x) { return size_of(x.dtype()); })
-      .def_prop_ro("nbytes",
-                   [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
+      .def_prop_ro(
+          "nbytes",
+          [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
       .def(
           "stride", [](const Tensor& x) { return row_major(x.shape()); },
-          "How many elements lie between neighbours of a dim, in row-major order: every tensor reads so.")
+          "How many elements lie between neighbours of a dim, in row-major order: every tensor "
+          "reads so.")
       .def(
           "stride",
           [](const Tensor& x, int64_t dim) {
@@ -209,7 +215,8 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def_prop_ro("device", [](const Tensor& x) { return x.device(here()); })
       .def_prop_ro("is_cuda", [](const Tensor& x) { return x.device().is_cuda(); })
       .def(
-          "get_device", [](const Tensor& x) { return x.device().is_cuda() ? x.device().index() : -1; },
+          "get_device",
+          [](const Tensor& x) { return x.device().is_cuda() ? x.device().index() : -1; },
           "The number of the GPU; -1 on the CPU.")
       .def(
           "is_floating_point", [](const Tensor& x) { return is_float(x.dtype()); },
@@ -217,7 +224,8 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def(
           "is_complex", [](const Tensor&) { return false; }, "False: there are no complex types.")
       .def(
-          "is_contiguous", [](const Tensor&) { return true; }, "Every Ingot tensor reads as row-major.")
+          "is_contiguous", [](const Tensor&) { return true; },
+          "Every Ingot tensor reads as row-major.")
       .def("defined", &Tensor::defined, "Does it hold a tensor?")
       .def(
           "set_name",
@@ -239,11 +247,13 @@ void bind_gradients(nb::class_<Tensor>& c) {
        "gradient"_a.none() = nb::none(), "retain_graph"_a = false, "create_graph"_a = false,
        "Adds the gradients of this tensor to .grad of every leaf that requires them.")
       .def_prop_rw(
-          "grad", &grad_or_warning, [](const Tensor& x, const TensorIn& g) { x.set_grad(g, here()); },
+          "grad", &grad_or_warning,
+          [](const Tensor& x, const TensorIn& g) { x.set_grad(g, here()); },
           nb::for_setter(nb::arg("grad").none()))
       .def_prop_ro(
           "_grad", [](const Tensor& x) { return or_none(x.grad(here())); },
-          "grad for the package itself: None after a step that took it away, and no sign that it is used.")
+          "grad for the package itself: None after a step that took it away, and no sign that it "
+          "is used.")
       .def_prop_rw(
           "requires_grad", [](const Tensor& x) { return x.requires_grad(here()); },
           [](Tensor& x, bool on) { x.requires_grad_(on, here()); })
@@ -287,9 +297,9 @@ void bind_gradients(nb::class_<Tensor>& c) {
                   GilAcquire gil;
                   nb::object r = nb::borrow(keep.get())(g);
                   if (!r.is_none() && !is_tensor(r))
-                    throw nb::type_error(
-                        ("a hook must return a tensor or None, not " + std::string(Py_TYPE(r.ptr())->tp_name))
-                            .c_str());
+                    throw nb::type_error(("a hook must return a tensor or None, not " +
+                                          std::string(Py_TYPE(r.ptr())->tp_name))
+                                             .c_str());
                   return r.is_none() ? Tensor() : as_tensor(r);
                 },
                 loc);
@@ -325,10 +335,10 @@ void bind_in_place(nb::class_<Tensor>& c) {
       return nb::borrow(self);
     };
   };
-  c.def("add_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }), "other"_a,
-        nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
-      .def("sub_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }), "other"_a,
-           nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
+  c.def("add_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }),
+        "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
+      .def("sub_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }),
+           "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
       .def(
           "copy_",
           [](nb::handle self, const OperandIn& v, bool) {
@@ -337,7 +347,8 @@ void bind_in_place(nb::class_<Tensor>& c) {
             recorded([&] { x.copy_(v.at(loc), loc); });
             return nb::borrow(self);
           },
-          "src"_a, "non_blocking"_a = false, "Writes src into this tensor, broadcast and converted.")
+          "src"_a, "non_blocking"_a = false,
+          "Writes src into this tensor, broadcast and converted.")
       .def(
           "fill_",
           [](nb::handle self, const OperandIn& v) {
@@ -359,8 +370,8 @@ void bind_in_place(nb::class_<Tensor>& c) {
 }
 
 void bind_conversions(nb::class_<Tensor>& c) {
-  auto to = [](const Tensor& x, const std::optional<DeviceIn>& device, const std::optional<DType>& dtype,
-               bool copy) {
+  auto to = [](const Tensor& x, const std::optional<DeviceIn>& device,
+               const std::optional<DType>& dtype, bool copy) {
     SourceLoc loc = here();
     return recorded([&] {
       Tensor y = x;
@@ -369,11 +380,13 @@ void bind_conversions(nb::class_<Tensor>& c) {
       return copy && y.cell() == x.cell() ? y.clone(loc) : y;
     });
   };
-  // to(dtype), to(device), to(device, dtype), to(other); PyTorch's other keywords are taken and have no
-  // effect.
+  // to(dtype), to(device), to(device, dtype), to(other); PyTorch's other keywords are taken and
+  // have no effect.
   c.def(
        "to",
-       [to](const Tensor& x, DType dtype, bool, bool copy, nb::handle) { return to(x, {}, dtype, copy); },
+       [to](const Tensor& x, DType dtype, bool, bool copy, nb::handle) {
+         return to(x, {}, dtype, copy);
+       },
        "dtype"_a, "non_blocking"_a = false, "copy"_a = false, "memory_format"_a.none() = nb::none(),
        "The tensor as another dtype, on another device, or both; itself where nothing changes.")
       .def(
@@ -385,8 +398,9 @@ void bind_conversions(nb::class_<Tensor>& c) {
           "other"_a, "non_blocking"_a = false, "copy"_a = false)
       .def(
           "to",
-          [to](const Tensor& x, const std::optional<DeviceIn>& device, const std::optional<DType>& dtype,
-               bool, bool copy, nb::handle) { return to(x, device, dtype, copy); },
+          [to](const Tensor& x, const std::optional<DeviceIn>& device,
+               const std::optional<DType>& dtype, bool, bool copy,
+               nb::handle) { return to(x, device, dtype, copy); },
           "device"_a.none() = nb::none(), "dtype"_a.none() = nb::none(), "non_blocking"_a = false,
           "copy"_a = false, "memory_format"_a.none() = nb::none())
       .def(

@@ -1,4 +1,5 @@
-// Optimisers, clipping, automatic mixed precision. python/ingot/optim holds the param_groups and calls these.
+// Optimisers, clipping, automatic mixed precision. python/ingot/optim holds the param_groups and
+// calls these.
 #include <nanobind/stl/array.h>
 
 #include <memory>
@@ -75,7 +76,9 @@ void bind_amp(nb::module_& m) {
              new (g) AutocastGuard{t, on, {}};
            })
       .def("enter",
-           [](AutocastGuard& g) { g.open = std::make_unique<amp::Autocast>(g.type, g.enabled, here()); })
+           [](AutocastGuard& g) {
+             g.open = std::make_unique<amp::Autocast>(g.type, g.enabled, here());
+           })
       .def("exit", [](AutocastGuard& g) { g.open.reset(); });
   def(m, "is_autocast_enabled", &amp::is_autocast_enabled);
   using S = amp::GradScaler;
@@ -88,8 +91,11 @@ void bind_amp(nb::module_& m) {
           "init_scale"_a = 65536.0, "growth_factor"_a = 2.0, "backoff_factor"_a = 0.5,
           "growth_interval"_a = 2000, "enabled"_a = true)
       .def("scale",
-           [](S& s, const TensorIn& x) { return recorded([&, loc = here()] { return s.scale(x, loc); }); })
-      .def("unscale_", [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
+           [](S& s, const TensorIn& x) {
+             return recorded([&, loc = here()] { return s.scale(x, loc); });
+           })
+      .def("unscale_",
+           [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
       .def("step",
            [](S& s, optim::Optimizer& o) {
              recorded([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
@@ -103,7 +109,8 @@ void bind_amp(nb::module_& m) {
       .def("set_state",
            [](S& s, double scale, double streak) {
              StateDict d;
-             d.tensors = {{"scale", full({}, scale, float32)}, {"streak", full({}, streak, float32)}};
+             d.tensors = {{"scale", full({}, scale, float32)},
+                          {"streak", full({}, streak, float32)}};
              recorded([&, loc = here()] { s.load_state_dict(d, loc); });
            })
       .def("get_scale", [](S& s) { return s.get_scale(); });
@@ -124,7 +131,8 @@ void bind_training(nb::module_& m) {
       .def(
           "lr", [](O& o, size_t group) { return o.lr(group, here()); }, "group"_a = 0)
       .def(
-          "set_lr", [](O& o, double lr, size_t group) { o.set_lr(lr, group, here()); }, "lr"_a, "group"_a)
+          "set_lr", [](O& o, double lr, size_t group) { o.set_lr(lr, group, here()); }, "lr"_a,
+          "group"_a)
       .def("params", &O::params)
       .def(
           "set_momentum", [](O& o, double v, size_t group) { o.set_momentum(v, group, here()); },
@@ -139,16 +147,21 @@ void bind_training(nb::module_& m) {
              }
            })
       .def("adopt", &O::adopt)
-      .def("set_steps", [](O& o, const std::vector<double>& steps,
-                           const std::vector<double>& products) { o.set_steps(steps, products, here()); })
+      .def("set_steps",
+           [](O& o, const std::vector<double>& steps, const std::vector<double>& products) {
+             o.set_steps(steps, products, here());
+           })
       .def("parameter_states",
            [](const O& o) {
              nb::list all;
-             const auto or_none = [](const Tensor& t) { return t.defined() ? nb::cast(t) : nb::none(); };
+             const auto or_none = [](const Tensor& t) {
+               return t.defined() ? nb::cast(t) : nb::none();
+             };
              for (const O::ParameterState& s : o.parameter_states()) {
                nb::list state;
                for (const Tensor& t : s.state) state.append(nb::cast(t));
-               all.append(nb::make_tuple(state, or_none(s.master), nb::cast(s.steps), or_none(s.product)));
+               all.append(
+                   nb::make_tuple(state, or_none(s.master), nb::cast(s.steps), or_none(s.product)));
              }
              return all;
            })

@@ -158,7 +158,8 @@ bool read_dtype(nb::handle h, DType& out) {
 
 static void bind_dtype(nb::module_& m) {
   auto name = [](const PyDType& d) { return std::string(name_of(d.type)); };
-  nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements: ingot.float32, ingot.int64, ...")
+  nb::class_<PyDType>(m, "dtype",
+                      "The type of a tensor's elements: ingot.float32, ingot.int64, ...")
       .def_prop_ro("name", name)
       .def_prop_ro("itemsize", [](const PyDType& d) { return size_of(d.type); })
       .def_prop_ro("is_floating_point", [](const PyDType& d) { return is_float(d.type); })
@@ -193,7 +194,9 @@ static void bind_dtype(nb::module_& m) {
 // ---- device
 
 static void bind_device(nb::module_& m) {
-  auto type = [](const Device& d) { return std::string(d.is_cpu() ? "cpu" : d.is_cuda() ? "cuda" : "null"); };
+  auto type = [](const Device& d) {
+    return std::string(d.is_cpu() ? "cpu" : d.is_cuda() ? "cuda" : "null");
+  };
   nb::class_<MemoryStats>(m, "MemoryStats")
       .def_ro("in_use", &MemoryStats::in_use)
       .def_ro("peak", &MemoryStats::peak)
@@ -201,10 +204,12 @@ static void bind_device(nb::module_& m) {
       .def_ro("limit", &MemoryStats::limit)
       .def_ro("allocations", &MemoryStats::allocations)
       .def("__repr__", [](const MemoryStats& s) {
-        return "MemoryStats(in_use=" + std::to_string(s.in_use) + ", peak=" + std::to_string(s.peak) +
-               ", arena=" + std::to_string(s.arena) + ", limit=" + std::to_string(s.limit) + ")";
+        return "MemoryStats(in_use=" + std::to_string(s.in_use) +
+               ", peak=" + std::to_string(s.peak) + ", arena=" + std::to_string(s.arena) +
+               ", limit=" + std::to_string(s.limit) + ")";
       });
-  nb::class_<Device>(m, "device", "Where a tensor lies: device('cpu'), device('cuda:1'), device('cuda', 1).")
+  nb::class_<Device>(m, "device",
+                     "Where a tensor lies: device('cpu'), device('cuda:1'), device('cuda', 1).")
       .def(nb::init<const Device&>(), "device"_a)
       .def(
           "__init__", [](Device* d, std::string_view name) { new (d) Device(name); }, "type"_a)
@@ -217,7 +222,8 @@ static void bind_device(nb::module_& m) {
       .def(
           "__init__", [](Device* d, int index) { new (d) Device("cuda:" + std::to_string(index)); },
           "index"_a)
-      .def_static("best", &Device::best, "The GPU with most free memory if there is one, else the CPU.")
+      .def_static("best", &Device::best,
+                  "The GPU with most free memory if there is one, else the CPU.")
       .def_static("all", &Device::all)
       .def_prop_ro("type", type)
       .def_prop_ro("index", [](const Device& d) { return d.index(); })
@@ -228,17 +234,20 @@ static void bind_device(nb::module_& m) {
       .def("synchronize", &Device::synchronize, nb::call_guard<GilRelease>())
       .def("__str__", &Device::name)
       .def("__repr__", [](const Device& d) { return "device('" + d.name() + "')"; })
-      .def("__hash__", [](const Device& d) { return static_cast<int>(d.type()) * 1000 + d.index(); })
+      .def("__hash__",
+           [](const Device& d) { return static_cast<int>(d.type()) * 1000 + d.index(); })
       .def(
           "__eq__", [](const Device& a, const Device& b) { return a == b; }, nb::is_operator())
       .def(
           "__eq__",
           [type](const Device& a, const std::string& b) {
-            return a.name() == b || (a.index() == 0 && type(a) == b);  // a name of no device here is no error
+            return a.name() == b ||
+                   (a.index() == 0 && type(a) == b);  // a name of no device here is no error
           },
           nb::is_operator())
-      .def("__reduce__",
-           [](const Device& d) { return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.name())); });
+      .def("__reduce__", [](const Device& d) {
+        return nb::make_tuple(nb::type<Device>(), nb::make_tuple(d.name()));
+      });
   def(
       m, "set_default_device", [](const DeviceIn& d) { set_default_device(d.get()); }, "device"_a,
       "Where new tensors are made when no device is given, for the whole program.");
@@ -262,7 +271,8 @@ PyObject* new_error(nb::module_& m, const char* name, const char* doc, nb::tuple
 
 static void bind_errors(nb::module_& m) {
   PyObject* base = new_error(
-      m, "Error", "What Ingot raises on bad input: the operation, its operands, your line and the fix.",
+      m, "Error",
+      "What Ingot raises on bad input: the operation, its operands, your line and the fix.",
       nb::make_tuple(nb::handle(PyExc_RuntimeError)));
   struct Row {
     ErrorKind kind;
@@ -282,9 +292,10 @@ static void bind_errors(nb::module_& m) {
                       {ErrorKind::State, "StateError", nullptr},
                       {ErrorKind::Internal, "InternalError", nullptr}};
   for (const Row& r : rows)
-    error_classes[static_cast<int>(r.kind)] = new_error(
-        m, r.name, nullptr,
-        r.also ? nb::make_tuple(nb::handle(base), nb::handle(r.also)) : nb::make_tuple(nb::handle(base)));
+    error_classes[static_cast<int>(r.kind)] =
+        new_error(m, r.name, nullptr,
+                  r.also ? nb::make_tuple(nb::handle(base), nb::handle(r.also))
+                         : nb::make_tuple(nb::handle(base)));
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

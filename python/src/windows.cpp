@@ -94,22 +94,22 @@ static void bind_convolutions(Table& t) {
 }
 
 static void bind_pools(Table& t) {
-#define POOL(name)                                                                                   \
-  t.function(                                                                                        \
-      #name,                                                                                         \
-      [](T x, P k, P s, P p, P d, bool ceil, L loc) {                                                \
-        return name(x, k.value, s.value, p.value, d.value, ceil, loc);                               \
-      },                                                                                             \
-      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0, "dilation"_a = 1, \
-      "ceil_mode"_a = false);                                                                        \
-  t.function(                                                                                        \
-      #name "_with_indices",                                                                         \
-      [](T x, P k, P s, P p, P d, bool ceil, L loc) {                                                \
-        ValuesIndices v = name##_with_indices(x, k.value, s.value, p.value, d.value, ceil, loc);     \
-        return std::make_pair(v.values, v.indices);                                                  \
-      },                                                                                             \
-      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0, "dilation"_a = 1, \
-      "ceil_mode"_a = false)
+#define POOL(name)                                                                               \
+  t.function(                                                                                    \
+      #name,                                                                                     \
+      [](T x, P k, P s, P p, P d, bool ceil, L loc) {                                            \
+        return name(x, k.value, s.value, p.value, d.value, ceil, loc);                           \
+      },                                                                                         \
+      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0,               \
+      "dilation"_a = 1, "ceil_mode"_a = false);                                                  \
+  t.function(                                                                                    \
+      #name "_with_indices",                                                                     \
+      [](T x, P k, P s, P p, P d, bool ceil, L loc) {                                            \
+        ValuesIndices v = name##_with_indices(x, k.value, s.value, p.value, d.value, ceil, loc); \
+        return std::make_pair(v.values, v.indices);                                              \
+      },                                                                                         \
+      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0,               \
+      "dilation"_a = 1, "ceil_mode"_a = false)
   POOL(max_pool1d);
   POOL(max_pool2d);
   POOL(max_pool3d);
@@ -119,24 +119,28 @@ static void bind_pools(Table& t) {
       [](T x, P k, P s, P p, bool ceil, bool include, L loc) {
         return avg_pool1d(x, k.value, s.value, p.value, ceil, include, loc);
       },
-      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0, "ceil_mode"_a = false,
-      "count_include_pad"_a = true);
-#define POOL(name)                                                                                        \
-  t.function(                                                                                             \
-      #name,                                                                                              \
-      [](T x, P k, P s, P p, bool ceil, bool include, std::optional<int64_t> divisor, L loc) {            \
-        return name(x, k.value, s.value, p.value, ceil, include, divisor, loc);                           \
-      },                                                                                                  \
-      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0, "ceil_mode"_a = false, \
-      "count_include_pad"_a = true, "divisor_override"_a.none() = nb::none())
+      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0,
+      "ceil_mode"_a = false, "count_include_pad"_a = true);
+#define POOL(name)                                                                             \
+  t.function(                                                                                  \
+      #name,                                                                                   \
+      [](T x, P k, P s, P p, bool ceil, bool include, std::optional<int64_t> divisor, L loc) { \
+        return name(x, k.value, s.value, p.value, ceil, include, divisor, loc);                \
+      },                                                                                       \
+      "input"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "padding"_a = 0,             \
+      "ceil_mode"_a = false, "count_include_pad"_a = true,                                     \
+      "divisor_override"_a.none() = nb::none())
   POOL(avg_pool2d);
   POOL(avg_pool3d);
 #undef POOL
-#define POOL(name)                                                                                       \
-  t.function(                                                                                            \
-      #name,                                                                                             \
-      [](T x, double n, P k, P s, bool ceil, L loc) { return name(x, n, k.value, s.value, ceil, loc); }, \
-      "input"_a, "norm_type"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), "ceil_mode"_a = false)
+#define POOL(name)                                                               \
+  t.function(                                                                    \
+      #name,                                                                     \
+      [](T x, double n, P k, P s, bool ceil, L loc) {                            \
+        return name(x, n, k.value, s.value, ceil, loc);                          \
+      },                                                                         \
+      "input"_a, "norm_type"_a, "kernel_size"_a, "stride"_a.none() = nb::none(), \
+      "ceil_mode"_a = false)
   POOL(lp_pool1d);
   POOL(lp_pool2d);
   POOL(lp_pool3d);

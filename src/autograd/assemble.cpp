@@ -1,5 +1,5 @@
-// See assemble.h. Boxes are taken apart along an axis where they fall into separate intervals; those that
-// overlap along every axis are spread over layers, which are added.
+// See assemble.h. Boxes are taken apart along an axis where they fall into separate intervals;
+// those that overlap along every axis are spread over layers, which are added.
 #include "autograd/assemble.h"
 
 #include <algorithm>
@@ -24,7 +24,9 @@ struct Region {
   Dims start, size;
 };
 
-Tensor zeros_in(const Dims& shape, const Node& like) { return full(shape, 0.0, {like.dtype, like.device}); }
+Tensor zeros_in(const Dims& shape, const Node& like) {
+  return full(shape, 0.0, {like.dtype, like.device});
+}
 
 Tensor padded(const Box& b, const Region& r) {
   if (b.value->shape == r.size) return lift(b.value);
@@ -55,8 +57,8 @@ std::vector<std::span<Box>> runs_along(Boxes& boxes, int axis) {
   return runs;
 }
 
-// Boxes, sorted along the axis, in as few lists as there are boxes over one place; within a list none
-// overlap.
+// Boxes, sorted along the axis, in as few lists as there are boxes over one place; within a list
+// none overlap.
 std::vector<Boxes> layers_along(const Boxes& boxes, int axis) {
   std::vector<Boxes> layers;
   for (const Box& b : boxes) {
@@ -125,7 +127,8 @@ Tensor put_together(Boxes boxes, const Region& r) {
 bool is_piece(const Tensor& grad) {
   if (!grad.defined()) return false;
   const NodeRef n = node_of(grad);
-  return n->op == Op::Pad && n->attrs.as<PadAttrs>().value == 0 && n->n_inputs == 1 && n->numel() > 0;
+  return n->op == Op::Pad && n->attrs.as<PadAttrs>().value == 0 && n->n_inputs == 1 &&
+         n->numel() > 0;
 }
 
 Tensor Pieces::assembled() const {
@@ -134,7 +137,8 @@ Tensor Pieces::assembled() const {
   Tensor others = rest;
   for (const Tensor& t : pieces_) {
     const NodeRef n = node_of(t), part = held_input(*n, 0);
-    if (!part) others = others.defined() ? others + t : t;  // computed meanwhile: a value like any other
+    if (!part)
+      others = others.defined() ? others + t : t;  // computed meanwhile: a value like any other
     if (!part || part->numel() == 0) continue;
     all = {Dims::filled(n->rank(), 0), n->shape};
     boxes.push_back({n->attrs.as<PadAttrs>().front, part});

@@ -1,6 +1,6 @@
-// Gradients of slices. One slice's gradient is its value padded with zeros; of the T steps of a loop over
-// time there are T of those, and adding them up would be work in T for each element. Many are put side by
-// side instead.
+// Gradients of slices. One slice's gradient is its value padded with zeros; of the T steps of a
+// loop over time there are T of those, and adding them up would be work in T for each element. Many
+// are put side by side instead.
 #pragma once
 #include <vector>
 

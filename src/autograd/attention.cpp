@@ -1,5 +1,5 @@
-// Attention as one library call: forward and backward are primitives of their own, tied together as a custom
-// function that saves the output and the rows' log-sum-exp.
+// Attention as one library call: forward and backward are primitives of their own, tied together as
+// a custom function that saves the output and the rows' log-sum-exp.
 #include "autograd/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
@@ -12,9 +12,10 @@ using autograd::node_of;
 using autograd::result_of;
 
 // The gradients of q, k and v (and none of a bias) by ops that have gradients themselves.
-static std::vector<Tensor> decomposed(const std::vector<Tensor>& saved, const Tensor& g, bool causal,
-                                      double scale, const SourceLoc& loc) {
-  const Tensor &q = saved[0], &k = saved[1], &v = saved[2], bias = saved.size() == 6 ? saved[5] : Tensor();
+static std::vector<Tensor> decomposed(const std::vector<Tensor>& saved, const Tensor& g,
+                                      bool causal, double scale, const SourceLoc& loc) {
+  const Tensor &q = saved[0], &k = saved[1], &v = saved[2],
+               bias = saved.size() == 6 ? saved[5] : Tensor();
   Tensor p = softmax(attention_scores(q, k, bias, causal, scale, loc), -1);
   Tensor dp = matmul(g, v.transpose(-1, -2));
   Tensor ds = p * (dp - (dp * p).sum({-1}, true)) * scale;
@@ -24,8 +25,8 @@ static std::vector<Tensor> decomposed(const std::vector<Tensor>& saved, const Te
   return gradients;
 }
 
-Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
-                       double scale, const SourceLoc& loc) {
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                       bool causal, double scale, const SourceLoc& loc) {
   const OpSpec spec{AttentionAttrs{causal ? AttentionMask::Causal : AttentionMask::None, scale}};
   auto forward = [=](const std::vector<Tensor>& in) {
     std::vector<NodeRef> nodes;

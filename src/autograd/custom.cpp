@@ -1,4 +1,5 @@
-// Custom functions and checkpoints: both put a CustomBackward on Alias nodes of what their forward computed.
+// Custom functions and checkpoints: both put a CustomBackward on Alias nodes of what their forward
+// computed.
 #include <functional>
 #include <memory>
 
@@ -18,7 +19,8 @@ using autograd::lift;
 using autograd::node_of;
 
 // Tensors on the same values without history, each with a cell of its own.
-std::vector<Tensor> detached(const std::vector<Tensor>& tensors, const char* op, const SourceLoc& loc) {
+std::vector<Tensor> detached(const std::vector<Tensor>& tensors, const char* op,
+                             const SourceLoc& loc) {
   std::vector<Tensor> result;
   for (const Tensor& t : tensors) {
     if (!t.defined())
@@ -56,8 +58,8 @@ struct FunctionBackward final : CustomBackward {
   SourceLoc loc;
   std::vector<int> saved_output;  // which output saved tensor i is, or -1
 
-  // What the forward saved. An output has a history only in a graph that is differentiated again; it is given
-  // it there, since a saved output that led back here would never be released.
+  // What the forward saved. An output has a history only in a graph that is differentiated again;
+  // it is given it there, since a saved output that led back here would never be released.
   std::vector<Tensor> saved_with_history() const {
     std::vector<Tensor> saved = context->saved();
     auto again = std::make_shared<FunctionBackward>(*this);
@@ -66,8 +68,8 @@ struct FunctionBackward final : CustomBackward {
       const int k = saved_output[i];
       if (k < 0 || !is_float(saved[i].dtype())) continue;
       NoGrad guard;
-      NodeRef n =
-          again->outputs[k] ? NodeRef(again->outputs[k]) : record(Op::Alias, {node_of(saved[i])}, {}, loc);
+      NodeRef n = again->outputs[k] ? NodeRef(again->outputs[k])
+                                    : record(Op::Alias, {node_of(saved[i])}, {}, loc);
       n->requires_grad = true;
       n->extra().custom = again;
       again->outputs[k] = n.get();
@@ -99,10 +101,11 @@ struct FunctionBackward final : CustomBackward {
       NodeRef g = node_of(given[i]);
       if (!(g->shape == inputs[i]->shape) || g->device != inputs[i]->device)
         throw Error(ErrorKind::Shape, name,
-                    "the backward returned " + describe(*g) + " for input " + std::to_string(i) + ", " +
-                        describe(*inputs[i]),
+                    "the backward returned " + describe(*g) + " for input " + std::to_string(i) +
+                        ", " + describe(*inputs[i]),
                     loc, "return a gradient of the input's shape, on its device");
-      next.emplace_back(inputs[i], g->dtype == inputs[i]->dtype ? given[i] : given[i].to(inputs[i]->dtype));
+      next.emplace_back(inputs[i],
+                        g->dtype == inputs[i]->dtype ? given[i] : given[i].to(inputs[i]->dtype));
     }
     return next;
   }
@@ -112,7 +115,8 @@ namespace {
 
 using ManyToMany = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-// Random numbers continue from where the forward began, and after the recomputation from where they were.
+// Random numbers continue from where the forward began, and after the recomputation from where they
+// were.
 class SameRandom {
  public:
   SameRandom(uint64_t seed, uint64_t offset)
@@ -139,8 +143,8 @@ struct CheckpointBackward final : CustomBackward {
   DType autocast_to = DType::BFloat16;
   SourceLoc loc;
 
-  // Records fn once more, below fences that wait for a gradient, and lets the walk go on through that graph:
-  // the fences lead it back to the inputs.
+  // Records fn once more, below fences that wait for a gradient, and lets the walk go on through
+  // that graph: the fences lead it back to the inputs.
   std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
     EnableGrad on;
     SameRandom random(seed, offset);
@@ -164,9 +168,10 @@ struct CheckpointBackward final : CustomBackward {
   }
 };
 
-// What fn recorded since `since` loses its history: between its inputs and results nothing is kept. What it
-// took a gradient from outside of its inputs (parameters) goes to `captured`.
-void strip_history(const std::vector<Tensor>& results, uint64_t since, std::vector<NodeRef>& captured) {
+// What fn recorded since `since` loses its history: between its inputs and results nothing is kept.
+// What it took a gradient from outside of its inputs (parameters) goes to `captured`.
+void strip_history(const std::vector<Tensor>& results, uint64_t since,
+                   std::vector<NodeRef>& captured) {
   std::vector<NodeRef> stack, next;
   for (const Tensor& r : results) stack.push_back(node_of(r));
   while (!stack.empty()) {
@@ -196,7 +201,8 @@ void FunctionContext::save_for_backward(std::vector<Tensor> tensors) {
 CustomFunction::CustomFunction(Forward forward, Backward backward, std::string name)
     : forward_(std::move(forward)), backward_(std::move(backward)), name_(std::move(name)) {}
 
-std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs, SourceLoc loc) const {
+std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs,
+                                               SourceLoc loc) const {
   loc = user_loc(loc);
   LocScope scope(loc);
   auto context = std::make_shared<FunctionContext>();
@@ -229,7 +235,8 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
   return outputs_of(custom, results, loc);
 }
 
-std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& inputs, SourceLoc loc) {
+std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& inputs,
+                               SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   if (!grad_enabled()) return fn(inputs);
@@ -248,8 +255,8 @@ std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& 
   std::vector<Tensor> results = fn(plain);
   for (const Tensor& r : results)
     if (!r.defined())
-      throw Error(ErrorKind::Autograd, "checkpoint", "the function returned an undefined Tensor", loc,
-                  "return values only");
+      throw Error(ErrorKind::Autograd, "checkpoint", "the function returned an undefined Tensor",
+                  loc, "return values only");
   strip_history(results, since, custom->inputs);
   for (const Tensor& t : inputs)
     if (t.requires_grad()) custom->inputs.emplace_back(node_of(t));

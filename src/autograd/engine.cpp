@@ -64,8 +64,8 @@ class Walk {
     }
   }
 
-  // Sums as they come, but for many slices of one value (the steps of a loop over time): those are put side
-  // by side once all are there.
+  // Sums as they come, but for many slices of one value (the steps of a loop over time): those are
+  // put side by side once all are there.
   static void add(Entry& e, const Tensor& grad) {
     if (!e.pieces && is_piece(grad)) {
       e.pieces = std::make_unique<Pieces>();
@@ -74,7 +74,8 @@ class Walk {
       else
         e.pieces->rest = e.grad;
     }
-    if (e.pieces && !is_piece(grad)) e.pieces->rest = e.pieces->rest.defined() ? e.pieces->rest + grad : grad;
+    if (e.pieces && !is_piece(grad))
+      e.pieces->rest = e.pieces->rest.defined() ? e.pieces->rest + grad : grad;
     if (e.pieces && is_piece(grad)) e.pieces->add(grad);
     if (e.pieces && e.pieces->many())
       e.grad = Tensor();
@@ -106,7 +107,8 @@ class Walk {
     apply_rule(call);
     // deliver() may move entries_: the rule's gradient is not used from here on.
     for (size_t k = 0; k < count; ++k)
-      if (Tensor grad = std::exchange(grads_[k], Tensor()); grad.defined()) deliver(inputs_[k], grad);
+      if (Tensor grad = std::exchange(grads_[k], Tensor()); grad.defined())
+        deliver(inputs_[k], grad);
     forget(index);
   }
 
@@ -124,8 +126,8 @@ class Walk {
     }
   }
 
-  // All outputs of one custom node were recorded together, before anything that uses them: when the first of
-  // them is met, the gradients of all are complete.
+  // All outputs of one custom node were recorded together, before anything that uses them: when the
+  // first of them is met, the gradients of all are complete.
   void visit_custom(CustomBackward& custom, uint32_t index) {
     check_history(*entries_[index].node);
     std::vector<Tensor> grads(custom.outputs.size());
@@ -142,8 +144,8 @@ class Walk {
         forget(*other);
       }
       if (!grads[k].defined())
-        grads[k] =
-            full(custom.output_shapes[k], 0.0, {custom.output_types[k].first, custom.output_types[k].second});
+        grads[k] = full(custom.output_shapes[k], 0.0,
+                        {custom.output_types[k].first, custom.output_types[k].second});
     }
     auto next = custom.backward(grads);
     for (auto& [node, grad] : next) find_useful(node.get());
@@ -160,12 +162,12 @@ class Walk {
     if (n.freed_history) throw_freed(n);
   }
   [[noreturn]] void throw_freed(const Node& n) const {
-    throw Error(
-        ErrorKind::Autograd, "backward",
-        "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
-            " was freed by an earlier backward()",
-        loc_,
-        "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the forward again");
+    throw Error(ErrorKind::Autograd, "backward",
+                "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
+                    " was freed by an earlier backward()",
+                loc_,
+                "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the "
+                "forward again");
   }
 
   bool useful(Node* n) { return n->requires_grad && (o_.wanted.empty() || useful_.find(n)); }
@@ -183,7 +185,8 @@ class Walk {
       next_nodes(*n, next);
       for (NodeRef& i : next) stack.push_back(std::move(i));
     }
-    std::sort(below.begin(), below.end(), [](const NodeRef& a, const NodeRef& b) { return a->seq < b->seq; });
+    std::sort(below.begin(), below.end(),
+              [](const NodeRef& a, const NodeRef& b) { return a->seq < b->seq; });
     for (const NodeRef& n : below) {
       bool use = wanted_.find(n) != nullptr;
       // A checkpoint's ways are known only when it is computed again; its inputs stand for them.
@@ -191,10 +194,12 @@ class Walk {
       for (const NodeRef& i : next) use = use || useful_.find(i);
       if (use) useful_.insert(n, 1);
     }
-    met_.insert(met_.end(), std::make_move_iterator(below.begin()), std::make_move_iterator(below.end()));
+    met_.insert(met_.end(), std::make_move_iterator(below.begin()),
+                std::make_move_iterator(below.end()));
   }
 
-  // Nothing outside the walk has changed until here, so an error on the way leaves the leaves as they were.
+  // Nothing outside the walk has changed until here, so an error on the way leaves the leaves as
+  // they were.
   std::vector<Tensor> finish() {
     std::vector<Tensor> result;
     for (Node* w : o_.wanted) {
@@ -227,9 +232,9 @@ class Walk {
     }
   }
 
-  // A view straight on a leaf that the program holds (w.t(), made once) keeps nothing alive and may be walked
-  // again. Without a handle it must go as well: its history would keep the leaf's buffer from being written
-  // over.
+  // A view straight on a leaf that the program holds (w.t(), made once) keeps nothing alive and may
+  // be walked again. Without a handle it must go as well: its history would keep the leaf's buffer
+  // from being written over.
   void keep_named_views() {
     std::vector<NodeRef> path;
     for (Entry& e : entries_) {

@@ -1,5 +1,6 @@
-// gradcheck: the gradient of a weighted sum of all outputs, against central differences in every input
-// element. The weights differ from each other, so that errors of different outputs do not cancel.
+// gradcheck: the gradient of a weighted sum of all outputs, against central differences in every
+// input element. The weights differ from each other, so that errors of different outputs do not
+// cancel.
 #include <cmath>
 #include <sstream>
 
@@ -9,8 +10,8 @@
 namespace ingot {
 namespace {
 
-// Numbers between 0.5 and 1.5, and between -1.5 and -0.5, in a fixed order that does not depend on a
-// generator.
+// Numbers between 0.5 and 1.5, and between -1.5 and -0.5, in a fixed order that does not depend on
+// a generator.
 Tensor weights_like(const Tensor& x, uint64_t stream) {
   std::vector<double> w(static_cast<size_t>(x.numel()));
   uint64_t state = 0x9E3779B97F4A7C15ull * (stream + 1);
@@ -65,8 +66,8 @@ struct Worst {
 
 }  // namespace
 
-GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol,
-                    double rtol, SourceLoc loc) {
+GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps,
+                    double atol, double rtol, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   std::vector<Tensor> at = inputs;
   std::vector<size_t> varied;
@@ -74,8 +75,8 @@ GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, d
     if (!inputs[i].requires_grad()) continue;
     if (inputs[i].dtype() != float64)
       throw Error(ErrorKind::DType, "gradcheck",
-                  "input " + std::to_string(i) + " is not float64: differences would be noise", user_loc(loc),
-                  "convert it with .to(float64) before requires_grad_()");
+                  "input " + std::to_string(i) + " is not float64: differences would be noise",
+                  user_loc(loc), "convert it with .to(float64) before requires_grad_()");
     varied.push_back(i);
     at[i] = leaf_of(inputs[i].detach().to_vector<double>(), inputs[i]);
   }
@@ -109,8 +110,8 @@ GradCheck gradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, d
   return result;
 }
 
-GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps, double atol,
-                        double rtol, SourceLoc loc) {
+GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& inputs, double eps,
+                        double atol, double rtol, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   std::vector<Tensor> outputs = fn(inputs), all = inputs;
   std::vector<size_t> used;
@@ -122,7 +123,8 @@ GradCheck gradgradcheck(const GradFunction& fn, const std::vector<Tensor>& input
   size_t count = inputs.size();
   GradFunction gradients = [&](const std::vector<Tensor>& x) {
     std::vector<Tensor> in(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count)), out, wanted;
-    std::vector<Tensor> weights(x.begin() + static_cast<std::ptrdiff_t>(count), x.end()), values = fn(in);
+    std::vector<Tensor> weights(x.begin() + static_cast<std::ptrdiff_t>(count), x.end()),
+        values = fn(in);
     for (size_t i : used) out.push_back(values[i]);
     for (const Tensor& t : in)
       if (t.requires_grad()) wanted.push_back(t);

@@ -37,7 +37,8 @@ void add_hook(Node& n, int id, std::shared_ptr<HookEntry> entry) {
   NodeExt* ext = leaf ? nullptr : &n.extra();
   std::lock_guard lock(side_mutex(leaf ? static_cast<const void*>(leaf) : ext));
   HookList& list = leaf ? leaf->hooks : ext->hooks;
-  if (id == kRetain && std::any_of(list.begin(), list.end(), [](auto& h) { return h.first == kRetain; }))
+  if (id == kRetain &&
+      std::any_of(list.begin(), list.end(), [](auto& h) { return h.first == kRetain; }))
     return;
   if (ext) ext->hooked = true;
   list.emplace_back(id, std::move(entry));
@@ -48,7 +49,8 @@ void remove_hook(const Node& n, int id) {
   if (!h.list) return;
   std::shared_ptr<void> removed;  // released when the lock is
   std::lock_guard lock(side_mutex(h.guarded_by));
-  const auto at = std::find_if(h.list->begin(), h.list->end(), [id](auto& e) { return e.first == id; });
+  const auto at =
+      std::find_if(h.list->begin(), h.list->end(), [id](auto& e) { return e.first == id; });
   if (at == h.list->end()) return;
   removed = std::move(at->second);
   h.list->erase(at);
@@ -78,7 +80,8 @@ void run_hooks(Node* n, Tensor& grad) {
     const NodeRef got = node_of(changed), had = node_of(grad);
     if (!(got->shape == had->shape) || got->dtype != had->dtype || got->device != had->device)
       throw Error(ErrorKind::Autograd, "register_hook",
-                  "a hook returned " + describe(got) + " for a gradient that is " + describe(had), n->loc,
+                  "a hook returned " + describe(got) + " for a gradient that is " + describe(had),
+                  n->loc,
                   "return a tensor like the gradient, or an undefined Tensor to leave it as it is");
     grad = changed;
   }
@@ -99,7 +102,8 @@ void HookHandle::remove() {
   if (remove_) std::exchange(remove_, nullptr)();
 }
 
-HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook, SourceLoc loc) {
+HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook,
+                         SourceLoc loc) {
   static std::atomic<int> next{autograd::kRetain + 1};
   if (!t.requires_grad(loc))
     throw Error(ErrorKind::Autograd, "register_hook",
@@ -107,7 +111,8 @@ HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> h
                 "call requires_grad_() on it first");
   NodeRef n(autograd::node_of(t));
   int id = next.fetch_add(1);
-  autograd::add_hook(*n, id, std::make_shared<autograd::HookEntry>(autograd::HookEntry{std::move(hook), {}}));
+  autograd::add_hook(
+      *n, id, std::make_shared<autograd::HookEntry>(autograd::HookEntry{std::move(hook), {}}));
   return HookHandle([n, id] { autograd::remove_hook(*n, id); });
 }
 

@@ -7,7 +7,8 @@
 
 namespace ingot::autograd {
 
-void add_to(CellRef& sum, const Tensor& grad, const void* guarded_by, const std::function<bool()>& wanted) {
+void add_to(CellRef& sum, const Tensor& grad, const void* guarded_by,
+            const std::function<bool()>& wanted) {
   CellRef first, found;
   for (;;) {
     {
@@ -33,8 +34,8 @@ void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc) {
   cell.leave_base();  // a leaf is nobody's view: the optimiser rebinds it
   cell.meta->requires_grad = on;
   if (node->leaf.get() != cell.meta.get()) {
-    // Another tensor or a recorded operation may name the same node: it must not become a parameter with this
-    // one.
+    // Another tensor or a recorded operation may name the same node: it must not become a parameter
+    // with this one.
     bool alone = node->refs.load() == 2 && !node->leaf;  // the cell's reference and the one above
     NoGrad guard;
     rebind_leaf(cell, alone ? node : record(Op::Alias, {node}, {}, loc));

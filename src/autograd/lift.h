@@ -9,8 +9,8 @@ inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
 /// The node a defined tensor names now.
 inline NodeRef node_of(const Tensor& t) { return t.cell()->current(); }
 
-/// Result number `index` of an op that has several and no handle yet: nobody computes it before all its
-/// results are asked for.
+/// Result number `index` of an op that has several and no handle yet: nobody computes it before all
+/// its results are asked for.
 inline Tensor result_of(const NodeRef& op, int index, const SourceLoc& loc) {
   return lift(record(Op::Result, {op}, {ResultAttrs{index}}, loc));
 }

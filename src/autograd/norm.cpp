@@ -1,6 +1,6 @@
-// Batch normalisation in training: one pass for the statistics, one for the result; the backward is one pass
-// for two sums and one for the input's gradient. The backward is written with differentiable functions of the
-// input, so a second derivative is there when it is asked for.
+// Batch normalisation in training: one pass for the statistics, one for the result; the backward is
+// one pass for two sums and one for the input's gradient. The backward is written with
+// differentiable functions of the input, so a second derivative is there when it is asked for.
 #include "ops/norm.h"
 #include "autograd/lift.h"
 #include "ingot/autograd.h"
@@ -12,8 +12,8 @@ struct Stats {
   Tensor mean, var, rstd;
 };
 
-// Sums of deviations from one value of each channel: as one pass, and without the cancellation of E[x^2] -
-// E[x]^2.
+// Sums of deviations from one value of each channel: as one pass, and without the cancellation of
+// E[x^2] - E[x]^2.
 Stats stats_of(const Tensor& x, double eps) {
   const Axes axes = all_but_channels(x.dim());
   Tensor first = x.detach();

@@ -1,8 +1,8 @@
-// The steps of an LSTM layer and their gradient: a library call each where the backend has them (Op::Lstm),
-// else recorded step by step. Backwards through time only the cell's gradient and one product are
-// left for each step; the recurrent weight's gradient is one product over all steps instead of a sum of one
-// for each. Where the gradient shall have a history itself, the steps are recorded again, and everything
-// below is differentiable.
+// The steps of an LSTM layer and their gradient: a library call each where the backend has them
+// (Op::Lstm), else recorded step by step. Backwards through time only the cell's gradient and one
+// product are left for each step; the recurrent weight's gradient is one product over all steps
+// instead of a sum of one for each. Where the gradient shall have a history itself, the steps are
+// recorded again, and everything below is differentiable.
 #include "ops/recurrent.h"
 
 #include "autograd/lift.h"
@@ -27,7 +27,8 @@ struct Given {
   SourceLoc loc;
 
   int64_t steps() const { return z.size(0); }
-  /// What the cell computes in, and keeps its c in: values in 16 bits are sums of many steps otherwise.
+  /// What the cell computes in, and keeps its c in: values in 16 bits are sums of many steps
+  /// otherwise.
   DType wide() const { return is_half(z.dtype()) ? float32 : z.dtype(); }
   int64_t at(int64_t i) const { return backwards ? steps() - 1 - i : i; }
 };
@@ -62,7 +63,8 @@ std::vector<GateValues> walk(const Given& k, Tensor& all) {
 Tensor weight_gradient(const Given& k, const Tensor& dz, const Tensor& all) {
   const int64_t T = k.steps(), N = k.z.size(1), H = k.weight.size(1);
   // The h that each step began with, in the order of z.
-  Tensor first = k.h0.unsqueeze(0), rest = k.backwards ? all.narrow(0, 1, T - 1) : all.narrow(0, 0, T - 1);
+  Tensor first = k.h0.unsqueeze(0),
+         rest = k.backwards ? all.narrow(0, 1, T - 1) : all.narrow(0, 0, T - 1);
   Tensor before = k.backwards ? cat({rest, first}, 0) : cat({first, rest}, 0);
   return matmul(dz.reshape({T * N, 4 * H}).transpose(0, 1), before.reshape({T * N, H}));
 }
@@ -78,10 +80,11 @@ std::vector<Tensor> back(const Given& k, const std::vector<GateValues>& walked, 
     Tensor top = g[0].select(0, k.at(i)).to(k.wide()), t = tanh(s.c);
     Tensor down = dh.defined() ? top + dh.to(k.wide()) : top;
     dc = dc + down * s.out * (1.0 - t * t);
-    Tensor gates = cat({dc * s.fresh * s.in * (1.0 - s.in), dc * before * s.forget * (1.0 - s.forget),
-                        dc * s.in * (1.0 - s.fresh * s.fresh), down * t * s.out * (1.0 - s.out)},
-                       1)
-                       .to(k.z.dtype());
+    Tensor gates =
+        cat({dc * s.fresh * s.in * (1.0 - s.in), dc * before * s.forget * (1.0 - s.forget),
+             dc * s.in * (1.0 - s.fresh * s.fresh), down * t * s.out * (1.0 - s.out)},
+            1)
+            .to(k.z.dtype());
     dz = put_step(dz, gates, k.at(i), k.loc);
     dh = matmul(gates, k.weight);
     dc = dc * s.forget;
@@ -107,11 +110,13 @@ Tensor last_c(const Given& k, const Tensor& c) {
 }
 
 // gates and c: what the call kept.
-std::vector<Tensor> call_back(const Given& k, const Tensor& all, const Tensor& gates, const Tensor& c,
-                              const std::vector<Tensor>& g, bool first_h, bool first_c) {
+std::vector<Tensor> call_back(const Given& k, const Tensor& all, const Tensor& gates,
+                              const Tensor& c, const std::vector<Tensor>& g, bool first_h,
+                              bool first_c) {
   const Tensor c0 = k.c0.to(k.wide()), dc = g[1].to(k.wide());
   NodeRef call = record(
-      Op::LstmGrad, {node_of(gates), node_of(c), node_of(c0), node_of(k.weight), node_of(g[0]), node_of(dc)},
+      Op::LstmGrad,
+      {node_of(gates), node_of(c), node_of(c0), node_of(k.weight), node_of(g[0]), node_of(dc)},
       {RecurrentAttrs{k.backwards}}, k.loc);
   Tensor dh0 = first_h ? result_of(call, 1, k.loc).to(k.h0.dtype()) : Tensor();
   Tensor dc0 = first_c ? result_of(call, 2, k.loc).to(k.c0.dtype()) : Tensor();
@@ -137,7 +142,8 @@ static LstmSteps called_steps(const Given& given) {
       [=](FunctionContext& ctx, const std::vector<Tensor>& in) {
         const Given k = given_of(in, backwards, loc);
         NodeRef node = call(k);
-        Tensor gates = result_of(node, 1, loc), c = result_of(node, 2, loc), all = lift(std::move(node));
+        Tensor gates = result_of(node, 1, loc), c = result_of(node, 2, loc),
+               all = lift(std::move(node));
         std::vector<Tensor> saved = in;
         saved.insert(saved.end(), {all, gates, c});
         ctx.save_for_backward(saved);
@@ -147,7 +153,8 @@ static LstmSteps called_steps(const Given& given) {
         const std::vector<Tensor>& s = ctx.saved();
         const Given k = given_of({s.begin(), s.begin() + static_cast<int64_t>(n)}, backwards, loc);
         if (!is_grad_enabled())
-          return call_back(k, s[n], s[n + 1], s[n + 2], g, ctx.needs_input_grad(1), ctx.needs_input_grad(2));
+          return call_back(k, s[n], s[n + 1], s[n + 2], g, ctx.needs_input_grad(1),
+                           ctx.needs_input_grad(2));
         Tensor all;
         const std::vector<GateValues> walked = walk(k, all);
         return back(k, walked, all, g);
@@ -169,7 +176,8 @@ LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const 
         const std::vector<GateValues> walked = walk(given_of(in, backwards, loc), all);
         std::vector<Tensor> saved = in;
         saved.push_back(all);
-        for (const GateValues& s : walked) saved.insert(saved.end(), {s.in, s.forget, s.fresh, s.out, s.c});
+        for (const GateValues& s : walked)
+          saved.insert(saved.end(), {s.in, s.forget, s.fresh, s.out, s.c});
         ctx.save_for_backward(saved);
         return std::vector<Tensor>{all, (walked.back().c * 1.0).to(in[2].dtype())};
       },

@@ -1,5 +1,6 @@
-// One gradient rule per primitive. A rule is written with the functions of ops/ (or records primitives), so
-// that a gradient is a graph again: with gradients on while it is recorded, it can itself be differentiated.
+// One gradient rule per primitive. A rule is written with the functions of ops/ (or records
+// primitives), so that a gradient is a graph again: with gradients on while it is recorded, it can
+// itself be differentiated.
 #pragma once
 #include <array>
 
@@ -11,8 +12,8 @@ namespace ingot::autograd {
 /// Gradients for a node's inputs; undefined where none is wanted or there is none.
 using InputGrads = std::array<Tensor, 3>;
 
-/// The rule's view of one node: g is the gradient of its result, bit k of `wanted` asks for input k's
-/// gradient.
+/// The rule's view of one node: g is the gradient of its result, bit k of `wanted` asks for input
+/// k's gradient.
 struct RuleCall {
   Node& n;
   const Tensor& g;
@@ -33,7 +34,8 @@ void apply_rule(const RuleCall& c);
 
 /// The rules that graph/ops.def names.
 namespace gradient {
-#define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, ...) void gradient(const RuleCall& c);
+#define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, ...) \
+  void gradient(const RuleCall& c);
 #include "graph/ops.def"
 #undef INGOT_OP
 void elementwise(const RuleCall& c);

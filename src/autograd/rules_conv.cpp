@@ -53,7 +53,8 @@ void window(const RuleCall& c) {
   if (c.wants(0)) c.out[0] = make(Op::Fold, {node_of(c.g)}, {a, c.input(0)->shape});
 }
 
-// A fold of whole windows goes back as windows; one of single positions as the element at that position.
+// A fold of whole windows goes back as windows; one of single positions as the element at that
+// position.
 void fold(const RuleCall& c) {
   if (!c.wants(0)) return;
   const FoldAttrs& f = c.attrs<FoldAttrs>();
@@ -66,7 +67,8 @@ void fold(const RuleCall& c) {
   // What the windows reach beyond the result is 0.
   Dims behind = Dims::filled(n, 0);
   for (int d = 0; d < n; ++d) {
-    const int64_t size = c.n.shape[c.n.shape.size() - n + d], count = v->shape[c.n.shape.size() - n + d];
+    const int64_t size = c.n.shape[c.n.shape.size() - n + d],
+                  count = v->shape[c.n.shape.size() - n + d];
     const int64_t reach = (count - 1) * f.stride[d] + (f.window[d] - 1) * f.dilation[d] + 1;
     behind[d] = std::max<int64_t>(0, reach - f.front[d] - size);
   }

@@ -1,5 +1,6 @@
-// Gradients of the elementwise ops. The table's rows carry their own (graph/elementwise.def): here the rows
-// become cases, with operands and result turned into Tensors only where a row's text mentions them.
+// Gradients of the elementwise ops. The table's rows carry their own (graph/elementwise.def): here
+// the rows become cases, with operands and result turned into Tensors only where a row's text
+// mentions them.
 #include <string_view>
 
 #include "autograd/lift.h"

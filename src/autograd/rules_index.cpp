@@ -1,5 +1,5 @@
-// Gradients of Scatter and Scan. All of it is written with differentiable functions; what only says where the
-// gradient goes (which position was the last, where the zeros are) is not differentiated.
+// Gradients of Scatter and Scan. All of it is written with differentiable functions; what only says
+// where the gradient goes (which position was the last, where the zeros are) is not differentiated.
 #include <limits>
 
 #include "autograd/lift.h"
@@ -19,9 +19,9 @@ Tensor scan_back(ScanKind kind, const Tensor& x, int axis) {
   return flip(scan(kind, flip(x, axis), axis), axis);
 }
 
-// out_i is the product of x_j up to i. With w = g * out, the gradient is the sum of w from j on, over x_j.
-// The first zero z of a line needs the products without it; places behind it only ever meet products with a
-// zero.
+// out_i is the product of x_j up to i. With w = g * out, the gradient is the sum of w from j on,
+// over x_j. The first zero z of a line needs the products without it; places behind it only ever
+// meet products with a zero.
 Tensor product_scan_back(const RuleCall& c, int axis) {
   Tensor x = lift(c.input(0)), out = lift(&c.n);
   Tensor zero = x == 0.0;
@@ -33,8 +33,8 @@ Tensor product_scan_back(const RuleCall& c, int axis) {
   return where(zeros == 0, before, where(first, at_first, 0.0));
 }
 
-// The gradient is sum over i >= j of g_i exp(x_j - out_i): taken in logarithms, positive and negative g
-// apart.
+// The gradient is sum over i >= j of g_i exp(x_j - out_i): taken in logarithms, positive and
+// negative g apart.
 Tensor log_scan_back(const RuleCall& c, int axis) {
   Tensor x = lift(c.input(0)), out = lift(&c.n);
   auto part = [&](const Tensor& g) {
@@ -54,7 +54,9 @@ struct Scattered {
       : base(lift(c.input(0))), index(lift(c.input(1))), value(lift(c.input(2))) {
     at = {c.attrs<ScatterAttrs>().axis, c.attrs<ScatterAttrs>().check};
   }
-  Tensor gathered(const Tensor& x) const { return make(Op::Gather, {node_of(x), node_of(index)}, {at}); }
+  Tensor gathered(const Tensor& x) const {
+    return make(Op::Gather, {node_of(x), node_of(index)}, {at});
+  }
   Tensor scattered(ScatterMode mode, const Tensor& to, const Tensor& v) const {
     return make(Op::Scatter, {node_of(to), node_of(index), node_of(v)},
                 {ScatterAttrs{at.axis, mode, at.check}});
@@ -71,8 +73,10 @@ void set_rule(const RuleCall& c) {
   if (!c.wants(2)) return;
   Dims along = Dims::filled(s.index.dim(), 1);
   along[s.at.axis] = s.index.size(s.at.axis);
-  Tensor place = arange(along[s.at.axis], {int64, s.base.device()}).reshape(along).expand(s.index.shape());
-  Tensor last = s.scattered(ScatterMode::Set, zeros(s.base.shape(), {int64, s.base.device()}), place);
+  Tensor place =
+      arange(along[s.at.axis], {int64, s.base.device()}).reshape(along).expand(s.index.shape());
+  Tensor last =
+      s.scattered(ScatterMode::Set, zeros(s.base.shape(), {int64, s.base.device()}), place);
   c.out[2] = where(s.gathered(last) == place, s.gathered(c.g), 0.0);
 }
 

@@ -1,4 +1,5 @@
-// Gradients of Op::Linalg, written with the same functions, so that they can be differentiated again.
+// Gradients of Op::Linalg, written with the same functions, so that they can be differentiated
+// again.
 #include "autograd/lift.h"
 #include "autograd/rules.h"
 #include "ingot/linalg.h"
@@ -7,8 +8,8 @@
 namespace ingot::autograd {
 namespace {
 
-// a x = b (or a^T x = b): b's gradient solves the transposed system, a's is minus an outer product of the
-// two.
+// a x = b (or a^T x = b): b's gradient solves the transposed system, a's is minus an outer product
+// of the two.
 void solve_back(const RuleCall& c) {
   const LinalgAttrs& f = c.attrs<LinalgAttrs>();
   Tensor a = lift(c.input(0)), x = lift(&c.n);
@@ -25,8 +26,8 @@ void solve_back(const RuleCall& c) {
   c.out[0] = ga;
 }
 
-// Murray's formula: l^-T phi(l^T g) l^-1, phi taking the lower triangle with half the diagonal; made
-// symmetric, as its argument is.
+// Murray's formula: l^-T phi(l^T g) l^-1, phi taking the lower triangle with half the diagonal;
+// made symmetric, as its argument is.
 void cholesky_back(const RuleCall& c) {
   Tensor l = lift(&c.n), p = tril(matmul(mT(l), c.g));
   Tensor phi = p - diag_embed(diagonal(p, 0, -2, -1)) * 0.5;

@@ -1,4 +1,5 @@
-// Gradients of the movement ops (index arithmetic backwards) and of the ops that only carry a value on.
+// Gradients of the movement ops (index arithmetic backwards) and of the ops that only carry a value
+// on.
 #include "autograd/lift.h"
 #include "autograd/rules.h"
 #include "ingot/ops.h"
@@ -6,14 +7,16 @@
 namespace ingot::autograd {
 namespace {
 
-Tensor zeros_of(const Dims& shape, const Node& like) { return full(shape, 0.0, {like.dtype, like.device}); }
+Tensor zeros_of(const Dims& shape, const Node& like) {
+  return full(shape, 0.0, {like.dtype, like.device});
+}
 
 Tensor slice_at(const Tensor& g, const Dims& start, const Dims& step, const Dims& shape) {
   return make(Op::Slice, {node_of(g)}, {SliceAttrs{start, step}, shape});
 }
 
-// Steps of 1 and -1 are adjacent in the input: reverse the axes that run backwards, and pad. Other steps
-// leave gaps, so the gradient is written into zeros.
+// Steps of 1 and -1 are adjacent in the input: reverse the axes that run backwards, and pad. Other
+// steps leave gaps, so the gradient is written into zeros.
 Tensor slice_back(const RuleCall& c) {
   const auto& [start, step] = c.attrs<SliceAttrs>();
   const Dims &size = c.n.shape, &full_shape = c.input(0)->shape;
@@ -23,7 +26,8 @@ Tensor slice_back(const RuleCall& c) {
     reversed = reversed || (step[d] < 0 && size[d] > 1);
   }
   if (!dense)
-    return make(Op::SliceAssign, {node_of(zeros_of(full_shape, c.n)), node_of(c.g)}, {c.attrs<SliceAttrs>()});
+    return make(Op::SliceAssign, {node_of(zeros_of(full_shape, c.n)), node_of(c.g)},
+                {c.attrs<SliceAttrs>()});
   Tensor g = c.g;
   PadAttrs pad{start};
   SliceAttrs back{start, Dims::filled(size.size(), 1)};
@@ -63,7 +67,8 @@ void slice(const RuleCall& c) {
 
 void pad(const RuleCall& c) {
   if (c.wants(0))
-    c.out[0] = slice_at(c.g, c.attrs<PadAttrs>().front, Dims::filled(c.n.rank(), 1), c.input(0)->shape);
+    c.out[0] =
+        slice_at(c.g, c.attrs<PadAttrs>().front, Dims::filled(c.n.rank(), 1), c.input(0)->shape);
 }
 
 // The value is another node's.
@@ -79,7 +84,8 @@ void assign(const RuleCall& c) {
 void slice_assign(const RuleCall& c) {
   const SliceAttrs& a = c.attrs<SliceAttrs>();
   const Dims& shape = c.input(1)->shape;
-  if (c.wants(0)) c.out[0] = make(Op::SliceAssign, {node_of(c.g), node_of(zeros_of(shape, c.n))}, {a});
+  if (c.wants(0))
+    c.out[0] = make(Op::SliceAssign, {node_of(c.g), node_of(zeros_of(shape, c.n))}, {a});
   if (c.wants(1)) c.out[1] = slice_at(c.g, a.start, a.step, shape);
 }
 

@@ -11,8 +11,8 @@ Tensor reduced(const RuleCall& c, Op op, const Tensor& x) {
   return make(op, {node_of(x)}, {c.attrs<ReduceAttrs>()});
 }
 
-// The gradient of a product with respect to one factor is the product of the others. With one zero among the
-// factors only the zero's own gradient is left, with two or more none is.
+// The gradient of a product with respect to one factor is the product of the others. With one zero
+// among the factors only the zero's own gradient is left, with two or more none is.
 Tensor product_back(const RuleCall& c) {
   Tensor a = lift(c.input(0));
   Tensor zero = a == 0.0;
@@ -29,8 +29,8 @@ Tensor extreme_back(const RuleCall& c) {
   return hit * (c.g / reduced(c, Op::Sum, hit));
 }
 
-// One element picked along the axis (a label's logit): the gradient is g where the position is the index, and
-// fuses with what surrounds it.
+// One element picked along the axis (a label's logit): the gradient is g where the position is the
+// index, and fuses with what surrounds it.
 Tensor picked_back(const RuleCall& c) {
   const Dims& shape = c.input(0)->shape;
   const int axis = c.attrs<IndexAttrs>().axis;
@@ -38,8 +38,8 @@ Tensor picked_back(const RuleCall& c) {
   along[axis] = shape[axis];
   Tensor place = arange(shape[axis], {int64, c.input(0)->device}).reshape(along);
   Tensor index = lift(c.input(1)).to(int64), out = lift(&c.n);
-  // The index is looked at through the value it picked, which is what it was checked for: so it is also when
-  // nobody asks for that value.
+  // The index is looked at through the value it picked, which is what it was checked for: so it is
+  // also when nobody asks for that value.
   index = where(out == out, index, index);
   return where(place == index, c.g, 0.0);
 }

@@ -27,7 +27,8 @@ uint16_t float_to_half(float f) {
   uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, mag = u & 0x7fffffff;
   if (mag > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);
   if (mag >= 0x47800000) return static_cast<uint16_t>(sign | 0x7c00);  // 65536 and more
-  if (mag < 0x38800000) {  // below the smallest normal: the sum's last bit is the smallest subnormal
+  if (mag <
+      0x38800000) {  // below the smallest normal: the sum's last bit is the smallest subnormal
     float scaled = from_bits(mag) + from_bits(0x3f000000);  // + 0.5: ulp 2^-24
     return static_cast<uint16_t>(sign | (bits_of(scaled) - 0x3f000000));
   }
@@ -115,8 +116,9 @@ float half_to_float(uint16_t h) {
 }
 
 void convert_elements(void* dst, DType to, const void* src, DType from, size_t n) {
-  with_type(
-      to, [&](auto t) { with_type(from, [&](auto f) { convert<decltype(t), decltype(f)>(dst, src, n); }); });
+  with_type(to, [&](auto t) {
+    with_type(from, [&](auto f) { convert<decltype(t), decltype(f)>(dst, src, n); });
+  });
 }
 
 }  // namespace ingot

@@ -5,7 +5,8 @@ namespace ingot {
 
 std::string_view name_of(DType t) {
   static constexpr std::string_view names[kDTypeCount] = {
-      "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"};
+      "float64", "float32", "float16", "bfloat16", "int64",
+      "int32",   "int16",   "int8",    "uint8",    "bool"};
   return names[static_cast<int>(t)];
 }
 

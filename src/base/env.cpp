@@ -41,7 +41,8 @@ std::string nearest(std::string_view name) {
 
 bool known(std::string_view name) {
   return std::ranges::find(kTable, name, &Variable::name) != std::end(kTable) ||
-         std::ranges::any_of(kOfTests, [&](std::string_view start) { return name.starts_with(start); });
+         std::ranges::any_of(kOfTests,
+                             [&](std::string_view start) { return name.starts_with(start); });
 }
 
 bool report_unknown() {
@@ -66,8 +67,8 @@ void report_nonsense(Name v, const char* value, const std::string& wanted) {
   static std::atomic<bool> reported[std::size(kTable)];
   if (reported[v.index()].exchange(true)) return;
   const Variable& variable = kTable[v.index()];
-  std::fprintf(stderr, "[ingot] %s=%s is no %s: %s is used\n", variable.name.data(), value, wanted.c_str(),
-               variable.standard.data());
+  std::fprintf(stderr, "[ingot] %s=%s is no %s: %s is used\n", variable.name.data(), value,
+               wanted.c_str(), variable.standard.data());
 }
 
 std::optional<int64_t> parsed_number(const char* text, const Variable& v) {
@@ -82,7 +83,11 @@ std::optional<size_t> parsed_bytes(std::string_view s) {
   size_t n = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
   const std::string_view unit = s.substr(static_cast<size_t>(end - s.data()));
-  const int shift = unit.empty() ? 0 : unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : -1;
+  const int shift = unit.empty()    ? 0
+                    : unit == "MiB" ? 20
+                    : unit == "GiB" ? 30
+                    : unit == "TiB" ? 40
+                                    : -1;
   if (error != std::errc() || shift < 0) return std::nullopt;
   return n > kMost >> shift ? kMost / 2 : n << shift;
 }
@@ -120,8 +125,9 @@ int64_t number(NameOf<Kind::Number> v) {
   const char* value = read(v);
   if (value && *value) {
     if (const auto n = parsed_number(value, variable)) return *n;
-    report_nonsense(v, value,
-                    "number from " + std::to_string(variable.least) + " to " + std::to_string(variable.most));
+    report_nonsense(
+        v, value,
+        "number from " + std::to_string(variable.least) + " to " + std::to_string(variable.most));
   }
   return *parsed_number(variable.standard.data(), variable);
 }
@@ -150,8 +156,9 @@ bool debug(std::string_view word) {
 std::vector<EnvironmentVariable> environment_variables() {
   std::vector<EnvironmentVariable> all;
   for (const env::Variable& v : env::kTable)
-    all.push_back({std::string(v.name), std::string(env::kind_text(v.kind)), std::string(v.standard),
-                   std::string(v.purpose), std::string(v.reader), env::text_of(env::read(v))});
+    all.push_back({std::string(v.name), std::string(env::kind_text(v.kind)),
+                   std::string(v.standard), std::string(v.purpose), std::string(v.reader),
+                   env::text_of(env::read(v))});
   return all;
 }
 

@@ -16,7 +16,8 @@ Error::Error(ErrorKind kind, std::string op, std::string what, SourceLoc where, 
       fix_(std::move(fix)),
       where_(user_loc(where)) {
   message_ = "[" + op_ + "] " + reason_;
-  if (where_.line) message_ += std::string("\n  at ") + where_.file + ":" + std::to_string(where_.line);
+  if (where_.line)
+    message_ += std::string("\n  at ") + where_.file + ":" + std::to_string(where_.line);
   if (current_layer)
     if (std::string layer = current_layer(); !layer.empty()) message_ += "\n  in layer " + layer;
   if (!fix_.empty()) message_ += "\n  fix: " + fix_;

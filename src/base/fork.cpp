@@ -41,8 +41,8 @@ void parent() {
   --detail::forks_waiting;
 }
 
-// Not unlocked but made anew: a recursive mutex knows its owner by a number that the child's thread no longer
-// has.
+// Not unlocked but made anew: a recursive mutex knows its owner by a number that the child's thread
+// no longer has.
 void child() {
   Table& t = table();
   for (const ForkLock& l : t.locks) l.renew(l.object);
@@ -69,8 +69,9 @@ void add_fork_lock(const ForkLock& lock) {
   std::lock_guard guard(t.mutex);
   static const int registered = pthread_atfork(prepare, parent, child);
   (void)registered;
-  const auto at = std::upper_bound(t.locks.begin(), t.locks.end(), lock,
-                                   [](const ForkLock& a, const ForkLock& b) { return a.order < b.order; });
+  const auto at =
+      std::upper_bound(t.locks.begin(), t.locks.end(), lock,
+                       [](const ForkLock& a, const ForkLock& b) { return a.order < b.order; });
   t.locks.insert(at, lock);
 }
 

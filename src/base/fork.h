@@ -1,6 +1,7 @@
-// Locks across fork(). The child has one thread; a lock that another thread holds at that moment would stay
-// locked in it for ever, and what it guards might be half changed. So fork() takes the locks named here
-// first, in one order, and both processes find them free. Runs under way are waited for.
+// Locks across fork(). The child has one thread; a lock that another thread holds at that moment
+// would stay locked in it for ever, and what it guards might be half changed. So fork() takes the
+// locks named here first, in one order, and both processes find them free. Runs under way are
+// waited for.
 #pragma once
 #include <atomic>
 #include <ctime>
@@ -10,10 +11,22 @@
 namespace ingot {
 
 /// Outer locks first: whoever holds one takes only later ones.
-enum class ForkOrder { Gradients, Recorders, Runs, Plans, Arenas, Threads, Statistics, Memory, Small, Lists };
+enum class ForkOrder {
+  Gradients,
+  Recorders,
+  Runs,
+  Plans,
+  Arenas,
+  Threads,
+  Statistics,
+  Memory,
+  Small,
+  Lists
+};
 
-/// One lock, or what stands for it. `take` may give up at the deadline (CLOCK_REALTIME) and return false:
-/// better a fork that might go wrong than one that never comes back. `renew` makes it free in the child.
+/// One lock, or what stands for it. `take` may give up at the deadline (CLOCK_REALTIME) and return
+/// false: better a fork that might go wrong than one that never comes back. `renew` makes it free
+/// in the child.
 struct ForkLock {
   ForkOrder order;
   void* object;

@@ -1,5 +1,5 @@
-// HostWait: around work that other threads of a language with a global lock (Python) need not wait for.
-// Recording happens under that lock; computing and copying do not.
+// HostWait: around work that other threads of a language with a global lock (Python) need not wait
+// for. Recording happens under that lock; computing and copying do not.
 #pragma once
 
 namespace ingot {

@@ -17,7 +17,9 @@ class Flag {
     v_.store(v, std::memory_order_relaxed);
     return *this;
   }
-  operator bool() const { return v_.load(std::memory_order_relaxed); }  // NOLINT(google-explicit-constructor)
+  operator bool() const {
+    return v_.load(std::memory_order_relaxed);
+  }  // NOLINT(google-explicit-constructor)
 
  private:
   std::atomic<bool> v_;
@@ -37,7 +39,8 @@ class OnceRef {
   /// Sets it unless it is set. Returns what it is now.
   T* set(Ref<T> r) {
     T* found = nullptr;
-    if (p_.compare_exchange_strong(found, r.get(), std::memory_order_acq_rel, std::memory_order_acquire))
+    if (p_.compare_exchange_strong(found, r.get(), std::memory_order_acq_rel,
+                                   std::memory_order_acquire))
       return r.leak();
     return found;
   }
@@ -61,7 +64,8 @@ class OnceBox {
   T& made() {
     if (T* p = get()) return *p;
     T *fresh = new T, *found = nullptr;
-    if (p_.compare_exchange_strong(found, fresh, std::memory_order_acq_rel, std::memory_order_acquire))
+    if (p_.compare_exchange_strong(found, fresh, std::memory_order_acq_rel,
+                                   std::memory_order_acquire))
       return *fresh;
     delete fresh;
     return *found;

@@ -1,6 +1,6 @@
-// Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by argument-dependent
-// lookup. A Ref with a name is taken as a T*; one that is about to end is not, so that no pointer outlives
-// it.
+// Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by
+// argument-dependent lookup. A Ref with a name is taken as a T*; one that is about to end is not,
+// so that no pointer outlives it.
 #pragma once
 #include <utility>
 

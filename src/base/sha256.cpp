@@ -23,8 +23,8 @@ using State = std::array<uint32_t, 8>;
 void add_block(State& s, const unsigned char* block) {
   std::array<uint32_t, 64> w;
   for (size_t i = 0; i < 16; ++i)
-    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 | uint32_t{block[4 * i + 2]} << 8 |
-           uint32_t{block[4 * i + 3]};
+    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |
+           uint32_t{block[4 * i + 2]} << 8 | uint32_t{block[4 * i + 3]};
   for (size_t i = 16; i < 64; ++i) {
     const uint32_t a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] +
@@ -35,8 +35,8 @@ void add_block(State& s, const unsigned char* block) {
     const uint32_t e = v[4], a = v[0];
     const uint32_t one = v[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
                          ((e & v[5]) ^ (~e & v[6])) + kRounds[i] + w[i];
-    const uint32_t two =
-        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    const uint32_t two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
+                         ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
     v = {one + two, v[0], v[1], v[2], v[3] + one, v[4], v[5], v[6]};
   }
   for (size_t i = 0; i < 8; ++i) s[i] += v[i];
@@ -45,7 +45,8 @@ void add_block(State& s, const unsigned char* block) {
 }  // namespace
 
 std::string sha256(std::string_view bytes) {
-  State s = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  State s = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* p = reinterpret_cast<const unsigned char*>(bytes.data());
   const size_t whole = bytes.size() / 64 * 64;
   for (size_t i = 0; i < whole; i += 64) add_block(s, p + i);

@@ -8,9 +8,10 @@ namespace {
 
 int checked(size_t n) {
   if (n > static_cast<size_t>(kMaxDims))
-    throw Error(ErrorKind::Shape, "shape",
-                std::to_string(n) + " dims are too many: a tensor has at most " + std::to_string(kMaxDims),
-                {}, "merge dims with flatten() or reshape()");
+    throw Error(
+        ErrorKind::Shape, "shape",
+        std::to_string(n) + " dims are too many: a tensor has at most " + std::to_string(kMaxDims),
+        {}, "merge dims with flatten() or reshape()");
   return static_cast<int>(n);
 }
 

@@ -1,5 +1,5 @@
-// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so), or, where a
-// compiler cache made the path relative to a folder of the build, with ingot/../src/.
+// The user's line. Inside the library __FILE__ begins with ingot/src/ (the build maps it so), or,
+// where a compiler cache made the path relative to a folder of the build, with ingot/../src/.
 #include "ingot/source.h"
 
 #include <cstring>
@@ -14,7 +14,8 @@ INGOT_THREAD_LOCAL SourceLoc scope_loc;
 }  // namespace
 
 bool is_internal(const SourceLoc& loc) {
-  if (loc.file[0] != 'i' || loc.file[1] != 'n' || std::strncmp(loc.file, "ingot/", 6) != 0) return false;
+  if (loc.file[0] != 'i' || loc.file[1] != 'n' || std::strncmp(loc.file, "ingot/", 6) != 0)
+    return false;
   const char* rest = loc.file + 6;
   while (rest[0] == '.' && rest[1] == '.' && rest[2] == '/') rest += 3;
   if (rest[0] == 's') return rest[1] == 'r' && rest[2] == 'c' && rest[3] == '/';

@@ -1,5 +1,6 @@
-// What every recorded op asks of its thread is found without a call of the loader. That needs a place in the
-// storage that the loader has kept free since the program began: for few and small variables alone.
+// What every recorded op asks of its thread is found without a call of the loader. That needs a
+// place in the storage that the loader has kept free since the program began: for few and small
+// variables alone.
 #pragma once
 
 #if defined(__linux__) && (defined(__GNUC__) || defined(__clang__))

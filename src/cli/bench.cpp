@@ -6,11 +6,11 @@
 #include <ingot/models.h>
 #include <ingot/profile.h>
 
-#include "bound.h"
+#include "bottleneck.h"
 #include "cli.h"
 #include "files.h"
 #include "rates.h"
-#include "study.h"
+#include "plan_and_explain.h"
 
 namespace ingot::cli {
 using nlohmann::json;
@@ -37,10 +37,11 @@ Subject from_recipe(const Recipe& recipe, const Device& device) {
 
 // A network that is no recipe's, trained on made-up data.
 template <class Model, class Loss>
-Subject from_model(const std::string& unit, int64_t batch, double units, Model model, const Tensor& x,
-                   Loss loss) {
+Subject from_model(const std::string& unit, int64_t batch, double units, Model model,
+                   const Tensor& x, Loss loss) {
   auto kept = std::make_shared<Model>(std::move(model));
-  auto optimizer = std::make_shared<optim::AdamW>(kept->parameters(), optim::AdamWOptions{.lr = 1e-3});
+  auto optimizer =
+      std::make_shared<optim::AdamW>(kept->parameters(), optim::AdamWOptions{.lr = 1e-3});
   eval(x);
   return {unit, batch, units, [kept, optimizer, x, loss] {
             loss(*kept, x).backward();
@@ -52,7 +53,8 @@ Subject make_subject(const std::string& name, const Device& device) {
   manual_seed(1);
   DeviceScope scope(device);
   if (name == "unet")
-    return from_model("pictures", 1, 1, models::UNet(3, 1, {.width = 16}), randn({1, 3, 1024, 1024}),
+    return from_model("pictures", 1, 1, models::UNet(3, 1, {.width = 16}),
+                      randn({1, 3, 1024, 1024}),
                       [](models::UNet& m, const Tensor& x) { return m(x).square().mean(); });
   if (name == "lstm-8192")
     return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
@@ -86,7 +88,8 @@ double planned_peak(const std::string& name, const Device& device) {
 }
 
 // The limit: what all launches take at the device's rates, over what the step takes.
-Result measure_subject(const std::string& name, const Device& device, const Rates& rates, double seconds) {
+Result measure_subject(const std::string& name, const Device& device, const Rates& rates,
+                       double seconds) {
   const double planned = planned_peak(name, device);
   Subject s;
   double best = 0;
@@ -153,9 +156,9 @@ int run_bench(const BenchArgs& args) {
     if (speeds.size() > 1) row.push_back(format("%.1f", speeds.back() / speeds.front()));
     table.row(row);
   }
-  std::cout << (args.json
-                    ? json_text(all, 2) + "\n"
-                    : "training steps, the best of " + time_text(args.seconds) + " each\n" + table.text());
+  std::cout << (args.json ? json_text(all, 2) + "\n"
+                          : "training steps, the best of " + time_text(args.seconds) + " each\n" +
+                                table.text());
   return kOk;
 }
 

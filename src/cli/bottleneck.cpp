@@ -1,4 +1,4 @@
-#include "bound.h"
+#include "bottleneck.h"
 
 #include <algorithm>
 
@@ -8,14 +8,16 @@ namespace ingot::cli {
 
 std::pair<std::string, double> Shares::largest() const {
   std::pair<std::string, double> best{"data", data};
-  for (const auto& [name, share] : {std::pair{"host", host}, {"memory", memory}, {"compute", compute}})
+  for (const auto& [name, share] :
+       {std::pair{"host", host}, {"memory", memory}, {"compute", compute}})
     if (share > best.second) best = {name, share};
   return best;
 }
 
 DeviceTime device_time(const std::vector<LaunchTime>& launches) {
   DeviceTime t;
-  for (const LaunchTime& l : launches) (l.memory_us >= l.compute_us ? t.memory : t.compute) += 1e-6 * l.us;
+  for (const LaunchTime& l : launches)
+    (l.memory_us >= l.compute_us ? t.memory : t.compute) += 1e-6 * l.us;
   return t;
 }
 

@@ -18,21 +18,21 @@ struct Shares {
   std::pair<std::string, double> largest() const;
 };
 
-/// Seconds of launches that memory and arithmetic bound, by which of the two takes longer at the device's
-/// rates.
+/// Seconds of launches that memory and arithmetic bound, by which of the two takes longer at the
+/// device's rates.
 struct DeviceTime {
   double memory = 0, compute = 0;
 };
 DeviceTime device_time(const std::vector<LaunchTime>& launches);
 
-/// The launches with what they take at measured rates. (On GPUs the backend's own are measured ones already;
-/// the CPU's are guesses for any processor.)
+/// The launches with what they take at measured rates. (On GPUs the backend's own are measured ones
+/// already; the CPU's are guesses for any processor.)
 std::vector<LaunchTime> with_rates(std::vector<LaunchTime> launches, const Device& device,
                                    const Rates& rates);
 
-/// A step of `step` seconds in which the device worked for `device` and the host waited `data` seconds for a
-/// batch. What the device does not explain is the data's share as far as that was waited for, and the host's
-/// for the rest.
+/// A step of `step` seconds in which the device worked for `device` and the host waited `data`
+/// seconds for a batch. What the device does not explain is the data's share as far as that was
+/// waited for, and the host's for the rest.
 Shares shares_of(double step, const DeviceTime& device, double data);
 
 /// For a training loop: one step is measured launch by launch, the waiting for data always.

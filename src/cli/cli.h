@@ -11,14 +11,14 @@ namespace ingot::cli {
 /// What the program exits with. docs/errors.md lists them for users.
 enum ExitCode : int {
   kOk = 0,
-  kFailed = 1,         ///< anything not named below; `ingot doctor` found an error
-  kUsage = 2,          ///< an option, a recipe or a setting that does not exist
-  kNoData = 3,         ///< a file or folder that is not there or cannot be read
-  kNoDevice = 4,       ///< a device that is not there
-  kNoRoom = 5,         ///< it does not fit into the device's memory
-  kDamaged = 6,        ///< a checkpoint or data file that is damaged or was written by something else
-  kConflict = 7,       ///< the folder holds another run, or another process works there
-  kNotWritten = 8,     ///< a result could not be written: a full disk, a folder without permission
+  kFailed = 1,      ///< anything not named below; `ingot doctor` found an error
+  kUsage = 2,       ///< an option, a recipe or a setting that does not exist
+  kNoData = 3,      ///< a file or folder that is not there or cannot be read
+  kNoDevice = 4,    ///< a device that is not there
+  kNoRoom = 5,      ///< it does not fit into the device's memory
+  kDamaged = 6,     ///< a checkpoint or data file that is damaged or was written by something else
+  kConflict = 7,    ///< the folder holds another run, or another process works there
+  kNotWritten = 8,  ///< a result could not be written: a full disk, a folder without permission
   kInterrupted = 130,  ///< Ctrl-C: saved, `--resume` continues
   kTerminated = 143,   ///< SIGTERM: saved, `--resume` continues
 };
@@ -49,7 +49,8 @@ std::string time_text(double seconds);
 size_t parse_bytes(const std::string& text);
 /// The word in `known` that is nearest to `word`, or "" when none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
-/// Text of a stranger for a terminal: control characters and bytes that are not UTF-8 as \\x1b, newlines as
+/// Text of a stranger for a terminal: control characters and bytes that are not UTF-8 as \\x1b,
+/// newlines as
 /// \\n.
 std::string printable(const std::string& text);
 /// Is it UTF-8 throughout?

@@ -48,11 +48,14 @@ static int processors(const System& s) {
 static void check_cpu(const System& s, Findings& f) {
   const std::string info = s.read("/proc/cpuinfo");
   if (info.empty())
-    return add(f, Severity::Warning, "C01", "/proc/cpuinfo cannot be read", "mount -t proc proc /proc");
+    return add(f, Severity::Warning, "C01", "/proc/cpuinfo cannot be read",
+               "mount -t proc proc /proc");
   const int n = processors(s);
   const std::string name = line_after(info, "model name");
   const std::string flags = " " + line_after(info, "\nflags") + " ";
-  auto has = [&](const char* flag) { return flags.find(std::string(" ") + flag + " ") != std::string::npos; };
+  auto has = [&](const char* flag) {
+    return flags.find(std::string(" ") + flag + " ") != std::string::npos;
+  };
   ok(f, format("processor: %s, %d hardware threads%s", name.empty() ? "unnamed" : name.c_str(), n,
                has("avx512f") ? ", AVX-512"
                : has("avx2")  ? ", AVX2"
@@ -60,31 +63,35 @@ static void check_cpu(const System& s, Findings& f) {
   if (info.find("\nflags") != std::string::npos && !(has("avx2") && has("fma")))
     add(f, Severity::Warning, "C02",
         "the processor has no AVX2 and FMA: Ingot runs several times slower than it could",
-        "in a virtual machine, pass the host's processor through (-cpu host); otherwise use another machine");
+        "in a virtual machine, pass the host's processor through (-cpu host); otherwise use "
+        "another machine");
   const std::string limit = s.read("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
   if (std::istringstream(limit) >> quota >> period && period > 0 && quota / period < 0.75 * n)
     add(f, Severity::Warning, "C03",
-        format(
-            "this container may use %.1f of %d hardware threads: that many threads will wait for each other",
-            quota / period, n),
+        format("this container may use %.1f of %d hardware threads: that many threads will wait "
+               "for each other",
+               quota / period, n),
         format("INGOT_NUM_THREADS=%d, or start the container with --cpus=%d",
                std::max(1, static_cast<int>(quota / period)), n));
   const std::string governor = s.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   if (governor.starts_with("powersave") &&
-      s.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver").find("pstate") == std::string::npos)
+      s.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver").find("pstate") ==
+          std::string::npos)
     add(f, Severity::Note, "C04", "the processor is held at its lowest clock (governor powersave)",
         "sudo cpupower frequency-set -g performance");
 }
 
 static void check_memory(const System& s, Findings& f) {
   const HostMemory memory = host_memory(s.root());
-  const double total = static_cast<double>(memory.total), free = static_cast<double>(memory.available);
+  const double total = static_cast<double>(memory.total),
+               free = static_cast<double>(memory.available);
   if (total <= 0) return;
   ok(f, format("memory: %s, %s available", bytes_text(total).c_str(), bytes_text(free).c_str()));
   const double limit = static_cast<double>(memory.limit);
   if (limit > 0 && limit < 2 * kGiB && limit <= total)
-    add(f, Severity::Warning, "M02", "this container is held to " + bytes_text(limit) + " of memory",
+    add(f, Severity::Warning, "M02",
+        "this container is held to " + bytes_text(limit) + " of memory",
         "start it with --memory=8g");
   else if (free < kGiB)
     add(f, Severity::Warning, "M01",
@@ -97,12 +104,14 @@ static void check_disk(const System& s, Findings& f) {
   if (const auto size = s.size_of(s.real() ? "." : "/")) {
     if (size->free < 500 * kMiB)
       add(f, Severity::Error, "D01",
-          "only " + bytes_text(size->free) + " are free on this disk: checkpoints will not be written",
+          "only " + bytes_text(size->free) +
+              " are free on this disk: checkpoints will not be written",
           "df -h . && du -xh --max-depth=2 . | sort -h | tail");
     else
       ok(f, "disk: " + bytes_text(size->free) + " free here");
   }
-  if (!s.writable("/tmp")) add(f, Severity::Error, "D02", "/tmp cannot be written to", "chmod 1777 /tmp");
+  if (!s.writable("/tmp"))
+    add(f, Severity::Error, "D02", "/tmp cannot be written to", "chmod 1777 /tmp");
   if (s.exists(home + "/.cache") && !s.writable(home + "/.cache"))
     add(f, Severity::Warning, "D03",
         home + "/.cache cannot be written to: compiled kernels and tuning are made anew every time",
@@ -126,9 +135,11 @@ static void check_parts(const System& s, Findings& f) {
     add(f, Severity::Warning, "L01",
         "libingot_codecs.so is not beside libingot: PNG, JPEG and gzip files cannot be read",
         "tools/setup.sh && cmake --build build/release --target ingot_codecs");
-  const bool module = s.exists(folder + "/libingot_dnnl.so"), library = !s.find_library("libdnnl.so").empty();
+  const bool module = s.exists(folder + "/libingot_dnnl.so"),
+             library = !s.find_library("libdnnl.so").empty();
   if (!module || !library)
-    add(f, Severity::Warning, "L02", "oneDNN is not there: convolutions on the CPU are several times slower",
+    add(f, Severity::Warning, "L02",
+        "oneDNN is not there: convolutions on the CPU are several times slower",
         "tools/setup.sh && cmake --preset release && cmake --build build/release");
   else
     ok(f, "oneDNN: " + s.find_library("libdnnl.so"));
@@ -150,14 +161,16 @@ static Gpu find_gpu(const System& s) {
   Gpu g;
   for (const std::string& d : s.list("/sys/bus/pci/devices")) {
     const std::string folder = "/sys/bus/pci/devices/" + d;
-    if (s.read(folder + "/vendor").starts_with("0x10de") && s.read(folder + "/class").starts_with("0x03"))
+    if (s.read(folder + "/vendor").starts_with("0x10de") &&
+        s.read(folder + "/class").starts_with("0x03"))
       g.on_bus = true;
   }
   const std::string version = s.read("/proc/driver/nvidia/version");
   g.module = !version.empty();
   std::istringstream words(version);
   for (std::string w; words >> w;)
-    if (std::count(w.begin(), w.end(), '.') >= 1 && std::isdigit(static_cast<unsigned char>(w[0]))) {
+    if (std::count(w.begin(), w.end(), '.') >= 1 &&
+        std::isdigit(static_cast<unsigned char>(w[0]))) {
       g.driver_text = w;
       g.driver = std::atof(w.c_str());
       break;
@@ -166,14 +179,15 @@ static Gpu find_gpu(const System& s) {
     if (n.starts_with("nvidia") && n.size() > 6 && std::isdigit(static_cast<unsigned char>(n[6])))
       g.nodes.push_back("/dev/" + n);
   for (const std::string& d : s.list("/proc/driver/nvidia/gpus"))
-    g.models.push_back(line_after(s.read("/proc/driver/nvidia/gpus/" + d + "/information"), "Model"));
+    g.models.push_back(
+        line_after(s.read("/proc/driver/nvidia/gpus/" + d + "/information"), "Model"));
   g.libcuda = s.find_library("libcuda.so.1");
   return g;
 }
 
 static bool too_old(const std::string& model) {
-  for (const char* old :
-       {"K80", "K40", "M40", "M60", "P100", "P40", "P4", "V100", "TITAN V", "T4", "GTX ", "RTX 20", "Quadro"})
+  for (const char* old : {"K80", "K40", "M40", "M60", "P100", "P40", "P4", "V100", "TITAN V", "T4",
+                          "GTX ", "RTX 20", "Quadro"})
     if (model.find(old) != std::string::npos) return true;
   return false;
 }
@@ -181,7 +195,8 @@ static bool too_old(const std::string& model) {
 // Why the driver is not usable, from the card outwards; false: no use looking further.
 static bool check_driver(const System& s, const Gpu& g, Findings& f) {
   const bool container = in_container(s);
-  if (s.read("/proc/version").find("icrosoft") != std::string::npos && !s.exists("/dev/dxg") && !g.module)
+  if (s.read("/proc/version").find("icrosoft") != std::string::npos && !s.exists("/dev/dxg") &&
+      !g.module)
     return add(f, Severity::Note, "G13", "this is WSL without a GPU passed through",
                "install NVIDIA's driver in Windows, then: wsl --update"),
            false;
@@ -193,7 +208,8 @@ static bool check_driver(const System& s, const Gpu& g, Findings& f) {
                "sudo apt-get install nvidia-driver && sudo reboot"),
            false;
   if (!g.module && container)
-    return add(f, Severity::Error, "G03", "there is an NVIDIA GPU, but this container was started without it",
+    return add(f, Severity::Error, "G03",
+               "there is an NVIDIA GPU, but this container was started without it",
                "docker run --gpus all ... (NVIDIA's container toolkit on the host)"),
            false;
   if (!g.module)
@@ -223,16 +239,19 @@ static void check_nodes(const System& s, const Gpu& g, Findings& f) {
       break;
     }
   if (!s.exists("/dev/nvidia-uvm"))
-    add(f, Severity::Error, "G07", "/dev/nvidia-uvm is not there: no program can allocate memory on the GPU",
+    add(f, Severity::Error, "G07",
+        "/dev/nvidia-uvm is not there: no program can allocate memory on the GPU",
         "sudo nvidia-modprobe -u -c 0");
   if (g.libcuda.empty()) {
     add(f, Severity::Error, "G08", "libcuda.so.1, the driver's library, is not found",
         in_container(s) ? "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ..."
                         : "sudo apt-get install libcuda1");
   } else {
-    const std::string exact = s.find_library("libcuda.so." + std::to_string(static_cast<int>(g.driver)));
-    const std::string other = s.find_library("libcuda.so.5").empty() ? s.find_library("libcuda.so.4")
-                                                                     : s.find_library("libcuda.so.5");
+    const std::string exact =
+        s.find_library("libcuda.so." + std::to_string(static_cast<int>(g.driver)));
+    const std::string other = s.find_library("libcuda.so.5").empty()
+                                  ? s.find_library("libcuda.so.4")
+                                  : s.find_library("libcuda.so.5");
     if (exact.empty() && !other.empty())
       add(f, Severity::Error, "G09",
           "the driver in the kernel is " + g.driver_text + ", but its library is " + other +
@@ -241,7 +260,8 @@ static void check_nodes(const System& s, const Gpu& g, Findings& f) {
   }
   for (const std::string& m : g.models)
     if (too_old(m))
-      add(f, Severity::Error, "G10", m + " is older than Ampere (sm_80): Ingot has no kernels for it",
+      add(f, Severity::Error, "G10",
+          m + " is older than Ampere (sm_80): Ingot has no kernels for it",
           "use --device cpu, or an A100, L4, RTX 30 or newer");
   const auto visible = s.env("CUDA_VISIBLE_DEVICES");
   if (visible && (visible->empty() || *visible == "-1" || *visible == "NoDevFiles"))
@@ -254,11 +274,13 @@ static void check_libraries(const System& s, const Gpu& g, Findings& f) {
     const char *prefix, *code, *what;
     Severity severity;
   };
-  const Need needs[] = {
-      {"libnvrtc.so", "G20", "NVRTC, which compiles Ingot's kernels, is not found", Severity::Error},
-      {"libcublasLt.so", "G21", "cuBLASLt, which multiplies matrices, is not found", Severity::Error},
-      {"libcudnn.so", "G22", "cuDNN is not found: convolutions and attention run slower, or not at all",
-       Severity::Warning}};
+  const Need needs[] = {{"libnvrtc.so", "G20",
+                         "NVRTC, which compiles Ingot's kernels, is not found", Severity::Error},
+                        {"libcublasLt.so", "G21",
+                         "cuBLASLt, which multiplies matrices, is not found", Severity::Error},
+                        {"libcudnn.so", "G22",
+                         "cuDNN is not found: convolutions and attention run slower, or not at all",
+                         Severity::Warning}};
   for (const Need& n : needs) {
     const std::string path = s.find_library(n.prefix);
     if (path.empty())
@@ -269,7 +291,8 @@ static void check_libraries(const System& s, const Gpu& g, Findings& f) {
   if (!s.find_library("libcublasLt.so.13").empty() && s.find_library("libcublasLt.so.12").empty() &&
       g.driver < 580)
     add(f, Severity::Error, "G23",
-        "the CUDA libraries are of version 13, which needs driver 580; this one is " + g.driver_text,
+        "the CUDA libraries are of version 13, which needs driver 580; this one is " +
+            g.driver_text,
         "make gpu (it takes the libraries of CUDA 12 for this driver), or update the driver");
   if (!s.exists(s.ingot_folder() + "/libingot_cuda.so"))
     add(f, Severity::Error, "G12",
@@ -297,8 +320,10 @@ static void print(const Findings& findings) {
   const bool colour = on_terminal();
   const struct {
     const char *mark, *start;
-  } looks[] = {
-      {"ok     ", "\033[32m"}, {"note   ", "\033[36m"}, {"warning", "\033[33m"}, {"error  ", "\033[31m"}};
+  } looks[] = {{"ok     ", "\033[32m"},
+               {"note   ", "\033[36m"},
+               {"warning", "\033[33m"},
+               {"error  ", "\033[31m"}};
   for (const Finding& f : findings) {
     const auto& look = looks[static_cast<int>(f.severity)];
     std::cout << (colour ? look.start : "") << look.mark << (colour ? "\033[0m" : "") << "  "
@@ -330,7 +355,8 @@ int run_doctor(const DoctorArgs& args) {
                       {"code", f.code},
                       {"text", f.text},
                       {"fix", f.fix}});
-    std::cout << json_text({{"findings", list}, {"errors", errors}, {"warnings", warnings}}, 2) << "\n";
+    std::cout << json_text({{"findings", list}, {"errors", errors}, {"warnings", warnings}}, 2)
+              << "\n";
   } else {
     std::cout << (errors     ? ""
                   : warnings ? "nothing that stops Ingot; "

@@ -30,7 +30,8 @@ void write_file(const std::string& path, const std::string& text) {
     io::write_text(path, text);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::Io) throw;
-    throw Failure(kNotWritten, e.reason(), "Make room on the disk, or name another folder with --out.");
+    throw Failure(kNotWritten, e.reason(),
+                  "Make room on the disk, or name another folder with --out.");
   }
 }
 
@@ -50,8 +51,8 @@ void GrowingFile::open(const std::string& path) {
 }
 
 bool GrowingFile::add(const std::string& piece) {
-  // Days of a full disk must not become a full memory: the figures of the checkpoints' steps are written
-  // again.
+  // Days of a full disk must not become a full memory: the figures of the checkpoints' steps are
+  // written again.
   constexpr size_t kMost = size_t{64} << 20;
   if (waiting_.size() + piece.size() <= kMost) waiting_ += piece;
   size_t done = 0;
@@ -81,7 +82,8 @@ FolderLock::FolderLock(const std::string& folder) {
   const std::string path = folder + "/.lock";
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0)
-    throw Failure(kNotWritten, "the folder " + folder + " cannot be written to: " + std::strerror(errno),
+    throw Failure(kNotWritten,
+                  "the folder " + folder + " cannot be written to: " + std::strerror(errno),
                   "Name another with --out.");
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     char who[200] = {};
@@ -89,7 +91,8 @@ FolderLock::FolderLock(const std::string& folder) {
     ::close(std::exchange(fd_, -1));
     std::string name(who, n > 0 ? static_cast<size_t>(n) : 0);
     name.erase(name.find_last_not_of(" \n") + 1);
-    throw Failure(kConflict, "another process works in " + folder + (name.empty() ? "" : " (" + name + ")"),
+    throw Failure(kConflict,
+                  "another process works in " + folder + (name.empty() ? "" : " (" + name + ")"),
                   "Wait until it has ended, or name another folder with --out.");
   }
   // A file system without locks has none to give; then the folder is as unprotected as ever.
@@ -163,7 +166,8 @@ std::string fingerprint(const std::string& path) {
     if (i->is_regular_file(ignored)) files.push_back(i->path().string());
   }
   std::sort(files.begin(), files.end());
-  // Few large files (IDX, CIFAR) are looked into; of very many small ones the names and sizes say enough.
+  // Few large files (IDX, CIFAR) are looked into; of very many small ones the names and sizes say
+  // enough.
   const int samples = files.size() <= 64 ? 256 : files.size() <= 20000 ? 1 : 0;
   for (const std::string& f : files) {
     sum.add(f.substr(path.size()));

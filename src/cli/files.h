@@ -1,4 +1,5 @@
-// Files of a run: written whole or not at all, or line by line; who works in a folder; what data it was.
+// Files of a run: written whole or not at all, or line by line; who works in a folder; what data it
+// was.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,8 +17,8 @@ nlohmann::json as_kept(const nlohmann::json& value);
 /// The whole file or the old one, whatever happens. Throws Failure(kNotWritten).
 void write_file(const std::string& path, const std::string& text);
 
-/// A file that pieces are added to. A piece is there as a whole or not at all; while the disk is full pieces
-/// are kept in memory and written when there is room again.
+/// A file that pieces are added to. A piece is there as a whole or not at all; while the disk is
+/// full pieces are kept in memory and written when there is room again.
 class GrowingFile {
  public:
   GrowingFile() = default;
@@ -52,8 +53,8 @@ class FolderLock {
   int fd_ = -1;
 };
 
-/// What a file or a folder of files holds: names, sizes and samples of the content. The same data in another
-/// place has the same one. "" when there is nothing.
+/// What a file or a folder of files holds: names, sizes and samples of the content. The same data
+/// in another place has the same one. "" when there is nothing.
 std::string fingerprint(const std::string& path);
 
 }  // namespace ingot::cli

@@ -54,7 +54,8 @@ std::string time_text(double s) {
   if (s < 1) return format("%.0f ms", s * 1e3);
   if (s < 60) return format(s < 10 ? "%.1f s" : "%.0f s", s);
   const auto whole = static_cast<int64_t>(std::llround(s));
-  if (whole < 3600) return format("%d min %d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
+  if (whole < 3600)
+    return format("%d min %d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
   return format("%d h %d min", static_cast<int>(whole / 3600), static_cast<int>(whole / 60 % 60));
 }
 
@@ -63,7 +64,8 @@ size_t parse_bytes(const std::string& text) {
   const double number = std::strtod(text.c_str(), &end);
   std::string unit;
   for (; *end; ++end)
-    if (!std::isspace(static_cast<unsigned char>(*end))) unit += static_cast<char>(std::tolower(*end));
+    if (!std::isspace(static_cast<unsigned char>(*end)))
+      unit += static_cast<char>(std::tolower(*end));
   double factor = 0;
   if (unit.empty() || unit == "b") factor = 1;
   for (const auto& [letter, power] : {std::pair{'k', 1}, {'m', 2}, {'g', 3}, {'t', 4}}) {
@@ -72,7 +74,8 @@ size_t parse_bytes(const std::string& text) {
     if (unit == l + "b") factor = std::pow(1000.0, power);
   }
   if (factor == 0 || end == text.c_str() || !(number > 0))
-    throw Failure(kUsage, "\"" + text + "\" is not an amount of memory", "Write it as 8GiB, 24GB or 500MiB.");
+    throw Failure(kUsage, "\"" + text + "\" is not an amount of memory",
+                  "Write it as 8GiB, 24GB or 500MiB.");
   // No machine has more, and the product would not fit the integer.
   if (!(number * factor < std::pow(2.0, 60)))
     throw Failure(kUsage, "\"" + text + "\" is more memory than any machine has",
@@ -82,7 +85,9 @@ size_t parse_bytes(const std::string& text) {
 
 // Bytes of the UTF-8 character at `at`; 0 when there is none.
 static size_t utf8_length(const std::string& s, size_t at) {
-  const auto byte = [&](size_t i) { return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u; };
+  const auto byte = [&](size_t i) {
+    return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u;
+  };
   const unsigned first = byte(0), second = byte(1);
   const size_t n = first < 0x80                    ? 1
                    : first >= 0xC2 && first < 0xE0 ? 2
@@ -112,8 +117,8 @@ std::string printable(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const size_t n = utf8_length(text, i);
     const auto c = static_cast<unsigned char>(text[i]);
-    const bool control =
-        c < 0x20 || c == 0x7F || (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
+    const bool control = c < 0x20 || c == 0x7F ||
+                         (n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0);
     if (c == '\n')
       s += "\\n";
     else if (c == '\t')
@@ -166,7 +171,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 
 // Characters as a terminal counts them: UTF-8 continuation bytes take no column.
 static size_t columns(const std::string& s) {
-  return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(
+      std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 void Table::row(std::vector<std::string> cells) {

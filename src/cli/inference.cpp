@@ -1,4 +1,4 @@
-#include "use.h"
+#include "inference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,8 @@ int run_eval(const EvalArgs& args) {
   Trained t = load_trained(args.run, args.device, true);
   const Evaluation e = t.task->evaluate();
   if (args.json)
-    std::cout << json_text({{"loss", e.loss}, {"accuracy", e.accuracy}, {"confusion", e.confusion}}) << "\n";
+    std::cout << json_text({{"loss", e.loss}, {"accuracy", e.accuracy}, {"confusion", e.confusion}})
+              << "\n";
   else
     std::cout << format("test loss %.4f  %s %.2f %%\n", e.loss,
                         t.task->is_text() ? "next token right" : "accuracy", 100 * e.accuracy);
@@ -42,10 +43,12 @@ static std::vector<std::string> pictures_in(const std::vector<std::string>& inpu
     if (fs::is_directory(i)) {
       std::vector<std::string> found;
       for (const auto& entry : fs::recursive_directory_iterator(i))
-        if (entry.is_regular_file() && is_picture(entry.path())) found.push_back(entry.path().string());
+        if (entry.is_regular_file() && is_picture(entry.path()))
+          found.push_back(entry.path().string());
       std::sort(found.begin(), found.end());
       if (found.empty())
-        throw Failure(kNoData, "there are no pictures (PNG, JPEG) in " + i, "Name another folder or a file.");
+        throw Failure(kNoData, "there are no pictures (PNG, JPEG) in " + i,
+                      "Name another folder or a file.");
       files.insert(files.end(), found.begin(), found.end());
     } else if (fs::exists(i)) {
       files.push_back(i);
@@ -85,17 +88,21 @@ int run_predict(const PredictArgs& args) {
   task.model().eval();
   for (const std::string& file : pictures_in(args.inputs)) {
     const auto p =
-        softmax(task.model()(read_picture(task, file).unsqueeze(0).to(task.device())), -1).to_vector<float>();
+        softmax(task.model()(read_picture(task, file).unsqueeze(0).to(task.device())), -1)
+            .to_vector<float>();
     if (std::any_of(p.begin(), p.end(), [](float v) { return !std::isfinite(v); }))
-      throw Failure(kFailed,
-                    "the network says nothing about " + file + ": its answers are not finite numbers",
-                    "Its training went wrong: `ingot inspect --values " + shell_word(t.file) +
-                        "` shows where; train again with a lower --lr.");
+      throw Failure(
+          kFailed,
+          "the network says nothing about " + file + ": its answers are not finite numbers",
+          "Its training went wrong: `ingot inspect --values " + shell_word(t.file) +
+              "` shows where; train again with a lower --lr.");
     std::vector<size_t> order(p.size());
     for (size_t i = 0; i < p.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
     order.resize(std::min(order.size(), static_cast<size_t>(std::max(1, args.top))));
-    auto name = [&](size_t i) { return i < task.classes().size() ? task.classes()[i] : std::to_string(i); };
+    auto name = [&](size_t i) {
+      return i < task.classes().size() ? task.classes()[i] : std::to_string(i);
+    };
     if (args.json) {
       json list = json::array();
       for (const size_t i : order) list.push_back({{"class", name(i)}, {"probability", p[i]}});
@@ -114,9 +121,10 @@ int run_predict(const PredictArgs& args) {
 int run_generate(const GenerateArgs& args) {
   Trained t = load_trained(args.run, args.device, false);
   if (!t.task->is_text())
-    throw Failure(
-        kUsage, args.run + " holds a network for " + t.task->recipe().text("task") + ", which does not write",
-        "Train one that does: ingot train chars.");
+    throw Failure(kUsage,
+                  args.run + " holds a network for " + t.task->recipe().text("task") +
+                      ", which does not write",
+                  "Train one that does: ingot train chars.");
   const std::string prompt = args.prompt.empty() ? t.task->recipe().text("prompt") : args.prompt;
   std::cout << written(prompt) << std::flush;
   t.task->generate(prompt, args.length, args.temperature, args.seed,

@@ -35,12 +35,14 @@ static std::string shape_text(const Dims& d) {
 
 static void add_tensors(Content& c, const NamedTensors& tensors) {
   for (const auto& [name, t] : tensors)
-    c.entries.push_back({name, std::string(name_of(t.dtype())), t.shape(),
-                         static_cast<double>(t.numel()) * static_cast<double>(ingot::size_of(t.dtype())), t});
+    c.entries.push_back(
+        {name, std::string(name_of(t.dtype())), t.shape(),
+         static_cast<double>(t.numel()) * static_cast<double>(ingot::size_of(t.dtype())), t});
 }
 
 static bool looks_like_idx(const std::string& path) {
-  return path.find("ubyte") != std::string::npos || path.ends_with(".idx") || path.ends_with(".idx.gz");
+  return path.find("ubyte") != std::string::npos || path.ends_with(".idx") ||
+         path.ends_with(".idx.gz");
 }
 
 static Content read_content(const std::string& path, bool values) {
@@ -82,9 +84,11 @@ static Content read_content(const std::string& path, bool values) {
 static std::string statistics(const Tensor& t) {
   if (t.numel() == 0) return "empty";
   const Tensor f = t.to(float64);
-  const Tensor stats[] = {f.min(), f.max(), f.mean(), f.std(), f.isfinite().logical_not().to(float64).sum()};
+  const Tensor stats[] = {f.min(), f.max(), f.mean(), f.std(),
+                          f.isfinite().logical_not().to(float64).sum()};
   eval({stats[0], stats[1], stats[2], stats[3], stats[4]});
-  std::string s = format("min %.4g  max %.4g  mean %.4g", stats[0].item(), stats[1].item(), stats[2].item());
+  std::string s =
+      format("min %.4g  max %.4g  mean %.4g", stats[0].item(), stats[1].item(), stats[2].item());
   if (t.numel() > 1) s += format("  std %.4g", stats[3].item());
   if (stats[4].item() > 0) s += format("  %.0f not finite", stats[4].item());
   return s;
@@ -98,9 +102,11 @@ int run_inspect(const InspectArgs& args) {
     throw Failure(kNoData, args.file + " is a folder", "Give one of the files in it.");
   Content c = read_content(args.file, args.values);
   if (!args.pattern.empty()) {
-    std::erase_if(c.entries, [&](const Entry& e) { return e.name.find(args.pattern) == std::string::npos; });
+    std::erase_if(c.entries,
+                  [&](const Entry& e) { return e.name.find(args.pattern) == std::string::npos; });
     if (c.entries.empty())
-      throw Failure(kUsage, "no tensor in " + args.file + " has a name with \"" + args.pattern + "\" in it",
+      throw Failure(kUsage,
+                    "no tensor in " + args.file + " has a name with \"" + args.pattern + "\" in it",
                     "Leave --only out to see all.");
   }
   double bytes = 0;
@@ -110,8 +116,10 @@ int run_inspect(const InspectArgs& args) {
     nlohmann::json list = nlohmann::json::array();
     for (const Entry& e : c.entries) {
       const std::vector<int64_t> dims(e.shape.begin(), e.shape.end());
-      list.push_back(
-          {{"name", e.name}, {"dtype", e.dtype}, {"shape", dims}, {"bytes", static_cast<int64_t>(e.bytes)}});
+      list.push_back({{"name", e.name},
+                      {"dtype", e.dtype},
+                      {"shape", dims},
+                      {"bytes", static_cast<int64_t>(e.bytes)}});
     }
     std::cout << json_text({{"file", args.file},
                             {"format", c.format},

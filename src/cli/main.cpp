@@ -17,11 +17,11 @@
 #include "inspect.h"
 #include "profile.h"
 #include "recipe.h"
-#include "study.h"
+#include "plan_and_explain.h"
 #include "sweep.h"
 #include "train.h"
 #include "usage.h"
-#include "use.h"
+#include "inference.h"
 
 namespace ingot::cli {
 
@@ -43,7 +43,8 @@ static std::string sentence(const Error& e) {
   std::string fix = e.fix();
   const std::string word = fix.substr(0, fix.find(' '));
   // A call of a function keeps its small letter.
-  if (!fix.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
+  if (!fix.empty() &&
+      std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
     fix[0] = static_cast<char>(std::toupper(fix[0]));
   return e.reason() + (fix.empty() ? "" : ". " + fix);
 }
@@ -51,7 +52,8 @@ static std::string sentence(const Error& e) {
 int report(const std::exception& e) {
   std::cout.flush();
   if (const auto* f = dynamic_cast<const Failure*>(&e)) {
-    std::cerr << "ingot: " << printable(std::string(f->what()) + (f->fix().empty() ? "" : ". " + f->fix()))
+    std::cerr << "ingot: "
+              << printable(std::string(f->what()) + (f->fix().empty() ? "" : ". " + f->fix()))
               << "\n";
     return f->code();
   }
@@ -60,7 +62,8 @@ int report(const std::exception& e) {
     return code_of(*ours);
   }
   if (dynamic_cast<const std::bad_alloc*>(&e)) {
-    std::cerr << "ingot: this needs more memory than there is. Close other programs, or give it less to do\n";
+    std::cerr << "ingot: this needs more memory than there is. Close other programs, or give it "
+                 "less to do\n";
     return kNoRoom;
   }
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&e) ||
@@ -73,7 +76,8 @@ int report(const std::exception& e) {
 }
 
 struct Program {
-  CLI::App app{"Ingot trains, runs and examines neural networks, on the CPU and on NVIDIA GPUs.", "ingot"};
+  CLI::App app{"Ingot trains, runs and examines neural networks, on the CPU and on NVIDIA GPUs.",
+               "ingot"};
   std::function<int()> chosen;
 
   void add_machine();
@@ -87,22 +91,25 @@ struct Program {
 };
 
 void Program::add_machine() {
-  auto* devices =
-      app.add_subcommand("devices", "The CPU and the GPUs of this machine, and why a GPU is not there.");
+  auto* devices = app.add_subcommand(
+      "devices", "The CPU and the GPUs of this machine, and why a GPU is not there.");
   static bool json = false;
   devices->add_flag("--json", json, "for a program to read");
   devices->callback([this] { chosen = [] { return run_devices(json); }; });
 
   auto* doctor = app.add_subcommand(
-      "doctor", "Is this machine set up right? Each finding has a code and the command that mends it.");
+      "doctor",
+      "Is this machine set up right? Each finding has a code and the command that mends it.");
   static DoctorArgs args;
   static bool quick = false;
   doctor->add_flag("--json", args.json, "for a program to read");
   doctor->add_flag("--quick", quick, "look only, measure nothing");
-  doctor->add_option("--root", args.root,
-                     "examine a folder that looks like a machine's root instead (measures nothing)");
+  doctor->add_option(
+      "--root", args.root,
+      "examine a folder that looks like a machine's root instead (measures nothing)");
   doctor->footer(
-      "Leaves with 1 when there is an error among the findings. docs/errors.md explains the codes.");
+      "Leaves with 1 when there is an error among the findings. docs/errors.md explains the "
+      "codes.");
   doctor->callback([this] {
     args.measure = !quick;
     chosen = [] { return run_doctor(args); };
@@ -133,10 +140,13 @@ static void add_amp(CLI::App* command, TrainArgs& a) {
 }
 
 void Program::add_train() {
-  auto* train = app.add_subcommand(
-      "train", "Train a network as a recipe says; leaves the network, checkpoints, metrics and report.html.");
+  auto* train = app.add_subcommand("train",
+                                   "Train a network as a recipe says; leaves the network, "
+                                   "checkpoints, metrics and report.html.");
   static TrainArgs a;
-  train->add_option("recipe", a.recipe, "a recipe's name (`ingot recipes` lists them) or a file of yours")
+  train
+      ->add_option("recipe", a.recipe,
+                   "a recipe's name (`ingot recipes` lists them) or a file of yours")
       ->required();
   train->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
   train->add_option("--epochs", a.epochs, "passes over the data")->check(whole());
@@ -145,22 +155,28 @@ void Program::add_train() {
   add_amp(train, a);
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
       ->take_all();
-  auto* resume = train->add_flag("--resume", a.resume, "continue from the newest checkpoint in --out");
-  train->add_flag("--fresh", a.fresh, "begin anew where a run is; the old one is kept in --out/old-N")
+  auto* resume =
+      train->add_flag("--resume", a.resume, "continue from the newest checkpoint in --out");
+  train
+      ->add_flag("--fresh", a.fresh,
+                 "begin anew where a run is; the old one is kept in --out/old-N")
       ->excludes(resume);
   train
       ->add_flag("--accept-changes", a.accept_changes,
                  "resume although the settings or the data have changed")
       ->needs(resume);
-  train->add_option("--from", a.from, "begin with the weights of a run or a file (safetensors, pt, npz)");
-  train->add_option("--freeze", a.freeze, "leave parameters as they are whose names match: \"stages.*\"");
+  train->add_option("--from", a.from,
+                    "begin with the weights of a run or a file (safetensors, pt, npz)");
+  train->add_option("--freeze", a.freeze,
+                    "leave parameters as they are whose names match: \"stages.*\"");
   train->add_option("--lora", a.lora, "train updates of this rank only")->check(whole());
   train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
   train->add_option("--memory", a.memory, "use at most so much of the device's memory: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
   train->add_flag("--json", a.json, "the result for a program to read, and no other output");
   train->footer(
-      "Ctrl-C and SIGTERM save a checkpoint and exit with 130 and 143; --resume continues to the same "
+      "Ctrl-C and SIGTERM save a checkpoint and exit with 130 and 143; --resume continues to the "
+      "same "
       "result.\n"
       "  ingot train fashion --epochs 10 --lr 0.02\n"
       "  ingot train chars --set data=my.txt --set width=256 --device cuda --amp\n"
@@ -169,17 +185,21 @@ void Program::add_train() {
 }
 
 void Program::add_sweep() {
-  auto* sweep = app.add_subcommand("sweep",
-                                   "Train a recipe with other settings again and again; a ranked table and "
-                                   "sweep.html say which are best.");
+  auto* sweep =
+      app.add_subcommand("sweep",
+                         "Train a recipe with other settings again and again; a ranked table and "
+                         "sweep.html say which are best.");
   static SweepArgs s;
   TrainArgs& a = s.recipe;
   sweep->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
   sweep
-      ->add_option("--set", a.sets,
-                   "what to try: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
+      ->add_option(
+          "--set", a.sets,
+          "what to try: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
       ->take_all();
-  sweep->add_option("--trials", s.trials, "how many; all combinations of lists, or 16, when not given")
+  sweep
+      ->add_option("--trials", s.trials,
+                   "how many; all combinations of lists, or 16, when not given")
       ->check(whole());
   sweep->add_option("--epochs", a.epochs, "passes over the data in each")->check(whole());
   sweep->add_option("--batch", a.batch, "samples a step")->check(whole());
@@ -189,16 +209,19 @@ void Program::add_sweep() {
   sweep->add_flag("--no-stop", s.no_stop, "let hopeless trials go on to their end");
   sweep->add_flag("--json", s.json, "for a program to read");
   sweep->footer(
-      "A trial is stopped when its training loss lies above the middle of the others' at the same point and "
+      "A trial is stopped when its training loss lies above the middle of the others' at the same "
+      "point and "
       "does not come closer "
       "fast enough. Stop the sweep whenever you like: the same command goes on.");
   sweep->callback([this] { chosen = [] { return run_sweep(s); }; });
 }
 
 void Program::add_use() {
-  auto* eval = app.add_subcommand("eval", "The loss and accuracy of a trained network on its test data.");
+  auto* eval =
+      app.add_subcommand("eval", "The loss and accuracy of a trained network on its test data.");
   static EvalArgs e;
-  eval->add_option("run", e.run, "a run's folder (out/fashion) or its model.safetensors")->required();
+  eval->add_option("run", e.run, "a run's folder (out/fashion) or its model.safetensors")
+      ->required();
   eval->add_option("--device", e.device, "cpu, cuda, ...");
   eval->add_flag("--json", e.json, "for a program to read");
   eval->callback([this] { chosen = [] { return run_eval(e); }; });
@@ -218,7 +241,9 @@ void Program::add_use() {
   generate->add_option("run", g.run, "a run's folder or its model.safetensors")->required();
   generate->add_option("--prompt", g.prompt, "what it begins with");
   generate->add_option("--length", g.length, "tokens")->check(whole());
-  generate->add_option("--temperature", g.temperature, "0: always the likeliest; 1: as likely as it thinks")
+  generate
+      ->add_option("--temperature", g.temperature,
+                   "0: always the likeliest; 1: as likely as it thinks")
       ->check(not_negative());
   generate->add_option("--seed", g.seed, "another seed, another text")->check(whole(0));
   generate->add_option("--device", g.device, "cpu, cuda, ...");
@@ -233,8 +258,9 @@ static void add_recipe_options(CLI::App* command, TrainArgs& a) {
 }
 
 void Program::add_study() {
-  auto* plan = app.add_subcommand(
-      "plan", "How much memory a recipe's training takes, and whether it fits. Needs neither GPU nor data.");
+  auto* plan = app.add_subcommand("plan",
+                                  "How much memory a recipe's training takes, and whether it fits. "
+                                  "Needs neither GPU nor data.");
   static PlanArgs p;
   add_recipe_options(plan, p.recipe);
   plan->add_option("--device", p.recipe.device,
@@ -249,7 +275,8 @@ void Program::add_study() {
   plan->callback([this] { chosen = [] { return run_plan(p); }; });
 
   auto* explain = app.add_subcommand(
-      "explain", "A recipe's network and what one step of it does: kernels, bytes, predicted time.");
+      "explain",
+      "A recipe's network and what one step of it does: kernels, bytes, predicted time.");
   static TrainArgs e;
   static std::string rates;
   static bool kernels = false;
@@ -260,14 +287,16 @@ void Program::add_study() {
   explain->add_flag("--json", e.json, "for a program to read");
   explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
 
-  auto* bench = app.add_subcommand("bench",
-                                   "How fast models train here: the CPU and, where there is one, the GPU, "
-                                   "the ratio, and the share of the hardware's limit.");
+  auto* bench =
+      app.add_subcommand("bench",
+                         "How fast models train here: the CPU and, where there is one, the GPU, "
+                         "the ratio, and the share of the hardware's limit.");
   static BenchArgs b;
   b.recipes = {"fashion", "cifar", "chars", "chars-lstm", "unet", "lstm-8192"};
-  bench->add_option("recipe", b.recipes,
-                    "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
-                    "chars-lstm unet lstm-8192 when none is named");
+  bench->add_option(
+      "recipe", b.recipes,
+      "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
+      "chars-lstm unet lstm-8192 when none is named");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
   bench->add_option("--seconds", b.seconds, "time for each")->check(positive());
   bench->add_flag("--json", b.json, "for a program to read");
@@ -275,9 +304,10 @@ void Program::add_study() {
 }
 
 void Program::add_profile() {
-  auto* profile = app.add_subcommand("profile",
-                                     "Where the time of a step goes: the kernels that take most, their share "
-                                     "of the limit, and what bounds the step.");
+  auto* profile =
+      app.add_subcommand("profile",
+                         "Where the time of a step goes: the kernels that take most, their share "
+                         "of the limit, and what bounds the step.");
   static ProfileArgs p;
   add_recipe_options(profile, p.recipe);
   profile->add_option("--device", p.recipe.device, "cpu, cuda, ...");
@@ -299,15 +329,16 @@ static std::string recipes_json(const std::string& name, bool all_settings) {
       j.push_back({{"setting", s.key}, {"standard", s.standard}, {"meaning", s.meaning}});
   } else {
     for (const std::string& n : recipe_names())
-      j.push_back({{"name", n}, {"summary", recipe_summary(n)}, {"settings", Recipe::load(n).values()}});
+      j.push_back(
+          {{"name", n}, {"summary", recipe_summary(n)}, {"settings", Recipe::load(n).values()}});
   }
   return json_text(j, 2) + "\n";
 }
 
 void Program::add_recipes() {
-  auto* recipes = app.add_subcommand(
-      "recipes",
-      "The recipes there are; with a name, its text, to be copied: ingot recipes fashion > my.json");
+  auto* recipes = app.add_subcommand("recipes",
+                                     "The recipes there are; with a name, its text, to be copied: "
+                                     "ingot recipes fashion > my.json");
   static std::string name;
   static bool all = false;
   recipes->add_option("name", name, "print this one");
@@ -368,8 +399,8 @@ int run(int argc, char** argv) {
 }  // namespace ingot::cli
 
 int main(int argc, char** argv) {
-  // A limit on the size of files (ulimit -f) is then an error of write(), which is reported, and no sudden
-  // end.
+  // A limit on the size of files (ulimit -f) is then an error of write(), which is reported, and no
+  // sudden end.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return ingot::cli::run(argc, argv);

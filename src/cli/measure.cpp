@@ -83,8 +83,8 @@ Rates known_rates(const Device& device, double budget, bool anew) {
   std::string chip;
   for (const DeviceInfo& i : list_devices())
     if (i.device.type() == device.type()) chip = i.name;
-  const std::string file = rates_file(),
-                    key = as_kept(chip).get<std::string>() + format(", %d threads", get_num_threads());
+  const std::string file = rates_file(), key = as_kept(chip).get<std::string>() +
+                                               format(", %d threads", get_num_threads());
   nlohmann::json all = nlohmann::json::object();
   if (std::ifstream in(file); in) all = nlohmann::json::parse(in, nullptr, false);
   if (!all.is_object()) all = nlohmann::json::object();
@@ -123,7 +123,8 @@ std::optional<Rates> promised(const std::string& chip) {
   return std::nullopt;
 }
 
-// Bytes a second that one thread of the host copies: what comes from the program's memory passes through it.
+// Bytes a second that one thread of the host copies: what comes from the program's memory passes
+// through it.
 static double host_copy_rate() {
   std::vector<char> from(size_t{64} << 20, 1), to(from.size(), 0);
   double best = 1e30;
@@ -142,35 +143,38 @@ std::vector<Finding> check_rates() {
     const std::string who = info.device.name();
     try {
       const Rates r = measure(info.device, 0.4);
-      std::string text = format("%s: %sFLOP/s in matrix products (%s), %sB/s of memory", who.c_str(),
-                                rate_text(r.matmul).c_str(), info.device.is_cpu() ? "float32" : "bfloat16",
-                                rate_text(r.memory).c_str());
+      std::string text =
+          format("%s: %sFLOP/s in matrix products (%s), %sB/s of memory", who.c_str(),
+                 rate_text(r.matmul).c_str(), info.device.is_cpu() ? "float32" : "bfloat16",
+                 rate_text(r.memory).c_str());
       if (!info.device.is_cpu())
-        text +=
-            format(", %sB/s to it, %sB/s back", rate_text(r.to_device).c_str(), rate_text(r.to_host).c_str());
+        text += format(", %sB/s to it, %sB/s back", rate_text(r.to_device).c_str(),
+                       rate_text(r.to_host).c_str());
       const std::optional<Rates> should = promised(info.name);
       if (should)
         text += format("; %s promises %sFLOP/s and %sB/s", info.name.c_str(),
                        rate_text(should->matmul).c_str(), rate_text(should->memory).c_str());
       findings.push_back({Severity::Ok, "", text, ""});
       if (should && (r.matmul < 0.4 * should->matmul || r.memory < 0.4 * should->memory))
-        findings.push_back(
-            {Severity::Warning, "R01",
-             who + " gives less than 40 % of what it should: another program uses it, or it is held back",
-             "nvidia-smi (look for other processes, temperature, power limit)"});
+        findings.push_back({Severity::Warning, "R01",
+                            who + " gives less than 40 % of what it should: another program uses "
+                                  "it, or it is held back",
+                            "nvidia-smi (look for other processes, temperature, power limit)"});
       // A healthy machine reaches the lesser of what its bus carries and what its host copies.
       if (should && r.to_device < 0.4 * std::min(0.5 * should->to_device, host_copy_rate()))
-        findings.push_back({Severity::Warning, "R02",
-                            who + " is fed at less than 40 % of what the host's memory and its bus allow",
-                            "nvidia-smi -q | grep -A3 'Link Width' (is it x16?)"});
+        findings.push_back(
+            {Severity::Warning, "R02",
+             who + " is fed at less than 40 % of what the host's memory and its bus allow",
+             "nvidia-smi -q | grep -A3 'Link Width' (is it x16?)"});
       // 5 GFLOP/s a thread is far below any processor with AVX2.
       if (info.device.is_cpu() && r.matmul < 5e9 * get_num_threads())
-        findings.push_back(
-            {Severity::Warning, "R03",
-             "the processor gives less than 5 GFLOP/s a thread: it is shared with others or held back",
-             "top (look for other programs)"});
+        findings.push_back({Severity::Warning, "R03",
+                            "the processor gives less than 5 GFLOP/s a thread: it is shared with "
+                            "others or held back",
+                            "top (look for other programs)"});
     } catch (const Error& e) {
-      findings.push_back({Severity::Error, "R09", who + " cannot be used: " + e.what(), "ingot devices"});
+      findings.push_back(
+          {Severity::Error, "R09", who + " cannot be used: " + e.what(), "ingot devices"});
     }
   }
   return findings;

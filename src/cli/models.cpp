@@ -14,14 +14,18 @@ static Tensor to_unit(const Tensor& x) {
 }
 
 static nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1) {
-  return nn::Conv2d(in, out, {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
+  return nn::Conv2d(
+      in, out, {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
 }
 
-// One block after the other; with `recompute`, what lies inside of them is not kept for the gradients.
+// One block after the other; with `recompute`, what lies inside of them is not kept for the
+// gradients.
 static Tensor through(nn::Sequential& blocks, Tensor x, bool recompute) {
   for (size_t i = 0; i < blocks.size(); ++i)
     x = recompute
-            ? checkpoint([blocks, i](const std::vector<Tensor>& in) mutable { return blocks[i](in[0]); }, {x})
+            ? checkpoint(
+                  [blocks, i](const std::vector<Tensor>& in) mutable { return blocks[i](in[0]); },
+                  {x})
             : blocks[i](x);
   return x;
 }
@@ -49,11 +53,13 @@ class Cnn : public nn::Module {
     nn::Sequential stages;
     for (int64_t i = 0; i < r.integer("layers"); ++i, in = out, out *= 2, side /= 2) {
       if (side < 2)
-        throw Failure(kUsage,
-                      format("%lld stages are too many for pictures of side %lld",
-                             static_cast<long long>(r.integer("layers")), static_cast<long long>(ends.side)),
-                      "Set layers lower.");
-      stages.push_back(nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), nn::MaxPool2d(2)));
+        throw Failure(
+            kUsage,
+            format("%lld stages are too many for pictures of side %lld",
+                   static_cast<long long>(r.integer("layers")), static_cast<long long>(ends.side)),
+            "Set layers lower.");
+      stages.push_back(
+          nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), nn::MaxPool2d(2)));
     }
     stages_ = add("stages", stages);
     hidden_ = std::make_unique<nn::Linear>(add("hidden", nn::Linear(flattened(in, side), 128)));
@@ -120,11 +126,11 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
     throw Failure(kUsage, "a " + model + " has no blocks to recompute", "Set recompute to 0.");
   if (task == "text") {
     if (model == "lstm")
-      return std::make_shared<models::CharLSTM>(r.integer("vocabulary"),
-                                                models::CharLSTMOptions{.embedding = r.integer("width"),
-                                                                        .hidden = r.integer("width"),
-                                                                        .num_layers = r.integer("layers"),
-                                                                        .dropout = r.number("dropout")});
+      return std::make_shared<models::CharLSTM>(
+          r.integer("vocabulary"), models::CharLSTMOptions{.embedding = r.integer("width"),
+                                                           .hidden = r.integer("width"),
+                                                           .num_layers = r.integer("layers"),
+                                                           .dropout = r.number("dropout")});
     if (model == "gpt") {
       if (r.integer("width") % r.integer("heads") != 0)
         throw Failure(kUsage,
@@ -133,15 +139,17 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
                       "Change one of them.");
       if (r.integer("context") < 2)
         throw Failure(kUsage, "a gpt needs a context of at least 2", "Set context higher.");
-      return std::make_shared<models::GPT>(models::GPTConfig{.layers = r.integer("layers"),
-                                                             .heads = r.integer("heads"),
-                                                             .width = r.integer("width"),
-                                                             .context = r.integer("context"),
-                                                             .vocabulary = r.integer("vocabulary"),
-                                                             .dropout = r.number("dropout"),
-                                                             .recompute = r.integer("recompute") > 0});
+      return std::make_shared<models::GPT>(
+          models::GPTConfig{.layers = r.integer("layers"),
+                            .heads = r.integer("heads"),
+                            .width = r.integer("width"),
+                            .context = r.integer("context"),
+                            .vocabulary = r.integer("vocabulary"),
+                            .dropout = r.number("dropout"),
+                            .recompute = r.integer("recompute") > 0});
     }
-    throw Failure(kUsage, "there is no model \"" + model + "\" for text", "Set model to gpt or lstm.");
+    throw Failure(kUsage, "there is no model \"" + model + "\" for text",
+                  "Set model to gpt or lstm.");
   }
   if (task == "points") {
     if (model != "mlp")
@@ -150,7 +158,8 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
   }
   if (model == "cnn") return std::make_shared<Cnn>(r, ends);
   if (model == "resnet") return std::make_shared<ResNet>(r, ends);
-  if (model == "mlp") return std::make_shared<Mlp>(r, flattened(ends.channels, ends.side), ends.classes);
+  if (model == "mlp")
+    return std::make_shared<Mlp>(r, flattened(ends.channels, ends.side), ends.classes);
   throw Failure(kUsage, "there is no model \"" + model + "\" for pictures",
                 "Set model to cnn, resnet or mlp.");
 }

@@ -1,4 +1,4 @@
-#include "study.h"
+#include "plan_and_explain.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,8 +23,8 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
-// As many batches as may be on the device beside the one that is worked on: two that the loader has ready,
-// and two that steps before still hold.
+// As many batches as may be on the device beside the one that is worked on: two that the loader has
+// ready, and two that steps before still hold.
 constexpr int64_t kOtherBatches = 4;
 
 // What the data takes on the CPU: of what is here, or, while it is not, of what will be.
@@ -70,12 +70,13 @@ Footprint footprint(const Recipe& recipe, const Device& device) {
     if (recipe.integer("accumulate") > 1) f.gradients += bytes_of(parameters);
     f.layers = arena.layers;
   }
-  f.workspace = f.peak - f.parameters - f.optimizer - f.batch - f.converted - f.activations - f.gradients;
+  f.workspace =
+      f.peak - f.parameters - f.optimizer - f.batch - f.converted - f.activations - f.gradients;
   return f;
 }
 
-// Where to plan: on the device that is meant if it is here, out of the way of what this program itself
-// computes.
+// Where to plan: on the device that is meant if it is here, out of the way of what this program
+// itself computes.
 static Device planning_device(const Recipe& recipe, const PlanArgs& args) {
   const Device here = Device::best();
   if (!args.gpu.empty()) return here.is_cuda() ? here : Device("null:7");
@@ -123,7 +124,8 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
                     has_batch_norm(recipe) ? " (batch norm sees one part at a time)" : "");
   if (can_recompute(recipe) && recipe.integer("recompute") == 0) {
     if (fits({{"recompute", 1}}))
-      return "--set recompute=1 makes it fit: the same result, with what lies inside of blocks computed "
+      return "--set recompute=1 makes it fit: the same result, with what lies inside of blocks "
+             "computed "
              "twice";
     if (batch > 1 && fits({{"recompute", 1}, {"accumulate", batch}}))
       return format("--set recompute=1 --set accumulate=%lld makes it fit: the same result, slower",
@@ -135,18 +137,20 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
   for (int64_t width = recipe.integer("width") / 2; width >= 4; width /= 2) {
     if (recipe.text("model") == "gpt" && width % recipe.integer("heads") != 0) break;
     if (fits({{"batch", 1}, {"accumulate", 1}, {"width", width}}))
-      return format("not even a batch of 1 fits; a smaller network would: --set width=%lld --batch 1",
-                    static_cast<long long>(width));
+      return format(
+          "not even a batch of 1 fits; a smaller network would: --set width=%lld --batch 1",
+          static_cast<long long>(width));
   }
   return "not even a batch of 1 fits, nor a network of half the width: it needs more memory";
 }
 
 // The same, with a data set that stays in memory as a whole.
-static std::string remedy_with_data(const Recipe& recipe, const Device& device, double limit, double data,
-                                    double peak) {
+static std::string remedy_with_data(const Recipe& recipe, const Device& device, double limit,
+                                    double data, double peak) {
   if (data < limit) return remedy(recipe, device, limit - data);
   return format(
-      "the data set alone takes %s, which is kept in memory as a whole: neither a smaller batch nor "
+      "the data set alone takes %s, which is kept in memory as a whole: neither a smaller batch "
+      "nor "
       "a smaller network helps; --memory %.0fMiB would be enough for this recipe",
       bytes_text(data).c_str(), std::ceil(peak / (1 << 20)) + 1);
 }
@@ -154,18 +158,22 @@ static std::string remedy_with_data(const Recipe& recipe, const Device& device, 
 Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemory& error) {
   const Device device = device_of(recipe);
   device.set_memory_limit(0);
-  const std::string what = bytes_text(static_cast<double>(error.requested)) + " more were asked for with " +
-                           bytes_text(static_cast<double>(error.in_use)) + " in use" +
-                           (error.limit ? " of " + bytes_text(static_cast<double>(error.limit)) : "");
+  const std::string what =
+      bytes_text(static_cast<double>(error.requested)) + " more were asked for with " +
+      bytes_text(static_cast<double>(error.in_use)) + " in use" +
+      (error.limit ? " of " + bytes_text(static_cast<double>(error.limit)) : "");
   const std::string more = "`ingot plan " + shell_word(named) + "` says what takes how much.";
   if (error.limit) try {
       const Device planning = device.is_cpu() ? Device("cpu:15") : device;
       const Footprint f = footprint(recipe, planning);
-      const double data = device.is_cpu() ? data_bytes(recipe) : 0, limit = static_cast<double>(error.limit);
+      const double data = device.is_cpu() ? data_bytes(recipe) : 0,
+                   limit = static_cast<double>(error.limit);
       std::string way = remedy_with_data(recipe, planning, limit, data, f.peak + data);
       way[0] = static_cast<char>(std::toupper(way[0]));
-      return {kNoRoom, (data >= limit ? "the data set does not fit: " : "the training does not fit: ") + what,
-              way + "; " + more};
+      return {
+          kNoRoom,
+          (data >= limit ? "the data set does not fit: " : "the training does not fit: ") + what,
+          way + "; " + more};
     } catch (const std::exception&) {  // no plan, no advice that was tried
     }
   return {kNoRoom, "the training does not fit: " + what,
@@ -175,7 +183,8 @@ Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemor
 
 namespace {
 
-// Layers of the same kind and size in blocks of one sequence: "h.0.mlp", "h.1.mlp", ... are one row.
+// Layers of the same kind and size in blocks of one sequence: "h.0.mlp", "h.1.mlp", ... are one
+// row.
 struct LayerRow {
   std::string before, after;  // of the number
   std::vector<int64_t> numbers;
@@ -183,7 +192,8 @@ struct LayerRow {
   double activations = 0;  // of all
 
   std::string name() const {
-    if (numbers.size() < 2) return before + (numbers.empty() ? "" : std::to_string(numbers[0])) + after;
+    if (numbers.size() < 2)
+      return before + (numbers.empty() ? "" : std::to_string(numbers[0])) + after;
     // "0-11", or "0-3,8" where others are between.
     std::string list;
     for (size_t i = 0; i < numbers.size();) {
@@ -204,7 +214,8 @@ LayerRow row_of(const std::string& path) {
   while (at < path.size()) {
     const size_t end = std::min(path.find('.', at), path.size());
     const std::string part = path.substr(at, end - at);
-    if (!part.empty() && part.size() < 7 && part.find_first_not_of("0123456789") == std::string::npos) {
+    if (!part.empty() && part.size() < 7 &&
+        part.find_first_not_of("0123456789") == std::string::npos) {
       r.before = path.substr(0, at), r.after = path.substr(end), r.numbers = {std::stoll(part)};
       return r;
     }
@@ -227,8 +238,8 @@ static void print_layers(const Recipe& recipe, const Footprint& f) {
     r.activations = path.empty() ? 0 : by_path[path];
     if (r.parameters == 0 && r.activations == 0) continue;
     auto same = std::find_if(rows.begin(), rows.end(), [&](const LayerRow& o) {
-      return !r.numbers.empty() && o.before == r.before && o.after == r.after && !o.numbers.empty() &&
-             o.parameters == r.parameters;
+      return !r.numbers.empty() && o.before == r.before && o.after == r.after &&
+             !o.numbers.empty() && o.parameters == r.parameters;
     });
     if (same != rows.end())
       same->numbers.push_back(r.numbers[0]), same->activations += r.activations;
@@ -239,8 +250,8 @@ static void print_layers(const Recipe& recipe, const Footprint& f) {
   for (const LayerRow& r : rows) {
     const auto times = static_cast<double>(std::max<size_t>(1, r.numbers.size()));
     const auto n = static_cast<int64_t>(static_cast<double>(r.parameters) * times);
-    table.row({r.name(), format("%.0f", times), count_text(n), bytes_text(4.0 * static_cast<double>(n)),
-               bytes_text(r.activations)});
+    table.row({r.name(), format("%.0f", times), count_text(n),
+               bytes_text(4.0 * static_cast<double>(n)), bytes_text(r.activations)});
   }
   // What the model computes between its layers, and the loss after them.
   if (by_path[""] > 0) table.row({"(between, loss)", "1", "0", "0 B", bytes_text(by_path[""])});
@@ -248,7 +259,8 @@ static void print_layers(const Recipe& recipe, const Footprint& f) {
 }
 
 // What the device has that the plan is for: as --gpu or --memory say it, or the one that is here.
-static double limit_of(const PlanArgs& args, const Device& device, const Device& meant, std::string& name) {
+static double limit_of(const PlanArgs& args, const Device& device, const Device& meant,
+                       std::string& name) {
   if (!args.gpu.empty() || !args.memory.empty()) return static_cast<double>(memory_of(args, name));
   if (!device.is_cpu() && !device.is_cuda()) return 0;
   name = meant.name();
@@ -262,7 +274,8 @@ int run_plan(const PlanArgs& args) {
   const Recipe recipe = effective_recipe(args.recipe);
   const Device device = planning_device(recipe, args);
   Footprint f = footprint(recipe, device);
-  if (args.gpu.empty() && device_of(recipe) == Device("cpu")) f.data = data_bytes(recipe), f.peak += f.data;
+  if (args.gpu.empty() && device_of(recipe) == Device("cpu"))
+    f.data = data_bytes(recipe), f.peak += f.data;
   std::string name;
   const bool limited = !args.gpu.empty() || !args.memory.empty();
   const double limit = limit_of(args, device, device_of(recipe), name);
@@ -300,11 +313,13 @@ int run_plan(const PlanArgs& args) {
   Table t({"what", "memory", "bytes"});
   for (size_t i = 0; i < parts.size(); ++i)
     if (parts[i].second > 0)
-      t.row({names[i], bytes_text(parts[i].second), count_text(static_cast<int64_t>(parts[i].second))});
+      t.row({names[i], bytes_text(parts[i].second),
+             count_text(static_cast<int64_t>(parts[i].second))});
   std::cout << recipe.name() << " with a batch of " << recipe.integer("batch") << " on "
-            << (device.is_cpu()    ? "the CPU"
-                : device.is_cuda() ? device.name()
-                                   : "a GPU that is not here (what its libraries take beside is not counted)")
+            << (device.is_cpu() ? "the CPU"
+                : device.is_cuda()
+                    ? device.name()
+                    : "a GPU that is not here (what its libraries take beside is not counted)")
             << "\n"
             << t.text();
   print_layers(recipe, f);
@@ -362,9 +377,9 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
     return kOk;
   }
   std::cout << task.model().to_string() << "\n\nforward and backward of one batch: " << e.launches
-            << " launches (" << e.generated << " generated kernels, " << e.library << " library calls, "
-            << e.copies << " copies), " << rate_text(e.flops) << "FLOP, " << bytes_text(e.bytes_read)
-            << " read, " << bytes_text(e.bytes_written)
+            << " launches (" << e.generated << " generated kernels, " << e.library
+            << " library calls, " << e.copies << " copies), " << rate_text(e.flops) << "FLOP, "
+            << bytes_text(e.bytes_read) << " read, " << bytes_text(e.bytes_written)
             << " written\npredicted: " << time_text(e.predicted_us * 1e-6)
             << (rates.empty() ? " on " + task.device().name() : " on " + rates)
             << "; peak of the run: " << bytes_text(static_cast<double>(e.peak_bytes)) << "\n";

@@ -19,12 +19,13 @@ struct Footprint {
   double peak = 0;
   std::vector<std::pair<std::string, double>> layers;  ///< activations by layer
 };
-/// Plans two steps and a test on the device without computing anything; needs no data. A GPU that is not here
-/// is stood in for by the null device, which knows nothing of what its libraries take beside.
+/// Plans two steps and a test on the device without computing anything; needs no data. A GPU that
+/// is not here is stood in for by the null device, which knows nothing of what its libraries take
+/// beside.
 Footprint footprint(const Recipe& recipe, const Device& device);
 
-/// What is too large for the memory, and a remedy that was planned and fits. `named`: the recipe as the user
-/// says it. Lifts the device's limit.
+/// What is too large for the memory, and a remedy that was planned and fits. `named`: the recipe as
+/// the user says it. Lifts the device's limit.
 Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemory& error);
 
 struct PlanArgs {

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "bound.h"
+#include "bottleneck.h"
 #include "cli.h"
 #include "files.h"
 #include "rates.h"
@@ -38,7 +38,8 @@ struct Sum {
   double us = 0, floor_us = 0, bytes = 0, flops = 0, memory_us = 0, compute_us = 0;
 };
 
-// Batches one after the other, epoch after epoch; the same zeros again and again where the data is not there.
+// Batches one after the other, epoch after epoch; the same zeros again and again where the data is
+// not there.
 class Batches {
  public:
   explicit Batches(Task& task, bool with_data) : task_(task) {
@@ -116,8 +117,11 @@ std::vector<std::pair<std::string, Sum>> by_kernel(const std::vector<LaunchTime>
 void write_trace(const std::string& file, const Task& task, const Measured& m) {
   json events = json::array();
   auto name = [&](int tid, const std::string& what) {
-    events.push_back(
-        {{"ph", "M"}, {"pid", 1}, {"tid", tid}, {"name", "thread_name"}, {"args", {{"name", what}}}});
+    events.push_back({{"ph", "M"},
+                      {"pid", 1},
+                      {"tid", tid},
+                      {"name", "thread_name"},
+                      {"args", {{"name", what}}}});
   };
   events.push_back({{"ph", "M"},
                     {"pid", 1},
@@ -156,7 +160,8 @@ void print(const Task& task, const Measured& m, const Rates& rates, const Shares
   for (const auto& k : kernels) all += k.second.us;
   std::cout << format("%s on %s: a step of %lld takes %s; its %zu launches, timed one by one, %s\n",
                       printable(task.recipe().name()).c_str(), task.device().name().c_str(),
-                      static_cast<long long>(task.recipe().integer("batch")), time_text(m.step).c_str(),
+                      static_cast<long long>(task.recipe().integer("batch")),
+                      time_text(m.step).c_str(),
                       m.launches.size() / static_cast<size_t>(m.profiled),
                       time_text(1e-6 * all / m.profiled).c_str());
   std::cout << format("limits: %sFLOP/s in products, %sB/s of memory (measured)\n\n",
@@ -172,13 +177,14 @@ void print(const Task& task, const Measured& m, const Rates& rates, const Shares
            k.memory_us >= k.compute_us ? "memory" : "compute", k.kind, shortened(ops, 70)});
   }
   const auto [name, share] = s.largest();
-  std::cout
-      << t.text()
-      << format("\nbound by %s: compute %.0f %%, memory %.0f %%, host %.0f %%, data %.0f %% of the step%s\n",
-                name.c_str(), 100 * s.compute, 100 * s.memory, 100 * s.host, 100 * s.data,
-                m.with_data ? "" : " (the data is not there: zeros were used)")
-      << "  " << file << "   the launches of " << m.profiled
-      << " steps, for https://ui.perfetto.dev or chrome://tracing\n";
+  std::cout << t.text()
+            << format(
+                   "\nbound by %s: compute %.0f %%, memory %.0f %%, host %.0f %%, data %.0f %% of "
+                   "the step%s\n",
+                   name.c_str(), 100 * s.compute, 100 * s.memory, 100 * s.host, 100 * s.data,
+                   m.with_data ? "" : " (the data is not there: zeros were used)")
+            << "  " << file << "   the launches of " << m.profiled
+            << " steps, for https://ui.perfetto.dev or chrome://tracing\n";
 }
 
 }  // namespace
@@ -215,16 +221,17 @@ int run_profile(const ProfileArgs& args) {
                        {"seconds", 1e-6 * k.us / m.profiled},
                        {"of_limit", k.floor_us / k.us},
                        {"bound", k.memory_us >= k.compute_us ? "memory" : "compute"}});
-  std::cout << json_text(
-                   {{"step_seconds", m.step},
-                    {"bound", s.largest().first},
-                    {"shares",
-                     {{"data", s.data}, {"host", s.host}, {"memory", s.memory}, {"compute", s.compute}}},
-                    {"with_data", with_data},
-                    {"trace", file},
-                    {"kernels", kernels}},
-                   2)
-            << "\n";
+  std::cout
+      << json_text(
+             {{"step_seconds", m.step},
+              {"bound", s.largest().first},
+              {"shares",
+               {{"data", s.data}, {"host", s.host}, {"memory", s.memory}, {"compute", s.compute}}},
+              {"with_data", with_data},
+              {"trace", file},
+              {"kernels", kernels}},
+             2)
+      << "\n";
   return kOk;
 }
 

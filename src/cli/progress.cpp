@@ -22,13 +22,15 @@ void Progress::update(int64_t done, double rate, const std::string& rest) {
   if (first_ < 0) first_ = done - 1;
   if (quiet_ || (!due() && (done < total_ || !label_.empty()))) return;
   last_ = now();
-  const double per_step = (last_ - start_) / static_cast<double>(std::max<int64_t>(1, done - first_));
-  const std::string left = done < total_ ? time_text(per_step * static_cast<double>(total_ - done)) + " left"
-                                         : "in " + time_text(last_ - start_);
+  const double per_step =
+      (last_ - start_) / static_cast<double>(std::max<int64_t>(1, done - first_));
+  const std::string left = done < total_
+                               ? time_text(per_step * static_cast<double>(total_ - done)) + " left"
+                               : "in " + time_text(last_ - start_);
   const std::string name = label_.empty() ? "" : label_ + "  ";
-  const std::string tail =
-      format(" %lld/%lld  %s%s/s  %s  %s", static_cast<long long>(done), static_cast<long long>(total_),
-             rate_text(rate).c_str(), unit_.c_str(), left.c_str(), rest.c_str());
+  const std::string tail = format(" %lld/%lld  %s%s/s  %s  %s", static_cast<long long>(done),
+                                  static_cast<long long>(total_), rate_text(rate).c_str(),
+                                  unit_.c_str(), left.c_str(), rest.c_str());
   if (!terminal_) {
     std::printf("%s%3.0f %%%s\n", name.c_str(),
                 100.0 * static_cast<double>(done) / static_cast<double>(total_), tail.c_str());
@@ -36,8 +38,10 @@ void Progress::update(int64_t done, double rate, const std::string& rest) {
     return;
   }
   // The bar takes what the figures leave; eighths of a column make it move smoothly.
-  const int room = std::clamp(terminal_width() - static_cast<int>(tail.size() + name.size()) - 2, 0, 30);
-  const auto eighths = static_cast<int>(8.0 * room * static_cast<double>(done) / static_cast<double>(total_));
+  const int room =
+      std::clamp(terminal_width() - static_cast<int>(tail.size() + name.size()) - 2, 0, 30);
+  const auto eighths =
+      static_cast<int>(8.0 * room * static_cast<double>(done) / static_cast<double>(total_));
   const char* part[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   std::string bar;
   for (int i = 0; i < eighths / 8; ++i) bar += "█";
@@ -45,8 +49,9 @@ void Progress::update(int64_t done, double rate, const std::string& rest) {
   const int used = eighths / 8 + (eighths % 8 != 0);
   bar += std::string(static_cast<size_t>(std::max(0, room - used)), ' ');
   const auto left_over = static_cast<int>(name.size()) + room + 1;
-  std::printf("\r%s%s%s\033[K", name.c_str(), bar.c_str(),
-              tail.substr(0, static_cast<size_t>(std::max(10, terminal_width() - left_over))).c_str());
+  std::printf(
+      "\r%s%s%s\033[K", name.c_str(), bar.c_str(),
+      tail.substr(0, static_cast<size_t>(std::max(10, terminal_width() - left_over))).c_str());
   std::fflush(stdout);
   drawn_ = true;
 }

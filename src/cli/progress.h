@@ -7,10 +7,11 @@ namespace ingot::cli {
 
 class Progress {
  public:
-  /// quiet: nothing but warnings. label: what stands in front of each line; then say() says nothing.
+  /// quiet: nothing but warnings. label: what stands in front of each line; then say() says
+  /// nothing.
   Progress(int64_t total, std::string unit, bool quiet, std::string label = {});
-  /// Draws at most ten times a second on a terminal, a line every ten seconds elsewhere. `rest`: loss, rate
-  /// and so on.
+  /// Draws at most ten times a second on a terminal, a line every ten seconds elsewhere. `rest`:
+  /// loss, rate and so on.
   void update(int64_t done, double rate, const std::string& rest);
   /// A line of its own that stays.
   void say(const std::string& line);

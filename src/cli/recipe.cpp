@@ -18,8 +18,10 @@ extern const char* const kRecipes[];
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = {
       {"task", "images",
-       "what is learned: images (classes of pictures), text (the next token), points (classes of points)"},
-      {"data", "", "fashion-mnist, mnist, cifar10, spirals, or the path of a folder of pictures or a text"},
+       "what is learned: images (classes of pictures), text (the next token), points (classes of "
+       "points)"},
+      {"data", "",
+       "fashion-mnist, mnist, cifar10, spirals, or the path of a folder of pictures or a text"},
       {"tokens", "byte", "what a text file holds: byte, int16 (unsigned) or int32"},
       {"vocabulary", 256, "numbers of tokens there are"},
       {"image_size", 0, "pictures are cut to squares of this side; 0: as they are"},
@@ -36,7 +38,8 @@ const std::vector<Setting>& settings() {
       {"accumulate", 1,
        "a batch is worked on in so many parts, one after the other: less memory, the same result"},
       {"recompute", 0,
-       "1: blocks are computed again for their gradients instead of kept (gpt, resnet, cnn): less memory, "
+       "1: blocks are computed again for their gradients instead of kept (gpt, resnet, cnn): less "
+       "memory, "
        "about a "
        "third more time"},
       {"lr", 0.001, "learning rate, the highest of the schedule"},
@@ -106,7 +109,8 @@ void Recipe::set(const std::string& key, const json& value) {
       (value.get<double>() < 0 || (!may_be_zero && value.get<double>() == 0)))
     throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", which is too small",
                   std::string("It says: ") + s.meaning + ".");
-  const bool share = key == "dropout" || key == "label_smoothing" || key == "warmup" || key == "momentum";
+  const bool share =
+      key == "dropout" || key == "label_smoothing" || key == "warmup" || key == "momentum";
   if (share && value.get<double>() >= 1)
     throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", but it must be below 1",
                   "It is a share, such as 0.1.");
@@ -167,7 +171,8 @@ Recipe Recipe::parse(const std::string& text, const std::string& name, const std
   } catch (const json::exception& e) {
     std::string why = e.what();
     if (const size_t at = why.find("parse error"); at != std::string::npos) why = why.substr(at);
-    throw Failure(kUsage, file + " cannot be read: " + why, "Recipes are JSON; // begins a comment.");
+    throw Failure(kUsage, file + " cannot be read: " + why,
+                  "Recipes are JSON; // begins a comment.");
   }
   return from_json(values, name);
 }

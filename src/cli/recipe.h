@@ -1,5 +1,5 @@
-// A recipe: a small text file (JSON; comments with //) that says what is trained, on what and how. A user
-// copies one
+// A recipe: a small text file (JSON; comments with //) that says what is trained, on what and how.
+// A user copies one
 // (`ingot recipes fashion > my.json`), edits it and trains it (`ingot train my.json`).
 #pragma once
 #include <string>
@@ -11,7 +11,8 @@ namespace ingot::cli {
 
 struct Setting {
   const char* key;
-  nlohmann::json standard;  ///< what it is when the recipe does not say; its type is the setting's type
+  nlohmann::json
+      standard;  ///< what it is when the recipe does not say; its type is the setting's type
   const char* meaning;
 };
 /// Every setting there is.
@@ -19,8 +20,8 @@ const std::vector<Setting>& settings();
 
 class Recipe {
  public:
-  /// The name of a recipe of Ingot's own, or a file. Throws Failure(kUsage): unknown name, damaged file,
-  /// unknown setting. `others`: what else could have been named, for the message.
+  /// The name of a recipe of Ingot's own, or a file. Throws Failure(kUsage): unknown name, damaged
+  /// file, unknown setting. `others`: what else could have been named, for the message.
   static Recipe load(const std::string& name_or_file, const std::vector<std::string>& others = {});
   /// Of a text; `file` is what messages call it.
   static Recipe parse(const std::string& text, const std::string& name, const std::string& file);
@@ -44,7 +45,8 @@ class Recipe {
   nlohmann::json values_ = nlohmann::json::object();
 };
 
-/// Names of the recipes that come with the program, and the text of one ("" when there is none of that name).
+/// Names of the recipes that come with the program, and the text of one ("" when there is none of
+/// that name).
 std::vector<std::string> recipe_names();
 std::string recipe_text(const std::string& name);
 /// What its first comment says, on one line.

@@ -1,4 +1,5 @@
-// report.html: what happened in a training run, in one file that needs nothing else, not even scripts.
+// report.html: what happened in a training run, in one file that needs nothing else, not even
+// scripts.
 #pragma once
 #include <string>
 
@@ -22,8 +23,8 @@ struct Series {
   std::vector<std::pair<double, double>> points;
 };
 /// A chart as SVG text with axes, ticks and a legend.
-std::string chart(const std::string& title, const std::string& x_name, const std::vector<Series>& series,
-                  bool percent = false);
+std::string chart(const std::string& title, const std::string& x_name,
+                  const std::vector<Series>& series, bool percent = false);
 std::string page(const std::string& title, const std::string& body);
 std::string escaped(const std::string& text);
 

@@ -23,7 +23,8 @@ json identity_of(const Recipe& recipe, const TrainArgs& args) {
   json settings_now = json::object();
   for (const Setting& s : settings()) {
     const std::string key = s.key;
-    // These change how fast and where it is computed and what the report shows, not what is learned.
+    // These change how fast and where it is computed and what the report shows, not what is
+    // learned.
     if (key == "device" || key == "workers" || key == "prompt") continue;
     if (s.standard.is_string())
       settings_now[key] = recipe.text(key);
@@ -32,9 +33,10 @@ json identity_of(const Recipe& recipe, const TrainArgs& args) {
     else
       settings_now[key] = recipe.integer(key);
   }
-  return as_kept({{"settings", settings_now},
-                  {"data", fingerprint(data_path(recipe))},
-                  {"options", {{"--from", args.from}, {"--freeze", args.freeze}, {"--lora", args.lora}}}});
+  return as_kept(
+      {{"settings", settings_now},
+       {"data", fingerprint(data_path(recipe))},
+       {"options", {{"--from", args.from}, {"--freeze", args.freeze}, {"--lora", args.lora}}}});
 }
 
 static std::vector<std::string> checkpoints_in(const std::string& folder) {
@@ -42,7 +44,8 @@ static std::vector<std::string> checkpoints_in(const std::string& folder) {
   std::error_code e;
   for (fs::directory_iterator i(folder + "/checkpoints", e), end; !e && i != end; i.increment(e)) {
     const std::string name = i->path().filename().string();
-    if (name.starts_with("ckpt-") && name.ends_with(".safetensors")) files.push_back(i->path().string());
+    if (name.starts_with("ckpt-") && name.ends_with(".safetensors"))
+      files.push_back(i->path().string());
   }
   if (e && e != std::errc::no_such_file_or_directory)
     throw Failure(kDamaged, folder + "/checkpoints cannot be read: " + e.message(),
@@ -69,16 +72,19 @@ static json read_json(const std::string& file) {
   return json::parse(s.str(), nullptr, false, true);
 }
 
-static std::string shown(const json& v) { return v.is_string() ? v.get<std::string>() : json_text(v); }
+static std::string shown(const json& v) {
+  return v.is_string() ? v.get<std::string>() : json_text(v);
+}
 
 // "lr 0.01 -> 0.02, the data's content": what is not the same.
 static std::string difference(const json& before, const json& now) {
   std::vector<std::string> changes;
   auto section = [&](const char* name) {
     for (const auto& [key, value] : now.at(name).items()) {
-      const json old = before.contains(name) && before.at(name).is_object() && before.at(name).contains(key)
-                           ? before.at(name).at(key)
-                           : json();
+      const json old =
+          before.contains(name) && before.at(name).is_object() && before.at(name).contains(key)
+              ? before.at(name).at(key)
+              : json();
       // A run of an older program may not say everything.
       if (!old.is_null() && old != value)
         changes.push_back(key + " " + (shown(old).empty() ? "(none)" : shown(old)) + " -> " +
@@ -125,7 +131,8 @@ void RunFolder::refuse_overwriting() const {
       "--resume continues, --fresh begins anew and keeps the old run aside, --out names "
       "another folder.";
   if (!files.empty())
-    throw Failure(kConflict, "there are checkpoints" + step_of(files.back()) + " in " + path_, ways);
+    throw Failure(kConflict, "there are checkpoints" + step_of(files.back()) + " in " + path_,
+                  ways);
   if (fs::exists(path_ + "/model.safetensors"))
     throw Failure(kConflict, "there is a trained network in " + path_,
                   "--fresh begins anew and keeps the old run aside, --out names another folder.");
@@ -136,8 +143,8 @@ void RunFolder::move_aside() {
   std::error_code e;
   for (fs::directory_iterator i(path_, e), end; !e && i != end; i.increment(e)) {
     const std::string name = i->path().filename().string();
-    for (const char* ours : {"checkpoints", "metrics.jsonl", "recipe.json", "run.json", "model.safetensors",
-                             "report.html", "samples", "plane.png"})
+    for (const char* ours : {"checkpoints", "metrics.jsonl", "recipe.json", "run.json",
+                             "model.safetensors", "report.html", "samples", "plane.png"})
       if (name == ours) parts.push_back(i->path());
     if (name.starts_with("events.out.tfevents.")) parts.push_back(i->path());
   }
@@ -177,14 +184,17 @@ json RunFolder::known() const {
 void RunFolder::compare(bool accept) {
   const json before = known();
   if (before.empty())
-    messages_.push_back(path_ + " does not say what its run was begun with: the settings are not compared");
+    messages_.push_back(path_ +
+                        " does not say what its run was begun with: the settings are not compared");
   const std::string changes = difference(before, now_);
   if (changes.empty()) return;
   if (!accept)
     throw Failure(
-        kConflict, "the checkpoints in " + path_ + " are of a run with other settings: " + printable(changes),
-        "Continue that run with ingot train " + shell_word(path_ + "/recipe.json") + " --resume --out " +
-            shell_word(path_) + "; --accept-changes continues with the new settings, --fresh begins anew.");
+        kConflict,
+        "the checkpoints in " + path_ + " are of a run with other settings: " + printable(changes),
+        "Continue that run with ingot train " + shell_word(path_ + "/recipe.json") +
+            " --resume --out " + shell_word(path_) +
+            "; --accept-changes continues with the new settings, --fresh begins anew.");
   messages_.push_back("continues with changes: " + printable(changes));
 }
 

@@ -12,8 +12,9 @@ namespace ingot::cli {
 class RunFolder {
  public:
   /// Makes the folder and locks it. `now`: what this run is, as identity_of() says it. Throws
-  /// Failure(kConflict): another process works there; there is a run and neither --resume nor --fresh was
-  /// said; the run that is to be resumed is another one and --accept-changes was not said.
+  /// Failure(kConflict): another process works there; there is a run and neither --resume nor
+  /// --fresh was said; the run that is to be resumed is another one and --accept-changes was not
+  /// said.
   RunFolder(const std::string& path, const nlohmann::json& now, const TrainArgs& args);
   /// For the user: what was moved aside, what was accepted.
   const std::vector<std::string>& messages() const { return messages_; }
@@ -31,8 +32,8 @@ class RunFolder {
   std::vector<std::string> messages_;
 };
 
-/// What must not change between two parts of one run: the settings that decide the result, the data, and
-/// what --from, --freeze and --lora said.
+/// What must not change between two parts of one run: the settings that decide the result, the
+/// data, and what --from, --freeze and --lora said.
 nlohmann::json identity_of(const Recipe& recipe, const TrainArgs& args);
 
 }  // namespace ingot::cli

@@ -29,13 +29,14 @@ Device device_of(const Recipe& recipe) {
   try {
     return Device(name);
   } catch (const Error& e) {
-    throw Failure(
-        kNoDevice, e.reason(),
-        "`ingot devices` lists what is there, `ingot doctor` looks closer; --device cpu works everywhere.");
+    throw Failure(kNoDevice, e.reason(),
+                  "`ingot devices` lists what is there, `ingot doctor` looks closer; --device cpu "
+                  "works everywhere.");
   }
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& r, const std::vector<Tensor>& parameters) {
+std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& r,
+                                                 const std::vector<Tensor>& parameters) {
   const std::string kind = r.text("optimizer");
   const double lr = r.number("lr"), decay = r.number("weight_decay");
   // Decay is for matrices and kernels: not for biases and norms.
@@ -50,13 +51,16 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& r, const std::vec
     return g;
   };
   if (kind == "adamw")
-    return std::make_unique<optim::AdamW>(groups(optim::AdamWOptions{.lr = lr, .weight_decay = decay}));
+    return std::make_unique<optim::AdamW>(
+        groups(optim::AdamWOptions{.lr = lr, .weight_decay = decay}));
   if (kind == "adam")
-    return std::make_unique<optim::Adam>(groups(optim::AdamOptions{.lr = lr, .weight_decay = decay}));
+    return std::make_unique<optim::Adam>(
+        groups(optim::AdamOptions{.lr = lr, .weight_decay = decay}));
   if (kind == "sgd")
-    return std::make_unique<optim::SGD>(
-        groups(optim::SGDOptions{.lr = lr, .momentum = r.number("momentum"), .weight_decay = decay}));
-  throw Failure(kUsage, "there is no optimizer \"" + kind + "\"", "Set optimizer to adamw, adam or sgd.");
+    return std::make_unique<optim::SGD>(groups(
+        optim::SGDOptions{.lr = lr, .momentum = r.number("momentum"), .weight_decay = decay}));
+  throw Failure(kUsage, "there is no optimizer \"" + kind + "\"",
+                "Set optimizer to adamw, adam or sgd.");
 }
 
 std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& r, optim::Optimizer& optimizer,
@@ -71,10 +75,12 @@ std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& r, optim::Optimi
     return std::make_unique<optim::LRScheduler>(
         optim::LambdaLR(optimizer, [rise](int64_t s) { return rise(s); }));
   if (kind == "cosine")
-    return std::make_unique<optim::LRScheduler>(optim::LambdaLR(optimizer, [rise, warm, total](int64_t s) {
-      const double done = std::clamp((static_cast<double>(s) - warm) / std::max(1.0, total - warm), 0.0, 1.0);
-      return rise(s) * (0.05 + 0.95 * 0.5 * (1 + std::cos(M_PI * done)));
-    }));
+    return std::make_unique<optim::LRScheduler>(
+        optim::LambdaLR(optimizer, [rise, warm, total](int64_t s) {
+          const double done =
+              std::clamp((static_cast<double>(s) - warm) / std::max(1.0, total - warm), 0.0, 1.0);
+          return rise(s) * (0.05 + 0.95 * 0.5 * (1 + std::cos(M_PI * done)));
+        }));
   if (kind == "onecycle")
     return std::make_unique<optim::LRScheduler>(optim::LambdaLR(optimizer, [total](int64_t s) {
       const double t = std::min(1.0, static_cast<double>(s) / total);

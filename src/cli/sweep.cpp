@@ -39,10 +39,11 @@ static double rounded(double v) {
 
 json Choice::at(double u) const {
   if (is_list())
-    return list[std::min(list.size() - 1, static_cast<size_t>(u * static_cast<double>(list.size())))];
+    return list[std::min(list.size() - 1,
+                         static_cast<size_t>(u * static_cast<double>(list.size())))];
   if (whole) {
-    const double v =
-        log ? std::exp(std::log(low) + u * (std::log(high + 1) - std::log(low))) : low + u * (high - low + 1);
+    const double v = log ? std::exp(std::log(low) + u * (std::log(high + 1) - std::log(low)))
+                         : low + u * (high - low + 1);
     return static_cast<int64_t>(std::min(std::floor(v), high));
   }
   return rounded(log ? std::exp(std::log(low) + u * (std::log(high) - std::log(low)))
@@ -67,10 +68,11 @@ Choice Choice::parse(const std::string& assignment) {
     const std::string from = text.substr(0, dots), to = text.substr(dots + 2);
     c.low = std::strtod(from.c_str(), &end1), c.high = std::strtod(to.c_str(), &end2);
     c.log = scale == "log", c.whole = s.standard.is_number_integer();
-    if (from.empty() || to.empty() || *end1 || *end2 || !(c.low < c.high) || (!scale.empty() && !c.log) ||
-        (c.log && c.low <= 0))
-      throw Failure(kUsage, "\"" + assignment + "\" is not a range",
-                    "Write the lower end first: --set lr=1e-4..1e-2:log (\":log\" needs ends above 0).");
+    if (from.empty() || to.empty() || *end1 || *end2 || !(c.low < c.high) ||
+        (!scale.empty() && !c.log) || (c.log && c.low <= 0))
+      throw Failure(
+          kUsage, "\"" + assignment + "\" is not a range",
+          "Write the lower end first: --set lr=1e-4..1e-2:log (\":log\" needs ends above 0).");
     c.key = key;
   } else if (text.find(',') != std::string::npos) {
     for (size_t at = 0; at <= text.size();) {
@@ -85,13 +87,14 @@ Choice Choice::parse(const std::string& assignment) {
 
 namespace {
 
-// All combinations of lists; otherwise points that fill the space evenly however many of them are taken
-// (Halton's).
+// All combinations of lists; otherwise points that fill the space evenly however many of them are
+// taken (Halton's).
 class Space {
  public:
   Space(std::vector<Choice> choices, int64_t seed) : choices_(std::move(choices)), seed_(seed) {
     for (const Choice& c : choices_)
-      grid_ = grid_ && c.is_list(), combinations_ *= c.is_list() ? static_cast<int64_t>(c.list.size()) : 1;
+      grid_ = grid_ && c.is_list(),
+      combinations_ *= c.is_list() ? static_cast<int64_t>(c.list.size()) : 1;
   }
   int64_t standard_trials() const { return grid_ ? combinations_ : 16; }
   int64_t most_trials() const { return grid_ ? combinations_ : 100000; }
@@ -108,8 +111,8 @@ class Space {
       return values;
     }
     for (size_t i = 0; i < choices_.size(); ++i) {
-      const double u =
-          halton(number + 1, i) + static_cast<double>(seed_ - 1) * 0.618034 * static_cast<double>(i + 1);
+      const double u = halton(number + 1, i) +
+                       static_cast<double>(seed_ - 1) * 0.618034 * static_cast<double>(i + 1);
       values[choices_[i].key] = choices_[i].at(u - std::floor(u));
     }
     return values;
@@ -120,13 +123,15 @@ class Space {
     static const int64_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
     const int64_t base = primes[dim % 12];
     double u = 0, part = 1;
-    for (; n > 0; n /= base) part /= static_cast<double>(base), u += part * static_cast<double>(n % base);
+    for (; n > 0; n /= base)
+      part /= static_cast<double>(base), u += part * static_cast<double>(n % base);
     return u;
   }
   // A part of all combinations should not be its first corner.
   int64_t spread(int64_t number, int64_t of) const {
     if (of >= combinations_) return number;
-    int64_t stride = std::max<int64_t>(1, static_cast<int64_t>(0.618 * static_cast<double>(combinations_)));
+    int64_t stride =
+        std::max<int64_t>(1, static_cast<int64_t>(0.618 * static_cast<double>(combinations_)));
     while (std::gcd(stride, combinations_) != 1) ++stride;
     return number * stride % combinations_;
   }
@@ -147,7 +152,8 @@ Trial trial_from(const json& j) {
   Trial t;
   t.number = j.at("number"), t.values = j.at("values").get<std::map<std::string, json>>(),
   t.state = j.at("state"), t.why = j.at("why");
-  t.loss = j.at("loss"), t.accuracy = j.at("accuracy"), t.seconds = j.at("seconds"), t.part = j.at("part");
+  t.loss = j.at("loss"), t.accuracy = j.at("accuracy"), t.seconds = j.at("seconds"),
+  t.part = j.at("part");
   t.tenths = j.at("tenths").get<std::vector<double>>();
   return t;
 }
@@ -197,7 +203,8 @@ Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
   out_ = base_.out.empty() ? "out/sweep-" + name_ : base_.out;
   by_accuracy_ = recipe.text("task") != "text";
   const Space space(choices_, args.seed);
-  const int64_t n = std::min(space.most_trials(), args.trials > 0 ? args.trials : space.standard_trials());
+  const int64_t n =
+      std::min(space.most_trials(), args.trials > 0 ? args.trials : space.standard_trials());
   for (int64_t i = 0; i < n; ++i) {
     Trial t;
     t.number = i + 1, t.values = space.trial(i, n);
@@ -250,8 +257,8 @@ void Sweep::save() const {
   write_file(out_ + "/sweep.json", json_text({{"about", about_}, {"trials", list}}, 1) + "\n");
 }
 
-// Worse than the middle of the others at the same point, and by more than its own last progress could make up
-// for in the time left.
+// Worse than the middle of the others at the same point, and by more than its own last progress
+// could make up for in the time left.
 bool Sweep::hopeless(const Trial& t) const {
   const size_t k = t.tenths.size();
   if (k < 2 || k >= 10) return false;
@@ -292,7 +299,8 @@ void Sweep::run_trial(Trial& t) {
   TrainArgs a = base_;
   a.out = folder(t);
   a.silent = true, a.resume = true, a.fresh = false;
-  if (!args_.json) a.label = format("trial %lld/%zu", static_cast<long long>(t.number), trials_.size());
+  if (!args_.json)
+    a.label = format("trial %lld/%zu", static_cast<long long>(t.number), trials_.size());
   for (const auto& [key, value] : t.values) a.sets.push_back(key + "=" + value_text(value));
   // Options of their own (--lr) must not undo what is tried.
   if (t.values.count("lr")) a.lr = 0;
@@ -300,8 +308,9 @@ void Sweep::run_trial(Trial& t) {
   if (t.values.count("epochs")) a.epochs = 0;
   losses_.clear();
   try {
-    const TrainResult r = train(
-        a, [&](int64_t step, int64_t total, const Tensor& loss) { return watch(t, step, total, loss); });
+    const TrainResult r = train(a, [&](int64_t step, int64_t total, const Tensor& loss) {
+      return watch(t, step, total, loss);
+    });
     t.loss = r.last.loss, t.accuracy = r.last.accuracy, t.seconds = r.seconds;
     t.part = static_cast<double>(r.steps) / static_cast<double>(r.total);
     t.state = r.stopped ? "stopped" : "done";
@@ -317,8 +326,9 @@ void Sweep::run_trial(Trial& t) {
 
 int Sweep::run() {
   if (!args_.json)
-    std::cout << format("%s: %zu trials in %s; stop it whenever you like, the same command goes on\n",
-                        name_.c_str(), trials_.size(), out_.c_str())
+    std::cout << format(
+                     "%s: %zu trials in %s; stop it whenever you like, the same command goes on\n",
+                     name_.c_str(), trials_.size(), out_.c_str())
               << std::flush;
   for (Trial& t : trials_) {
     if (t.ended()) continue;
@@ -330,10 +340,12 @@ int Sweep::run() {
     if (t.state == "failed")
       std::cout << printable(t.why);
     else
-      std::cout << format(
-          "test loss %.4f  %s %.2f %%  (%s)%s", t.loss, by_accuracy_ ? "accuracy" : "next token right",
-          100 * t.accuracy, time_text(t.seconds).c_str(),
-          t.state == "stopped" ? format("  stopped at %.0f %%: hopeless", 100 * t.part).c_str() : "");
+      std::cout << format("test loss %.4f  %s %.2f %%  (%s)%s", t.loss,
+                          by_accuracy_ ? "accuracy" : "next token right", 100 * t.accuracy,
+                          time_text(t.seconds).c_str(),
+                          t.state == "stopped"
+                              ? format("  stopped at %.0f %%: hopeless", 100 * t.part).c_str()
+                              : "");
     std::cout << "\n" << std::flush;
   }
   finish();
@@ -353,7 +365,8 @@ void Sweep::finish() const {
   }
   std::vector<std::string> header{"rank", "trial"};
   for (const Choice& c : choices_) header.push_back(c.key);
-  for (const char* h : {"test loss", by_accuracy_ ? "accuracy" : "next token right", "time", "state"})
+  for (const char* h :
+       {"test loss", by_accuracy_ ? "accuracy" : "next token right", "time", "state"})
     header.emplace_back(h);
   Table table(header);
   for (size_t i = 0; i < order.size(); ++i) {
@@ -370,7 +383,8 @@ void Sweep::finish() const {
     table.row(row);
   }
   std::cout << "\n" << table.text();
-  if (!any) throw Failure(kFailed, "no trial came to its end", "Try lower rates or smaller batches.");
+  if (!any)
+    throw Failure(kFailed, "no trial came to its end", "Try lower rates or smaller batches.");
   std::cout << "\nbest: " << printable(best_command()) << "\n  " << folder(*order[0])
             << "/model.safetensors   its network\n  " << out_ << "/sweep.html   the charts\n";
 }

@@ -24,7 +24,8 @@ struct Choice {
   bool is_list() const { return !list.empty(); }
   /// The value at u in [0, 1).
   nlohmann::json at(double u) const;
-  /// "lr=1e-4..1e-2:log"; nullopt-like empty key when the text names one value only. Throws Failure(kUsage).
+  /// "lr=1e-4..1e-2:log"; nullopt-like empty key when the text names one value only. Throws
+  /// Failure(kUsage).
   static Choice parse(const std::string& assignment);
 };
 
@@ -34,7 +35,7 @@ struct Trial {
   std::string state;  ///< "", "done", "stopped", "failed"
   std::string why;
   double loss = 0, accuracy = 0, seconds = 0, part = 0;  ///< part of the steps that were made
-  std::vector<double> tenths;                            ///< the mean loss of each tenth of the steps
+  std::vector<double> tenths;  ///< the mean loss of each tenth of the steps
   bool ended() const { return !state.empty(); }
 };
 
@@ -42,7 +43,8 @@ struct Trial {
 std::vector<const Trial*> ranked(const std::vector<Trial>& trials, bool by_accuracy);
 /// The page with the charts, and a link to the report of each trial.
 std::string sweep_page(const std::string& name, const std::vector<Choice>& choices,
-                       const std::vector<Trial>& trials, bool by_accuracy, const std::string& best_command);
+                       const std::vector<Trial>& trials, bool by_accuracy,
+                       const std::string& best_command);
 /// "trial-003".
 std::string trial_folder(const Trial& trial);
 /// A value as --set takes it.

@@ -36,11 +36,12 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
   auto py = [&](double y) { return h - bottom - (y - y0) / (y1 - y0) * (h - top - bottom); };
   const std::string title = (by_accuracy ? "Test accuracy by " : "Test loss by ") + c.key;
   std::string s = "<figure><figcaption>" + escaped(title) +
-                  "</figcaption><svg viewBox=\"0 0 640 300\" role=\"img\" aria-label=\"" + escaped(title) +
-                  "\">";
+                  "</figcaption><svg viewBox=\"0 0 640 300\" role=\"img\" aria-label=\"" +
+                  escaped(title) + "\">";
   for (const Tick& t : ticks(y0, y1))
     s += format(
-        "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"y\" x=\"%.1f\" "
+        "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"y\" "
+        "x=\"%.1f\" "
         "y=\"%.1f\">%s%s</text>",
         left, w - right, py(t.value), py(t.value), left - 6, py(t.value) + 4, t.text.c_str(),
         by_accuracy ? " %" : "");
@@ -52,9 +53,9 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
     for (const json& v : c.list) x_label(v);
   } else {
     for (int i = 0; i <= 3; ++i) {
-      const double u = i / 3.0, v = c.log
-                                        ? std::exp(std::log(c.low) + u * (std::log(c.high) - std::log(c.low)))
-                                        : c.low + u * (c.high - c.low);
+      const double u = i / 3.0,
+                   v = c.log ? std::exp(std::log(c.low) + u * (std::log(c.high) - std::log(c.low)))
+                             : c.low + u * (c.high - c.low);
       x_label(json(std::stod(format("%.2g", v))));
     }
   }
@@ -67,8 +68,9 @@ std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool b
         "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"%s><title>trial %lld: %s = %s, "
         "%.4g%s</title></circle>",
         best ? "b" : "a", px((*t)->values.at(c.key)), py(y_of(**t)), best ? 7 : 5,
-        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number), escaped(c.key).c_str(),
-        escaped(value_text((*t)->values.at(c.key))).c_str(), y_of(**t), stopped ? ", stopped early" : "");
+        stopped ? " opacity=\"0.35\"" : "", static_cast<long long>((*t)->number),
+        escaped(c.key).c_str(), escaped(value_text((*t)->values.at(c.key))).c_str(), y_of(**t),
+        stopped ? ", stopped early" : "");
   }
   return s + "</svg></figure>\n";
 }
@@ -78,7 +80,8 @@ std::string curves(const std::vector<const Trial*>& order) {
   for (auto t = order.rbegin(); t != order.rend(); ++t) {
     Series one{"", *t == order.front() ? "b" : "a", {}};
     for (size_t k = 0; k < (*t)->tenths.size(); ++k)
-      if ((*t)->tenths[k] < 1e29) one.points.emplace_back(10.0 * static_cast<double>(k + 1), (*t)->tenths[k]);
+      if ((*t)->tenths[k] < 1e29)
+        one.points.emplace_back(10.0 * static_cast<double>(k + 1), (*t)->tenths[k]);
     if (!one.points.empty()) series.push_back(one);
   }
   if (series.size() < 2) return {};
@@ -89,7 +92,8 @@ std::string curves(const std::vector<const Trial*>& order) {
 }  // namespace
 
 std::string sweep_page(const std::string& name, const std::vector<Choice>& choices,
-                       const std::vector<Trial>& trials, bool by_accuracy, const std::string& best_command) {
+                       const std::vector<Trial>& trials, bool by_accuracy,
+                       const std::string& best_command) {
   const auto order = ranked(trials, by_accuracy);
   std::string body = "<h1>" + escaped(name) + ": a sweep</h1><p class=\"sub\">" +
                      std::to_string(order.size()) +
@@ -98,24 +102,27 @@ std::string sweep_page(const std::string& name, const std::vector<Choice>& choic
     body += "<p>The best one, to train it again:</p><pre>" + escaped(best_command) + "</pre>\n";
   body += "<div class=\"charts\">\n";
   for (const Choice& c : choices) body += dots(c, order, by_accuracy);
-  body +=
-      curves(order) + "</div>\n<h2>Ranked</h2><div class=\"scroll\"><table><tr><th>rank</th><th>trial</th>";
+  body += curves(order) +
+          "</div>\n<h2>Ranked</h2><div class=\"scroll\"><table><tr><th>rank</th><th>trial</th>";
   for (const Choice& c : choices) body += "<th>" + escaped(c.key) + "</th>";
   body += std::string("<th>test loss</th><th>") + (by_accuracy ? "accuracy" : "next token right") +
           "</th><th>time</th><th>state</th></tr>\n";
   for (size_t i = 0; i < order.size(); ++i) {
     const Trial& t = *order[i];
     // A failed trial may have no report.
-    const std::string page_of = trial_folder(t) + (t.state == "failed" ? "/metrics.jsonl" : "/report.html");
+    const std::string page_of =
+        trial_folder(t) + (t.state == "failed" ? "/metrics.jsonl" : "/report.html");
     body += format("<tr><td>%zu</td><td><a href=\"%s\">%lld</a></td>", i + 1, page_of.c_str(),
                    static_cast<long long>(t.number));
-    for (const Choice& c : choices) body += "<td>" + escaped(value_text(t.values.at(c.key))) + "</td>";
+    for (const Choice& c : choices)
+      body += "<td>" + escaped(value_text(t.values.at(c.key))) + "</td>";
     if (t.state == "failed")
       body += "<td></td><td></td><td></td><td>" + escaped(t.why) + "</td></tr>\n";
     else
-      body += format("<td>%.4f</td><td>%.2f %%</td><td>%s</td><td>%s</td></tr>\n", t.loss, 100 * t.accuracy,
-                     time_text(t.seconds).c_str(),
-                     t.state == "stopped" ? format("stopped at %.0f %%", 100 * t.part).c_str() : "done");
+      body += format(
+          "<td>%.4f</td><td>%.2f %%</td><td>%s</td><td>%s</td></tr>\n", t.loss, 100 * t.accuracy,
+          time_text(t.seconds).c_str(),
+          t.state == "stopped" ? format("stopped at %.0f %%", 100 * t.part).c_str() : "done");
   }
   return page(name + ": a sweep - Ingot", body + "</table></div>\n");
 }

@@ -87,16 +87,18 @@ std::vector<std::string> System::library_folders() const {
     for (std::string p; std::getline(parts, p, ':');)
       if (!p.empty()) folders.push_back(p);
   }
-  for (const char* f : {"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                        "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/lib64",
-                        "/usr/local/cuda/compat", "/usr/lib/wsl/lib"})
+  for (const char* f :
+       {"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/usr/local/cuda/lib64",
+        "/usr/local/cuda/compat", "/usr/lib/wsl/lib"})
     folders.emplace_back(f);
   folders.push_back(ingot_folder());
   const std::string home = env("HOME").value_or("/");
   for (const std::string& venv : {env("INGOT_VENV").value_or(home + "/.cache/ingot/venv")}) {
     for (const std::string& python : list(venv + "/lib")) {
       const std::string wheels = venv + "/lib/" + python + "/site-packages/nvidia";
-      for (const std::string& wheel : list(wheels)) folders.push_back(wheels + "/" + wheel + "/lib");
+      for (const std::string& wheel : list(wheels))
+        folders.push_back(wheels + "/" + wheel + "/lib");
     }
   }
   return folders;

@@ -1,5 +1,5 @@
-// The machine as `ingot doctor` sees it: files, folders, sizes and variables, of this machine or of a folder
-// that looks like one (--root), so that tests can make any machine there is.
+// The machine as `ingot doctor` sees it: files, folders, sizes and variables, of this machine or of
+// a folder that looks like one (--root), so that tests can make any machine there is.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,8 +9,8 @@ namespace ingot::cli {
 
 class System {
  public:
-  /// "" is this machine. In another root, variables come from etc/environment and the sizes of file systems
-  /// from .sizes ("/dev/shm 67108864 67108864": path, total, free).
+  /// "" is this machine. In another root, variables come from etc/environment and the sizes of file
+  /// systems from .sizes ("/dev/shm 67108864 67108864": path, total, free).
   explicit System(std::string root = {}) : root_(std::move(root)) {}
   bool real() const { return root_.empty(); }
   const std::string& root() const { return root_; }
@@ -27,8 +27,8 @@ class System {
   };
   std::optional<Size> size_of(const std::string& path) const;
 
-  /// The first of the library folders (and of Python wheels under the given environments) with a file whose
-  /// name begins so; its full path, or "".
+  /// The first of the library folders (and of Python wheels under the given environments) with a
+  /// file whose name begins so; its full path, or "".
   std::string find_library(const std::string& prefix) const;
   /// The folder of libingot itself ("/usr/lib/ingot" in another root).
   std::string ingot_folder() const;

@@ -28,14 +28,16 @@ static void check_task(const Recipe& recipe) {
                   "Set task to images, text or points.");
 }
 
-Task::Task(const Recipe& recipe, const Device& device, bool with_data) : recipe_(recipe), device_(device) {
+Task::Task(const Recipe& recipe, const Device& device, bool with_data)
+    : recipe_(recipe), device_(device) {
   check_task(recipe);
   guess_ends();
   if (with_data) open_data();
   make_network();
 }
 
-Task::Task(const Recipe& recipe, const Device& device, const Ends& ends, std::vector<std::string> classes)
+Task::Task(const Recipe& recipe, const Device& device, const Ends& ends,
+           std::vector<std::string> classes)
     : recipe_(recipe), device_(device), ends_(ends), classes_(std::move(classes)) {
   check_task(recipe);
   make_network();
@@ -83,10 +85,11 @@ static std::unique_ptr<data::DataLoader> make_loader(const data::AnyDataset& set
   data::DataLoaderOptions o = loader_options(r, d, train);
   if (set->size() < o.batch_size) {
     if (train)
-      throw Failure(kUsage,
-                    format("a batch of %lld is more than the %lld samples of the data",
-                           static_cast<long long>(o.batch_size), static_cast<long long>(set->size())),
-                    "Set --batch lower.");
+      throw Failure(
+          kUsage,
+          format("a batch of %lld is more than the %lld samples of the data",
+                 static_cast<long long>(o.batch_size), static_cast<long long>(set->size())),
+          "Set --batch lower.");
     o.drop_last = false;
   }
   return std::make_unique<data::DataLoader>(set, o);
@@ -114,7 +117,8 @@ static void check_labels(const Tensor& labels, const std::string& root, int64_t 
           kDamaged,
           format("the data in %s is not whole: record %zu has the label %lld, but there are the "
                  "classes 0 to %lld",
-                 root.c_str(), i, static_cast<long long>(all[i]), static_cast<long long>(classes) - 1),
+                 root.c_str(), i, static_cast<long long>(all[i]),
+                 static_cast<long long>(classes) - 1),
           "Correct or take out that record, or get the data again: rm -r " + shell_word(root) +
               "; tools/setup.sh --data " + root.substr(root.rfind('/') + 1));
 }
@@ -125,12 +129,13 @@ void Task::open_named(const std::string& name) {
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
                   "Get it with: tools/setup.sh --data " + name);
   auto open = [&](bool train) -> data::AnyDataset {
-    const auto steps =
-        train ? augmentation(recipe_, static_cast<int>(ends_.side)) : std::vector<data::Transform>{};
+    const auto steps = train ? augmentation(recipe_, static_cast<int>(ends_.side))
+                             : std::vector<data::Transform>{};
     const data::VisionOptions o{.train = train, .transform = data::Transforms(steps)};
     auto bytes = [&](const data::VisionDataset& set) -> data::AnyDataset {
       check_labels(set.labels(), root, ends_.classes);
-      // Pictures stay bytes until they are on the device; there the network's first kernel converts them.
+      // Pictures stay bytes until they are on the device; there the network's first kernel converts
+      // them.
       if (steps.empty()) return data::TensorDataset({set.images(), set.labels()});
       return set;
     };
@@ -157,7 +162,8 @@ static bool has_images(const fs::path& folder) {
     std::string kind = i->path().extension().string();
     for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     std::error_code ignored;
-    if ((kind == ".png" || kind == ".jpg" || kind == ".jpeg") && i->is_regular_file(ignored)) return true;
+    if ((kind == ".png" || kind == ".jpg" || kind == ".jpeg") && i->is_regular_file(ignored))
+      return true;
   }
   return false;
 }
@@ -178,10 +184,13 @@ static void check_classes(const std::string& root) {
       throw Failure(kNoData, "the class folder " + shown + " has no PNG or JPEG files in it",
                     "Add images of that class, or remove the folder.");
   }
-  if (e) throw Failure(kNoData, root + " cannot be read: " + e.message(), "Name another: --set data=FOLDER.");
+  if (e)
+    throw Failure(kNoData, root + " cannot be read: " + e.message(),
+                  "Name another: --set data=FOLDER.");
   if (!any)
-    throw Failure(kNoData, root + " has no folders of images in it",
-                  "One folder per class is needed: " + root + "/cat/1.jpg, " + root + "/dog/2.jpg.");
+    throw Failure(
+        kNoData, root + " has no folders of images in it",
+        "One folder per class is needed: " + root + "/cat/1.jpg, " + root + "/dog/2.jpg.");
 }
 
 void Task::open_folder(const std::string& root) {
@@ -193,8 +202,8 @@ void Task::open_folder(const std::string& root) {
                   "For example: --set image_size=64.");
   const int side = static_cast<int>(recipe_.integer("image_size"));
   const bool split = fs::is_directory(root + "/train") && fs::is_directory(root + "/test");
-  for (const std::string& folder :
-       split ? std::vector<std::string>{root + "/train", root + "/test"} : std::vector<std::string>{root})
+  for (const std::string& folder : split ? std::vector<std::string>{root + "/train", root + "/test"}
+                                         : std::vector<std::string>{root})
     check_classes(folder);
   auto options = [&](bool train) {
     std::vector<data::Transform> steps{data::Resize(side), data::CenterCrop(side)};
@@ -203,7 +212,8 @@ void Task::open_folder(const std::string& root) {
     return data::ImageFolderOptions{.transform = data::Transforms(steps), .channels = 3};
   };
   if (split) {
-    const data::ImageFolder train(root + "/train", options(true)), test(root + "/test", options(false));
+    const data::ImageFolder train(root + "/train", options(true)),
+        test(root + "/test", options(false));
     if (train.classes() != test.classes())
       throw Failure(kNoData, root + "/train and " + root + "/test have different classes",
                     "Both need one folder per class, of the same names.");
@@ -225,17 +235,21 @@ void Task::open_folder(const std::string& root) {
 void Task::open_text(const std::string& path) {
   if (!fs::is_regular_file(path)) {
     const bool ours = path == "data/text/kjv.txt";
-    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
-                  ours ? "Get it with: tools/setup.sh --data text, or take a text of yours: --set data=FILE."
-                  : recipe_.text("tokens") == "byte"
-                      ? "Name a file: --set data=FILE."
-                      : "Name a file of tokens, " + recipe_.text("tokens") + " each: --set data=FILE.");
+    throw Failure(
+        kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
+        ours ? "Get it with: tools/setup.sh --data text, or take a text of yours: --set data=FILE."
+        : recipe_.text("tokens") == "byte"
+            ? "Name a file: --set data=FILE."
+            : "Name a file of tokens, " + recipe_.text("tokens") + " each: --set data=FILE.");
   }
   const std::string kind = recipe_.text("tokens");
   if (kind != "byte" && kind != "int16" && kind != "int32")
     throw Failure(kUsage, "there are no tokens of kind \"" + kind + "\"",
                   "Set tokens to byte, int16 or int32.");
-  data::TokenFileOptions o{.dtype = kind == "byte" ? uint8 : kind == "int16" ? int16 : int32, .end = 0.95};
+  data::TokenFileOptions o{.dtype = kind == "byte"    ? uint8
+                                    : kind == "int16" ? int16
+                                                      : int32,
+                           .end = 0.95};
   // The test part is a twentieth of the text; one sample must fit into it.
   const int64_t each = kind == "byte"    ? 1
                        : kind == "int16" ? 2
@@ -243,8 +257,9 @@ void Task::open_text(const std::string& path) {
                 needed = each * 20 * (recipe_.integer("context") + 2);
   if (static_cast<int64_t>(fs::file_size(path)) < needed)
     throw Failure(kNoData,
-                  path + " is too short: a context of " + std::to_string(recipe_.integer("context")) +
-                      " takes at least " + count_text(needed) + " bytes",
+                  path + " is too short: a context of " +
+                      std::to_string(recipe_.integer("context")) + " takes at least " +
+                      count_text(needed) + " bytes",
                   "Take a longer text, or set context lower.");
   const data::TokenFile train(path, recipe_.integer("context"), o);
   o.begin = 0.95, o.end = 1;
@@ -338,10 +353,11 @@ Evaluation Task::evaluate() {
       if (is_text()) continue;
       // Checked when the data is opened; and again where it would be written through.
       if (truth[i] < 0 || truth[i] >= ends_.classes || said[i] < 0 || said[i] >= ends_.classes)
-        throw Failure(kDamaged,
-                      format("a label of the test data is %lld, but there are the classes 0 to %lld",
-                             static_cast<long long>(truth[i]), static_cast<long long>(ends_.classes) - 1),
-                      "Correct the data, or take that record out.");
+        throw Failure(
+            kDamaged,
+            format("a label of the test data is %lld, but there are the classes 0 to %lld",
+                   static_cast<long long>(truth[i]), static_cast<long long>(ends_.classes) - 1),
+            "Correct the data, or take that record out.");
       ++e.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(said[i])];
     }
     count += static_cast<int64_t>(said.size());
@@ -369,14 +385,18 @@ std::vector<SamplePicture> Task::samples(int64_t count) {
   return found;
 }
 
-// Draws on from `tokens` until take() says no: in blocks, each up to a full context; the next goes on from
-// the second half of it. All blocks but the first have one shape, so that one plan serves them.
-static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double temperature, uint64_t seed,
-                     const Device& device, const std::function<bool(int64_t)>& take) {
+// Draws on from `tokens` until take() says no: in blocks, each up to a full context; the next goes
+// on from the second half of it. All blocks but the first have one shape, so that one plan serves
+// them.
+static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double temperature,
+                     uint64_t seed, const Device& device,
+                     const std::function<bool(int64_t)>& take) {
   const int64_t context = gpt.config().context;
   for (bool open = true; open; seed += 1000003) {
-    const auto have = static_cast<int64_t>(tokens.size()), used = have < context ? have : context / 2;
-    const Tensor start = tensor(std::vector<int64_t>(tokens.end() - used, tokens.end()), {1, used}, device);
+    const auto have = static_cast<int64_t>(tokens.size()),
+               used = have < context ? have : context / 2;
+    const Tensor start =
+        tensor(std::vector<int64_t>(tokens.end() - used, tokens.end()), {1, used}, device);
     gpt.generate(start, {.max_new_tokens = context - used,
                          .temperature = temperature,
                          .seed = seed,
@@ -388,13 +408,14 @@ static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double tempe
 }
 
 // The same for any other model, which sees the end of the text anew for every token.
-static void write_on(nn::Module& model, std::vector<int64_t> tokens, double temperature, uint64_t seed,
-                     const Device& device, int64_t context, const std::function<bool(int64_t)>& take) {
+static void write_on(nn::Module& model, std::vector<int64_t> tokens, double temperature,
+                     uint64_t seed, const Device& device, int64_t context,
+                     const std::function<bool(int64_t)>& take) {
   NoGrad no_grad;
   std::mt19937_64 generator(seed);
   for (bool open = true; open;) {
-    // One shape for all calls, so that one plan serves them: the rest is filled up behind, where nothing
-    // before looks.
+    // One shape for all calls, so that one plan serves them: the rest is filled up behind, where
+    // nothing before looks.
     const auto used = std::min(static_cast<int64_t>(tokens.size()), context);
     std::vector<int64_t> window(tokens.end() - used, tokens.end());
     window.resize(static_cast<size_t>(context), 0);
@@ -408,8 +429,8 @@ static void write_on(nn::Module& model, std::vector<int64_t> tokens, double temp
   }
 }
 
-std::string Task::generate(const std::string& prompt, int64_t length, double temperature, uint64_t seed,
-                           const std::function<void(const std::string&)>& stream) {
+std::string Task::generate(const std::string& prompt, int64_t length, double temperature,
+                           uint64_t seed, const std::function<void(const std::string&)>& stream) {
   const data::ByteTokenizer bytes;
   const std::vector<int64_t> tokens = bytes.encode(prompt.empty() ? "\n" : prompt);
   const bool readable = recipe_.integer("vocabulary") == 256;

@@ -26,11 +26,12 @@ struct SamplePicture {
 
 class Task {
  public:
-  /// Without data: the network alone, with the ends the recipe's data would have. Throws Failure, saying how
-  /// to get the data, when it is not there.
+  /// Without data: the network alone, with the ends the recipe's data would have. Throws Failure,
+  /// saying how to get the data, when it is not there.
   Task(const Recipe& recipe, const Device& device, bool with_data = true);
   /// The network alone, with the ends that a trained network's file says.
-  Task(const Recipe& recipe, const Device& device, const Ends& ends, std::vector<std::string> classes);
+  Task(const Recipe& recipe, const Device& device, const Ends& ends,
+       std::vector<std::string> classes);
 
   const Recipe& recipe() const { return recipe_; }
   const Device& device() const { return device_; }

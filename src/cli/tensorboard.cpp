@@ -71,8 +71,8 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
   char host[64] = "here";
   gethostname(host, sizeof host - 1);
   const std::string stem =
-      folder + format("/events.out.tfevents.%010lld.%s.%d", static_cast<long long>(wall_time()), host,
-                      static_cast<int>(getpid()));
+      folder + format("/events.out.tfevents.%010lld.%s.%d", static_cast<long long>(wall_time()),
+                      host, static_cast<int>(getpid()));
   std::string name = stem;
   for (int i = 1; fs::exists(name); ++i) name = stem + "." + std::to_string(i);
   out_.open(name, std::ios::binary);
@@ -82,7 +82,8 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
 
 void EventFile::record(const std::string& e) {
   const std::string length = little_endian(static_cast<uint64_t>(e.size()));
-  out_ << length << little_endian(masked_crc(length)) << e << little_endian(masked_crc(e)) << std::flush;
+  out_ << length << little_endian(masked_crc(length)) << e << little_endian(masked_crc(e))
+       << std::flush;
 }
 
 void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values) {

@@ -8,12 +8,12 @@
 
 namespace ingot::cli {
 
-/// A file folder/events.out.tfevents.*: records of a length, its checksum, an Event (protocol buffers), its
-/// checksum.
+/// A file folder/events.out.tfevents.*: records of a length, its checksum, an Event (protocol
+/// buffers), its checksum.
 class EventFile {
  public:
-  /// A new file. first_step > 0: a run that goes on; TensorBoard forgets what older files say of that step
-  /// and later ones.
+  /// A new file. first_step > 0: a run that goes on; TensorBoard forgets what older files say of
+  /// that step and later ones.
   EventFile(const std::string& folder, int64_t first_step);
   void scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
   /// Deletes the event files of a folder: of a run that begins anew.

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <memory>
 
-#include "bound.h"
+#include "bottleneck.h"
 #include "cli.h"
 #include "files.h"
 #include "progress.h"
 #include "report.h"
 #include "run_folder.h"
-#include "study.h"
+#include "plan_and_explain.h"
 #include "tensorboard.h"
 
 namespace ingot::cli {
@@ -102,7 +102,8 @@ Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
   if (__builtin_mul_overflow(epochs_, per_epoch, &total_))
     throw Failure(kUsage, count_text(epochs_) + " epochs are more steps than can be counted",
                   "Set epochs lower.");
-  if (recipe_.integer("steps") > 0) total_ = recipe_.integer("steps"), epochs_ = (total_ - 1) / per_epoch + 1;
+  if (recipe_.integer("steps") > 0)
+    total_ = recipe_.integer("steps"), epochs_ = (total_ - 1) / per_epoch + 1;
   history_.per_epoch = static_cast<double>(per_epoch);
   // So many points draw any curve; short runs have all their steps.
   stride_ = std::max<int64_t>(1, total_ / 400);
@@ -120,7 +121,8 @@ Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
 void Trainer::prepare_weights() {
   nn::Module& model = task_.model();
   if (!args_.from.empty()) {
-    const std::string file = fs::is_directory(args_.from) ? args_.from + "/model.safetensors" : args_.from;
+    const std::string file =
+        fs::is_directory(args_.from) ? args_.from + "/model.safetensors" : args_.from;
     if (!fs::exists(file))
       throw Failure(kNoData, "there are no weights in " + args_.from,
                     "--from takes a run's folder or a file (safetensors, pt, npz).");
@@ -152,8 +154,9 @@ void Trainer::prepare_weights() {
     ++frozen;
   }
   if (!frozen)
-    throw Failure(kUsage, "no parameter's name matches --freeze " + args_.freeze,
-                  "`ingot explain " + args_.recipe + "` lists the names; * stands for any characters.");
+    throw Failure(
+        kUsage, "no parameter's name matches --freeze " + args_.freeze,
+        "`ingot explain " + args_.recipe + "` lists the names; * stands for any characters.");
   say(format("%zu of %zu parameters are frozen", frozen, all));
 }
 
@@ -198,23 +201,27 @@ void Trainer::log(const Point& p, bool test) {
     j["peak_memory"] = task_.device().memory().peak;
     events_->scalars(p.step, {{"test/loss", p.test_loss}, {"test/accuracy", p.test_accuracy}});
   } else {
-    j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate, j["memory"] = static_cast<int64_t>(p.memory);
-    events_->scalars(
-        p.step,
-        {{"train/loss", p.loss}, {"train/lr", p.lr}, {"train/rate", p.rate}, {"train/memory", p.memory}});
+    j["loss"] = p.loss, j["lr"] = p.lr, j["rate"] = p.rate,
+    j["memory"] = static_cast<int64_t>(p.memory);
+    events_->scalars(p.step, {{"train/loss", p.loss},
+                              {"train/lr", p.lr},
+                              {"train/rate", p.rate},
+                              {"train/memory", p.memory}});
   }
   const bool written = metrics_.add(json_text(j) + "\n");
   if (!written && metrics_whole_)
-    progress_->warn(out_ +
-                    "/metrics.jsonl cannot be written (is the disk full?): its lines are kept until "
-                    "there is room");
+    progress_->warn(
+        out_ +
+        "/metrics.jsonl cannot be written (is the disk full?): its lines are kept until "
+        "there is room");
   metrics_whole_ = written;
   (test ? history_.test : history_.train).push_back(p);
 }
 
 // The fourth step is measured launch by launch: by then everything is compiled.
 Tensor Trainer::one_step(const data::Batch& batch) {
-  if (++steps_here_ != 4 || args_.quiet || args_.silent) return train_step(task_, *optimizer_, batch);
+  if (++steps_here_ != 4 || args_.quiet || args_.silent)
+    return train_step(task_, *optimizer_, batch);
   return bound_.measure(task_.device(), [&] { return train_step(task_, *optimizer_, batch); });
 }
 
@@ -231,7 +238,8 @@ void Trainer::one_epoch() {
     schedule_->step();
     ++window_.steps;
     stopped_ = watcher_ && !watcher_(step(), total_, loss);
-    const bool last = step() >= total_ || stopped_, sampled = last || step() == 1 || step() % stride_ == 0;
+    const bool last = step() >= total_ || stopped_,
+               sampled = last || step() == 1 || step() % stride_ == 0;
     // Reading the loss waits for the device, so it is not read at every step of a long run.
     if (sampled || now() - mark > 0.1) {
       const double value = loss.item();
@@ -255,7 +263,8 @@ void Trainer::observe(double loss, double lr, bool sampled) {
                     format("loss %.3f  lr %.1e  %s%s", loss, lr, bytes_text(memory).c_str(),
                            bound_.text(window_.seconds, window_.steps).c_str()));
   const bool old = window_.seconds > 0.5, first = step() == 1;
-  if (sampled || old) log({step(), epochs_done(), loss, lr, rate_, memory, 0, 0, history_.seconds}, false);
+  if (sampled || old)
+    log({step(), epochs_done(), loss, lr, rate_, memory, 0, 0, history_.seconds}, false);
   if (!old && !first) return;
   window_ = {};
   bound_.new_window();
@@ -270,7 +279,8 @@ Failure Trainer::not_finite() const {
 // "3", or "0.03" in the middle of one.
 static std::string epoch_text(double epochs) {
   const double whole = std::round(epochs);
-  return std::abs(epochs - whole) < 1e-9 ? count_text(static_cast<int64_t>(whole)) : format("%.3g", epochs);
+  return std::abs(epochs - whole) < 1e-9 ? count_text(static_cast<int64_t>(whole))
+                                         : format("%.3g", epochs);
 }
 
 void Trainer::after_epoch() {
@@ -283,8 +293,8 @@ void Trainer::after_epoch() {
   p.step = step(), p.epoch = epochs_done(), p.test_loss = e.loss, p.test_accuracy = e.accuracy,
   p.seconds = history_.seconds;
   log(p, true);
-  progress_->say(format("epoch %s  test loss %.3f  %s %.2f %%  (%s)", epoch_text(p.epoch).c_str(), e.loss,
-                        task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
+  progress_->say(format("epoch %s  test loss %.3f  %s %.2f %%  (%s)", epoch_text(p.epoch).c_str(),
+                        e.loss, task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
                         time_text(now() - start).c_str()));
 }
 
@@ -342,8 +352,9 @@ void Trainer::print_results() const {
              : task == "points" ? "eval"
                                 : "predict and eval"));
   if (args_.report) say(format("  %s/report.html         curves and examples, for a browser", out));
-  say(format("  %s/metrics.jsonl       every figure, one line each; tensorboard --logdir %s draws them", out,
-             out));
+  say(format(
+      "  %s/metrics.jsonl       every figure, one line each; tensorboard --logdir %s draws them",
+      out, out));
 }
 
 void Trainer::finish() {
@@ -354,7 +365,8 @@ void Trainer::finish() {
     throw Failure(kNotWritten, "the last checkpoint could not be saved: " + unsaved_,
                   "The network itself is in " + out_ + "/model.safetensors.");
   if (!metrics_whole_)
-    throw Failure(kNotWritten, out_ + "/metrics.jsonl is not whole: there was no room for its last lines",
+    throw Failure(kNotWritten,
+                  out_ + "/metrics.jsonl is not whole: there was no room for its last lines",
                   "The network itself is in " + out_ + "/model.safetensors.");
 }
 
@@ -367,10 +379,12 @@ int64_t Trainer::resumed(Checkpoint& checkpoint) const {
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::Io) throw Failure(kDamaged, e.reason(), anew);
     // Parts that are not there or do not fit.
-    if (e.kind() != ErrorKind::State && e.kind() != ErrorKind::Shape && e.kind() != ErrorKind::Value) throw;
+    if (e.kind() != ErrorKind::State && e.kind() != ErrorKind::Shape &&
+        e.kind() != ErrorKind::Value)
+      throw;
     throw Failure(kConflict, "the checkpoints in " + out_ + " are of a run with other settings",
-                  "Continue that one: ingot train " + shell_word(out_ + "/recipe.json") + " --resume --out " +
-                      shell_word(out_) + ".");
+                  "Continue that one: ingot train " + shell_word(out_ + "/recipe.json") +
+                      " --resume --out " + shell_word(out_) + ".");
   }
   if (step() == 0 && !checkpoint.messages().empty() && !checkpoint.files().empty())
     throw Failure(kDamaged, "no checkpoint in " + out_ + " can be read", anew);
@@ -391,19 +405,20 @@ TrainResult Trainer::run() {
              task_.device().name().c_str(), count_text(task_.model().parameter_count()).c_str(),
              count_text(total_).c_str(), static_cast<long long>(recipe_.integer("batch"))));
   if (step() > 0) say(format("resumed at step %lld", static_cast<long long>(step())));
-  progress_ =
-      std::make_unique<Progress>(total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(),
-                                 args_.quiet || (args_.silent && args_.label.empty()), args_.label);
+  progress_ = std::make_unique<Progress>(
+      total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(),
+      args_.quiet || (args_.silent && args_.label.empty()), args_.label);
   if (step() >= total_) history_.last = task_.evaluate();
-  const auto every =
-      std::max<int64_t>(1, epochs_ / 10);  // many short epochs: not a checkpoint and a test after each
+  const auto every = std::max<int64_t>(
+      1, epochs_ / 10);  // many short epochs: not a checkpoint and a test after each
   for (; step() < total_ && !stopped_; ++epoch) {
     try {
       one_epoch();
     } catch (const Error& e) {
       // What a signal asked to be saved.
       if (e.kind() != ErrorKind::Io || e.op() != "save") throw;
-      throw Failure(kNotWritten, "stopped by a signal, and this step could not be saved: " + e.reason(),
+      throw Failure(kNotWritten,
+                    "stopped by a signal, and this step could not be saved: " + e.reason(),
                     "Make room; --resume continues from the checkpoint before.");
     }
     const bool last = step() >= total_ || stopped_;

@@ -43,7 +43,8 @@ struct History {
 /// The recipe with everything the command line says.
 Recipe effective_recipe(const TrainArgs& args);
 Device device_of(const Recipe& recipe);
-std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& recipe, const std::vector<Tensor>& parameters);
+std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& recipe,
+                                                 const std::vector<Tensor>& parameters);
 std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& recipe, optim::Optimizer& optimizer,
                                                   int64_t steps);
 /// Forward, backward and update on one batch; returns the loss, which has been computed.

@@ -16,9 +16,9 @@ static Failure unreadable(const std::string& file) {
   if (!fs::is_directory(checkpoints))
     return {kDamaged, file + " is not a network of ingot train, or it is damaged",
             "Name a run's folder (out/fashion) or its model.safetensors."};
-  return {
-      kDamaged, file + " is damaged",
-      "The checkpoints in " + checkpoints + " are untouched: ingot train RECIPE --resume writes it again."};
+  return {kDamaged, file + " is damaged",
+          "The checkpoints in " + checkpoints +
+              " are untouched: ingot train RECIPE --resume writes it again."};
 }
 
 // Runs f, to which only the file can have given something wrong.
@@ -32,7 +32,8 @@ static auto read(const std::string& file, F&& f) {
   } catch (const json::exception&) {
     throw unreadable(file);
   } catch (const Failure& e) {
-    // Settings that no recipe has, sizes that make no network: of a damaged file, not of the command line.
+    // Settings that no recipe has, sizes that make no network: of a damaged file, not of the
+    // command line.
     if (e.code() != kUsage) throw;
     throw unreadable(file);
   }
@@ -58,8 +59,8 @@ static bool plausible(const Network& n, const io::SafeTensors& weights) {
     fits = fits && v >= 1 && v <= std::max(elements, 4096.0);
   }
   const auto& classes = n.card.at("classes");
-  fits =
-      fits && classes.is_array() && static_cast<double>(classes.size()) <= n.card.at("count").get<double>();
+  fits = fits && classes.is_array() &&
+         static_cast<double>(classes.size()) <= n.card.at("count").get<double>();
   for (const auto& c : classes) fits = fits && c.is_string();
   if (recipe.text("task") == "text") fits = fits && recipe.integer("context") <= (int64_t{1} << 24);
   return fits;
@@ -83,23 +84,24 @@ static Network read_network(const std::string& file) {
 
 static std::unique_ptr<Task> task_of(const Network& n, const Device& device) {
   const Ends ends{n.card.at("channels"), n.card.at("side"), n.card.at("count")};
-  return std::make_unique<Task>(n.recipe, device, ends, n.card.at("classes").get<std::vector<std::string>>());
+  return std::make_unique<Task>(n.recipe, device, ends,
+                                n.card.at("classes").get<std::vector<std::string>>());
 }
 
 Trained load_trained(const std::string& run, const std::string& device, bool with_data) {
   const std::string file = fs::is_directory(run) ? run + "/model.safetensors" : run;
   if (!fs::exists(file))
-    throw Failure(
-        kNoData, "there is no trained network in " + run,
-        fs::exists("out/" + run + "/model.safetensors")
-            ? "Did you mean out/" + run + "?"
-            : "Train one first: ingot train RECIPE --out " + run + " (`ingot recipes` lists them).");
+    throw Failure(kNoData, "there is no trained network in " + run,
+                  fs::exists("out/" + run + "/model.safetensors")
+                      ? "Did you mean out/" + run + "?"
+                      : "Train one first: ingot train RECIPE --out " + run +
+                            " (`ingot recipes` lists them).");
   Network n = read(file, [&] { return read_network(file); });
   n.recipe.set("device", device.empty() ? "auto" : device);
   const Device where = device_of(n.recipe);
-  Trained t{
-      with_data ? std::make_unique<Task>(n.recipe, where) : read(file, [&] { return task_of(n, where); }),
-      file};
+  Trained t{with_data ? std::make_unique<Task>(n.recipe, where)
+                      : read(file, [&] { return task_of(n, where); }),
+            file};
   read(file, [&] { t.task->model().load_state_dict(n.state); });
   return t;
 }

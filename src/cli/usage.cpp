@@ -21,8 +21,10 @@ static CLI::Validator number(bool zero) {
   auto check = [zero](std::string& text) -> std::string {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
-    if (!text.empty() && !*end && std::isfinite(value) && (value > 0 || (zero && value == 0))) return {};
-    return std::string("must be a number ") + (zero ? "of at least 0" : "above 0") + ", not \"" + text + "\"";
+    if (!text.empty() && !*end && std::isfinite(value) && (value > 0 || (zero && value == 0)))
+      return {};
+    return std::string("must be a number ") + (zero ? "of at least 0" : "above 0") + ", not \"" +
+           text + "\"";
   };
   return CLI::Validator(check, "");
 }
@@ -66,9 +68,11 @@ Failure mistake(CLI::App& app, const CLI::ParseError& e, int argc, char** argv) 
   const std::vector<CLI::App*> given = app.get_subcommands();
   const CLI::App& command = given.empty() ? app : *given[0];
   const std::string called = given.empty() ? "the program" : command.get_name();
-  const std::string help = "`ingot " + (given.empty() ? "" : called + " ") + "--help` says what it takes.";
+  const std::string help =
+      "`ingot " + (given.empty() ? "" : called + " ") + "--help` says what it takes.";
   if (given.empty() && argc > 1)
-    return argv[1][0] == '-' ? not_expected(app, called, {argv[1]}, help) : no_command(app, argv[1]);
+    return argv[1][0] == '-' ? not_expected(app, called, {argv[1]}, help)
+                             : no_command(app, argv[1]);
   const std::string what = e.what();
   const size_t colon = what.find(": ");
   const std::string option = what.substr(0, colon);
@@ -78,16 +82,17 @@ Failure mistake(CLI::App& app, const CLI::ParseError& e, int argc, char** argv) 
     const std::string name = what.substr(0, what.find(" is required"));
     if (const CLI::Option* o = command.get_option_no_throw(name))
       return {kUsage,
-              called + (name == "input" ? " needs an " : " needs a ") + name + ": " + o->get_description(),
+              called + (name == "input" ? " needs an " : " needs a ") + name + ": " +
+                  o->get_description(),
               help};
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e) && colon != std::string::npos)
     return {kUsage, option + " needs a value", help};
   if (dynamic_cast<const CLI::ExcludesError*>(&e))
-    return {
-        kUsage,
-        what.substr(0, what.find(' ')) + " and " + what.substr(what.rfind(' ') + 1) + " do not go together",
-        "Leave one of them out."};
+    return {kUsage,
+            what.substr(0, what.find(' ')) + " and " + what.substr(what.rfind(' ') + 1) +
+                " do not go together",
+            "Leave one of them out."};
   if (dynamic_cast<const CLI::ValidationError*>(&e) && colon != std::string::npos)
     return {kUsage, option + " " + what.substr(colon + 2), help};
   return {kUsage, what, help};

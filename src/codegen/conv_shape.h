@@ -1,4 +1,5 @@
-// A convolution call reduced to what its loops need: three dims always, missing ones of size 1 in front.
+// A convolution call reduced to what its loops need: three dims always, missing ones of size 1 in
+// front.
 #pragma once
 #include <cstdint>
 

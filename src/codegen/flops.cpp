@@ -14,7 +14,9 @@ double product(int64_t a, int64_t b) { return static_cast<double>(a) * static_ca
 
 double none(const LibrarySpec&) { return 0; }
 
-double matmul(const LibrarySpec& l) { return 2.0 * product(result(l).numel(), operand(l, 0).back()); }
+double matmul(const LibrarySpec& l) {
+  return 2.0 * product(result(l).numel(), operand(l, 0).back());
+}
 
 // Each element of y takes one output channel's weights.
 double conv(const LibrarySpec& l) {
@@ -41,7 +43,8 @@ double recurrent(const LibrarySpec& l) {
 
 double flops_of(const LibrarySpec& l) {
   static constexpr double (*formulas[])(const LibrarySpec&) = {
-#define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, flops, may_fail) formula::flops,
+#define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, flops, may_fail) \
+  formula::flops,
 #include "graph/ops.def"
 #undef INGOT_OP
   };

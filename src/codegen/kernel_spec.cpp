@@ -1,5 +1,5 @@
-// Questions about KernelSpecs that every backend and the compiler ask: sizes, kinds, equal structure, a
-// printed form for people and a verifier that catches a wrong kernel before it runs.
+// Questions about KernelSpecs that every backend and the compiler ask: sizes, kinds, equal
+// structure, a printed form for people and a verifier that catches a wrong kernel before it runs.
 #include "codegen/kernel_spec.h"
 
 #include <cstdio>
@@ -55,9 +55,9 @@ static bool alike(const Affine& a, const Affine& b) {
 }
 
 static bool alike(const Instr& a, const Instr& b) {
-  if (a.kind != b.kind || a.op != b.op || a.dtype != b.dtype || a.level != b.level || a.buffer != b.buffer ||
-      a.slot != b.slot || a.ivalue != b.ivalue || a.indirect != b.indirect ||
-      a.bounds.size() != b.bounds.size())
+  if (a.kind != b.kind || a.op != b.op || a.dtype != b.dtype || a.level != b.level ||
+      a.buffer != b.buffer || a.slot != b.slot || a.ivalue != b.ivalue ||
+      a.indirect != b.indirect || a.bounds.size() != b.bounds.size())
     return false;
   if (!(a.fvalue == b.fvalue || (a.fvalue != a.fvalue && b.fvalue != b.fvalue))) return false;
   for (int k = 0; k < 3; ++k)
@@ -80,8 +80,8 @@ bool same_structure(const KernelSpec& a, const KernelSpec& b) {
     if (!alike(a.instrs[k], b.instrs[k])) return false;
   for (size_t k = 0; k < a.stores.size(); ++k) {
     const Store &p = a.stores[k], &q = b.stores[k];
-    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated || p.over != q.over ||
-        !alike(p.map, q.map))
+    if (p.value != q.value || p.buffer != q.buffer || p.predicated != q.predicated ||
+        p.over != q.over || !alike(p.map, q.map))
       return false;
   }
   return true;
@@ -177,8 +177,8 @@ int axis_of(const LibrarySpec& l) {
 }
 
 std::string to_string(const LibrarySpec& l) {
-  static const char* const ends[] = {"",           " relu",     " gelu_tanh", " gelu_erf", " gelu_tanh_grad",
-                                     " bias_grad", " relu_grad"};
+  static const char* const ends[] = {
+      "", " relu", " gelu_tanh", " gelu_erf", " gelu_tanh_grad", " bias_grad", " relu_grad"};
   std::string s = std::string("library ") + info(l.op).name;
   for (const OperandSpec& o : l.operands)
     s += " " + std::string(name_of(o.dtype)) + to_string(o.shape) + "/" + to_string(o.stride) +
@@ -208,7 +208,8 @@ struct Verifier {
   /// Smallest and largest position the map reaches.
   void reach(const Affine& m, int64_t& lo, int64_t& hi) const {
     lo = hi = m.offset;
-    for (int a = 0; a < k.n_axes(); ++a) (m.stride[a] < 0 ? lo : hi) += m.stride[a] * (k.extent[a] - 1);
+    for (int a = 0; a < k.n_axes(); ++a)
+      (m.stride[a] < 0 ? lo : hi) += m.stride[a] * (k.extent[a] - 1);
   }
   void map(const Affine& m, Level level, size_t n) const {
     check(static_cast<int>(m.stride.size()) == k.n_axes(), "a map has not one stride per axis", n);
@@ -234,12 +235,15 @@ struct Verifier {
     if (i.kind == InstrKind::Compute)
       check(is_elementwise(i.op) && i.arg[0] >= 0, "a compute is not elementwise", n);
     if (i.kind == InstrKind::Reduce)
-      check(is_reduce(i.op) && i.arg[0] >= 0 && i.level == Level::Outer, "a reduce is malformed", n);
+      check(is_reduce(i.op) && i.arg[0] >= 0 && i.level == Level::Outer, "a reduce is malformed",
+            n);
     if (i.level == Level::Outer && i.kind != InstrKind::Reduce)
       for (int a : i.arg)
-        if (a >= 0) check(k.instrs[a].level == Level::Outer, "an outer value depends on an element", n);
+        if (a >= 0)
+          check(k.instrs[a].level == Level::Outer, "an outer value depends on an element", n);
     if (i.level == Level::Outer && i.indirect >= 0)
-      check(k.instrs[i.indirect].level == Level::Outer, "an outer load is indexed by an element", n);
+      check(k.instrs[i.indirect].level == Level::Outer, "an outer load is indexed by an element",
+            n);
   }
 };
 
@@ -253,10 +257,12 @@ void verify(const KernelSpec& k) {
   for (size_t n = 0; n < k.instrs.size(); ++n) v.instr(k.instrs[n], n);
   for (size_t n = 0; n < k.stores.size(); ++n) {
     const Store& s = k.stores[n];
-    v.check(s.value >= 0 && s.value < static_cast<int>(k.instrs.size()), "no such value to store", n);
-    v.check(s.buffer >= 0 && s.buffer < static_cast<int>(k.buffers.size()), "no such buffer to store to", n);
-    v.check(k.buffers[s.buffer].dtype == k.instrs[s.value].dtype, "a store has another type than its buffer",
+    v.check(s.value >= 0 && s.value < static_cast<int>(k.instrs.size()), "no such value to store",
             n);
+    v.check(s.buffer >= 0 && s.buffer < static_cast<int>(k.buffers.size()),
+            "no such buffer to store to", n);
+    v.check(k.buffers[s.buffer].dtype == k.instrs[s.value].dtype,
+            "a store has another type than its buffer", n);
     v.check(k.buffers[s.buffer].written, "a store goes to a buffer that is not marked written", n);
     v.map(s.map, k.instrs[s.value].level, n);
     int64_t lo, hi;

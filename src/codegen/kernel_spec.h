@@ -1,18 +1,21 @@
 // KernelSpec: the contract between the compiler and the backends.
 //
-// A generated kernel is an iteration space, buffers reached through index maps, and a list of instructions in
-// SSA form over them. The axes are split in two: `outer` axes first, then `inner` ones, along which
-// instructions of kind Reduce work. Every instruction is of one of two levels: Elem (a value per point of the
-// whole space) or Outer (a value per point of the outer axes: reduce results and what is computed from them).
-// An Outer value used by an Elem instruction is broadcast along the inner axes. So
+// A generated kernel is an iteration space, buffers reached through index maps, and a list of
+// instructions in SSA form over them. The axes are split in two: `outer` axes first, then `inner`
+// ones, along which instructions of kind Reduce work. Every instruction is of one of two levels:
+// Elem (a value per point of the whole space) or Outer (a value per point of the outer axes: reduce
+// results and what is computed from them). An Outer value used by an Elem instruction is broadcast
+// along the inner axes. So
 //   Map     has no inner axes and no Reduce;   every value is Elem
 //   Reduce  has Reduce instructions, and no Elem value depends on one
-//   Row     has Elem values that depend on Reduce results (softmax, norms): rounds of reduce and broadcast.
-// A Reduce kernel may store Elem values too (an activation's gradient and the bias gradient in one pass).
+//   Row     has Elem values that depend on Reduce results (softmax, norms): rounds of reduce and
+//   broadcast.
+// A Reduce kernel may store Elem values too (an activation's gradient and the bias gradient in one
+// pass).
 //
-// The compiler has already merged axes that can be merged, dropped axes of size 1, and put the axes in the
-// order that suits memory: within outer and within inner the last axis is the fastest. Extents of 0 never get
-// here.
+// The compiler has already merged axes that can be merged, dropped axes of size 1, and put the axes
+// in the order that suits memory: within outer and within inner the last axis is the fastest.
+// Extents of 0 never get here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -41,12 +44,12 @@ struct Bound {
 };
 
 enum class InstrKind : uint8_t {
-  Load,   // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that instruction
-          // adds v * indirect_stride to the position: anything outside [0, indirect_extent) raises an index
-          // error (site) and loads fill
-  Const,  // imm, in dtype
-  Arg,    // args[slot], a double given at launch, converted to dtype
-  Index,  // int64 value of map
+  Load,      // buffers[buffer][map], fill where a bound fails; if indirect >= 0 the value v of that
+             // instruction adds v * indirect_stride to the position: anything outside [0,
+             // indirect_extent) raises an index error (site) and loads fill
+  Const,     // imm, in dtype
+  Arg,       // args[slot], a double given at launch, converted to dtype
+  Index,     // int64 value of map
   InBounds,  // bool: all bounds hold
   Random,    // int32: Philox bits of generator slot `slot` at element number (map): see philox.h
   Compute,   // op(arg0, arg1, arg2): an elementwise primitive
@@ -56,15 +59,17 @@ enum class Level : uint8_t { Elem, Outer };
 
 struct Instr {
   InstrKind kind = InstrKind::Const;
-  Op op = Op::Const;             // Compute, Reduce
-  DType dtype = DType::Float32;  // of the result. 16-bit floats: computed in float32, rounded to the type
+  Op op = Op::Const;  // Compute, Reduce
+  DType dtype =
+      DType::Float32;  // of the result. 16-bit floats: computed in float32, rounded to the type
   Level level = Level::Elem;
   int32_t arg[3] = {-1, -1, -1};  // instruction numbers
   int32_t buffer = -1;            // Load
   int32_t slot = -1;              // Arg, Random
   double fvalue = 0;              // Const (floating types), Load: fill
-  int64_t ivalue = 0;  // Const (integer types and bool), Load: fill; Random: offset added to the counter
-  Affine map;          // Load, Index, Random
+  int64_t ivalue =
+      0;       // Const (integer types and bool), Load: fill; Random: offset added to the counter
+  Affine map;  // Load, Index, Random
   std::vector<Bound> bounds;  // Load, InBounds
   int32_t indirect = -1;      // Load: instruction giving the index
   int64_t indirect_stride = 0, indirect_extent = 0;
@@ -80,7 +85,8 @@ void for_each_operand(const Instr& in, F f) {
 }
 
 struct Store {
-  int32_t value = -1;  // instruction; its level decides whether it is stored per element or per outer point
+  int32_t value =
+      -1;  // instruction; its level decides whether it is stored per element or per outer point
   int32_t buffer = -1;
   Affine map;               // over all axes (inner strides are 0 for Outer values)
   bool predicated = false;  // store nothing when the run's status word is set
@@ -91,7 +97,8 @@ struct BufferSpec {
   DType dtype = DType::Float32;
   int64_t numel = 0;  // elements reachable, for bounds checks in tests
   bool written = false;
-  bool may_alias = false;  // the same memory is read and written, element by element at the same position
+  bool may_alias =
+      false;  // the same memory is read and written, element by element at the same position
 };
 
 struct KernelSpec {
@@ -111,10 +118,12 @@ struct KernelSpec {
   bool is_row() const;
 };
 
-/// Equal but for numbers (extents, strides other than 0 and 1, offsets): one piece of code can run both.
+/// Equal but for numbers (extents, strides other than 0 and 1, offsets): one piece of code can run
+/// both.
 bool same_structure(const KernelSpec& a, const KernelSpec& b);
 std::string to_string(const KernelSpec& k);
-/// Throws Error(Internal) when an instruction refers to a later one, a level or a buffer is wrong, ...
+/// Throws Error(Internal) when an instruction refers to a later one, a level or a buffer is wrong,
+/// ...
 void verify(const KernelSpec& k);
 
 // --- Library calls
@@ -128,10 +137,11 @@ struct OperandSpec {
 enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad, ReluGrad };
 /// A call of a library or of a kernel written by hand. Operands, results first (`written` of them):
 ///   Matmul          out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]).
-///                   GeluTanh with two results: out is what GELU is applied to, then GELU of it (any shape),
-///                   a, b. GeluTanhGrad: after b (no bias) comes what GELU was applied to. These are whole,
-///                   row-major. BiasGrad: out, the sums of a along K [M], a, b. ReluGrad: after b (no bias)
-///                   comes what ReLU gave; where that is not positive, out is 0
+///                   GeluTanh with two results: out is what GELU is applied to, then GELU of it
+///                   (any shape), a, b. GeluTanhGrad: after b (no bias) comes what GELU was applied
+///                   to. These are whole, row-major. BiasGrad: out, the sums of a along K [M], a,
+///                   b. ReluGrad: after b (no bias) comes what ReLU gave; where that is not
+///                   positive, out is 0
 ///   ScatterAdd      out, index (int64 or int32), value; out is zeroed first
 ///   Scatter         out, base, index, value; out begins as base
 ///   Scan            out, in
@@ -140,24 +150,24 @@ enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, Bia
 ///   AttentionGrad   dq, dk, dv, q, k, v, o, do, lse, (bias)
 ///   Lstm            h, (gates), (c), z, h0, c0, weight
 ///   LstmGrad        dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
-///   Conv            y, x, w, (bias [O]), (residual, of y's shape): y = epilogue(conv + residual + bias)
-///   ConvGradInput   gx, gy, w, (bias [C])
-///   ConvGradWeight  gw, x, gy
-///   Fold            out, value, (position)
-///   Linalg          out, a, (b)
-///   ToDevice        out, in; between devices
+///   Conv            y, x, w, (bias [O]), (residual, of y's shape): y = epilogue(conv + residual +
+///   bias) ConvGradInput   gx, gy, w, (bias [C]) ConvGradWeight  gw, x, gy Fold            out,
+///   value, (position) Linalg          out, a, (b) ToDevice        out, in; between devices
 struct LibrarySpec {
   Op op = Op::Matmul;
   Attributes attrs;
-  std::vector<OperandSpec> operands;  // operand k is buffer k of the launch; the first `written` are written
+  std::vector<OperandSpec>
+      operands;  // operand k is buffer k of the launch; the first `written` are written
   int written = 1;
   uint32_t results = 1;  // bit k: the op's result k is written
   bool tf32 = false;     // products of float32 may round their operands to TF32
   bool bias = false;
   bool residual = false;    // Conv: the last operand is added
   bool accumulate = false;  // out += instead of out =
-  bool patient = false;  // Matmul: the launch behind reads before it waits what a launch in front has written
-  uint32_t steady = 0;   // bit k: nobody writes operand k's buffer between the run's begin and this call
+  bool patient =
+      false;  // Matmul: the launch behind reads before it waits what a launch in front has written
+  uint32_t steady =
+      0;  // bit k: nobody writes operand k's buffer between the run's begin and this call
   Epilogue epilogue = Epilogue::None;
   int32_t site = -1;
 

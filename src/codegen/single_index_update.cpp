@@ -10,7 +10,8 @@ int overwritten_load(std::span<const KernelSpec> parts, int store) {
   if (to.over < 0 || w.kind != InstrKind::Compute || w.op != Op::Where) return -1;
   const int old = w.arg[2];
   const Instr& in = k.instrs[old];
-  if (in.kind != InstrKind::Load || in.buffer != to.over || in.indirect >= 0 || !in.bounds.empty()) return -1;
+  if (in.kind != InstrKind::Load || in.buffer != to.over || in.indirect >= 0 || !in.bounds.empty())
+    return -1;
   if (in.dtype != w.dtype || k.buffers[in.buffer].dtype != k.buffers[to.buffer].dtype) return -1;
   for (const KernelSpec& p : parts)
     if (!(p.instrs[old].map == p.stores[store].map)) return -1;

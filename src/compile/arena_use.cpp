@@ -18,9 +18,9 @@ std::pair<int, int> key_of(const Device& d) { return {static_cast<int>(d.type())
 
 enum class Part : uint8_t { Weight, Activation, Gradient };
 
-// On which way a node was recorded. What needs a gradient lies on the way to the loss, and so does what
-// depends on nothing that does; what is computed from such values without history is of the way back. Without
-// any history (a test) all are activations.
+// On which way a node was recorded. What needs a gradient lies on the way to the loss, and so does
+// what depends on nothing that does; what is computed from such values without history is of the
+// way back. Without any history (a test) all are activations.
 class Ways {
  public:
   explicit Ways(const Trace& t) {
@@ -94,14 +94,18 @@ ArenaUse use_of(const Plan& p, const Trace& t, const Device& device, size_t byte
   use.bytes = static_cast<double>(bytes);
   std::vector<std::pair<uint64_t, double>> activations;  // by the number of their node
   for (const Plan::Value& v : p.arena_values) {
-    if (v.first > peak || v.last < peak || p.graph.vals[static_cast<size_t>(v.val)].device != device)
+    if (v.first > peak || v.last < peak ||
+        p.graph.vals[static_cast<size_t>(v.val)].device != device)
       continue;
     const auto found = there.find(v.offset);
-    const Val& val = p.graph.vals[static_cast<size_t>(found == there.end() ? v.val : found->second)];
+    const Val& val =
+        p.graph.vals[static_cast<size_t>(found == there.end() ? v.val : found->second)];
     const Node* node = val.node >= 0 ? t.nodes[static_cast<size_t>(val.node)] : nullptr;
     const Part part = node ? ways(node) : Part::Activation;
     const auto size = static_cast<double>(v.bytes);
-    (part == Part::Weight ? use.weights : part == Part::Activation ? use.activations : use.gradients) += size;
+    (part == Part::Weight       ? use.weights
+     : part == Part::Activation ? use.activations
+                                : use.gradients) += size;
     if (part == Part::Activation) activations.emplace_back(node ? origin(val, node)->seq : 0, size);
   }
   use.workspace = use.bytes - use.weights - use.activations - use.gradients;
@@ -110,8 +114,8 @@ ArenaUse use_of(const Plan& p, const Trace& t, const Device& device, size_t byte
     std::string layer = layer_of(layer_log().calls, seq);
     layer = layer.substr(0, std::min(layer.find('('), layer.size()));  // "h.0 (GPTBlock)"
     while (layer.ends_with(' ')) layer.pop_back();
-    const auto at =
-        std::find_if(use.layers.begin(), use.layers.end(), [&](const auto& l) { return l.first == layer; });
+    const auto at = std::find_if(use.layers.begin(), use.layers.end(),
+                                 [&](const auto& l) { return l.first == layer; });
     if (at == use.layers.end())
       use.layers.emplace_back(layer, size);
     else

@@ -1,6 +1,6 @@
-// The gradient of a bias as part of the product that gives the weight's: both are sums over the rows of the
-// gradient that comes down, dW = dY^T X and db = the column sums of dY, and a library that multiplies by dY^T
-// can add its columns on the way.
+// The gradient of a bias as part of the product that gives the weight's: both are sums over the
+// rows of the gradient that comes down, dW = dY^T X and db = the column sums of dY, and a library
+// that multiplies by dY^T can add its columns on the way.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -11,9 +11,9 @@
 namespace ingot {
 namespace {
 
-// For gradients up to this size a launch costs more than reading them again. The library's products that have
-// such an epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200), so large ones are
-// summed apart.
+// For gradients up to this size a launch costs more than reading them again. The library's products
+// that have such an epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200),
+// so large ones are summed apart.
 constexpr int64_t kSmall = 1 << 20;
 
 /// What v is once reshapes that keep the last dim are looked through; `columns` is that dim.
@@ -39,7 +39,8 @@ int gradient_of(const Graph& g, const Val& v) {
   const Val& turned = g.vals[v.in[0]];
   if (!swaps_two_dims(turned) || turned.dtype != v.dtype) return -1;
   Backend* b = backend_for(v.device.type());
-  if (!b || !b->takes(Epilogue::BiasGrad, v.dtype, v.shape[0], v.shape[1], turned.shape[1])) return -1;
+  if (!b || !b->takes(Epilogue::BiasGrad, v.dtype, v.shape[0], v.shape[1], turned.shape[1]))
+    return -1;
   return root_of(g, turned.in[0], turned.shape[0]);
 }
 
@@ -96,7 +97,8 @@ void fuse_bias_gradients(Graph& g) {
     auto p = product.find(root_of(g, v.in[0], g.vals[v.in[0]].shape.back()));
     if (p == product.end()) continue;
     Val& mm = g.vals[static_cast<size_t>(p->second)];
-    if (mm.dtype != v.dtype || mm.shape[0] != v.numel() || g.vals[v.in[0]].bytes() > kSmall) continue;
+    if (mm.dtype != v.dtype || mm.shape[0] != v.numel() || g.vals[v.in[0]].bytes() > kSmall)
+      continue;
     mm.bias_grad = true;
     v.become(Op::Result, ResultAttrs{1});
     v.in[0] = p->second;

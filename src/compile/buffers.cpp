@@ -1,5 +1,5 @@
-// Which values get a buffer: each one read from outside its kernel is either stored or computed again by its
-// reader, whichever moves fewer bytes.
+// Which values get a buffer: each one read from outside its kernel is either stored or computed
+// again by its reader, whichever moves fewer bytes.
 #include <algorithm>
 #include <map>
 
@@ -50,16 +50,19 @@ class Materialiser {
     Val& p = g_.vals[e.producer];
     if (!p.compute()) return;
     bool library = is_library(val.op) && val.op != Op::SliceAssign;
-    if (library || e.fence || (val.op == Op::SliceAssign && k == 0) || (val.op == Op::Assign && k == 0)) {
+    if (library || e.fence || (val.op == Op::SliceAssign && k == 0) ||
+        (val.op == Op::Assign && k == 0)) {
       p.material = true;
       return;
     }
-    if (r_.group[e.producer] < 0) return;             // free
-    if (r_.group[e.producer] == r_.group[v]) return;  // grouping made sure the edge is inside the kernel
+    if (r_.group[e.producer] < 0) return;  // free
+    if (r_.group[e.producer] == r_.group[v])
+      return;  // grouping made sure the edge is inside the kernel
     readers_[e.producer].push_back(v);
   }
 
-  // Is p a value per row that element-level v uses? It gets a buffer rather than being computed again.
+  // Is p a value per row that element-level v uses? It gets a buffer rather than being computed
+  // again.
   bool is_row_value(int v, int p) const {
     return is_reduce(g_.vals[p].op) || (r_.level[p] == Level::Outer && r_.level[v] == Level::Elem);
   }
@@ -81,7 +84,8 @@ class Materialiser {
       for (int k = 0; k < val.n_in; ++k) {
         int p = edge_of(g_, u, k).producer;
         const Val& in = g_.vals[p];
-        if (seen_[p] == stamp_ || in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota) continue;
+        if (seen_[p] == stamp_ || in.op == Op::Const || in.op == Op::Arg || in.op == Op::Iota)
+          continue;
         seen_[p] = stamp_;
         if (in.op == Op::Random) {
           c.ops += weight(in.op);

@@ -1,6 +1,7 @@
-// A captured call keeps its plans and the buffers they were bound to. Repeating it binds the new inputs in
-// place of the old ones, gives returned values fresh buffers, and leaves everything else where it was: state
-// that the call updates in place (parameters, moments) is updated in place again.
+// A captured call keeps its plans and the buffers they were bound to. Repeating it binds the new
+// inputs in place of the old ones, gives returned values fresh buffers, and leaves everything else
+// where it was: state that the call updates in place (parameters, moments) is updated in place
+// again.
 #include "compile/capture.h"
 
 #include <memory>
@@ -49,8 +50,8 @@ struct Captured::Variant {
   std::vector<std::vector<Origin>> leaf_origin, output_origin;  // per run
   std::vector<std::pair<DType, Dims>> results;
   std::vector<Device> result_devices;
-  std::vector<Origin>
-      given;  // of each result: a buffer that a run writes, an input, or something that was there before
+  std::vector<Origin> given;  // of each result: a buffer that a run writes, an input, or something
+                              // that was there before
   std::vector<Ref<Storage>> fixed;  // ... the latter
   std::vector<RandomUse> random;
 
@@ -111,7 +112,8 @@ std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, Sour
 }
 
 std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
-  if (capture_log()) throw Error(ErrorKind::State, "capture", "a captured function calls another one", loc);
+  if (capture_log())
+    throw Error(ErrorKind::State, "capture", "a captured function calls another one", loc);
   run_pending();  // what came before is not part of it
   auto v = std::make_unique<Variant>();
   capture_log() = &v->log;
@@ -122,8 +124,8 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
       random_uses() = nullptr;
     }
   } off;
-  // fn gets handles of its own, so that an input is told from the same tensor given twice or used beside, and
-  // what fn does to it in place stays inside, the first time as every other.
+  // fn gets handles of its own, so that an input is told from the same tensor given twice or used
+  // beside, and what fn does to it in place stays inside, the first time as every other.
   std::vector<Tensor> own;
   std::vector<NodeRef> given;
   for (const Tensor& t : inputs) {
@@ -131,7 +133,8 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
     own.push_back(
         n->requires_grad
             ? t
-            : Tensor::adopt(make_cell(make_leaf(n->storage, n->dtype, n->shape, n->device)).leak()));
+            : Tensor::adopt(
+                  make_cell(make_leaf(n->storage, n->dtype, n->shape, n->device)).leak()));
     given.emplace_back(node_of(own.back(), loc));
     v->inputs.emplace_back(n->dtype, n->shape);
     v->devices.push_back(n->device);
@@ -163,10 +166,12 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes,
   std::unordered_set<const Storage*> made;  // by earlier runs of this call
   for (CapturedRun& r : log.runs) {
     std::vector<Origin> leaves(r.leaves.size()), outputs(r.outputs.size());
-    // Only what stays the same is held on to; a held buffer may still be updated in place by others.
+    // Only what stays the same is held on to; a held buffer may still be updated in place by
+    // others.
     for (size_t i = 0; i < leaves.size(); ++i) {
       for (size_t k = 0; k < given_nodes.size(); ++k)
-        if (given_nodes[k].get() == r.leaf_nodes[i]) leaves[i] = {Origin::Input, static_cast<int>(k)};
+        if (given_nodes[k].get() == r.leaf_nodes[i])
+          leaves[i] = {Origin::Input, static_cast<int>(k)};
       if (leaves[i].kind == Origin::Fixed && written[result(r.leaves[i])])
         leaves[i] = {Origin::Result, result(r.leaves[i])};
       if (leaves[i].kind != Origin::Fixed) let_go(r.leaves[i]);
@@ -174,7 +179,8 @@ void Captured::Variant::find_origins(const std::vector<NodeRef>& given_nodes,
     for (int i : r.copied)
       if (leaves[i].kind == Origin::Fixed && !made.contains(r.leaves[i].get()))
         throw Error(ErrorKind::State, "capture",
-                    "a parameter or state tensor is held by another handle, so it cannot be updated in place",
+                    "a parameter or state tensor is held by another handle, so it cannot be "
+                    "updated in place",
                     loc, "drop copies made by detach() before the captured call");
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (r.plan->outputs[i].donated < 0) made.insert(r.outputs[i].get());
@@ -212,7 +218,8 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<std::shared_p
       results[i] = results[o.index];
     else
       results[i] = allocate_storage(
-          v.result_devices[i], static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first),
+          v.result_devices[i],
+          static_cast<size_t>(v.results[i].second.numel()) * size_of(v.results[i].first),
           "capture");
   }
   std::vector<RandomUse> random;  // the same stretches, as far on as the generators are now
@@ -229,7 +236,8 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<std::shared_p
              : o.kind == Origin::Result ? results[o.index]
                                         : fixed;
     };
-    for (size_t i = 0; i < r.leaves.size(); ++i) leaves.push_back(pick(v.leaf_origin[k][i], r.leaves[i]));
+    for (size_t i = 0; i < r.leaves.size(); ++i)
+      leaves.push_back(pick(v.leaf_origin[k][i], r.leaves[i]));
     for (size_t i = 0; i < r.outputs.size(); ++i) {
       int donated = plans[k]->outputs[i].donated;
       outputs.push_back(donated >= 0 ? leaves[static_cast<size_t>(donated)]
@@ -251,15 +259,15 @@ std::vector<Tensor> Captured::replay(Variant& v, const std::vector<std::shared_p
   }
   std::vector<Tensor> out;
   for (size_t i = 0; i < results.size(); ++i) {
-    // What was there before the first call (a parameter, say) may change with the next one: the caller gets a
-    // copy.
+    // What was there before the first call (a parameter, say) may change with the next one: the
+    // caller gets a copy.
     if (v.fixed[i])
       backend_for(v.result_devices[i].type())
           ->copy_on_device(v.result_devices[i].index(), results[i]->data, v.fixed[i]->data,
                            results[i]->bytes);
-    out.push_back(Tensor::adopt(
-        make_cell(make_leaf(results[i], v.results[i].first, v.results[i].second, v.result_devices[i]))
-            .leak()));
+    out.push_back(Tensor::adopt(make_cell(make_leaf(results[i], v.results[i].first,
+                                                    v.results[i].second, v.result_devices[i]))
+                                    .leak()));
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// capture(fn): the runs of one call, kept so that the next calls repeat them without recording anything.
+// capture(fn): the runs of one call, kept so that the next calls repeat them without recording
+// anything.
 #pragma once
 #include <memory>
 #include <span>

@@ -1,8 +1,8 @@
-// A failed run changes nothing: whatever may meet a bad index comes before the first assignment. Values fall
-// into three parts: those that are checked or that a check waits for (early), those that only lead into
-// assignments (late), and the rest. No kernel has members of both of the first two, and kernels that assign
-// are ordered last. Nor does a late value join a reduction: updates of many parameters are one launch then,
-// and each is in place.
+// A failed run changes nothing: whatever may meet a bad index comes before the first assignment.
+// Values fall into three parts: those that are checked or that a check waits for (early), those
+// that only lead into assignments (late), and the rest. No kernel has members of both of the first
+// two, and kernels that assign are ordered last. Nor does a late value join a reduction: updates of
+// many parameters are one launch then, and each is in place.
 #include "compile/group.h"
 
 namespace ingot {

@@ -1,11 +1,12 @@
-// Convolutions and what follows them element by element become one library call: batch norm at inference is
-// folded into the weights and a bias, a residual and the ReLU are the call's. The chain of values behind a
-// convolution is followed while each has one reader; the last one that has the convolution's type becomes the
-// call. The folded weights are computed anew at every run, by generated kernels that write them in the order
-// the library wants, so this costs no more than that copy and needs no cache of what may change.
+// Convolutions and what follows them element by element become one library call: batch norm at
+// inference is folded into the weights and a bias, a residual and the ReLU are the call's. The
+// chain of values behind a convolution is followed while each has one reader; the last one that has
+// the convolution's type becomes the call. The folded weights are computed anew at every run, by
+// generated kernels that write them in the order the library wants, so this costs no more than that
+// copy and needs no cache of what may change.
 //
-// The results differ from the unfused ones by rounding: the sum, the bias and the residual are added in
-// float32 and rounded once, weights and bias of 16 bits are rounded after they are scaled.
+// The results differ from the unfused ones by rounding: the sum, the bias and the residual are
+// added in float32 and rounded once, weights and bias of 16 bits are rounded after they are scaled.
 #include <algorithm>
 
 #include "compile/conv_passes.h"
@@ -16,7 +17,8 @@ namespace {
 
 struct Chain {
   int conv = -1, last = -1;
-  int mean = -1, factor = -1, shift = -1, residual = -1;  // (conv - mean) * factor + shift + residual
+  int mean = -1, factor = -1, shift = -1,
+      residual = -1;  // (conv - mean) * factor + shift + residual
   bool relu = false;
   bool folds() const { return mean >= 0 || factor >= 0 || shift >= 0; }
   bool any() const { return folds() || residual >= 0 || relu; }
@@ -24,13 +26,14 @@ struct Chain {
 
 class Chains {
  public:
-  explicit Chains(const Graph& g) : g_(g), reader_(g.vals.size(), -1), taken_(g.vals.size(), false) {
+  explicit Chains(const Graph& g)
+      : g_(g), reader_(g.vals.size(), -1), taken_(g.vals.size(), false) {
     for (size_t v = 0; v < g.vals.size(); ++v)
       for (int k = 0; k < g.vals[v].n_in; ++k) reader_[at(g.vals[v].in[k])] = static_cast<int>(v);
   }
 
-  /// The longest chain behind convolution c that one call can do; last is -1 when there is none. Where two
-  /// convolutions are added, the first one asked for takes the sum.
+  /// The longest chain behind convolution c that one call can do; last is -1 when there is none.
+  /// Where two convolutions are added, the first one asked for takes the sum.
   Chain behind(int c) {
     Chain best, now;
     std::vector<int> members;
@@ -64,7 +67,8 @@ class Chains {
     const int next = reader_[at(c.last)];
     if (g_.users[at(c.last)] != 1 || value.output || value.history || next < 0) return false;
     const Val& v = g_.vals[at(next)];
-    if (taken_[at(next)] || v.history || v.device != conv.device || !(v.shape == conv.shape)) return false;
+    if (taken_[at(next)] || v.history || v.device != conv.device || !(v.shape == conv.shape))
+      return false;
     const int side = v.n_in == 2 && v.in[1] == c.last ? 1 : 0;
     if (!follow(c, v, conv, v.n_in == 2 ? v.in[1 - side] : -1, side)) return false;
     c.last = next;
@@ -75,7 +79,8 @@ class Chains {
     if (v.op == Op::Cast) return v.dtype == conv.dtype || v.dtype == DType::Float32;
     if (c.relu) return false;
     if (v.op == Op::Relu) return c.relu = true;
-    if (other < 0 || other == c.last || c.residual >= 0 || g_.vals[at(other)].dtype != v.dtype) return false;
+    if (other < 0 || other == c.last || c.residual >= 0 || g_.vals[at(other)].dtype != v.dtype)
+      return false;
     const bool vector = per_channel(g_.vals[at(other)], conv);
     const auto take = [&](int& slot) {
       if (slot >= 0) return false;
@@ -85,8 +90,8 @@ class Chains {
     switch (v.op) {
       case Op::Sub:
         return vector && side == 0 && c.factor < 0 && c.shift < 0 && take(c.mean);
-      case Op::Mul:  // a factor of 16-bit floats might leave their range: weights of that type stay as they
-                     // are
+      case Op::Mul:  // a factor of 16-bit floats might leave their range: weights of that type stay
+                     // as they are
         return vector && conv.dtype != DType::Float16 && c.shift < 0 && take(c.factor);
       case Op::Add:
         if (vector) return take(c.shift);
@@ -140,7 +145,8 @@ class Rewriter {
     for (int v = c.last; v != c.conv;) {
       const Val& val = old_.vals[at(v)];
       int from = val.in[0];
-      if (val.n_in == 2 && (from == c.mean || from == c.factor || from == c.shift || from == c.residual))
+      if (val.n_in == 2 &&
+          (from == c.mean || from == c.factor || from == c.shift || from == c.residual))
         from = val.in[1];
       all.push_back(v = from);
     }
@@ -198,7 +204,8 @@ class Rewriter {
     Dims along = Dims::filled(shape.size(), 1);  // [1, O, 1, ..] -> [O, 1, 1, ..]
     along[0] = shape[0];
     const int each = compute(Op::Reshape, DType::Float32, along, factor);
-    return cast(compute(Op::Mul, DType::Float32, shape, cast(now_[at(w)], DType::Float32), each), t);
+    return cast(compute(Op::Mul, DType::Float32, shape, cast(now_[at(w)], DType::Float32), each),
+                t);
   }
 
   // (b - mean) * factor + shift
@@ -237,7 +244,8 @@ class Rewriter {
 }  // namespace
 
 void fuse_conv_epilogues(Graph& g) {
-  if (std::none_of(g.vals.begin(), g.vals.end(), [](const Val& v) { return v.op == Op::Conv && v.n_in > 0; }))
+  if (std::none_of(g.vals.begin(), g.vals.end(),
+                   [](const Val& v) { return v.op == Op::Conv && v.n_in > 0; }))
     return;
   Chains chains(g);
   std::vector<Chain> found;

@@ -1,5 +1,5 @@
-// See decompose_attention.h. The gradient takes the probabilities from the rows' log-sum-exp, as the call does,
-// so either of the two may be written out without the other.
+// See decompose_attention.h. The gradient takes the probabilities from the rows' log-sum-exp, as
+// the call does, so either of the two may be written out without the other.
 #include "compile/decompose_attention.h"
 
 #include <algorithm>
@@ -100,8 +100,8 @@ class Writer {
     if (bias >= 0) s = each(Op::Add, s, cast(bias, kWide));
     if (!call.attrs.as<AttentionAttrs>().causal()) return s;
     const int64_t rows = shape(s)[2], columns = shape(s)[3];
-    const int seen =
-        compute(Op::Le, DType::Bool, {rows, columns}, {places(columns, {columns}), places(rows, {rows, 1})});
+    const int seen = compute(Op::Le, DType::Bool, {rows, columns},
+                             {places(columns, {columns}), places(rows, {rows, 1})});
     return compute(Op::Where, kWide, Dims(shape(s)),
                    {seen, s, number(-std::numeric_limits<double>::infinity())});
   }
@@ -113,7 +113,8 @@ class Writer {
     const int e = each(Op::Exp, each(Op::Sub, s, most)), sum = over_row(Op::Sum, e);
     const int p = cast(each(Op::Mul, e, each(Op::Reciprocal, sum)), call.dtype);
     const Dims rows{shape(s)[0], shape(s)[1], shape(s)[2]};
-    const int a = compute(Op::Reshape, kWide, rows, {most}), b = compute(Op::Reshape, kWide, rows, {sum});
+    const int a = compute(Op::Reshape, kWide, rows, {most}),
+              b = compute(Op::Reshape, kWide, rows, {sum});
     return {product(p, call.in[2], call.dtype), each(Op::Add, a, each(Op::Log, b)), -1};
   }
 
@@ -161,7 +162,8 @@ AttentionCall attention_call(const Graph& g, const Val& v) {
 }
 
 bool is_written_out(const Val& v) {
-  return (v.op == Op::Attention && !v.attrs.as<AttentionAttrs>().newest()) || v.op == Op::AttentionGrad;
+  return (v.op == Op::Attention && !v.attrs.as<AttentionAttrs>().newest()) ||
+         v.op == Op::AttentionGrad;
 }
 
 void write_out_attention(Graph& g, const std::vector<AttentionCall>& calls) {

@@ -42,7 +42,8 @@ double memory_seconds(const Step& s, const DeviceRates& r) {
 }
 
 double compute_seconds(const Step& s, const DeviceRates& r) {
-  bool half = s.kind == Step::Library && !s.library.operands.empty() && is_half(s.library.operands[0].dtype);
+  bool half = s.kind == Step::Library && !s.library.operands.empty() &&
+              is_half(s.library.operands[0].dtype);
   return s.flops / (s.kind == Step::Library ? (half ? r.flops_16 : r.flops_f32) : r.scalar_flops);
 }
 
@@ -100,8 +101,8 @@ DeviceRates h200() {
 DeviceRates named_rates(const std::string& name, const Plan& p, const SourceLoc& loc) {
   if (name == "h200") return h200();
   if (!name.empty())
-    throw Error(ErrorKind::Value, "explain", "there are no rates for \"" + name + "\"", user_loc(loc),
-                "use \"h200\", or \"\" for the tensors' own device");
+    throw Error(ErrorKind::Value, "explain", "there are no rates for \"" + name + "\"",
+                user_loc(loc), "use \"h200\", or \"\" for the tensors' own device");
   Device d = p.steps.empty() ? Device(DeviceType::CPU, 0) : p.steps[0].device;
   return backend_for(d.type())->rates(d.index());
 }
@@ -110,19 +111,19 @@ DeviceRates named_rates(const std::string& name, const Plan& p, const SourceLoc&
 
 std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory,
                           const DeviceRates* rates) {
-  std::string out = format("plan: %zu recorded ops, %zu inputs -> %zu steps, %d launches\n", t.nodes.size(),
-                           t.leaves.size(), p.steps.size(), p.launches);
-  out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops", "time us",
-                "place", "ops");
+  std::string out = format("plan: %zu recorded ops, %zu inputs -> %zu steps, %d launches\n",
+                           t.nodes.size(), t.leaves.size(), p.steps.size(), p.launches);
+  out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops",
+                "time us", "place", "ops");
   double read = 0, written = 0, flops = 0, time = 0;
   int n = 0;
   for (const Step& s : p.steps) {
     DeviceRates r = rates ? *rates : backend_for(s.device.type())->rates(s.device.index());
     double us = predicted_seconds(s, r) * 1e6;
     const char* kind = kind_name(s);
-    out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind, human(s.bytes_read).c_str(),
-                  human(s.bytes_written).c_str(), s.flops, us, place(s, p).c_str(),
-                  s.label.substr(0, 200).c_str());
+    out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind,
+                  human(s.bytes_read).c_str(), human(s.bytes_written).c_str(), s.flops, us,
+                  place(s, p).c_str(), s.label.substr(0, 200).c_str());
     if (memory) {
       out += "       buffers:";
       for (size_t b = 0; b < s.buffers.size() && b < 24; ++b) {
@@ -146,8 +147,10 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
   out += format("total: %s read, %s written, %.4g flops, predicted %.1f us", human(read).c_str(),
                 human(written).c_str(), flops, time);
   if (!p.steps.empty())
-    out += " on " +
-           (rates ? *rates : backend_for(p.steps[0].device.type())->rates(p.steps[0].device.index())).name;
+    out +=
+        " on " +
+        (rates ? *rates : backend_for(p.steps[0].device.type())->rates(p.steps[0].device.index()))
+            .name;
   out += "\n";
   for (const PlanArena& a : p.arenas)
     out += format("arena on %s: %zu bytes at peak\n", a.device.name().c_str(), a.bytes);
@@ -157,14 +160,14 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
                     to_string(p.graph.vals[v].shape).c_str());
   for (const PlanOutput& o : p.outputs) {
     const Node* node = t.nodes[o.node];
-    out += format("kept: %s %s%s, %s (%s:%u)\n", info(node->op).name, to_string(node->shape).c_str(),
-                  o.donated >= 0 ? " in place" : "", human(static_cast<double>(o.bytes)).c_str(),
-                  node->loc.file, node->loc.line);
+    out += format("kept: %s %s%s, %s (%s:%u)\n", info(node->op).name,
+                  to_string(node->shape).c_str(), o.donated >= 0 ? " in place" : "",
+                  human(static_cast<double>(o.bytes)).c_str(), node->loc.file, node->loc.line);
   }
   if (memory)
     for (const Plan::Value& v : p.arena_values)
-      out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first, v.last,
-                    v.what.c_str());
+      out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first,
+                    v.last, v.what.c_str());
   return out;
 }
 
@@ -172,14 +175,18 @@ Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates
   Recorder& rec = Recorder::current();
   std::vector<NodeRef> asked;
   for (const Tensor& x : tensors) {
-    if (!x.defined()) throw Error(ErrorKind::State, "explain", "the tensor is undefined", user_loc(loc));
+    if (!x.defined())
+      throw Error(ErrorKind::State, "explain", "the tensor is undefined", user_loc(loc));
     Node* n = asked.emplace_back(x.cell()->current());
-    if (n->recorder && n->recorder != &rec) materialise({&n, 1}, user_loc(loc));  // another thread's
+    if (n->recorder && n->recorder != &rec)
+      materialise({&n, 1}, user_loc(loc));  // another thread's
   }
   std::lock_guard lock(rec.run_mutex);
   for (NodeRef& n : asked)
-    while (!n->computed && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence)) n = n->in[0];
-  std::erase_if(asked, [](const NodeRef& n) { return n->computed.load(std::memory_order_acquire); });
+    while (!n->computed && (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
+      n = n->in[0];
+  std::erase_if(asked,
+                [](const NodeRef& n) { return n->computed.load(std::memory_order_acquire); });
   Trace t = make_trace(rec, pointers(asked), true);
   Explanation e;
   if (t.nodes.empty()) {

@@ -1,6 +1,6 @@
-// Running: everything that can fail on the host (tracing, compiling, memory) happens before the first launch;
-// until then all nodes stay pending. After the run the outputs are leaves, and what only they needed is
-// released.
+// Running: everything that can fail on the host (tracing, compiling, memory) happens before the
+// first launch; until then all nodes stay pending. After the run the outputs are leaves, and what
+// only they needed is released.
 #include "compile/executor.h"
 
 #include <algorithm>
@@ -42,7 +42,8 @@ Node* behind(Node* n) {
 
 [[noreturn]] void throw_again(Node* n) {
   throw Error(ErrorKind::State, info(n->op).name,
-              "the value was not computed because an earlier run failed: " + *failure_of(*n), n->loc);
+              "the value was not computed because an earlier run failed: " + *failure_of(*n),
+              n->loc);
 }
 
 // Runs that a device has not answered for yet. Their errors are raised at the next synchronisation.
@@ -54,7 +55,8 @@ struct Watched {
   bool answered = false;
 
   bool ask(bool wait) {
-    if (!answered) answered = backend_for(device.type())->poll(device.index(), ticket, wait, status);
+    if (!answered)
+      answered = backend_for(device.type())->poll(device.index(), ticket, wait, status);
     return answered;
   }
 };
@@ -92,13 +94,16 @@ void watch_run(Device d, uint64_t ticket, std::vector<CheckSite> sites) {
 Error unsolvable(const RunStatus& s, const SourceLoc& loc) {
   static const char* const names[] = {"solve", "solve_triangular", "inv", "cholesky", "slogdet"};
   LinalgKind kind = static_cast<LinalgKind>(s.extent >> 32);
-  std::string which = "matrix " + std::to_string(s.value), at = std::to_string(s.extent & 0xffffffff);
+  std::string which = "matrix " + std::to_string(s.value),
+              at = std::to_string(s.extent & 0xffffffff);
   if (kind == LinalgKind::Cholesky)
     return Error(ErrorKind::Value, names[3],
-                 which + " is not positive definite: its leading minor of order " + at + " is not", loc,
+                 which + " is not positive definite: its leading minor of order " + at + " is not",
+                 loc,
                  "it must be symmetric with positive eigenvalues; add a small multiple of eye(n)");
-  return Error(ErrorKind::Value, names[static_cast<int>(kind)], which + " is singular: pivot " + at + " is 0",
-               loc, "check for equal or dependent rows");
+  return Error(ErrorKind::Value, names[static_cast<int>(kind)],
+               which + " is singular: pivot " + at + " is 0", loc,
+               "check for equal or dependent rows");
 }
 
 Error run_error(const RunStatus& s, Check check, const char* op, const SourceLoc& loc) {
@@ -118,10 +123,11 @@ class Run {
   Run(const Plan& p, std::span<Storage* const> leaves, std::span<const Ref<Storage>> outputs)
       : p_(p), leaves_(leaves), outputs_(outputs) {}
 
-  /// Tickets of the runs that devices have not answered for are appended to `tickets`. What it throws before
-  /// has_overwritten() has left every value as it was.
+  /// Tickets of the runs that devices have not answered for are appended to `tickets`. What it
+  /// throws before has_overwritten() has left every value as it was.
   RunStatus operator()(RunArgs args, std::vector<std::pair<Device, uint64_t>>& tickets) {
-    // Every plan takes the arenas in one order (PlanArena's), so that two runs never wait for each other.
+    // Every plan takes the arenas in one order (PlanArena's), so that two runs never wait for each
+    // other.
     std::vector<std::unique_ptr<ArenaLease>> leases;
     std::vector<char*> arena;
     for (const PlanArena& a : p_.arenas) {
@@ -151,10 +157,11 @@ class Run {
         continue;
       }
       if (backend_for(d.type())->host_visible()) ask(tickets, status);
-      auto before = std::find_if(tickets.begin(), tickets.end(), [&](const auto& t) { return t.first == d; });
+      auto before =
+          std::find_if(tickets.begin(), tickets.end(), [&](const auto& t) { return t.first == d; });
       args.continues = before != tickets.end();
-      uint64_t ticket = backend_for(d.type())->run(d.index(), p_.id * kPartsOfPlan + s % kPartsOfPlan,
-                                                   {&items_[s], e - s}, args);
+      uint64_t ticket = backend_for(d.type())->run(
+          d.index(), p_.id * kPartsOfPlan + s % kPartsOfPlan, {&items_[s], e - s}, args);
       // The last part of a run on a device answers for those before it.
       if (args.continues) before->second = ticket;
       if (ticket && !args.continues) tickets.emplace_back(d, ticket);
@@ -173,7 +180,8 @@ class Run {
  private:
   bool overwrites(const Step& s) const {
     return std::any_of(s.buffers.begin(), s.buffers.end(), [&](const Binding& b) {
-      // A captured call keeps the buffers of what it assigned the first time, and writes to them again.
+      // A captured call keeps the buffers of what it assigned the first time, and writes to them
+      // again.
       return b.place == Binding::Output &&
              (p_.outputs[b.index].donated >= 0 || (repeated_ && outputs_[b.index]->captured));
     });
@@ -186,7 +194,8 @@ class Run {
     return at;
   }
 
-  // What other devices have failed at so far must be known to one that computes at once: it would assign.
+  // What other devices have failed at so far must be known to one that computes at once: it would
+  // assign.
   void ask(const std::vector<std::pair<Device, uint64_t>>& tickets, RunStatus& status) const {
     if (p_.sites.empty()) return;
     for (const auto& [d, ticket] : tickets) {
@@ -281,8 +290,8 @@ Error failure_of(const RunStatus& status, const Trace& t) {
 }
 
 // A run that a capture keeps.
-CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan, std::span<Storage* const> leaves,
-                         const std::vector<Ref<Storage>>& out) {
+CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan,
+                         std::span<Storage* const> leaves, const std::vector<Ref<Storage>>& out) {
   CapturedRun r{plan,
                 {},
                 {},
@@ -392,7 +401,9 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
     auto begin = std::chrono::steady_clock::now();
     run_trace(t, plan, rec);
     if (env::debug("time")) {
-      double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+      double us =
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+              .count();
       std::fprintf(stderr, "[ingot time] %zu steps, %d launches: %.1f us\n", plan->steps.size(),
                    plan->launches, us);
     }
@@ -404,7 +415,8 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
   try {
     trace_and_run(rec, asked);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("the host has no memory left to plan or to start what was asked for", 0, 0, 0);
+    throw OutOfMemory("the host has no memory left to plan or to start what was asked for", 0, 0,
+                      0);
   }
 }
 
@@ -438,22 +450,26 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
   ++compiled_plans;
   keep_plan(plan);
   if (env::debug("plan")) {
-    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     const PlanCacheInfo kept = plan_cache_info();
-    std::fprintf(
-        stderr,
-        "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms, %.1f KiB (%lld plans hold "
-        "%.1f of %.0f MiB); %s\n",
-        t.nodes.size(), t.leaves.size(), plan->steps.size(), ms, static_cast<double>(plan->bytes) / 1024,
-        static_cast<long long>(kept.plans), static_cast<double>(kept.bytes) / (1 << 20),
-        static_cast<double>(kept.limit) / (1 << 20), what_differs(t.key).c_str());
+    std::fprintf(stderr,
+                 "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms, %.1f KiB "
+                 "(%lld plans hold "
+                 "%.1f of %.0f MiB); %s\n",
+                 t.nodes.size(), t.leaves.size(), plan->steps.size(), ms,
+                 static_cast<double>(plan->bytes) / 1024, static_cast<long long>(kept.plans),
+                 static_cast<double>(kept.bytes) / (1 << 20),
+                 static_cast<double>(kept.limit) / (1 << 20), what_differs(t.key).c_str());
   }
   if (env::debug("fuse") || env::debug("kernels") || env::debug("memory"))
-    std::fputs(describe_plan(*plan, t, env::debug("kernels"), env::debug("memory")).c_str(), stderr);
+    std::fputs(describe_plan(*plan, t, env::debug("kernels"), env::debug("memory")).c_str(),
+               stderr);
   return plan;
 }
 
-bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale) {
+bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
+                   double scale) {
   Backend* b = backend_for(q.device.type());
   // Op by op, the call would run before its other results are asked for.
   if (!b || is_eager()) return false;
@@ -482,7 +498,8 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
 
 bool has_lstm(const Node& z, const Node& weight) {
   Backend* b = backend_for(z.device.type());
-  if (!b || is_eager() || !is_float(z.dtype) || z.dtype == DType::Float64 || z.rank() != 3 || z.numel() == 0)
+  if (!b || is_eager() || !is_float(z.dtype) || z.dtype == DType::Float64 || z.rank() != 3 ||
+      z.numel() == 0)
     return false;
   const DType wide = DType::Float32;
   const Dims h{z.shape[0], z.shape[1], weight.shape[1]}, one{h[1], h[2]};
@@ -491,7 +508,9 @@ bool has_lstm(const Node& z, const Node& weight) {
   s.attrs = RecurrentAttrs{};
   s.written = 3;
   s.results = 7;
-  auto add = [&](DType t, const Dims& shape) { s.operands.push_back({t, shape, row_major(shape), 0}); };
+  auto add = [&](DType t, const Dims& shape) {
+    s.operands.push_back({t, shape, row_major(shape), 0});
+  };
   add(z.dtype, h);
   add(z.dtype, z.shape);
   add(wide, h);
@@ -515,8 +534,8 @@ bool has_cached_attention(std::span<Node* const> in, double scale) {
 }
 
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {
-  // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is its
-  // thread's too, or computed.
+  // Nodes are run by the thread that recorded them, or under its lock. What a pending node reads is
+  // its thread's too, or computed.
   Recorder& mine = Recorder::current();
   std::vector<Node*> own;
   for (Node* n : nodes) {

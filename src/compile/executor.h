@@ -11,15 +11,16 @@ namespace ingot {
 
 /// A pending program cut out of the recorded nodes, with what a plan needs to be bound to it.
 struct Trace {
-  std::vector<NodeRef>
-      roots;  // holds what the others are reached from: handles may be dropped by other threads meanwhile
+  std::vector<NodeRef> roots;  // holds what the others are reached from: handles may be dropped by
+                               // other threads meanwhile
   std::vector<std::pair<NodeRef, Node*>>
-      names;                  // a pending node that a handle names, and the node whose whole buffer it reads
+      names;  // a pending node that a handle names, and the node whose whole buffer it reads
   std::vector<Node*> nodes;   // in recording order
   std::vector<Node*> leaves;  // computed values it reads
   std::vector<bool> donated;  // per leaf: nobody else holds it
-  std::vector<uint8_t> role;  // per node: bit 0 output, bit 1 asked for as a copy (a view or a source), bit 2
-                              // a gradient may be asked through it later, bit 3 nothing outside refers to it
+  std::vector<uint8_t>
+      role;  // per node: bit 0 output, bit 1 asked for as a copy (a view or a source), bit 2
+             // a gradient may be asked through it later, bit 3 nothing outside refers to it
   std::vector<double> args;
   std::vector<uint64_t> seeds, offsets;
   std::vector<uint64_t> key;
@@ -27,8 +28,8 @@ struct Trace {
 
 constexpr uint8_t kDies = 8;  // Trace::role
 
-/// Everything needed for `asked` and, with `live`, all pending values that handles name. Caller holds the run
-/// mutex.
+/// Everything needed for `asked` and, with `live`, all pending values that handles name. Caller
+/// holds the run mutex.
 Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live);
 Graph make_graph(const Trace& t);
 std::shared_ptr<Plan> plan_for(const Trace& t);

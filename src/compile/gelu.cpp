@@ -1,8 +1,8 @@
-// GELU (by tanh) and its gradient as epilogues of the products beside them, where the backend has such ones.
-// Both are recorded as chains of elementwise operations in float32 around values of 16 bits; the chains are
-// found again by their shape. Forward, the product gives what GELU is applied to (the gradient asks for it)
-// and GELU of it: result 1. Backward, the product of the gradient is multiplied by GELU's derivative before
-// it is rounded.
+// GELU (by tanh) and its gradient as epilogues of the products beside them, where the backend has
+// such ones. Both are recorded as chains of elementwise operations in float32 around values of 16
+// bits; the chains are found again by their shape. Forward, the product gives what GELU is applied
+// to (the gradient asks for it) and GELU of it: result 1. Backward, the product of the gradient is
+// multiplied by GELU's derivative before it is rounded.
 #include "compile/ir.h"
 #include "runtime/backend.h"
 
@@ -36,10 +36,12 @@ class Matcher {
     rest = term(rest, 0);
     int last = term(rest, 1), both = term(rest, 0);
     int direct = term(both, 0), by_tanh = term(both, 1);
-    int whole = scaled(direct, 0.5), dy = factor(whole, 0), sum = factor(whole, 1), t = tanh_of(sum);
+    int whole = scaled(direct, 0.5), dy = factor(whole, 0), sum = factor(whole, 1),
+        t = tanh_of(sum);
     int slope = scaled(by_tanh, kScale), half_dy = factor(slope, 0);
     int half = factor(half_dy, 1), x = scaled(half, 0.5);
-    if (t < 0 || x < 0 || factor(half_dy, 0) != dy || !is_sum(sum, x) || !is_slope(factor(slope, 1), t))
+    if (t < 0 || x < 0 || factor(half_dy, 0) != dy || !is_sum(sum, x) ||
+        !is_slope(factor(slope, 1), t))
       return {};
     int square = factor(last, 1), cubic = factor(last, 0);
     bool same = scaled(cubic, kCubic) == by_tanh && is_product(square, x, x) &&
@@ -57,14 +59,19 @@ class Matcher {
     return v >= 0 && g_.vals[v].op == Op::Const &&
            static_cast<float>(g_.vals[v].attrs.as<ConstAttrs>().f) == static_cast<float>(c);
   }
-  bool is_product(int v, int a, int b) const { return v >= 0 && factor(v, 0) == a && factor(v, 1) == b; }
+  bool is_product(int v, int a, int b) const {
+    return v >= 0 && factor(v, 0) == a && factor(v, 1) == b;
+  }
   /// What v is c times of.
   int scaled(int v, double c) const { return is_const(factor(v, 1), c) ? factor(v, 0) : -1; }
-  int tanh_of(int sum) const { return is_const(term(sum, 1), 1) ? operand(term(sum, 0), Op::Tanh, 0) : -1; }
+  int tanh_of(int sum) const {
+    return is_const(term(sum, 1), 1) ? operand(term(sum, 0), Op::Tanh, 0) : -1;
+  }
   /// 1 + tanh(kScale * (x + kCubic * x * x * x))
   bool is_sum(int v, int x) const {
     int inner = scaled(tanh_of(v), kScale), cube = scaled(term(inner, 1), kCubic);
-    return cube >= 0 && term(inner, 0) == x && factor(cube, 1) == x && is_product(factor(cube, 0), x, x);
+    return cube >= 0 && term(inner, 0) == x && factor(cube, 1) == x &&
+           is_product(factor(cube, 0), x, x);
   }
   /// 1 - tanh(t)^2
   bool is_slope(int v, int t) const {
@@ -76,8 +83,8 @@ class Matcher {
   const Graph& g_;
 };
 
-/// The matrix product of 16 bits that `wide` (float32) is a copy of, seen through a reshape that keeps rows;
-/// -1: there is none.
+/// The matrix product of 16 bits that `wide` (float32) is a copy of, seen through a reshape that
+/// keeps rows; -1: there is none.
 int product_of(const Graph& g, int wide, DType type) {
   const Val& cast = g.vals[wide];
   if (cast.op != Op::Cast || cast.n_in != 1) return -1;
@@ -85,8 +92,8 @@ int product_of(const Graph& g, int wide, DType type) {
   const Val& top = g.vals[p];
   if (top.op == Op::Reshape && !top.copied && !top.output) p = top.in[0];
   const Val& v = g.vals[p];
-  bool fits = v.op == Op::Matmul && v.dtype == type && v.shape.size() == 2 && v.stride.empty() && !v.relu &&
-              !top.shape.empty() && top.shape.back() == v.shape.back();
+  bool fits = v.op == Op::Matmul && v.dtype == type && v.shape.size() == 2 && v.stride.empty() &&
+              !v.relu && !top.shape.empty() && top.shape.back() == v.shape.back();
   return fits ? p : -1;
 }
 
@@ -136,7 +143,8 @@ void fuse_gelu(Graph& g) {
         g.users[g.vals[parts.dy].in[0]] != 1)
       continue;
     Val& mm = g.vals[product];
-    if (mm.bias || mm.output || mm.history || mm.gelu != Gelu::None || !(mm.shape == g.vals[sum].shape))
+    if (mm.bias || mm.output || mm.history || mm.gelu != Gelu::None ||
+        !(mm.shape == g.vals[sum].shape))
       continue;
     mm.gelu = Gelu::Gradient;
     mm.in[2] = sum;

@@ -1,5 +1,5 @@
-// The grouping pass: values in recording order join the kernel of what they read, if that kernel's iteration
-// space is theirs, no cycle arises and the group stays within limits.
+// The grouping pass: values in recording order join the kernel of what they read, if that kernel's
+// iteration space is theirs, no cycle arises and the group stays within limits.
 #include "compile/group.h"
 
 #include <algorithm>
@@ -88,8 +88,8 @@ class Grouper {
     return r_.group[v] = static_cast<int>(r_.groups.size()) - 1;
   }
 
-  // A few cheap operations on what is in memory anyway, of no more bytes than the result: every reader
-  // computes it on the spot, so that no kernel waits for another because of it.
+  // A few cheap operations on what is in memory anyway, of no more bytes than the result: every
+  // reader computes it on the spot, so that no kernel waits for another because of it.
   bool is_free(int v) {
     const Val& val = g_.vals[v];
     if (!is_elementwise(val.op) || val.output || val.material || val.alone) return false;
@@ -102,7 +102,8 @@ class Grouper {
       if (e.fence) return false;
       if (p.source()) {
         if (p.op == Op::Random) return false;
-      } else if (p.op == Op::Leaf || (is_library(p.op) && p.op != Op::SliceAssign) || p.op == Op::Result) {
+      } else if (p.op == Op::Leaf || (is_library(p.op) && p.op != Op::SliceAssign) ||
+                 p.op == Op::Result) {
         bytes += p.bytes();
       } else if (free_ops_[e.producer]) {
         ops += free_ops_[e.producer];
@@ -127,8 +128,8 @@ class Grouper {
     return val.op != Op::Fence;
   }
 
-  // The largest value that u, or anything its kernel needs, is computed together with. What lies before a
-  // group's first member cannot depend on it, so searches stop there.
+  // The largest value that u, or anything its kernel needs, is computed together with. What lies
+  // before a group's first member cannot depend on it, so searches stop there.
   int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
 
   void find_readers() {
@@ -143,7 +144,8 @@ class Grouper {
     readers_.resize(reader_begin_[n]);
     std::vector<int> at(reader_begin_.begin(), reader_begin_.end() - 1);
     for (size_t v = 0; v < n; ++v)
-      for (int k = 0; k < g_.vals[v].n_in; ++k) readers_[at[g_.vals[v].in[k]]++] = static_cast<int>(v);
+      for (int k = 0; k < g_.vals[v].n_in; ++k)
+        readers_[at[g_.vals[v].in[k]]++] = static_cast<int>(v);
   }
 
  public:
@@ -152,7 +154,8 @@ class Grouper {
     for (size_t v = 0; v < g_.vals.size(); ++v) {
       if (r_.group[v] >= 0) continue;
       reach_[v] = static_cast<int>(v);
-      for (int k = 0; k < g_.vals[v].n_in; ++k) reach_[v] = std::max(reach_[v], reach(g_.vals[v].in[k]));
+      for (int k = 0; k < g_.vals[v].n_in; ++k)
+        reach_[v] = std::max(reach_[v], reach(g_.vals[v].in[k]));
     }
   }
 
@@ -208,8 +211,8 @@ class Grouper {
     return row <= kMaxRow && (gr.outer >= 16 || gr.numel <= 32768);
   }
 
-  // Is operand k of the element-level value v the outer-level value p, repeated along the inner axes of the
-  // group?
+  // Is operand k of the element-level value v the outer-level value p, repeated along the inner
+  // axes of the group?
   bool broadcasts_rows(const Group& gr, int v, int k, int p) {
     Space s = Space::of(gr.shape, gr.mask);
     for (int tries = 0; tries < kMaxAxes; ++tries) {
@@ -232,7 +235,8 @@ class Grouper {
     return false;
   }
 
-  // Does an edge from p to operand k of v stay inside one kernel when both are members at these levels?
+  // Does an edge from p to operand k of v stay inside one kernel when both are members at these
+  // levels?
   bool inside(const Group& gr, int v, int k, const Edge& e, Level lv, Level lp) {
     if (e.fence || g_.vals[v].copied) return false;
     if (g_.vals[v].op == Op::Gather && k == 0) return false;
@@ -243,7 +247,8 @@ class Grouper {
            broadcasts_rows(gr, v, k, e.producer);
   }
 
-  // Does value x need (directly or not) a member of group gi? Gives up (true) when the search gets long.
+  // Does value x need (directly or not) a member of group gi? Gives up (true) when the search gets
+  // long.
   bool depends(int x, int gi) {
     ++stamp_;
     stack_.assign(1, x);
@@ -279,8 +284,10 @@ class Grouper {
   bool can_join(int v, int gi, Level level) {
     const Group& gr = r_.groups[gi];
     const Val& val = g_.vals[v];
-    if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device) return false;
-    // Long graphs (a network over thousands of steps): only what lies near, or their cost would be quadratic.
+    if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device)
+      return false;
+    // Long graphs (a network over thousands of steps): only what lies near, or their cost would be
+    // quadratic.
     if (extend_budget_ < 0 && v - gr.first > kNear) return false;
     if (g_.vals[gr.members[0]].op == Op::SliceAssign || !phase_fits(gr, v)) return false;
     for (int k = 0; k < val.n_in; ++k) {
@@ -295,8 +302,8 @@ class Grouper {
     return true;
   }
 
-  // Joining at the outer level saves little; it must not make a reduction wait for kernels that it could run
-  // beside.
+  // Joining at the outer level saves little; it must not make a reduction wait for kernels that it
+  // could run beside.
   bool waits_for_others(int v, int gi) {
     const Group& gr = r_.groups[gi];
     for (int k = 0; k < g_.vals[v].n_in; ++k) {
@@ -326,7 +333,8 @@ class Grouper {
     Group &ga = r_.groups[a], &gb = r_.groups[b];
     if (ga.ops + gb.ops > kMaxOps || g_.vals[ga.members[0]].device != g_.vals[gb.members[0]].device)
       return false;
-    if (g_.vals[gb.members[0]].op == Op::SliceAssign || g_.vals[ga.members[0]].op == Op::SliceAssign)
+    if (g_.vals[gb.members[0]].op == Op::SliceAssign ||
+        g_.vals[ga.members[0]].op == Op::SliceAssign)
       return false;
     if ((ga.late && (gb.early || gb.reduce)) || (gb.late && (ga.early || ga.reduce))) return false;
     if (demote ? gb.reduce : (ga.reduce && gb.reduce && ga.norm != gb.norm)) return false;
@@ -369,7 +377,8 @@ class Grouper {
       if (demote) r_.level[m] = Level::Outer;
     }
     std::vector<int> all(ga.members.size() + gb.members.size());
-    std::merge(ga.members.begin(), ga.members.end(), gb.members.begin(), gb.members.end(), all.begin());
+    std::merge(ga.members.begin(), ga.members.end(), gb.members.begin(), gb.members.end(),
+               all.begin());
     ga.members = std::move(all);
     ga.first = ga.members.front();
     ga.last = ga.members.back();
@@ -393,7 +402,8 @@ class Grouper {
   std::vector<int> stack_;
   int64_t extend_budget_ = 0;
   std::vector<int> reach_, reader_begin_, readers_;
-  std::vector<int> free_ops_;  // values that readers compute on the spot: their instructions and bytes
+  std::vector<int>
+      free_ops_;  // values that readers compute on the spot: their instructions and bytes
   std::vector<int64_t> free_bytes_;
 };
 
@@ -403,7 +413,8 @@ void Grouper::place_elementwise(int v) {
   for (int k = 0; k < val.n_in && !val.copied; ++k) {
     Edge e = edge_of(g_, v, k);
     int gi = r_.group[e.producer];
-    if (gi < 0 || e.fence || (val.op == Op::Gather && k == 0) || (val.op == Op::Assign && k == 0)) continue;
+    if (gi < 0 || e.fence || (val.op == Op::Gather && k == 0) || (val.op == Op::Assign && k == 0))
+      continue;
     const Group& gr = r_.groups[gi];
     Level lp = r_.level[e.producer];
     if (e.direct && g_.vals[e.producer].numel() == val.numel())
@@ -476,10 +487,10 @@ void Grouper::merge_siblings() {
     while (!stack_.empty()) {
       int m = stack_.back();
       stack_.pop_back();
-      // Windows overlap: what is read through one view counts, though its elements are fewer than the
-      // space's.
-      if (int u = g_.vals[m].in[0];
-          is_reduce(g_.vals[m].op) && g_.vals[u].view() && g_.vals[u].numel() == r_.groups[gi].numel)
+      // Windows overlap: what is read through one view counts, though its elements are fewer than
+      // the space's.
+      if (int u = g_.vals[m].in[0]; is_reduce(g_.vals[m].op) && g_.vals[u].view() &&
+                                    g_.vals[u].numel() == r_.groups[gi].numel)
         readers[u].push_back(static_cast<int>(gi));
       for (int k = 0; k < g_.vals[m].n_in; ++k) {
         int p = edge_of(g_, m, k).producer;

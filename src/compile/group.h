@@ -8,9 +8,10 @@
 namespace ingot {
 
 struct Group {
-  std::vector<int> members;  // ascending; empty when the group was merged away or inlined everywhere
-  int64_t numel = 0;         // points of the whole space
-  int64_t outer = 0;         // points of the outer axes (numel when there is no reduction)
+  std::vector<int>
+      members;        // ascending; empty when the group was merged away or inlined everywhere
+  int64_t numel = 0;  // points of the whole space
+  int64_t outer = 0;  // points of the outer axes (numel when there is no reduction)
   bool reduce = false;
   Dims shape;  // of the space; inner axes in mask
   uint32_t mask = 0;
@@ -37,7 +38,8 @@ Edge edge_of(const Graph& g, int v, int k);
 
 /// Marks views that no index map can express as copied, and chooses the layout of library results.
 void settle_views(Graph& g);
-/// Can view u be given to a library as strides? Fills shape, stride, offset of the buffer of `producer`.
+/// Can view u be given to a library as strides? Fills shape, stride, offset of the buffer of
+/// `producer`.
 bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset,
                   int* failed_at = nullptr);
 

@@ -57,7 +57,8 @@ Lin dot_index(const Index& idx, const Dims& stride) {
 
 namespace {
 
-// l = q * n + r with 0 <= r < n for every point of the space; or says which axis stands across the boundary.
+// l = q * n + r with 0 <= r < n for every point of the space; or says which axis stands across the
+// boundary.
 Fitting divide(const Space& s, const Lin& l, int64_t n, Lin& q, Lin& r) {
   q = r = Lin{};
   if (n <= 0) return {};  // an empty value: never read
@@ -111,8 +112,8 @@ Fitting unflatten(const Space& s, const Lin& flat, const Dims& shape, Index& out
 
 namespace {
 
-// Reshape: group the dims of both sides into runs of equal size; a run of one dim on each side passes
-// straight.
+// Reshape: group the dims of both sides into runs of equal size; a run of one dim on each side
+// passes straight.
 Fitting through_reshape(const Graph& g, int v, const Space& s, Index& idx) {
   const Dims& to = g.vals[v].shape;
   const Dims& from = g.vals[g.vals[v].in[0]].shape;

@@ -1,6 +1,7 @@
-// Index maps. A kernel's iteration space is a list of axes; the position inside a value is one linear
-// function of the axes per dimension. Movement ops transform these functions; a reshape that would need a
-// division asks for an axis to be split in two instead, and the caller starts again with the finer space.
+// Index maps. A kernel's iteration space is a list of axes; the position inside a value is one
+// linear function of the axes per dimension. Movement ops transform these functions; a reshape that
+// would need a division asks for an axis to be split in two instead, and the caller starts again
+// with the finer space.
 #pragma once
 #include <array>
 #include <vector>

@@ -1,5 +1,6 @@
-// The gradients of q, k and v that were cut from one projection are put together again: three padded values,
-// added. Attention's gradient writes them where they belong instead, side by side in one buffer.
+// The gradients of q, k and v that were cut from one projection are put together again: three
+// padded values, added. Attention's gradient writes them where they belong instead, side by side in
+// one buffer.
 #include "compile/ir.h"
 #include "runtime/backend.h"
 
@@ -15,13 +16,15 @@ class Joiner {
     parts_.clear();
     call_ = -1;
     const Val& sum = g_.vals[v];
-    if (sum.history || sum.shape.size() != 3 || !collect(v, true) || parts_.size() != 3) return false;
+    if (sum.history || sum.shape.size() != 3 || !collect(v, true) || parts_.size() != 3)
+      return false;
     offset_ = Dims::filled(3, -1);
     for (int pad : parts_)
       if (!place(pad, sum)) return false;
     for (int64_t o : offset_)
       if (o < 0) return false;
-    if (offset_[0] == offset_[1] || offset_[0] == offset_[2] || offset_[1] == offset_[2]) return false;
+    if (offset_[0] == offset_[1] || offset_[0] == offset_[2] || offset_[1] == offset_[2])
+      return false;
     Val& call = g_.vals[call_];
     if (call.output || call.history || call.dtype != sum.dtype || !supported(sum)) return false;
     rewrite(v);
@@ -33,15 +36,19 @@ class Joiner {
   bool collect(int v, bool top) {
     const Val& val = g_.vals[v];
     if (!top && (g_.users[v] != 1 || val.output || val.history)) return false;
-    if (val.op == Op::Add && val.n_in == 2) return collect(val.in[0], false) && collect(val.in[1], false);
-    if (top || val.op != Op::Pad || val.n_in != 1 || val.attrs.as<PadAttrs>().value != 0) return false;
+    if (val.op == Op::Add && val.n_in == 2)
+      return collect(val.in[0], false) && collect(val.in[1], false);
+    if (top || val.op != Op::Pad || val.n_in != 1 || val.attrs.as<PadAttrs>().value != 0)
+      return false;
     parts_.push_back(v);
     return parts_.size() <= 3;
   }
 
   int only_input(int v, Op op) const {
     const Val& val = g_.vals[v];
-    return val.op == op && val.n_in == 1 && !val.copied && !val.output && g_.users[v] == 1 ? val.in[0] : -1;
+    return val.op == op && val.n_in == 1 && !val.copied && !val.output && g_.users[v] == 1
+               ? val.in[0]
+               : -1;
   }
 
   // Finds which result of which call is padded, and notes where it goes.
@@ -56,12 +63,14 @@ class Joiner {
     const Val& r = g_.vals[result];
     const Val& rows = g_.vals[flat];  // [B, T, H D]
     if (r.shape.size() != 4 || rows.shape.size() != 3 || rows.shape[0] != r.shape[0] ||
-        rows.shape[1] != r.shape[2] || rows.shape[0] != sum.shape[0] || rows.shape[1] != sum.shape[1] ||
-        rows.shape[2] * 3 != sum.shape[2] || front[2] % rows.shape[2] != 0 || g_.users[result] > users_of(r))
+        rows.shape[1] != r.shape[2] || rows.shape[0] != sum.shape[0] ||
+        rows.shape[1] != sum.shape[1] || rows.shape[2] * 3 != sum.shape[2] ||
+        front[2] % rows.shape[2] != 0 || g_.users[result] > users_of(r))
       return false;
     const int call = r.op == Op::Result ? r.in[0] : result;
     const int number = r.op == Op::Result ? r.attrs.as<ResultAttrs>().index : 0;
-    if (g_.vals[call].op != Op::AttentionGrad || (call_ >= 0 && call != call_) || r.output || r.history)
+    if (g_.vals[call].op != Op::AttentionGrad || (call_ >= 0 && call != call_) || r.output ||
+        r.history)
       return false;
     call_ = call;
     offset_[number] = front[2];
@@ -79,7 +88,8 @@ class Joiner {
     s.written = 3;
     s.results = 7;
     for (int k = 0; k < 3; ++k)
-      s.operands.push_back(joined_operand(g_.vals[call.in[k]], sum.dtype, sum.shape.back(), offset_[k]));
+      s.operands.push_back(
+          joined_operand(g_.vals[call.in[k]], sum.dtype, sum.shape.back(), offset_[k]));
     for (int k = 0; k < call.n_in; ++k) {
       const Val& in = g_.vals[call.in[k]];
       s.operands.push_back({in.dtype, in.shape, row_major(in.shape), 0});

@@ -44,11 +44,14 @@ DryRun::~DryRun() {
 }
 
 double clock_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-bool launches_are_timed() { return profiling.load(std::memory_order_relaxed) || env::debug("time"); }
+bool launches_are_timed() {
+  return profiling.load(std::memory_order_relaxed) || env::debug("time");
+}
 
 void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
   const bool debug = env::debug("time"), logged = profiling.load(std::memory_order_relaxed);
@@ -62,15 +65,16 @@ void tell_launch_times(std::span<const Step> steps, double start, const std::vec
                    predicted_seconds(s, rates) * 1e6, s.label.substr(0, 120).c_str());
     if (logged)
       log.launches.push_back({s.label, kind_name(s), s.device, start - log.begin, us[i],
-                              s.bytes_read + s.bytes_written, s.flops, 1e6 * memory_seconds(s, rates),
-                              1e6 * compute_seconds(s, rates)});
+                              s.bytes_read + s.bytes_written, s.flops,
+                              1e6 * memory_seconds(s, rates), 1e6 * compute_seconds(s, rates)});
     start += us[i];
   }
 }
 
 Profile::Profile(SourceLoc loc) {
   if (profiling.exchange(true))
-    throw Error(ErrorKind::State, "Profile", "another Profile lives already", user_loc(loc), "end it first");
+    throw Error(ErrorKind::State, "Profile", "another Profile lives already", user_loc(loc),
+                "end it first");
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);
   log.launches.clear();

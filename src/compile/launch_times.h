@@ -16,7 +16,8 @@ void clear_dry_runs();
 /// Does anybody want them?
 bool launches_are_timed();
 /// Tells those who want them: steps that began at `start` (see clock_us) and what each took.
-void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& microseconds);
+void tell_launch_times(std::span<const Step> steps, double start,
+                       const std::vector<double>& microseconds);
 /// Microseconds of the clock that launches are timed by.
 double clock_us();
 

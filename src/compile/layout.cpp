@@ -1,7 +1,7 @@
-// Channels-last around convolutions. A backend whose convolutions want it (Backend::channels_last) gets their
-// operands and results in that order of memory, max pooling's gradients as well; what reads and writes them
-// follows by its index maps, at no cost. Values that must keep their own order, leaves and what survives the
-// run, are copied in between.
+// Channels-last around convolutions. A backend whose convolutions want it (Backend::channels_last)
+// gets their operands and results in that order of memory, max pooling's gradients as well; what
+// reads and writes them follows by its index maps, at no cost. Values that must keep their own
+// order, leaves and what survives the run, are copied in between.
 #include <algorithm>
 
 #include "compile/ir.h"
@@ -26,8 +26,8 @@ Dims channels_last(const Dims& shape, int rank) {
   return s;
 }
 
-// Are the elements where these strides have them? Dims of size 1 have no say: weights of 1 x 1 windows lie
-// right as they are.
+// Are the elements where these strides have them? Dims of size 1 have no say: weights of 1 x 1
+// windows lie right as they are.
 bool lies_so(const Val& v, const Dims& want) {
   const Dims have = v.stride.empty() ? row_major(v.shape) : v.stride;
   for (int d = 0; d < v.shape.size(); ++d)
@@ -42,8 +42,8 @@ bool only_ones(const Dims& a, const Dims& b) {
   return true;
 }
 
-// The value behind operand u whose order decides u's: only names and dims of size 1 at the end lie between.
-// -1: there is none.
+// The value behind operand u whose order decides u's: only names and dims of size 1 at the end lie
+// between. -1: there is none.
 int value_behind(const Graph& g, int u) {
   for (;;) {
     const Val& v = g.vals[u];
@@ -59,13 +59,14 @@ int value_behind(const Graph& g, int u) {
 
 // Max pooling's gradient: a fold of single positions, [batch, channels, ...].
 bool is_pool_gradient(const Val& v) {
-  return v.op == Op::Fold && v.n_in == 2 && v.attrs.as<FoldAttrs>().window.size() == v.shape.size() - 2;
+  return v.op == Op::Fold && v.n_in == 2 &&
+         v.attrs.as<FoldAttrs>().window.size() == v.shape.size() - 2;
 }
 
 // May this value's memory take another order?
 bool may_turn(const Val& v) {
-  return (v.compute() || is_conv(v) || v.op == Op::Fold) && v.op != Op::Assign && !v.output && !v.history &&
-         v.stride.empty();
+  return (v.compute() || is_conv(v) || v.op == Op::Fold) && v.op != Op::Assign && !v.output &&
+         !v.history && v.stride.empty();
 }
 
 class Layouts {
@@ -100,28 +101,31 @@ class Layouts {
     // Its parts are read in rows, whatever else becomes of the values behind them.
     if (v.op == Op::Cat && wants(v))
       for (int k = 0; k < v.n_in; ++k)
-        if (const int b = value_behind(out_, v.in[k]); b >= 0 && may_turn(out_.vals[static_cast<size_t>(b)]))
+        if (const int b = value_behind(out_, v.in[k]);
+            b >= 0 && may_turn(out_.vals[static_cast<size_t>(b)]))
           v.in[k] = copy(v.in[k], {}, -1);
-    // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads, at no
-    // cost.
+    // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads,
+    // at no cost.
     if (is_pool_gradient(v) && v.numel() > 0 && wants(v) && may_turn(v)) {
       for (int k = 0; k < 2; ++k) turn_if_free(v.in[k]);
       v.stride = channels_last(v.shape, v.shape.size());
     }
-    if (is_elementwise(v.op) && v.shape.size() >= 3 && v.numel() > 0 && !reshaped_[static_cast<size_t>(i)] &&
-        wants(v) && may_turn(v) && reads_turned(v))
+    if (is_elementwise(v.op) && v.shape.size() >= 3 && v.numel() > 0 &&
+        !reshaped_[static_cast<size_t>(i)] && wants(v) && may_turn(v) && reads_turned(v))
       v.stride = channels_last(v.shape, v.shape.size());
     now_[static_cast<size_t>(i)] = push(v);
   }
-  // What is computed from channels-last values, element by element, lies as they do if it is stored at all.
-  // (Not where a view is taken of it, which might then need a copy.)
+  // What is computed from channels-last values, element by element, lies as they do if it is stored
+  // at all. (Not where a view is taken of it, which might then need a copy.)
   bool reads_turned(const Val& v) const {
     for (int k = 0; k < v.n_in; ++k) {
-      const int b =
-          out_.vals[static_cast<size_t>(v.in[k])].shape == v.shape ? value_behind(out_, v.in[k]) : -1;
+      const int b = out_.vals[static_cast<size_t>(v.in[k])].shape == v.shape
+                        ? value_behind(out_, v.in[k])
+                        : -1;
       if (b < 0) continue;
       const Val& base = out_.vals[static_cast<size_t>(b)];
-      if (base.shape == v.shape && base.stride == channels_last(v.shape, v.shape.size())) return true;
+      if (base.shape == v.shape && base.stride == channels_last(v.shape, v.shape.size()))
+        return true;
     }
     return false;
   }
@@ -197,8 +201,8 @@ class Layouts {
 }  // namespace
 
 void choose_layouts(Graph& g) {
-  const bool any =
-      std::any_of(g.vals.begin(), g.vals.end(), [](const Val& v) { return is_conv(v) && v.n_in >= 2; });
+  const bool any = std::any_of(g.vals.begin(), g.vals.end(),
+                               [](const Val& v) { return is_conv(v) && v.n_in >= 2; });
   if (any) Layouts(g).run();
 }
 

@@ -1,7 +1,8 @@
-// Values are lowered on demand from what is stored, with the position of the wanted element as a linear
-// function of the axes. A value that is a member of the group at its own position is one instruction; a value
-// with a buffer is a load; any other elementwise value is computed on the spot (inlined). A reshape that does
-// not fit throws a Refine, and the kernel is lowered again over the finer space.
+// Values are lowered on demand from what is stored, with the position of the wanted element as a
+// linear function of the axes. A value that is a member of the group at its own position is one
+// instruction; a value with a buffer is a load; any other elementwise value is computed on the spot
+// (inlined). A reshape that does not fit throws a Refine, and the kernel is lowered again over the
+// finer space.
 #include "compile/lower.h"
 
 #include <algorithm>
@@ -104,8 +105,9 @@ class Lowerer {
   }
 
   int constant(DType t, double f, int64_t i) {
-    auto [it, fresh] = constants_.try_emplace({t, std::bit_cast<int64_t>(f), i},
-                                              -1);  // by bits: NaN and -0.0 are numbers of their own
+    auto [it, fresh] =
+        constants_.try_emplace({t, std::bit_cast<int64_t>(f), i},
+                               -1);  // by bits: NaN and -0.0 are numbers of their own
     if (fresh) {
       LInstr x;
       x.i.kind = InstrKind::Const;
@@ -121,7 +123,8 @@ class Lowerer {
   // Instructions that depend on a place: loads, indices, random bits, bounds.
   int placed(LInstr x) {
     x.i.level = map_level(x);
-    std::vector<int64_t> key{static_cast<int64_t>(x.i.kind), x.i.buffer, x.i.slot, x.i.ivalue, x.i.indirect};
+    std::vector<int64_t> key{static_cast<int64_t>(x.i.kind), x.i.buffer, x.i.slot, x.i.ivalue,
+                             x.i.indirect};
     int64_t bits;
     std::memcpy(&bits, &x.i.fvalue, sizeof bits);
     key.push_back(bits);
@@ -171,8 +174,8 @@ class Lowerer {
     DType dtype;
   };
 
-  // The element of view u at idx. Limits: outside them the value does not matter, but nothing may be read.
-  // `carry_out`: u itself is a copied movement op whose work is done here.
+  // The element of view u at idx. Limits: outside them the value does not matter, but nothing may
+  // be read. `carry_out`: u itself is a copied movement op whose work is done here.
   int view(int user, int u, Index idx, std::vector<Limit> limits, bool carry_out = false) {
     std::vector<Padding> pads;
     int value = -1;
@@ -190,7 +193,8 @@ class Lowerer {
       std::vector<Limit> own;
       check(through(g_, u, s_, idx, own), user, u);
       for (const Limit& l : own)
-        if (l.at.c[kIndirect]) throw NoFit{user, u};  // whether it is padding would depend on an index value
+        if (l.at.c[kIndirect])
+          throw NoFit{user, u};  // whether it is padding would depend on an index value
       if (val.op == Op::Pad && !own.empty()) {
         limits.insert(limits.end(), own.begin(), own.end());
         pads.push_back({own, val.attrs.as<PadAttrs>().value, val.dtype});
@@ -212,7 +216,9 @@ class Lowerer {
     }
     return value;
   }
-  static double fill_of(const std::vector<Padding>& pads) { return pads.size() == 1 ? pads[0].fill : 0; }
+  static double fill_of(const std::vector<Padding>& pads) {
+    return pads.size() == 1 ? pads[0].fill : 0;
+  }
 
   int at_flat(int user, int p, const Lin& flat, const std::vector<Limit>& limits,
               const std::vector<Padding>& pads) {
@@ -298,8 +304,8 @@ class Lowerer {
     s_.indirect_extent = indirect_.extent;
     const bool saved_checked = std::exchange(checked_, false);
     int value = view(p, val.in[0], from, {});
-    // The load compares the index with the size. Where no element depends on it (a constant, or the same
-    // along the axis), the elements are stored first.
+    // The load compares the index with the size. Where no element depends on it (a constant, or the
+    // same along the axis), the elements are stored first.
     if (!checked_) throw NoFit{p, val.in[0]};
     checked_ = saved_checked;
     indirect_ = saved;
@@ -396,8 +402,8 @@ class Lowerer {
   std::map<std::vector<int64_t>, int> placed_;
 };
 
-// Outer axes first, then inner; fastest last. A Map follows the order of what it stores; a reduction that of
-// its largest load, its inner axes only where positions do not count (argmax).
+// Outer axes first, then inner; fastest last. A Map follows the order of what it stores; a
+// reduction that of its largest load, its inner axes only where positions do not count (argmax).
 std::vector<int> Lowerer::axis_order() const {
   std::vector<int> order[2];
   for (int k = 0; k < s_.size(); ++k) order[s_.axes[k].inner].push_back(k);
@@ -410,7 +416,8 @@ std::vector<int> Lowerer::axis_order() const {
   const LInstr* largest = nullptr;
   int64_t most = 0;
   for (const LInstr& x : instrs_) {
-    if (x.i.kind == InstrKind::Reduce && (x.i.op == Op::ArgMax || x.i.op == Op::ArgMin)) positions = true;
+    if (x.i.kind == InstrKind::Reduce && (x.i.op == Op::ArgMax || x.i.op == Op::ArgMin))
+      positions = true;
     if (x.i.kind != InstrKind::Load) continue;
     int64_t n = 1;
     for (int k = 0; k < s_.size(); ++k)
@@ -421,11 +428,12 @@ std::vector<int> Lowerer::axis_order() const {
     }
   }
   if (largest && !positions) by(order[1], largest->map);
-  // A reduction's outer axes follow its largest load too, where it has them all: neighbouring results read
-  // neighbours.
-  const bool all = largest && gr_.reduce && std::all_of(order[0].begin(), order[0].end(), [&](int k) {
-                     return s_.axes[k].extent == 1 || largest->map.c[k] != 0;
-                   });
+  // A reduction's outer axes follow its largest load too, where it has them all: neighbouring
+  // results read neighbours.
+  const bool all =
+      largest && gr_.reduce && std::all_of(order[0].begin(), order[0].end(), [&](int k) {
+        return s_.axes[k].extent == 1 || largest->map.c[k] != 0;
+      });
   if (all) by(order[0], largest->map);
   order[0].insert(order[0].end(), order[1].begin(), order[1].end());
   return order[0];
@@ -435,7 +443,8 @@ void Lowerer::finish(Lowered& out) {
   std::vector<int> order = axis_order();
   std::vector<Lin*> lins;
   for (LInstr& x : instrs_) {
-    if (x.i.kind == InstrKind::Load || x.i.kind == InstrKind::Index || x.i.kind == InstrKind::Random)
+    if (x.i.kind == InstrKind::Load || x.i.kind == InstrKind::Index ||
+        x.i.kind == InstrKind::Random)
       lins.push_back(&x.map);
     for (Limit& l : x.limits) lins.push_back(&l.at);
   }
@@ -475,7 +484,8 @@ void Lowerer::finish(Lowered& out) {
     if (unit_inner) f.stride.push_back(0);
     return f;
   };
-  for (int v : buffer_vals_) k.buffers.push_back({g_.vals[v].dtype, g_.vals[v].numel(), false, false});
+  for (int v : buffer_vals_)
+    k.buffers.push_back({g_.vals[v].dtype, g_.vals[v].numel(), false, false});
   for (LInstr& x : instrs_) {
     Instr i = x.i;
     if (i.kind == InstrKind::Load || i.kind == InstrKind::Index || i.kind == InstrKind::Random)
@@ -506,7 +516,8 @@ void Lowerer::finish(Lowered& out) {
 
 }  // namespace
 
-bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& bad_user, int& bad_producer) {
+bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& bad_user,
+                 int& bad_producer) {
   const Group& gr = r.groups[gi];
   Dims shape = gr.shape;
   if (!gr.reduce && gr.members.size() > 1) {
@@ -533,7 +544,8 @@ bool lower_group(const Graph& g, const Grouping& r, int gi, Lowered& out, int& b
   }
 }
 
-LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std::vector<int>& buffer_vals) {
+LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides,
+                          std::vector<int>& buffer_vals) {
   const Val& val = g.vals[v];
   LibrarySpec l;
   l.op = val.op;
@@ -547,7 +559,8 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides, std
     l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
   if (val.joined()) {
     for (int k = 0; k < 3; ++k)
-      l.operands.push_back(joined_operand(g.vals[val.in[k]], val.dtype, val.shape.back(), val.joined_at[k]));
+      l.operands.push_back(
+          joined_operand(g.vals[val.in[k]], val.dtype, val.shape.back(), val.joined_at[k]));
     l.results = 7;
     buffer_vals = {v, v, v};
   } else {

@@ -11,7 +11,8 @@ struct Work {
   Device device{DeviceType::CPU, 0}, from{DeviceType::CPU, 0};
   bool library_call = false, copy = false;
   std::vector<KernelSpec> parts;
-  std::vector<KernelSpec> second;  // at most one: the second stage, whose buffers follow those of the parts
+  std::vector<KernelSpec>
+      second;  // at most one: the second stage, whose buffers follow those of the parts
   LibrarySpec library;
   std::vector<int> vals;   // what each buffer is, part after part
   std::vector<int> after;  // values that must be there before, though nothing is read (fences)
@@ -21,11 +22,12 @@ struct Work {
 
 /// Is buffer b of a kernel or library call written (rather than read)?
 bool written(const Work& w, size_t b);
-/// Kernels of one structure that do not depend on each other become parts of one launch, where that does not
-/// keep much memory alive for longer; those that read leaves alone come first of all, up to some bytes.
+/// Kernels of one structure that do not depend on each other become parts of one launch, where that
+/// does not keep much memory alive for longer; those that read leaves alone come first of all, up
+/// to some bytes.
 void merge_horizontally(const Graph& g, std::vector<Work>& works);
-/// A reduction of what a kernel with reductions gives for each of its outer points (a loss summed up over the
-/// rows) becomes that kernel's second stage.
+/// A reduction of what a kernel with reductions gives for each of its outer points (a loss summed
+/// up over the rows) becomes that kernel's second stage.
 void join_stages(const Graph& g, std::vector<Work>& works);
 /// A topological order, close to the recording order; what writes parameters comes last.
 std::vector<int> order_works(const Graph& g, const std::vector<Work>& works);

@@ -1,5 +1,6 @@
-// Placing temporaries: steps are walked in order; what begins takes the tightest free gap, what ends gives
-// its place back. One pass with an ordered list of gaps, so a hundred thousand temporaries take milliseconds.
+// Placing temporaries: steps are walked in order; what begins takes the tightest free gap, what
+// ends gives its place back. One pass with an ordered list of gaps, so a hundred thousand
+// temporaries take milliseconds.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -76,7 +77,9 @@ std::vector<size_t> place_temporaries(std::vector<Temporary>& temps, int arenas)
     ends[temps[i].last].push_back(static_cast<int>(i));
   }
   std::vector<Gaps> gaps(arenas);
-  auto rounded = [](size_t b) { return std::max<size_t>((b + kAlign - 1) / kAlign * kAlign, kAlign); };
+  auto rounded = [](size_t b) {
+    return std::max<size_t>((b + kAlign - 1) / kAlign * kAlign, kAlign);
+  };
   for (int s = 0; s < steps; ++s) {
     // Large ones first: they have the fewest gaps to choose from.
     std::stable_sort(begins[s].begin(), begins[s].end(),

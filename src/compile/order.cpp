@@ -29,8 +29,8 @@ struct Links {
   std::vector<std::vector<int>> next, prev;
 };
 
-// Who needs whom. Readers of a buffer that an Assign or SliceAssign may overwrite come before it, where they
-// can.
+// Who needs whom. Readers of a buffer that an Assign or SliceAssign may overwrite come before it,
+// where they can.
 Links link(const Graph& g, const std::vector<Work>& works) {
   Links l;
   l.next.resize(works.size());
@@ -40,7 +40,8 @@ Links link(const Graph& g, const std::vector<Work>& works) {
     for (size_t b = 0; b < works[i].vals.size(); ++b) {
       if (!written(works[i], b)) continue;
       std::vector<int>& makers = made[works[i].vals[b]];
-      if (makers.empty() || makers.back() != static_cast<int>(i)) makers.push_back(static_cast<int>(i));
+      if (makers.empty() || makers.back() != static_cast<int>(i))
+        makers.push_back(static_cast<int>(i));
     }
   auto join = [&](int v, int to) {
     auto it = made.find(v);
@@ -90,8 +91,9 @@ int64_t delayed_bytes(const Graph& g, const Work& w, const std::vector<char>& lo
   return n;
 }
 
-// The latest level each kernel can run at. Kernels of one level do not depend on each other, and all of them
-// can be moved to their levels at once: so merging within a level never closes a circle.
+// The latest level each kernel can run at. Kernels of one level do not depend on each other, and
+// all of them can be moved to their levels at once: so merging within a level never closes a
+// circle.
 std::vector<int> latest_levels(const Links& l) {
   size_t n = l.next.size();
   std::vector<int> open(n), level(n, 0), stack;
@@ -123,9 +125,9 @@ bool may_come_early(const Graph& g, const Work& w, int64_t& bytes) {
   return true;
 }
 
-// What is computed from leaves alone (weights cast, scaled, laid out anew; scales of norms) has a level from
-// the beginning of the run; the others get -1. Early kernels need early ones only, and within a level none
-// needs another.
+// What is computed from leaves alone (weights cast, scaled, laid out anew; scales of norms) has a
+// level from the beginning of the run; the others get -1. Early kernels need early ones only, and
+// within a level none needs another.
 std::vector<int> early_levels(const Graph& g, const std::vector<Work>& works) {
   const Links l = link(g, works);
   std::vector<int> level(works.size(), -1), open(works.size()), ready;
@@ -152,8 +154,8 @@ void append(Work& into, Work& w) {
   into.after.insert(into.after.end(), w.after.begin(), w.after.end());
 }
 
-// Early kernels of one structure are one launch, however deep in the network their readers are. On the CPU a
-// launch costs little, and what was just written is in its caches.
+// Early kernels of one structure are one launch, however deep in the network their readers are. On
+// the CPU a launch costs little, and what was just written is in its caches.
 void merge_early(const Graph& g, std::vector<Work>& works) {
   const std::vector<int> level = early_levels(g, works);
   std::unordered_map<uint64_t, std::vector<int>> buckets;
@@ -212,7 +214,8 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
     for (int b : bucket) {
       Work& into = works[b];
       if (level[b] != level[i] || into.device != w.device ||
-          static_cast<int>(into.parts.size()) >= kMaxParts || !same_structure(into.parts[0], w.parts[0]))
+          static_cast<int>(into.parts.size()) >= kMaxParts ||
+          !same_structure(into.parts[0], w.parts[0]))
         continue;
       append(into, w);
       into.last = std::max(into.last, w.last);
@@ -229,12 +232,12 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
 namespace {
 
 bool single(const Work& w) {
-  return !w.library_call && w.parts.size() == 1 && w.second.empty() && w.region < 0 && w.after.empty() &&
-         w.parts[0].has_reduce() && !writes_state(w);
+  return !w.library_call && w.parts.size() == 1 && w.second.empty() && w.region < 0 &&
+         w.after.empty() && w.parts[0].has_reduce() && !writes_state(w);
 }
 
-// The kernel whose results per outer point `w` reduces to one number, or -1. Whatever else it reads must be
-// there before that kernel: a leaf, or what that kernel reads too.
+// The kernel whose results per outer point `w` reduces to one number, or -1. Whatever else it reads
+// must be there before that kernel: a leaf, or what that kernel reads too.
 int first_stage_of(const Graph& g, const Work& w, const std::vector<Work>& works,
                    const std::unordered_map<int, int>& made) {
   if (!single(w) || w.parts[0].is_row() || w.parts[0].outer_size() != 1) return -1;
@@ -262,7 +265,8 @@ int first_stage_of(const Graph& g, const Work& w, const std::vector<Work>& works
   for (const Instr& i : w.parts[0].instrs)
     if (i.kind == InstrKind::Load && i.level == Level::Elem)
       for (const Store& s : p.parts[0].stores)
-        if (p.vals[s.buffer] == w.vals[i.buffer] && p.parts[0].instrs[s.value].level != Level::Outer)
+        if (p.vals[s.buffer] == w.vals[i.buffer] &&
+            p.parts[0].instrs[s.value].level != Level::Outer)
           return -1;
   return first;
 }

@@ -1,4 +1,5 @@
-// From a graph to a plan: simplify, views, groups, lowering, horizontal merging, order, memory, executables.
+// From a graph to a plan: simplify, views, groups, lowering, horizontal merging, order, memory,
+// executables.
 #include "compile/plan.h"
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 #include <queue>
 
 #include "base/hash.h"
-#include "compile/decompose_attention.h"
 #include "compile/conv_passes.h"
+#include "compile/decompose_attention.h"
 #include "compile/group.h"
 #include "compile/lower.h"
 #include "compile/lowered_launch.h"
@@ -23,7 +24,8 @@ void add_fences(const Graph& g, int v, std::vector<int>& after) {
       if (g.vals[u].op == Op::Fence) after.push_back(edge_of(g, u, 1).producer);
 }
 
-// Further results of a library call, by number. (They are recorded together; simplify keeps them together.)
+// Further results of a library call, by number. (They are recorded together; simplify keeps them
+// together.)
 std::vector<int> extra_results(const Graph& g, int v) {
   std::vector<int> sides;
   if (g.vals[v].results() == 1) return sides;
@@ -86,7 +88,8 @@ KernelSpec copy_of_part(const OperandSpec& in, const OperandSpec& out, int64_t o
   return s;
 }
 
-// Cat: one launch that copies each part to its place; two where parts of width 1 stand beside wider ones.
+// Cat: one launch that copies each part to its place; two where parts of width 1 stand beside wider
+// ones.
 std::vector<Work> copy_parts(const Work& call, int axis) {
   const OperandSpec& out = call.library.operands[0];
   const int64_t outer = rows_before(out.shape, axis), row = out.shape.numel() / outer;
@@ -111,7 +114,8 @@ std::vector<Work> copy_parts(const Work& call, int axis) {
   return works;
 }
 
-// Groups and lowers; an index map that does not fit sends the offending values to kernels of their own.
+// Groups and lowers; an index map that does not fit sends the offending values to kernels of their
+// own.
 std::vector<Work> make_works(Graph& g, bool fuse) {
   settle_views(g);
   for (int tries = 0;; ++tries) {
@@ -137,7 +141,8 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       }
       Work w;
       w.device = g.vals[r.groups[gi].members[0]].device;
-      w.region = g.vals[r.groups[gi].members[0]].op == Op::SliceAssign ? r.groups[gi].members[0] : -1;
+      w.region =
+          g.vals[r.groups[gi].members[0]].op == Op::SliceAssign ? r.groups[gi].members[0] : -1;
       w.last = r.groups[gi].members.back();
       for (int m : r.groups[gi].members) add_fences(g, m, w.after);
       w.parts.push_back(std::move(low.spec));
@@ -149,12 +154,14 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
     if (again) continue;
     for (size_t v = 0; v < g.vals.size(); ++v) {
       const Val& val = g.vals[v];
-      if (g.users[v] == 0 || !is_library(val.op) || val.op == Op::SliceAssign || val.numel() == 0) continue;
+      if (g.users[v] == 0 || !is_library(val.op) || val.op == Op::SliceAssign || val.numel() == 0)
+        continue;
       Work w;
       w.device = val.device;
       w.library_call = true;
       w.last = static_cast<int>(v);
-      w.library = lower_library(g, static_cast<int>(v), extra_results(g, static_cast<int>(v)), w.vals);
+      w.library =
+          lower_library(g, static_cast<int>(v), extra_results(g, static_cast<int>(v)), w.vals);
       w.library.site = val.node;
       if (is_written_out(val) && copy_operands(g, static_cast<int>(v), w.library)) {
         again = true;
@@ -162,7 +169,8 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       }
       add_fences(g, static_cast<int>(v), w.after);
       if (val.op == Op::Cat) {
-        for (Work& copy : copy_parts(w, val.attrs.as<CatAttrs>().axis)) works.push_back(std::move(copy));
+        for (Work& copy : copy_parts(w, val.attrs.as<CatAttrs>().axis))
+          works.push_back(std::move(copy));
         continue;
       }
       if (val.op == Op::ToDevice) {
@@ -221,8 +229,9 @@ class Planner {
     works_ = make_works(g, o_.fuse);
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
-      w.library.tf32 = w.library.op == Op::Lstm || w.library.op == Op::LstmGrad ||
-                       (w.library.op == Op::Matmul && w.library.operands[1].dtype == DType::Float32);
+      w.library.tf32 =
+          w.library.op == Op::Lstm || w.library.op == Op::LstmGrad ||
+          (w.library.op == Op::Matmul && w.library.operands[1].dtype == DType::Float32);
     }
     keep_history(g);
     if (o_.fuse) {
@@ -250,7 +259,8 @@ class Planner {
       for (int v : works_[order_[s]].vals) {
         if (first_[v] < 0) first_[v] = static_cast<int>(s);
         last_[v] = static_cast<int>(s);
-        // What an assignment begins from is read (copied) here, though the kernel itself does not load it.
+        // What an assignment begins from is read (copied) here, though the kernel itself does not
+        // load it.
         if (val(v).op != Op::Assign && val(v).op != Op::SliceAssign) continue;
         if (first_[v] == static_cast<int>(s))
           last_[edge_of(plan_->graph, v, 0).producer] = static_cast<int>(s);
@@ -259,8 +269,8 @@ class Planner {
     same_as_.assign(n, -1);
   }
 
-  // Is the load one element of the row that the store overwrites (a label's score), known before the row's
-  // first reduction? Every store of the row comes after that reduction.
+  // Is the load one element of the row that the store overwrites (a label's score), known before
+  // the row's first reduction? Every store of the row comes after that reduction.
   static bool picks_from_row(const KernelSpec& k, const Instr& load, const Store& st) {
     if (load.indirect < 0 || load.level != Level::Outer || k.n_inner() != 1 || !k.is_row() ||
         !load.bounds.empty())
@@ -280,8 +290,8 @@ class Planner {
     return !late[load.indirect] && late[st.value];
   }
 
-  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load of `in`
-  // must be of the element that is stored.
+  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load
+  // of `in` must be of the element that is stored.
   bool may_share(const Work& w, int in, int out) const {
     if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype))
       return false;
@@ -297,7 +307,8 @@ class Planner {
       if (i.kind != InstrKind::Load || w.vals[i.buffer] != in) continue;
       if (picks_from_row(k, i, *st)) continue;
       // A value per outer point is read and written by whoever has that point.
-      if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() || i.indirect >= 0)
+      if (i.level != k.instrs[st->value].level || !(i.map == st->map) || !i.bounds.empty() ||
+          i.indirect >= 0)
         return false;
     }
     return true;
@@ -313,7 +324,8 @@ class Planner {
     return backend_for(w.device.type())->in_place(w.library, place(in), place(out));
   }
 
-  // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it is safe.
+  // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it
+  // is safe.
   void choose_places() {
     Graph& g = plan_->graph;
     std::vector<char> taken(g.vals.size(), 0);  // this value's place was handed on
@@ -322,7 +334,8 @@ class Planner {
       if (g.vals[v].op == Op::Assign && g.users[v] > 0)
         assigned_[edge_of(g, static_cast<int>(v), 0).producer] = 1;
     for (size_t v = 0; v < g.vals.size(); ++v)
-      if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0) where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
+      if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0)
+        where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
     for (size_t s = 0; s < order_.size(); ++s) {
       Work& w = works_[order_[s]];
       for (size_t b = 0; b < w.vals.size(); ++b) {
@@ -364,13 +377,15 @@ class Planner {
       if (o.op == Op::SliceAssign && reads(w, old)) read_elsewhere = true;
       if (whole && last && !taken[old] && !read_elsewhere && !val(old).output) {
         if (val(old).op == Op::Leaf && val(old).slot >= 0 && o_.donated[val(old).slot]) return old;
-        if (o.op == Op::SliceAssign && val(old).op != Op::Leaf && !o.output && val(old).material) return old;
+        if (o.op == Op::SliceAssign && val(old).op != Op::Leaf && !o.output && val(old).material)
+          return old;
       }
       return -1;
     }
     if (!w.library_call && w.parts.size() != 1) return -1;
     for (int v : w.vals)
-      if (v != out && ends_here(v) && (w.library_call ? call_may_share(w, v, out) : may_share(w, v, out)))
+      if (v != out && ends_here(v) &&
+          (w.library_call ? call_may_share(w, v, out) : may_share(w, v, out)))
         return v;
     return -1;
   }
@@ -422,7 +437,8 @@ class Planner {
       for (size_t b = 0; b < n && over < 0; ++b) {
         bool all = b != to;
         for (size_t p = 0; all && p < w.parts.size(); ++p)
-          all = same_as_[w.vals[p * n + to]] >= 0 && same_as_[w.vals[p * n + to]] == w.vals[p * n + b];
+          all = same_as_[w.vals[p * n + to]] >= 0 &&
+                same_as_[w.vals[p * n + to]] == w.vals[p * n + b];
         if (all) over = static_cast<int>(b);
       }
       for (KernelSpec& k : w.parts) k.stores[s].over = over;
@@ -454,7 +470,8 @@ class Planner {
       if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
       if (s.kind == Step::Library && !s.exe) {
         if (!is_written_out(val(w.last)))
-          throw Error(ErrorKind::Internal, "compile", "no library call for " + to_string(s.library));
+          throw Error(ErrorKind::Internal, "compile",
+                      "no library call for " + to_string(s.library));
         refused.push_back(attention_call(plan_->graph, val(w.last)));
         continue;
       }
@@ -463,7 +480,8 @@ class Planner {
       for (const KernelSpec& k : s.parts)
         for (const Instr& i : k.instrs)
           if (i.site >= 0) plan_->sites.push_back(i.site);
-      if (s.kind == Step::Library && info(s.library.op).may_fail) plan_->sites.push_back(s.library.site);
+      if (s.kind == Step::Library && info(s.library.op).may_fail)
+        plan_->sites.push_back(s.library.site);
       describe_step(plan_->graph, s);
       plan_->steps.push_back(std::move(s));
     }
@@ -471,7 +489,8 @@ class Planner {
 
   bool writes_assigned(const Work& w) const {
     for (size_t b = 0; b < w.vals.size(); ++b)
-      if (written(w, b) && (val(w.vals[b]).op == Op::Assign || val(w.vals[b]).op == Op::SliceAssign))
+      if (written(w, b) &&
+          (val(w.vals[b]).op == Op::Assign || val(w.vals[b]).op == Op::SliceAssign))
         return true;
     return false;
   }
@@ -511,8 +530,8 @@ class Planner {
 void Planner::place() {
   std::map<std::pair<int, int>, int> arena_of;
   auto arena = [&](Device d) {
-    auto [it, fresh] =
-        arena_of.try_emplace({static_cast<int>(d.type()), d.index()}, static_cast<int>(plan_->arenas.size()));
+    auto [it, fresh] = arena_of.try_emplace({static_cast<int>(d.type()), d.index()},
+                                            static_cast<int>(plan_->arenas.size()));
     if (fresh) plan_->arenas.push_back({d, 0});
     return it->second;
   };
@@ -532,7 +551,8 @@ void Planner::place() {
       int root = root_of(v);
       if (where_[root].place != Binding::Arena || val(root).op == Op::Leaf) continue;
       auto [it, fresh] = temp_of.try_emplace(root, static_cast<int>(temps.size()));
-      if (fresh) temps.push_back({static_cast<size_t>(val(root).bytes()), s, s, arena(val(root).device)});
+      if (fresh)
+        temps.push_back({static_cast<size_t>(val(root).bytes()), s, s, arena(val(root).device)});
       temps[it->second].last = s;
     }
   }
@@ -563,9 +583,10 @@ void Planner::place() {
 }  // namespace
 
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
-  if (std::none_of(g.vals.begin(), g.vals.end(), is_written_out)) return Planner(std::move(g), options).run();
-  // A library may find out that it has no attention for these operands only when it is asked to prepare it:
-  // those calls are written out, and the plan is made again.
+  if (std::none_of(g.vals.begin(), g.vals.end(), is_written_out))
+    return Planner(std::move(g), options).run();
+  // A library may find out that it has no attention for these operands only when it is asked to
+  // prepare it: those calls are written out, and the plan is made again.
   for (std::vector<AttentionCall> refused;;) {
     Graph copy = g;
     write_out_attention(copy, refused);
@@ -574,7 +595,8 @@ std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
     if (planner.refused.empty()) return plan;
     for (const AttentionCall& c : planner.refused)
       if (std::find(refused.begin(), refused.end(), c) != refused.end())
-        throw Error(ErrorKind::Internal, "compile", "attention is refused again after it was written out");
+        throw Error(ErrorKind::Internal, "compile",
+                    "attention is refused again after it was written out");
     refused.insert(refused.end(), planner.refused.begin(), planner.refused.end());
   }
 }

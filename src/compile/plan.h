@@ -1,5 +1,5 @@
-// Plan: what one run does, ready to be bound to buffers and launched. Made once per structure, replayed
-// after.
+// Plan: what one run does, ready to be bound to buffers and launched. Made once per structure,
+// replayed after.
 #pragma once
 #include <atomic>
 #include <memory>

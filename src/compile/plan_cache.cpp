@@ -1,5 +1,6 @@
-// See plan_cache.h. A use is a relaxed store into the plan, so that replays take no lock; when the limit is
-// reached the oldest eighth goes at once, so that finding the oldest costs little per plan.
+// See plan_cache.h. A use is a relaxed store into the plan, so that replays take no lock; when the
+// limit is reached the oldest eighth goes at once, so that finding the oldest costs little per
+// plan.
 #include "compile/plan_cache.h"
 
 #include <algorithm>
@@ -46,8 +47,8 @@ std::weak_ptr<Plan>& last_plan() {
   return last;
 }
 
-// Lets the oldest plans go until the others take at most `room` bytes; they are freed by the caller, outside
-// the lock.
+// Lets the oldest plans go until the others take at most `room` bytes; they are freed by the
+// caller, outside the lock.
 std::vector<std::shared_ptr<Plan>> evict(Cache& c, size_t room) {
   std::vector<std::shared_ptr<Plan>> gone;
   if (c.bytes <= room) return gone;
@@ -65,14 +66,14 @@ std::vector<std::shared_ptr<Plan>> evict(Cache& c, size_t room) {
   }
   c.evicted += static_cast<int64_t>(gone.size());
   if (env::debug("plan"))
-    std::fprintf(stderr, "[ingot plan] %zu plans evicted; %zu plans hold %.1f of %.1f MiB\n", gone.size(),
-                 c.plans.size(), static_cast<double>(c.bytes) / (1 << 20),
+    std::fprintf(stderr, "[ingot plan] %zu plans evicted; %zu plans hold %.1f of %.1f MiB\n",
+                 gone.size(), c.plans.size(), static_cast<double>(c.bytes) / (1 << 20),
                  static_cast<double>(c.limit) / (1 << 20));
   return gone;
 }
 
-// Plans on their way out, freed after the cache's lock. Plans are many small blocks between longer-lived
-// ones: without the trim a full cache would go on growing by what cannot be reused.
+// Plans on their way out, freed after the cache's lock. Plans are many small blocks between
+// longer-lived ones: without the trim a full cache would go on growing by what cannot be reused.
 struct Evicted {
   std::vector<std::shared_ptr<Plan>> plans;
   ~Evicted() {
@@ -105,8 +106,8 @@ size_t held(const KernelSpec& k) {
 }
 
 size_t held(const Step& s) {
-  size_t n = held(s.buffers) + held(s.parts) + held(s.second) + held(s.library.operands) + held(s.vals) +
-             held(s.label);
+  size_t n = held(s.buffers) + held(s.parts) + held(s.second) + held(s.library.operands) +
+             held(s.vals) + held(s.label);
   for (const auto* specs : {&s.parts, &s.second})
     for (const KernelSpec& k : *specs) n += held(k);
   return n + (s.exe ? s.exe->host_bytes() + kBlock : 0);
@@ -115,8 +116,9 @@ size_t held(const Step& s) {
 }  // namespace
 
 size_t bytes_of(const Plan& p) {
-  size_t n = sizeof(Plan) + 4 * kBlock + held(p.key) + held(p.steps) + held(p.outputs) + held(p.arenas) +
-             held(p.sites) + held(p.arena_values) + held(p.graph.vals) + held(p.graph.users);
+  size_t n = sizeof(Plan) + 4 * kBlock + held(p.key) + held(p.steps) + held(p.outputs) +
+             held(p.arenas) + held(p.sites) + held(p.arena_values) + held(p.graph.vals) +
+             held(p.graph.users);
   for (const Step& s : p.steps) n += held(s);
   for (const Plan::Value& v : p.arena_values) n += held(v.what);
   return n;
@@ -157,8 +159,9 @@ void keep_plan(const std::shared_ptr<Plan>& plan) {
   std::lock_guard lock(c.mutex);
   if (plan->bytes > c.limit) {
     if (env::debug("plan"))
-      std::fprintf(stderr, "[ingot plan] a plan of %.1f MiB is over the limit of %.1f MiB and is not kept\n",
-                   static_cast<double>(plan->bytes) / (1 << 20), static_cast<double>(c.limit) / (1 << 20));
+      std::fprintf(
+          stderr, "[ingot plan] a plan of %.1f MiB is over the limit of %.1f MiB and is not kept\n",
+          static_cast<double>(plan->bytes) / (1 << 20), static_cast<double>(c.limit) / (1 << 20));
     return;
   }
   if (c.bytes + plan->bytes > c.limit)

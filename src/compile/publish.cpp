@@ -21,8 +21,9 @@ void become_leaf(Node* n, const Ref<Storage>& storage) {
   n->computed.store(true, std::memory_order_release);
 }
 
-// Takes what was computed, and what goes with it, from the recorder's list: all under one lock. As soon as an
-// output counts as computed another thread may let go what it was computed from, so this comes before.
+// Takes what was computed, and what goes with it, from the recorder's list: all under one lock. As
+// soon as an output counts as computed another thread may let go what it was computed from, so this
+// comes before.
 void unlink_all(const Trace& t, const Plan& p, Recorder& rec) {
   std::lock_guard lock(rec.list_lock);
   for (const PlanOutput& o : p.outputs) rec.unlink_locked(t.nodes[o.node]);
@@ -30,8 +31,9 @@ void unlink_all(const Trace& t, const Plan& p, Recorder& rec) {
     if (t.role[i] & kDies) rec.unlink_locked(t.nodes[i]);
 }
 
-// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what read it or
-// read an assignment that did not happen. The assigned values are the old ones, and good.
+// Which nodes of a failed run cannot be trusted: what may itself have met a bad index, and what
+// read it or read an assignment that did not happen. The assigned values are the old ones, and
+// good.
 std::vector<bool> doubtful(const Trace& t) {
   std::unordered_map<const Node*, size_t> number;
   std::vector<bool> bad(t.nodes.size());
@@ -55,7 +57,8 @@ void mark_lost(const Trace& t, const Plan& p, const char* why) {
     if (o.donated >= 0) lost.insert(t.leaves[o.donated]);
   for (Node* n : t.nodes) {
     const auto in = n->inputs();
-    if (std::none_of(in.begin(), in.end(), [&](const Node* i) { return lost.contains(i); })) continue;
+    if (std::none_of(in.begin(), in.end(), [&](const Node* i) { return lost.contains(i); }))
+      continue;
     lost.insert(n);
     set_failure(n, message);
   }
@@ -85,7 +88,8 @@ void publish(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, R
   for (const NodeRef& n : done) drop_inputs(n.get());
 }
 
-void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out, const Error& error) {
+void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>> out,
+                     const Error& error) {
   auto message = std::make_shared<const std::string>(error.what());
   std::vector<bool> bad = doubtful(t);
   for (size_t i = 0; i < bad.size(); ++i)
@@ -105,8 +109,10 @@ void publish_failure(const Trace& t, const Plan& p, std::span<const Ref<Storage>
 void publish_loss(const Trace& t, const Plan& p, const char* why) noexcept {
   try {
     mark_lost(t, p, why);
-  } catch (const std::bad_alloc&) {  // a value that is half overwritten must not be taken for a good one
-    std::fputs("ingot: no memory is left to note down which values an interrupted run destroyed\n", stderr);
+  } catch (
+      const std::bad_alloc&) {  // a value that is half overwritten must not be taken for a good one
+    std::fputs("ingot: no memory is left to note down which values an interrupted run destroyed\n",
+               stderr);
     std::abort();
   }
 }

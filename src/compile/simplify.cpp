@@ -10,8 +10,8 @@ namespace ingot {
 namespace {
 
 bool same_value(const Val& a, const Val& b) {
-  if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in || a.slot != b.slot ||
-      !(a.shape == b.shape))
+  if (a.op != b.op || a.dtype != b.dtype || a.device != b.device || a.n_in != b.n_in ||
+      a.slot != b.slot || !(a.shape == b.shape))
     return false;
   for (int i = 0; i < a.n_in; ++i)
     if (a.in[i] != b.in[i]) return false;
@@ -73,7 +73,8 @@ void shorten(Graph& g, Val& v) {
   const Val& in = g.vals[v.in[0]];
   if (v.op == Op::Reshape && in.op == Op::Reshape) v.in[0] = in.in[0];
   if (v.op == Op::Permute && in.op == Op::Permute) {
-    const Dims &outer = v.attrs.as<PermuteAttrs>().order, &inner = in.attrs.as<PermuteAttrs>().order;
+    const Dims &outer = v.attrs.as<PermuteAttrs>().order,
+               &inner = in.attrs.as<PermuteAttrs>().order;
     PermuteAttrs both;
     for (int64_t axis : outer) both.order.push_back(inner[static_cast<int>(axis)]);
     v.in[0] = in.in[0];
@@ -81,9 +82,9 @@ void shorten(Graph& g, Val& v) {
   }
 }
 
-// The operand k of v, found to be the same as value `to`. A library call, and what an assignment begins from,
-// needs a buffer: views that came down to a constant, index or random value are then carried out instead of
-// looked through.
+// The operand k of v, found to be the same as value `to`. A library call, and what an assignment
+// begins from, needs a buffer: views that came down to a constant, index or random value are then
+// carried out instead of looked through.
 int stored_if_needed(Graph& g, const Val& v, int k, int to) {
   int from = v.in[k];
   bool wants_buffer = v.op == Op::Assign || v.op == Op::SliceAssign ? k == 0 : is_library(v.op);
@@ -176,15 +177,16 @@ bool is_transpose(const Val& v) {
 
 }  // namespace
 
-// The gradient of a weight that was used transposed is (X^T G)^T: it is computed as G^T X, so that what reads
-// it (an optimiser, a norm) finds its rows where they lie. The sums over the inner dim stay the same, term by
-// term.
+// The gradient of a weight that was used transposed is (X^T G)^T: it is computed as G^T X, so that
+// what reads it (an optimiser, a norm) finds its rows where they lie. The sums over the inner dim
+// stay the same, term by term.
 void turn_products(Graph& g) {
   for (Val& v : g.vals) {
     if (!is_transpose(v)) continue;
     const int m = v.in[0];
     Val& product = g.vals[m];
-    if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history || g.users[m] != 1)
+    if (product.op != Op::Matmul || product.n_in != 2 || product.output || product.history ||
+        g.users[m] != 1)
       continue;
     const Val& left = g.vals[product.in[0]];
     if (!is_transpose(left) || left.copied || g.vals[left.in[0]].source()) continue;
@@ -205,16 +207,17 @@ void turn_products(Graph& g) {
 
 namespace {
 
-/// The product behind v's operand m, if nobody else sees it; a reshape between that keeps rows ([B*T, N] ->
-/// [B, T, N]) is looked through. -1: there is none.
+/// The product behind v's operand m, if nobody else sees it; a reshape between that keeps rows
+/// ([B*T, N] -> [B, T, N]) is looked through. -1: there is none.
 int product_behind(const Graph& g, int m) {
   const Val& top = g.vals[m];
   int product = m;
-  if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() && !g.vals[top.in[0]].shape.empty() &&
-      top.shape.back() == g.vals[top.in[0]].shape.back())
+  if (top.op == Op::Reshape && g.users[m] == 1 && !top.shape.empty() &&
+      !g.vals[top.in[0]].shape.empty() && top.shape.back() == g.vals[top.in[0]].shape.back())
     product = top.in[0];
   const Val& mm = g.vals[product];
-  if (mm.op != Op::Matmul || g.users[product] != 1 || !is_float(mm.dtype) || mm.output || top.output)
+  if (mm.op != Op::Matmul || g.users[product] != 1 || !is_float(mm.dtype) || mm.output ||
+      top.output)
     return -1;
   return product;
 }
@@ -237,11 +240,13 @@ bool fuse_conv_bias(Graph& g, Val& v) {
     const int c = v.in[side], b = v.in[1 - side];
     Val& conv = g.vals[c];
     const Val& bias = g.vals[b];
-    if (conv.op != Op::Conv || conv.bias || g.users[c] != 1 || conv.output || !is_float(conv.dtype) || b > c)
+    if (conv.op != Op::Conv || conv.bias || g.users[c] != 1 || conv.output ||
+        !is_float(conv.dtype) || b > c)
       continue;
     bool fits = bias.dtype == conv.dtype && bias.device == conv.device &&
                 bias.shape.size() == conv.shape.size() && v.shape == conv.shape;
-    for (int d = 0; fits && d < bias.shape.size(); ++d) fits = bias.shape[d] == (d == 1 ? conv.shape[1] : 1);
+    for (int d = 0; fits && d < bias.shape.size(); ++d)
+      fits = bias.shape[d] == (d == 1 ? conv.shape[1] : 1);
     if (!fits) continue;
     conv.bias = true;
     conv.in[2] = b;
@@ -255,7 +260,9 @@ bool fuse_conv_bias(Graph& g, Val& v) {
 // where(y > 0, dy W, 0), y being what a product's ReLU gave.
 bool fuse_relu_gradient(Graph& g, Val& v) {
   if (v.op != Op::Where || v.history || v.shape.size() != 2) return false;
-  auto is_zero = [&](int c) { return g.vals[c].op == Op::Const && g.vals[c].attrs.as<ConstAttrs>().f == 0; };
+  auto is_zero = [&](int c) {
+    return g.vals[c].op == Op::Const && g.vals[c].attrs.as<ConstAttrs>().f == 0;
+  };
   const Val& positive = g.vals[v.in[0]];
   if (positive.op != Op::Gt || !is_zero(positive.in[1]) || !is_zero(v.in[2])) return false;
   int y = positive.in[0];
@@ -267,7 +274,8 @@ bool fuse_relu_gradient(Graph& g, Val& v) {
       mm.shape != g.vals[y].shape)
     return false;
   Backend* b = backend_for(mm.device.type());
-  if (!b || !b->takes(Epilogue::ReluGrad, mm.dtype, mm.shape[0], mm.shape[1], g.vals[mm.in[0]].shape[1]))
+  if (!b ||
+      !b->takes(Epilogue::ReluGrad, mm.dtype, mm.shape[0], mm.shape[1], g.vals[mm.in[0]].shape[1]))
     return false;
   mm.relu_grad = true;
   mm.in[2] = y;
@@ -293,7 +301,8 @@ void fuse_epilogues(Graph& g) {
     if (v.op != Op::Add || v.n_in != 2 || fuse_conv_bias(g, v)) continue;
     for (int side = 0; side < 2; ++side) {
       int b = v.in[1 - side], product = product_behind(g, v.in[side]);
-      if (product < 0 || g.vals[product].bias || g.vals[product].relu || g.vals[product].relu_grad) continue;
+      if (product < 0 || g.vals[product].bias || g.vals[product].relu || g.vals[product].relu_grad)
+        continue;
       if (!is_bias(g.vals[b], v) || v.numel() != g.vals[product].numel() || b > product) continue;
       g.vals[product].bias = true;
       g.vals[product].in[2] = b;
@@ -310,7 +319,8 @@ void verify(const Graph& g) {
     const Val& v = g.vals[i];
     for (int k = 0; k < v.n_in; ++k)
       if (v.in[k] < 0 || v.in[k] >= static_cast<int>(i))
-        throw Error(ErrorKind::Internal, "verify", "value " + std::to_string(i) + " uses a later value");
+        throw Error(ErrorKind::Internal, "verify",
+                    "value " + std::to_string(i) + " uses a later value");
     if (v.op == Op::Reshape && v.n_in == 1 && g.vals[v.in[0]].numel() != v.numel())
       throw Error(ErrorKind::Internal, "verify", "reshape changes the number of elements");
   }

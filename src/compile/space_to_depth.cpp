@@ -1,10 +1,11 @@
-// Pictures have three channels, and tensor cores work on eight at a time: the first convolution of a network
-// would leave most of them idle. With a stride of 2 its windows step from one block of 2 x 2 pixels to the
-// next, so a block's pixels can be channels: [N, 3, H, W] becomes [N, 16, H/2, W/2] (a fourth channel is
-// zero) and the window of 7 x 7 one of 4 x 4 with stride 1, with a row and a column of zeros: in front where
-// the padding is odd, so that blocks begin at even pixels, else at the end. The sums have the same terms, and
-// zeros. The weight's gradient is taken apart the same way. All of this is views; what is carried out is the
-// copy to channels-last that the convolution wants anyway.
+// Pictures have three channels, and tensor cores work on eight at a time: the first convolution of
+// a network would leave most of them idle. With a stride of 2 its windows step from one block of 2
+// x 2 pixels to the next, so a block's pixels can be channels: [N, 3, H, W] becomes [N, 16, H/2,
+// W/2] (a fourth channel is zero) and the window of 7 x 7 one of 4 x 4 with stride 1, with a row
+// and a column of zeros: in front where the padding is odd, so that blocks begin at even pixels,
+// else at the end. The sums have the same terms, and zeros. The weight's gradient is taken apart
+// the same way. All of this is views; what is carried out is the copy to channels-last that the
+// convolution wants anyway.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -23,15 +24,18 @@ class Stems {
 
   /// Is v a convolution (or its weight's gradient) that is better done over blocks?
   static bool fits(const Graph& g, const Val& v) {
-    if ((v.op != Op::Conv && v.op != Op::ConvGradWeight) || v.n_in < 2 || v.numel() == 0) return false;
-    if (!is_half(v.dtype) || v.shape.size() != 4 || v.attrs.as<ConvAttrs>().groups != 1) return false;
+    if ((v.op != Op::Conv && v.op != Op::ConvGradWeight) || v.n_in < 2 || v.numel() == 0)
+      return false;
+    if (!is_half(v.dtype) || v.shape.size() != 4 || v.attrs.as<ConvAttrs>().groups != 1)
+      return false;
     if (v.history || (v.op == Op::ConvGradWeight && v.output)) return false;
     Backend* b = backend_for(v.device.type());
     if (!b || !b->channels_last()) return false;
     const Plan p(g, v);
     const ConvAttrs& a = v.attrs.as<ConvAttrs>();
     for (int d = 0; d < 2; ++d)
-      if (a.stride[d] != 2 || a.dilation[d] != 1 || p.window[d] < 3 || p.behind[d] < 0) return false;
+      if (a.stride[d] != 2 || a.dilation[d] != 1 || p.window[d] < 3 || p.behind[d] < 0)
+        return false;
     return p.channels <= 4;
   }
 
@@ -57,7 +61,8 @@ class Stems {
     Plan(const Graph& g, const Val& v) {
       const Dims& x = g.vals[at(v.in[0])].shape;
       const Val& other = g.vals[at(v.in[1])];
-      const Dims &w = v.op == Op::Conv ? other.shape : v.shape, &y = v.op == Op::Conv ? v.shape : other.shape;
+      const Dims &w = v.op == Op::Conv ? other.shape : v.shape,
+                 &y = v.op == Op::Conv ? v.shape : other.shape;
       n = x[0], channels = x[1], out = w[0];
       padded = channels <= 2 ? 2 : 4;
       for (int d = 0; d < 2; ++d) {
@@ -97,7 +102,8 @@ class Stems {
   // [A, c, h, w] with zeros around -> [A, 4 c, h / 2, w / 2]
   int by_blocks(int v, const Plan& p, const int64_t front[2], const int64_t blocks[2]) {
     const int64_t a = out_.vals[at(v)].shape[0], c = p.padded;
-    v = view(Op::Pad, v, {a, c, 2 * blocks[0], 2 * blocks[1]}, PadAttrs{{0, 0, front[0], front[1]}});
+    v = view(Op::Pad, v, {a, c, 2 * blocks[0], 2 * blocks[1]},
+             PadAttrs{{0, 0, front[0], front[1]}});
     v = view(Op::Reshape, v, {a, c, blocks[0], 2, blocks[1], 2});
     v = permuted(v, {0, 1, 3, 5, 2, 4});
     return view(Op::Reshape, v, {a, 4 * c, blocks[0], blocks[1]});
@@ -142,7 +148,8 @@ class Stems {
 }  // namespace
 
 void block_stems(Graph& g) {
-  const bool any = std::any_of(g.vals.begin(), g.vals.end(), [&](const Val& v) { return Stems::fits(g, v); });
+  const bool any =
+      std::any_of(g.vals.begin(), g.vals.end(), [&](const Val& v) { return Stems::fits(g, v); });
   if (any) Stems(g).run();
 }
 

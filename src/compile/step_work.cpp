@@ -8,8 +8,8 @@
 namespace ingot {
 namespace {
 
-// Adds the bytes and operations of a kernel to its step. Of what it writes over and leaves as it is, nothing
-// is touched.
+// Adds the bytes and operations of a kernel to its step. Of what it writes over and leaves as it
+// is, nothing is touched.
 void count_work(const KernelSpec& k, Step& s) {
   std::vector<int64_t> extent = k.extent;
   if (const Pin pin = find_pin({&k, 1}); pin.axis >= 0) extent[static_cast<size_t>(pin.axis)] = 1;
@@ -36,8 +36,8 @@ void count_work(const KernelSpec& k, Step& s) {
                        static_cast<double>(size_of(k.buffers[st.buffer].dtype));
 }
 
-// On a GPU every step of time is two kernels: the weight is read again, and the product goes from one to the
-// other in float32. On the CPU both stay in a core's caches.
+// On a GPU every step of time is two kernels: the weight is read again, and the product goes from
+// one to the other in float32. On the CPU both stay in a core's caches.
 void count_recurrent_traffic(Step& s) {
   const Dims& first = s.library.operands[0].shape;
   const OperandSpec& w = s.library.operands[static_cast<size_t>(s.library.written) + 3];
@@ -45,7 +45,8 @@ void count_recurrent_traffic(Step& s) {
   const int gates = s.library.op == Op::Lstm ? 0 : 1;
   const double product = 4.0 * steps * static_cast<double>(first[1] * w.shape[gates]);
   s.bytes_read +=
-      (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) + product;
+      (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) +
+      product;
   s.bytes_written += product;
 }
 
@@ -62,16 +63,19 @@ void describe_step(const Graph& g, Step& s) {
   s.label = s.kind == Step::Copy ? "copy" : info(s.library.op).name;
   if (s.library.bias) s.label += "+bias";
   if (s.library.residual) s.label += "+add";
-  static const char* const ends[] = {"", "+relu", "+gelu", "+gelu", "+gelu_grad", "+bias_grad", "+relu_grad"};
+  static const char* const ends[] = {"",           "+relu",      "+gelu",     "+gelu",
+                                     "+gelu_grad", "+bias_grad", "+relu_grad"};
   s.label += ends[static_cast<int>(s.library.epilogue)];
   for (size_t b = 0; b < s.vals.size(); ++b) {
-    if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0]) continue;  // joined
+    if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0])
+      continue;  // joined
     (b >= static_cast<size_t>(s.library.written) ? s.bytes_read : s.bytes_written) +=
         static_cast<double>(g.vals[s.vals[b]].bytes());
   }
   if (s.kind != Step::Library) return;
   s.flops = flops_of(s.library);
-  if (s.device.type() != DeviceType::CPU && (s.library.op == Op::Lstm || s.library.op == Op::LstmGrad))
+  if (s.device.type() != DeviceType::CPU &&
+      (s.library.op == Op::Lstm || s.library.op == Op::LstmGrad))
     count_recurrent_traffic(s);
 }
 

@@ -74,11 +74,13 @@ class Tracer {
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
       // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
-      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) && !failure_of(*n)) {
+      if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
+          !failure_of(*n)) {
         make_room(t_.names);
         make_room(t_.roots);
         Node* k = kept_by_handle(n);
-        if (k && k != n && whole_buffer(n, k) && try_retain(n)) t_.names.emplace_back(NodeRef::adopt(n), k);
+        if (k && k != n && whole_buffer(n, k) && try_retain(n))
+          t_.names.emplace_back(NodeRef::adopt(n), k);
         if (k && k->recorder == &rec_ && !failure_of(*k) && !(k->mark & kOutput) && try_retain(k)) {
           k->mark |= kWanted | kOutput;
           t_.roots.push_back(NodeRef::adopt(k));
@@ -133,7 +135,8 @@ class Tracer {
     return s;
   }
 
-  // Per node: op, type, device, role; attributes; shape; inputs as distances (pending) or leaf numbers.
+  // Per node: op, type, device, role; attributes; shape; inputs as distances (pending) or leaf
+  // numbers.
   void write_key() {
     t_.key.reserve(t_.nodes.size() * 8);
     put(fusion_enabled());
@@ -141,9 +144,9 @@ class Tracer {
     for (size_t i = 0; i < t_.nodes.size(); ++i) {
       Node* n = t_.nodes[i];
       put(static_cast<uint64_t>(n->op) | static_cast<uint64_t>(n->dtype) << 8 |
-          static_cast<uint64_t>(n->device.type()) << 16 | static_cast<uint64_t>(n->device.index()) << 20 |
-          static_cast<uint64_t>(t_.role[i]) << 28 | static_cast<uint64_t>(n->rank()) << 32 |
-          static_cast<uint64_t>(n->n_inputs & 0xff) << 40);
+          static_cast<uint64_t>(n->device.type()) << 16 |
+          static_cast<uint64_t>(n->device.index()) << 20 | static_cast<uint64_t>(t_.role[i]) << 28 |
+          static_cast<uint64_t>(n->rank()) << 32 | static_cast<uint64_t>(n->n_inputs & 0xff) << 40);
       if (n->op == Op::Arg) {
         put(t_.args.size());
         t_.args.push_back(n->attrs.as<ArgAttrs>().value);
@@ -170,8 +173,8 @@ class Tracer {
     }
   }
 
-  // A leaf may be overwritten when the traced nodes are the only ones that hold it. A captured function that
-  // is repeated meets its leaves again, but for those it assigns anew.
+  // A leaf may be overwritten when the traced nodes are the only ones that hold it. A captured
+  // function that is repeated meets its leaves again, but for those it assigns anew.
   void find_donated() {
     std::unordered_set<const Node*> assigned;
     const bool capturing = is_capturing();
@@ -187,7 +190,8 @@ class Tracer {
                   l->handles.load(std::memory_order_relaxed) == 0 && l->storage &&
                   l->storage->refs.load(std::memory_order_acquire) ==
                       1 + l->storage->captured.load(std::memory_order_relaxed) &&
-                  !l->storage->on_release && !kept_.contains(l) && (!capturing || assigned.contains(l));
+                  !l->storage->on_release && !kept_.contains(l) &&
+                  (!capturing || assigned.contains(l));
       t_.donated[i] = free;
       word |= static_cast<uint64_t>(free) << bit;
       if (++bit == 64) {
@@ -199,9 +203,9 @@ class Tracer {
     put(word);
   }
 
-  // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be asked through,
-  // and one that stays pending because something that lives on (or a view's handle, or autograd) still refers
-  // to it.
+  // A traced node that lives on with its inputs keeps the leaf too: one that a gradient may be
+  // asked through, and one that stays pending because something that lives on (or a view's handle,
+  // or autograd) still refers to it.
   void find_survivors() {
     auto pending = [&](Node* n) { return n->mark < t_.nodes.size() && t_.nodes[n->mark] == n; };
     dies_.assign(t_.nodes.size(), false);
@@ -252,9 +256,9 @@ ConstAttrs neutral_of(const Val& v) {
                  : 0};
 }
 
-// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral element, a
-// product over no columns and adding nothing to zeros is 0, and assigning an empty slice or scattering
-// nothing changes nothing. v becomes a view (carried out if it is an output).
+// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral
+// element, a product over no columns and adding nothing to zeros is 0, and assigning an empty slice
+// or scattering nothing changes nothing. v becomes a view (carried out if it is an output).
 void replace_empty(Graph& g, Val& v) {
   if (v.numel() == 0 || v.n_in == 0) return;
   if ((v.op == Op::SliceAssign || v.op == Op::Scatter) && g.vals[v.in[1]].numel() == 0) {
@@ -265,7 +269,8 @@ void replace_empty(Graph& g, Val& v) {
   }
   // A convolution over no channels, or a weight's gradient over no samples.
   bool conv = v.op == Op::Conv || v.op == Op::ConvGradInput || v.op == Op::ConvGradWeight;
-  bool sums = is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::ScatterAdd || v.op == Op::Fold || conv;
+  bool sums =
+      is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::ScatterAdd || v.op == Op::Fold || conv;
   if (!sums || (g.vals[v.in[0]].numel() != 0 && !(conv && g.vals[v.in[1]].numel() == 0))) return;
   Val c;
   c.op = Op::Const;
@@ -280,9 +285,9 @@ void replace_empty(Graph& g, Val& v) {
   v.copied = v.output;
 }
 
-// Operands that must lie in memory: those of library calls, what an assignment begins from, and what is
-// gathered from (an index known only at run time reaches memory, not a formula, and is compared with its size
-// even where every element is the same constant).
+// Operands that must lie in memory: those of library calls, what an assignment begins from, and
+// what is gathered from (an index known only at run time reaches memory, not a formula, and is
+// compared with its size even where every element is the same constant).
 bool wants_buffer(const Val& v, int k, const Val& from) {
   if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
   if (v.op == Op::Gather) return k == 0 && from.source();
@@ -391,8 +396,8 @@ class GraphWriter {
       v.attrs = RandomAttrs{0, a.offset - static_cast<int64_t>(t_.offsets[s])};
     }
     bool copy = t_.role[i] & 2;
-    if (copy &&
-        n->is_source()) {  // a constant or random value asked for by name: one more value that stores it
+    if (copy && n->is_source()) {  // a constant or random value asked for by name: one more value
+                                   // that stores it
       v.output = false;
       id_[n] = push(v);
       int stored = store_source(g_, id_[n]);
@@ -403,8 +408,8 @@ class GraphWriter {
     finish(n, v, copy);
   }
 
-  // The steps of a function, with its results' assignments where they were when it was recorded: the same
-  // values in the same order as if each op were a node.
+  // The steps of a function, with its results' assignments where they were when it was recorded:
+  // the same values in the same order as if each op were a node.
   void inline_call(size_t i) {
     const Node* n = t_.nodes[i];
     const RecordedFunction& p = *n->attrs.as<CallAttrs>().function;
@@ -413,9 +418,12 @@ class GraphWriter {
       return p.results[static_cast<size_t>(t_.nodes[r]->attrs.as<ResultAttrs>().index)];
     };
     auto after = [&](size_t r) { return result(r).after; };
-    std::stable_sort(results.begin(), results.end(), [&](size_t a, size_t b) { return after(a) < after(b); });
+    std::stable_sort(results.begin(), results.end(),
+                     [&](size_t a, size_t b) { return after(a) < after(b); });
     std::vector<int> step(p.steps.size());
-    auto value = [&](int k) { return k >= 0 ? step[static_cast<size_t>(k)] : id_.at(n->in[-1 - k]); };
+    auto value = [&](int k) {
+      return k >= 0 ? step[static_cast<size_t>(k)] : id_.at(n->in[-1 - k]);
+    };
     auto next = results.begin();
     for (size_t s = 0; s <= p.steps.size(); ++s) {
       for (; next != results.end() && after(*next) <= s; ++next) {
@@ -451,7 +459,8 @@ class GraphWriter {
   const Trace& t_;
   Graph g_;
   std::unordered_map<const Node*, int> id_;
-  std::unordered_map<const Node*, std::vector<size_t>> results_;  // of each call: traced Assign nodes
+  std::unordered_map<const Node*, std::vector<size_t>>
+      results_;  // of each call: traced Assign nodes
   int arg_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// Views become index maps. Where none fits, the view is carried out as a copy (and `explain` says so); where
-// a library result is only looked at through a permutation, it is written in that order in the first place.
+// Views become index maps. Where none fits, the view is carried out as a copy (and `explain` says
+// so); where a library result is only looked at through a permutation, it is written in that order
+// in the first place.
 #include <algorithm>
 
 #include "compile/group.h"
@@ -7,9 +8,10 @@
 namespace ingot {
 namespace {
 
-// Walks from operand u down to what it is a view of, over the given space; positions end up linear in the
-// buffer.
-Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Lin& at, bool& padded) {
+// Walks from operand u down to what it is a view of, over the given space; positions end up linear
+// in the buffer.
+Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Lin& at,
+             bool& padded) {
   std::vector<Limit> limits;
   while (g.vals[u].view()) {
     if (g.vals[u].op == Op::Reshape) {  // reshapes down to a buffer need no division
@@ -43,7 +45,8 @@ void give_buffer(Graph& g, int r) {
     g.vals[u].material = true;
 }
 
-// The result of a matmul that is only read through one permutation before a reshape is stored permuted.
+// The result of a matmul that is only read through one permutation before a reshape is stored
+// permuted.
 bool choose_layout(Graph& g, int r) {
   if (g.vals[r].op != Op::Reshape) return false;
   int perm = g.vals[r].in[0];
@@ -139,7 +142,8 @@ void settle_generated(Graph& g, int v) {
 
 }  // namespace
 
-bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset, int* failed_at) {
+bool strided_view(const Graph& g, int u, int& producer, Dims& stride, int64_t& offset,
+                  int* failed_at) {
   const Dims& shape = g.vals[u].shape;
   Space s = Space::of(shape, 0);
   Lin at;

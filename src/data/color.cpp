@@ -1,4 +1,5 @@
-// ColorJitter: brightness, contrast, saturation and hue by Pillow's formulas, on bytes, in a random order.
+// ColorJitter: brightness, contrast, saturation and hue by Pillow's formulas, on bytes, in a random
+// order.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -84,7 +85,9 @@ struct ColorJitterImpl : Transform::Impl {
     std::array<int, 4> order{0, 1, 2, 3};
     for (int64_t i = 3; i > 0; --i)
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(r.below(i + 1))]);
-    auto factor = [&](double v) { return static_cast<float>(r.uniform(std::max(0.0, 1 - v), 1 + v)); };
+    auto factor = [&](double v) {
+      return static_cast<float>(r.uniform(std::max(0.0, 1 - v), 1 + v));
+    };
     float b = factor(o.brightness), c = factor(o.contrast), s = factor(o.saturation),
           h = static_cast<float>(r.uniform(-o.hue, o.hue));
     for (int k : order) {
@@ -100,7 +103,8 @@ struct ColorJitterImpl : Transform::Impl {
 
 Transform ColorJitter(const ColorJitterOptions& o, SourceLoc loc) {
   if (!(o.brightness >= 0 && o.contrast >= 0 && o.saturation >= 0 && o.hue >= 0 && o.hue <= 0.5))
-    fail(ErrorKind::Value, "ColorJitter", "the numbers are not negative, hue at most 0.5", user_loc(loc));
+    fail(ErrorKind::Value, "ColorJitter", "the numbers are not negative, hue at most 0.5",
+         user_loc(loc));
   return Transform(std::make_shared<const ColorJitterImpl>(o));
 }
 

@@ -30,7 +30,8 @@ thread_local Random* current = nullptr;
 uint64_t Random::next() { return mix(state_ += kStep); }
 double Random::uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 int64_t Random::below(int64_t count) {
-  return static_cast<int64_t>(static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(count) >> 64);
+  return static_cast<int64_t>(
+      static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(count) >> 64);
 }
 
 Random& random() {
@@ -67,7 +68,8 @@ Sample collate(const std::vector<Sample>& samples, SourceLoc where) {
     const Tensor& first = samples[0][k];
     for (size_t i = 0; i < samples.size(); ++i) {
       const Sample& s = samples[i];
-      if (s.size() == samples[0].size() && s[k].shape() == first.shape() && s[k].dtype() == first.dtype())
+      if (s.size() == samples[0].size() && s[k].shape() == first.shape() &&
+          s[k].dtype() == first.dtype())
         continue;
       fail(ErrorKind::Shape, "collate",
            s.size() != samples[0].size()
@@ -81,7 +83,8 @@ Sample collate(const std::vector<Sample>& samples, SourceLoc where) {
     shape.insert(0, static_cast<int64_t>(samples.size()));
     size_t bytes = static_cast<size_t>(first.numel()) * size_of(first.dtype());
     batch.push_back(make_tensor(first.dtype(), shape, [&](void* out) {
-      for (size_t i = 0; i < samples.size(); ++i) samples[i][k].copy_to(static_cast<char*>(out) + i * bytes);
+      for (size_t i = 0; i < samples.size(); ++i)
+        samples[i][k].copy_to(static_cast<char*>(out) + i * bytes);
     }));
   }
   return batch;
@@ -113,14 +116,16 @@ Tensor rows(const Tensor& t, std::span<const int64_t> indices) {
   const char* from = static_cast<const char*>(host_data(t));
   return make_tensor(t.dtype(), shape, [&](void* out) {
     for (size_t i = 0; i < indices.size(); ++i)
-      std::memcpy(static_cast<char*>(out) + i * bytes, from + static_cast<size_t>(indices[i]) * bytes, bytes);
+      std::memcpy(static_cast<char*>(out) + i * bytes,
+                  from + static_cast<size_t>(indices[i]) * bytes, bytes);
   });
 }
 
 void check_index(int64_t index, int64_t size, const char* op, const SourceLoc& loc) {
   if (index < 0 || index >= size)
     fail(ErrorKind::Index, op,
-         "there is no sample " + std::to_string(index) + ", only " + std::to_string(size), user_loc(loc));
+         "there is no sample " + std::to_string(index) + ", only " + std::to_string(size),
+         user_loc(loc));
 }
 
 }  // namespace
@@ -168,24 +173,27 @@ Sample Subset::get_batch(std::span<const int64_t> indices, uint64_t seed, uint64
 
 ConcatDataset::ConcatDataset(std::vector<AnyDataset> datasets, SourceLoc loc)
     : datasets_(std::move(datasets)) {
-  if (datasets_.empty()) fail(ErrorKind::Value, "ConcatDataset", "there are no datasets", user_loc(loc));
+  if (datasets_.empty())
+    fail(ErrorKind::Value, "ConcatDataset", "there are no datasets", user_loc(loc));
   int64_t n = 0;
   for (const AnyDataset& d : datasets_) ends_.push_back(n += d->size());
 }
 
 Sample ConcatDataset::get(int64_t index) const {
   check_index(index, size(), "ConcatDataset", SourceLoc::current());
-  size_t k = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+  size_t k =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
   return datasets_[k]->get(index - (k ? ends_[k - 1] : 0));
 }
 
-std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& lengths, uint64_t seed,
-                                 SourceLoc where) {
+std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& lengths,
+                                 uint64_t seed, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   int64_t n = dataset->size(), total = 0;
   double sum = std::accumulate(lengths.begin(), lengths.end(), 0.0);
-  bool fractions = std::abs(sum - 1) < 1e-6 &&
-                   std::all_of(lengths.begin(), lengths.end(), [](double v) { return v >= 0 && v <= 1; });
+  bool fractions =
+      std::abs(sum - 1) < 1e-6 &&
+      std::all_of(lengths.begin(), lengths.end(), [](double v) { return v >= 0 && v <= 1; });
   std::vector<int64_t> counts;
   for (double v : lengths) {
     counts.push_back(static_cast<int64_t>(fractions ? std::floor(v * static_cast<double>(n)) : v));

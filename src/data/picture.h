@@ -1,5 +1,5 @@
-// Picture: pixels on their way through the transforms, as bytes (rows of pixels, channels together) or, after
-// ToTensor, as floats (channels apart).
+// Picture: pixels on their way through the transforms, as bytes (rows of pixels, channels together)
+// or, after ToTensor, as floats (channels apart).
 #pragma once
 #include <vector>
 
@@ -35,16 +35,16 @@ struct Picture {
 struct Transform::Impl {
   virtual ~Impl() = default;
   virtual void apply(Picture& p, Random& r) const = 0;
-  /// A first step that only needs a part of the picture, or a smaller one, says so before it is decoded;
-  /// apply() then finds picture.window. Returns false when the whole is needed.
+  /// A first step that only needs a part of the picture, or a smaller one, says so before it is
+  /// decoded; apply() then finds picture.window. Returns false when the whole is needed.
   virtual bool window(int width, int height, Random& r, io::Window& w) const {
     (void)width, (void)height, (void)r, (void)w;
     return false;
   }
   /// The size of the middle that this step keeps, 0 when it is another step ...
   virtual int middle() const { return 0; }
-  /// ... and that step together with this one before it, which makes no more than it keeps. False where the
-  /// two must be done one after the other.
+  /// ... and that step together with this one before it, which makes no more than it keeps. False
+  /// where the two must be done one after the other.
   virtual bool apply_middle(Picture& p, int size) const {
     (void)p, (void)size;
     return false;
@@ -60,12 +60,12 @@ struct Results {
   int first = 0, count = 0;
 };
 
-/// The part of `from` in the window, brought to a size: each result is the average of the source under a
-/// triangle, at least two pixels wide. Only the results that are asked for are made.
-void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
-            uint8_t* to, const Results& columns, const Results& rows);
-inline void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
-                   uint8_t* to, int width, int height) {
+/// The part of `from` in the window, brought to a size: each result is the average of the source
+/// under a triangle, at least two pixels wide. Only the results that are asked for are made.
+void resize(const uint8_t* from, int from_width, int from_height, int channels,
+            const io::Window& part, uint8_t* to, const Results& columns, const Results& rows);
+inline void resize(const uint8_t* from, int from_width, int from_height, int channels,
+                   const io::Window& part, uint8_t* to, int width, int height) {
   resize(from, from_width, from_height, channels, part, to, Results{width, 0, width},
          Results{height, 0, height});
 }

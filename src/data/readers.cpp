@@ -31,16 +31,18 @@ struct IdxHeader {
 };
 
 // `size`: of the whole file, which a packed one does not say.
-IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& path, const SourceLoc& loc) {
+IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& path,
+                     const SourceLoc& loc) {
   io::Cursor in(head, "load_idx", path, loc);
   if (in.left() < 4 || in.u16() != 0) in.fail("is not an IDX file");
   const uint8_t code = in.u8(), rank = in.u8();
-  static const std::pair<uint8_t, DType> types[] = {{0x08, uint8}, {0x09, int8},    {0x0b, int16},
-                                                    {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
-  const auto* type =
-      std::find_if(std::begin(types), std::end(types), [&](const auto& t) { return t.first == code; });
+  static const std::pair<uint8_t, DType> types[] = {
+      {0x08, uint8}, {0x09, int8}, {0x0b, int16}, {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
+  const auto* type = std::find_if(std::begin(types), std::end(types),
+                                  [&](const auto& t) { return t.first == code; });
   if (type == std::end(types) || rank > kMaxDims)
-    in.fail("is not an IDX file: type " + std::to_string(code) + ", " + std::to_string(rank) + " dims");
+    in.fail("is not an IDX file: type " + std::to_string(code) + ", " + std::to_string(rank) +
+            " dims");
   IdxHeader h;
   h.type = type->second;
   for (int i = 0; i < rank; ++i) h.shape.push_back(in.u32_big());
@@ -54,7 +56,8 @@ IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& 
 
 // From the file's byte order to this machine's.
 void from_big_endian(uint8_t* p, const IdxHeader& h) {
-  for (size_t i = 0; h.element > 1 && i < h.bytes; i += h.element) std::reverse(p + i, p + i + h.element);
+  for (size_t i = 0; h.element > 1 && i < h.bytes; i += h.element)
+    std::reverse(p + i, p + i + h.element);
 }
 
 }  // namespace
@@ -68,7 +71,8 @@ Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
       from_big_endian(static_cast<uint8_t*>(out), h);
     });
   }
-  // Packed: what the header says, and whether there is reason for it, is known before the rest is unpacked.
+  // Packed: what the header says, and whether there is reason for it, is known before the rest is
+  // unpacked.
   try {
     io::Codecs& codecs = io::codecs(op, loc);
     std::array<uint8_t, 4 + 4 * kMaxDims> head{};
@@ -95,21 +99,23 @@ Tensor load_idx(const std::string& path, SourceLoc where) {
 
 // ---- CIFAR: records of one or two labels and 3072 pixels.
 
-void parse_cifar(Bytes file, int label_bytes, std::vector<uint8_t>& pixels, std::vector<int64_t>& labels,
-                 const std::string& path, const SourceLoc& loc) {
+void parse_cifar(Bytes file, int label_bytes, std::vector<uint8_t>& pixels,
+                 std::vector<int64_t>& labels, const std::string& path, const SourceLoc& loc) {
   constexpr size_t kPixels = 3 * 32 * 32;
   size_t record = kPixels + static_cast<size_t>(label_bytes);
   if (file.empty() || file.size() % record)
-    io::fail_io(
-        "load_cifar", path,
-        "has " + std::to_string(file.size()) + " bytes, not whole records of " + std::to_string(record), loc);
+    io::fail_io("load_cifar", path,
+                "has " + std::to_string(file.size()) + " bytes, not whole records of " +
+                    std::to_string(record),
+                loc);
   int64_t classes = label_bytes == 1 ? 10 : 100;
   for (size_t at = 0; at < file.size(); at += record) {
     int64_t label = file[at + static_cast<size_t>(label_bytes) - 1];
     if (label >= classes)
-      io::fail_io("load_cifar", path,
-                  "has the label " + std::to_string(label) + " in record " + std::to_string(at / record),
-                  loc);
+      io::fail_io(
+          "load_cifar", path,
+          "has the label " + std::to_string(label) + " in record " + std::to_string(at / record),
+          loc);
     labels.push_back(label);
     Bytes p = file.subspan(at + static_cast<size_t>(label_bytes), kPixels);
     pixels.insert(pixels.end(), p.begin(), p.end());
@@ -129,8 +135,8 @@ std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int 
       io::MappedFile file(path, "load_cifar", loc);
       io::Budget budget(file.bytes().size(), "load_cifar", path, loc);
       std::vector<uint8_t> own;
-      parse_cifar(io::unpacked(file.bytes(), budget, own, "load_cifar", path, loc), label_bytes, pixels,
-                  labels, path, loc);
+      parse_cifar(io::unpacked(file.bytes(), budget, own, "load_cifar", path, loc), label_bytes,
+                  pixels, labels, path, loc);
     });
   }
   int64_t n = static_cast<int64_t>(labels.size());
@@ -146,7 +152,8 @@ Tensor load_image(const std::string& path, int channels, SourceLoc where) {
     fail(ErrorKind::Value, "load_image", "channels is 0, 1 or 3", loc);
   return io::reading("load_image", path, loc, [&] {
     io::MappedFile file(path, "load_image", loc);
-    io::Image image = io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
+    io::Image image =
+        io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
     Picture p;
     p.width = image.width, p.height = image.height, p.channels = image.channels;
     p.bytes.assign(image.pixels.get(),
@@ -163,7 +170,8 @@ void save_image(const std::string& path, const Tensor& picture, int quality, Sou
   };
   bool png = ends(".png");
   if (!png && !ends(".jpg") && !ends(".jpeg"))
-    fail(ErrorKind::Value, "save_image", "\"" + path + "\" does not end in .png, .jpg or .jpeg", loc);
+    fail(ErrorKind::Value, "save_image", "\"" + path + "\" does not end in .png, .jpg or .jpeg",
+         loc);
   if (quality < 1 || quality > 100)
     fail(ErrorKind::Value, "save_image", "the quality is between 1 and 100", loc);
   Picture p = Picture::of(picture, loc);
@@ -255,7 +263,8 @@ bool number(std::string_view field, double& v) {
 
 }  // namespace
 
-Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& path, const SourceLoc& loc) {
+Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& path,
+              const SourceLoc& loc) {
   LocScope scope(loc);
   CsvReader in{text, o.delimiter, path, loc};
   Csv csv;
@@ -269,8 +278,8 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& pat
     if (first) {
       first = false;
       columns = fields.size();
-      bool names = o.header.value_or(
-          std::any_of(fields.begin(), fields.end(), [&](const std::string& f) { return !number(f, v); }));
+      bool names = o.header.value_or(std::any_of(
+          fields.begin(), fields.end(), [&](const std::string& f) { return !number(f, v); }));
       csv.columns = names ? fields : std::vector<std::string>(columns);
       if (names) continue;
     }
@@ -279,7 +288,8 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& pat
              std::to_string(columns));
     for (size_t i = 0; i < columns; ++i) {
       if (!number(fields[i], v))
-        in.bad("field " + std::to_string(i + 1) + " is no number: \"" + fields[i].substr(0, 40) + "\"");
+        in.bad("field " + std::to_string(i + 1) + " is no number: \"" + fields[i].substr(0, 40) +
+               "\"");
       values.push_back(v);
     }
   }

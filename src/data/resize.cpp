@@ -1,5 +1,5 @@
-// Resizing by a triangle filter, one direction after the other: rows first, because adding whole rows is what
-// SIMD does best and because it leaves fewer rows for the second pass.
+// Resizing by a triangle filter, one direction after the other: rows first, because adding whole
+// rows is what SIMD does best and because it leaves fewer rows for the second pass.
 #include <algorithm>
 #include <cmath>
 
@@ -48,10 +48,13 @@ Taps make_taps(double start, double length, int size, const Results& results) {
   return t;
 }
 
-uint8_t to_byte(float v) { return static_cast<uint8_t>(std::clamp(static_cast<int>(v + 0.5f), 0, 255)); }
+uint8_t to_byte(float v) {
+  return static_cast<uint8_t>(std::clamp(static_cast<int>(v + 0.5f), 0, 255));
+}
 
 // out[x] = sum over rows of weight * row[x]
-void add_rows(const uint8_t* from, size_t stride, const float* weights, int count, float* out, size_t n) {
+void add_rows(const uint8_t* from, size_t stride, const float* weights, int count, float* out,
+              size_t n) {
   for (size_t x = 0; x < n; ++x) out[x] = weights[0] * static_cast<float>(from[x]);
   for (int k = 1; k < count; ++k) {
     const uint8_t* row = from + static_cast<size_t>(k) * stride;
@@ -74,8 +77,8 @@ void mix_columns(const float* row, int offset, const Taps& t, uint8_t* out, int 
 
 }  // namespace
 
-void resize(const uint8_t* from, int from_width, int from_height, int channels, const io::Window& part,
-            uint8_t* to, const Results& columns, const Results& rows) {
+void resize(const uint8_t* from, int from_width, int from_height, int channels,
+            const io::Window& part, uint8_t* to, const Results& columns, const Results& rows) {
   const int width = columns.count, height = rows.count;
   Taps down = make_taps(part.y, part.height, from_height, rows),
        across = make_taps(part.x, part.width, from_width, columns);
@@ -90,8 +93,9 @@ void resize(const uint8_t* from, int from_width, int from_height, int channels, 
   std::vector<float> row(n);
   for (int y = 0; y < height; ++y) {
     size_t i = static_cast<size_t>(y);
-    add_rows(from + static_cast<size_t>(down.begin[i]) * stride + static_cast<size_t>(left * channels),
-             stride, &down.weights[i * static_cast<size_t>(down.most)], down.count[i], row.data(), n);
+    add_rows(
+        from + static_cast<size_t>(down.begin[i]) * stride + static_cast<size_t>(left * channels),
+        stride, &down.weights[i * static_cast<size_t>(down.most)], down.count[i], row.data(), n);
     uint8_t* out = to + i * static_cast<size_t>(width * channels);
     if (channels == 3)
       mix_columns<3>(row.data(), left, across, out, width);

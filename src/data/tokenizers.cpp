@@ -1,5 +1,6 @@
-// Byte-level tokenizers. GPT-2's cuts a text into words by a fixed rule, writes each byte as a printable
-// character, and joins the pair of parts that stands first in the list of merges until none is left.
+// Byte-level tokenizers. GPT-2's cuts a text into words by a fixed rule, writes each byte as a
+// printable character, and joins the pair of parts that stands first in the list of merges until
+// none is left.
 #include "ingot/data/tokenizers.h"
 
 #include <algorithm>
@@ -30,7 +31,8 @@ std::string ByteTokenizer::decode(const std::vector<int64_t>& tokens, SourceLoc 
   std::string text;
   for (int64_t t : tokens) {
     if (t < 0 || t > 255)
-      fail(ErrorKind::Index, "decode", "the token " + std::to_string(t) + " is no byte", user_loc(loc));
+      fail(ErrorKind::Index, "decode", "the token " + std::to_string(t) + " is no byte",
+           user_loc(loc));
     text += static_cast<char>(t);
   }
   return text;
@@ -60,8 +62,8 @@ Class class_of(uint32_t c) {
     if (c >= '0' && c <= '9') return Class::Number;
     return c == ' ' || (c >= 9 && c <= 13) ? Class::Space : Class::Other;
   }
-  bool space = c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-               c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+  bool space = c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+               c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
   return space                 ? Class::Space
          : within(kLetters, c) ? Class::Letter
          : within(kNumbers, c) ? Class::Number
@@ -70,7 +72,9 @@ Class class_of(uint32_t c) {
 
 // The character at `at` and its length; a byte that is no UTF-8 stands for itself.
 uint32_t character(std::string_view s, size_t at, size_t& length) {
-  auto byte = [&](size_t i) { return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u; };
+  auto byte = [&](size_t i) {
+    return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u;
+  };
   auto more = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
   uint32_t b = byte(0);
   length = 1;
@@ -78,7 +82,8 @@ uint32_t character(std::string_view s, size_t at, size_t& length) {
   if (b >= 0xe0 && b < 0xf0 && more(1) && more(2))
     return length = 3, (b & 15) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
   if (b >= 0xf0 && b < 0xf5 && more(1) && more(2) && more(3))
-    return length = 4, (b & 7) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
+    return length = 4,
+           (b & 7) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
   return b < 128 ? b : 0xfffd;
 }
 
@@ -165,14 +170,17 @@ bool as_bytes(std::string_view written, std::string& out) {
 
 }  // namespace
 
-std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, std::string_view merges,
+std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab,
+                                                       std::string_view merges,
                                                        const std::string& vocab_path,
-                                                       const std::string& merges_path, const SourceLoc& loc) {
+                                                       const std::string& merges_path,
+                                                       const SourceLoc& loc) {
   const char* op = "GPT2Tokenizer";
   auto s = std::make_shared<GPT2Tokenizer::State>();
   io::Budget budget(vocab.size() + merges.size(), op, vocab_path, loc);
   io::JsonReader json(vocab, op, vocab_path, loc);
-  if (json.kind() != io::JsonReader::Kind::Object) io::fail_io(op, vocab_path, "is not a vocabulary", loc);
+  if (json.kind() != io::JsonReader::Kind::Object)
+    io::fail_io(op, vocab_path, "is not a vocabulary", loc);
   std::vector<std::pair<int64_t, std::string>> listed;  // as they are written
   json.object([&](std::string written) {
     int64_t number = -1;
@@ -186,7 +194,8 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, s
   s->tokens.resize(listed.size());
   std::vector<bool> seen(listed.size());
   for (auto& [number, written] : listed) {
-    if (number < 0 || static_cast<size_t>(number) >= seen.size() || seen[static_cast<size_t>(number)])
+    if (number < 0 || static_cast<size_t>(number) >= seen.size() ||
+        seen[static_cast<size_t>(number)])
       io::fail_io(op, vocab_path, "its tokens are not numbered from 0 on, each once", loc);
     const auto place = static_cast<size_t>(number);
     seen[place] = true;
@@ -214,12 +223,14 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, s
     std::string a, b;
     if (space == std::string_view::npos || !as_bytes(l.substr(0, space), a) ||
         !as_bytes(l.substr(space + 1), b))
-      io::fail_io(op, merges_path, "line " + std::to_string(line) + " is not a pair of tokens", loc);
+      io::fail_io(op, merges_path, "line " + std::to_string(line) + " is not a pair of tokens",
+                  loc);
     auto first = numbers.find(a), second = numbers.find(b), joined = numbers.find(a + b);
     if (first == numbers.end() || second == numbers.end() || joined == numbers.end())
-      io::fail_io(op, merges_path,
-                  "line " + std::to_string(line) + " joins tokens that the vocabulary does not have", loc,
-                  "give the two files of one model");
+      io::fail_io(
+          op, merges_path,
+          "line " + std::to_string(line) + " joins tokens that the vocabulary does not have", loc,
+          "give the two files of one model");
     budget.take(64);
     s->merges.emplace(GPT2Tokenizer::State::key(first->second, second->second),
                       GPT2Tokenizer::State::Merge{rank++, static_cast<int32_t>(joined->second)});
@@ -227,8 +238,8 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab, s
   return s;
 }
 
-// Joins pairs in order of their rank, from the left where ranks are equal. The parts are a chain; a heap
-// holds the pairs that can be joined, of which some are gone when their turn comes.
+// Joins pairs in order of their rank, from the left where ranks are equal. The parts are a chain; a
+// heap holds the pairs that can be joined, of which some are gone when their turn comes.
 std::vector<int64_t> GPT2Tokenizer::State::word(std::string_view w) const {
   struct Part {
     int64_t token;
@@ -237,13 +248,15 @@ std::vector<int64_t> GPT2Tokenizer::State::word(std::string_view w) const {
   struct Pair {
     int32_t rank, left, result;
     int64_t first, second;
-    bool operator<(const Pair& o) const { return std::pair(rank, left) > std::pair(o.rank, o.left); }
+    bool operator<(const Pair& o) const {
+      return std::pair(rank, left) > std::pair(o.rank, o.left);
+    }
   };
   const auto n = static_cast<int32_t>(w.size());
   std::vector<Part> parts;
   for (int32_t i = 0; i < n; ++i)
-    parts.push_back(
-        {bytes[static_cast<unsigned char>(w[static_cast<size_t>(i)])], i - 1, i + 1 < n ? i + 1 : -1});
+    parts.push_back({bytes[static_cast<unsigned char>(w[static_cast<size_t>(i)])], i - 1,
+                     i + 1 < n ? i + 1 : -1});
   auto at = [&](int32_t i) -> Part& { return parts[static_cast<size_t>(i)]; };
   std::priority_queue<Pair> pairs;
   auto offer = [&](int32_t left) {
@@ -272,7 +285,8 @@ std::vector<int64_t> GPT2Tokenizer::State::word(std::string_view w) const {
 
 GPT2Tokenizer::GPT2Tokenizer(const std::string& vocab, const std::string& merges, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  constexpr size_t kLimit = size_t{1} << 25;  // the largest vocabularies in use have a quarter of this
+  constexpr size_t kLimit = size_t{1}
+                            << 25;  // the largest vocabularies in use have a quarter of this
   s_ = io::reading("GPT2Tokenizer", vocab, loc, [&] {
     return parse_gpt2(io::read_text(vocab, kLimit, "GPT2Tokenizer", loc),
                       io::read_text(merges, kLimit, "GPT2Tokenizer", loc), vocab, merges, loc);
@@ -288,8 +302,8 @@ std::vector<int64_t> encode_gpt2(const GPT2Tokenizer::State& s, std::string_view
   constexpr size_t kMostKnown = 1 << 17, kLongKnown = 32, kLongest = 1 << 10;
   std::vector<int64_t> tokens;
   for (size_t at = 0; at < text.size();) {
-    // A word of thousands of bytes is cut, and looked at no further than that (a character has up to 4
-    // bytes), so that its cost stays in proportion.
+    // A word of thousands of bytes is cut, and looked at no further than that (a character has up
+    // to 4 bytes), so that its cost stays in proportion.
     size_t end = std::min(gpt2_word_end(text.substr(0, at + kLongest + 8), at), at + kLongest);
     std::string w(text.substr(at, end - at));
     at = end;
@@ -322,7 +336,9 @@ std::string decode_gpt2(const GPT2Tokenizer::State& s, const std::vector<int64_t
   return text;
 }
 
-std::vector<int64_t> GPT2Tokenizer::encode(std::string_view text) const { return encode_gpt2(*s_, text); }
+std::vector<int64_t> GPT2Tokenizer::encode(std::string_view text) const {
+  return encode_gpt2(*s_, text);
+}
 std::string GPT2Tokenizer::decode(const std::vector<int64_t>& tokens, SourceLoc loc) const {
   return decode_gpt2(*s_, tokens, loc);
 }

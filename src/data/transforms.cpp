@@ -36,7 +36,8 @@ void Picture::to_bytes() {
   size_t n = pixels(), c = static_cast<size_t>(channels);
   for (size_t k = 0; k < c; ++k)
     for (size_t i = 0; i < n; ++i)
-      bytes[i * c + k] = static_cast<uint8_t>(std::clamp(floats[k * n + i] * 255 + 0.5f, 0.0f, 255.0f));
+      bytes[i * c + k] =
+          static_cast<uint8_t>(std::clamp(floats[k * n + i] * 255 + 0.5f, 0.0f, 255.0f));
   floats.clear();
   is_float = false;
 }
@@ -44,8 +45,9 @@ void Picture::to_bytes() {
 Tensor Picture::tensor() const {
   Dims shape{channels, height, width};
   if (is_float)
-    return make_tensor(float32, shape,
-                       [&](void* out) { std::memcpy(out, floats.data(), floats.size() * sizeof(float)); });
+    return make_tensor(float32, shape, [&](void* out) {
+      std::memcpy(out, floats.data(), floats.size() * sizeof(float));
+    });
   return make_tensor(uint8, shape, [&](void* out) {
     size_t n = pixels(), c = static_cast<size_t>(channels);
     for (size_t k = 0; k < c; ++k)
@@ -55,9 +57,11 @@ Tensor Picture::tensor() const {
 
 Picture Picture::of(const Tensor& t, const SourceLoc& loc) {
   if (t.dim(loc) != 3 || (t.size(0) != 1 && t.size(0) != 3) || t.numel() == 0)
-    fail(ErrorKind::Shape, "transforms", "a picture is [1 or 3, height, width], not " + describe(t), loc);
+    fail(ErrorKind::Shape, "transforms", "a picture is [1 or 3, height, width], not " + describe(t),
+         loc);
   if (t.dtype() != uint8 && t.dtype() != float32)
-    fail(ErrorKind::DType, "transforms", "a picture is uint8, or float32 in [0, 1], not " + describe(t), loc);
+    fail(ErrorKind::DType, "transforms",
+         "a picture is uint8, or float32 in [0, 1], not " + describe(t), loc);
   Picture p;
   p.channels = static_cast<int>(t.size(0)), p.height = static_cast<int>(t.size(1)),
   p.width = static_cast<int>(t.size(2));
@@ -87,8 +91,8 @@ Tensor Transforms::operator()(const Tensor& picture, SourceLoc where) const {
 
 void apply_all(const std::vector<Transform>& steps, Picture& p) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    // Of a resized image only what the crop after it keeps is made: one of 1 x 1,000,000 pixels would become
-    // far larger than memory first.
+    // Of a resized image only what the crop after it keeps is made: one of 1 x 1,000,000 pixels
+    // would become far larger than memory first.
     const int keep = i + 1 < steps.size() ? steps[i + 1].impl().middle() : 0;
     if (keep && steps[i].impl().apply_middle(p, keep))
       ++i;
@@ -138,12 +142,14 @@ void check_size(int size, const char* op, const SourceLoc& loc) {
 }
 void check_probability(double p, const char* op, const SourceLoc& loc) {
   if (!(p >= 0 && p <= 1))
-    fail(ErrorKind::Value, op, "p is a probability, between 0 and 1, not " + text_of(p), user_loc(loc));
+    fail(ErrorKind::Value, op, "p is a probability, between 0 and 1, not " + text_of(p),
+         user_loc(loc));
 }
 
 // ---- Sizes and parts
 
-// A window of the picture brought to a size; uses what was decoded for it when it was the first step.
+// A window of the picture brought to a size; uses what was decoded for it when it was the first
+// step.
 void resize_window(Picture& p, io::Window w, int width, int height) {
   p.to_bytes();
   if (p.has_window) w = p.window;
@@ -175,7 +181,8 @@ struct ResizeImpl : Impl {
     return true;
   }
   std::pair<int, int> target_of(const Picture& p) const {
-    return p.has_window ? std::pair(p.window.want_width, p.window.want_height) : target(p.width, p.height);
+    return p.has_window ? std::pair(p.window.want_width, p.window.want_height)
+                        : target(p.width, p.height);
   }
   static void refuse(const Picture& p, std::pair<int, int> to) {
     auto sides = [](int w, int h) { return std::to_string(w) + " x " + std::to_string(h); };
@@ -191,8 +198,8 @@ struct ResizeImpl : Impl {
         std::max(to.first, to.second) > kMaxSide)
       refuse(p, to);
     if (!p.has_window && to == std::pair(p.width, p.height)) return;
-    resize_window(p, {0, 0, static_cast<double>(p.width), static_cast<double>(p.height), 0, 0}, to.first,
-                  to.second);
+    resize_window(p, {0, 0, static_cast<double>(p.width), static_cast<double>(p.height), 0, 0},
+                  to.first, to.second);
   }
   bool apply_middle(Picture& p, int size) const override {
     const std::pair<int, int> to = target_of(p);
@@ -215,7 +222,8 @@ struct ResizeImpl : Impl {
   }
 
  private:
-  // The longest side that is counted with, and the pixels of a result that is larger than its image.
+  // The longest side that is counted with, and the pixels of a result that is larger than its
+  // image.
   static constexpr int64_t kMaxSide = int64_t{1} << 30, kMaxResized = int64_t{1} << 24;
 };
 
@@ -227,7 +235,8 @@ void crop(Picture& p, int x, int y, int width, int height) {
   int x0 = std::max(0, x), x1 = std::min(p.width, x + width);
   for (int i = std::max(0, -y); i < height && y + i < p.height && x0 < x1; ++i)
     std::memcpy(
-        out.data() + (static_cast<size_t>(i) * static_cast<size_t>(width) + static_cast<size_t>(x0 - x)) * c,
+        out.data() +
+            (static_cast<size_t>(i) * static_cast<size_t>(width) + static_cast<size_t>(x0 - x)) * c,
         p.row(y + i) + static_cast<size_t>(x0) * c, static_cast<size_t>(x1 - x0) * c);
   p.bytes = std::move(out);
   p.width = width, p.height = height;
@@ -269,7 +278,8 @@ struct RandomResizedCropImpl : Impl {
       int w = static_cast<int>(std::lround(std::sqrt(target * ratio))),
           h = static_cast<int>(std::lround(std::sqrt(target / ratio)));
       if (w < 1 || h < 1 || w > width || h > height) continue;
-      auto y = static_cast<double>(r.below(height - h + 1)), x = static_cast<double>(r.below(width - w + 1));
+      auto y = static_cast<double>(r.below(height - h + 1)),
+           x = static_cast<double>(r.below(width - w + 1));
       return {x, y, static_cast<double>(w), static_cast<double>(h), size, size};
     }
     // The middle, as near to the ratios as it goes.
@@ -333,9 +343,10 @@ struct RotationImpl : Impl {
         auto sx = static_cast<int>(std::floor(cosine * dx - sine * dy + cx + 0.5)),
              sy = static_cast<int>(std::floor(sine * dx + cosine * dy + cy + 0.5));
         if (sx < 0 || sy < 0 || sx >= p.width || sy >= p.height) continue;
-        std::memcpy(
-            out.data() + (static_cast<size_t>(y) * static_cast<size_t>(p.width) + static_cast<size_t>(x)) * c,
-            p.row(sy) + static_cast<size_t>(sx) * c, c);
+        std::memcpy(out.data() + (static_cast<size_t>(y) * static_cast<size_t>(p.width) +
+                                  static_cast<size_t>(x)) *
+                                     c,
+                    p.row(sy) + static_cast<size_t>(sx) * c, c);
       }
     p.bytes = std::move(out);
   }
@@ -347,13 +358,14 @@ struct ToTensorImpl : Impl {
 
 struct NormalizeImpl : Impl {
   std::vector<double> mean, std;
-  NormalizeImpl(std::vector<double> m, std::vector<double> s) : mean(std::move(m)), std(std::move(s)) {}
+  NormalizeImpl(std::vector<double> m, std::vector<double> s)
+      : mean(std::move(m)), std(std::move(s)) {}
   void apply(Picture& p, Random&) const override {
     p.to_floats();
     if (mean.size() != 1 && mean.size() != static_cast<size_t>(p.channels))
       fail(ErrorKind::Value, "Normalize",
-           "has " + std::to_string(mean.size()) + " means, the picture " + std::to_string(p.channels) +
-               " channels",
+           "has " + std::to_string(mean.size()) + " means, the picture " +
+               std::to_string(p.channels) + " channels",
            SourceLoc::current());
     for (int c = 0; c < p.channels; ++c) {
       size_t k = mean.size() == 1 ? 0 : static_cast<size_t>(c);
@@ -376,12 +388,13 @@ struct ErasingImpl : Impl {
       int h = static_cast<int>(std::lround(std::sqrt(area * ratio))),
           w = static_cast<int>(std::lround(std::sqrt(area / ratio)));
       if (h < 1 || w < 1 || h >= p.height || w >= p.width) continue;
-      int y = static_cast<int>(r.below(p.height - h + 1)), x = static_cast<int>(r.below(p.width - w + 1));
+      int y = static_cast<int>(r.below(p.height - h + 1)),
+          x = static_cast<int>(r.below(p.width - w + 1));
       for (int c = 0; c < p.channels; ++c)
         for (int i = 0; i < h; ++i)
-          std::fill_n(
-              p.plane(c) + static_cast<size_t>(y + i) * static_cast<size_t>(p.width) + static_cast<size_t>(x),
-              w, static_cast<float>(o.value));
+          std::fill_n(p.plane(c) + static_cast<size_t>(y + i) * static_cast<size_t>(p.width) +
+                          static_cast<size_t>(x),
+                      w, static_cast<float>(o.value));
       return;
     }
   }
@@ -390,7 +403,9 @@ struct ErasingImpl : Impl {
 struct LambdaImpl : Impl {
   std::function<Tensor(const Tensor&)> fn;
   explicit LambdaImpl(std::function<Tensor(const Tensor&)> f) : fn(std::move(f)) {}
-  void apply(Picture& p, Random&) const override { p = Picture::of(fn(p.tensor()), SourceLoc::current()); }
+  void apply(Picture& p, Random&) const override {
+    p = Picture::of(fn(p.tensor()), SourceLoc::current());
+  }
 };
 
 }  // namespace
@@ -429,24 +444,28 @@ Transform RandomVerticalFlip(double p, SourceLoc loc) {
   return make<FlipImpl>(p, false);
 }
 Transform RandomRotation(double degrees, SourceLoc loc) {
-  if (!(degrees >= 0)) fail(ErrorKind::Value, "RandomRotation", "the angle is negative", user_loc(loc));
+  if (!(degrees >= 0))
+    fail(ErrorKind::Value, "RandomRotation", "the angle is negative", user_loc(loc));
   return make<RotationImpl>(degrees);
 }
 Transform ToTensor() { return make<ToTensorImpl>(); }
 Transform Normalize(std::vector<double> mean, std::vector<double> std, SourceLoc loc) {
-  if (mean.empty() || mean.size() != std.size() || std::find(std.begin(), std.end(), 0.0) != std.end())
-    fail(ErrorKind::Value, "Normalize", "needs as many means as standard deviations, none of these 0",
-         user_loc(loc));
+  if (mean.empty() || mean.size() != std.size() ||
+      std::find(std.begin(), std.end(), 0.0) != std.end())
+    fail(ErrorKind::Value, "Normalize",
+         "needs as many means as standard deviations, none of these 0", user_loc(loc));
   return make<NormalizeImpl>(std::move(mean), std::move(std));
 }
 Transform RandomErasing(const RandomErasingOptions& o, SourceLoc loc) {
   check_probability(o.p, "RandomErasing", loc);
   if (!(o.scale.first > 0 && o.scale.first <= o.scale.second && o.ratio.first > 0 &&
         o.ratio.first <= o.ratio.second))
-    fail(ErrorKind::Value, "RandomErasing", "scale and ratio are positive ranges, the smaller number first",
-         user_loc(loc));
+    fail(ErrorKind::Value, "RandomErasing",
+         "scale and ratio are positive ranges, the smaller number first", user_loc(loc));
   return make<ErasingImpl>(o);
 }
-Transform Lambda(std::function<Tensor(const Tensor&)> fn) { return make<LambdaImpl>(std::move(fn)); }
+Transform Lambda(std::function<Tensor(const Tensor&)> fn) {
+  return make<LambdaImpl>(std::move(fn));
+}
 
 }  // namespace ingot::data

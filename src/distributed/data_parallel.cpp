@@ -8,7 +8,8 @@
 namespace ingot {
 namespace {
 
-// While one lives, the parameters' cells name copies on a device. The copies have the parameters as history.
+// While one lives, the parameters' cells name copies on a device. The copies have the parameters as
+// history.
 class Replica {
  public:
   Replica(const std::vector<Tensor>& params, const Device& device) : default_(device) {
@@ -38,12 +39,14 @@ int64_t batch_of(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
   for (const Tensor& t : inputs) {
     int64_t size = t.dim(loc) > 0 ? t.size(0, loc) : 0;
     if (n >= 0 && size != n)
-      throw Error(ErrorKind::Shape, "data_parallel",
-                  "the inputs' first sizes differ: " + std::to_string(n) + " and " + std::to_string(size),
-                  loc, "give inputs that hold one entry per sample along dim 0");
+      throw Error(
+          ErrorKind::Shape, "data_parallel",
+          "the inputs' first sizes differ: " + std::to_string(n) + " and " + std::to_string(size),
+          loc, "give inputs that hold one entry per sample along dim 0");
     n = size;
   }
-  if (n == 0) throw Error(ErrorKind::Shape, "data_parallel", "there are no samples along dim 0", loc);
+  if (n == 0)
+    throw Error(ErrorKind::Shape, "data_parallel", "there are no samples along dim 0", loc);
   return n;
 }
 
@@ -70,8 +73,9 @@ Tensor data_parallel(const std::vector<Device>& devices, const std::vector<Tenso
       return fn(part);
     }();
     if (loss.numel(loc) != 1)
-      throw Error(ErrorKind::Shape, "data_parallel", "the function returned shape " + to_string(loss.shape()),
-                  loc, "return the mean loss of the part, a single element");
+      throw Error(ErrorKind::Shape, "data_parallel",
+                  "the function returned shape " + to_string(loss.shape()), loc,
+                  "return the mean loss of the part, a single element");
     Tensor share = loss.to(devices[0]) * (static_cast<double>(size) / static_cast<double>(batch));
     total = total.defined() ? total + share : share;
   }

@@ -1,6 +1,7 @@
-// What an op needs beside its operands: one struct per kind of op, named in its row of graph/ops.def. A node,
-// the compiler's value, a step of a recorded function and a library call hold the same Attributes. Each
-// struct lists its fields once, in each(); equality, hashing, plan keys and printing follow from that.
+// What an op needs beside its operands: one struct per kind of op, named in its row of
+// graph/ops.def. A node, the compiler's value, a step of a recorded function and a library call
+// hold the same Attributes. Each struct lists its fields once, in each(); equality, hashing, plan
+// keys and printing follow from that.
 //
 // What is part of every node (its shape, type and device) is no attribute.
 #pragma once
@@ -22,18 +23,18 @@ struct RecordedFunction;
 
 /// Set: the last value stays; NaN wins in Max and Min.
 enum class ScatterMode : uint8_t { Set, Prod, Max, Min };
-/// LogSum: log of the running sum of exp. ArgMax, ArgMin: int64, the position of the extreme so far, the last
-/// of equals; NaN wins.
+/// LogSum: log of the running sum of exp. ArgMax, ArgMin: int64, the position of the extreme so
+/// far, the last of equals; NaN wins.
 enum class ScanKind : uint8_t { Sum, Prod, LogSum, ArgMax, ArgMin };
 enum class LinalgKind : uint8_t {
   Solve,       // a [.., N, N], b [.., N, K]: x with a x = b
   Triangular,  // the same for a triangular a
   Inverse,     // a [.., N, N]
   Cholesky,    // a [.., N, N]: lower l with l l^T = a; only a's lower triangle is read
-  Slogdet,     // a [.., N, N] -> [.., 2]: sign and logarithm of the absolute value of the determinant
+  Slogdet,  // a [.., N, N] -> [.., 2]: sign and logarithm of the absolute value of the determinant
 };
-/// Which keys a query attends to. Newest: attention of one query over a cache, with one key and value more
-/// that need not be in the cache yet (ops/cached_attention.h).
+/// Which keys a query attends to. Newest: attention of one query over a cache, with one key and
+/// value more that need not be in the cache yet (ops/cached_attention.h).
 enum class AttentionMask : uint8_t { None, Causal, Newest };
 
 const char* name_of(ScatterMode mode);
@@ -67,7 +68,8 @@ struct ArgAttrs {
   void each(F&&) const {}
 };
 
-/// Philox bits of the generator with this seed from this counter offset on. Plans number generators.
+/// Philox bits of the generator with this seed from this counter offset on. Plans number
+/// generators.
 struct RandomAttrs {
   uint64_t seed = 0;
   int64_t offset = 0;
@@ -298,7 +300,9 @@ class Attributes {
     return *this;
   }
   Attributes(Attributes&& o) noexcept : Attributes(static_cast<const Attributes&>(o)) {}
-  Attributes& operator=(Attributes&& o) noexcept { return *this = static_cast<const Attributes&>(o); }
+  Attributes& operator=(Attributes&& o) noexcept {
+    return *this = static_cast<const Attributes&>(o);
+  }
   ~Attributes() {
     if (!empty()) clear();
   }
@@ -317,8 +321,8 @@ class Attributes {
   }
   bool empty() const { return v_.index() == 0; }
 
-  /// Appends a few words for each field, which are equal exactly when the fields are: NaN equals itself, -0.0
-  /// is not 0.0.
+  /// Appends a few words for each field, which are equal exactly when the fields are: NaN equals
+  /// itself, -0.0 is not 0.0.
   void append_words(std::vector<uint64_t>& to) const {
     if (!empty()) append(to);
   }
@@ -328,10 +332,11 @@ class Attributes {
   std::string text() const;
 
  private:
-  using Variant = std::variant<NoAttrs, ConstAttrs, ReduceAttrs, CatAttrs, IndexAttrs, ScatterAttrs,
-                               ScanAttrs, SortAttrs, AttentionAttrs, RecurrentAttrs, ResultAttrs, LinalgAttrs,
-                               RandomAttrs, ArgAttrs, CallAttrs, Boxed<PermuteAttrs>, Boxed<SliceAttrs>,
-                               Boxed<PadAttrs>, Boxed<WindowAttrs>, Boxed<FoldAttrs>, Boxed<ConvAttrs>>;
+  using Variant =
+      std::variant<NoAttrs, ConstAttrs, ReduceAttrs, CatAttrs, IndexAttrs, ScatterAttrs, ScanAttrs,
+                   SortAttrs, AttentionAttrs, RecurrentAttrs, ResultAttrs, LinalgAttrs, RandomAttrs,
+                   ArgAttrs, CallAttrs, Boxed<PermuteAttrs>, Boxed<SliceAttrs>, Boxed<PadAttrs>,
+                   Boxed<WindowAttrs>, Boxed<FoldAttrs>, Boxed<ConvAttrs>>;
   void copy(const Attributes& o);
   void clear();
   void append(std::vector<uint64_t>& to) const;

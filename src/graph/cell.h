@@ -1,10 +1,10 @@
-// Cell: what copies of a Tensor share. In-place calls rebind the cell to another node, so all copies see it.
-// A cell made by a movement op remembers its base cell: writing to the view writes through to the base, and
-// a view whose base has moved on is recorded anew when it is read.
+// Cell: what copies of a Tensor share. In-place calls rebind the cell to another node, so all
+// copies see it. A cell made by a movement op remembers its base cell: writing to the view writes
+// through to the base, and a view whose base has moved on is recorded anew when it is read.
 //
-// Threads may read one cell while others rebind it. A reader takes a reference to the node it finds and then
-// looks whether the cell still names it: what it holds then was the cell's value at that moment, and nobody
-// frees it. No lock is taken, but for what a view knows of its base.
+// Threads may read one cell while others rebind it. A reader takes a reference to the node it finds
+// and then looks whether the cell still names it: what it holds then was the cell's value at that
+// moment, and nobody frees it. No lock is taken, but for what a view knows of its base.
 #pragma once
 #include <atomic>
 
@@ -44,8 +44,8 @@ struct Cell {
   /// The same unless the cell names another node than `expected` by now.
   bool rebind_if(const NodeRef& expected, const NodeRef& n);
 
-  /// For the cell of a new view, before another thread sees it. `from` is the node of base it was taken of,
-  /// `via` the node between, or null.
+  /// For the cell of a new view, before another thread sees it. `from` is the node of base it was
+  /// taken of, `via` the node between, or null.
   void become_view(Cell& of, NodeRef from, NodeRef via);
   /// The view as current() has it, and its base. No view: its node alone.
   ViewState view();
@@ -73,7 +73,8 @@ struct Cell {
   std::atomic<Node*> node_;           // counted, never null; a view's may be out of date
   std::atomic<bool> viewed_{false};   // some cell has, or had, this one as its base
   std::atomic<bool> is_view_{false};  // base_ is there
-  std::atomic<uint64_t> checked_{0};  // how many writes to viewed cells there had been at the last comparison
+  std::atomic<uint64_t> checked_{
+      0};  // how many writes to viewed cells there had been at the last comparison
   // Under view_mutex().
   CellRef base_;
   NodeRef base_node_, via_;

@@ -37,14 +37,16 @@ constexpr Words words[] = {
     {"put", nullptr, nullptr},
     {"floor_divide", "ZeroDivisionError: an integer is divided by 0",
      "check the divisor, or divide floating numbers"},
-    {"div", "ZeroDivisionError: an integer is divided by 0", "check the divisor, or divide floating numbers"},
+    {"div", "ZeroDivisionError: an integer is divided by 0",
+     "check the divisor, or divide floating numbers"},
     {"remainder", "ZeroDivisionError: an integer is divided by 0",
      "check the divisor, or divide floating numbers"},
     {"fmod", "ZeroDivisionError: an integer is divided by 0",
      "check the divisor, or divide floating numbers"},
     {"binary_cross_entropy", "all elements of input should be between 0 and 1, but one is not",
      "apply sigmoid() first, or use binary_cross_entropy_with_logits()"},
-    {"multinomial", "the weights contain a number that is negative, infinite or NaN, or a row whose sum is 0",
+    {"multinomial",
+     "the weights contain a number that is negative, infinite or NaN, or a row whose sum is 0",
      "give weights of 0 or more, at least one of them above 0"},
 };
 static_assert(sizeof words / sizeof *words == static_cast<size_t>(Check::Count_));
@@ -71,7 +73,8 @@ Error failed_check(Check check, const char* op, int64_t value, int64_t size, con
   const bool from_end = check >= Check::Index && check <= Check::Put;
   if (from_end && value < 0) value -= size;  // as the program wrote it
   return Error(ErrorKind::Index, check == Check::None ? op : w.op,
-               "index " + std::to_string(value) + " is out of range for a dimension of size " + n, loc,
+               "index " + std::to_string(value) + " is out of range for a dimension of size " + n,
+               loc,
                "indices must lie in [" + (from_end ? "-" + n : std::string("0")) + ", " + n + ")");
 }
 

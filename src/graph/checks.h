@@ -1,6 +1,7 @@
-// What a value is checked for while a run computes it, and for whom: the function that the user called.
-// Gather, ScatterAdd and Scatter carry one of these; they refuse an index outside [0, size). Other
-// conditions are brought to that form: an index of 1 into one element (require() in ops/common.h).
+// What a value is checked for while a run computes it, and for whom: the function that the user
+// called. Gather, ScatterAdd and Scatter carry one of these; they refuse an index outside [0,
+// size). Other conditions are brought to that form: an index of 1 into one element (require() in
+// ops/common.h).
 #pragma once
 #include "ingot/error.h"
 #include "ingot/source.h"
@@ -39,7 +40,8 @@ enum class Check : uint8_t {
   Count_
 };
 
-/// While one lives, what this thread records is checked on behalf of that function; of several the outermost.
+/// While one lives, what this thread records is checked on behalf of that function; of several the
+/// outermost.
 class CheckScope {
  public:
   explicit CheckScope(Check check);

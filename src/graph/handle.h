@@ -14,8 +14,8 @@ inline NodeRef node_of(const Tensor& t, const char* op, const SourceLoc& loc) {
   return t.cell()->current();
 }
 
-/// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an error find
-/// it there.
+/// INGOT_EAGER=1 or set_eager(true): every operation runs at its line, so that a debugger and an
+/// error find it there.
 bool is_eager();
 
 /// What that means for a tensor that was just recorded.
@@ -31,8 +31,8 @@ inline Tensor tensor_of(NodeRef n) {
 /// A tensor over a cell.
 inline Tensor tensor_of(CellRef c) { return Tensor::adopt(c.leak()); }
 
-/// A view of base: n reaches `from`, a node of base's, by one or two movement ops (or Alias). Writing to the
-/// view writes to base, and what is written to base is seen through the view.
+/// A view of base: n reaches `from`, a node of base's, by one or two movement ops (or Alias).
+/// Writing to the view writes to base, and what is written to base is seen through the view.
 inline Tensor view_of(const Tensor& base, NodeRef from, NodeRef n) {
   NodeRef via = n->in[0] == from.get() ? NodeRef() : NodeRef(n->in[0]);
   CellRef c = make_cell(std::move(n));

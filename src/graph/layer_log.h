@@ -1,5 +1,5 @@
-// Which layer recorded a node: while somebody wants to know (the guard against NaN), each call of a module
-// leaves the range of node numbers recorded inside it.
+// Which layer recorded a node: while somebody wants to know (the guard against NaN), each call of a
+// module leaves the range of node numbers recorded inside it.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// LeafMeta: what a leaf that requires gradients carries, shared by its cell and by the node the cell names
-// now.
+// LeafMeta: what a leaf that requires gradients carries, shared by its cell and by the node the
+// cell names now.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -23,8 +23,9 @@ struct LeafMeta {
   bool stepped = false;     // a step has used the gradient since it was last set or cleared ...
   bool taken = false;       // ... and took it away
   bool used_after = false;  // the program read, or added to, a gradient that a step had used
-  bool named = true;        // false once the leaf's cell is gone: nobody can ask for the gradient any more
-  std::string name;         // parameter path
+  bool named =
+      true;          // false once the leaf's cell is gone: nobody can ask for the gradient any more
+  std::string name;  // parameter path
   HookList hooks;
 };
 

@@ -1,6 +1,6 @@
-// Allocation, reference counts and recording of nodes. Blocks come from a per-thread free list (slabs of 64),
-// and releasing the last reference works off an explicit stack, so that a chain of a million nodes does not
-// recurse.
+// Allocation, reference counts and recording of nodes. Blocks come from a per-thread free list
+// (slabs of 64), and releasing the last reference works off an explicit stack, so that a chain of a
+// million nodes does not recurse.
 #include "graph/node.h"
 
 #include <algorithm>
@@ -24,8 +24,9 @@
 namespace ingot {
 namespace {
 
-// A free list per thread and type. Blocks freed by another thread than the allocating one simply change
-// lists. The first bytes of a free block stay as they are: a node's counts, which are read even then.
+// A free list per thread and type. Blocks freed by another thread than the allocating one simply
+// change lists. The first bytes of a free block stay as they are: a node's counts, which are read
+// even then.
 template <class T>
 class Slab {
  public:
@@ -76,7 +77,8 @@ class Slab {
       free_ = std::exchange(left().free, nullptr);
     }
     if (free_) return;
-    // Slabs are never returned to the system: they hold blocks that any thread may have on its list.
+    // Slabs are never returned to the system: they hold blocks that any thread may have on its
+    // list.
     auto* blocks = static_cast<char*>(::operator new (sizeof(T) * kBlocks, std::align_val_t{64}));
     for (size_t i = 0; i < kBlocks; ++i) {
       void* block = blocks + i * sizeof(T);
@@ -87,7 +89,8 @@ class Slab {
   Block* free_ = nullptr;
 };
 
-// Plain pointers in thread-local storage: nothing is destroyed at thread exit, so late releases stay valid.
+// Plain pointers in thread-local storage: nothing is destroyed at thread exit, so late releases
+// stay valid.
 template <class T>
 Slab<T>& slab() {
   static INGOT_THREAD_LOCAL Slab<T> s;
@@ -97,7 +100,8 @@ Slab<T>& slab() {
 std::atomic<uint64_t> next_seq{1};
 INGOT_THREAD_LOCAL bool grad_mode = true;
 
-// Dead nodes whose inputs are still to be released, chained by `next`: releasing must not need memory.
+// Dead nodes whose inputs are still to be released, chained by `next`: releasing must not need
+// memory.
 struct ReleaseStack {
   Node* top;
   bool active;
@@ -112,7 +116,8 @@ void destroy(Node* n) {
   slab<Node>().give(n);
 }
 
-// The counts are those of the node before: 0, and whoever still looks at them may not see them made anew.
+// The counts are those of the node before: 0, and whoever still looks at them may not see them made
+// anew.
 NodeRef new_node() {
   Node* n = static_cast<Node*>(slab<Node>().take());
   new (static_cast<NodeState*>(n)) NodeState;
@@ -122,10 +127,10 @@ NodeRef new_node() {
 }
 
 [[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
-  throw Error(
-      ErrorKind::State, info(op).name,
-      "its operand " + describe(n) + " was not computed because an earlier run failed: " + *failure_of(n),
-      loc);
+  throw Error(ErrorKind::State, info(op).name,
+              "its operand " + describe(n) +
+                  " was not computed because an earlier run failed: " + *failure_of(n),
+              loc);
 }
 
 // What another thread recorded and did not run yet is run now, under that thread's lock.
@@ -168,7 +173,8 @@ void set_eager(bool on) { eager = on; }
 bool grad_enabled() { return grad_mode; }
 void set_grad_enabled(bool on) { grad_mode = on; }
 
-NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc) {
+NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec,
+                    const SourceLoc& loc) {
   std::vector<NodeRef> held(inputs.begin(), inputs.end());
   return record_taking(op, held, spec, loc);
 }
@@ -203,7 +209,8 @@ NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const 
   n->attrs = spec.attrs;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
-  // What can fail is behind us: a node that is given up here would let go inputs that it does not own.
+  // What can fail is behind us: a node that is given up here would let go inputs that it does not
+  // own.
   n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   for (size_t i = 0; i < held.size(); ++i) n->in[i] = held[i].leak();
   n->recorder = &rec;
@@ -243,11 +250,13 @@ std::shared_ptr<CustomBackward> custom_of(const Node& n) {
 }
 
 NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc) {
-  return record(Op::Arg, {}, {.attrs = ArgAttrs{value, nullptr}, .dtype = dtype, .device = device}, loc);
+  return record(Op::Arg, {}, {.attrs = ArgAttrs{value, nullptr}, .dtype = dtype, .device = device},
+                loc);
 }
 NodeRef record_argument(const std::shared_ptr<const double>& source, DType dtype, Device device,
                         const SourceLoc& loc) {
-  return record(Op::Arg, {}, {.attrs = ArgAttrs{*source, source}, .dtype = dtype, .device = device}, loc);
+  return record(Op::Arg, {}, {.attrs = ArgAttrs{*source, source}, .dtype = dtype, .device = device},
+                loc);
 }
 
 uint64_t next_node_number() { return next_seq.load(std::memory_order_relaxed); }
@@ -268,7 +277,8 @@ void drop_inputs(Node* n) {
   if (!n->computed.load(std::memory_order_acquire)) return;
   if (n->requires_grad && !n->freed_history && !n->leaf)
     return;  // a leaf ends the walk: nothing is asked through it
-  // The thread that ran the node and the one that freed its history may both come here: one of them does it.
+  // The thread that ran the node and the one that freed its history may both come here: one of them
+  // does it.
   int count = n->n_inputs.exchange(0);
   for (int i = 0; i < count; ++i) release(n->in[i]);
 }
@@ -278,8 +288,8 @@ void drop_inputs(Node* n) {
 
 namespace {
 
-// All recorders there are. A thread that ends leaves its own to a later one, as soon as nothing is pending in
-// it: nodes name it without counting.
+// All recorders there are. A thread that ends leaves its own to a later one, as soon as nothing is
+// pending in it: nodes name it without counting.
 struct Recorders {
   ForkMutex<ForkOrder::Recorders> mutex;
   std::vector<Recorder*> all, left;
@@ -386,15 +396,16 @@ namespace {
 
 // A few mutexes for all: one in each node or cell would cost more than the rare wait.
 std::mutex& one_of_many(const void* of) {
-  static auto* mutexes = new ForkMutex<ForkOrder::Small>[16];  // never destroyed: threads may end late
+  static auto* mutexes =
+      new ForkMutex<ForkOrder::Small>[16];  // never destroyed: threads may end late
   return mutexes[reinterpret_cast<uintptr_t>(of) / 64 % 16];
 }
 
 // Counts the writes to cells that have views. A view compares its bases only when there was one.
 std::atomic<uint64_t> viewed_writes{0};
 
-// One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle nobody
-// can ask for it, and the circle is cut.
+// One handle less. The gradient a non-leaf keeps (hook number 0) leads back to it: without a handle
+// nobody can ask for it, and the circle is cut.
 void unname(Node* n) {
   // With no other reference there is no other handle, nor can one come.
   if (n->refs.load(std::memory_order_acquire) == 1)
@@ -418,8 +429,8 @@ static std::mutex& view_mutex(const Cell* of) { return one_of_many(of); }
 
 void retain(Cell* c) { c->refs.fetch_add(1, std::memory_order_relaxed); }
 
-// Nobody can ask for the gradient any more. A pending one leads back to its leaf: a circle that would never
-// be released.
+// Nobody can ask for the gradient any more. A pending one leads back to its leaf: a circle that
+// would never be released.
 static void forget_gradient(LeafMeta& meta) {
   CellRef grad;
   std::lock_guard lock(side_mutex(&meta));
@@ -430,7 +441,8 @@ static void forget_gradient(LeafMeta& meta) {
 // A view of a view of ... is released without recursion.
 void release(Cell* c) {
   while (c) {
-    if (c->refs.load(std::memory_order_acquire) != 1 && c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    if (c->refs.load(std::memory_order_acquire) != 1 &&
+        c->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
       return;
     unname(c->node_.load(std::memory_order_relaxed));
     if (c->meta) forget_gradient(*c->meta);
@@ -480,7 +492,8 @@ void become_leaf_of(const Cell& cell, Node& value) {
   } else {
     value.requires_grad = false;
   }
-  value.freed_history = true;  // nothing is asked through a leaf: once computed it may let its inputs go
+  value.freed_history =
+      true;  // nothing is asked through a leaf: once computed it may let its inputs go
 }
 
 void Cell::become_view(Cell& of, NodeRef from, NodeRef via) {
@@ -520,8 +533,8 @@ OpSpec spec_of(const Node& n) { return {n.attrs, n.shape, n.dtype, n.device}; }
 
 namespace {
 
-// Does the view, taken anew, have a history? As before; and where neither had one, when an in-place op has
-// given the base one. What detach() gave never has.
+// Does the view, taken anew, have a history? As before; and where neither had one, when an in-place
+// op has given the base one. What detach() gave never has.
 bool is_tracked(const Node& view, const Node& old_base, const Node& base) {
   if (view.requires_grad || view.op == Op::Alias) return view.requires_grad;
   return !old_base.requires_grad && base.requires_grad && !base.leaf;
@@ -544,7 +557,8 @@ bool Cell::take_anew(const ViewState& old, const NodeRef& now, uint64_t writes) 
   {
     std::lock_guard lock(view_mutex(this));
     Node* found = old.node;
-    if (base_ != old.base || base_node_ != old.base_node || !node_.compare_exchange_strong(found, n)) {
+    if (base_ != old.base || base_node_ != old.base_node ||
+        !node_.compare_exchange_strong(found, n)) {
       n->handles.fetch_sub(1, std::memory_order_relaxed);
       return false;
     }
@@ -563,7 +577,8 @@ void Cell::follow_base() {
   const uint64_t writes = viewed_writes.load(std::memory_order_acquire);
   if (!is_view_.load() || checked_.load() == writes) return;
   std::vector<CellRef> chain;  // this view, its base, and so on to the tensor that is no view
-  for (CellRef c(this); c && c->is_view_.load() && c->checked_.load() != writes; c = c->state().base)
+  for (CellRef c(this); c && c->is_view_.load() && c->checked_.load() != writes;
+       c = c->state().base)
     chain.push_back(c);
   for (; !chain.empty(); chain.pop_back()) chain.back()->compare(writes);
 }
@@ -575,7 +590,8 @@ void Cell::compare(uint64_t writes) {
     const NodeRef now = s.base->node();
     if (now->shape != s.base_node->shape || now->dtype != s.base_node->dtype ||
         now->device != s.base_node->device)
-      return leave_base();  // the base was given other data (set_data): the view keeps what it showed
+      return leave_base();  // the base was given other data (set_data): the view keeps what it
+                            // showed
     if (now == s.base_node) return checked_.store(writes);
     if (take_anew(s, now, writes)) return;
   }

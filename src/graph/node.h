@@ -1,7 +1,7 @@
-// Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed (a
-// buffer). Nodes are reference-counted and slab-allocated; releasing a long chain is iterative. A node is
-// made by record(), which infers shape and type (graph/shape_rules.cpp, the only place) and links it into its
-// thread's Recorder.
+// Node: one recorded operation. Immutable but for its state: pending (inputs, no value) or computed
+// (a buffer). Nodes are reference-counted and slab-allocated; releasing a long chain is iterative.
+// A node is made by record(), which infers shape and type (graph/shape_rules.cpp, the only place)
+// and links it into its thread's Recorder.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -27,9 +27,9 @@ class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
 inline void retain(Node* n);
 inline void release(Node* n);
-/// Takes a reference unless the last one is gone. The memory of a node stays one's for ever, so this may be
-/// asked of a node that has gone since, or has become another: whoever found it where it is held
-/// (a cell, an input) looks there again afterwards.
+/// Takes a reference unless the last one is gone. The memory of a node stays one's for ever, so
+/// this may be asked of a node that has gone since, or has become another: whoever found it where
+/// it is held (a cell, an input) looks there again afterwards.
 inline bool try_retain(Node* n);
 /// The last reference is gone.
 void destroy_node(Node* n);
@@ -39,8 +39,9 @@ void retain(LeafMeta* m);
 void release(LeafMeta* m);
 using NodeRef = Ref<Node>;
 
-/// What record() cannot take from the operands: the op's attributes and, where they do not follow, the
-/// result's shape (Reshape, Slice, ScatterAdd, ...), type (Cast, Const, ...) and device (sources, ToDevice).
+/// What record() cannot take from the operands: the op's attributes and, where they do not follow,
+/// the result's shape (Reshape, Slice, ScatterAdd, ...), type (Cast, Const, ...) and device
+/// (sources, ToDevice).
 struct OpSpec {
   Attributes attrs{};
   Dims shape{};
@@ -48,15 +49,16 @@ struct OpSpec {
   Device device{DeviceType::CPU, 0};
 };
 
-/// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives gradients
-/// for.
+/// A user-defined gradient: what backward() calls instead of the op's rule, and the nodes it gives
+/// gradients for.
 struct CustomBackward;
 
-/// Guards what hangs on a node or a leaf and may change: names, hooks, gradients. Held for copying and
-/// swapping only: nothing is recorded, run or released under it.
+/// Guards what hangs on a node or a leaf and may change: names, hooks, gradients. Held for copying
+/// and swapping only: nothing is recorded, run or released under it.
 std::mutex& side_mutex(const void* of);
 
-using HookList = std::vector<std::pair<int, std::shared_ptr<void>>>;  // autograd casts these to its hook type
+using HookList =
+    std::vector<std::pair<int, std::shared_ptr<void>>>;  // autograd casts these to its hook type
 
 /// The rarely used parts of a node. The first ones are there before another thread sees the node.
 struct NodeExt {
@@ -82,9 +84,10 @@ struct NodeState {
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
   Flag requires_grad;
-  bool linked = false;               // in its recorder's list; whoever changes it holds a reference
-  std::atomic<bool> awaited{false};  // a leaf that some recording has counted: see Recorder::leaf_bytes
-  Flag freed_history;                // backward() went through without retain_graph
+  bool linked = false;  // in its recorder's list; whoever changes it holds a reference
+  std::atomic<bool> awaited{
+      false};          // a leaf that some recording has counted: see Recorder::leaf_bytes
+  Flag freed_history;  // backward() went through without retain_graph
   std::atomic<uint16_t> n_inputs{0};
   uint32_t mark = 0;  // scratch of the traversal that holds the recorder's lock
   uint64_t seq = 0;   // recording order in this process; inputs always have a smaller one
@@ -121,10 +124,10 @@ inline void release(Node* n) {
   if (n->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(n);
 }
 
-/// Records op on inputs. Throws Error at a wrong shape, type, device or axis; loc is the user's line.
-/// Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input may be on another
-/// device only by ToDevice. Sets requires_grad from the inputs when gradients are on and the op is
-/// differentiable.
+/// Records op on inputs. Throws Error at a wrong shape, type, device or axis; loc is the user's
+/// line. Elementwise ops broadcast their inputs (NumPy's rule) and want equal types; a 0-d input
+/// may be on another device only by ToDevice. Sets requires_grad from the inputs when gradients are
+/// on and the op is differentiable.
 NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
 /// The same, taking the references over.
 NodeRef record_taking(Op op, std::span<NodeRef> inputs, const OpSpec& spec, const SourceLoc& loc);
@@ -142,8 +145,8 @@ inline std::span<Node* const> pointers(const std::vector<NodeRef>& held) {
   return {reinterpret_cast<Node* const*>(held.data()), held.size()};
 }
 
-/// Puts the inputs into `held`: another thread that computes the node, or frees its history, lets them go.
-/// False when they are gone.
+/// Puts the inputs into `held`: another thread that computes the node, or frees its history, lets
+/// them go. False when they are gone.
 bool hold_inputs(const Node& n, std::vector<NodeRef>& held);
 /// One of them, or null.
 NodeRef held_input(const Node& n, int k);
@@ -155,14 +158,16 @@ inline const std::string* failure_of(const Node& n) {
 void set_failure(Node* n, const std::shared_ptr<const std::string>& why);
 /// A user-defined gradient, or null.
 std::shared_ptr<CustomBackward> custom_of(const Node& n);
-/// A 0-d number that is an argument of the plan; a repeated run reads it anew where it has a source.
+/// A 0-d number that is an argument of the plan; a repeated run reads it anew where it has a
+/// source.
 NodeRef record_argument(double value, DType dtype, Device device, const SourceLoc& loc);
 NodeRef record_argument(const std::shared_ptr<const double>& source, DType dtype, Device device,
                         const SourceLoc& loc);
 /// A computed leaf over a buffer.
 NodeRef make_leaf(Ref<Storage> storage, DType dtype, const Dims& shape, Device device);
 
-/// Result type and shape of op; the only place that knows. Fills dtype, shape, device; throws Error(loc).
+/// Result type and shape of op; the only place that knows. Fills dtype, shape, device; throws
+/// Error(loc).
 struct Inferred {
   DType dtype;
   Dims shape;
@@ -172,11 +177,15 @@ Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const S
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
-/// Does the device's backend have attention as one call for these operands ([B, H, T, D], any strides)?
-bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal, double scale);
-/// Does it have attention over a cache (AttentionMask::Newest) for these operands, in the op's order?
+/// Does the device's backend have attention as one call for these operands ([B, H, T, D], any
+/// strides)?
+bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
+                   double scale);
+/// Does it have attention over a cache (AttentionMask::Newest) for these operands, in the op's
+/// order?
 bool has_cached_attention(std::span<Node* const> inputs, double scale);
-/// Does it have the steps of an LSTM as one call, forward and backward, for z [T, N, 4 H] and this weight?
+/// Does it have the steps of an LSTM as one call, forward and backward, for z [T, N, 4 H] and this
+/// weight?
 bool has_lstm(const Node& z, const Node& weight);
 
 /// Gradient mode of this thread.
@@ -191,8 +200,8 @@ inline std::string describe(const NodeRef& n) { return describe(*n); }
 /// The graph below a node, one line each, for INGOT_DEBUG=graph.
 std::string dump(std::span<Node* const> roots);
 
-/// Makes every node of the list computed: what is pending below them is compiled and run, together with all
-/// pending values of this thread that a live handle names. (compile/executor.cpp)
+/// Makes every node of the list computed: what is pending below them is compiled and run, together
+/// with all pending values of this thread that a live handle names. (compile/executor.cpp)
 void materialise(std::span<Node* const> nodes, const SourceLoc& loc);
 /// Runs everything that is pending in this thread and named by a handle.
 void run_pending();

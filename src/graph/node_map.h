@@ -1,5 +1,5 @@
-// NodeMap: Node* -> uint32_t by open addressing. A walk touches each node a few times; std::unordered_map's
-// allocation per node would cost more than the walk.
+// NodeMap: Node* -> uint32_t by open addressing. A walk touches each node a few times;
+// std::unordered_map's allocation per node would cost more than the walk.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
-// The primitives. Everything else is composed from these, and differentiates by composition. The table with
-// one row for each is graph/ops.def; elementwise ops have their rows in graph/elementwise.def.
+// The primitives. Everything else is composed from these, and differentiates by composition. The
+// table with one row for each is graph/ops.def; elementwise ops have their rows in
+// graph/elementwise.def.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -35,23 +36,22 @@ struct OpInfo {
   bool in_table;        // has its row in graph/elementwise.def
   bool differentiable;  // has a gradient rule
   bool may_fail;        // a run may find an operand's value wrong
-  bool smooth;          // a smooth function of one operand: exp, tanh, ... take longer than arithmetic
+  bool smooth;  // a smooth function of one operand: exp, tanh, ... take longer than arithmetic
 };
 
 namespace op_table {
 inline constexpr uint8_t any = OpInfo::any;
 inline constexpr OpInfo rows[] = {
 #define INGOT_OP(E, name, arity, results, kind, attrs, shape, gradient, flops, may_fail) \
-  {                                                                                      \
-      #name,                                                                             \
-      arity,                                                                             \
-      results,                                                                           \
-      OpClass::kind,                                                                     \
-      TypeRule::Same,                                                                    \
-      false,                                                                             \
-      std::string_view(#gradient) != "none",                                             \
-      may_fail != 0,                                                                     \
-      false},
+  {#name,                                                                                \
+   arity,                                                                                \
+   results,                                                                              \
+   OpClass::kind,                                                                        \
+   TypeRule::Same,                                                                       \
+   false,                                                                                \
+   std::string_view(#gradient) != "none",                                                \
+   may_fail != 0,                                                                        \
+   false},
 #include "graph/ops.def"
 #undef INGOT_OP
 #define INGOT_EW(E, name, arity, rule, expr, ga, gb) \

@@ -1,5 +1,5 @@
-// Which generators a stretch of recording drew from: a captured function draws as much again at every
-// repetition.
+// Which generators a stretch of recording drew from: a captured function draws as much again at
+// every repetition.
 #pragma once
 #include <cstdint>
 #include <vector>

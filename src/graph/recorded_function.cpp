@@ -12,13 +12,15 @@ namespace ingot {
 namespace {
 
 bool may_be_step(const Node& n) {
-  const bool special = n.op == Op::Leaf || n.op == Op::Random || n.op == Op::Assign || n.op == Op::Call;
+  const bool special =
+      n.op == Op::Leaf || n.op == Op::Random || n.op == Op::Assign || n.op == Op::Call;
   return !special && !info(n.op).may_fail && !n.computed.load(std::memory_order_acquire);
 }
 
 class Writer {
  public:
-  Writer(std::span<Node* const> inputs, std::vector<RecordedFunction::Argument>& args) : args_(args) {
+  Writer(std::span<Node* const> inputs, std::vector<RecordedFunction::Argument>& args)
+      : args_(args) {
     for (Node* n : inputs)
       one_each_ = number_.try_emplace(n, -1 - static_cast<int>(count_++)).second && one_each_;
   }
@@ -30,8 +32,9 @@ class Writer {
     for (const Node* n : steps_) number(*n, *p);
     for (const Node* a : assigned) {
       if (!number_.contains(a->in[0])) return nullptr;
-      auto before = std::partition_point(steps_.begin(), steps_.end(),
-                                         [&](const Node* n) { return n->op == Op::Arg || n->seq < a->seq; });
+      auto before = std::partition_point(steps_.begin(), steps_.end(), [&](const Node* n) {
+        return n->op == Op::Arg || n->seq < a->seq;
+      });
       p->results.push_back(
           {number_.at(a->in[1]), static_cast<size_t>(before - steps_.begin()) - args_.size()});
     }
@@ -101,9 +104,9 @@ std::vector<int64_t> content(const RecordedFunction& p) {
 
 }  // namespace
 
-std::shared_ptr<const RecordedFunction> make_function(std::span<Node* const> inputs,
-                                                      std::span<Node* const> assigned,
-                                                      std::vector<RecordedFunction::Argument>& args) {
+std::shared_ptr<const RecordedFunction> make_function(
+    std::span<Node* const> inputs, std::span<Node* const> assigned,
+    std::vector<RecordedFunction::Argument>& args) {
   args.clear();
   std::shared_ptr<RecordedFunction> p = Writer(inputs, args)(assigned);
   // A node counts its inputs in 16 bits.

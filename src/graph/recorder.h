@@ -1,5 +1,5 @@
-// Recorder: the pending nodes of one thread, in recording order. A run holds run_mutex; the list itself is
-// guarded by a spin lock, since handles may be dropped in other threads.
+// Recorder: the pending nodes of one thread, in recording order. A run holds run_mutex; the list
+// itself is guarded by a spin lock, since handles may be dropped in other threads.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -34,10 +34,11 @@ class Recorder {
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
   ForkMutex<ForkOrder::Runs, std::recursive_mutex> run_mutex;
-  /// Locks run_mutex for a thread that needs what this one recorded. The mutex alone is not fair: a thread
-  /// that records and runs in a loop would take it again before the guest is awake.
+  /// Locks run_mutex for a thread that needs what this one recorded. The mutex alone is not fair: a
+  /// thread that records and runs in a loop would take it again before the guest is awake.
   void lock_as_guest();
-  /// Called by the recorder's own thread before it locks run_mutex: lets a guest that waits go first.
+  /// Called by the recorder's own thread before it locks run_mutex: lets a guest that waits go
+  /// first.
   void let_guests_pass() const;
   SpinLock list_lock;
   Node* head = nullptr;  // oldest
@@ -45,8 +46,8 @@ class Recorder {
   /// backward() was called and no step() followed: the next differentiable op begins a new segment.
   std::atomic<bool> segment_open{false};
   std::atomic<bool> running{false};
-  /// Bytes of leaves that were read for the first time since the last run: batches, say, of a loop that adds
-  /// results up and reads none of them.
+  /// Bytes of leaves that were read for the first time since the last run: batches, say, of a loop
+  /// that adds results up and reads none of them.
   std::atomic<size_t> leaf_bytes{0};
   static constexpr size_t kMostNodes = 400000, kMostLeafBytes = size_t{256} << 20;
   bool is_full() const {
@@ -59,7 +60,8 @@ class Recorder {
   std::atomic<uint64_t> received_{0};  // that have waited, and got the lock
 };
 
-/// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through it.
+/// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through
+/// it.
 void drop_inputs(Node* n);
 
 }  // namespace ingot

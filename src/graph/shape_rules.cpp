@@ -24,7 +24,8 @@ void check_shape(Op op, const Dims& shape, const SourceLoc& loc) {
     over = over || n > (int64_t{1} << 60) / s;
     if (!over) n *= s;
   }
-  if (over) fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
+  if (over)
+    fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
 }
 
 void check_device(const ShapeCall& c) {
@@ -33,9 +34,11 @@ void check_device(const ShapeCall& c) {
     if (in[i]->device != in[0]->device) {
       // Suggest moving what is on the CPU: data usually follows the parameters.
       Node *stay = in[0], *go = in[i];
-      if (go->device.type() != DeviceType::CPU && stay->device.type() == DeviceType::CPU) std::swap(stay, go);
+      if (go->device.type() != DeviceType::CPU && stay->device.type() == DeviceType::CPU)
+        std::swap(stay, go);
       fail(ErrorKind::Device, c.op,
-           "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]), c.loc,
+           "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]),
+           c.loc,
            "move one of them: the " + std::string(name_of(go->dtype)) + to_string(go->shape) +
                " with .to(\"" + stay->device.name() + "\")");
     }
@@ -43,8 +46,8 @@ void check_device(const ShapeCall& c) {
 
 void check_same_dtype(Op op, const Node& a, const Node& b, const SourceLoc& loc) {
   if (a.dtype != b.dtype)
-    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b), loc,
-         "convert one of them: .to(" + std::string(name_of(promote(a.dtype, b.dtype))) + ")");
+    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b),
+         loc, "convert one of them: .to(" + std::string(name_of(promote(a.dtype, b.dtype))) + ")");
 }
 
 namespace {
@@ -53,7 +56,8 @@ namespace {
   std::string where;
   int r = std::max(a.rank(), b.rank());
   for (int i = 1; i <= r; ++i) {
-    int64_t x = i <= a.rank() ? a.shape[a.rank() - i] : 1, y = i <= b.rank() ? b.shape[b.rank() - i] : 1;
+    int64_t x = i <= a.rank() ? a.shape[a.rank() - i] : 1,
+            y = i <= b.rank() ? b.shape[b.rank() - i] : 1;
     if (x != y && x != 1 && y != 1) {
       where = "dim -" + std::to_string(i) + " is " + std::to_string(x) + " in the first and " +
               std::to_string(y) + " in the second";
@@ -73,8 +77,8 @@ namespace {
         fix += "})";
         break;
       }
-  fail(ErrorKind::Shape, op, "cannot broadcast " + describe(a) + " with " + describe(b) + ": " + where, loc,
-       fix);
+  fail(ErrorKind::Shape, op,
+       "cannot broadcast " + describe(a) + " with " + describe(b) + ": " + where, loc, fix);
 }
 
 void check_rule(Op op, const Node& x, const SourceLoc& loc) {
@@ -152,7 +156,8 @@ Inferred call(const ShapeCall& c) { return {c.x().dtype, {}, c.x().device}; }
 Inferred uniform(const ShapeCall& c) {
   const DType t = c.spec.dtype;
   if (c.x().dtype != DType::Int32 || (t != DType::Float32 && t != DType::Float64))
-    fail(ErrorKind::DType, c.op, "makes float32 or float64 of int32 bits, not " + describe(c.x()), c.loc);
+    fail(ErrorKind::DType, c.op, "makes float32 or float64 of int32 bits, not " + describe(c.x()),
+         c.loc);
   return {t, c.x().shape, c.x().device};
 }
 
@@ -169,11 +174,16 @@ Inferred assign(const ShapeCall& c) {
 Inferred result(const ShapeCall& c) {
   const Node& x = c.x();
   const int i = c.attrs<ResultAttrs>().index;
-  if (i < 1 || i >= info(x.op).results) fail(ErrorKind::Internal, c.op, "has no such result", c.loc);
-  if (x.op == Op::Attention) return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
+  if (i < 1 || i >= info(x.op).results)
+    fail(ErrorKind::Internal, c.op, "has no such result", c.loc);
+  if (x.op == Op::Attention)
+    return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
   // Of the type and shape of an operand, which another thread that computes x may let go.
-  const NodeRef like = held_input(x, x.op == Op::AttentionGrad ? i : x.op == Op::Lstm && i == 1 ? 0 : 2);
-  if (!like) fail(ErrorKind::Internal, c.op, "was computed before all its results were asked for", c.loc);
+  const NodeRef like = held_input(x, x.op == Op::AttentionGrad    ? i
+                                     : x.op == Op::Lstm && i == 1 ? 0
+                                                                  : 2);
+  if (!like)
+    fail(ErrorKind::Internal, c.op, "was computed before all its results were asked for", c.loc);
   if (x.op == Op::Lstm && i == 2) return {like->dtype, x.shape, x.device};
   return {x.op == Op::Lstm ? x.dtype : like->dtype, like->shape, x.device};
 }
@@ -187,7 +197,8 @@ Inferred where(const ShapeCall& c) {
   check_same_dtype(Op::Where, *in[1], *in[2], c.loc);
   Inferred r{in[1]->dtype, {}, in[0]->device};
   Dims ab;
-  if (!broadcast_shapes(in[1]->shape, in[2]->shape, ab)) fail_broadcast(Op::Where, *in[1], *in[2], c.loc);
+  if (!broadcast_shapes(in[1]->shape, in[2]->shape, ab))
+    fail_broadcast(Op::Where, *in[1], *in[2], c.loc);
   if (!broadcast_shapes(in[0]->shape, ab, r.shape))
     fail_broadcast(Op::Where, *in[0], ab == in[1]->shape ? *in[1] : *in[2], c.loc);
   check_shape(Op::Where, r.shape, c.loc);
@@ -201,8 +212,8 @@ Inferred reshape(const ShapeCall& c) {
   check_shape(c.op, c.shape(), c.loc);
   if (c.shape().numel() != x.numel())
     fail(ErrorKind::Shape, c.op,
-         describe(x) + " has " + std::to_string(x.numel()) + " elements, shape " + to_string(c.shape()) +
-             " would have " + std::to_string(c.shape().numel()),
+         describe(x) + " has " + std::to_string(x.numel()) + " elements, shape " +
+             to_string(c.shape()) + " would have " + std::to_string(c.shape().numel()),
          c.loc, "let one size be worked out: -1");
   return {x.dtype, c.shape(), x.device};
 }
@@ -252,8 +263,8 @@ static void check_region(const ShapeCall& c, const Dims& out) {
   }
   if (!ok)
     fail(ErrorKind::Index, c.op,
-         "start " + to_string(start) + ", step " + to_string(step) + ", sizes " + to_string(out) + " leave " +
-             describe(x),
+         "start " + to_string(start) + ", step " + to_string(step) + ", sizes " + to_string(out) +
+             " leave " + describe(x),
          c.loc);
 }
 
@@ -277,7 +288,8 @@ Inferred pad(const ShapeCall& c) {
   for (int i = 0; ok && i < x.rank(); ++i) ok = front[i] >= 0 && front[i] + x.shape[i] <= shape[i];
   if (!ok)
     fail(ErrorKind::Shape, c.op,
-         "cannot pad " + describe(x) + " to " + to_string(shape) + " with " + to_string(front) + " in front",
+         "cannot pad " + describe(x) + " to " + to_string(shape) + " with " + to_string(front) +
+             " in front",
          c.loc);
   check_shape(c.op, shape, c.loc);
   return {x.dtype, shape, x.device};
@@ -292,7 +304,8 @@ Inferred reduce(const ShapeCall& c) {
   if (axes >> x.rank())
     fail(ErrorKind::Dim, op, "reduces a dim that " + describe(x) + " does not have", c.loc);
   if ((op == Op::Sum || op == Op::Prod) && x.dtype == DType::Bool)
-    fail(ErrorKind::DType, op, "is not defined for bool: " + describe(x), c.loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, op, "is not defined for bool: " + describe(x), c.loc,
+         "convert with .to(int64)");
   Inferred r{op == Op::ArgMax || op == Op::ArgMin ? DType::Int64 : x.dtype, x.shape, x.device};
   int64_t n = 1;
   for (int i = 0; i < x.rank(); ++i)
@@ -334,7 +347,8 @@ Inferred scatter_add(const ShapeCall& c) {
   if (!(in[0]->shape == in[1]->shape))
     fail(ErrorKind::Shape, c.op, "index and value differ in shape: " + both(in), c.loc);
   if (in[1]->dtype == DType::Bool)
-    fail(ErrorKind::DType, c.op, "cannot add bool: " + describe(*in[1]), c.loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, c.op, "cannot add bool: " + describe(*in[1]), c.loc,
+         "convert with .to(int64)");
   return {in[1]->dtype, c.shape(), in[0]->device};
 }
 
@@ -357,7 +371,8 @@ Inferred scan(const ShapeCall& c) {
     fail(ErrorKind::DType, c.op, "needs a floating type, not " + describe(x), c.loc,
          "convert with .to(float32)");
   if (a.kind < ScanKind::ArgMax && x.dtype == DType::Bool)
-    fail(ErrorKind::DType, c.op, "is not defined for bool: " + describe(x), c.loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, c.op, "is not defined for bool: " + describe(x), c.loc,
+         "convert with .to(int64)");
   return {a.kind >= ScanKind::ArgMax ? DType::Int64 : x.dtype, x.shape, x.device};
 }
 
@@ -369,7 +384,8 @@ Inferred sort(const ShapeCall& c) {
   for (int i = 0; ok && i < x.rank(); ++i)
     ok = i == axis ? shape[i] >= 0 && shape[i] <= x.shape[i] : shape[i] == x.shape[i];
   if (!ok)
-    fail(ErrorKind::Shape, c.op, "cannot give positions " + to_string(shape) + " of " + describe(x), c.loc);
+    fail(ErrorKind::Shape, c.op, "cannot give positions " + to_string(shape) + " of " + describe(x),
+         c.loc);
   return {DType::Int64, shape, x.device};
 }
 
@@ -386,7 +402,8 @@ Inferred cat(const ShapeCall& c) {
     Dims other = n->shape;
     if (other.size() == shape.size()) other[axis] = shape[axis];
     if (!(other == shape))
-      fail(ErrorKind::Shape, c.op, "parts differ: " + describe(*in[0]) + " and " + describe(*n), c.loc);
+      fail(ErrorKind::Shape, c.op, "parts differ: " + describe(*in[0]) + " and " + describe(*n),
+           c.loc);
     shape[axis] += n->shape[axis];
   }
   return {in[0]->dtype, shape, in[0]->device};
@@ -407,9 +424,10 @@ Inferred matmul(const ShapeCall& c) {
   if (!ok) fail(ErrorKind::Shape, c.op, "batch dims do not fit: " + both(c.in), c.loc);
   if (a.shape[r - 1] != b.shape[r - 2])
     fail(ErrorKind::Shape, c.op,
-         "inner sizes differ: " + describe(a) + " ends in " + std::to_string(a.shape[r - 1]) + ", but " +
-             describe(b) + " has " + std::to_string(b.shape[r - 2]) + " rows",
-         c.loc, a.shape[r - 1] == b.shape[r - 1] ? "transpose the second: b.transpose(-1, -2)" : "");
+         "inner sizes differ: " + describe(a) + " ends in " + std::to_string(a.shape[r - 1]) +
+             ", but " + describe(b) + " has " + std::to_string(b.shape[r - 2]) + " rows",
+         c.loc,
+         a.shape[r - 1] == b.shape[r - 1] ? "transpose the second: b.transpose(-1, -2)" : "");
   Inferred out{a.dtype, a.shape, a.device};
   out.shape[r - 1] = b.shape[r - 1];
   check_shape(c.op, out.shape, c.loc);
@@ -433,7 +451,8 @@ Inferred linalg(const ShapeCall& c) {
   check_device(c);
   const LinalgKind kind = c.attrs<LinalgAttrs>().kind;
   const size_t want = kind == LinalgKind::Solve || kind == LinalgKind::Triangular ? 2 : 1;
-  if (c.in.size() != want || c.x().rank() < 2) fail(ErrorKind::Internal, c.op, "has wrong operands", c.loc);
+  if (c.in.size() != want || c.x().rank() < 2)
+    fail(ErrorKind::Internal, c.op, "has wrong operands", c.loc);
   Dims out = c.in[want - 1]->shape;
   if (kind == LinalgKind::Slogdet) {
     out.resize(out.size() - 1);
@@ -479,9 +498,9 @@ Inferred infer(Op op, std::span<Node* const> in, const OpSpec& spec, const Sourc
   const OpInfo& o = info(op);
   const ShapeCall call{op, in, spec, loc};
   if (o.arity != OpInfo::any && in.size() != o.arity)
-    shape_rules::fail(ErrorKind::Internal, op,
-                      "takes " + std::to_string(o.arity) + " operands, not " + std::to_string(in.size()),
-                      loc);
+    shape_rules::fail(
+        ErrorKind::Internal, op,
+        "takes " + std::to_string(o.arity) + " operands, not " + std::to_string(in.size()), loc);
   if (o.in_table) return shape_rules::elementwise(call);
   const Row& row = rows[static_cast<size_t>(op)];
   // Assign has a result's number beside a call of a recorded function.

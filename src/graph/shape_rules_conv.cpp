@@ -5,13 +5,15 @@ namespace {
 
 void check_pair(Op op, const Node& a, const Node& b, const SourceLoc& loc) {
   if (a.device != b.device)
-    fail(ErrorKind::Device, op, "operands are on different devices: " + describe(a) + " and " + describe(b),
-         loc, "move one of them with .to(\"" + (a.device.is_cpu() ? b : a).device.name() + "\")");
+    fail(ErrorKind::Device, op,
+         "operands are on different devices: " + describe(a) + " and " + describe(b), loc,
+         "move one of them with .to(\"" + (a.device.is_cpu() ? b : a).device.name() + "\")");
   if (a.dtype != b.dtype)
-    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b), loc,
-         "convert one of them: .to(" + std::string(name_of(promote(a.dtype, b.dtype))) + ")");
+    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b),
+         loc, "convert one of them: .to(" + std::string(name_of(promote(a.dtype, b.dtype))) + ")");
   if (a.dtype == DType::Bool)
-    fail(ErrorKind::DType, op, "is not defined for bool: " + describe(a), loc, "convert with .to(float32)");
+    fail(ErrorKind::DType, op, "is not defined for bool: " + describe(a), loc,
+         "convert with .to(float32)");
 }
 
 // Do x, w and y belong to one convolution with these attributes?
@@ -22,9 +24,11 @@ void check_shapes(const ShapeCall& c, const Dims& x, const Dims& w, const Dims& 
   for (const Dims* d : {&a.stride, &a.dilation, &a.front, &a.behind}) ok = ok && d->size() == n;
   ok = ok && x[0] == y[0] && w[1] * a.groups == x[1] && w[0] == y[1] && w[0] % a.groups == 0;
   for (int d = 0; ok && d < n; ++d) {
-    ok = a.stride[d] >= 1 && a.dilation[d] >= 1 && a.front[d] >= 0 && a.behind[d] >= 0 && w[2 + d] >= 1;
+    ok = a.stride[d] >= 1 && a.dilation[d] >= 1 && a.front[d] >= 0 && a.behind[d] >= 0 &&
+         w[2 + d] >= 1;
     ok = ok &&
-         window_count(x[2 + d], w[2 + d], a.stride[d], a.dilation[d], a.front[d], a.behind[d]) == y[2 + d] &&
+         window_count(x[2 + d], w[2 + d], a.stride[d], a.dilation[d], a.front[d], a.behind[d]) ==
+             y[2 + d] &&
          y[2 + d] >= 1;
   }
   if (!ok)
@@ -42,8 +46,8 @@ Dims conv_result(const ConvAttrs& a, const Dims& x, const Dims& w) {
   y[0] = x[0];
   y[1] = w[0];
   for (int d = 0; d < n; ++d)
-    y[2 + d] = window_count(x[2 + d], w[2 + d], std::max<int64_t>(1, a.stride[d]), a.dilation[d], a.front[d],
-                            a.behind[d]);
+    y[2 + d] = window_count(x[2 + d], w[2 + d], std::max<int64_t>(1, a.stride[d]), a.dilation[d],
+                            a.front[d], a.behind[d]);
   return y;
 }
 
@@ -99,8 +103,10 @@ Inferred fold(const ShapeCall& c) {
   if (ok && positions)
     ok = c.in[1]->shape == v.shape && !is_float(c.in[1]->dtype) && c.in[1]->device == v.device;
   if (!ok)
-    fail(ErrorKind::Shape, c.op, "windows " + describe(v) + " do not fold into " + to_string(shape), c.loc);
-  if (v.dtype == DType::Bool) fail(ErrorKind::DType, c.op, "is not defined for bool: " + describe(v), c.loc);
+    fail(ErrorKind::Shape, c.op, "windows " + describe(v) + " do not fold into " + to_string(shape),
+         c.loc);
+  if (v.dtype == DType::Bool)
+    fail(ErrorKind::DType, c.op, "is not defined for bool: " + describe(v), c.loc);
   check_shape(c.op, shape, c.loc);
   return {v.dtype, shape, v.device};
 }

@@ -1,5 +1,5 @@
-// Writing files. Every file that somebody may need again goes through here, so that the order of write, fsync
-// and rename stands in one place. See file.h.
+// Writing files. Every file that somebody may need again goes through here, so that the order of
+// write, fsync and rename stands in one place. See file.h.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +31,9 @@ std::string folder_of(const std::string& path) {
 
 bool no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
-// A write past the file-size limit sends SIGXFSZ to this thread, whose default ends the program. While one of
-// these lives it waits instead, the write returns EFBIG, and what came is taken away again.
+// A write past the file-size limit sends SIGXFSZ to this thread, whose default ends the program.
+// While one of these lives it waits instead, the write returns EFBIG, and what came is taken away
+// again.
 class HoldSizeSignal {
  public:
   HoldSizeSignal() {
@@ -57,15 +58,16 @@ class HoldSizeSignal {
   bool before_ = false;
 };
 
-// Temporary names: PATH.tmp-PID-MACHINE-RANDOM. The machine is its name and its space of process numbers:
-// those of another container say nothing here.
+// Temporary names: PATH.tmp-PID-MACHINE-RANDOM. The machine is its name and its space of process
+// numbers: those of another container say nothing here.
 constexpr std::string_view kMark = ".tmp-";
 
 uint32_t machine() {
   static const uint32_t value = [] {
     char space[64] = {};
     const ssize_t n = ::readlink("/proc/self/ns/pid", space, sizeof space);
-    const std::string text = host_name() + "\n" + std::string(space, n > 0 ? static_cast<size_t>(n) : 0);
+    const std::string text =
+        host_name() + "\n" + std::string(space, n > 0 ? static_cast<size_t>(n) : 0);
     Hash h;
     h.add({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
     return static_cast<uint32_t>(h.sum());
@@ -109,8 +111,8 @@ void forget(const std::string& name) {
   u.ends.erase(end_of(name));
 }
 
-// Makes names in a folder last. A file system that cannot sync a folder has no better promise to give; one
-// that says that it failed is believed. Returns errno.
+// Makes names in a folder last. A file system that cannot sync a folder has no better promise to
+// give; one that says that it failed is believed. Returns errno.
 int sync_names(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -119,9 +121,11 @@ int sync_names(const std::string& folder) {
   return error == EIO || no_room(error) ? error : 0;
 }
 
-// The same for the names of a folder and of all above it: whoever made them may not have synced them.
+// The same for the names of a folder and of all above it: whoever made them may not have synced
+// them.
 int sync_names_above(const std::string& folder) {
-  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(folder.c_str(), nullptr), std::free);
+  const std::unique_ptr<char, void (*)(void*)> whole(::realpath(folder.c_str(), nullptr),
+                                                     std::free);
   if (!whole) return 0;
   int error = 0;
   for (std::string at = whole.get(); at != "/" && !error; at = folder_of(at))
@@ -168,12 +172,14 @@ void make_folders(const std::string& path, const char* op, const SourceLoc& loc)
   std::vector<std::string> missing;
   struct stat info {};
   for (std::string at = path; ::stat(at.c_str(), &info) != 0; at = folder_of(at)) {
-    if (errno != ENOENT) fail_io(op, path, std::string("cannot be made: ") + std::strerror(errno), loc);
+    if (errno != ENOENT)
+      fail_io(op, path, std::string("cannot be made: ") + std::strerror(errno), loc);
     while (at.size() > 1 && at.back() == '/') at.pop_back();
     missing.push_back(at);
     if (folder_of(at) == at) break;
   }
-  if (missing.empty() && !S_ISDIR(info.st_mode)) fail_io(op, path, "cannot be made: Not a directory", loc);
+  if (missing.empty() && !S_ISDIR(info.st_mode))
+    fail_io(op, path, "cannot be made: Not a directory", loc);
   int error = 0;
   for (size_t i = missing.size(); !error && i-- > 0;)
     error = ::mkdir(missing[i].c_str(), 0777) == 0 || errno == EEXIST ? 0 : errno;
@@ -204,8 +210,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) {
-  // At once, not when the stack unwinds: an error that nobody catches unwinds nothing, and the room is
-  // needed.
+  // At once, not when the stack unwinds: an error that nobody catches unwinds nothing, and the room
+  // is needed.
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
@@ -214,9 +220,11 @@ void AtomicFile::fail(const std::string& what, int error) {
   }
   if (no_room(error))
     throw DiskFull(
-        ErrorKind::Io, op_, "\"" + printable(path_, 1000) + "\": " + what + ": " + std::strerror(error), loc_,
-        error == EFBIG ? "raise the limit on file sizes (ulimit -f); files written before are as they were"
-                       : "make room on the disk; files written before are as they were");
+        ErrorKind::Io, op_,
+        "\"" + printable(path_, 1000) + "\": " + what + ": " + std::strerror(error), loc_,
+        error == EFBIG
+            ? "raise the limit on file sizes (ulimit -f); files written before are as they were"
+            : "make room on the disk; files written before are as they were");
   fail_io(op_, path_, what + ": " + std::strerror(error), loc_);
 }
 

@@ -1,5 +1,6 @@
-// What reading a file may make. Packed data, pickles and headers can ask for far more memory, and work, than
-// the file has bytes; every reader of such a file draws on one budget in proportion to those bytes.
+// What reading a file may make. Packed data, pickles and headers can ask for far more memory, and
+// work, than the file has bytes; every reader of such a file draws on one budget in proportion to
+// those bytes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,8 +11,8 @@ namespace ingot::io {
 
 class Budget {
  public:
-  /// 64 MiB and 32 bytes for each of the file's. INGOT_READ_LIMIT (bytes, or "8GiB") raises it for files that
-  /// are trusted.
+  /// 64 MiB and 32 bytes for each of the file's. INGOT_READ_LIMIT (bytes, or "8GiB") raises it for
+  /// files that are trusted.
   Budget(size_t file_bytes, const char* op, const std::string& path, const SourceLoc& loc);
   /// Error(Io), naming the file, when more is taken than is left.
   void take(size_t bytes) {

@@ -36,11 +36,13 @@ using io::HostTensor;
 namespace {
 
 constexpr const char *kPrefix = "ckpt-", *kSuffix = ".safetensors";
-constexpr int64_t kMaxSequence = 999'999'999'999;  // of the files' names: counting on never overflows
+constexpr int64_t kMaxSequence =
+    999'999'999'999;  // of the files' names: counting on never overflows
 
 std::string name_of(int64_t sequence) {
   char name[64];
-  std::snprintf(name, sizeof name, "%s%06lld%s", kPrefix, static_cast<long long>(sequence), kSuffix);
+  std::snprintf(name, sizeof name, "%s%06lld%s", kPrefix, static_cast<long long>(sequence),
+                kSuffix);
   return name;
 }
 
@@ -72,7 +74,8 @@ int64_t number_in(const io::Metadata& metadata, const std::string& path, const S
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    throw Error(ErrorKind::State, "resume", "\"" + io::printable(path) + "\" is not a checkpoint", loc);
+    throw Error(ErrorKind::State, "resume", "\"" + io::printable(path) + "\" is not a checkpoint",
+                loc);
   return number;
 }
 
@@ -116,8 +119,8 @@ struct Checkpoint::State {
   State& operator=(const State&) = delete;
 
   std::string path_of(int64_t sequence) const { return folder + "/" + name_of(sequence); }
-  // All names in the folder. Only a folder that is not there has none: one that cannot be listed may be full
-  // of files.
+  // All names in the folder. Only a folder that is not there has none: one that cannot be listed
+  // may be full of files.
   std::vector<std::string> names(const SourceLoc& loc) const {
     std::vector<std::string> all;
     // Not std::filesystem: its iterator ends the process when memory is out.
@@ -130,7 +133,8 @@ struct Checkpoint::State {
       errno = 0;
     }
     if (errno)
-      io::fail_io("Checkpoint", folder, std::string("cannot be listed: ") + std::strerror(errno), loc);
+      io::fail_io("Checkpoint", folder, std::string("cannot be listed: ") + std::strerror(errno),
+                  loc);
     return all;
   }
   Files files(const SourceLoc& loc) const {
@@ -152,16 +156,20 @@ struct Checkpoint::State {
   void remove_leftovers(const SourceLoc& loc) const {
     std::error_code error;
     for (const std::string& name : names(loc))
-      if (name.rfind(kPrefix, 0) == 0 && io::is_abandoned(name)) fs::remove(folder + "/" + name, error);
+      if (name.rfind(kPrefix, 0) == 0 && io::is_abandoned(name))
+        fs::remove(folder + "/" + name, error);
   }
 
   void prune(const SourceLoc& loc);
   void collect(int64_t n, NamedTensors& tensors, io::Metadata& metadata) const;
-  std::string write(std::vector<HostTensor> tensors, const io::Metadata& metadata, const SourceLoc& loc);
-  void write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata, const SourceLoc& loc);
+  std::string write(std::vector<HostTensor> tensors, const io::Metadata& metadata,
+                    const SourceLoc& loc);
+  void write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata,
+                    const SourceLoc& loc);
   StateDict state_in(const WholeFile& file, const std::string& part, const std::string& path,
                      const SourceLoc& loc) const;
-  void check(const Part& part, const StateDict& saved, const std::string& path, const SourceLoc& loc) const;
+  void check(const Part& part, const StateDict& saved, const std::string& path,
+             const SourceLoc& loc) const;
   void restore(const WholeFile& file, const std::string& path, const SourceLoc& loc);
   void compare_tuning(const io::Metadata& metadata, const std::string& path);
 };
@@ -242,8 +250,8 @@ void Checkpoint::State::collect(int64_t n, NamedTensors& tensors, io::Metadata& 
   metadata["ingot.tuning_file"] = tuning_file(tensors);
 }
 
-// Removes the oldest files of this run beyond `keep`. One that was not written or read here is read first:
-// what turns out to be damaged may be all that is left of something, and stays.
+// Removes the oldest files of this run beyond `keep`. One that was not written or read here is read
+// first: what turns out to be damaged may be all that is left of something, and stays.
 void Checkpoint::State::prune(const SourceLoc& loc) {
   if (o.keep <= 0) return;
   std::vector<int64_t> run(older.begin(), older.end());
@@ -265,9 +273,8 @@ void Checkpoint::State::prune(const SourceLoc& loc) {
 std::string Checkpoint::State::write(std::vector<HostTensor> tensors, const io::Metadata& metadata,
                                      const SourceLoc& loc) {
   io::AtomicFile out(path_of(next), "save", loc);
-  io::host_file(std::move(tensors), metadata, "save", loc).write([&](const void* data, size_t bytes) {
-    out.write(data, bytes);
-  });
+  io::host_file(std::move(tensors), metadata, "save", loc)
+      .write([&](const void* data, size_t bytes) { out.write(data, bytes); });
   // Under the first number that is free: what is there, whoever put it there, stays.
   while (!out.commit_new(path_of(next))) ++next;
   whole.insert(next);
@@ -279,7 +286,8 @@ std::string Checkpoint::State::write(std::vector<HostTensor> tensors, const io::
 // By a thread, or here and now when none can be started. What goes wrong is for wait() to throw.
 void Checkpoint::State::write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata,
                                      const SourceLoc& loc) {
-  auto job = [this, host = std::make_shared<std::vector<HostTensor>>(std::move(tensors)), metadata, loc] {
+  auto job = [this, host = std::make_shared<std::vector<HostTensor>>(std::move(tensors)), metadata,
+              loc] {
     try {
       write(std::move(*host), metadata, loc);
     } catch (...) {
@@ -333,12 +341,13 @@ void Checkpoint::wait(SourceLoc) {
 
 // ---- Resuming
 
-StateDict Checkpoint::State::state_in(const WholeFile& file, const std::string& part, const std::string& path,
-                                      const SourceLoc& loc) const {
+StateDict Checkpoint::State::state_in(const WholeFile& file, const std::string& part,
+                                      const std::string& path, const SourceLoc& loc) const {
   const io::Metadata& metadata = file.header.metadata;
   if (!metadata.count("ingot.part/" + part))
-    throw Error(ErrorKind::State, "resume", "\"" + path + "\" has no " + part, loc,
-                "give Checkpoint the parts it was given when the file was saved, or another folder");
+    throw Error(
+        ErrorKind::State, "resume", "\"" + path + "\" has no " + part, loc,
+        "give Checkpoint the parts it was given when the file was saved, or another folder");
   StateDict d;
   for (auto i = metadata.lower_bound(part + "/");
        i != metadata.end() && i->first.compare(0, part.size() + 1, part + "/") == 0; ++i)
@@ -351,7 +360,8 @@ StateDict Checkpoint::State::state_in(const WholeFile& file, const std::string& 
   return d;
 }
 
-// The same names, shapes and types as the part has now: load_state_dict() would convert, or fail half-way.
+// The same names, shapes and types as the part has now: load_state_dict() would convert, or fail
+// half-way.
 void Checkpoint::State::check(const Part& part, const StateDict& saved, const std::string& path,
                               const SourceLoc& loc) const {
   auto differ = [&](const std::string& what) {
@@ -366,15 +376,18 @@ void Checkpoint::State::check(const Part& part, const StateDict& saved, const st
     const auto found = theirs.find(name);
     if (found == theirs.end()) differ("it has no \"" + name + "\"");
     if (found->second->dtype() != t.dtype() || !(found->second->shape() == t.shape()))
-      differ("\"" + name + "\" is " + describe(*found->second) + " in the file and " + describe(t) + " here");
+      differ("\"" + name + "\" is " + describe(*found->second) + " in the file and " + describe(t) +
+             " here");
     theirs.erase(found);
   }
-  if (!theirs.empty()) differ("it has \"" + io::printable(theirs.begin()->first) + "\", which is not here");
+  if (!theirs.empty())
+    differ("it has \"" + io::printable(theirs.begin()->first) + "\", which is not here");
 }
 
-// In two steps: everything is read and compared, then taken. A part that refuses its state all the same puts
-// the others back to where they were.
-void Checkpoint::State::restore(const WholeFile& file, const std::string& path, const SourceLoc& loc) {
+// In two steps: everything is read and compared, then taken. A part that refuses its state all the
+// same puts the others back to where they were.
+void Checkpoint::State::restore(const WholeFile& file, const std::string& path,
+                                const SourceLoc& loc) {
   std::vector<StateDict> states, before;
   for (const Part& p : parts) states.push_back(state_in(file, p.name, path, loc));
   const StateDict generator = state_in(file, "default_generator", path, loc);
@@ -445,10 +458,11 @@ int64_t Checkpoint::resume(SourceLoc where) {
   }
   if (!all.empty())
     throw Error(ErrorKind::Io, "resume",
-                "none of the " + std::to_string(all.size()) + " checkpoints in \"" + io::printable(s.folder) +
-                    "\" is whole; the newest: " + newest,
+                "none of the " + std::to_string(all.size()) + " checkpoints in \"" +
+                    io::printable(s.folder) + "\" is whole; the newest: " + newest,
                 loc,
-                "put a copy of one back, or begin anew: CheckpointOptions{.fresh = true}, or move them away");
+                "put a copy of one back, or begin anew: CheckpointOptions{.fresh = true}, or move "
+                "them away");
   s.remember(0);
   return 0;
 }

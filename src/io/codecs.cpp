@@ -29,7 +29,8 @@ std::string own_folder() {
 
 Codecs* load(std::string& reason) {
   void* library = nullptr;
-  for (const std::string& place : {own_folder() + "libingot_codecs.so", std::string("libingot_codecs.so")}) {
+  for (const std::string& place :
+       {own_folder() + "libingot_codecs.so", std::string("libingot_codecs.so")}) {
     if ((library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
     const char* e = dlerror();
     reason += (reason.empty() ? "" : "; ") + std::string(e ? e : place);
@@ -52,17 +53,19 @@ Codecs& codecs(const char* op, const SourceLoc& loc) {
   if (!found)
     throw Error(
         ErrorKind::Unsupported, op,
-        "compressed data and pictures need libingot_codecs.so, which could not be loaded (" + reason + ")",
+        "compressed data and pictures need libingot_codecs.so, which could not be loaded (" +
+            reason + ")",
         loc,
-        "build Ingot where zlib, libpng and libjpeg-turbo are installed (tools/setup.sh), or install those "
+        "build Ingot where zlib, libpng and libjpeg-turbo are installed (tools/setup.sh), or "
+        "install those "
         "libraries here");
   return *found;
 }
 
 #endif
 
-Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window, const char* op,
-                   const std::string& path, const SourceLoc& loc) {
+Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window,
+                   const char* op, const std::string& path, const SourceLoc& loc) {
   constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G'}, kJpeg[] = {0xff, 0xd8, 0xff};
   bool png = data.size() > 4 && std::memcmp(data.data(), kPng, 4) == 0;
   if (!png && (data.size() < 4 || std::memcmp(data.data(), kJpeg, 3) != 0))
@@ -80,8 +83,8 @@ Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window*
 
 bool is_gzip(Bytes data) { return data.size() >= 2 && data[0] == 0x1f && data[1] == 0x8b; }
 
-Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op, const std::string& path,
-               const SourceLoc& loc) {
+Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op,
+               const std::string& path, const SourceLoc& loc) {
   if (!is_gzip(data)) return data;
   try {
     // Half: the memory doubles as it fills, and both are there while it moves.

@@ -1,6 +1,6 @@
-// Compressed data and pictures: zlib, libpng and libjpeg-turbo behind one interface. They are in a library of
-// their own, libingot_codecs.so, which is loaded at first use: the core neither needs them nor pays for them
-// at start.
+// Compressed data and pictures: zlib, libpng and libjpeg-turbo behind one interface. They are in a
+// library of their own, libingot_codecs.so, which is loaded at first use: the core neither needs
+// them nor pays for them at start.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,9 @@ struct Image {
       : width(w),
         height(h),
         channels(c),
-        pixels(new uint8_t[static_cast<size_t>(w) * static_cast<size_t>(h) * static_cast<size_t>(c)]) {}
+        pixels(
+            new uint8_t[static_cast<size_t>(w) * static_cast<size_t>(h) * static_cast<size_t>(c)]) {
+  }
   size_t row_bytes() const { return static_cast<size_t>(width) * static_cast<size_t>(channels); }
   const uint8_t* row(int y) const { return pixels.get() + static_cast<size_t>(y) * row_bytes(); }
   uint8_t* row(int y) { return pixels.get() + static_cast<size_t>(y) * row_bytes(); }
@@ -58,14 +60,14 @@ class Codecs {
   /// What follows the first `skip` bytes, which must be exactly `size`.
   virtual void gunzip_rest(Bytes data, size_t skip, uint8_t* out, size_t size) = 0;
   virtual std::vector<uint8_t> gzip(Bytes data) = 0;
-  /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour. More than `max_pixels`
-  /// are refused before memory is taken for them.
+  /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour. More than
+  /// `max_pixels` are refused before memory is taken for them.
   virtual Image decode_png(Bytes data, int channels, int64_t max_pixels) = 0;
-  /// Decodes only what `choose` asks for, at a half, a quarter or an eighth of the size where the part is to
-  /// be made that much smaller anyway. `window` becomes the asked part in the pixels of the result. Without
-  /// `choose`: all of it.
-  virtual Image decode_jpeg(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose,
-                            Window* window) = 0;
+  /// Decodes only what `choose` asks for, at a half, a quarter or an eighth of the size where the
+  /// part is to be made that much smaller anyway. `window` becomes the asked part in the pixels of
+  /// the result. Without `choose`: all of it.
+  virtual Image decode_jpeg(Bytes data, int channels, int64_t max_pixels,
+                            const ChooseWindow& choose, Window* window) = 0;
   virtual std::vector<uint8_t> encode_png(const Image& image) = 0;
   virtual std::vector<uint8_t> encode_jpeg(const Image& image, int quality) = 0;
 };
@@ -74,12 +76,13 @@ class Codecs {
 Codecs& codecs(const char* op, const SourceLoc& loc);
 
 /// PNG or JPEG, told by the first bytes; Error(Io) naming the file.
-Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window, const char* op,
-                   const std::string& path, const SourceLoc& loc);
+Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window,
+                   const char* op, const std::string& path, const SourceLoc& loc);
 bool is_gzip(Bytes data);
-/// data itself, or what it holds when it is gzip; `own` keeps the result alive. The budget pays for it.
-Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op, const std::string& path,
-               const SourceLoc& loc);
+/// data itself, or what it holds when it is gzip; `own` keeps the result alive. The budget pays for
+/// it.
+Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op,
+               const std::string& path, const SourceLoc& loc);
 
 }  // namespace ingot::io
 

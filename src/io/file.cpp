@@ -46,8 +46,9 @@ std::string printable(std::string_view text, size_t most) {
     const size_t n = utf8_length(text.substr(at));
     const auto first = static_cast<unsigned char>(text[at]);
     // C0 and C1 (U+0080 to U+009F) move the cursor, colour the screen and set the window's title.
-    const bool control = first < 0x20 || first == 0x7f ||
-                         (n == 2 && first == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0);
+    const bool control =
+        first < 0x20 || first == 0x7f ||
+        (n == 2 && first == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0);
     if (n && !control) {
       out += text.substr(at, n);
       at += n;
@@ -64,7 +65,8 @@ std::string printable(std::string_view text, size_t most) {
 
 void fail_io(const char* op, const std::string& path, const std::string& what, const SourceLoc& loc,
              const std::string& fix) {
-  throw Error(ErrorKind::Io, op, "\"" + printable(path, 1000) + "\": " + printable(what, 2000), loc, fix);
+  throw Error(ErrorKind::Io, op, "\"" + printable(path, 1000) + "\": " + printable(what, 2000), loc,
+              fix);
 }
 
 void fail_memory(const char* op, const std::string& path, const SourceLoc& loc) {
@@ -93,7 +95,10 @@ File::File(const std::string& path, const char* op, const SourceLoc& loc) : path
 }
 
 File::File(File&& other) noexcept
-    : path_(std::move(other.path_)), op_(other.op_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      op_(other.op_),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_) {}
 
 File::~File() {
   if (fd_ >= 0) ::close(fd_);
@@ -102,15 +107,17 @@ File::~File() {
 void File::read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) const {
   auto* p = static_cast<uint8_t*>(to);
   while (bytes) {
-    ssize_t n =
-        ::pread(fd_, p, bytes < (size_t{1} << 30) ? bytes : size_t{1} << 30, static_cast<off_t>(offset));
+    ssize_t n = ::pread(fd_, p, bytes < (size_t{1} << 30) ? bytes : size_t{1} << 30,
+                        static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_io(op_, path_, std::string("cannot be read: ") + std::strerror(errno), loc);
     if (n == 0)
       fail_io(op_, path_,
-              "has become shorter while it was read: it had " + std::to_string(size_) + " bytes, now " +
-                  std::to_string(offset) + " at most",
-              loc, "replace files that are in use by renaming a new one over them, not by writing into them");
+              "has become shorter while it was read: it had " + std::to_string(size_) +
+                  " bytes, now " + std::to_string(offset) + " at most",
+              loc,
+              "replace files that are in use by renaming a new one over them, not by writing into "
+              "them");
     p += n;
     offset += static_cast<uint64_t>(n);
     bytes -= static_cast<size_t>(n);
@@ -127,7 +134,8 @@ MappedFile::MappedFile(const std::string& path, const char* op, const SourceLoc&
     return;
   }
   void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (p == MAP_FAILED) fail_io(op, path, std::string("cannot be mapped: ") + std::strerror(errno), loc);
+  if (p == MAP_FAILED)
+    fail_io(op, path, std::string("cannot be mapped: ") + std::strerror(errno), loc);
   data_ = static_cast<const uint8_t*>(p);
 }
 
@@ -144,8 +152,8 @@ std::string read_text(const std::string& path, size_t limit, const char* op, con
   File file(path, op, loc);
   if (file.size() > limit)
     fail_io(op, path,
-            "has " + std::to_string(file.size()) + " bytes, more than the " + std::to_string(limit) +
-                " allowed here",
+            "has " + std::to_string(file.size()) + " bytes, more than the " +
+                std::to_string(limit) + " allowed here",
             loc);
   std::string text(file.size(), '\0');
   file.read(0, text.data(), text.size(), loc);
@@ -158,15 +166,15 @@ void Cursor::fail(const std::string& what, const std::string& fix) const {
 
 void Cursor::seek(size_t to) {
   if (to > bytes_.size())
-    fail("the file ends early: it has " + std::to_string(bytes_.size()) + " bytes, " + std::to_string(to) +
-         " are needed");
+    fail("the file ends early: it has " + std::to_string(bytes_.size()) + " bytes, " +
+         std::to_string(to) + " are needed");
   at_ = to;
 }
 
 Bytes Cursor::take(size_t n) {
   if (n > left())
-    fail("the file ends early: " + std::to_string(n) + " bytes are needed at " + std::to_string(at_) + ", " +
-         std::to_string(left()) + " are left");
+    fail("the file ends early: " + std::to_string(n) + " bytes are needed at " +
+         std::to_string(at_) + ", " + std::to_string(left()) + " are left");
   Bytes b = bytes_.subspan(at_, n);
   at_ += n;
   return b;
@@ -178,8 +186,8 @@ uint16_t Cursor::u16() {
 }
 uint32_t Cursor::u32() {
   Bytes b = take(4);
-  return static_cast<uint32_t>(b[0]) | static_cast<uint32_t>(b[1]) << 8 | static_cast<uint32_t>(b[2]) << 16 |
-         static_cast<uint32_t>(b[3]) << 24;
+  return static_cast<uint32_t>(b[0]) | static_cast<uint32_t>(b[1]) << 8 |
+         static_cast<uint32_t>(b[2]) << 16 | static_cast<uint32_t>(b[3]) << 24;
 }
 uint64_t Cursor::u64() {
   uint64_t low = u32();

@@ -1,5 +1,5 @@
-// Files: opened and mapped for reading, written whole or not at all. Every failure is an Error(Io) that names
-// the file.
+// Files: opened and mapped for reading, written whole or not at all. Every failure is an Error(Io)
+// that names the file.
 #pragma once
 #include <cstdint>
 #include <new>
@@ -16,8 +16,8 @@ namespace ingot::io {
 
 using Bytes = std::span<const uint8_t>;
 
-/// A text from a file as a message shows it: control characters and bytes that are not UTF-8 as \x1b, cut
-/// after `most` bytes.
+/// A text from a file as a message shows it: control characters and bytes that are not UTF-8 as
+/// \x1b, cut after `most` bytes.
 std::string printable(std::string_view text, size_t most = 200);
 /// Whether the bytes are UTF-8 (no surrogates, no overlong forms).
 bool is_utf8(std::string_view text);
@@ -50,8 +50,9 @@ class File {
   File(const File&) = delete;
   size_t size() const { return size_; }
   int descriptor() const { return fd_; }
-  /// Exactly `bytes` bytes from `offset` on. Error(Io) when the file has become shorter since it was opened,
-  /// where a mapping would end the process by SIGBUS. Safe to call from several threads at once.
+  /// Exactly `bytes` bytes from `offset` on. Error(Io) when the file has become shorter since it
+  /// was opened, where a mapping would end the process by SIGBUS. Safe to call from several threads
+  /// at once.
   void read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) const;
 
  private:
@@ -61,8 +62,8 @@ class File {
   size_t size_ = 0;
 };
 
-/// A file's bytes for as long as this lives: a copy of a small file, a mapping of a large one, of which what
-/// is not touched is never read.
+/// A file's bytes for as long as this lives: a copy of a small file, a mapping of a large one, of
+/// which what is not touched is never read.
 class MappedFile {
  public:
   MappedFile(const std::string& path, const char* op, const SourceLoc& loc);
@@ -78,14 +79,15 @@ class MappedFile {
   std::vector<uint8_t> copy_;
 };
 
-/// Makes a folder and those above it, and makes their names last (fsync), those of folders that were there
-/// too.
+/// Makes a folder and those above it, and makes their names last (fsync), those of folders that
+/// were there too.
 void make_folders(const std::string& path, const char* op, const SourceLoc& loc);
 
-/// Writes `path` so that it is either the old file or the new one, whole, even when the machine stops
-/// half-way: a temporary file beside it, fsync, rename, fsync of the folder. Destroyed before commit() it
-/// takes the temporary file away. Any number of threads and programs may write one path: the last one stays.
-/// A disk without room is DiskFull; a file-size limit is too, not a signal.
+/// Writes `path` so that it is either the old file or the new one, whole, even when the machine
+/// stops half-way: a temporary file beside it, fsync, rename, fsync of the folder. Destroyed before
+/// commit() it takes the temporary file away. Any number of threads and programs may write one
+/// path: the last one stays. A disk without room is DiskFull; a file-size limit is too, not a
+/// signal.
 class AtomicFile {
  public:
   AtomicFile(const std::string& path, const char* op, const SourceLoc& loc);
@@ -94,8 +96,8 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
   void commit();
-  /// Puts the file at another path of the same folder, never over a file that is there: false then, and it
-  /// may be tried again under another name.
+  /// Puts the file at another path of the same folder, never over a file that is there: false then,
+  /// and it may be tried again under another name.
   bool commit_new(const std::string& path);
 
  private:
@@ -117,8 +119,8 @@ std::string host_name();
 /// The whole of a small file. Error(Io) past `limit` bytes.
 std::string read_text(const std::string& path, size_t limit, const char* op, const SourceLoc& loc);
 
-/// Reads numbers from bytes and never past their end: a read that does not fit throws Error(Io), "the file
-/// ends early".
+/// Reads numbers from bytes and never past their end: a read that does not fit throws Error(Io),
+/// "the file ends early".
 class Cursor {
  public:
   Cursor(Bytes bytes, const char* op, std::string path, const SourceLoc& loc)

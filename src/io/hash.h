@@ -51,8 +51,9 @@ class Hash {
   }
 
  private:
-  static constexpr uint64_t k1 = 0x9e3779b185ebca87u, k2 = 0xc2b2ae3d27d4eb4fu, k3 = 0x165667b19e3779f9u,
-                            k4 = 0x85ebca77c2b2ae63u, k5 = 0x27d4eb2f165667c5u;
+  static constexpr uint64_t k1 = 0x9e3779b185ebca87u, k2 = 0xc2b2ae3d27d4eb4fu,
+                            k3 = 0x165667b19e3779f9u, k4 = 0x85ebca77c2b2ae63u,
+                            k5 = 0x27d4eb2f165667c5u;
   template <class T>
   static uint64_t read(const uint8_t* p) {
     T v;

@@ -35,7 +35,9 @@ void JsonReader::fail(const std::string& what) const {
 }
 
 void JsonReader::space() {
-  while (at_ < s_.size() && (s_[at_] == ' ' || s_[at_] == '\n' || s_[at_] == '\r' || s_[at_] == '\t')) ++at_;
+  while (at_ < s_.size() &&
+         (s_[at_] == ' ' || s_[at_] == '\n' || s_[at_] == '\r' || s_[at_] == '\t'))
+    ++at_;
 }
 
 bool JsonReader::eat(char c) {

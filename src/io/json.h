@@ -1,5 +1,6 @@
-// JSON, read strictly and value by value: the headers of safetensors files, vocabularies, lists of labels. No
-// tree is built, so a text takes no more memory than what its reader keeps of it. Nesting is limited.
+// JSON, read strictly and value by value: the headers of safetensors files, vocabularies, lists of
+// labels. No tree is built, so a text takes no more memory than what its reader keeps of it.
+// Nesting is limited.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,7 +19,8 @@ class JsonReader {
 
   /// Of the value that follows.
   Kind kind();
-  /// The next value, which must be of that kind; Error(Io), naming the file and the place, otherwise.
+  /// The next value, which must be of that kind; Error(Io), naming the file and the place,
+  /// otherwise.
   std::string text();
   /// A whole number of 64 bits; false, the value read past, for anything else.
   bool integer(int64_t& value);

@@ -57,9 +57,9 @@ std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const ch
     const int error = errno;
     const std::string who = holder(fd);
     if (error == EWOULDBLOCK)
-      throw Error(
-          ErrorKind::State, op, "\"" + printable(folder) + "\" is in use by " + who, loc,
-          "wait until it has ended, or use another folder: two runs in one would overwrite each other");
+      throw Error(ErrorKind::State, op, "\"" + printable(folder) + "\" is in use by " + who, loc,
+                  "wait until it has ended, or use another folder: two runs in one would overwrite "
+                  "each other");
     return nullptr;
   }
   const std::string line = "process " + std::to_string(::getpid()) + " on " + host_name() + "\n";

@@ -1,5 +1,5 @@
-// NumPy's npy (a magic word, a header that is a Python dict, the elements) and npz (a zip archive of npy
-// files).
+// NumPy's npy (a magic word, a header that is a Python dict, the elements) and npz (a zip archive
+// of npy files).
 #include "io/npy.h"
 
 #include <cctype>
@@ -18,7 +18,8 @@ struct Header {
   Dims shape;
 };
 
-// The header is a dict literal of three entries: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// The header is a dict literal of three entries: {'descr': '<f4', 'fortran_order': False, 'shape':
+// (3, 4), }.
 struct HeaderParser {
   std::string_view s;
   const Cursor& in;
@@ -184,7 +185,8 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
                  const SourceLoc& loc) {
   LocScope scope(loc);
   Cursor in(file, op, path, loc);
-  if (file.size() < 10 || std::memcmp(file.data(), "\x93NUMPY", 6) != 0) in.fail("is not an npy file");
+  if (file.size() < 10 || std::memcmp(file.data(), "\x93NUMPY", 6) != 0)
+    in.fail("is not an npy file");
   in.take(6);
   uint8_t version = in.u8();
   in.u8();
@@ -196,15 +198,16 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
   ElementType t = element_type(h.descr, op, path, loc);
   size_t bytes = 0;
   if (!byte_count(h.shape, t.size, bytes) || bytes != in.left())
-    in.fail("is not a sound npy file: " + h.descr + " of shape " + to_string(h.shape) + " does not take " +
-            std::to_string(in.left()) + " bytes");
+    in.fail("is not a sound npy file: " + h.descr + " of shape " + to_string(h.shape) +
+            " does not take " + std::to_string(in.left()) + " bytes");
   Bytes data = in.take(bytes);
   std::vector<uint8_t> own;
   if (t.widen || (h.descr[0] == '>' && t.size > 1)) {
     convert(data, t, h.descr[0] == '>', own);
     data = own;
   }
-  if (!h.fortran || h.shape.size() < 2) return tensor_from_bytes(data.data(), t.type, h.shape, options, loc);
+  if (!h.fortran || h.shape.size() < 2)
+    return tensor_from_bytes(data.data(), t.type, h.shape, options, loc);
   Dims turned = h.shape, order = h.shape;
   for (int i = 0, n = h.shape.size(); i < n; ++i) {
     turned[i] = h.shape[n - 1 - i];
@@ -241,8 +244,10 @@ NamedTensors parse_npz(Bytes file, const Options& options, const char* op, const
   NamedTensors all;
   for (const ZipReader::Member& m : zip.members()) {
     std::string name = m.name;
-    if (!is_utf8(name)) fail_io(op, path, "has a member whose name is not UTF-8: \"" + name + "\"", loc);
-    if (name.size() > 4 && name.compare(name.size() - 4, 4, ".npy") == 0) name.resize(name.size() - 4);
+    if (!is_utf8(name))
+      fail_io(op, path, "has a member whose name is not UTF-8: \"" + name + "\"", loc);
+    if (name.size() > 4 && name.compare(name.size() - 4, 4, ".npy") == 0)
+      name.resize(name.size() - 4);
     std::vector<uint8_t> own;
     Tensor t = parse_npy(zip.read(m, own), options, op, path + "/" + m.name, loc);
     budget.give_back(own.size());

@@ -13,7 +13,8 @@ std::string_view view(Bytes b) { return {reinterpret_cast<const char*>(b.data())
 
 }  // namespace
 
-Pickle::Pickle(Bytes data, Budget& budget, const char* op, const std::string& path, const SourceLoc& loc)
+Pickle::Pickle(Bytes data, Budget& budget, const char* op, const std::string& path,
+               const SourceLoc& loc)
     : in_(data, op, path, loc), budget_(budget) {
   while (!stopped_) step(in_.u8());
 }
@@ -95,13 +96,15 @@ void Pickle::append(const std::vector<uint32_t>& items) {
 
 void Pickle::set_items(const std::vector<uint32_t>& items) {
   const uint32_t dict = pop();
-  if (values_[dict].kind != Kind::Dict || items.size() % 2) refuse("items set in something else than a dict");
+  if (values_[dict].kind != Kind::Dict || items.size() % 2)
+    refuse("items set in something else than a dict");
   extend(dict, items.data(), items.size());
   push(dict);
 }
 
 void Pickle::global(std::string_view module, std::string_view name) {
-  // The names that are known here have fewer than 100 bytes; any other is refused as soon as it is called.
+  // The names that are known here have fewer than 100 bytes; any other is refused as soon as it is
+  // called.
   make({.kind = Kind::Global,
         .text = keep(std::string(module.substr(0, 200)) + " " + std::string(name.substr(0, 200)))});
 }
@@ -113,7 +116,8 @@ void Pickle::persistent_id() {
       values_[t.items[2]].kind != Kind::Text)
     refuse("a reference to something else than a tensor's storage");
   const PickleValue& type = values_[t.items[1]];
-  if (type.kind != Kind::Global || type.text.rfind("torch ", 0) != 0) refuse("a storage of an unknown kind");
+  if (type.kind != Kind::Global || type.text.rfind("torch ", 0) != 0)
+    refuse("a storage of an unknown kind");
   PickleValue v{.kind = Kind::Storage, .integer = t.items[1]};
   v.text = values_[t.items[2]].text;
   make(std::move(v));
@@ -201,7 +205,8 @@ bool Pickle::plain_call(std::string_view f, uint32_t arguments) {
   } else if (f == "_codecs encode" && argument(0, Kind::Text) && argument(1, Kind::Text) &&
              value(1).text == "latin1") {  // bytes in protocol 2
     make({.kind = Kind::Binary, .text = keep(latin1(value(0).text))});
-  } else if ((f == "__builtin__ bytes" || f == "builtins bytes") && values_[arguments].items.empty()) {
+  } else if ((f == "__builtin__ bytes" || f == "builtins bytes") &&
+             values_[arguments].items.empty()) {
     make({.kind = Kind::Binary});
   } else if ((f == "__builtin__ set" || f == "builtins set") && argument(0, Kind::List)) {
     budget_.take(value(0).items.size(), 2 * sizeof(uint32_t));
@@ -225,13 +230,15 @@ void Pickle::new_object() {
   make({.kind = Kind::Dict, .special = true});
 }
 
-// Attributes set on an ordered dict (a module's state_dict carries its versions so) are passed over.
+// Attributes set on an ordered dict (a module's state_dict carries its versions so) are passed
+// over.
 void Pickle::build() {
   const uint32_t state = pop(), object = pop();
   if (values_[object].kind != Kind::Dict) refuse("an object with a state of its own");
   push(object);
   if (!values_[object].special) return;
-  if (values_[state].kind != Kind::Dict || state == object) refuse("a namespace of an unknown form");
+  if (values_[state].kind != Kind::Dict || state == object)
+    refuse("a namespace of an unknown form");
   extend(object, values_[state].items.data(), values_[state].items.size());
 }
 

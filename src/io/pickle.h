@@ -1,6 +1,6 @@
-// A reader of pickles that executes nothing. It knows the plain values and, by name, the few functions that
-// rebuild tensors and ordered dicts; any other class or function in the file is an error as soon as it would
-// be called.
+// A reader of pickles that executes nothing. It knows the plain values and, by name, the few
+// functions that rebuild tensors and ordered dicts; any other class or function in the file is an
+// error as soon as it would be called.
 #pragma once
 #include <deque>
 #include <string>
@@ -13,8 +13,9 @@
 
 namespace ingot::io {
 
-/// Values refer to each other by number, so that a pickle nested a million times deep (or in a circle) is
-/// harmless. An instruction of one byte makes one of these: they are small, and texts stay in the pickle.
+/// Values refer to each other by number, so that a pickle nested a million times deep (or in a
+/// circle) is harmless. An instruction of one byte makes one of these: they are small, and texts
+/// stay in the pickle.
 struct PickleValue {
   enum class Kind : uint8_t {
     None,
@@ -33,10 +34,11 @@ struct PickleValue {
   };
   Kind kind = Kind::None;
   bool special = false;  // Dict: argparse's Namespace; Tuple: a set
-  int64_t integer = 0;  // Bool, Int; Float: its bits; Tensor: offset in elements; Storage: its type, a Global
+  int64_t integer =
+      0;  // Bool, Int; Float: its bits; Tensor: offset in elements; Storage: its type, a Global
   std::string_view text{};  // Text, Binary; Global: "module name"; Storage: key
-  /// Tuple, List; Dict: key, value, key, value, ...; Tensor: its storage, the tuples of its sizes and
-  /// strides.
+  /// Tuple, List; Dict: key, value, key, value, ...; Tensor: its storage, the tuples of its sizes
+  /// and strides.
   std::vector<uint32_t> items{};
 };
 

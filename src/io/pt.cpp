@@ -1,5 +1,5 @@
-// PyTorch's .pt: a zip archive with a pickle, archive/data.pkl, that names storages, archive/data/0,
-// archive/data/1, ...
+// PyTorch's .pt: a zip archive with a pickle, archive/data.pkl, that names storages,
+// archive/data/0, archive/data/1, ...
 #include "io/pt.h"
 
 #include <algorithm>
@@ -53,7 +53,8 @@ struct Reader {
   Bytes storage(std::string_view key) {
     auto [at, fresh] = storages.try_emplace(key);
     if (!fresh) return at->second.first;
-    if (key.size() > 200) fail("is damaged: it has no storage \"" + std::string(key.substr(0, 80)) + "\"");
+    if (key.size() > 200)
+      fail("is damaged: it has no storage \"" + std::string(key.substr(0, 80)) + "\"");
     budget.take(128);
     const ZipReader::Member* m = zip.find(folder + "data/" + std::string(key));
     if (!m) fail("is damaged: it has no storage \"" + std::string(key.substr(0, 80)) + "\"");
@@ -62,14 +63,14 @@ struct Reader {
   }
 
   // Elements in row-major order, gathered by strides.
-  static void gather(const uint8_t* from, uint8_t* to, const Dims& shape, const std::vector<int64_t>& stride,
-                     size_t element) {
+  static void gather(const uint8_t* from, uint8_t* to, const Dims& shape,
+                     const std::vector<int64_t>& stride, size_t element) {
     Dims at = Dims::filled(shape.size(), 0);
     for (int64_t i = 0, n = shape.numel(); i < n; ++i) {
       int64_t offset = 0;
       for (int d = 0; d < shape.size(); ++d) offset += at[d] * stride[static_cast<size_t>(d)];
-      std::memcpy(to + static_cast<size_t>(i) * element, from + static_cast<size_t>(offset) * element,
-                  element);
+      std::memcpy(to + static_cast<size_t>(i) * element,
+                  from + static_cast<size_t>(offset) * element, element);
       for (int d = shape.size() - 1; d >= 0 && ++at[d] == shape[d]; --d) at[d] = 0;
     }
   }
@@ -95,15 +96,16 @@ struct Reader {
     auto wrong = [&](const std::string& what) { fail("\"" + name.substr(0, 200) + "\" " + what); };
     const PickleValue& s = pickle[t.items[0]];
     const DType type = type_of(pickle[static_cast<uint32_t>(s.integer)].text.substr(6));
-    const std::vector<int64_t> sizes = pickle.numbers(t.items[1]), stride = pickle.numbers(t.items[2]);
+    const std::vector<int64_t> sizes = pickle.numbers(t.items[1]),
+                               stride = pickle.numbers(t.items[2]);
     if (sizes.size() > static_cast<size_t>(kMaxDims))
       wrong("has more than " + std::to_string(kMaxDims) + " dims");
     Dims shape(sizes);
     size_t bytes = 0, element = size_of(type);
     if (t.integer < 0 || !byte_count(shape, element, bytes)) wrong("has sizes that cannot be");
     Bytes data = storage(s.text);
-    // The furthest element a stride reaches must be inside the storage, and no tensor may be larger than what
-    // backs it.
+    // The furthest element a stride reaches must be inside the storage, and no tensor may be larger
+    // than what backs it.
     int64_t last = t.integer, reach = 0;
     for (size_t d = 0; d < sizes.size() && bytes; ++d) {
       if (stride[d] < 0 || __builtin_mul_overflow(sizes[d] - 1, stride[d], &reach) ||
@@ -138,7 +140,8 @@ struct Reader {
       for (size_t i = 0; i + 1 < v.items.size(); i += 2) {
         const PickleValue& key = pickle[v.items[i]];
         const bool text = key.kind == Kind::Text;
-        below(v.items[i + 1], text ? std::string_view(key.text.data() ? key.text : "") : std::string_view(),
+        below(v.items[i + 1],
+              text ? std::string_view(key.text.data() ? key.text : "") : std::string_view(),
               key.integer);
       }
     } else if (v.kind == Kind::List || v.kind == Kind::Tuple) {
@@ -237,7 +240,8 @@ struct TreeWriter {
   // "torch float32" is a dtype; other names of classes and functions stay names.
   void global(std::string_view name) {
     if (!is_utf8(name)) fail_io(op, path, "has a text that is not UTF-8", loc);
-    if (name.rfind("torch ", 0) == 0) return tagged("dtype", [&] { out += json_text(name.substr(6)); });
+    if (name.rfind("torch ", 0) == 0)
+      return tagged("dtype", [&] { out += json_text(name.substr(6)); });
     std::string dotted(name);
     std::replace(dotted.begin(), dotted.end(), ' ', '.');
     out += json_text(dotted);
@@ -247,7 +251,8 @@ struct TreeWriter {
 const ZipReader::Member* find_pickle(const ZipReader& zip) {
   const ZipReader::Member* found = nullptr;
   for (const ZipReader::Member& m : zip.members())
-    if (m.name == "data.pkl" || (m.name.size() > 9 && m.name.compare(m.name.size() - 9, 9, "/data.pkl") == 0))
+    if (m.name == "data.pkl" ||
+        (m.name.size() > 9 && m.name.compare(m.name.size() - 9, 9, "/data.pkl") == 0))
       found = &m;
   return found;
 }
@@ -262,12 +267,14 @@ bool is_pt(Bytes file, const char* op, const std::string& path, const SourceLoc&
 NamedTensors parse_pt(Bytes file, const Options& options, const char* op, const std::string& path,
                       const SourceLoc& loc, std::string* tree) {
   if (file.size() > 2 && file[0] == 0x80)
-    fail_io(op, path, "is in the format before PyTorch 1.6", loc, "save it again with a newer PyTorch");
+    fail_io(op, path, "is in the format before PyTorch 1.6", loc,
+            "save it again with a newer PyTorch");
   LocScope scope(loc);
   Budget budget(file.size(), op, path, loc);
   ZipReader zip(file, budget, op, path, loc);
   const ZipReader::Member* found = find_pickle(zip);
-  if (!found) fail_io(op, path, "is a zip archive, but not one of PyTorch's: it has no data.pkl", loc);
+  if (!found)
+    fail_io(op, path, "is a zip archive, but not one of PyTorch's: it has no data.pkl", loc);
   const std::string folder = found->name.substr(0, found->name.size() - 8);
   std::vector<uint8_t> own, order;
   if (const ZipReader::Member* m = zip.find(folder + "byteorder")) {

@@ -1,6 +1,6 @@
-// safetensors: eight bytes of length, a JSON header that names tensors and their places, then the data.
-// Tensors must be stored one after the other without gaps, as the format demands, so that nothing hides in
-// between.
+// safetensors: eight bytes of length, a JSON header that names tensors and their places, then the
+// data. Tensors must be stored one after the other without gaps, as the format demands, so that
+// nothing hides in between.
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -24,10 +24,11 @@ struct TypeName {
   const char* name;
   DType type;
 };
-constexpr TypeName kTypes[] = {{"F64", DType::Float64},   {"F32", DType::Float32}, {"F16", DType::Float16},
-                               {"BF16", DType::BFloat16}, {"I64", DType::Int64},   {"I32", DType::Int32},
-                               {"I16", DType::Int16},     {"I8", DType::Int8},     {"U8", DType::UInt8},
-                               {"BOOL", DType::Bool}};
+constexpr TypeName kTypes[] = {{"F64", DType::Float64}, {"F32", DType::Float32},
+                               {"F16", DType::Float16}, {"BF16", DType::BFloat16},
+                               {"I64", DType::Int64},   {"I32", DType::Int32},
+                               {"I16", DType::Int16},   {"I8", DType::Int8},
+                               {"U8", DType::UInt8},    {"BOOL", DType::Bool}};
 
 struct Fail {
   const char* op;
@@ -38,7 +39,8 @@ struct Fail {
   }
 };
 
-SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_bytes, const Fail& fail) {
+SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_bytes,
+                               const Fail& fail) {
   SafeTensors::Entry e{std::move(name), {}, {}, 0, 0};
   auto quoted = [&] { return json_text(std::string_view(e.name).substr(0, 200)); };
   auto whole = [&](const char* what) {
@@ -55,11 +57,13 @@ SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_byt
   in.object([&](const std::string& key) {
     if (key == "dtype") {
       once(1);
-      if (in.kind() != JsonReader::Kind::Text) fail(quoted() + " lacks dtype, shape or data_offsets");
+      if (in.kind() != JsonReader::Kind::Text)
+        fail(quoted() + " lacks dtype, shape or data_offsets");
       e.dtype = in.text();
     } else if (key == "shape") {
       once(2);
-      if (in.kind() != JsonReader::Kind::List) fail(quoted() + " lacks dtype, shape or data_offsets");
+      if (in.kind() != JsonReader::Kind::List)
+        fail(quoted() + " lacks dtype, shape or data_offsets");
       in.list([&] {
         if (e.shape.size() == kMaxDims)
           fail(quoted() + " has more than " + std::to_string(kMaxDims) + " dims");
@@ -67,7 +71,8 @@ SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_byt
       });
     } else if (key == "data_offsets") {
       once(4);
-      if (in.kind() != JsonReader::Kind::List) fail(quoted() + " lacks dtype, shape or data_offsets");
+      if (in.kind() != JsonReader::Kind::List)
+        fail(quoted() + " lacks dtype, shape or data_offsets");
       int n = 0;
       in.list([&] {
         if (n == 2) fail(quoted() + " lacks dtype, shape or data_offsets");
@@ -80,13 +85,14 @@ SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_byt
   });
   if (seen != 7) fail(quoted() + " lacks dtype, shape or data_offsets");
   if (e.begin > e.end || e.end > data_bytes)
-    fail(quoted() + " is stored at " + std::to_string(e.begin) + " to " + std::to_string(e.end) + " of " +
-         std::to_string(data_bytes) + " bytes");
+    fail(quoted() + " is stored at " + std::to_string(e.begin) + " to " + std::to_string(e.end) +
+         " of " + std::to_string(data_bytes) + " bytes");
   for (const TypeName& t : kTypes) {
     size_t bytes = 0;
-    if (e.dtype == t.name && (!byte_count(e.shape, size_of(t.type), bytes) || bytes != e.end - e.begin))
-      fail(quoted() + ", " + e.dtype + to_string(e.shape) + ", has " + std::to_string(e.end - e.begin) +
-           " bytes");
+    if (e.dtype == t.name &&
+        (!byte_count(e.shape, size_of(t.type), bytes) || bytes != e.end - e.begin))
+      fail(quoted() + ", " + e.dtype + to_string(e.shape) + ", has " +
+           std::to_string(e.end - e.begin) + " bytes");
   }
   return e;
 }
@@ -150,7 +156,9 @@ void check_entries(SafeTensorsHeader& h, size_t data_bytes, const Fail& fail) {
       fail("the name " + quoted(e) + " comes twice");
 }
 
-Bytes bytes_of(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), s.size()}; }
+Bytes bytes_of(const std::string& s) {
+  return {reinterpret_cast<const uint8_t*>(s.data()), s.size()};
+}
 
 }  // namespace
 
@@ -161,7 +169,8 @@ Source source_of(Bytes bytes) {
 }
 
 Source source_of(const File& file, const SourceLoc& loc) {
-  return {file.size(), [&file, loc](uint64_t offset, void* to, size_t n) { file.read(offset, to, n, loc); }};
+  return {file.size(),
+          [&file, loc](uint64_t offset, void* to, size_t n) { file.read(offset, to, n, loc); }};
 }
 
 const SafeTensors::Entry* SafeTensorsHeader::find(std::string_view name) const {
@@ -210,8 +219,8 @@ SafeTensorsHeader parse_safetensors(const Source& file, const char* op, const st
   return h;
 }
 
-bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* op, const std::string& path,
-               const SourceLoc& loc) {
+bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* op,
+               const std::string& path, const SourceLoc& loc) {
   if (header.checksum.empty()) return false;
   // Over everything, its own digits taken as zeros.
   Hash hash;
@@ -220,19 +229,22 @@ bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* 
     const size_t n = std::min(piece.size(), file.size - at);
     file.read(at, piece.data(), n);
     if (at == 0)
-      std::fill_n(piece.begin() + static_cast<std::ptrdiff_t>(header.checksum_at), kChecksumDigits, '0');
+      std::fill_n(piece.begin() + static_cast<std::ptrdiff_t>(header.checksum_at), kChecksumDigits,
+                  '0');
     hash.add({piece.data(), n});
     at += n;
   }
   if (hex(hash.sum()) != header.checksum)
     fail_io(op, path, "is damaged: its checksum is wrong", loc,
-            "take a copy that is whole; a tool that changed the tensors must drop ingot.checksum from the "
+            "take a copy that is whole; a tool that changed the tensors must drop ingot.checksum "
+            "from the "
             "metadata");
   return true;
 }
 
 Tensor read_entry(const Source& file, const SafeTensorsHeader& header, const SafeTensors::Entry& e,
-                  const Options& options, const char* op, const std::string& path, const SourceLoc& loc) {
+                  const Options& options, const char* op, const std::string& path,
+                  const SourceLoc& loc) {
   for (const TypeName& t : kTypes) {
     if (e.dtype != t.name) continue;
     LocScope scope(loc);
@@ -245,8 +257,8 @@ Tensor read_entry(const Source& file, const SafeTensorsHeader& header, const Saf
               loc, "convert the file, or read its other tensors with SafeTensors(path).get(name)");
 }
 
-NamedTensors read_all(const File& file, const Options& options, const char* op, const std::string& path,
-                      const SourceLoc& loc) {
+NamedTensors read_all(const File& file, const Options& options, const char* op,
+                      const std::string& path, const SourceLoc& loc) {
   const Source source = source_of(file, loc);
   const SafeTensorsHeader header = parse_safetensors(source, op, path, loc);
   check_sum(source, header, op, path, loc);
@@ -300,7 +312,8 @@ bool SafeTensors::verify(SourceLoc where) const {
 NamedTensors load_safetensors(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const char* op = "load_safetensors";
-  return reading(op, path, loc, [&] { return read_all(File(path, op, loc), options, op, path, loc); });
+  return reading(op, path, loc,
+                 [&] { return read_all(File(path, op, loc), options, op, path, loc); });
 }
 
 // ---- Writing
@@ -348,13 +361,15 @@ std::string safetensors_header(const std::vector<HostTensor>& tensors, const Met
                 ->name +
             "\",\"shape\":[";
     for (int i = 0; i < t.shape.size(); ++i) json += (i ? "," : "") + std::to_string(t.shape[i]);
-    json += "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(at + t.bytes.size()) + "]}";
+    json += "],\"data_offsets\":[" + std::to_string(at) + "," +
+            std::to_string(at + t.bytes.size()) + "]}";
     at += t.bytes.size();
   }
   json += '}';
   json.resize((json.size() + 8 + 63) / 64 * 64 - 8, ' ');
   std::string header(8, '\0');
-  for (size_t i = 0, n = json.size(); i < 8; ++i) header[i] = static_cast<char>(n >> (8 * i) & 0xff);
+  for (size_t i = 0, n = json.size(); i < 8; ++i)
+    header[i] = static_cast<char>(n >> (8 * i) & 0xff);
   return header + json;
 }
 
@@ -375,8 +390,8 @@ HostFile host_file(std::vector<HostTensor> tensors, const Metadata& metadata, co
   std::string header = safetensors_header(tensors, all);
   if (header.size() > kMaxHeader)
     throw Error(ErrorKind::Value, op,
-                "names and metadata take " + std::to_string(header.size()) + " bytes, more than the " +
-                    std::to_string(kMaxHeader) + " a reader accepts",
+                "names and metadata take " + std::to_string(header.size()) +
+                    " bytes, more than the " + std::to_string(kMaxHeader) + " a reader accepts",
                 loc, "store long lists of numbers as tensors");
   Hash hash;
   hash.add(bytes_of(header));
@@ -392,8 +407,8 @@ void HostFile::write(const std::function<void(const void*, size_t)>& to) const {
     if (!t.bytes.empty()) to(t.bytes.data(), t.bytes.size());
 }
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata,
-                      SourceLoc where) {
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const Metadata& metadata, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   const char* op = "save_safetensors";
@@ -403,8 +418,8 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors, cons
   out.commit();
 }
 
-void write_safetensors(const std::function<void(const void*, size_t)>& write, const NamedTensors& tensors,
-                       const Metadata& metadata, SourceLoc where) {
+void write_safetensors(const std::function<void(const void*, size_t)>& write,
+                       const NamedTensors& tensors, const Metadata& metadata, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   const char* op = "save_safetensors";

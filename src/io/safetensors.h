@@ -7,7 +7,8 @@
 
 namespace ingot::io {
 
-/// Bytes by their place: of an open file, or in memory. read() throws when they are not there any more.
+/// Bytes by their place: of an open file, or in memory. read() throws when they are not there any
+/// more.
 struct Source {
   size_t size = 0;
   std::function<void(uint64_t offset, void* to, size_t bytes)> read;
@@ -31,14 +32,15 @@ struct SafeTensorsHeader {
 SafeTensorsHeader parse_safetensors(const Source& file, const char* op, const std::string& path,
                                     const SourceLoc& loc);
 /// Compares the file with its checksum: Error(Io) when they differ, false when it has none.
-bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* op, const std::string& path,
-               const SourceLoc& loc);
+bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* op,
+               const std::string& path, const SourceLoc& loc);
 /// The tensor of an entry, read from the file.
-Tensor read_entry(const Source& file, const SafeTensorsHeader& header, const SafeTensors::Entry& entry,
-                  const Options& options, const char* op, const std::string& path, const SourceLoc& loc);
+Tensor read_entry(const Source& file, const SafeTensorsHeader& header,
+                  const SafeTensors::Entry& entry, const Options& options, const char* op,
+                  const std::string& path, const SourceLoc& loc);
 /// All of a file that was opened: checked, then read.
-NamedTensors read_all(const File& file, const Options& options, const char* op, const std::string& path,
-                      const SourceLoc& loc);
+NamedTensors read_all(const File& file, const Options& options, const char* op,
+                      const std::string& path, const SourceLoc& loc);
 
 /// A tensor to write whose bytes are in host memory.
 struct HostTensor {

@@ -18,7 +18,8 @@
 namespace ingot::io {
 namespace {
 
-// Does `name` fit `pattern`, and which texts do its stars stand for? The shortest fit from the left.
+// Does `name` fit `pattern`, and which texts do its stars stand for? The shortest fit from the
+// left.
 bool fits(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
   size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name;
@@ -52,7 +53,8 @@ std::string mapped(const LoadWeightsOptions& o, const std::string& name, const S
         result += stars[next++];
       else
         throw Error(ErrorKind::Value, "load_weights",
-                    "the rule \"" + from + "\" -> \"" + to + "\" has more stars on its right side", loc);
+                    "the rule \"" + from + "\" -> \"" + to + "\" has more stars on its right side",
+                    loc);
     }
     return result;
   }
@@ -85,8 +87,8 @@ bool ends_in(std::string_view name, std::string_view end) {
 
 }  // namespace
 
-std::map<std::string, std::string> parse_index(std::string_view text, const char* op, const std::string& path,
-                                               const SourceLoc& loc) {
+std::map<std::string, std::string> parse_index(std::string_view text, const char* op,
+                                               const std::string& path, const SourceLoc& loc) {
   std::map<std::string, std::string> files;
   bool found = false;
   JsonReader in(text, op, path, loc);
@@ -98,7 +100,8 @@ std::map<std::string, std::string> parse_index(std::string_view text, const char
       if (in.kind() != JsonReader::Kind::Text)
         fail_io(op, path, "names a file by something else than text", loc);
       std::string file = in.text();
-      if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos)
+      if (file.empty() || file.find('/') != std::string::npos ||
+          file.find('\0') != std::string::npos)
         fail_io(op, path, "names a file outside its folder: \"" + file.substr(0, 200) + "\"", loc);
       if (!files.emplace(std::move(name), std::move(file)).second)
         fail_io(op, path, "names a tensor twice", loc);
@@ -111,7 +114,8 @@ std::map<std::string, std::string> parse_index(std::string_view text, const char
 
 namespace {
 
-// The parts that the index of a split model names. Where the index names a tensor, it comes from that file.
+// The parts that the index of a split model names. Where the index names a tensor, it comes from
+// that file.
 NamedTensors load_split(const std::string& path, const Options& options, const char* op,
                         const SourceLoc& loc) {
   const auto file_of = parse_index(read_text(path, size_t{1} << 28, op, loc), op, path, loc);
@@ -119,7 +123,8 @@ NamedTensors load_split(const std::string& path, const Options& options, const c
   for (const auto& [name, file] : file_of) files.insert(file);
   NamedTensors all;
   for (const std::string& f : files)
-    for (auto& [name, t] : load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc)) {
+    for (auto& [name, t] :
+         load_safetensors(path.substr(0, path.rfind('/') + 1) + f, options, loc)) {
       const auto at = file_of.find(name);
       if (at != file_of.end() && at->second != f) continue;
       if (!loaded.insert(name).second)
@@ -128,7 +133,8 @@ NamedTensors load_split(const std::string& path, const Options& options, const c
     }
   for (const auto& [name, file] : file_of)
     if (!loaded.count(name))
-      fail_io(op, path, "says that \"" + file + "\" has a tensor \"" + name + "\", which it has not", loc,
+      fail_io(op, path,
+              "says that \"" + file + "\" has a tensor \"" + name + "\", which it has not", loc,
               "fetch the files again: the index and its parts are not of one model");
   return all;
 }
@@ -148,8 +154,8 @@ Format format_of(const Source& file) {
                                                       : Format::SafeTensors;
 }
 
-Contents contents_of(const Source& file, const Options& options, const char* op, const std::string& path,
-                     const SourceLoc& loc) {
+Contents contents_of(const Source& file, const Options& options, const char* op,
+                     const std::string& path, const SourceLoc& loc) {
   SafeTensorsHeader header = parse_safetensors(file, op, path, loc);
   check_sum(file, header, op, path, loc);
   Contents c;
@@ -159,8 +165,8 @@ Contents contents_of(const Source& file, const Options& options, const char* op,
   return c;
 }
 
-Contents contents_of(Bytes b, const Options& options, const char* op, const std::string& path, bool want_tree,
-                     const SourceLoc& loc) {
+Contents contents_of(Bytes b, const Options& options, const char* op, const std::string& path,
+                     bool want_tree, const SourceLoc& loc) {
   const Format format = format_of(source_of(b));
   Contents c;
   if (format == Format::SafeTensors)
@@ -174,14 +180,15 @@ Contents contents_of(Bytes b, const Options& options, const char* op, const std:
   return c;
 }
 
-Contents contents_of_file(const std::string& path, const Options& options, const char* op, bool want_tree,
-                          const SourceLoc& loc) {
+Contents contents_of_file(const std::string& path, const Options& options, const char* op,
+                          bool want_tree, const SourceLoc& loc) {
   return reading(op, path, loc, [&]() -> Contents {
     if (path.size() > kIndex.size() && ends_in(path, kIndex))
       return {load_split(path, options, op, loc), {}, {}};
     const File file(path, op, loc);
     const Source source = source_of(file, loc);
-    if (format_of(source) == Format::SafeTensors) return contents_of(source, options, op, path, loc);
+    if (format_of(source) == Format::SafeTensors)
+      return contents_of(source, options, op, path, loc);
     const MappedFile mapped(path, op, loc);
     return contents_of(mapped.bytes(), options, op, path, want_tree, loc);
   });
@@ -197,14 +204,15 @@ Contents load_contents(const std::string& path, const Options& options, SourceLo
   return contents_of_file(path, options, "load", true, user_loc(where));
 }
 
-Contents load_contents(std::span<const uint8_t> bytes, const std::string& name, const Options& options,
-                       SourceLoc where) {
+Contents load_contents(std::span<const uint8_t> bytes, const std::string& name,
+                       const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  return reading("load", name, loc, [&] { return contents_of(bytes, options, "load", name, true, loc); });
+  return reading("load", name, loc,
+                 [&] { return contents_of(bytes, options, "load", name, true, loc); });
 }
 
-LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, const LoadWeightsOptions& o,
-                        SourceLoc where) {
+LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors,
+                        const LoadWeightsOptions& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   std::unordered_map<std::string, Tensor> wanted;
@@ -236,14 +244,14 @@ LoadReport load_weights(const nn::Module& module, const NamedTensors& tensors, c
   for (const auto& [name, t] : own)
     if (!given.count(t.cell())) report.missing.push_back(name);
   if (o.strict && !report.ok())
-    throw Error(ErrorKind::Value, "load_weights", "the weights do not fit: " + report.to_string(), loc,
-                "give a mapping of names, or strict = false to load what fits");
+    throw Error(ErrorKind::Value, "load_weights", "the weights do not fit: " + report.to_string(),
+                loc, "give a mapping of names, or strict = false to load what fits");
   assign_all(pairs, loc);
   return report;
 }
 
-LoadReport load_weights(const nn::Module& module, const std::string& path, const LoadWeightsOptions& options,
-                        SourceLoc where) {
+LoadReport load_weights(const nn::Module& module, const std::string& path,
+                        const LoadWeightsOptions& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return load_weights(module, load_tensors(path, {}, loc), options, loc);
 }

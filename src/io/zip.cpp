@@ -1,5 +1,5 @@
-// See zip.h. Only the directory at the end is believed; of the local header before each member only its
-// length is used.
+// See zip.h. Only the directory at the end is believed; of the local header before each member only
+// its length is used.
 #include "io/zip.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace ingot::io {
 namespace {
 
-constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
-                   kLocator64 = 0x07064b50;
+constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
+                   kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 
 std::array<std::array<uint32_t, 256>, 8> make_tables() {
   std::array<std::array<uint32_t, 256>, 8> t{};
@@ -33,10 +33,10 @@ uint32_t crc32(Bytes data, uint32_t start) {
   size_t i = 0;
   for (; i + 8 <= data.size(); i += 8) {
     const uint8_t* p = data.data() + i;
-    uint32_t low = c ^ (p[0] | static_cast<uint32_t>(p[1]) << 8 | static_cast<uint32_t>(p[2]) << 16 |
-                        static_cast<uint32_t>(p[3]) << 24);
-    c = t[7][low & 0xff] ^ t[6][low >> 8 & 0xff] ^ t[5][low >> 16 & 0xff] ^ t[4][low >> 24] ^ t[3][p[4]] ^
-        t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
+    uint32_t low = c ^ (p[0] | static_cast<uint32_t>(p[1]) << 8 |
+                        static_cast<uint32_t>(p[2]) << 16 | static_cast<uint32_t>(p[3]) << 24);
+    c = t[7][low & 0xff] ^ t[6][low >> 8 & 0xff] ^ t[5][low >> 16 & 0xff] ^ t[4][low >> 24] ^
+        t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
   }
   for (; i < data.size(); ++i) c = t[0][(c ^ data[i]) & 0xff] ^ c >> 8;
   return ~c;
@@ -53,7 +53,8 @@ ZipReader::ZipReader(Bytes file, Budget& budget, const char* op, const std::stri
     fail_io(op, path, "is a damaged zip archive: its directory lies outside the file", loc);
   if (count > size / 46)
     fail_io(op, path,
-            "is a damaged zip archive: its directory is too small for " + std::to_string(count) + " members",
+            "is a damaged zip archive: its directory is too small for " + std::to_string(count) +
+                " members",
             loc);
   read_directory(count, at);
   // Members that share their bytes could unpack to far more than the file holds.
@@ -100,7 +101,8 @@ void ZipReader::read_directory(uint64_t count, uint64_t at) {
   in.seek(static_cast<size_t>(at));
   for (uint64_t i = 0; i < count; ++i) {
     if (in.u32() != kCentral)
-      in.fail("is a damaged zip archive: member " + std::to_string(i) + " of its directory is not one");
+      in.fail("is a damaged zip archive: member " + std::to_string(i) +
+              " of its directory is not one");
     in.take(4);
     uint16_t flags = in.u16();
     Member m{};
@@ -147,7 +149,8 @@ Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
   Bytes data = in.take(static_cast<size_t>(m.packed));
   if (m.method == 8) {
     // Deflate never gives more than 1032 bytes for one.
-    if (m.size / 1032 > m.packed + 1) in.fail("\"" + m.name + "\" is said to be larger than it can be");
+    if (m.size / 1032 > m.packed + 1)
+      in.fail("\"" + m.name + "\" is said to be larger than it can be");
     budget_.take(static_cast<size_t>(m.size));
     own.resize(static_cast<size_t>(m.size));
     try {
@@ -157,7 +160,8 @@ Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
     }
     data = own;
   } else if (m.method != 0 || m.packed != m.size) {
-    in.fail("\"" + m.name + "\" is packed in a way that is not known (" + std::to_string(m.method) + ")");
+    in.fail("\"" + m.name + "\" is packed in a way that is not known (" + std::to_string(m.method) +
+            ")");
   }
   if (crc32(data) != m.crc) in.fail("\"" + m.name + "\" is damaged: its checksum is wrong");
   return data;
@@ -183,11 +187,12 @@ void ZipWriter::add(const std::string& name, Bytes head, Bytes body) {
   uint64_t size = head.size() + body.size();
   uint32_t crc = crc32(body, crc32(head));
   members_.push_back({name, crc, size, at_});
-  // An extra field of zeros moves the data to a multiple of 64; sizes that need more than 32 bits stand in
-  // another one.
+  // An extra field of zeros moves the data to a multiple of 64; sizes that need more than 32 bits
+  // stand in another one.
   Little large;
   if (size >= kLarge) large.put(1, 2).put(16, 2).put(size, 8).put(size, 8);
-  uint64_t begin = at_ + 30 + name.size() + large.bytes.size() + 4, padding = (64 - begin % 64) % 64;
+  uint64_t begin = at_ + 30 + name.size() + large.bytes.size() + 4,
+           padding = (64 - begin % 64) % 64;
   Little h;
   uint64_t short_size = std::min(size, kLarge);
   h.put(kLocal, 4)
@@ -224,7 +229,13 @@ void ZipWriter::finish() {
         .put(m.crc, 4)
         .put(size, 4)
         .put(size, 4);
-    d.put(m.name.size(), 2).put(extra.bytes.size(), 2).put(0, 2).put(0, 2).put(0, 2).put(0, 4).put(header, 4);
+    d.put(m.name.size(), 2)
+        .put(extra.bytes.size(), 2)
+        .put(0, 2)
+        .put(0, 2)
+        .put(0, 2)
+        .put(0, 4)
+        .put(header, 4);
     d.bytes += m.name + extra.bytes;
   }
   uint64_t size = d.bytes.size(), count = members_.size(), end64 = at_ + size;

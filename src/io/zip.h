@@ -20,11 +20,12 @@ class ZipReader {
     uint64_t packed, size, header;
   };
   /// The budget pays for the directory and for what is unpacked.
-  ZipReader(Bytes file, Budget& budget, const char* op, const std::string& path, const SourceLoc& loc);
+  ZipReader(Bytes file, Budget& budget, const char* op, const std::string& path,
+            const SourceLoc& loc);
   const std::vector<Member>& members() const { return members_; }
   const Member* find(std::string_view name) const;
-  /// The member's bytes, checked against its sum: a part of the file, or `own` when they had to be unpacked
-  /// (then own.size() of the budget may be given back with it).
+  /// The member's bytes, checked against its sum: a part of the file, or `own` when they had to be
+  /// unpacked (then own.size() of the budget may be given back with it).
   Bytes read(const Member& m, std::vector<uint8_t>& own) const;
 
  private:

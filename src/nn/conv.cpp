@@ -1,5 +1,5 @@
-// Convolutions and batch norms: parameters and the choice of the function; padding other than with zeros is
-// carried out before.
+// Convolutions and batch norms: parameters and the choice of the function; padding other than with
+// zeros is carried out before.
 #include "ingot/nn/conv.h"
 
 #include <cmath>
@@ -15,7 +15,8 @@ namespace {
 
 Dims per_dim(const PerDim& v, int dims, const char* what, const char* op, const SourceLoc& loc) {
   if (!v.given())
-    fail(ErrorKind::Value, op, std::string(what) + " is not given", loc, "write {.kernel_size = 3}");
+    fail(ErrorKind::Value, op, std::string(what) + " is not given", loc,
+         "write {.kernel_size = 3}");
   if (v.values().size() != 1 && v.values().size() != dims)
     fail(ErrorKind::Value, op,
          std::string(what) + " has " + std::to_string(v.values().size()) + " numbers for " +
@@ -30,7 +31,8 @@ std::string text(const PerDim& v) {
 
 }  // namespace
 
-Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOptions& options, SourceLoc loc)
+Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOptions& options,
+           SourceLoc loc)
     : dims_(dims), transposed_(false), in_(in_channels), out_(out_channels), o_(options) {
   const std::string& mode = o_.padding_mode;
   if (mode != "zeros" && mode != "reflect" && mode != "replicate" && mode != "circular")
@@ -42,7 +44,8 @@ Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOption
   make(out_channels, in_channels, loc);
 }
 
-Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvTransposeOptions& t, SourceLoc loc)
+Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvTransposeOptions& t,
+           SourceLoc loc)
     : dims_(dims),
       transposed_(true),
       in_(in_channels),
@@ -63,7 +66,8 @@ void Conv::make(int64_t first, int64_t second, SourceLoc where) {
   check_size(o_.groups, "groups", op, loc);
   if (in_ % o_.groups != 0 || out_ % o_.groups != 0)
     fail(ErrorKind::Value, op,
-         "in_channels and out_channels must be multiples of groups = " + std::to_string(o_.groups), loc);
+         "in_channels and out_channels must be multiples of groups = " + std::to_string(o_.groups),
+         loc);
   Dims shape{first, second / o_.groups};
   int64_t fan_in = shape[1];
   for (int64_t k : per_dim(o_.kernel_size, dims_, "kernel_size", op, loc)) {
@@ -102,13 +106,14 @@ std::string Conv::description() const {
          ", kernel_size=" + text(o_.kernel_size) + ", stride=" + text(o_.stride) +
          (o_.padding.word().empty() ? ", padding=" + text(o_.padding)
                                     : ", padding='" + o_.padding.word() + "'") +
-         (o_.groups > 1 ? ", groups=" + std::to_string(o_.groups) : "") + (o_.bias ? "" : ", bias=False") +
-         ")";
+         (o_.groups > 1 ? ", groups=" + std::to_string(o_.groups) : "") +
+         (o_.bias ? "" : ", bias=False") + ")";
 }
 
 // ---- Batch normalisation
 
-BatchNorm::BatchNorm(int dims, int64_t num_features, const BatchNormOptions& options, SourceLoc where)
+BatchNorm::BatchNorm(int dims, int64_t num_features, const BatchNormOptions& options,
+                     SourceLoc where)
     : dims_(dims), features_(num_features), o_(options) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
@@ -118,8 +123,12 @@ BatchNorm::BatchNorm(int dims, int64_t num_features, const BatchNormOptions& opt
 
 Tensor BatchNorm::weight() const { return o_.affine ? own(0) : Tensor(); }
 Tensor BatchNorm::bias() const { return o_.affine ? own(1) : Tensor(); }
-Tensor BatchNorm::running_mean() const { return o_.track_running_stats ? own(buffers()) : Tensor(); }
-Tensor BatchNorm::running_var() const { return o_.track_running_stats ? own(buffers() + 1) : Tensor(); }
+Tensor BatchNorm::running_mean() const {
+  return o_.track_running_stats ? own(buffers()) : Tensor();
+}
+Tensor BatchNorm::running_var() const {
+  return o_.track_running_stats ? own(buffers() + 1) : Tensor();
+}
 
 Tensor BatchNorm::forward(Tensor x) {
   const int rank = x.dim();
@@ -145,7 +154,8 @@ Tensor BatchNorm::forward(Tensor x) {
 
 std::string BatchNorm::description() const {
   return class_name(*this) + "(" + std::to_string(features_) + ", eps=" + text_of(o_.eps) +
-         ", momentum=" + (o_.momentum ? text_of(*o_.momentum) : "None") + ", affine=" + yes_no(o_.affine) +
+         ", momentum=" + (o_.momentum ? text_of(*o_.momentum) : "None") +
+         ", affine=" + yes_no(o_.affine) +
          ", track_running_stats=" + yes_no(o_.track_running_stats) + ")";
 }
 

@@ -1,5 +1,5 @@
-// fit(): one pass over the loader per epoch. Losses and metrics are summed on the device; the host waits at
-// the end of an epoch, not at its steps.
+// fit(): one pass over the loader per epoch. Losses and metrics are summed on the device; the host
+// waits at the end of an epoch, not at its steps.
 #include "ingot/fit.h"
 
 #include <chrono>
@@ -21,7 +21,8 @@ class Fit {
  public:
   Fit(nn::Module& model, data::DataLoader& train, const FitOptions& o, const SourceLoc& loc)
       : model_(model), train_(train), o_(o), loc_(loc) {
-    if (!o.optimizer) fail(ErrorKind::Value, "fit", "there is no optimizer", loc, "give .optimizer = &opt");
+    if (!o.optimizer)
+      fail(ErrorKind::Value, "fit", "there is no optimizer", loc, "give .optimizer = &opt");
     if (o.epochs < 1 || o.accumulate < 1)
       fail(ErrorKind::Value, "fit", "epochs and accumulate must be at least 1", loc);
     half_ = o.autocast && *o.autocast == float16;
@@ -30,13 +31,14 @@ class Fit {
            "leave non_finite out, or use bfloat16");
     if (half_) scaler_ = std::make_unique<amp::GradScaler>();
     if (o.non_finite)
-      guard_ = std::make_unique<optim::NanGuard>(*o.optimizer,
-                                                 optim::NanGuardOptions{.policy = *o.non_finite}, loc);
+      guard_ = std::make_unique<optim::NanGuard>(
+          *o.optimizer, optim::NanGuardOptions{.policy = *o.non_finite}, loc);
   }
 
   std::vector<EpochRecord> run() {
     std::vector<EpochRecord> history;
-    for (int64_t epoch = o_.checkpoint ? o_.checkpoint->resume(loc_) : 0; epoch < o_.epochs; ++epoch) {
+    for (int64_t epoch = o_.checkpoint ? o_.checkpoint->resume(loc_) : 0; epoch < o_.epochs;
+         ++epoch) {
       const auto begin = std::chrono::steady_clock::now();
       EpochRecord r = one_epoch();
       r.epoch = epoch;
@@ -76,7 +78,8 @@ class Fit {
       else
         run_pending_gradients();
     }
-    if (batches % o_.accumulate != 0) o_.optimizer->zero_grad();  // what is left over is no whole step
+    if (batches % o_.accumulate != 0)
+      o_.optimizer->zero_grad();  // what is left over is no whole step
     EpochRecord r;
     r.loss = batches ? sum.item() / static_cast<double>(batches) : 0;
     for (const auto& m : o_.metrics) r.metrics.push_back(m->value());
@@ -108,7 +111,8 @@ class Fit {
     if (o_.on_step) o_.on_step(steps_, loss.detach());
   }
 
-  // Gradients of a part of a step are computed at once: the plan of a step is then that of one batch.
+  // Gradients of a part of a step are computed at once: the plan of a step is then that of one
+  // batch.
   void run_pending_gradients() {
     std::vector<Tensor> gradients;
     for (const Tensor& p : o_.optimizer->params())
@@ -155,7 +159,8 @@ std::vector<EpochRecord> fit(nn::Module& model, data::DataLoader& train, const F
   return Fit(model, train, options, loc).run();
 }
 
-EpochRecord evaluate(nn::Module& model, data::DataLoader& loader, const FitOptions& o, SourceLoc where) {
+EpochRecord evaluate(nn::Module& model, data::DataLoader& loader, const FitOptions& o,
+                     SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   NoGrad guard;

@@ -29,7 +29,8 @@ Tensor GroupNorm::forward(Tensor x) {
     fail(ErrorKind::Shape, "GroupNorm",
          "wants [N, " + std::to_string(channels_) + ", ...], not " + describe(x),
          user_loc(SourceLoc::current()));
-  return o_.affine ? group_norm(x, groups_, own(0), own(1), o_.eps) : group_norm(x, groups_, {}, {}, o_.eps);
+  return o_.affine ? group_norm(x, groups_, own(0), own(1), o_.eps)
+                   : group_norm(x, groups_, {}, {}, o_.eps);
 }
 
 std::string GroupNorm::description() const {
@@ -49,18 +50,21 @@ InstanceNorm::InstanceNorm(int dims, int64_t num_features, const InstanceNormOpt
 Tensor InstanceNorm::forward(Tensor x) {
   if (x.dim() != dims_ + 2 && x.dim() != dims_ + 1)
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         "wants " + std::to_string(dims_ + 2) + " dims, or one less without a batch, not " + describe(x),
+         "wants " + std::to_string(dims_ + 2) + " dims, or one less without a batch, not " +
+             describe(x),
          user_loc(SourceLoc::current()));
   if (x.dim() == dims_ + 1) return forward(x.unsqueeze(0)).squeeze(0);
   const size_t buffers = o_.affine ? 2 : 0;
   const Tensor weight = o_.affine ? own(0) : Tensor(), bias = o_.affine ? own(1) : Tensor();
-  if (!o_.track_running_stats) return instance_norm(x, {}, {}, weight, bias, true, o_.momentum, o_.eps);
+  if (!o_.track_running_stats)
+    return instance_norm(x, {}, {}, weight, bias, true, o_.momentum, o_.eps);
   if (is_training()) {
     NoGrad guard;
     Tensor count = own(buffers + 2);
     count.add_(1);
   }
-  return instance_norm(x, own(buffers), own(buffers + 1), weight, bias, is_training(), o_.momentum, o_.eps);
+  return instance_norm(x, own(buffers), own(buffers + 1), weight, bias, is_training(), o_.momentum,
+                       o_.eps);
 }
 
 // ---- Resizing
@@ -80,9 +84,10 @@ Upsample::Upsample(const UpsampleOptions& options, SourceLoc where) : o_(options
 }
 
 Tensor Upsample::forward(Tensor x) {
-  return interpolate(
-      x,
-      {.size = o_.size, .scale_factor = o_.scale_factor, .mode = o_.mode, .align_corners = o_.align_corners});
+  return interpolate(x, {.size = o_.size,
+                         .scale_factor = o_.scale_factor,
+                         .mode = o_.mode,
+                         .align_corners = o_.align_corners});
 }
 
 // ---- Shuffles

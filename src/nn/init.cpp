@@ -1,5 +1,5 @@
-// Initial values, after torch.nn.init. Each is computed at once, so that the first training step has the plan
-// of all others.
+// Initial values, after torch.nn.init. Each is computed at once, so that the first training step
+// has the plan of all others.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -53,7 +53,8 @@ Tensor uniform_(Tensor t, double low, double high, const Generator& generator, S
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   NoGrad guard;
-  return write(t, rand(t.shape(loc), like(t, "uniform_", loc), generator) * (high - low) + low, loc);
+  return write(t, rand(t.shape(loc), like(t, "uniform_", loc), generator) * (high - low) + low,
+               loc);
 }
 
 Tensor normal_(Tensor t, double mean, double std, const Generator& generator, SourceLoc where) {
@@ -86,7 +87,8 @@ Tensor xavier_uniform_(Tensor t, double gain, const Generator& generator, Source
 Tensor xavier_normal_(Tensor t, double gain, const Generator& generator, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const Fans f = fans(t, "xavier_normal_", loc);
-  return normal_(std::move(t), 0, gain * std::sqrt(2 / std::max(1.0, f.in + f.out)), generator, loc);
+  return normal_(std::move(t), 0, gain * std::sqrt(2 / std::max(1.0, f.in + f.out)), generator,
+                 loc);
 }
 
 Tensor kaiming_uniform_(Tensor t, const KaimingOptions& options, const Generator& generator,
@@ -96,7 +98,8 @@ Tensor kaiming_uniform_(Tensor t, const KaimingOptions& options, const Generator
   return uniform_(std::move(t), -bound, bound, generator, loc);
 }
 
-Tensor kaiming_normal_(Tensor t, const KaimingOptions& options, const Generator& generator, SourceLoc where) {
+Tensor kaiming_normal_(Tensor t, const KaimingOptions& options, const Generator& generator,
+                       SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const double std = kaiming_std(t, options, "kaiming_normal_", loc);
   return normal_(std::move(t), 0, std, generator, loc);
@@ -111,8 +114,9 @@ double calculate_gain(std::string_view nonlinearity, std::optional<double> param
     const double slope = param.value_or(0.01);
     return std::sqrt(2 / (1 + slope * slope));
   }
-  fail(ErrorKind::Value, "calculate_gain", "no gain is known for \"" + std::string(nonlinearity) + "\"",
-       user_loc(loc), "there are: linear, sigmoid, tanh, relu, leaky_relu, selu");
+  fail(ErrorKind::Value, "calculate_gain",
+       "no gain is known for \"" + std::string(nonlinearity) + "\"", user_loc(loc),
+       "there are: linear, sigmoid, tanh, relu, leaky_relu, selu");
 }
 
 }  // namespace ingot::nn::init

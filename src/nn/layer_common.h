@@ -9,7 +9,8 @@ namespace ingot::nn {
 
 inline void check_size(int64_t n, const char* what, const char* op, const SourceLoc& loc) {
   if (n < 1)
-    fail(ErrorKind::Value, op, std::string(what) + " must be at least 1, not " + std::to_string(n), loc);
+    fail(ErrorKind::Value, op, std::string(what) + " must be at least 1, not " + std::to_string(n),
+         loc);
 }
 
 /// Type and device of new parameters, from a layer's options.
@@ -21,7 +22,8 @@ Options where_of(const O& o) {
   return made;
 }
 
-/// Weight and bias of a norm over channels when it is affine, and the running statistics when it tracks them.
+/// Weight and bias of a norm over channels when it is affine, and the running statistics when it
+/// tracks them.
 template <class O>
 void register_norm(Module& m, int64_t features, const O& o, const SourceLoc& loc) {
   const Options made = where_of(o);

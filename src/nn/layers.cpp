@@ -9,7 +9,8 @@
 #include "ops/common.h"
 
 namespace ingot::nn {
-Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options, SourceLoc where)
+Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options,
+               SourceLoc where)
     : has_bias_(options.bias) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
@@ -17,7 +18,9 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
   check_size(out_features, "out_features", "Linear", loc);
   // kaiming_uniform with a = sqrt(5) is uniform within 1 / sqrt(fan-in), and so is the bias.
   const double bound = 1 / std::sqrt(static_cast<double>(in_features));
-  const auto made = [&](const Dims& shape) { return rand(shape, where_of(options)) * (2 * bound) - bound; };
+  const auto made = [&](const Dims& shape) {
+    return rand(shape, where_of(options)) * (2 * bound) - bound;
+  };
   register_parameter("weight", made({out_features, in_features}), loc);
   if (has_bias_) register_parameter("bias", made({out_features}), loc);
 }
@@ -52,7 +55,8 @@ bool has_lora(const Linear& layer) {
 
 }  // namespace
 
-int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& options, SourceLoc where) {
+int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& options,
+                 SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   check_size(options.r, "r", "add_lora", loc);
@@ -75,10 +79,12 @@ int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& op
     const Options like{w.dtype(), w.device()};
     // PyTorch users know these from PEFT: kaiming_uniform with a = sqrt(5) for A, zeros for B.
     const double bound = 1 / std::sqrt(static_cast<double>(w.size(1)));
-    layer.register_parameter("lora_A", rand({options.r, w.size(1)}, like) * (2 * bound) - bound, loc);
+    layer.register_parameter("lora_A", rand({options.r, w.size(1)}, like) * (2 * bound) - bound,
+                             loc);
     layer.register_parameter("lora_B", zeros({w.size(0), options.r}, like), loc);
-    layer.register_buffer("lora_scale", full({}, options.lora_alpha / static_cast<double>(options.r), like),
-                          true, loc);
+    layer.register_buffer("lora_scale",
+                          full({}, options.lora_alpha / static_cast<double>(options.r), like), true,
+                          loc);
   }
   return static_cast<int64_t>(found.size());
 }
@@ -204,7 +210,8 @@ Tensor Unflatten::forward(Tensor x) {
   return reshape(x, shape);
 }
 std::string Unflatten::description() const {
-  return "Unflatten(dim=" + std::to_string(dim_) + ", unflattened_size=" + ingot::to_string(size_) + ")";
+  return "Unflatten(dim=" + std::to_string(dim_) + ", unflattened_size=" + ingot::to_string(size_) +
+         ")";
 }
 
 }  // namespace ingot::nn

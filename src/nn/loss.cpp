@@ -27,17 +27,20 @@ BCEWithLogitsLoss::BCEWithLogitsLoss(const BCEWithLogitsLossOptions& o, SourceLo
   hold(*this, "weight", o_.weight, loc);
   hold(*this, "pos_weight", o_.pos_weight, loc);
 }
-MultiLabelSoftMarginLoss::MultiLabelSoftMarginLoss(const MultiLabelSoftMarginLossOptions& o, SourceLoc loc)
+MultiLabelSoftMarginLoss::MultiLabelSoftMarginLoss(const MultiLabelSoftMarginLossOptions& o,
+                                                   SourceLoc loc)
     : LossOf(o) {
   hold(*this, "weight", o_.weight, loc);
 }
 
 Tensor CrossEntropyLoss::forward(Tensor input, Tensor target) {
-  return cross_entropy(input, target, {o_.weight, o_.ignore_index, o_.reduction, o_.label_smoothing});
+  return cross_entropy(input, target,
+                       {o_.weight, o_.ignore_index, o_.reduction, o_.label_smoothing});
 }
 Tensor NLLLoss::forward(Tensor input, Tensor target) {
-  return nll_loss(input, target,
-                  {.weight = o_.weight, .ignore_index = o_.ignore_index, .reduction = o_.reduction});
+  return nll_loss(
+      input, target,
+      {.weight = o_.weight, .ignore_index = o_.ignore_index, .reduction = o_.reduction});
 }
 Tensor BCELoss::forward(Tensor input, Tensor target) {
   return binary_cross_entropy(input, target, o_.weight, o_.reduction);
@@ -48,7 +51,9 @@ Tensor BCEWithLogitsLoss::forward(Tensor input, Tensor target) {
 Tensor MultiLabelSoftMarginLoss::forward(Tensor input, Tensor target) {
   return multilabel_soft_margin_loss(input, target, o_.weight, o_.reduction);
 }
-Tensor MSELoss::forward(Tensor input, Tensor target) { return mse_loss(input, target, o_.reduction); }
+Tensor MSELoss::forward(Tensor input, Tensor target) {
+  return mse_loss(input, target, o_.reduction);
+}
 Tensor L1Loss::forward(Tensor input, Tensor target) { return l1_loss(input, target, o_.reduction); }
 Tensor SoftMarginLoss::forward(Tensor input, Tensor target) {
   return soft_margin_loss(input, target, o_.reduction);
@@ -75,7 +80,8 @@ Tensor CosineEmbeddingLoss::forward(Tensor input1, Tensor input2, Tensor target)
   return cosine_embedding_loss(input1, input2, target, o_.margin, o_.reduction);
 }
 Tensor TripletMarginLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
-  return triplet_margin_loss(anchor, positive, negative, {o_.margin, o_.p, o_.eps, o_.swap, o_.reduction});
+  return triplet_margin_loss(anchor, positive, negative,
+                             {o_.margin, o_.p, o_.eps, o_.swap, o_.reduction});
 }
 Tensor GaussianNLLLoss::forward(Tensor input, Tensor target, Tensor var) {
   return gaussian_nll_loss(input, target, var, {o_.full, o_.eps, o_.reduction});

@@ -35,7 +35,9 @@ class Share : public Metric {
  public:
   using Metric::Metric;
   void reset() override { sum_ = count_ = Tensor(); }
-  double value(SourceLoc) const override { return sum_.defined() ? sum_.item() / count_.item() : 0; }
+  double value(SourceLoc) const override {
+    return sum_.defined() ? sum_.item() / count_.item() : 0;
+  }
 
  protected:
   void add(const Tensor& sum, const Tensor& count) {
@@ -89,13 +91,17 @@ class Perplexity : public Share {
 
 std::shared_ptr<Metric> accuracy() { return std::make_shared<TopK>("accuracy", 1); }
 std::shared_ptr<Metric> top_k(int64_t k, SourceLoc loc) {
-  if (k < 1) fail(ErrorKind::Value, "top_k", "k must be at least 1, not " + std::to_string(k), user_loc(loc));
+  if (k < 1)
+    fail(ErrorKind::Value, "top_k", "k must be at least 1, not " + std::to_string(k),
+         user_loc(loc));
   return std::make_shared<TopK>("top-" + std::to_string(k), k);
 }
 std::shared_ptr<Metric> perplexity() { return std::make_shared<Perplexity>(); }
 
-Confusion::Confusion(int64_t num_classes, SourceLoc loc) : Metric("confusion"), classes_(num_classes) {
-  if (num_classes < 1) fail(ErrorKind::Value, "confusion", "num_classes must be at least 1", user_loc(loc));
+Confusion::Confusion(int64_t num_classes, SourceLoc loc)
+    : Metric("confusion"), classes_(num_classes) {
+  if (num_classes < 1)
+    fail(ErrorKind::Value, "confusion", "num_classes must be at least 1", user_loc(loc));
 }
 std::shared_ptr<Confusion> confusion(int64_t num_classes, SourceLoc loc) {
   return std::make_shared<Confusion>(num_classes, user_loc(loc));
@@ -113,11 +119,14 @@ void Confusion::update(const Tensor& output, const Tensor& target, SourceLoc whe
          "was made for " + std::to_string(classes_) + " classes, not for " + describe(output), loc);
   if (!counts_.defined()) counts_ = zeros({classes_, classes_}, {int64, o.device()}).eval_();
   Tensor all = arange(classes_, o.device());
-  Tensor is = (t.unsqueeze(1) == all).to(float32), taken = (o.argmax(1).unsqueeze(1) == all).to(float32);
+  Tensor is = (t.unsqueeze(1) == all).to(float32),
+         taken = (o.argmax(1).unsqueeze(1) == all).to(float32);
   counts_.add_(matmul(is.t(), taken).to(int64));  // exact: a batch has fewer than 2^24 rows
 }
 
-Tensor Confusion::matrix() const { return counts_.defined() ? counts_ : zeros({classes_, classes_}, int64); }
+Tensor Confusion::matrix() const {
+  return counts_.defined() ? counts_ : zeros({classes_, classes_}, int64);
+}
 
 double Confusion::value(SourceLoc) const {
   const std::vector<double> m = matrix().to_vector<double>();

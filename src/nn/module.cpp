@@ -1,5 +1,5 @@
-// Module: a handle on named tensors and named parts. What a copy shares lies in State. Calls form a stack per
-// thread, so that an error can say which layer it happened in.
+// Module: a handle on named tensors and named parts. What a copy shares lies in State. Calls form a
+// stack per thread, so that an error can say which layer it happened in.
 #include "ingot/nn/module.h"
 
 #include <cxxabi.h>
@@ -21,7 +21,8 @@ namespace ingot::nn {
 // ---- State
 
 bool Module::State::has(std::string_view name) const {
-  return std::any_of(tensors.begin(), tensors.end(), [&](const Entry& e) { return e.name == name; }) ||
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const Entry& e) { return e.name == name; }) ||
          std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.name == name; });
 }
 
@@ -34,7 +35,8 @@ void Module::State::check_name(std::string_view name, const char* op, const Sour
          "give each part a name of its own");
 }
 
-Module::State::Entry& Module::State::find(std::string_view path, const char* op, const SourceLoc& loc) {
+Module::State::Entry& Module::State::find(std::string_view path, const char* op,
+                                          const SourceLoc& loc) {
   Entry* found = nullptr;
   std::string known;
   each_tensor(*this, "", [&](const std::string& p, Entry& e) {
@@ -51,7 +53,8 @@ NamedTensors Module::State::named(bool trained) {
   NamedTensors all;
   std::unordered_set<const Cell*> seen;
   each_tensor(*this, "", [&](const std::string& path, const Entry& e) {
-    if (e.trained == trained && seen.insert(e.tensor.cell()).second) all.emplace_back(path, e.tensor);
+    if (e.trained == trained && seen.insert(e.tensor.cell()).second)
+      all.emplace_back(path, e.tensor);
   });
   return all;
 }
@@ -78,7 +81,8 @@ std::string layer_in_errors() {
   while (detail::Frames::outer(*call)) call = detail::Frames::outer(*call);
   const std::string path = m.path(), outermost = class_name(detail::Frames::module(*call));
   if (path.empty()) return class_name(m);
-  return path + " (" + class_name(m) + ")" + (&m == &detail::Frames::module(*call) ? "" : " of " + outermost);
+  return path + " (" + class_name(m) + ")" +
+         (&m == &detail::Frames::module(*call) ? "" : " of " + outermost);
 }
 
 bool trains(const Module& m) {
@@ -100,9 +104,11 @@ detail::Call::Call(const Module& module, SourceLoc loc)
     // The library's own blocks may call a part before it has a parent only by mistake too.
     fail(ErrorKind::State, class_name(module).c_str(),
          "this " + class_name(module) + " is used in " + class_name(outer_->module_) +
-             "::forward() but was never added to a module: its parameters would neither be trained nor saved",
+             "::forward() but was never added to a module: its parameters would neither be trained "
+             "nor saved",
          user_loc(loc),
-         "declare it as `" + class_name(module) + " name = add(\"name\", " + class_name(module) + "(...));`");
+         "declare it as `" + class_name(module) + " name = add(\"name\", " + class_name(module) +
+             "(...));`");
   }
   Frames::top() = this;
 }
@@ -150,7 +156,8 @@ void Module::add_part(std::string name, const Module& layer, detail::CopyModule 
   bool inside = false;
   State::each_state(*layer.state_, "",
                     [&](const std::string&, const State& s) { inside |= &s == state_.get(); });
-  if (inside) fail(ErrorKind::Value, "register_module", "\"" + name + "\" contains this module", loc);
+  if (inside)
+    fail(ErrorKind::Value, "register_module", "\"" + name + "\" contains this module", loc);
   state_->parts.push_back({std::move(name), copy(layer), copy});
   layer.state_->parent = state_;
   name_parameters();
@@ -167,8 +174,8 @@ Tensor as_parameter(const Tensor& t, const char* op, const SourceLoc& loc) {
   p.eval_(loc);
   if (!p.requires_grad()) p.requires_grad_(true, loc);
   if (!p.is_leaf())
-    fail(ErrorKind::Autograd, op, "a result with history cannot be a parameter: " + describe(t), loc,
-         "give t.detach()");
+    fail(ErrorKind::Autograd, op, "a result with history cannot be a parameter: " + describe(t),
+         loc, "give t.detach()");
   return p;
 }
 
@@ -183,7 +190,8 @@ Parameter Module::register_parameter(std::string name, const Tensor& t, SourceLo
   return p;
 }
 
-Parameter Module::register_buffer(std::string name, const Tensor& t, bool persistent, SourceLoc where) {
+Parameter Module::register_buffer(std::string name, const Tensor& t, bool persistent,
+                                  SourceLoc where) {
   SourceLoc loc = user_loc(where);
   state_->check_name(name, "register_buffer", loc);
   t.eval_(loc);
@@ -210,8 +218,10 @@ std::vector<Tensor> Module::parameters() const {
 }
 
 std::vector<std::pair<std::string, std::shared_ptr<Module>>> Module::named_modules() const {
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> all{{"", std::make_shared<Module>(*this)}};
-  const std::function<void(State&, const std::string&)> walk = [&](State& s, const std::string& prefix) {
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> all{
+      {"", std::make_shared<Module>(*this)}};
+  const std::function<void(State&, const std::string&)> walk = [&](State& s,
+                                                                   const std::string& prefix) {
     for (State::Part& p : s.parts) {
       all.emplace_back(prefix + p.name, p.module);
       walk(*p.module->state_, prefix + p.name + ".");
@@ -235,7 +245,8 @@ void Module::set_parameter(std::string_view path, const Tensor& t, SourceLoc whe
   SourceLoc loc = user_loc(where);
   State::Entry& e = state_->find(path, "set_parameter", loc);
   if (!(node_of(t, "set_parameter", loc)->shape == e.tensor.shape()))
-    fail(ErrorKind::Shape, "set_parameter", describe(t) + " does not fit into " + describe(e.tensor), loc,
+    fail(ErrorKind::Shape, "set_parameter",
+         describe(t) + " does not fit into " + describe(e.tensor), loc,
          "the shapes must be the same");
   e.tensor = e.trained ? as_parameter(t, "set_parameter", loc) : t;
   name_parameters();

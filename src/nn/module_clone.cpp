@@ -1,5 +1,6 @@
-// clone(): while a CloneScope lives on a thread, copying a handle of a module in it gives a handle of that
-// module's copy. So the copy constructor that C++ writes for a class puts the new layers into its fields.
+// clone(): while a CloneScope lives on a thread, copying a handle of a module in it gives a handle
+// of that module's copy. So the copy constructor that C++ writes for a class puts the new layers
+// into its fields.
 #include <memory>
 #include <unordered_map>
 
@@ -34,7 +35,8 @@ struct CloneMap {
     return copy;
   }
 
-  // States first, with their tensors; then the parts, whose copy constructors look the states up here.
+  // States first, with their tensors; then the parts, whose copy constructors look the states up
+  // here.
   std::shared_ptr<Module::State> make(Module::State& s) {
     std::shared_ptr<Module::State>& made = states[&s];
     if (made) return made;
@@ -73,10 +75,12 @@ Tensor cloned(const Tensor& t) {
 
 Module::Module(const Module& other) : state_(other.state_) {
   if (const CloneMap* map = CloneMap::current()) [[unlikely]]
-    if (const auto found = map->states.find(state_.get()); found != map->states.end()) state_ = found->second;
+    if (const auto found = map->states.find(state_.get()); found != map->states.end())
+      state_ = found->second;
 }
 
-CloneScope::CloneScope(const Module& original, SourceLoc loc) : map_(new CloneMap), loc_(user_loc(loc)) {
+CloneScope::CloneScope(const Module& original, SourceLoc loc)
+    : map_(new CloneMap), loc_(user_loc(loc)) {
   LocScope scope(loc_);
   Module::State& s = *original.state_;
   map_->make(s);

@@ -1,5 +1,5 @@
-// How a module prints: its tree, each layer with the shapes of its parameters and how many elements they
-// have.
+// How a module prints: its tree, each layer with the shapes of its parameters and how many elements
+// they have.
 #include <functional>
 #include <ostream>
 

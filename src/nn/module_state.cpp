@@ -1,6 +1,6 @@
-// All tensors of a module at once: to another device or type, out into a dictionary and back, parts onto
-// other devices. Moving rebinds the cells of the tensors, so that every handle on them, tied or not, sees the
-// new value.
+// All tensors of a module at once: to another device or type, out into a dictionary and back, parts
+// onto other devices. Moving rebinds the cells of the tensors, so that every handle on them, tied
+// or not, sees the new value.
 #include "nn/module_state.h"
 
 #include <functional>
@@ -32,7 +32,8 @@ void replace_value(const Tensor& t, const Tensor& value) {
   std::string name = t.name();
   if (LeafMeta* meta = cell->meta.get()) {
     NoGrad guard;
-    if (n->leaf && n->leaf.get() != meta) n = record(Op::Alias, {n}, {}, user_loc(SourceLoc::current()));
+    if (n->leaf && n->leaf.get() != meta)
+      n = record(Op::Alias, {n}, {}, user_loc(SourceLoc::current()));
     n->leaf.set(meta);
     n->requires_grad = meta->requires_grad;
   }
@@ -79,7 +80,8 @@ void move_all(NamedTensors tensors, const Device& device, const SourceLoc& loc) 
 
 Module& Module::to(const Device& device, SourceLoc where) {
   move_all(all_of(*this), device, user_loc(where));
-  State::each_state(*state_, "", [](const std::string&, State& s) { s.placed.reset(), s.returns.reset(); });
+  State::each_state(*state_, "",
+                    [](const std::string&, State& s) { s.placed.reset(), s.returns.reset(); });
   return *this;
 }
 
@@ -89,7 +91,8 @@ Module& Module::to(DType dtype, SourceLoc where) {
     fail(ErrorKind::DType, "to", "parameters cannot be " + std::string(name_of(dtype)), loc,
          "give a floating type");
   NamedTensors all = all_of(*this);
-  std::erase_if(all, [&](const auto& t) { return t.second.dtype() == dtype || !is_float(t.second.dtype()); });
+  std::erase_if(
+      all, [&](const auto& t) { return t.second.dtype() == dtype || !is_float(t.second.dtype()); });
   convert_all(
       all, [&](const Tensor& t) { return t.to(dtype); }, loc);
   return *this;
@@ -103,7 +106,8 @@ void drop_tensors(const Module& m, std::string_view prefix) {
 // ---- Placement
 
 bool path_matches(std::string_view pattern, std::string_view path) {
-  if (pattern.ends_with(".*") && path_matches(pattern.substr(0, pattern.size() - 2), path)) return true;
+  if (pattern.ends_with(".*") && path_matches(pattern.substr(0, pattern.size() - 2), path))
+    return true;
   while (!pattern.empty() && pattern[0] != '*') {
     if (path.empty() || path[0] != pattern[0]) return false;
     pattern.remove_prefix(1);
@@ -149,10 +153,12 @@ Module& Module::place(std::string_view pattern, const Device& device, SourceLoc 
 
 StateDict Module::state_dict() const {
   StateDict state;
-  const std::function<void(State&, const std::string&)> walk = [&](State& s, const std::string& prefix) {
+  const std::function<void(State&, const std::string&)> walk = [&](State& s,
+                                                                   const std::string& prefix) {
     for (bool trained : {true, false})  // PyTorch's order: parameters, then buffers
       for (const State::Entry& e : s.tensors)
-        if (e.trained == trained && e.persistent) state.tensors.emplace_back(prefix + e.name, e.tensor);
+        if (e.trained == trained && e.persistent)
+          state.tensors.emplace_back(prefix + e.name, e.tensor);
     for (State::Part& p : s.parts) walk(*p.module->state_, prefix + p.name + ".");
   };
   walk(*state_, "");
@@ -185,7 +191,8 @@ LoadReport Module::load_state_dict(const StateDict& state, bool strict, SourceLo
   for (const auto& [name, t] : state)
     if (!known.contains(name)) report.unexpected.push_back(name);
   if (strict && !report.complete())
-    fail(ErrorKind::Value, "load_state_dict", "the dictionary does not fit the module\n" + report.text(), loc,
+    fail(ErrorKind::Value, "load_state_dict",
+         "the dictionary does not fit the module\n" + report.text(), loc,
          "give strict = false to load what fits");
   std::vector<Tensor> values;
   for (auto& [t, value] : changes)

@@ -1,5 +1,5 @@
-// What all copies of a Module share: its tensors and parts by name, its parent, its mode, the device it was
-// placed on.
+// What all copies of a Module share: its tensors and parts by name, its parent, its mode, the
+// device it was placed on.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -34,7 +34,8 @@ struct Module::State {
   Entry& find(std::string_view path, const char* op, const SourceLoc& loc);
   NamedTensors named(bool trained);
 
-  // Calls f(path, entry) for every tensor below, f(path, module's state) for every module, this one first.
+  // Calls f(path, entry) for every tensor below, f(path, module's state) for every module, this one
+  // first.
   template <class F>
   static void each_tensor(State& s, const std::string& prefix, F&& f) {
     for (Entry& e : s.tensors) f(prefix + e.name, e);
@@ -43,7 +44,8 @@ struct Module::State {
   template <class F>
   static void each_state(State& s, const std::string& path, F&& f) {
     f(path, s);
-    for (Part& p : s.parts) each_state(*p.module->state_, path.empty() ? p.name : path + "." + p.name, f);
+    for (Part& p : s.parts)
+      each_state(*p.module->state_, path.empty() ? p.name : path + "." + p.name, f);
   }
 };
 
@@ -52,8 +54,8 @@ struct ModuleAccess : Module {
   static State& state(const Module& m) { return *m.state_; }
 };
 
-/// The cell's value replaced by `value`, a computed tensor of another device or type; the leaf stays the same
-/// leaf.
+/// The cell's value replaced by `value`, a computed tensor of another device or type; the leaf
+/// stays the same leaf.
 void replace_value(const Tensor& t, const Tensor& value);
 /// "Linear" for ingot::nn::Linear.
 std::string class_name(const Module& m);

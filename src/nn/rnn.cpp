@@ -18,13 +18,15 @@ Tensor made(const Dims& shape, int64_t hidden, const Options& o) {
 
 RnnKind kind_of(const std::string& word, const char* op, const SourceLoc& loc) {
   if (word != "tanh" && word != "relu")
-    fail(ErrorKind::Value, op, "nonlinearity is \"" + word + "\"", user_loc(loc), "use \"tanh\" or \"relu\"");
+    fail(ErrorKind::Value, op, "nonlinearity is \"" + word + "\"", user_loc(loc),
+         "use \"tanh\" or \"relu\"");
   return word == "relu" ? RnnKind::Relu : RnnKind::Tanh;
 }
 
 }  // namespace
 
-RecurrentBase::RecurrentBase(RnnKind kind, const Settings& s, const Options& options, SourceLoc where)
+RecurrentBase::RecurrentBase(RnnKind kind, const Settings& s, const Options& options,
+                             SourceLoc where)
     : kind_(kind), s_(s) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
@@ -40,21 +42,22 @@ RecurrentBase::RecurrentBase(RnnKind kind, const Settings& s, const Options& opt
   for (int64_t layer = 0; layer < s.layers; ++layer)
     for (int64_t way = 0; way < (s.both ? 2 : 1); ++way) {
       const std::string end = "_l" + std::to_string(layer) + (way ? "_reverse" : "");
-      register_parameter("weight_ih" + end,
-                         made({gates, layer == 0 ? s.input : out * (s.both ? 2 : 1)}, s.hidden, options),
-                         loc);
+      register_parameter(
+          "weight_ih" + end,
+          made({gates, layer == 0 ? s.input : out * (s.both ? 2 : 1)}, s.hidden, options), loc);
       register_parameter("weight_hh" + end, made({gates, out}, s.hidden, options), loc);
       if (s.bias) register_parameter("bias_ih" + end, made({gates}, s.hidden, options), loc);
       if (s.bias) register_parameter("bias_hh" + end, made({gates}, s.hidden, options), loc);
-      if (s.proj) register_parameter("weight_hr" + end, made({s.proj, s.hidden}, s.hidden, options), loc);
+      if (s.proj)
+        register_parameter("weight_hr" + end, made({s.proj, s.hidden}, s.hidden, options), loc);
     }
 }
 
 LSTMResult RecurrentBase::run(const Tensor& x, const Tensor& h0, const Tensor& c0) {
   if ((x.dim() != 2 && x.dim() != 3) || x.size(-1) != s_.input)
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         "wants [time, batch, " + std::to_string(s_.input) + "] (or batch first, or no batch), not " +
-             describe(x),
+         "wants [time, batch, " + std::to_string(s_.input) +
+             "] (or batch first, or no batch), not " + describe(x),
          user_loc(SourceLoc::current()));
   std::vector<Tensor> weights;
   for (size_t i = 0; i < own_count(); ++i) weights.push_back(own(i));
@@ -74,13 +77,14 @@ Tensor RecurrentBase::forward(Tensor x) { return run(x, {}, {}).output; }
 
 std::string RecurrentBase::description() const {
   return class_name(*this) + "(" + std::to_string(s_.input) + ", " + std::to_string(s_.hidden) +
-         ", num_layers=" + std::to_string(s_.layers) + (s_.batch_first ? ", batch_first=True" : "") +
-         (s_.both ? ", bidirectional=True" : "") + ")";
+         ", num_layers=" + std::to_string(s_.layers) +
+         (s_.batch_first ? ", batch_first=True" : "") + (s_.both ? ", bidirectional=True" : "") +
+         ")";
 }
 
 RNN::RNN(int64_t input_size, int64_t hidden_size, const RNNOptions& o, SourceLoc loc)
-    : RecurrentBase(kind_of(o.nonlinearity, "RNN", loc), settings(input_size, hidden_size, o), where_of(o),
-                    loc) {}
+    : RecurrentBase(kind_of(o.nonlinearity, "RNN", loc), settings(input_size, hidden_size, o),
+                    where_of(o), loc) {}
 LSTM::LSTM(int64_t input_size, int64_t hidden_size, const LSTMOptions& o, SourceLoc loc)
     : RecurrentBase(RnnKind::Lstm, settings(input_size, hidden_size, o), where_of(o), loc) {}
 GRU::GRU(int64_t input_size, int64_t hidden_size, const GRUOptions& o, SourceLoc loc)
@@ -119,7 +123,8 @@ CellBase::CellBase(RnnKind kind, int64_t input, int64_t hidden, bool bias, const
   register_parameter("bias_hh", made({rows}, hidden, options), loc);
 }
 
-std::pair<Tensor, Tensor> CellBase::step(Tensor x, const Tensor& h, const Tensor& c, const SourceLoc& loc) {
+std::pair<Tensor, Tensor> CellBase::step(Tensor x, const Tensor& h, const Tensor& c,
+                                         const SourceLoc& loc) {
   detail::Call call(*this, loc);
   x = call.enter(std::move(x));
   const Tensor &w_ih = own(0), &w_hh = own(1);
@@ -133,11 +138,13 @@ std::pair<Tensor, Tensor> CellBase::step(Tensor x, const Tensor& h, const Tensor
     if (!given.defined()) return zeros(shape, {x.dtype(), x.device()});
     if (!(given.shape() == shape))
       fail(ErrorKind::Shape, class_name(*this).c_str(),
-           "the state must be " + ingot::to_string(shape) + ", not " + describe(given), user_loc(loc));
+           "the state must be " + ingot::to_string(shape) + ", not " + describe(given),
+           user_loc(loc));
     return given;
   };
   RnnState s{state(h), kind_ == RnnKind::Lstm ? state(c) : Tensor()};
-  s = rnn_step(kind_, linear(x, w_ih, bias_ ? own(2) : Tensor()), s, w_hh, bias_ ? own(3) : Tensor());
+  s = rnn_step(kind_, linear(x, w_ih, bias_ ? own(2) : Tensor()), s, w_hh,
+               bias_ ? own(3) : Tensor());
   return {call.leave(s.h), s.c.defined() ? call.leave(s.c) : s.c};
 }
 
@@ -148,8 +155,12 @@ GRUCell::GRUCell(int64_t input, int64_t hidden, const CellOptions& o, SourceLoc 
 LSTMCell::LSTMCell(int64_t input, int64_t hidden, const CellOptions& o, SourceLoc loc)
     : CellBase(RnnKind::Lstm, input, hidden, o.bias, where_of(o), loc) {}
 
-Tensor RNNCell::operator()(Tensor x, Tensor h, SourceLoc loc) { return step(std::move(x), h, {}, loc).first; }
-Tensor GRUCell::operator()(Tensor x, Tensor h, SourceLoc loc) { return step(std::move(x), h, {}, loc).first; }
+Tensor RNNCell::operator()(Tensor x, Tensor h, SourceLoc loc) {
+  return step(std::move(x), h, {}, loc).first;
+}
+Tensor GRUCell::operator()(Tensor x, Tensor h, SourceLoc loc) {
+  return step(std::move(x), h, {}, loc).first;
+}
 std::pair<Tensor, Tensor> LSTMCell::operator()(Tensor x, Tensor h, Tensor c, SourceLoc loc) {
   return step(std::move(x), h, c, loc);
 }

@@ -1,5 +1,6 @@
-// Attention goes through scaled_dot_product_attention, which a backend may have as one kernel; masks are only
-// made where they are given. Weights are recorded beside it and cost nothing unless somebody keeps them.
+// Attention goes through scaled_dot_product_attention, which a backend may have as one kernel;
+// masks are only made where they are given. Weights are recorded beside it and cost nothing unless
+// somebody keeps them.
 #include "ingot/nn/transformer.h"
 
 #include <cmath>
@@ -17,8 +18,8 @@ int64_t checked_heads(int64_t width, int64_t heads, const SourceLoc& where) {
   check_size(heads, "num_heads", "MultiheadAttention", loc);
   if (width % heads != 0)
     fail(ErrorKind::Value, "MultiheadAttention",
-         "the width " + std::to_string(width) + " is not a multiple of the " + std::to_string(heads) +
-             " heads",
+         "the width " + std::to_string(width) + " is not a multiple of the " +
+             std::to_string(heads) + " heads",
          loc);
   return heads;
 }
@@ -30,7 +31,9 @@ Tensor added(const Tensor& mask, DType dtype) {
   return where(mask, full({}, low, {dtype, mask.device()}), full({}, 0.0, {dtype, mask.device()}));
 }
 
-Tensor activate(const Tensor& x, const std::string& word) { return word == "relu" ? relu(x) : gelu(x); }
+Tensor activate(const Tensor& x, const std::string& word) {
+  return word == "relu" ? relu(x) : gelu(x);
+}
 
 const TransformerLayerOptions& checked(const TransformerLayerOptions& o, const SourceLoc& loc) {
   if (o.activation != "relu" && o.activation != "gelu")
@@ -54,7 +57,8 @@ Linear linear_of(int64_t in, int64_t out, const TransformerLayerOptions& o, cons
 }
 LayerNorm norm_of(int64_t d_model, const TransformerLayerOptions& o, const SourceLoc& loc) {
   return LayerNorm(Dims{d_model},
-                   {.eps = o.layer_norm_eps, .bias = o.bias, .device = o.device, .dtype = o.dtype}, loc);
+                   {.eps = o.layer_norm_eps, .bias = o.bias, .device = o.device, .dtype = o.dtype},
+                   loc);
 }
 
 }  // namespace
@@ -75,7 +79,8 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
   const Options made = where_of(options);
   const auto matrix = [&](const char* name, int64_t in) {
     register_parameter(
-        name, init::xavier_uniform_(empty({same_width_ ? 3 * width_ : width_, in}, made).eval_()), loc);
+        name, init::xavier_uniform_(empty({same_width_ ? 3 * width_ : width_, in}, made).eval_()),
+        loc);
   };
   if (same_width_) {
     matrix("in_proj_weight", width_);
@@ -95,18 +100,21 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
 }
 
 std::string MultiheadAttention::description() const {
-  return "MultiheadAttention(embed_dim=" + std::to_string(width_) + ", num_heads=" + std::to_string(heads_) +
-         ", dropout=" + text_of(o_.dropout) + ", batch_first=" + yes_no(o_.batch_first) + ")";
+  return "MultiheadAttention(embed_dim=" + std::to_string(width_) +
+         ", num_heads=" + std::to_string(heads_) + ", dropout=" + text_of(o_.dropout) +
+         ", batch_first=" + yes_no(o_.batch_first) + ")";
 }
 
 Tensor MultiheadAttention::projected(const Tensor& x, int which) const {
-  const Tensor bias = o_.bias ? own(same_width_ ? 1 : 3).narrow(0, which * width_, width_) : Tensor();
-  return linear(x, same_width_ ? own(0).narrow(0, which * width_, width_) : own(static_cast<size_t>(which)),
-                bias);
+  const Tensor bias =
+      o_.bias ? own(same_width_ ? 1 : 3).narrow(0, which * width_, width_) : Tensor();
+  return linear(
+      x, same_width_ ? own(0).narrow(0, which * width_, width_) : own(static_cast<size_t>(which)),
+      bias);
 }
 
-// Everything that hides keys, to be added to the scores: [batch or 1, heads or 1, time or 1, keys]; undefined
-// when nothing does.
+// Everything that hides keys, to be added to the scores: [batch or 1, heads or 1, time or 1, keys];
+// undefined when nothing does.
 Tensor MultiheadAttention::merged_mask(const AttentionMasks& m, const Tensor& query, int64_t batch,
                                        int64_t time, int64_t keys) const {
   SourceLoc loc = user_loc(SourceLoc::current());
@@ -117,8 +125,8 @@ Tensor MultiheadAttention::merged_mask(const AttentionMasks& m, const Tensor& qu
     if (!one && !each)
       fail(ErrorKind::Shape, "MultiheadAttention",
            "attn_mask must be [" + std::to_string(time) + ", " + std::to_string(keys) + "] or [" +
-               std::to_string(batch * heads_) + ", " + std::to_string(time) + ", " + std::to_string(keys) +
-               "], not " + describe(m.attn_mask),
+               std::to_string(batch * heads_) + ", " + std::to_string(time) + ", " +
+               std::to_string(keys) + "], not " + describe(m.attn_mask),
            loc);
     mask = added(m.attn_mask, query.dtype())
                .reshape(one ? Dims{1, 1, time, keys} : Dims{batch, heads_, time, keys});
@@ -126,8 +134,8 @@ Tensor MultiheadAttention::merged_mask(const AttentionMasks& m, const Tensor& qu
   if (m.key_padding_mask.defined()) {
     if (m.key_padding_mask.numel() != batch * keys)
       fail(ErrorKind::Shape, "MultiheadAttention",
-           "key_padding_mask must be [" + std::to_string(batch) + ", " + std::to_string(keys) + "], not " +
-               describe(m.key_padding_mask),
+           "key_padding_mask must be [" + std::to_string(batch) + ", " + std::to_string(keys) +
+               "], not " + describe(m.key_padding_mask),
            loc);
     Tensor hidden = added(m.key_padding_mask, query.dtype()).reshape({batch, 1, 1, keys});
     mask = mask.defined() ? mask + hidden : hidden;
@@ -142,13 +150,15 @@ Tensor MultiheadAttention::merged_mask(const AttentionMasks& m, const Tensor& qu
                                      : mask;  // what was added to the keys is seen by all
 }
 
-AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor value, const AttentionMasks& m) {
+AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor value,
+                                           const AttentionMasks& m) {
   SourceLoc loc = user_loc(SourceLoc::current());
   const bool batched = query.dim() == 3;
   for (const Tensor* t : {&query, &key, &value})
     if (t->dim() != query.dim() || (t->dim() != 2 && t->dim() != 3))
       fail(ErrorKind::Shape, "MultiheadAttention",
-           "query, key and value must all have 3 dims, or 2 without a batch, not " + describe(*t), loc);
+           "query, key and value must all have 3 dims, or 2 without a batch, not " + describe(*t),
+           loc);
   const auto lead_with_batch = [&](const Tensor& t) {
     return !batched ? t.unsqueeze(0) : o_.batch_first ? t : t.transpose(0, 1);
   };
@@ -182,7 +192,8 @@ AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor valu
   if (m.need_weights) {
     Tensor scores = matmul(q, k.transpose(-2, -1)) * (1 / std::sqrt(static_cast<double>(head)));
     if (mask.defined()) scores = scores + mask;
-    if (causal) scores = scores + added(ones({time, keys}, {DType::Bool, q.device()}).triu(1), q.dtype());
+    if (causal)
+      scores = scores + added(ones({time, keys}, {DType::Bool, q.device()}).triu(1), q.dtype());
     Tensor w = softmax(scores, -1);
     if (m.average_attn_weights) w = w.mean(1);
     result.weights = batched ? w : w.squeeze(0);
@@ -193,17 +204,19 @@ AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor valu
 AttentionResult MultiheadAttention::operator()(Tensor query, Tensor key, Tensor value,
                                                const AttentionMasks& masks, SourceLoc loc) {
   detail::Call call(*this, loc);
-  AttentionResult r =
-      attend(call.enter(std::move(query)), call.enter(std::move(key)), call.enter(std::move(value)), masks);
+  AttentionResult r = attend(call.enter(std::move(query)), call.enter(std::move(key)),
+                             call.enter(std::move(value)), masks);
   return {call.leave(r.output), r.weights.defined() ? call.leave(r.weights) : Tensor()};
 }
 
-Tensor MultiheadAttention::forward(Tensor x) { return attend(x, x, x, {.need_weights = false}).output; }
+Tensor MultiheadAttention::forward(Tensor x) {
+  return attend(x, x, x, {.need_weights = false}).output;
+}
 
 // ---- Encoder and decoder layers
 
-TransformerEncoderLayer::TransformerEncoderLayer(int64_t d, int64_t nhead, const TransformerLayerOptions& o,
-                                                 SourceLoc loc)
+TransformerEncoderLayer::TransformerEncoderLayer(int64_t d, int64_t nhead,
+                                                 const TransformerLayerOptions& o, SourceLoc loc)
     : width_(d),
       norm_first_(o.norm_first),
       activation_(checked(o, loc).activation),
@@ -242,8 +255,8 @@ Tensor TransformerEncoderLayer::operator()(Tensor src, const EncoderMasks& masks
   return call.leave(run(call.enter(std::move(src)), masks));
 }
 
-TransformerDecoderLayer::TransformerDecoderLayer(int64_t d, int64_t nhead, const TransformerLayerOptions& o,
-                                                 SourceLoc loc)
+TransformerDecoderLayer::TransformerDecoderLayer(int64_t d, int64_t nhead,
+                                                 const TransformerLayerOptions& o, SourceLoc loc)
     : width_(d),
       norm_first_(o.norm_first),
       activation_(checked(o, loc).activation),
@@ -328,7 +341,8 @@ TransformerDecoder::TransformerDecoder(const TransformerDecoderLayer& layer, int
   if (norm_) register_module("norm", *norm_);
 }
 
-Tensor TransformerDecoder::operator()(Tensor x, Tensor memory, const DecoderMasks& masks, SourceLoc loc) {
+Tensor TransformerDecoder::operator()(Tensor x, Tensor memory, const DecoderMasks& masks,
+                                      SourceLoc loc) {
   detail::Call call(*this, loc);
   x = call.enter(std::move(x));
   for (TransformerDecoderLayer& layer : layers_) x = layer(x, memory, masks);
@@ -342,24 +356,28 @@ static TransformerLayerOptions layer_options(const TransformerOptions& o) {
 
 Transformer::Transformer(const TransformerOptions& o, SourceLoc loc)
     : encoder_(add("encoder",
-                   TransformerEncoder(TransformerEncoderLayer(o.d_model, o.nhead, layer_options(o), loc),
-                                      o.num_encoder_layers, norm_of(o.d_model, layer_options(o), loc), loc))),
-      decoder_(add("decoder", TransformerDecoder(
-                                  TransformerDecoderLayer(o.d_model, o.nhead, layer_options(o), loc),
-                                  o.num_decoder_layers, norm_of(o.d_model, layer_options(o), loc), loc))) {
+                   TransformerEncoder(
+                       TransformerEncoderLayer(o.d_model, o.nhead, layer_options(o), loc),
+                       o.num_encoder_layers, norm_of(o.d_model, layer_options(o), loc), loc))),
+      decoder_(add("decoder",
+                   TransformerDecoder(
+                       TransformerDecoderLayer(o.d_model, o.nhead, layer_options(o), loc),
+                       o.num_decoder_layers, norm_of(o.d_model, layer_options(o), loc), loc))) {
   for (const Tensor& p : parameters())
     if (p.dim() > 1) init::xavier_uniform_(p);
 }
 
 Tensor Transformer::operator()(Tensor src, Tensor tgt, const TransformerMasks& m, SourceLoc loc) {
   detail::Call call(*this, loc);
-  Tensor memory = encoder_(call.enter(std::move(src)), {m.src_mask, m.src_key_padding_mask, m.src_is_causal});
+  Tensor memory =
+      encoder_(call.enter(std::move(src)), {m.src_mask, m.src_key_padding_mask, m.src_is_causal});
   return call.leave(decoder_(call.enter(std::move(tgt)), memory,
-                             {m.tgt_mask, m.memory_mask, m.tgt_key_padding_mask, m.memory_key_padding_mask,
-                              m.tgt_is_causal, m.memory_is_causal}));
+                             {m.tgt_mask, m.memory_mask, m.tgt_key_padding_mask,
+                              m.memory_key_padding_mask, m.tgt_is_causal, m.memory_is_causal}));
 }
 
-Tensor Transformer::generate_square_subsequent_mask(int64_t size, const Options& options, SourceLoc where) {
+Tensor Transformer::generate_square_subsequent_mask(int64_t size, const Options& options,
+                                                    SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   return added(ones({size, size}, {DType::Bool, device_or_default(options)}).triu(1),
@@ -371,8 +389,8 @@ Tensor Transformer::generate_square_subsequent_mask(int64_t size, const Options&
 RotaryEmbedding::RotaryEmbedding(int64_t dim, const RotaryOptions& options, SourceLoc loc)
     : dim_(dim), o_(options) {
   if (dim < 2 || dim % 2 != 0)
-    fail(ErrorKind::Value, "RotaryEmbedding", "dim must be even and positive, not " + std::to_string(dim),
-         user_loc(loc));
+    fail(ErrorKind::Value, "RotaryEmbedding",
+         "dim must be even and positive, not " + std::to_string(dim), user_loc(loc));
 }
 
 Tensor RotaryEmbedding::turned(const Tensor& x, Tensor positions) const {
@@ -386,8 +404,8 @@ Tensor RotaryEmbedding::turned(const Tensor& x, Tensor positions) const {
          "positions must be [" + std::to_string(x.size(-2)) + "], not " + describe(positions), loc);
   const DType type = x.dtype() == float64 ? float64 : float32;
   Tensor pair = arange(dim_ / 2, x.device()).to(type);
-  Tensor angle =
-      positions.to(type).unsqueeze(1) * exp(pair * (-2 * std::log(o_.base) / static_cast<double>(dim_)));
+  Tensor angle = positions.to(type).unsqueeze(1) *
+                 exp(pair * (-2 * std::log(o_.base) / static_cast<double>(dim_)));
   Tensor c = cos(angle), s = sin(angle), wide = x.to(type);
   if (!o_.interleaved) {
     Tensor a = wide.narrow(-1, 0, dim_ / 2), b = wide.narrow(-1, dim_ / 2, dim_ / 2);

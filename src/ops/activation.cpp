@@ -1,6 +1,6 @@
-// Activations, composed from primitives so that they fuse and differentiate by composition. Where a branch
-// would make a NaN of a gradient (0 * inf), the other branch's argument is replaced before the function is
-// applied.
+// Activations, composed from primitives so that they fuse and differentiate by composition. Where a
+// branch would make a NaN of a gradient (0 * inf), the other branch's argument is replaced before
+// the function is applied.
 #include "ingot/activation.h"
 
 #include <limits>
@@ -12,7 +12,9 @@ namespace ingot {
 namespace {
 
 // No gradient at the bounds, unlike clamp.
-Tensor between(const Tensor& f, double lo, double hi) { return where(f <= lo, lo, where(f >= hi, hi, f)); }
+Tensor between(const Tensor& f, double lo, double hi) {
+  return where(f <= lo, lo, where(f >= hi, hi, f));
+}
 
 Tensor softplus_of(const Tensor& f) {
   Tensor straight = f > 20.0;
@@ -44,8 +46,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight, SourceLoc place) {
   int64_t channels = n->rank() >= 2 ? n->shape[1] : 1;
   if (w->rank() > 1 || (w->numel() != 1 && w->numel() != channels))
     fail(ErrorKind::Shape, "prelu",
-         "the weight must have one element or " + std::to_string(channels) + ", the channels (dim 1) of " +
-             describe(x) + ", not " + describe(weight),
+         "the weight must have one element or " + std::to_string(channels) +
+             ", the channels (dim 1) of " + describe(x) + ", not " + describe(weight),
          loc);
   Dims line = Dims::filled(w->numel() == 1 ? 0 : n->rank(), 1);
   if (w->numel() != 1) line[1] = channels;
@@ -58,7 +60,8 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const G
   LocScope scope(loc);
   NodeRef n = floating_node(x, "rrelu", loc);
   if (!(lower <= upper))
-    fail(ErrorKind::Value, "rrelu", "lower " + text_of(lower) + " is above upper " + text_of(upper), loc);
+    fail(ErrorKind::Value, "rrelu", "lower " + text_of(lower) + " is above upper " + text_of(upper),
+         loc);
   if (!training) return leaky_relu(x, (lower + upper) / 2);
   DType w = compute_type(n->dtype);
   Tensor f = x.to(w), slope = rand(n->shape, {w, n->device}, generator) * (upper - lower) + lower;
@@ -69,8 +72,9 @@ Tensor elu(const Tensor& x, double alpha, SourceLoc loc) {
   return in_wide(x, "elu", loc, [&](const Tensor& f) { return elu_of(f, alpha, 1); });
 }
 Tensor selu(const Tensor& x, SourceLoc loc) {
-  return in_wide(x, "selu", loc,
-                 [](const Tensor& f) { return elu_of(f, 1.6732632423543772, 1) * 1.0507009873554805; });
+  return in_wide(x, "selu", loc, [](const Tensor& f) {
+    return elu_of(f, 1.6732632423543772, 1) * 1.0507009873554805;
+  });
 }
 Tensor celu(const Tensor& x, double alpha, SourceLoc loc) {
   if (alpha == 0) fail(ErrorKind::Value, "celu", "alpha cannot be 0", user_loc(loc));
@@ -83,13 +87,16 @@ Tensor softsign(const Tensor& x, SourceLoc loc) {
   return in_wide(x, "softsign", loc, [](const Tensor& f) { return f / (abs(f) + 1.0); });
 }
 Tensor hardswish(const Tensor& x, SourceLoc loc) {
-  return in_wide(x, "hardswish", loc, [](const Tensor& f) { return f * clamp(f + 3.0, 0.0, 6.0) / 6.0; });
+  return in_wide(x, "hardswish", loc,
+                 [](const Tensor& f) { return f * clamp(f + 3.0, 0.0, 6.0) / 6.0; });
 }
 Tensor hardsigmoid(const Tensor& x, SourceLoc loc) {
-  return in_wide(x, "hardsigmoid", loc, [](const Tensor& f) { return between(f + 3.0, 0, 6) / 6.0; });
+  return in_wide(x, "hardsigmoid", loc,
+                 [](const Tensor& f) { return between(f + 3.0, 0, 6) / 6.0; });
 }
 Tensor logsigmoid(const Tensor& x, SourceLoc loc) {
-  return in_wide(x, "logsigmoid", loc, [](const Tensor& f) { return minimum(f, 0.0) - log1p(exp(-abs(f))); });
+  return in_wide(x, "logsigmoid", loc,
+                 [](const Tensor& f) { return minimum(f, 0.0) - log1p(exp(-abs(f))); });
 }
 Tensor tanhshrink(const Tensor& x, SourceLoc loc) {
   return in_wide(x, "tanhshrink", loc, [](const Tensor& f) { return f - tanh(f); });
@@ -100,14 +107,16 @@ Tensor hardshrink(const Tensor& x, double lambd, SourceLoc loc) {
 }
 Tensor softshrink(const Tensor& x, double lambd, SourceLoc loc) {
   if (!(lambd >= 0))
-    fail(ErrorKind::Value, "softshrink", "lambd cannot be negative: " + text_of(lambd), user_loc(loc));
+    fail(ErrorKind::Value, "softshrink", "lambd cannot be negative: " + text_of(lambd),
+         user_loc(loc));
   // f * 0 keeps a NaN.
   return in_wide(x, "softshrink", loc, [&](const Tensor& f) {
     return where(f > lambd, f - lambd, where(f < -lambd, f + lambd, f.detach() * 0.0));
   });
 }
 Tensor threshold(const Tensor& x, double threshold, double value, SourceLoc loc) {
-  return in_wide(x, "threshold", loc, [&](const Tensor& f) { return where(f <= threshold, value, f); });
+  return in_wide(x, "threshold", loc,
+                 [&](const Tensor& f) { return where(f <= threshold, value, f); });
 }
 
 // ---- Gates
@@ -119,7 +128,8 @@ Tensor gated(const Tensor& x, int64_t dim, const char* op, const SourceLoc& plac
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef n = floating_node(x, op, loc);
-  if (n->rank() == 0) fail(ErrorKind::Dim, op, "a 0-d tensor cannot be halved: " + describe(x), loc);
+  if (n->rank() == 0)
+    fail(ErrorKind::Dim, op, "a 0-d tensor cannot be halved: " + describe(x), loc);
   int d = wrap_dim(dim, n, op, loc);
   int64_t half = n->shape[d] / 2;
   if (n->shape[d] % 2)
@@ -137,12 +147,14 @@ Tensor glu(const Tensor& x, int64_t dim, SourceLoc loc) {
   return gated(x, dim, "glu", loc, [](const Tensor& a, const Tensor& b) { return a * sigmoid(b); });
 }
 Tensor swiglu(const Tensor& x, int64_t dim, SourceLoc loc) {
-  return gated(x, dim, "swiglu", loc, [](const Tensor& a, const Tensor& b) { return a * sigmoid(a) * b; });
+  return gated(x, dim, "swiglu", loc,
+               [](const Tensor& a, const Tensor& b) { return a * sigmoid(a) * b; });
 }
 Tensor swiglu(const Tensor& gate, const Tensor& up, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  DType t = promote(floating_node(gate, "swiglu", loc)->dtype, floating_node(up, "swiglu", loc)->dtype),
+  DType t = promote(floating_node(gate, "swiglu", loc)->dtype,
+                    floating_node(up, "swiglu", loc)->dtype),
         w = compute_type(t);
   Tensor a = gate.to(w);
   return (a * sigmoid(a) * up.to(w)).to(t);
@@ -155,17 +167,20 @@ Tensor softmin(const Tensor& x, int64_t dim, SourceLoc place) {
   return softmax(-x, dim, loc);
 }
 
-Tensor gumbel_softmax(const Tensor& x, double tau, bool hard, int64_t dim, const Generator& generator,
-                      SourceLoc place) {
+Tensor gumbel_softmax(const Tensor& x, double tau, bool hard, int64_t dim,
+                      const Generator& generator, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef n = floating_node(x, "gumbel_softmax", loc);
-  if (!(tau > 0)) fail(ErrorKind::Value, "gumbel_softmax", "tau must be positive, not " + text_of(tau), loc);
+  if (!(tau > 0))
+    fail(ErrorKind::Value, "gumbel_softmax", "tau must be positive, not " + text_of(tau), loc);
   int d = wrap_dim(dim, n, "gumbel_softmax", loc);
   DType w = compute_type(n->dtype);
-  // 1 - u is in (0, 1]: the inner logarithm is finite, and the outer one of at least the smallest number.
+  // 1 - u is in (0, 1]: the inner logarithm is finite, and the outer one of at least the smallest
+  // number.
   Tensor u = rand(n->shape, {w, n->device}, generator);
-  Tensor noise = -log(clamp_min(-log(1.0 - u), static_cast<double>(std::numeric_limits<float>::min())));
+  Tensor noise =
+      -log(clamp_min(-log(1.0 - u), static_cast<double>(std::numeric_limits<float>::min())));
   Tensor soft = softmax((x.to(w) + noise) / tau, d).to(n->dtype);
   if (!hard) return soft;
   Tensor place_of = argmax(soft.detach(), d, true);

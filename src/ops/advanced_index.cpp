@@ -1,13 +1,13 @@
-// x[...] with tensors among the items. The other items are applied first, as a view; the dims that tensors
-// stand for are moved to the front and made one, a mask becoming the places where it is true; then whole rows
-// are gathered or scattered.
+// x[...] with tensors among the items. The other items are applied first, as a view; the dims that
+// tensors stand for are moved to the front and made one, a mask becoming the places where it is
+// true; then whole rows are gathered or scattered.
 #include <algorithm>
 #include <memory>
 
 #include "ingot/indexing.h"
+#include "ops/advanced_index.h"
 #include "ops/basic_index.h"
 #include "ops/common.h"
-#include "ops/advanced_index.h"
 
 namespace ingot {
 
@@ -108,7 +108,8 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
       NodeRef t = node_of(*item.places, "index", loc);
       int dims = t->dtype == DType::Bool ? t->rank() : 1;
       items.push_back({item.places, dim, dims});
-      if (dims == 0) plain.emplace_back(NewAxis);  // a 0-d mask: one place or none along a dim of its own
+      if (dims == 0)
+        plain.emplace_back(NewAxis);  // a 0-d mask: one place or none along a dim of its own
       for (int d = 0; d < dims; ++d) plain.emplace_back(Slice{});
       dim += std::max(dims, 1);
       continue;
@@ -134,8 +135,8 @@ Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int
   for (int d = 0; d < std::max(item.dims, 1); ++d) size *= view.size(item.dim + d);
   if (t.dtype() == DType::Int64 || t.dtype() == DType::Int32) return t.to(view.device());
   if (t.dtype() != DType::Bool)
-    fail(ErrorKind::DType, "index", "an index must be int64, int32 or bool, not " + describe(t), loc,
-         "convert with .to(int64)");
+    fail(ErrorKind::DType, "index", "an index must be int64, int32 or bool, not " + describe(t),
+         loc, "convert with .to(int64)");
   for (int d = 0; d < item.dims; ++d)
     if (t.size(d) != view.size(item.dim + d))
       fail(ErrorKind::Index, "index",
@@ -146,9 +147,10 @@ Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int
   return true_places(t).to(view.device());
 }
 
-// One number for each place; every part is looked up, so that one outside its dim is reported as it was
-// written.
-Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes, const SourceLoc& loc) {
+// One number for each place; every part is looked up, so that one outside its dim is reported as it
+// was written.
+Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes,
+              const SourceLoc& loc) {
   CheckScope checked(Check::Index);
   Tensor row;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -161,7 +163,8 @@ Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& siz
   return row;
 }
 
-std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index, const SourceLoc& loc) {
+std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index,
+                                           const SourceLoc& loc) {
   auto p = std::make_shared<IndexPlace>();
   std::vector<Item> items;
   p->view = without_tensors(x, index, items, loc);
@@ -191,8 +194,8 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
   for (const Tensor& t : places)
     if (!broadcast_shapes(p->broadcast, t.shape(), p->broadcast))
       fail(ErrorKind::Shape, "index",
-           "the indices do not broadcast: one has shape " + to_string(t.shape()) + ", those before it " +
-               to_string(p->broadcast),
+           "the indices do not broadcast: one has shape " + to_string(t.shape()) +
+               ", those before it " + to_string(p->broadcast),
            loc, "sizes must be equal or 1, counted from the last dim");
   if (p->broadcast.size() + p->order.size() - p->picked > kMaxDims)
     fail(ErrorKind::Shape, "index", "the result would have too many dims", loc);
@@ -208,8 +211,8 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
 // The value in the result's shape and x's type.
 Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const SourceLoc& loc) {
   NodeRef n = node_of(p.view, op, loc);
-  NodeRef value =
-      v.tensor ? NodeRef(node_of(*v.tensor, op, loc)) : fitting(v.scalar, n->dtype, n->device, op, loc);
+  NodeRef value = v.tensor ? NodeRef(node_of(*v.tensor, op, loc))
+                           : fitting(v.scalar, n->dtype, n->device, op, loc);
   Dims want = p.result_shape(), both;
   // Dims of size 1 in front do not matter, as in PyTorch.
   while (value->rank() > want.size() && value->shape[0] == 1) {
@@ -219,8 +222,8 @@ Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const Sourc
   }
   if (!broadcast_shapes(want, value->shape, both) || !(both == want))
     fail(ErrorKind::Shape, op,
-         describe(*value) + " does not fit into the " + to_string(want) + " elements of the index", loc,
-         "the value must broadcast to that shape");
+         describe(*value) + " does not fit into the " + to_string(want) + " elements of the index",
+         loc, "the value must broadcast to that shape");
   value = move_to(value.get(), n->device, loc);
   value = cast_to(value.get(), n->dtype, loc);
   return tensor_of(expand_to(value.get(), want, loc));
@@ -235,8 +238,8 @@ void write(const IndexPlace& p, const Operand& v, bool add, const char* op, cons
 
 using Binary = Tensor (*)(const Tensor&, const Operand&, SourceLoc);
 
-void update(const Tensor& now, const std::shared_ptr<const IndexPlace>& p, Binary f, const Operand& v,
-            const char* op) {
+void update(const Tensor& now, const std::shared_ptr<const IndexPlace>& p, Binary f,
+            const Operand& v, const char* op) {
   SourceLoc loc = user_loc(v.loc);
   Tensor result = f(now, v, loc);
   if (is_float(result.dtype()) && !is_float(now.dtype()))
@@ -255,13 +258,15 @@ bool is_fill(const Indices& index, const Operand& v) {
          (!v.tensor || (v.tensor->defined() && v.tensor->dim() == 0));
 }
 
-Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumulate, const SourceLoc& loc) {
+Tensor filled(const Tensor& x, const Tensor& mask, const Operand& v, bool accumulate,
+              const SourceLoc& loc) {
   LocScope scope(loc);
   NodeRef n = node_of(x, "index_put", loc), m = node_of(mask, "index_put", loc);
   bool ok = m->rank() <= n->rank();
   for (int d = 0; ok && d < m->rank(); ++d) ok = m->shape[d] == n->shape[d];
   if (!ok)
-    fail(ErrorKind::Index, "index_put", "the mask " + describe(mask) + " differs from " + describe(x), loc,
+    fail(ErrorKind::Index, "index_put",
+         "the mask " + describe(mask) + " differs from " + describe(x), loc,
          "a mask has the sizes of the dims it stands for");
   Dims wide = m->shape;
   wide.resize(n->rank(), 1);
@@ -297,7 +302,8 @@ void IndexedTensor::operator/=(const Operand& v) && {
   place_ ? update(*this, place_, ingot::div, v, "div_") : static_cast<void>(div_(v, v.loc));
 }
 
-Tensor& Tensor::index_put_(const Indices& indices, const Operand& values, bool accumulate, SourceLoc where) {
+Tensor& Tensor::index_put_(const Indices& indices, const Operand& values, bool accumulate,
+                           SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(*this, "index_put_", loc);
   (void)n;

@@ -1,5 +1,5 @@
-// Movement composed from the views of movement.cpp: splitting, moving, turning, diagonals, joining, padding
-// by what is there.
+// Movement composed from the views of movement.cpp: splitting, moving, turning, diagonals, joining,
+// padding by what is there.
 #include <algorithm>
 
 #include "ingot/movement.h"
@@ -27,8 +27,8 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, SourceLoc wher
   ok = ok && (free < 0 ? rest == size : rest > 0 && size % rest == 0);
   if (!ok)
     fail(ErrorKind::Shape, "unflatten",
-         "sizes " + to_string(sizes) + " do not make up dim " + std::to_string(d) + " of " + describe(x) +
-             ", which has " + std::to_string(size) + " elements",
+         "sizes " + to_string(sizes) + " do not make up dim " + std::to_string(d) + " of " +
+             describe(x) + ", which has " + std::to_string(size) + " elements",
          loc, "their product must be " + std::to_string(size) + "; one of them may be -1");
   Dims shape;
   for (int i = 0; i < d; ++i) shape.push_back(n->shape[i]);
@@ -42,7 +42,8 @@ Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, Sou
   NodeRef n = node_of(x, "movedim", loc);
   if (source.size() != destination.size())
     fail(ErrorKind::Dim, "movedim",
-         "source " + to_string(source) + " and destination " + to_string(destination) + " differ in length",
+         "source " + to_string(source) + " and destination " + to_string(destination) +
+             " differ in length",
          loc);
   if (n->rank() == 0) {
     for (int64_t d : source) wrap_dim(d, n, "movedim", loc);
@@ -51,7 +52,8 @@ Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, Sou
   Dims order = Dims::filled(n->rank(), -1);
   uint32_t taken = 0;
   for (int i = 0; i < source.size(); ++i) {
-    int from = wrap_dim(source[i], n, "movedim", loc), to = wrap_dim(destination[i], n, "movedim", loc);
+    int from = wrap_dim(source[i], n, "movedim", loc),
+        to = wrap_dim(destination[i], n, "movedim", loc);
     if ((taken >> from & 1) || order[to] >= 0)
       fail(ErrorKind::Dim, "movedim",
            "a dim is named twice in " + to_string(source) + " or " + to_string(destination), loc,
@@ -93,7 +95,8 @@ namespace {
 Tensor flip_dim(const Tensor& x, int64_t dim, const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   if (node_of(x, op, loc)->rank() <= dim)
-    fail(ErrorKind::Dim, op, "needs at least " + std::to_string(dim + 1) + " dims, not " + describe(x), loc);
+    fail(ErrorKind::Dim, op,
+         "needs at least " + std::to_string(dim + 1) + " dims, not " + describe(x), loc);
   return flip(x, dim, loc);
 }
 
@@ -157,15 +160,19 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim,
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "tensor_split", loc);
   if (sections < 1)
-    fail(ErrorKind::Value, "tensor_split", "needs at least 1 section, not " + std::to_string(sections), loc);
+    fail(ErrorKind::Value, "tensor_split",
+         "needs at least 1 section, not " + std::to_string(sections), loc);
   int d = wrap_dim(dim, n, "tensor_split", loc);
   int64_t size = n->rank() ? n->shape[d] : 0;
   std::vector<int64_t> at;
-  for (int64_t i = 1; i < sections; ++i) at.push_back(i * (size / sections) + std::min(i, size % sections));
+  for (int64_t i = 1; i < sections; ++i)
+    at.push_back(i * (size / sections) + std::min(i, size % sections));
   return tensor_split(x, at, dim, loc);
 }
 
-Tensor atleast_1d(const Tensor& x, SourceLoc loc) { return x.dim(loc) == 0 ? reshape(x, {1}, loc) : x; }
+Tensor atleast_1d(const Tensor& x, SourceLoc loc) {
+  return x.dim(loc) == 0 ? reshape(x, {1}, loc) : x;
+}
 Tensor atleast_2d(const Tensor& x, SourceLoc loc) {
   return x.dim(loc) < 2 ? reshape(x, {1, x.numel(loc)}, loc) : x;
 }
@@ -191,23 +198,24 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Source
 
 // ---- Diagonals
 
-// Element i lies at i * (columns + 1) of the flattened matrix, so that the diagonal is one strided slice.
+// Element i lies at i * (columns + 1) of the flattened matrix, so that the diagonal is one strided
+// slice.
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "diagonal", loc);
   int a = wrap_dim(dim1, n, "diagonal", loc), b = wrap_dim(dim2, n, "diagonal", loc);
   if (a == b || n->rank() < 2)
     fail(ErrorKind::Dim, "diagonal",
-         "needs two different dims, not " + std::to_string(dim1) + " and " + std::to_string(dim2) + " of " +
-             describe(x),
+         "needs two different dims, not " + std::to_string(dim1) + " and " + std::to_string(dim2) +
+             " of " + describe(x),
          loc);
   Tensor last = movedim(x, Dims{a, b}, Dims{-2, -1}, loc);
   int r = n->rank();
   Dims shape = last.shape();
   int64_t rows = shape[r - 2], cols = shape[r - 1];
   int64_t start = offset >= 0 ? offset : -offset * cols;
-  int64_t size =
-      std::max<int64_t>(0, offset >= 0 ? std::min(rows, cols - offset) : std::min(rows + offset, cols));
+  int64_t size = std::max<int64_t>(
+      0, offset >= 0 ? std::min(rows, cols - offset) : std::min(rows + offset, cols));
   shape.resize(r - 1);
   shape[r - 2] = rows * cols;
   Tensor flat = reshape(last, shape, loc);
@@ -220,7 +228,8 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, S
   LocScope scope(loc);
   NodeRef n = node_of(x, "diag_embed", loc);
   int r = n->rank() + 1;
-  int a = wrap_dim_of(dim1, r, n, "diag_embed", loc), b = wrap_dim_of(dim2, r, n, "diag_embed", loc);
+  int a = wrap_dim_of(dim1, r, n, "diag_embed", loc),
+      b = wrap_dim_of(dim2, r, n, "diag_embed", loc);
   if (n->rank() == 0 || a == b)
     fail(ErrorKind::Dim, "diag_embed",
          "needs a vector and two different dims, not " + std::to_string(dim1) + " and " +
@@ -252,8 +261,8 @@ Tensor diagflat(const Tensor& x, int64_t offset, SourceLoc where) {
 
 namespace {
 
-std::vector<Tensor> each_of(const std::vector<Tensor>& tensors, Tensor (*f)(const Tensor&, SourceLoc),
-                            const SourceLoc& loc) {
+std::vector<Tensor> each_of(const std::vector<Tensor>& tensors,
+                            Tensor (*f)(const Tensor&, SourceLoc), const SourceLoc& loc) {
   std::vector<Tensor> out;
   for (const Tensor& x : tensors) out.push_back(f(x, loc));
   return out;
@@ -286,7 +295,8 @@ Tensor column_stack(const std::vector<Tensor>& tensors, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   need_some(tensors, "column_stack", loc);
   std::vector<Tensor> parts;
-  for (const Tensor& x : tensors) parts.push_back(x.dim() < 2 ? reshape(x, {x.numel(), 1}, loc) : x);
+  for (const Tensor& x : tensors)
+    parts.push_back(x.dim() < 2 ? reshape(x, {x.numel(), 1}, loc) : x);
   return cat(parts, 1, loc);
 }
 
@@ -297,7 +307,8 @@ Tensor block_diag(const std::vector<Tensor>& tensors, SourceLoc where) {
   std::vector<Tensor> rows;
   for (const Tensor& x : tensors) {
     if (x.dim() > 2)
-      fail(ErrorKind::Dim, "block_diag", "takes matrices, vectors and 0-d tensors, not " + describe(x), loc);
+      fail(ErrorKind::Dim, "block_diag",
+           "takes matrices, vectors and 0-d tensors, not " + describe(x), loc);
     cols += atleast_2d(x, loc).size(1);
   }
   for (const Tensor& x : tensors) {
@@ -317,7 +328,8 @@ Tensor tile(const Tensor& x, const Dims& dims, SourceLoc where) {
   return repeat(x, times, loc);
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim, SourceLoc where) {
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim,
+                         SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "repeat_interleave", loc);
   if (repeats < 0)
@@ -345,8 +357,9 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<i
   int d = wrap_dim(*dim, n, "repeat_interleave", loc);
   if (!is_integer(k->dtype) || k->rank() > 1 || (k->numel() != 1 && k->numel() != n->shape[d]))
     fail(is_integer(k->dtype) ? ErrorKind::Shape : ErrorKind::DType, "repeat_interleave",
-         "repeats must be one integer for each of the " + std::to_string(n->shape[d]) + " slices of dim " +
-             std::to_string(d) + " of " + describe(x) + ", not " + describe(repeats),
+         "repeats must be one integer for each of the " + std::to_string(n->shape[d]) +
+             " slices of dim " + std::to_string(d) + " of " + describe(x) + ", not " +
+             describe(repeats),
          loc);
   std::vector<int64_t> counts = repeats.to_vector<int64_t>(loc), index;
   for (int64_t i = 0; i < n->shape[d]; ++i) {
@@ -409,7 +422,9 @@ Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Sc
          "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
              std::to_string(n->rank()) + " dims of " + describe(x),
          loc, "for the last dim only: {front, behind}");
-  Fill how = mode == "reflect" ? Fill::Reflect : mode == "replicate" ? Fill::Replicate : Fill::Circular;
+  Fill how = mode == "reflect"     ? Fill::Reflect
+             : mode == "replicate" ? Fill::Replicate
+                                   : Fill::Circular;
   Dims cut = padding;
   for (int64_t& p : cut) p = std::min<int64_t>(p, 0);
   // The edge that "replicate" repeats is the input's, whatever is cut away.
@@ -417,14 +432,17 @@ Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Sc
   Tensor y = cut_first ? pad(x, cut, 0, loc) : x;
   for (int k = 0; k < padding.size() / 2; ++k) {
     int d = n->rank() - 1 - k;
-    int64_t front = std::max<int64_t>(0, padding[2 * k]), behind = std::max<int64_t>(0, padding[2 * k + 1]),
-            size = y.size(d);
-    int64_t most = how == Fill::Reflect ? size - 1 : how == Fill::Circular ? size : size > 0 ? INT64_MAX : 0;
+    int64_t front = std::max<int64_t>(0, padding[2 * k]),
+            behind = std::max<int64_t>(0, padding[2 * k + 1]), size = y.size(d);
+    int64_t most = how == Fill::Reflect    ? size - 1
+                   : how == Fill::Circular ? size
+                   : size > 0              ? INT64_MAX
+                                           : 0;
     if (front > most || behind > most)
       fail(ErrorKind::Value, "pad",
            "\"" + std::string(mode) + "\" cannot add " + std::to_string(std::max(front, behind)) +
-               " to dim " + std::to_string(d) + " of " + describe(x) + ", which has " + std::to_string(size) +
-               " elements",
+               " to dim " + std::to_string(d) + " of " + describe(x) + ", which has " +
+               std::to_string(size) + " elements",
            loc);
     std::vector<Tensor> parts;
     if (front) parts.push_back(edge(y, d, front, true, how, loc));

@@ -1,5 +1,6 @@
-// amp::Autocast: a mode of the thread, consulted when an operation is recorded. Casts are nodes like others,
-// so a weight used twice in a step is cast once: equal casts are one value to the compiler.
+// amp::Autocast: a mode of the thread, consulted when an operation is recorded. Casts are nodes
+// like others, so a weight used twice in a step is cast once: equal casts are one value to the
+// compiler.
 #include "ops/autocast.h"
 
 #include "base/thread.h"
@@ -33,8 +34,8 @@ namespace amp {
 Autocast::Autocast(DType dtype, bool enabled, SourceLoc loc)
     : previous_type_(mode.type), previous_on_(mode.on) {
   if (!is_half(dtype))
-    fail(ErrorKind::DType, "Autocast", "casts to bfloat16 or float16, not to " + std::string(name_of(dtype)),
-         user_loc(loc));
+    fail(ErrorKind::DType, "Autocast",
+         "casts to bfloat16 or float16, not to " + std::string(name_of(dtype)), user_loc(loc));
   mode = {enabled, dtype};
 }
 Autocast::~Autocast() { mode = {previous_on_, previous_type_}; }

@@ -1,5 +1,5 @@
-// Batch normalisation: checks, running statistics and the evaluation form. The training form has a gradient
-// of its own (autograd/norm.cpp).
+// Batch normalisation: checks, running statistics and the evaluation form. The training form has a
+// gradient of its own (autograd/norm.cpp).
 #include "ops/autocast.h"
 #include "ops/norm.h"
 #include "ops/recompute.h"
@@ -35,8 +35,8 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
   for (const auto& [name, t] : given)
     if (t->defined() && !(t->dim() == 1 && t->size(0) == x->shape[1]))
       fail(ErrorKind::Shape, op,
-           std::string(name) + " must be [" + std::to_string(x->shape[1]) + "] for input " + describe(*x) +
-               ", not " + describe(*t),
+           std::string(name) + " must be [" + std::to_string(x->shape[1]) + "] for input " +
+               describe(*x) + ", not " + describe(*t),
            loc);
   if (mean.defined() != var.defined())
     fail(ErrorKind::Value, op, "takes running_mean and running_var together, or neither", loc);
@@ -50,14 +50,14 @@ void move_towards(const Tensor& running, const Tensor& now, double momentum, con
                   const SourceLoc& loc) {
   if (recomputing()) return;
   Tensor old = running.to(now.dtype());
-  Tensor next =
-      (old * (1.0 - momentum) + now.detach().reshape(running.shape()) * momentum).to(running.dtype());
+  Tensor next = (old * (1.0 - momentum) + now.detach().reshape(running.shape()) * momentum)
+                    .to(running.dtype());
   write_through(running, node_of(next, op, loc), op, loc);
 }
 
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                  const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps,
-                  SourceLoc place) {
+                  const Tensor& weight, const Tensor& bias, bool training, double momentum,
+                  double eps, SourceLoc place) {
   const char* op = "batch_norm";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
@@ -78,8 +78,9 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   NormResult r = normalised_batch(input, weight, bias, eps, loc);
   if (training && running_mean.defined() && x->numel() > 0) {
     move_towards(running_mean, r.mean, momentum, op, loc);
-    move_towards(running_var, r.var.detach() * (static_cast<double>(n) / static_cast<double>(n - 1)),
-                 momentum, op, loc);
+    move_towards(running_var,
+                 r.var.detach() * (static_cast<double>(n) / static_cast<double>(n - 1)), momentum,
+                 op, loc);
   }
   return r.y;
 }

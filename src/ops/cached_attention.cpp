@@ -9,8 +9,8 @@
 
 namespace ingot {
 
-Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values, const Tensor& visible,
-                        const Tensor& key, const Tensor& value) {
+Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values,
+                        const Tensor& visible, const Tensor& key, const Tensor& value) {
   const SourceLoc loc = user_loc(SourceLoc::current());
   const Tensor bias = where(visible, 0.0, -std::numeric_limits<double>::infinity()).to(q.dtype());
   std::vector<NodeRef> in;
@@ -20,7 +20,8 @@ Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& value
   }
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(-1)));
   if (!has_cached_attention(pointers(in), scale)) return {};
-  return tensor_of(record_taking(Op::Attention, in, {AttentionAttrs{AttentionMask::Newest, scale}}, loc));
+  return tensor_of(
+      record_taking(Op::Attention, in, {AttentionAttrs{AttentionMask::Newest, scale}}, loc));
 }
 
 }  // namespace ingot

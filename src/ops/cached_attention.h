@@ -4,12 +4,12 @@
 
 namespace ingot {
 
-/// softmax(q [keys, key]^T / sqrt(d) + mask) [values, value] for one query per head, q, key and value
-/// [B, H, 1, D], keys and values [B, H, S, D]; `visible` (bool, broadcast to [B, H, 1, S]) says which of the
-/// cache count. Undefined where the device has no such call, or gradients are asked for: write the cache
-/// first then.
-Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values, const Tensor& visible,
-                        const Tensor& key, const Tensor& value);
+/// softmax(q [keys, key]^T / sqrt(d) + mask) [values, value] for one query per head, q, key and
+/// value [B, H, 1, D], keys and values [B, H, S, D]; `visible` (bool, broadcast to [B, H, 1, S])
+/// says which of the cache count. Undefined where the device has no such call, or gradients are
+/// asked for: write the cache first then.
+Tensor cached_attention(const Tensor& q, const Tensor& keys, const Tensor& values,
+                        const Tensor& visible, const Tensor& key, const Tensor& value);
 
 /// scaled_dot_product_attention() where every query is known to see a key.
 Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& value,

@@ -34,10 +34,12 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
 
 void throw_undefined(const char* op, const SourceLoc& loc) {
   throw Error(ErrorKind::State, op,
-              "a tensor is undefined: it was made by Tensor() and never given a value, or it is the gradient "
+              "a tensor is undefined: it was made by Tensor() and never given a value, or it is "
+              "the gradient "
               "of a parameter that has none",
               loc,
-              "assign it first, for instance with zeros(shape); optimizer.step() takes gradients away: read "
+              "assign it first, for instance with zeros(shape); optimizer.step() takes gradients "
+              "away: read "
               "them before it, or keep them by step(/*keep_gradients=*/true)");
 }
 
@@ -53,8 +55,8 @@ std::string describe(const Tensor& x) {
 
 namespace {
 
-// Constants are converted when they are recorded; what C++ leaves undefined (NaN or 1e30 as an integer)
-// becomes 0 or the nearest end.
+// Constants are converted when they are recorded; what C++ leaves undefined (NaN or 1e30 as an
+// integer) becomes 0 or the nearest end.
 int64_t to_integer(double f) {
   if (f != f) return 0;
   if (f >= 9.2233720368547758e18) return INT64_MAX;
@@ -83,7 +85,9 @@ bool fits(const Scalar& s, DType t) {
   if (!is_integer(t) || (!floating && bits == 64)) return true;
   const double v = floating ? std::trunc(s.f) : static_cast<double>(s.i);
   const double top = std::ldexp(1.0, t == DType::UInt8 ? 8 : bits - 1);
-  const double low = t != DType::UInt8 ? -top : floating ? 0 : 1 - top;  // -1 wraps to 255, as in PyTorch
+  const double low = t != DType::UInt8 ? -top
+                     : floating        ? 0
+                                       : 1 - top;  // -1 wraps to 255, as in PyTorch
   return v >= low && v < top;
 }
 
@@ -92,8 +96,8 @@ bool fits(const Scalar& s, DType t) {
 void check_fits(const Scalar& s, DType t, const char* op, const SourceLoc& loc) {
   if (!fits(s, t))
     fail(ErrorKind::Value, op,
-         (s.kind == Scalar::Kind::Float ? text_of(s.f) : std::to_string(s.i)) + " does not fit into " +
-             std::string(name_of(t)) + " (overflow)",
+         (s.kind == Scalar::Kind::Float ? text_of(s.f) : std::to_string(s.i)) +
+             " does not fit into " + std::string(name_of(t)) + " (overflow)",
          user_loc(loc), "give a type that holds it");
 }
 
@@ -199,8 +203,9 @@ uint32_t axes_mask(const Axes& axes, const Node* x, const char* op, const Source
   for (int64_t d : axes.dims()) {
     uint32_t bit = 1u << wrap_dim(d, x, op, loc);
     if (mask & bit)
-      fail(ErrorKind::Dim, op, "dim " + std::to_string(d) + " is named twice in " + to_string(axes.dims()),
-           loc, "name each dim once");
+      fail(ErrorKind::Dim, op,
+           "dim " + std::to_string(d) + " is named twice in " + to_string(axes.dims()), loc,
+           "name each dim once");
     mask |= bit;
   }
   return x->rank() ? mask : 0;
@@ -235,8 +240,10 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
 }
 
 NodeRef from_end(NodeRef index, int64_t size, const SourceLoc& loc) {
-  NodeRef i = size > std::numeric_limits<int32_t>::max() ? cast_to(index, DType::Int64, loc) : index;
-  NodeRef zero = constant(0, i->dtype, i->device, loc), n = constant(size, i->dtype, i->device, loc);
+  NodeRef i =
+      size > std::numeric_limits<int32_t>::max() ? cast_to(index, DType::Int64, loc) : index;
+  NodeRef zero = constant(0, i->dtype, i->device, loc),
+          n = constant(size, i->dtype, i->device, loc);
   NodeRef negative = record2(Op::Lt, i.get(), zero.get(), loc),
           moved = record2(Op::Add, i.get(), n.get(), loc);
   return record(Op::Where, {negative.get(), moved.get(), i.get()}, kNoAttrs, loc);

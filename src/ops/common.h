@@ -1,5 +1,5 @@
-// What the front-end functions share: promotion, constants, casts and the checks of dims, in a node's terms.
-// Functions here take the user's line, already looked up.
+// What the front-end functions share: promotion, constants, casts and the checks of dims, in a
+// node's terms. Functions here take the user's line, already looked up.
 #pragma once
 #include <string>
 
@@ -26,7 +26,8 @@ std::string describe(const Tensor& x);
 
 /// A 0-d constant, converted to dtype here; an integer wraps, as in PyTorch's arithmetic.
 NodeRef constant(const Scalar& s, DType dtype, Device device, const SourceLoc& loc);
-/// The same of a number that is written into a tensor: one that an integer type cannot hold is an error.
+/// The same of a number that is written into a tensor: one that an integer type cannot hold is an
+/// error.
 NodeRef fitting(const Scalar& s, DType dtype, Device device, const char* op, const SourceLoc& loc);
 /// n itself when it has the type.
 NodeRef cast_to(NodeRef n, DType dtype, const SourceLoc& loc);
@@ -36,7 +37,8 @@ NodeRef move_to(NodeRef n, Device device, const SourceLoc& loc);
 NodeRef reshape_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 /// The first elements of each dim.
 NodeRef corner(const NodeRef& n, const Dims& shape, const SourceLoc& loc);
-/// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it fits.
+/// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it
+/// fits.
 NodeRef expand_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 
 /// The type that a number alone takes: bool, int64 or float32.
@@ -66,8 +68,8 @@ NodeRef binary_node(Op op, NodeRef a, const Operand& b, const SourceLoc& loc);
 
 /// Indices of a dim of this size with negative ones counted from its end.
 NodeRef from_end(NodeRef index, int64_t size, const SourceLoc& loc);
-/// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is false. A value
-/// that must not be used unchecked adds them.
+/// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is
+/// false. A value that must not be used unchecked adds them.
 NodeRef require(NodeRef ok, Check check, const SourceLoc& loc);
 
 /// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
@@ -75,15 +77,17 @@ NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc&
 
 /// Type and device asked for, or what stands in.
 inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
-inline Device device_or_default(const Options& o) { return o.device ? *o.device : default_device(); }
+inline Device device_or_default(const Options& o) {
+  return o.device ? *o.device : default_device();
+}
 
 /// query key^T * scale with a mask of any kind (or none), or the causal one.
-Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal, double scale,
-                        const SourceLoc& loc);
-/// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention() said that
-/// there is one. `bias` is added to the scores; it may be undefined and gets no gradient.
-Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, bool causal,
-                       double scale, const SourceLoc& loc);
+Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
+                        double scale, const SourceLoc& loc);
+/// Attention as one library call with its own gradient (autograd/attention.cpp); has_attention()
+/// said that there is one. `bias` is added to the scores; it may be undefined and gets no gradient.
+Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                       bool causal, double scale, const SourceLoc& loc);
 
 /// Writes value (any type, broadcastable) into x's cell as `op`; see inplace.cpp.
 void write_through(const Tensor& x, NodeRef value, const char* op, const SourceLoc& loc);

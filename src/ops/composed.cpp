@@ -10,7 +10,8 @@ NodeRef floating_node(const Tensor& x, const char* op, const SourceLoc& loc) {
   return n;
 }
 
-Tensor operand_as(const Operand& b, DType dtype, const Device& device, const char* op, const SourceLoc& loc) {
+Tensor operand_as(const Operand& b, DType dtype, const Device& device, const char* op,
+                  const SourceLoc& loc) {
   if (!b.tensor) return tensor_of(constant(b.scalar, dtype, device, loc));
   NodeRef n = node_of(*b.tensor, op, loc);
   if (n->dtype == dtype && (n->device == device || n->rank() > 0)) return *b.tensor;
@@ -18,7 +19,8 @@ Tensor operand_as(const Operand& b, DType dtype, const Device& device, const cha
   return tensor_of(n->rank() == 0 ? move_to(r.get(), device, loc) : r);
 }
 
-Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char* op, const SourceLoc& loc) {
+Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char* op,
+                   const SourceLoc& loc) {
   NodeRef x = node_of(a, op, loc);
   NodeRef y = b.tensor ? node_of(*b.tensor, op, loc) : nullptr;
   DType t = y ? promoted(x, y) : promoted(x, b.scalar);

@@ -1,5 +1,5 @@
-// For functions composed from others: operands brought to one floating type, computed in at least float32,
-// rounded once.
+// For functions composed from others: operands brought to one floating type, computed in at least
+// float32, rounded once.
 #pragma once
 #include <utility>
 
@@ -14,15 +14,17 @@ inline DType compute_type(DType t) { return is_half(t) ? DType::Float32 : t; }
 NodeRef floating_node(const Tensor& x, const char* op, const SourceLoc& loc);
 
 /// A number or tensor as a tensor of the type, on the device (0-d tensors and numbers follow).
-Tensor operand_as(const Operand& b, DType dtype, const Device& device, const char* op, const SourceLoc& loc);
+Tensor operand_as(const Operand& b, DType dtype, const Device& device, const char* op,
+                  const SourceLoc& loc);
 
-/// Two operands in their common type (integers become float32 when `floating`); 16-bit floats stay as they
-/// are.
+/// Two operands in their common type (integers become float32 when `floating`); 16-bit floats stay
+/// as they are.
 struct Pair {
   Tensor a, b;
   DType dtype;
 };
-Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char* op, const SourceLoc& loc);
+Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char* op,
+                   const SourceLoc& loc);
 
 /// f of a floating x in its compute type, rounded back.
 template <class F>
@@ -35,7 +37,8 @@ Tensor in_wide(const Tensor& x, const char* op, const SourceLoc& place, F f) {
 
 /// f of two operands in their common floating type's compute type, rounded back to the common type.
 template <class F>
-Tensor pair_in_wide(const Tensor& a, const Operand& b, const char* op, const SourceLoc& place, F f) {
+Tensor pair_in_wide(const Tensor& a, const Operand& b, const char* op, const SourceLoc& place,
+                    F f) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Pair p = promoted_pair(a, b, true, op, loc);

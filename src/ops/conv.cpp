@@ -1,5 +1,6 @@
-// Convolutions: the front end of three primitives, Conv and its two gradients. The transposed convolution is
-// the gradient with respect to the input. Options are checked here, in the caller's words.
+// Convolutions: the front end of three primitives, Conv and its two gradients. The transposed
+// convolution is the gradient with respect to the input. Options are checked here, in the caller's
+// words.
 #include "graph/shape_rules.h"
 #include "ops/autocast.h"
 #include "ops/windows.h"
@@ -7,7 +8,9 @@
 namespace ingot {
 namespace {
 
-std::string dims_word(int n) { return n == 1 ? "length" : n == 2 ? "height, width" : "depth, height, width"; }
+std::string dims_word(int n) {
+  return n == 1 ? "length" : n == 2 ? "height, width" : "depth, height, width";
+}
 
 struct Call {
   const char* op;
@@ -15,25 +18,30 @@ struct Call {
   SourceLoc loc;
 };
 
-// The operands' ranks, types and channels. `in`: which dim of the weight counts the input's channels.
+// The operands' ranks, types and channels. `in`: which dim of the weight counts the input's
+// channels.
 void check_operands(const Call& c, const Node* x, const Node* w, int64_t groups, bool transposed) {
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
-         "wants [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " + describe(*x),
+         "wants [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " +
+             describe(*x),
          c.loc, x->rank() == c.n ? "add a channel dim: x.unsqueeze(0)" : "");
   if (w->rank() != c.n + 2)
     fail(ErrorKind::Shape, c.op,
-         std::string("the weight must be ") + (transposed ? "[in, out / groups, " : "[out, in / groups, ") +
-             dims_word(c.n) + "], not " + describe(*w),
+         std::string("the weight must be ") +
+             (transposed ? "[in, out / groups, " : "[out, in / groups, ") + dims_word(c.n) +
+             "], not " + describe(*w),
          c.loc);
-  if (groups < 1) fail(ErrorKind::Value, c.op, "groups is " + std::to_string(groups), c.loc, "use 1 or more");
+  if (groups < 1)
+    fail(ErrorKind::Value, c.op, "groups is " + std::to_string(groups), c.loc, "use 1 or more");
   const int64_t channels = x->shape[x->rank() - c.n - 1],
                 wanted = transposed ? w->shape[0] : w->shape[1] * groups;
   if (w->shape[0] % groups || channels != wanted)
     fail(ErrorKind::Shape, c.op,
-         "input " + describe(*x) + " has " + std::to_string(channels) + " channels; weight " + describe(*w) +
-             " with " + std::to_string(groups) + (groups == 1 ? " group" : " groups") + " wants " +
-             std::to_string(wanted) + (w->shape[0] % groups ? " and a first size that groups divides" : ""),
+         "input " + describe(*x) + " has " + std::to_string(channels) + " channels; weight " +
+             describe(*w) + " with " + std::to_string(groups) +
+             (groups == 1 ? " group" : " groups") + " wants " + std::to_string(wanted) +
+             (w->shape[0] % groups ? " and a first size that groups divides" : ""),
          c.loc);
   for (int d = 0; d < c.n; ++d)
     if (w->shape[2 + d] < 1)
@@ -61,8 +69,8 @@ void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, 
   if (padding.word() == "same") {
     for (int d = 0; d < c.n; ++d) {
       if (stride[d] != 1)
-        fail(ErrorKind::Value, c.op, "padding \"same\" wants stride 1, not " + to_string(stride), c.loc,
-             "give padding as numbers");
+        fail(ErrorKind::Value, c.op, "padding \"same\" wants stride 1, not " + to_string(stride),
+             c.loc, "give padding as numbers");
       const int64_t total = dilation[d] * (kernel[d] - 1);
       front[d] = total / 2;
       behind[d] = total - front[d];
@@ -78,7 +86,8 @@ void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, 
 }
 
 Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tensor& bias,
-            const PerDim& stride, const ConvPadding& padding, const PerDim& dilation, int64_t groups) {
+            const PerDim& stride, const ConvPadding& padding, const PerDim& dilation,
+            int64_t groups) {
   LocScope scope(c.loc);
   if (autocasting()) {
     const Tensor x = lowered(input), w = lowered(weight), b = lowered(bias);
@@ -97,8 +106,8 @@ Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tens
   a.dilation = per_dim(dilation, c.n, 1, "dilation", c.op, c.loc);
   set_padding(c, padding, a.stride, Dims(w->shape.begin() + 2, c.n), a.dilation, a);
   for (int d = 0; d < c.n; ++d)
-    if (window_count(x->shape[2 + d], w->shape[2 + d], a.stride[d], a.dilation[d], a.front[d], a.behind[d]) <
-        1)
+    if (window_count(x->shape[2 + d], w->shape[2 + d], a.stride[d], a.dilation[d], a.front[d],
+                     a.behind[d]) < 1)
       fail(ErrorKind::Shape, c.op,
            "the window of weight " + describe(*w) + " with dilation " + to_string(a.dilation) +
                " does not fit into " + describe(*x) + " with padding " + to_string(a.front) +
@@ -139,7 +148,8 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
            "output_padding " + to_string(more) + " must be smaller than stride or dilation (" +
                to_string(a.stride) + ", " + to_string(a.dilation) + ")",
            c.loc);
-    const int64_t reach = (x->shape[2 + d] - 1) * a.stride[d] + a.dilation[d] * (w->shape[2 + d] - 1) + 1;
+    const int64_t reach =
+        (x->shape[2 + d] - 1) * a.stride[d] + a.dilation[d] * (w->shape[2 + d] - 1) + 1;
     shape.push_back(reach - 2 * a.front[d] + more[d]);
     if (shape.back() < 1 || x->shape[2 + d] < 1)
       fail(ErrorKind::Shape, c.op,
@@ -147,8 +157,8 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
                std::to_string(shape.back()),
            c.loc, "use less padding");
   }
-  // As many windows as the input has elements: what output_padding adds past a stride comes off the padding
-  // behind, and what is then left lies beyond every window.
+  // As many windows as the input has elements: what output_padding adds past a stride comes off the
+  // padding behind, and what is then left lies beyond every window.
   a.behind = a.front;
   Dims beyond = Dims::filled(c.n, 0);
   for (int d = 0; d < c.n; ++d) {
@@ -167,16 +177,19 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
 
 }  // namespace
 
-#define INGOT_CONV(N)                                                                                        \
-  Tensor conv##N##d(const Tensor& input, const Tensor& weight, const Tensor& bias, const PerDim& stride,     \
-                    const ConvPadding& padding, const PerDim& dilation, int64_t groups, SourceLoc loc) {     \
-    return conv({"conv" #N "d", N, user_loc(loc)}, input, weight, bias, stride, padding, dilation, groups);  \
-  }                                                                                                          \
-  Tensor conv_transpose##N##d(const Tensor& input, const Tensor& weight, const Tensor& bias,                 \
-                              const PerDim& stride, const PerDim& padding, const PerDim& output_padding,     \
-                              int64_t groups, const PerDim& dilation, SourceLoc loc) {                       \
-    return conv_transpose({"conv_transpose" #N "d", N, user_loc(loc)}, input, weight, bias, stride, padding, \
-                          output_padding, groups, dilation);                                                 \
+#define INGOT_CONV(N)                                                                              \
+  Tensor conv##N##d(const Tensor& input, const Tensor& weight, const Tensor& bias,                 \
+                    const PerDim& stride, const ConvPadding& padding, const PerDim& dilation,      \
+                    int64_t groups, SourceLoc loc) {                                               \
+    return conv({"conv" #N "d", N, user_loc(loc)}, input, weight, bias, stride, padding, dilation, \
+                groups);                                                                           \
+  }                                                                                                \
+  Tensor conv_transpose##N##d(const Tensor& input, const Tensor& weight, const Tensor& bias,       \
+                              const PerDim& stride, const PerDim& padding,                         \
+                              const PerDim& output_padding, int64_t groups,                        \
+                              const PerDim& dilation, SourceLoc loc) {                             \
+    return conv_transpose({"conv_transpose" #N "d", N, user_loc(loc)}, input, weight, bias,        \
+                          stride, padding, output_padding, groups, dilation);                      \
   }
 INGOT_CONV(1)
 INGOT_CONV(2)

@@ -1,4 +1,5 @@
-// New tensors. Constants stay symbolic (a number, expanded); host data is copied to the device at once.
+// New tensors. Constants stay symbolic (a number, expanded); host data is copied to the device at
+// once.
 #include <cmath>
 #include <functional>
 
@@ -50,14 +51,16 @@ Tensor full_like(const Tensor& x, const Scalar& value, const Options& o, SourceL
 }
 
 Tensor scalar(const Scalar& value, const Options& o, SourceLoc loc) {
-  return tensor_of(constant(value, dtype_or(o, default_dtype(value)), device_or_default(o), user_loc(loc)));
+  return tensor_of(
+      constant(value, dtype_or(o, default_dtype(value)), device_or_default(o), user_loc(loc)));
 }
 
 Tensor argument(double value, const Options& o, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const DType t = dtype_or(o, DType::Float32);
   if (t != DType::Float32 && t != DType::Float64)
-    fail(ErrorKind::DType, "argument", "is float32 or float64, not " + std::string(name_of(t)), loc);
+    fail(ErrorKind::DType, "argument", "is float32 or float64, not " + std::string(name_of(t)),
+         loc);
   return tensor_of(record_argument(value, t, device_or_default(o), loc));
 }
 
@@ -70,7 +73,8 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const
                   step.kind == Scalar::Kind::Float;
   double a = start.f, b = stop.f, s = step.f;
   if (s == 0 || !std::isfinite(a) || !std::isfinite(b) || !std::isfinite(s))
-    fail(ErrorKind::Value, "arange", s == 0 ? "the step is 0" : "start, stop and step must be finite", loc);
+    fail(ErrorKind::Value, "arange",
+         s == 0 ? "the step is 0" : "start, stop and step must be finite", loc);
   if ((b - a) * s < 0)
     fail(ErrorKind::Value, "arange",
          "a step of " + text_of(s) + " does not lead from " + text_of(a) + " to " + text_of(b), loc,
@@ -95,14 +99,16 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, const
 Tensor arange(const Scalar& start, const Scalar& stop, const Options& o, SourceLoc loc) {
   return arange(start, stop, 1, o, loc);
 }
-Tensor arange(const Scalar& stop, const Options& o, SourceLoc loc) { return arange(0, stop, 1, o, loc); }
+Tensor arange(const Scalar& stop, const Options& o, SourceLoc loc) {
+  return arange(0, stop, 1, o, loc);
+}
 
 Tensor linspace(double start, double stop, int64_t steps, const Options& o, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   if (steps < 0)
-    fail(ErrorKind::Value, "linspace", "the number of steps cannot be negative: " + std::to_string(steps),
-         loc);
+    fail(ErrorKind::Value, "linspace",
+         "the number of steps cannot be negative: " + std::to_string(steps), loc);
   DType t = dtype_or(o, DType::Float32);
   Device d = device_or_default(o);
   double width = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
@@ -132,7 +138,8 @@ size_t bytes_of(const Dims& shape, DType dtype, const char* op, const SourceLoc&
 
 }  // namespace
 
-Tensor from_data(const void* data, DType dtype, const Dims& shape, const Options& o, SourceLoc where) {
+Tensor from_data(const void* data, DType dtype, const Dims& shape, const Options& o,
+                 SourceLoc where) {
   SourceLoc loc = user_loc(where);
   size_t bytes = bytes_of(shape, dtype, "from_data", loc);
   if (!data && bytes) fail(ErrorKind::Value, "from_data", "data is null", loc);
@@ -181,7 +188,8 @@ Tensor tensor(const std::vector<T>& values, const Dims& shape, const Options& o,
     return from_data(static_cast<const void*>(values.data()), dtype_of<T>(), shape, o, loc);
   }
 }
-#define INGOT_TENSOR(T) template Tensor tensor(const std::vector<T>&, const Dims&, const Options&, SourceLoc);
+#define INGOT_TENSOR(T) \
+  template Tensor tensor(const std::vector<T>&, const Dims&, const Options&, SourceLoc);
 INGOT_TENSOR(bool)
 INGOT_TENSOR(char)
 INGOT_TENSOR(signed char)
@@ -198,7 +206,8 @@ INGOT_TENSOR(float)
 INGOT_TENSOR(double)
 #undef INGOT_TENSOR
 
-Tensor tensor(const std::vector<Scalar>& values, const Dims& shape, const Options& o, SourceLoc where) {
+Tensor tensor(const std::vector<Scalar>& values, const Dims& shape, const Options& o,
+              SourceLoc where) {
   SourceLoc loc = user_loc(where);
   auto kind = Scalar::Kind::Bool;
   for (const Scalar& s : values) kind = std::max(kind, s.kind);
@@ -214,7 +223,8 @@ Tensor tensor(const std::vector<Scalar>& values, const Dims& shape, const Option
   };
   // Literals go through the widest type of their kind, straight to float32 where that is asked for.
   if (kind != Scalar::Kind::Float) return copied(int64_t{});
-  return *target.dtype == DType::Float64 || !is_float(*target.dtype) ? copied(double{}) : copied(float{});
+  return *target.dtype == DType::Float64 || !is_float(*target.dtype) ? copied(double{})
+                                                                     : copied(float{});
 }
 
 void detail::ListReader::read(int, const Scalar& v) { values.push_back(v); }

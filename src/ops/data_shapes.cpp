@@ -1,6 +1,6 @@
-// Results whose shape depends on values. Each runs what is pending and waits once: for the number of true
-// elements of a mask, or the largest of some integers. Where the host reads the device's memory itself, the
-// places are found there.
+// Results whose shape depends on values. Each runs what is pending and waits once: for the number
+// of true elements of a mask, or the largest of some integers. Where the host reads the device's
+// memory itself, the places are found there.
 #include "ingot/capture.h"
 #include "ingot/indexing.h"
 #include "ingot/sorting.h"
@@ -13,7 +13,8 @@ void check_not_captured(const Tensor& x, const char* op, const SourceLoc& loc) {
     fail(ErrorKind::State, op,
          "the shape of its result depends on the values of " + describe(x) +
              ", which a captured function cannot read",
-         loc, "call it outside, or use a form of fixed shape (masked_fill, where(condition, a, b))");
+         loc,
+         "call it outside, or use a form of fixed shape (masked_fill, where(condition, a, b))");
 }
 
 Tensor true_places(const Tensor& given) {
@@ -73,7 +74,8 @@ Dims broadcast_or_fail(const Tensor& a, const Tensor& b, const char* op, const S
 void check_integers(const Tensor& x, const char* op, const SourceLoc& loc) {
   NodeRef n = node_of(x, op, loc);
   if (is_float(n->dtype) || n->dtype == DType::Bool)
-    fail(ErrorKind::DType, op, "needs integers, not " + describe(x), loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, op, "needs integers, not " + describe(x), loc,
+         "convert with .to(int64)");
 }
 
 // Smallest and largest, read together.
@@ -125,7 +127,8 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source,
   check_mask(mask, op, loc);
   Dims both = broadcast_or_fail(x, mask, op, loc);
   if (n->dtype != s->dtype)
-    fail(ErrorKind::DType, op, "the source " + describe(source) + " differs in type from " + describe(x), loc,
+    fail(ErrorKind::DType, op,
+         "the source " + describe(source) + " differs in type from " + describe(x), loc,
          "convert it: .to(" + std::string(name_of(n->dtype)) + ")");
   if (both.numel() == 0) return x.expand(both).clone();
   Tensor m = mask.expand(both).reshape({-1});
@@ -146,7 +149,8 @@ Tensor one_hot(const Tensor& index, SourceLoc place) {
          "the number of classes does not follow from no elements: " + describe(index), loc,
          "give num_classes");
   auto [low, high] = bounds(index);
-  if (low < 0) fail(ErrorKind::Value, "one_hot", "an index is negative: " + std::to_string(low), loc);
+  if (low < 0)
+    fail(ErrorKind::Value, "one_hot", "an index is negative: " + std::to_string(low), loc);
   return one_hot(index.to(int64), high + 1);
 }
 
@@ -157,7 +161,9 @@ Tensor embedding(const Tensor& weight, const Tensor& index, int64_t padding_idx,
   int64_t count = weight.size(0), row = padding_idx < 0 ? padding_idx + count : padding_idx;
   if (row < 0 || row >= count)
     fail(ErrorKind::Index, "embedding",
-         "padding_idx " + std::to_string(padding_idx) + " is outside the rows of " + describe(weight), loc);
+         "padding_idx " + std::to_string(padding_idx) + " is outside the rows of " +
+             describe(weight),
+         loc);
   return where((index == row).unsqueeze(-1), rows.detach(), rows);
 }
 
@@ -168,9 +174,11 @@ Unique unique(const Tensor& x, SourceLoc place) {
   check_not_captured(x, "unique", loc);
   int64_t n = x.numel();
   Options ints(int64, x.device());
-  if (n == 0) return {zeros({0}, {x.dtype(), x.device()}), zeros(x.shape(), ints), zeros({0}, ints)};
+  if (n == 0)
+    return {zeros({0}, {x.dtype(), x.device()}), zeros(x.shape(), ints), zeros({0}, ints)};
   ValuesIndices s = sort(x.detach().reshape({-1}));
-  Tensor fresh = cat({ones({1}, {bool_, x.device()}), s.values[{Slice{1}}] != s.values[{Slice{{}, -1}}]});
+  Tensor fresh =
+      cat({ones({1}, {bool_, x.device()}), s.values[{Slice{1}}] != s.values[{Slice{{}, -1}}]});
   Tensor number = cumsum(fresh, 0) - 1;
   Tensor inverse = scatter(zeros({n}, ints), 0, s.indices, number).reshape(x.shape());
   Tensor starts = true_places(fresh);
@@ -183,8 +191,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength, Sourc
   LocScope scope(loc);
   check_integers(x, "bincount", loc);
   if (x.dim() != 1)
-    fail(ErrorKind::Shape, "bincount", "counts the elements of a vector, not of " + describe(x), loc,
-         "use x.flatten()");
+    fail(ErrorKind::Shape, "bincount", "counts the elements of a vector, not of " + describe(x),
+         loc, "use x.flatten()");
   if (minlength < 0)
     fail(ErrorKind::Value, "bincount", "minlength is negative: " + std::to_string(minlength), loc);
   if (weights.defined() && !(weights.shape() == x.shape()))
@@ -197,7 +205,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength, Sourc
   int64_t size = minlength;
   if (x.numel()) {
     auto [low, high] = bounds(x);
-    if (low < 0) fail(ErrorKind::Value, "bincount", "an element is negative: " + std::to_string(low), loc);
+    if (low < 0)
+      fail(ErrorKind::Value, "bincount", "an element is negative: " + std::to_string(low), loc);
     size = std::max(size, high + 1);
   }
   if (x.numel() == 0) return zeros({size}, {t, x.device()});
@@ -212,9 +221,11 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max, SourceLoc pl
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, "histc", "needs a floating type, not " + describe(x), loc,
          "convert with x.to(float32)");
-  if (bins < 1) fail(ErrorKind::Value, "histc", "bins must be at least 1, not " + std::to_string(bins), loc);
+  if (bins < 1)
+    fail(ErrorKind::Value, "histc", "bins must be at least 1, not " + std::to_string(bins), loc);
   if (max < min)
-    fail(ErrorKind::Value, "histc", "max " + text_of(max) + " is smaller than min " + text_of(min), loc);
+    fail(ErrorKind::Value, "histc", "max " + text_of(max) + " is smaller than min " + text_of(min),
+         loc);
   DType t = is_half(n->dtype) ? DType::Float32 : n->dtype;
   Options o(n->dtype, n->device);
   if (n->numel() == 0) return zeros({bins}, o);

@@ -1,5 +1,6 @@
-// einsum: each operand's dims get labels (a letter, or a place within "..."); then the operands are joined
-// from left to right, each pair by one product of matrices, or elementwise where nothing is summed.
+// einsum: each operand's dims get labels (a letter, or a place within "..."); then the operands are
+// joined from left to right, each pair by one product of matrices, or elementwise where nothing is
+// summed.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -68,8 +69,8 @@ struct Einsum {
       size_t end = std::min(left.find(',', at), left.size());
       if (at > left.size()) wrong("has fewer parts than there are operands");
       std::string part = left.substr(at, end - at);
-      size_t letters =
-          static_cast<size_t>(std::count_if(part.begin(), part.end(), [](char ch) { return ch != '.'; }));
+      size_t letters = static_cast<size_t>(
+          std::count_if(part.begin(), part.end(), [](char ch) { return ch != '.'; }));
       bool ellipsis = part.find('.') != std::string::npos;
       int m = ellipsis ? n->rank() - static_cast<int>(letters) : 0;
       Labels l = m < 0 ? Labels{} : parse(part, m);
@@ -85,7 +86,8 @@ struct Einsum {
     else
       implicit(dots);
     for (size_t i = 0; i < out.size(); ++i) {
-      if (std::count(out.begin(), out.end(), out[i]) > 1) wrong("a letter stands twice in the result");
+      if (std::count(out.begin(), out.end(), out[i]) > 1)
+        wrong("a letter stands twice in the result");
       bool known = out[i] >= kLetters;
       for (const Term& t : terms) known = known || has(t.labels, out[i]);
       if (!known) wrong("a letter of the result is in no operand");
@@ -125,7 +127,9 @@ struct Einsum {
         int label = t.labels[i];
         if (t.t.shape()[static_cast<int>(i)] != t.t.shape()[static_cast<int>(j)])
           fail(ErrorKind::Shape, "einsum",
-               "\"" + std::string(equation) + "\": a letter stands for two sizes in " + describe(t.t), loc);
+               "\"" + std::string(equation) + "\": a letter stands for two sizes in " +
+                   describe(t.t),
+               loc);
         t.t = diagonal(t.t, 0, static_cast<int64_t>(i), static_cast<int64_t>(j), loc);
         t.labels.erase(t.labels.begin() + static_cast<int64_t>(j));
         t.labels.erase(t.labels.begin() + static_cast<int64_t>(i));
@@ -160,7 +164,8 @@ struct Einsum {
 
   Tensor ordered(const Term& t, const Labels& order) const {
     Dims dims;
-    for (int l : order) dims.push_back(std::find(t.labels.begin(), t.labels.end(), l) - t.labels.begin());
+    for (int l : order)
+      dims.push_back(std::find(t.labels.begin(), t.labels.end(), l) - t.labels.begin());
     return permute(t.t, dims, loc);
   }
 
@@ -170,7 +175,8 @@ struct Einsum {
     drop(a, keep, b.labels);
     drop(b, keep, a.labels);
     Labels batch, summed, only_a, only_b;
-    for (int l : a.labels) (!has(b.labels, l) ? only_a : has(keep, l) ? batch : summed).push_back(l);
+    for (int l : a.labels)
+      (!has(b.labels, l) ? only_a : has(keep, l) ? batch : summed).push_back(l);
     for (int l : b.labels)
       if (!has(a.labels, l)) only_b.push_back(l);
     auto join_of = [](std::initializer_list<const Labels*> parts) {
@@ -220,7 +226,8 @@ struct Einsum {
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  if (operands.empty()) fail(ErrorKind::Value, "einsum", "was given no tensors", loc, "give at least one");
+  if (operands.empty())
+    fail(ErrorKind::Value, "einsum", "was given no tensors", loc, "give at least one");
   Einsum e{equation, loc, {}, {}, {}};
   e.read(operands);
   return e.run();

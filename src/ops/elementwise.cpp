@@ -1,5 +1,5 @@
-// Elementwise functions and operators: promote, then record one primitive of the table. The path of two
-// tensors of one type is kept short, since small programs are made of it.
+// Elementwise functions and operators: promote, then record one primitive of the table. The path of
+// two tensors of one type is kept short, since small programs are made of it.
 #include <cmath>
 
 #include "ops/common.h"
@@ -31,7 +31,8 @@ Tensor rounding(Op op, const Tensor& x, const SourceLoc& where) {
 
 Tensor binary(Op op, const Tensor& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
-  return tensor_of(binary_node(op, node_of(a, info(op).name, loc), node_of(b, info(op).name, loc), loc));
+  return tensor_of(
+      binary_node(op, node_of(a, info(op).name, loc), node_of(b, info(op).name, loc), loc));
 }
 
 Tensor binary(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) {
@@ -82,8 +83,8 @@ NodeRef truth(NodeRef n, const SourceLoc& loc) {
 Tensor logical(Op op, const char* name, const Tensor& a, const Operand& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef x = truth(node_of(a, name, loc), loc);
-  NodeRef y =
-      b.tensor ? truth(node_of(*b.tensor, name, loc), loc) : constant(b.scalar, DType::Bool, x->device, loc);
+  NodeRef y = b.tensor ? truth(node_of(*b.tensor, name, loc), loc)
+                       : constant(b.scalar, DType::Bool, x->device, loc);
   return tensor_of(binary_node(op, std::move(x), std::move(y), loc));
 }
 
@@ -139,7 +140,8 @@ Tensor square(const Tensor& x, SourceLoc loc) { return binary(Op::Mul, x, x, loc
 
 namespace {
 
-// Integers have no number for a quotient by 0: it is an error, at the call where the divisor is known there.
+// Integers have no number for a quotient by 0: it is an error, at the call where the divisor is
+// known there.
 Tensor divided(Op op, Check check, const Tensor& a, const Operand& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   CheckScope checking(check);
@@ -152,7 +154,8 @@ Tensor divided(Op op, Check check, const Tensor& a, const Operand& b, const Sour
     throw failed_check(current_check(), name, 0, 0, loc);
   if (known || d->numel() == 0) return binary(op, a, b, loc);
   NodeRef by = cast_to(d, t, loc), zero = constant(0, t, by->device, loc);
-  NodeRef ok = record2(Op::Ne, by.get(), zero.get(), loc), checked = require(ok.get(), current_check(), loc);
+  NodeRef ok = record2(Op::Ne, by.get(), zero.get(), loc),
+          checked = require(ok.get(), current_check(), loc);
   checked = cast_to(checked.get(), t, loc);
   Tensor divisor = tensor_of(record2(Op::Add, by.get(), checked.get(), loc));
   return binary(op, a, Operand(divisor, loc), loc);
@@ -172,7 +175,9 @@ Tensor floor_divide(const Tensor& a, const Operand& b, SourceLoc loc) {
 
 namespace {
 
-Tensor modulo(Op, const Tensor& a, const Operand& b, const SourceLoc& loc) { return remainder(a, b, loc); }
+Tensor modulo(Op, const Tensor& a, const Operand& b, const SourceLoc& loc) {
+  return remainder(a, b, loc);
+}
 Tensor modulo(Op, const Scalar& a, const Tensor& b, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef y = node_of(b, "remainder", loc);
@@ -213,12 +218,16 @@ Tensor logical_xor(const Tensor& a, const Operand& b, SourceLoc loc) {
   return logical(Op::BitXor, "logical_xor", a, b, loc);
 }
 
-#define INGOT_OPERATOR(sign, how, op)                                                                   \
-  Tensor operator sign(const Tensor& a, const TensorArg& b) { return how(Op::op, a, b.tensor, b.loc); } \
-  Tensor operator sign(const TensorArg& a, const Scalar& b) {                                           \
-    return how(Op::op, a.tensor, Operand(b), a.loc);                                                    \
-  }                                                                                                     \
-  Tensor operator sign(const Scalar& a, const TensorArg& b) { return how(Op::op, a, b.tensor, b.loc); }
+#define INGOT_OPERATOR(sign, how, op)                         \
+  Tensor operator sign(const Tensor& a, const TensorArg& b) { \
+    return how(Op::op, a, b.tensor, b.loc);                   \
+  }                                                           \
+  Tensor operator sign(const TensorArg& a, const Scalar& b) { \
+    return how(Op::op, a.tensor, Operand(b), a.loc);          \
+  }                                                           \
+  Tensor operator sign(const Scalar& a, const TensorArg& b) { \
+    return how(Op::op, a, b.tensor, b.loc);                   \
+  }
 INGOT_OPERATOR(+, binary, Add)
 INGOT_OPERATOR(-, binary, Sub)
 INGOT_OPERATOR(*, binary, Mul)
@@ -235,7 +244,9 @@ INGOT_OPERATOR(^, binary, BitXor)
   Tensor operator sign(const TensorArg& a, const Scalar& b) {    \
     return binary(Op::op, a.tensor, Operand(b), a.loc);          \
   }                                                              \
-  Tensor operator sign(const Scalar& a, const TensorArg& b) { return binary(Op::op, a, b.tensor, b.loc); }
+  Tensor operator sign(const Scalar& a, const TensorArg& b) {    \
+    return binary(Op::op, a, b.tensor, b.loc);                   \
+  }
 INGOT_COMPARISON(==, Eq)
 INGOT_COMPARISON(!=, Ne)
 INGOT_COMPARISON(<, Lt)
@@ -251,7 +262,8 @@ Tensor operator!(const TensorArg& a) { return unary_any(Op::LogicalNot, a.tensor
 
 namespace {
 
-// The common powers of a number as products and roots; null when pow is needed. n has the result's type.
+// The common powers of a number as products and roots; null when pow is needed. n has the result's
+// type.
 NodeRef simple_power(Node* n, double p, const SourceLoc& loc) {
   if (p == 0) {
     NodeRef one = constant(1, n->dtype, n->device, loc);
@@ -278,8 +290,8 @@ Tensor pow(const Tensor& a, const Operand& b, SourceLoc where) {
   NodeRef n = node_of(a, "pow", loc);
   if (is_integer(n->dtype) && b.scalar.kind == Scalar::Kind::Int && b.scalar.i < 0)
     fail(ErrorKind::Value, "pow",
-         "an integer tensor cannot be raised to the negative power " + std::to_string(b.scalar.i) + ": " +
-             describe(a),
+         "an integer tensor cannot be raised to the negative power " + std::to_string(b.scalar.i) +
+             ": " + describe(a),
          loc, "convert first: pow(x.to(float32), " + std::to_string(b.scalar.i) + ")");
   NodeRef x = cast_to(n, promoted(n, b.scalar), loc);
   check_fits(b.scalar, x->dtype, "pow", loc);
@@ -332,7 +344,8 @@ namespace {
 Tensor bounded(const Tensor& past, const Operand& bound, const Tensor& x, const SourceLoc& loc) {
   bool floating =
       bound.tensor ? is_float(bound.tensor->dtype(loc)) : bound.scalar.kind == Scalar::Kind::Float;
-  if (!floating || (!bound.tensor && bound.scalar.f == bound.scalar.f)) return where(past, bound, x, loc);
+  if (!floating || (!bound.tensor && bound.scalar.f == bound.scalar.f))
+    return where(past, bound, x, loc);
   if (!bound.tensor) return where(logical_or(past, Operand(true, loc), loc), bound, x, loc);
   return where(logical_or(past, isnan(*bound.tensor, loc), loc), bound, x, loc);
 }

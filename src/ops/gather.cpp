@@ -1,5 +1,5 @@
-// Reading and adding by index. Gather wants data and index to agree in all dims but one; the functions here
-// bring them to that form with views.
+// Reading and adding by index. Gather wants data and index to agree in all dims but one; the
+// functions here bring them to that form with views.
 #include "ops/common.h"
 
 namespace ingot {
@@ -23,9 +23,11 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc where
   for (int i = 0; ok && i < n->rank(); ++i) ok = i == d || ix->shape[i] <= n->shape[i];
   if (!ok)
     fail(ErrorKind::Shape, "gather",
-         "index " + describe(index) + " does not fit " + describe(x) + " along dim " + std::to_string(d), loc,
-         "the index needs as many dims as the data and sizes no larger outside that dim");
-  if (n->rank() == 0) return reshape(gather(x.reshape({1}, loc), 0, index.reshape({1}, loc), loc), {}, loc);
+         "index " + describe(index) + " does not fit " + describe(x) + " along dim " +
+             std::to_string(d),
+         loc, "the index needs as many dims as the data and sizes no larger outside that dim");
+  if (n->rank() == 0)
+    return reshape(gather(x.reshape({1}, loc), 0, index.reshape({1}, loc), loc), {}, loc);
   // A smaller index reads a corner of the data.
   Dims size = ix->shape;
   size[d] = n->shape[d];
@@ -40,9 +42,10 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index, SourceLoc
   check_index(ix, "index_select", loc);
   int d = wrap_dim(dim, n, "index_select", loc);
   if (ix->rank() > 1)
-    fail(ErrorKind::Shape, "index_select", "the index must be a vector, not " + describe(index), loc,
-         "use embedding() or index.flatten()");
-  if (n->rank() == 0) fail(ErrorKind::Dim, "index_select", "a 0-d tensor has no dims: " + describe(x), loc);
+    fail(ErrorKind::Shape, "index_select", "the index must be a vector, not " + describe(index),
+         loc, "use embedding() or index.flatten()");
+  if (n->rank() == 0)
+    fail(ErrorKind::Dim, "index_select", "a 0-d tensor has no dims: " + describe(x), loc);
   Dims line = Dims::filled(n->rank(), 1), full = n->shape;
   line[d] = full[d] = ix->numel();
   NodeRef i = reshape_to(ix, line, loc);
@@ -56,8 +59,8 @@ Tensor embedding(const Tensor& weight, const Tensor& index, SourceLoc where) {
   NodeRef w = node_of(weight, "embedding", loc), ix = node_of(index, "embedding", loc);
   check_index(ix, "embedding", loc);
   if (w->rank() != 2)
-    fail(ErrorKind::Shape, "embedding", "the weight must be a matrix [rows, size], not " + describe(weight),
-         loc);
+    fail(ErrorKind::Shape, "embedding",
+         "the weight must be a matrix [rows, size], not " + describe(weight), loc);
   int64_t count = ix->numel(), width = w->shape[1];
   if (ix->op == Op::Iota && count <= w->shape[0] &&
       ix->device == w->device)  // positions 0, 1, 2, ...: the first rows
@@ -87,13 +90,15 @@ Tensor one_hot(const Tensor& index, int64_t num_classes, SourceLoc where) {
   NodeRef ix = node_of(index, "one_hot", loc);
   check_index(ix, "one_hot", loc);
   if (num_classes < 1)
-    fail(ErrorKind::Value, "one_hot", "num_classes must be at least 1, not " + std::to_string(num_classes),
-         loc);
+    fail(ErrorKind::Value, "one_hot",
+         "num_classes must be at least 1, not " + std::to_string(num_classes), loc);
   Dims s = ix->shape;
   // Looked up in 0, 1, 2, ..., so that a number outside the classes is refused.
-  NodeRef all = iota_along(num_classes, 0, 1, ix->device, loc), flat = reshape_to(ix, {ix->numel()}, loc);
+  NodeRef all = iota_along(num_classes, 0, 1, ix->device, loc),
+          flat = reshape_to(ix, {ix->numel()}, loc);
   NodeRef known = record(Op::Gather, {all.get(), flat.get()}, {IndexAttrs{0, Check::OneHot}}, loc);
-  if (s.size() == kMaxDims) fail(ErrorKind::Shape, "one_hot", describe(index) + " has too many dims", loc);
+  if (s.size() == kMaxDims)
+    fail(ErrorKind::Shape, "one_hot", describe(index) + " has too many dims", loc);
   s.push_back(1);
   NodeRef i = reshape_to(known.get(), s, loc);
   NodeRef classes = iota_along(num_classes, s.size() - 1, s.size(), ix->device, loc);

@@ -1,5 +1,5 @@
-// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds dims. An
-// index with tensors goes on in advanced_index.cpp.
+// x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds
+// dims. An index with tensors goes on in advanced_index.cpp.
 #include "ops/basic_index.h"
 #include "ops/common.h"
 
@@ -35,9 +35,10 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
   int rank = x.cell()->current()->rank();
   if (used > rank || index.size() > static_cast<size_t>(Indices::kMax))
     fail(ErrorKind::Index, "index",
-         std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) + ", which has " +
-             std::to_string(rank) + (rank == 1 ? " dim" : " dims"),
-         loc, rank == 0 ? "a 0-d tensor is read with x.item()" : "give at most one index for each dim");
+         std::to_string(used) + (used == 1 ? " index for " : " indices for ") + describe(x) +
+             ", which has " + std::to_string(rank) + (rank == 1 ? " dim" : " dims"),
+         loc,
+         rank == 0 ? "a 0-d tensor is read with x.item()" : "give at most one index for each dim");
   if (dots > 1)
     fail(ErrorKind::Index, "index", "Ellipsis stands twice in the index of " + describe(x), loc,
          "use it once: it takes all dims that are left");
@@ -77,15 +78,17 @@ Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc) 
       int64_t size = n->shape[dim], at = item.start < 0 ? item.start + size : item.start;
       if (at < 0 || at >= size)
         fail(ErrorKind::Index, "index",
-             "index " + std::to_string(item.start) + " is outside dim " + std::to_string(dim) + " of " +
-                 describe(x) + ", which has " + std::to_string(size) + (size == 1 ? " element" : " elements"),
+             "index " + std::to_string(item.start) + " is outside dim " + std::to_string(dim) +
+                 " of " + describe(x) + ", which has " + std::to_string(size) +
+                 (size == 1 ? " element" : " elements"),
              loc,
-             size ? "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1) : "");
+             size ? "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1)
+                  : "");
       keep(at, 1, 1);
     } else {
       if (item.step == 0)
-        fail(ErrorKind::Index, "index", "the step of a Slice is 0 in the index of " + describe(x), loc,
-             "use a step of 1 or more, or a negative one to go backwards");
+        fail(ErrorKind::Index, "index", "the step of a Slice is 0 in the index of " + describe(x),
+             loc, "use a step of 1 or more, or a negative one to go backwards");
       Range r = resolve(item, n->shape[dim]);
       shape.push_back(r.count);
       keep(r.start, item.step, r.count);

@@ -1,7 +1,7 @@
-// In place: nothing is overwritten. The cell is rebound to a node with the new value, which every copy of the
-// handle then sees. A view's value is first pushed back through the movement ops it was taken by, down to its
-// base: an element that the view does not show keeps the base's value. Old values stay reachable by whoever
-// recorded them, so gradients never see a changed one.
+// In place: nothing is overwritten. The cell is rebound to a node with the new value, which every
+// copy of the handle then sees. A view's value is first pushed back through the movement ops it was
+// taken by, down to its base: an element that the view does not show keeps the base's value. Old
+// values stay reachable by whoever recorded them, so gradients never see a changed one.
 #include "ingot/inplace.h"
 
 #include "graph/leaf.h"
@@ -19,7 +19,8 @@ std::vector<NodeRef> chain(const ViewState& s) {
 }
 
 // value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
-NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name, const SourceLoc& loc) {
+NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name,
+                  const SourceLoc& loc) {
   switch (op->op) {
     case Op::Reshape:
       return reshape_to(value.get(), parent->shape, loc);
@@ -49,8 +50,8 @@ void check_leaf(Cell* c, const char* name, const SourceLoc& loc, bool view) {
        loc, "wrap the update in { NoGrad guard; ... }, or write to x.detach()");
 }
 
-// What the cell names after the write. A failed run must leave the old value of what the program holds on to;
-// a value that was never computed needs no care.
+// What the cell names after the write. A failed run must leave the old value of what the program
+// holds on to; a value that was never computed needs no care.
 NodeRef assigned(const Cell& c, const NodeRef& old, NodeRef value, const SourceLoc& loc) {
   NodeRef n = std::move(value);
   if (old->computed.load(std::memory_order_acquire) || c.meta)
@@ -59,10 +60,10 @@ NodeRef assigned(const Cell& c, const NodeRef& old, NodeRef value, const SourceL
   return n;
 }
 
-// Everything that can fail is recorded before the first cell is rebound. False: the cell no longer names
-// `seen` (null: whatever it names), whose elements the value has around what is written.
-bool write(Cell* c, const NodeRef* seen, NodeRef value, const char* name, const SourceLoc& loc, bool view,
-           bool detached) {
+// Everything that can fail is recorded before the first cell is rebound. False: the cell no longer
+// names `seen` (null: whatever it names), whose elements the value has around what is written.
+bool write(Cell* c, const NodeRef* seen, NodeRef value, const char* name, const SourceLoc& loc,
+           bool view, bool detached) {
   const ViewState s = c->view();
   if (seen && s.node != *seen) return false;
   if (!s.base) {
@@ -94,12 +95,14 @@ Tensor& arithmetic(Op op, Tensor& x, const Operand& v, const char* name, const S
   NodeRef r;
   {
     LocScope scope(loc);
-    r = node_of(op == Op::Div ? div(x, v, loc) : tensor_of(binary_node(op, node_of(x, name, loc), v, loc)),
-                name, loc);
+    r = node_of(
+        op == Op::Div ? div(x, v, loc) : tensor_of(binary_node(op, node_of(x, name, loc), v, loc)),
+        name, loc);
   }
   if (!can_cast(r->dtype, dtype))
     fail(ErrorKind::DType, name,
-         "the result is " + std::string(name_of(r->dtype)) + " and does not go into " + describe(x), loc,
+         "the result is " + std::string(name_of(r->dtype)) + " and does not go into " + describe(x),
+         loc,
          "compute a new tensor (x = x " +
              std::string(op == Op::Div   ? "/"
                          : op == Op::Mul ? "*"
@@ -137,8 +140,8 @@ void write_result(const Tensor& x, const Tensor& value, const char* op, const So
   NodeRef n = node_of(x, op, loc), v = node_of(value, op, loc);
   if (!can_cast(v->dtype, n->dtype))
     fail(ErrorKind::DType, op,
-         "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x), loc,
-         "compute a new tensor, or convert x first");
+         "the result is " + std::string(name_of(v->dtype)) + " and does not go into " + describe(x),
+         loc, "compute a new tensor, or convert x first");
   n = NodeRef();
   write_through(x, std::move(v), op, loc);
 }
@@ -160,10 +163,18 @@ void set_data(const Tensor& x, const Tensor& value, SourceLoc where) {
   rebind_leaf(c, std::move(own));
 }
 
-Tensor& Tensor::add_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Add, *this, v, "add_", loc); }
-Tensor& Tensor::sub_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Sub, *this, v, "sub_", loc); }
-Tensor& Tensor::mul_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Mul, *this, v, "mul_", loc); }
-Tensor& Tensor::div_(const Operand& v, SourceLoc loc) { return arithmetic(Op::Div, *this, v, "div_", loc); }
+Tensor& Tensor::add_(const Operand& v, SourceLoc loc) {
+  return arithmetic(Op::Add, *this, v, "add_", loc);
+}
+Tensor& Tensor::sub_(const Operand& v, SourceLoc loc) {
+  return arithmetic(Op::Sub, *this, v, "sub_", loc);
+}
+Tensor& Tensor::mul_(const Operand& v, SourceLoc loc) {
+  return arithmetic(Op::Mul, *this, v, "mul_", loc);
+}
+Tensor& Tensor::div_(const Operand& v, SourceLoc loc) {
+  return arithmetic(Op::Div, *this, v, "div_", loc);
+}
 
 Tensor& Tensor::clamp_(const Scalar& lo, const Scalar& hi, SourceLoc where) {
   SourceLoc loc = user_loc(where);

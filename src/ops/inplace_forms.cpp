@@ -1,5 +1,5 @@
-// The in-place forms: each computes what the function of the same name computes and writes it into the
-// tensor.
+// The in-place forms: each computes what the function of the same name computes and writes it into
+// the tensor.
 #include "ingot/activation.h"
 #include "ingot/creation.h"
 #include "ingot/elementwise.h"
@@ -30,11 +30,13 @@ INGOT_FORM(sub, (const Operand& v, const Scalar& alpha, SourceLoc loc), v, alpha
 INGOT_FORM(div, (const Operand& v, std::string_view rounding_mode, SourceLoc loc), v, rounding_mode)
 INGOT_FORM(masked_fill, (const Tensor& mask, const Operand& value, SourceLoc loc), mask, value)
 INGOT_FORM(lerp, (const Tensor& end, const Operand& weight, SourceLoc loc), end, weight)
-INGOT_FORM(addcmul, (const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc), a, b, value)
-INGOT_FORM(addcdiv, (const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc), a, b, value)
+INGOT_FORM(addcmul, (const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc), a, b,
+           value)
+INGOT_FORM(addcdiv, (const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc), a, b,
+           value)
 INGOT_FORM(nan_to_num,
-           (double nan, std::optional<double> posinf, std::optional<double> neginf, SourceLoc loc), nan,
-           posinf, neginf)
+           (double nan, std::optional<double> posinf, std::optional<double> neginf, SourceLoc loc),
+           nan, posinf, neginf)
 INGOT_FORM(logit, (std::optional<double> eps, SourceLoc loc), eps)
 INGOT_FORM(round, (int64_t decimals, SourceLoc loc), decimals)
 INGOT_FORM(leaky_relu, (double negative_slope, SourceLoc loc), negative_slope)
@@ -48,7 +50,8 @@ INGOT_FORM(triu, (int64_t diagonal, SourceLoc loc), diagonal)
 Tensor& Tensor::fill_(const Tensor& v, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   if (node_of(v, "fill_", loc)->rank() != 0)
-    fail(ErrorKind::Shape, "fill_", "takes a number or a 0-d tensor, not " + describe(v), loc, "use copy_()");
+    fail(ErrorKind::Shape, "fill_", "takes a number or a 0-d tensor, not " + describe(v), loc,
+         "use copy_()");
   return copy_(Operand(v, loc), loc);
 }
 
@@ -73,22 +76,26 @@ Options same(const Tensor& x, const char* op, const SourceLoc& loc) {
 
 Tensor& Tensor::uniform_(double from, double to, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  write_result(*this, uniform(from, to, shape(loc), same(*this, "uniform_", loc), g, loc), "uniform_", loc);
+  write_result(*this, uniform(from, to, shape(loc), same(*this, "uniform_", loc), g, loc),
+               "uniform_", loc);
   return *this;
 }
 Tensor& Tensor::normal_(double mean, double std, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  write_result(*this, normal(mean, std, shape(loc), same(*this, "normal_", loc), g, loc), "normal_", loc);
+  write_result(*this, normal(mean, std, shape(loc), same(*this, "normal_", loc), g, loc), "normal_",
+               loc);
   return *this;
 }
 Tensor& Tensor::bernoulli_(double p, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  write_result(*this, bernoulli(shape(loc), p, same(*this, "bernoulli_", loc), g, loc), "bernoulli_", loc);
+  write_result(*this, bernoulli(shape(loc), p, same(*this, "bernoulli_", loc), g, loc),
+               "bernoulli_", loc);
   return *this;
 }
 Tensor& Tensor::random_(int64_t from, int64_t to, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  write_result(*this, randint(from, to, shape(loc), same(*this, "random_", loc), g, loc), "random_", loc);
+  write_result(*this, randint(from, to, shape(loc), same(*this, "random_", loc), g, loc), "random_",
+               loc);
   return *this;
 }
 Tensor& Tensor::exponential_(double lambd, const Generator& g, SourceLoc where) {
@@ -98,7 +105,8 @@ Tensor& Tensor::exponential_(double lambd, const Generator& g, SourceLoc where) 
     fail(ErrorKind::Value, "exponential_", "lambd must be positive, not " + text_of(lambd), loc);
   Options o = same(*this, "exponential_", loc);
   // 1 - u is in (0, 1], so the logarithm is finite.
-  Tensor u = rand(shape(), {*o.dtype == DType::Float64 ? DType::Float64 : DType::Float32, *o.device}, g);
+  Tensor u =
+      rand(shape(), {*o.dtype == DType::Float64 ? DType::Float64 : DType::Float32, *o.device}, g);
   write_result(*this, ingot::log(1.0 - u) / -lambd, "exponential_", loc);
   return *this;
 }

@@ -1,5 +1,5 @@
-// Memory shared with other libraries. A Storage that someone else refers to is never overwritten in place
-// (trace.cpp looks at its count), so a SharedMemory only has to hold one.
+// Memory shared with other libraries. A Storage that someone else refers to is never overwritten in
+// place (trace.cpp looks at its count), so a SharedMemory only has to hold one.
 #include "ingot/interop.h"
 
 #include <algorithm>
@@ -20,10 +20,12 @@ SharedMemory share_memory(const Tensor& x, SourceLoc where) {
   NodeRef n(node_of(x, "share_memory", loc));
   if (is_capturing())
     fail(ErrorKind::State, "share_memory",
-         "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
-         "return the tensor and read it outside");
+         "a captured function reads the value of " + describe(*n) +
+             ": a repetition would not see it",
+         loc, "return the tensor and read it outside");
   HostWait wait;
-  if (Node* value = n.get(); !n->computed.load(std::memory_order_acquire)) materialise({&value, 1}, loc);
+  if (Node* value = n.get(); !n->computed.load(std::memory_order_acquire))
+    materialise({&value, 1}, loc);
   n->device.synchronize();
   check_runs(n->device, true);
   auto owner = std::make_shared<Ref<Storage>>(n->storage);
@@ -36,7 +38,8 @@ Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Devi
   check_new_shape(shape, "from_shared_memory", loc);
   size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
   if (!data && bytes) fail(ErrorKind::Value, "from_shared_memory", "data is null", loc);
-  NodeRef n = make_leaf(wrap_storage(device, data, bytes, std::move(on_release)), dtype, shape, device);
+  NodeRef n =
+      make_leaf(wrap_storage(device, data, bytes, std::move(on_release)), dtype, shape, device);
   n->loc = loc;
   return tensor_of(std::move(n));
 }
@@ -68,8 +71,8 @@ bool is_row_major(const ForeignArray& a) {
   return true;
 }
 
-// Are all elements at addresses that there are? Their bytes are counted in 128 bits: 2^60 elements, apart by
-// any stride, fit.
+// Are all elements at addresses that there are? Their bytes are counted in 128 bits: 2^60 elements,
+// apart by any stride, fit.
 bool is_addressable(const ForeignArray& a) {
   using Wide = __int128;
   const auto size = static_cast<Wide>(size_of(a.dtype));
@@ -103,7 +106,8 @@ void copy_strided(char*& to, const char* from, const ForeignArray& a, int dim) {
     to += size;
     return;
   }
-  for (int64_t i = 0; i < a.shape[dim]; ++i) copy_strided(to, from + i * (*a.strides)[dim], a, dim + 1);
+  for (int64_t i = 0; i < a.shape[dim]; ++i)
+    copy_strided(to, from + i * (*a.strides)[dim], a, dim + 1);
 }
 
 Tensor copy_array(const ForeignArray& a, bool row_major, const SourceLoc& loc) {
@@ -124,12 +128,14 @@ Tensor copy_array(const ForeignArray& a, bool row_major, const SourceLoc& loc) {
 
 bool has_odd_bools(const ForeignArray& a) {
   const auto* p = static_cast<const uint8_t*>(a.data);
-  return a.dtype == DType::Bool && std::any_of(p, p + a.shape.numel(), [](uint8_t b) { return b > 1; });
+  return a.dtype == DType::Bool &&
+         std::any_of(p, p + a.shape.numel(), [](uint8_t b) { return b > 1; });
 }
 
 }  // namespace
 
-Tensor from_foreign(const ForeignArray& a, bool copy, std::function<void()> on_release, SourceLoc where) {
+Tensor from_foreign(const ForeignArray& a, bool copy, std::function<void()> on_release,
+                    SourceLoc where) {
   SourceLoc loc = user_loc(where);
   Release release(std::move(on_release));
   check_array(a, loc);
@@ -137,9 +143,11 @@ Tensor from_foreign(const ForeignArray& a, bool copy, std::function<void()> on_r
              aligned = reinterpret_cast<uintptr_t>(a.data) % size_of(a.dtype) == 0;
   if (!a.device.is_cpu()) {
     if (!row_major || !aligned)
-      fail(ErrorKind::Unsupported, "from_foreign", "a tensor on the GPU must be contiguous and aligned", loc,
+      fail(ErrorKind::Unsupported, "from_foreign",
+           "a tensor on the GPU must be contiguous and aligned", loc,
            "call .contiguous() on it first");
-    const Tensor shared = from_shared_memory(a.data, a.dtype, a.shape, a.device, release.hand_on(), loc);
+    const Tensor shared =
+        from_shared_memory(a.data, a.dtype, a.shape, a.device, release.hand_on(), loc);
     return copy ? shared.clone(loc) : shared;
   }
   if (copy || !row_major || !aligned || has_odd_bools(a)) return copy_array(a, row_major, loc);

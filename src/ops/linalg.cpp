@@ -1,4 +1,5 @@
-// Linear algebra: products brought to matmul, and the factorisations, which record Op::Linalg on the CPU.
+// Linear algebra: products brought to matmul, and the factorisations, which record Op::Linalg on
+// the CPU.
 #include "ingot/linalg.h"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ Tensor bmm(const Tensor& a, const Tensor& b, SourceLoc where) {
   Node *x = ranked(a, 3, "bmm", "batches of matrices", loc),
        *y = ranked(b, 3, "bmm", "batches of matrices", loc);
   if (x->shape[0] != y->shape[0])
-    fail(ErrorKind::Shape, "bmm", "the batches differ in size: " + describe(a) + " and " + describe(b), loc);
+    fail(ErrorKind::Shape, "bmm",
+         "the batches differ in size: " + describe(a) + " and " + describe(b), loc);
   return matmul(a, b, loc);
 }
 
@@ -53,7 +55,8 @@ Tensor dot(const Tensor& a, const Tensor& b, SourceLoc where) {
 
 Tensor inner(const Tensor& a, const Tensor& b, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  if (node_of(a, "inner", loc)->rank() == 0 || node_of(b, "inner", loc)->rank() == 0) return mul(a, b, loc);
+  if (node_of(a, "inner", loc)->rank() == 0 || node_of(b, "inner", loc)->rank() == 0)
+    return mul(a, b, loc);
   return tensordot(a, b, Dims{-1}, Dims{-1}, loc);
 }
 
@@ -69,7 +72,8 @@ Tensor kron(const Tensor& a, const Tensor& b, SourceLoc where) {
   NodeRef x = node_of(a, "kron", loc), y = node_of(b, "kron", loc);
   int r = std::max(x->rank(), y->rank());
   if (2 * r > kMaxDims)
-    fail(ErrorKind::Shape, "kron", "takes at most 5 dims: " + describe(a) + " and " + describe(b), loc);
+    fail(ErrorKind::Shape, "kron", "takes at most 5 dims: " + describe(a) + " and " + describe(b),
+         loc);
   Dims sa, sb, out;
   for (int i = 0; i < r; ++i) {
     int64_t p = i < r - x->rank() ? 1 : x->shape[i - (r - x->rank())],
@@ -96,19 +100,20 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim, SourceLoc place) {
   NodeRef n = both[0].cell()->current();
   int d = wrap_dim(dim, n, "cross", loc);
   if (n->rank() == 0 || n->shape[d] != 3)
-    fail(
-        ErrorKind::Shape, "cross",
-        "dim " + std::to_string(dim) + " of " + describe(a) + " and " + describe(b) + " must have 3 elements",
-        loc);
+    fail(ErrorKind::Shape, "cross",
+         "dim " + std::to_string(dim) + " of " + describe(a) + " and " + describe(b) +
+             " must have 3 elements",
+         loc);
   auto turned = [&](const Tensor& x, int64_t by) { return roll(x, -by, d, loc); };
   return turned(both[0], 1) * turned(both[1], 2) - turned(both[0], 2) * turned(both[1], 1);
 }
 
 namespace {
 
-// beta * x + alpha * product. The sum with a plain product stays one library call where there is one.
-Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const Scalar& alpha, const char* op,
-             const SourceLoc& loc) {
+// beta * x + alpha * product. The sum with a plain product stays one library call where there is
+// one.
+Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const Scalar& alpha,
+             const char* op, const SourceLoc& loc) {
   NodeRef n = node_of(x, op, loc), p = product.cell()->current();
   Dims out;
   if (!broadcast_shapes(n->shape, p->shape, out) || !(out == p->shape))
@@ -116,9 +121,11 @@ Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const S
          describe(x) + " does not broadcast to the product's shape " + to_string(p->shape), loc);
   if (n->dtype != p->dtype)
     fail(ErrorKind::DType, op,
-         "operands differ in type: " + describe(x) + " and a product of " + std::string(name_of(p->dtype)),
+         "operands differ in type: " + describe(x) + " and a product of " +
+             std::string(name_of(p->dtype)),
          loc, "convert one of them");
-  if (!is_float(n->dtype) && (alpha.kind == Scalar::Kind::Float || beta.kind == Scalar::Kind::Float) &&
+  if (!is_float(n->dtype) &&
+      (alpha.kind == Scalar::Kind::Float || beta.kind == Scalar::Kind::Float) &&
       (alpha.f != static_cast<double>(static_cast<int64_t>(alpha.f)) ||
        beta.f != static_cast<double>(static_cast<int64_t>(beta.f))))
     fail(ErrorKind::DType, op, "beta and alpha must be whole numbers for integer tensors", loc,
@@ -132,13 +139,13 @@ Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const S
 
 }  // namespace
 
-#define INGOT_ADDED(name, product)                                                                        \
-  Tensor name(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha, \
-              SourceLoc place) {                                                                          \
-    SourceLoc loc = user_loc(place);                                                                      \
-    LocScope scope(loc);                                                                                  \
-    node_of(x, #name, loc);                                                                               \
-    return added(x, product, beta, alpha, #name, loc);                                                    \
+#define INGOT_ADDED(name, product)                                                   \
+  Tensor name(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta, \
+              const Scalar& alpha, SourceLoc place) {                                \
+    SourceLoc loc = user_loc(place);                                                 \
+    LocScope scope(loc);                                                             \
+    node_of(x, #name, loc);                                                          \
+    return added(x, product, beta, alpha, #name, loc);                               \
   }
 INGOT_ADDED(addmm, mm(a, b, loc))
 INGOT_ADDED(addmv, mv(a, b, loc))
@@ -147,7 +154,8 @@ INGOT_ADDED(baddbmm, bmm(a, b, loc))
 INGOT_ADDED(addbmm, bmm(a, b, loc).sum(0))
 #undef INGOT_ADDED
 
-Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b, SourceLoc where) {
+Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b,
+                 SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef x = node_of(a, "tensordot", loc), y = node_of(b, "tensordot", loc);
   bool ok = dims_a.size() == dims_b.size();
@@ -155,7 +163,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
   Dims pa, pb;  // contracted dims, in order
   for (int i = 0; ok && i < dims_a.size(); ++i) {
     int p = wrap_dim(dims_a[i], x, "tensordot", loc), q = wrap_dim(dims_b[i], y, "tensordot", loc);
-    ok = !(in_a >> p & 1) && !(in_b >> q & 1) && x->rank() && y->rank() && x->shape[p] == y->shape[q];
+    ok = !(in_a >> p & 1) && !(in_b >> q & 1) && x->rank() && y->rank() &&
+         x->shape[p] == y->shape[q];
     in_a |= 1u << p;
     in_b |= 1u << q;
     pa.push_back(p);
@@ -163,8 +172,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
   }
   if (!ok)
     fail(ErrorKind::Shape, "tensordot",
-         "dims " + to_string(dims_a) + " of " + describe(a) + " do not pair with dims " + to_string(dims_b) +
-             " of " + describe(b),
+         "dims " + to_string(dims_a) + " of " + describe(a) + " do not pair with dims " +
+             to_string(dims_b) + " of " + describe(b),
          loc, "name each dim once, in pairs of equal size");
   Dims order_a, order_b = pb, out;
   int64_t m = 1, n = 1, k = 1;
@@ -194,7 +203,9 @@ Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims, SourceLoc where
   NodeRef x = node_of(a, "tensordot", loc), y = node_of(b, "tensordot", loc);
   if (dims < 0 || dims > x->rank() || dims > y->rank())
     fail(ErrorKind::Shape, "tensordot",
-         "cannot sum over " + std::to_string(dims) + " dims of " + describe(a) + " and " + describe(b), loc);
+         "cannot sum over " + std::to_string(dims) + " dims of " + describe(a) + " and " +
+             describe(b),
+         loc);
   Dims da, db;
   for (int i = 0; i < dims; ++i) {
     da.push_back(x->rank() - dims + i);
@@ -207,13 +218,15 @@ Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims, SourceLoc where
 Tensor multi_dot(const std::vector<Tensor>& tensors, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   size_t n = tensors.size();
-  if (n < 2) fail(ErrorKind::Value, "multi_dot", "needs at least two tensors, not " + std::to_string(n), loc);
+  if (n < 2)
+    fail(ErrorKind::Value, "multi_dot", "needs at least two tensors, not " + std::to_string(n),
+         loc);
   std::vector<Tensor> m = tensors;
   for (size_t i = 0; i < n; ++i) {
     int r = node_of(m[i], "multi_dot", loc)->rank();
     if (r != 2 && !(r == 1 && (i == 0 || i + 1 == n)))
-      fail(ErrorKind::Shape, "multi_dot", "takes matrices, and vectors at the ends, not " + describe(m[i]),
-           loc);
+      fail(ErrorKind::Shape, "multi_dot",
+           "takes matrices, and vectors at the ends, not " + describe(m[i]), loc);
   }
   bool row = m[0].dim() == 1, col = m[n - 1].dim() == 1;
   if (row) m[0] = unsqueeze(m[0], 0, loc);
@@ -297,11 +310,12 @@ struct System {
 System system(const Tensor& a, const Tensor& b, bool left, const char* op, const SourceLoc& loc) {
   NodeRef x = square(a, op, loc), y = node_of(b, op, loc);
   if (x->dtype != y->dtype)
-    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b), loc,
-         "convert one of them: .to(" + std::string(name_of(x->dtype)) + ")");
+    fail(ErrorKind::DType, op, "operands differ in type: " + describe(a) + " and " + describe(b),
+         loc, "convert one of them: .to(" + std::string(name_of(x->dtype)) + ")");
   if (x->device != y->device)
-    fail(ErrorKind::Device, op, "operands are on different devices: " + describe(a) + " and " + describe(b),
-         loc, "move one of them with .to(\"" + x->device.name() + "\")");
+    fail(ErrorKind::Device, op,
+         "operands are on different devices: " + describe(a) + " and " + describe(b), loc,
+         "move one of them with .to(\"" + x->device.name() + "\")");
   Dims batch_of_a(x->shape.begin(), x->rank() - 1);
   bool vector = y->rank() == 1 || (y->rank() == x->rank() - 1 && batch_of_a == y->shape);
   Tensor m = vector ? unsqueeze(b, -1, loc) : b;
@@ -310,8 +324,8 @@ System system(const Tensor& a, const Tensor& b, bool left, const char* op, const
   int64_t n = x->shape.back(), fits = z->shape[left || vector ? z->rank() - 2 : z->rank() - 1];
   if (fits != n || (!left && vector) || !broadcast_shapes(ba, bb, batch))
     fail(ErrorKind::Shape, op, describe(a) + " and " + describe(b) + " do not fit", loc,
-         std::string("the right side needs ") + (left ? "rows" : "columns") + " of " + std::to_string(n) +
-             " elements and equal batch dims");
+         std::string("the right side needs ") + (left ? "rows" : "columns") + " of " +
+             std::to_string(n) + " elements and equal batch dims");
   auto with = [&](const Tensor& t) {
     Dims s = batch;
     s.push_back(t.size(-2));
@@ -341,8 +355,8 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
                         SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  return solved({.kind = LinalgKind::Triangular, .upper = upper, .unit_diagonal = unitriangular}, a, b, left,
-                "solve_triangular", loc);
+  return solved({.kind = LinalgKind::Triangular, .upper = upper, .unit_diagonal = unitriangular}, a,
+                b, left, "solve_triangular", loc);
 }
 
 Tensor cholesky(const Tensor& x, bool upper, SourceLoc place) {
@@ -359,7 +373,8 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper, SourceLoc pl
   square(l, "cholesky_solve", loc);
   Tensor lower = upper ? mT(l) : l;
   Tensor y = solved({LinalgKind::Triangular}, lower, b, true, "cholesky_solve", loc);
-  return solved({.kind = LinalgKind::Triangular, .transposed = true}, lower, y, true, "cholesky_solve", loc);
+  return solved({.kind = LinalgKind::Triangular, .transposed = true}, lower, y, true,
+                "cholesky_solve", loc);
 }
 
 Tensor inv(const Tensor& x, SourceLoc place) {
@@ -395,7 +410,8 @@ Tensor logdet(const Tensor& x, SourceLoc place) {
   LocScope scope(loc);
   square(x, "logdet", loc);
   SignLogdet d = slogdet(x, loc);
-  return where(d.sign < 0.0, tensor_of(constant(__builtin_nan(""), x.dtype(), x.device(), loc)), d.logabsdet);
+  return where(d.sign < 0.0, tensor_of(constant(__builtin_nan(""), x.dtype(), x.device(), loc)),
+               d.logabsdet);
 }
 
 }  // namespace ingot

@@ -1,5 +1,5 @@
-// Losses. Cross entropy is logsumexp minus the logit of the label, so that no [N, C] value is kept but the
-// input.
+// Losses. Cross entropy is logsumexp minus the logit of the label, so that no [N, C] value is kept
+// but the input.
 #include <limits>
 
 #include "ops/autocast.h"
@@ -17,7 +17,8 @@ int class_dim(const Tensor& input, const Tensor& target, const char* op, const S
     fail(ErrorKind::DType, op, "the input must be floating, not " + describe(input), loc,
          "convert with .to(float32)");
   if (y->dtype != DType::Int64 && y->dtype != DType::Int32)
-    fail(ErrorKind::DType, op, "the target holds class numbers, int64 or int32, not " + describe(target), loc,
+    fail(ErrorKind::DType, op,
+         "the target holds class numbers, int64 or int32, not " + describe(target), loc,
          "convert with .to(int64)");
   int d = x->rank() >= 2 ? 1 : 0;
   Dims want = x->shape;
@@ -29,7 +30,8 @@ int class_dim(const Tensor& input, const Tensor& target, const char* op, const S
          loc,
          y->rank() > 0 && y->rank() == x->rank() && y->shape.back() == 1
              ? "drop the last dim: target.squeeze(-1)"
-         : x->rank() == 3 && y->rank() == 2 && x->shape[0] == y->shape[0] && x->shape[1] == y->shape[1]
+         : x->rank() == 3 && y->rank() == 2 && x->shape[0] == y->shape[0] &&
+                 x->shape[1] == y->shape[1]
              ? "flatten both: cross_entropy(x.flatten(0, 1), target.flatten())"
              : "the target must be " + to_string(want));
   return d;
@@ -39,8 +41,8 @@ int class_dim(const Tensor& input, const Tensor& target, const char* op, const S
 Tensor reduce(const Tensor& loss, const Tensor& weight, Reduction how) {
   if (how == Reduction::None) return loss;
   if (how == Reduction::Sum) return loss.sum();
-  // Divided before the sum: the rows then depend on the count alone, and their gradient can be computed with
-  // them.
+  // Divided before the sum: the rows then depend on the count alone, and their gradient can be
+  // computed with them.
   if (loss.numel() == 0)  // the mean of nothing
     return loss.sum() + std::numeric_limits<double>::quiet_NaN();
   return (loss / weight.to(loss.dtype()).sum()).sum();
@@ -73,8 +75,8 @@ Tensor along(const Tensor& weight, int d, int rank) {
 
 void check_smoothing(double s, const SourceLoc& loc) {
   if (!(s >= 0 && s <= 1))
-    fail(ErrorKind::Value, "cross_entropy", "label_smoothing must be between 0 and 1, not " + text_of(s),
-         loc);
+    fail(ErrorKind::Value, "cross_entropy",
+         "label_smoothing must be between 0 and 1, not " + text_of(s), loc);
 }
 
 }  // namespace
@@ -87,8 +89,8 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Cross
   NodeRef n = node_of(input, "cross_entropy", loc), y = node_of(target, "cross_entropy", loc);
   if (!(n->shape == y->shape) || n->rank() == 0 || !is_float(n->dtype))
     fail(is_float(n->dtype) ? ErrorKind::Shape : ErrorKind::DType, "cross_entropy",
-         "probabilities as the target need the input's shape and floating types: " + describe(input) +
-             " and " + describe(target),
+         "probabilities as the target need the input's shape and floating types: " +
+             describe(input) + " and " + describe(target),
          loc, "class numbers must be int64 or int32");
   int d = n->rank() >= 2 ? 1 : 0;
   Tensor weight = class_weights(o, input, d, "cross_entropy", loc);
@@ -137,12 +139,14 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   return reduce(where(valid, loss, 0.0), counts, how).to(raised(t));
 }
 
-Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o, SourceLoc place) {
+Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o,
+                SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Reduction how = parse_reduction(o.reduction, "nll_loss", loc);
   if (o.label_smoothing != 0)
-    fail(ErrorKind::Value, "nll_loss", "has no label smoothing", loc, "use cross_entropy() on the logits");
+    fail(ErrorKind::Value, "nll_loss", "has no label smoothing", loc,
+         "use cross_entropy() on the logits");
   CheckScope checked(Check::NllLoss);
   int d = class_dim(input, target, "nll_loss", loc);
   Tensor weight = class_weights(o, input, d, "nll_loss", loc);
@@ -157,7 +161,8 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOpt
   return reduce(where(valid, loss, 0.0), counts, how).to(raised(t));
 }
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction, SourceLoc place) {
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+                SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Reduction how = parse_reduction(reduction, "mse_loss", loc);

@@ -1,5 +1,5 @@
-// Losses and distances of loss.h, composed from primitives. Where a branch that is not taken would make a NaN
-// of a gradient, its argument is replaced first.
+// Losses and distances of loss.h, composed from primitives. Where a branch that is not taken would
+// make a NaN of a gradient, its argument is replaced first.
 #include "ingot/loss.h"
 
 #include <cmath>
@@ -13,7 +13,8 @@
 namespace ingot {
 namespace {
 
-// Operands of a loss in one floating type, wide enough to compute in, and what is left to do with the result.
+// Operands of a loss in one floating type, wide enough to compute in, and what is left to do with
+// the result.
 struct Setting {
   SourceLoc loc;
   LocScope scope;
@@ -38,7 +39,10 @@ struct Setting {
   }
   Tensor wide(const Tensor& x) const { return x.to(compute_type(dtype)); }
   Tensor finish(const Tensor& loss) const {
-    return (how == Reduction::None ? loss : how == Reduction::Sum ? loss.sum() : loss.mean()).to(dtype);
+    return (how == Reduction::None  ? loss
+            : how == Reduction::Sum ? loss.sum()
+                                    : loss.mean())
+        .to(dtype);
   }
 };
 
@@ -63,13 +67,14 @@ Tensor p_norm(const Tensor& d, double p, int64_t dim, bool keepdim) {
 
 }  // namespace
 
-Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction, SourceLoc loc) {
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+               SourceLoc loc) {
   Setting s("l1_loss", reduction, {&input, &target}, loc);
   return s.finish(abs(s.wide(input) - s.wide(target)));
 }
 
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction, double beta,
-                      SourceLoc loc) {
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+                      double beta, SourceLoc loc) {
   Setting s("smooth_l1_loss", reduction, {&input, &target}, loc);
   if (!(beta >= 0))
     fail(ErrorKind::Value, "smooth_l1_loss", "beta cannot be negative: " + text_of(beta), s.loc);
@@ -77,8 +82,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_vie
   return s.finish(beta == 0 ? a : where(a < beta, d * d * (0.5 / beta), a - 0.5 * beta));
 }
 
-Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction, double delta,
-                  SourceLoc loc) {
+Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
+                  double delta, SourceLoc loc) {
   Setting s("huber_loss", reduction, {&input, &target}, loc);
   if (!(delta > 0))
     fail(ErrorKind::Value, "huber_loss", "delta must be positive, not " + text_of(delta), s.loc);
@@ -99,13 +104,15 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   };
   Tensor given = s.wide(input);
   NodeRef sound = node_of(logical_and(given >= 0.0, given <= 1.0), "binary_cross_entropy", s.loc);
-  Tensor p = given + tensor_of(require(sound.get(), Check::BinaryCrossEntropy, s.loc)).to(given.dtype());
+  Tensor p =
+      given + tensor_of(require(sound.get(), Check::BinaryCrossEntropy, s.loc)).to(given.dtype());
   Tensor t = s.wide(target), l = (t - 1.0) * log_of(1.0 - p) - t * log_of(p);
   return s.finish(weight.defined() ? l * s.wide(weight) : l);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
-                                        std::string_view reduction, const Tensor& pos_weight, SourceLoc loc) {
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const Tensor& weight, std::string_view reduction,
+                                        const Tensor& pos_weight, SourceLoc loc) {
   std::vector<const Tensor*> in{&input, &target};
   for (const Tensor* w : {&weight, &pos_weight})
     if (w->defined()) in.push_back(w);
@@ -118,8 +125,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   return s.finish(weight.defined() ? l * s.wide(weight) : l);
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target,
-              SourceLoc loc) {
+Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction,
+              bool log_target, SourceLoc loc) {
   bool batch = reduction == "batchmean";
   Setting s("kl_div", batch ? "sum" : reduction, {&input, &target}, loc);
   Tensor x = s.wide(input), t = s.wide(target);
@@ -127,7 +134,8 @@ Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduct
   return batch && input.dim() ? l / static_cast<double>(input.size(0)) : l;
 }
 
-Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonOptions& o, SourceLoc loc) {
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonOptions& o,
+                        SourceLoc loc) {
   Setting s("poisson_nll_loss", o.reduction, {&input, &target}, loc);
   Tensor x = s.wide(input), t = s.wide(target);
   Tensor l = o.log_input ? exp(x) - t * x : x - t * log(x + o.eps);
@@ -163,7 +171,8 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
                             std::string_view reduction, SourceLoc loc) {
   Setting s("hinge_embedding_loss", reduction, {&input, &target}, loc);
   Tensor x = s.wide(input);
-  return s.finish(where(target != 1, clamp_min(margin - x, 0.0), 0.0) + where(target != -1, x, 0.0));
+  return s.finish(where(target != 1, clamp_min(margin - x, 0.0), 0.0) +
+                  where(target != -1, x, 0.0));
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
@@ -177,13 +186,15 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   Setting s("cosine_embedding_loss", reduction, {&a, &b}, loc);
   NodeRef t = node_of(target, "cosine_embedding_loss", s.loc);
   if (t->rank() > 1 || a.dim() != t->rank() + 1 || b.dim() != a.dim())
-    fail(
-        ErrorKind::Shape, "cosine_embedding_loss",
-        "a target of " + describe(target) + " does not go with inputs " + describe(a) + " and " + describe(b),
-        s.loc, "use inputs [N, D] with a target [N], or [D] with a 0-d target");
+    fail(ErrorKind::Shape, "cosine_embedding_loss",
+         "a target of " + describe(target) + " does not go with inputs " + describe(a) + " and " +
+             describe(b),
+         s.loc, "use inputs [N, D] with a target [N], or [D] with a 0-d target");
   Tensor x = s.wide(a), y = s.wide(b);
-  Tensor size = ((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12), c = (x * y).sum(-1) / sqrt(size);
-  return s.finish(where(target == 1, 1.0 - c, 0.0) + where(target == -1, clamp_min(c - margin, 0.0), 0.0));
+  Tensor size = ((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12),
+         c = (x * y).sum(-1) / sqrt(size);
+  return s.finish(where(target == 1, 1.0 - c, 0.0) +
+                  where(target == -1, clamp_min(c - margin, 0.0), 0.0));
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
@@ -238,8 +249,8 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, SourceLoc place) {
   LocScope scope(loc);
   NodeRef x = floating_node(a, "cdist", loc), y = floating_node(b, "cdist", loc);
   if (x->rank() < 2 || y->rank() < 2 || x->shape.back() != y->shape.back())
-    fail(ErrorKind::Shape, "cdist", "needs rows of the same size: " + describe(a) + " and " + describe(b),
-         loc);
+    fail(ErrorKind::Shape, "cdist",
+         "needs rows of the same size: " + describe(a) + " and " + describe(b), loc);
   if (!(p >= 0)) fail(ErrorKind::Value, "cdist", "p cannot be negative: " + text_of(p), loc);
   DType t = promote(x->dtype, y->dtype), w = compute_type(t);
   return p_norm(a.to(w).unsqueeze(-2) - b.to(w).unsqueeze(-3), p, -1, false).to(t);

@@ -1,5 +1,5 @@
-// matmul: PyTorch's cases brought to the one primitive, [batch..., M, K] x [batch..., K, N] with equal
-// batches. A batch of matrices times one matrix is one product of M * batch rows.
+// matmul: PyTorch's cases brought to the one primitive, [batch..., M, K] x [batch..., K, N] with
+// equal batches. A batch of matrices times one matrix is one product of M * batch rows.
 #include "ops/autocast.h"
 #include "ops/common.h"
 
@@ -25,17 +25,19 @@ void check(const Node* a, const Node* b, const SourceLoc& loc) {
          "operands are on different devices: " + describe(*a) + " and " + describe(*b), loc,
          "move one of them with .to(\"" + (a->device.is_cpu() ? b : a)->device.name() + "\")");
   if (a->dtype != b->dtype)
-    fail(ErrorKind::DType, "matmul", "operands differ in type: " + describe(*a) + " and " + describe(*b), loc,
+    fail(ErrorKind::DType, "matmul",
+         "operands differ in type: " + describe(*a) + " and " + describe(*b), loc,
          "convert one of them: .to(" + std::string(name_of(promote(a->dtype, b->dtype))) + ")");
   int64_t k = a->shape.back(), rows = b->shape[std::max(0, b->rank() - 2)];
   if (k != rows)
     fail(ErrorKind::Shape, "matmul",
-         "inner sizes differ: " + describe(*a) + " ends in " + std::to_string(k) + ", but " + describe(*b) +
-             " has " + std::to_string(rows) + " rows",
+         "inner sizes differ: " + describe(*a) + " ends in " + std::to_string(k) + ", but " +
+             describe(*b) + " has " + std::to_string(rows) + " rows",
          loc,
-         b->rank() >= 2 && b->shape.back() == k              ? "transpose the second: b.transpose(-1, -2)"
-         : a->rank() >= 2 && a->shape[a->rank() - 2] == rows ? "transpose the first: a.transpose(-1, -2)"
-                                                             : "");
+         b->rank() >= 2 && b->shape.back() == k ? "transpose the second: b.transpose(-1, -2)"
+         : a->rank() >= 2 && a->shape[a->rank() - 2] == rows
+             ? "transpose the first: a.transpose(-1, -2)"
+             : "");
 }
 
 }  // namespace
@@ -53,8 +55,9 @@ Tensor matmul(const Tensor& ta, const Tensor& tb, SourceLoc where) {
   if (b_vector) b = reshape_to(b.get(), {b->shape[0], 1}, loc);
   Dims batch;
   if (!broadcast_shapes(batch_of(a.get()), batch_of(b.get()), batch))
-    fail(ErrorKind::Shape, "matmul", "batch dims do not broadcast: " + describe(ta) + " and " + describe(tb),
-         loc, "all dims but the last two must be equal or 1");
+    fail(ErrorKind::Shape, "matmul",
+         "batch dims do not broadcast: " + describe(ta) + " and " + describe(tb), loc,
+         "all dims but the last two must be equal or 1");
   Dims out = batch;
   if (!a_vector) out.push_back(a->shape[a->rank() - 2]);
   if (!b_vector) out.push_back(b->shape.back());
@@ -77,7 +80,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
   LocScope scope(loc);
   NodeRef n = node_of(x, "linear", loc), w = node_of(weight, "linear", loc);
   if (w->rank() != 2)
-    fail(ErrorKind::Shape, "linear", "the weight must be a matrix [out, in], not " + describe(weight), loc);
+    fail(ErrorKind::Shape, "linear",
+         "the weight must be a matrix [out, in], not " + describe(weight), loc);
   if (n->rank() == 0 || n->shape.back() != w->shape[1]) {
     int64_t features = 1;  // of one sample
     for (int i = 1; i < n->rank(); ++i) features *= n->shape[i];
@@ -91,11 +95,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
   }
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != w->shape[0]))
     fail(ErrorKind::Shape, "linear",
-         "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) + ", not " +
-             describe(bias),
+         "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) +
+             ", not " + describe(bias),
          loc);
-  // The bias is there before the product, so that the two can be one call; the weight is converted the way it
-  // lies.
+  // The bias is there before the product, so that the two can be one call; the weight is converted
+  // the way it lies.
   Tensor b = bias.defined() ? lowered(bias) : bias;
   Tensor y = matmul(x, lowered(weight).t(), loc);
   return b.defined() ? y + b : y;

@@ -1,5 +1,5 @@
-// Methods of Tensor, each the function of the same name: those of methods.def, and the ones with more
-// arguments.
+// Methods of Tensor, each the function of the same name: those of methods.def, and the ones with
+// more arguments.
 #include "ingot/creation.h"
 #include "ingot/elementwise.h"
 #include "ingot/linalg.h"
@@ -16,7 +16,8 @@ namespace ingot {
 
 // ---- Movement
 
-std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t dim, SourceLoc loc) const {
+std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t dim,
+                                  SourceLoc loc) const {
   return ingot::split(*this, sizes, dim, loc);
 }
 std::vector<Tensor> Tensor::tensor_split(int64_t sections, int64_t dim, SourceLoc loc) const {
@@ -47,7 +48,8 @@ Tensor Tensor::tile(const Dims& dims, SourceLoc loc) const { return ingot::tile(
 Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim, SourceLoc loc) const {
   return ingot::repeat_interleave(*this, repeats, dim, loc);
 }
-Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim, SourceLoc loc) const {
+Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<int64_t> dim,
+                                 SourceLoc loc) const {
   return ingot::repeat_interleave(*this, repeats, dim, loc);
 }
 Tensor Tensor::diag(int64_t k, SourceLoc loc) const { return ingot::diag(*this, k, loc); }
@@ -72,7 +74,8 @@ Tensor Tensor::new_zeros(const Dims& shape, const Options& o, SourceLoc loc) con
 Tensor Tensor::new_ones(const Dims& shape, const Options& o, SourceLoc loc) const {
   return ones(shape, like(*this, o, loc), loc);
 }
-Tensor Tensor::new_full(const Dims& shape, const Scalar& value, const Options& o, SourceLoc loc) const {
+Tensor Tensor::new_full(const Dims& shape, const Scalar& value, const Options& o,
+                        SourceLoc loc) const {
   return full(shape, value, like(*this, o, loc), loc);
 }
 
@@ -87,8 +90,12 @@ Tensor Tensor::sub(const Operand& b, const Scalar& alpha, SourceLoc loc) const {
 Tensor Tensor::div(const Operand& b, std::string_view rounding_mode, SourceLoc loc) const {
   return ingot::div(*this, b, rounding_mode, loc);
 }
-Tensor Tensor::round(int64_t decimals, SourceLoc loc) const { return ingot::round(*this, decimals, loc); }
-Tensor Tensor::logit(std::optional<double> eps, SourceLoc loc) const { return ingot::logit(*this, eps, loc); }
+Tensor Tensor::round(int64_t decimals, SourceLoc loc) const {
+  return ingot::round(*this, decimals, loc);
+}
+Tensor Tensor::logit(std::optional<double> eps, SourceLoc loc) const {
+  return ingot::logit(*this, eps, loc);
+}
 Tensor Tensor::lerp(const Tensor& end, const Operand& weight, SourceLoc loc) const {
   return ingot::lerp(*this, end, weight, loc);
 }
@@ -102,13 +109,17 @@ Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optiona
                           SourceLoc loc) const {
   return ingot::nan_to_num(*this, nan, posinf, neginf, loc);
 }
-Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan, SourceLoc loc) const {
+Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan,
+                       SourceLoc loc) const {
   return ingot::isclose(*this, other, rtol, atol, equal_nan, loc);
 }
-bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan, SourceLoc loc) const {
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan,
+                      SourceLoc loc) const {
   return ingot::allclose(*this, other, rtol, atol, equal_nan, loc);
 }
-bool Tensor::equal(const Tensor& other, SourceLoc loc) const { return ingot::equal(*this, other, loc); }
+bool Tensor::equal(const Tensor& other, SourceLoc loc) const {
+  return ingot::equal(*this, other, loc);
+}
 Tensor Tensor::where(const Tensor& condition, const Operand& other, SourceLoc loc) const {
   return ingot::where(condition, *this, other, loc);
 }
@@ -116,13 +127,25 @@ Tensor Tensor::where(const Tensor& condition, const Operand& other, SourceLoc lo
 // ---- Linear algebra
 
 Tensor Tensor::mm(const Tensor& other, SourceLoc loc) const { return ingot::mm(*this, other, loc); }
-Tensor Tensor::bmm(const Tensor& other, SourceLoc loc) const { return ingot::bmm(*this, other, loc); }
+Tensor Tensor::bmm(const Tensor& other, SourceLoc loc) const {
+  return ingot::bmm(*this, other, loc);
+}
 Tensor Tensor::mv(const Tensor& vec, SourceLoc loc) const { return ingot::mv(*this, vec, loc); }
-Tensor Tensor::dot(const Tensor& other, SourceLoc loc) const { return ingot::dot(*this, other, loc); }
-Tensor Tensor::vdot(const Tensor& other, SourceLoc loc) const { return ingot::dot(*this, other, loc); }
-Tensor Tensor::inner(const Tensor& other, SourceLoc loc) const { return ingot::inner(*this, other, loc); }
-Tensor Tensor::outer(const Tensor& vec2, SourceLoc loc) const { return ingot::outer(*this, vec2, loc); }
-Tensor Tensor::kron(const Tensor& other, SourceLoc loc) const { return ingot::kron(*this, other, loc); }
+Tensor Tensor::dot(const Tensor& other, SourceLoc loc) const {
+  return ingot::dot(*this, other, loc);
+}
+Tensor Tensor::vdot(const Tensor& other, SourceLoc loc) const {
+  return ingot::dot(*this, other, loc);
+}
+Tensor Tensor::inner(const Tensor& other, SourceLoc loc) const {
+  return ingot::inner(*this, other, loc);
+}
+Tensor Tensor::outer(const Tensor& vec2, SourceLoc loc) const {
+  return ingot::outer(*this, vec2, loc);
+}
+Tensor Tensor::kron(const Tensor& other, SourceLoc loc) const {
+  return ingot::kron(*this, other, loc);
+}
 #define INGOT_ADD(name)                                                                          \
   Tensor Tensor::name(const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha, \
                       SourceLoc loc) const {                                                     \
@@ -134,8 +157,12 @@ INGOT_ADD(addr)
 INGOT_ADD(addbmm)
 INGOT_ADD(baddbmm)
 #undef INGOT_ADD
-Tensor Tensor::matrix_power(int64_t n, SourceLoc loc) const { return ingot::matrix_power(*this, n, loc); }
-Tensor Tensor::cholesky(bool upper, SourceLoc loc) const { return ingot::cholesky(*this, upper, loc); }
+Tensor Tensor::matrix_power(int64_t n, SourceLoc loc) const {
+  return ingot::matrix_power(*this, n, loc);
+}
+Tensor Tensor::cholesky(bool upper, SourceLoc loc) const {
+  return ingot::cholesky(*this, upper, loc);
+}
 SignLogdet Tensor::slogdet(SourceLoc loc) const { return ingot::slogdet(*this, loc); }
 
 }  // namespace ingot

@@ -1,5 +1,6 @@
-// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell remembers the
-// base it was taken from, so that writing to it writes through. cat and repeat make values of their own.
+// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell
+// remembers the base it was taken from, so that writing to it writes through. cat and repeat make
+// values of their own.
 #include <utility>
 
 #include "ops/common.h"
@@ -24,12 +25,13 @@ Dims known_shape(const NodeRef& x, const Dims& shape, const SourceLoc& loc) {
   }
   if (free < 0) return out;
   if (rest == 0)
-    fail(ErrorKind::Shape, "reshape", "in " + to_string(shape) + " the -1 could be anything: " + describe(*x),
-         loc, "write the size in its place");
+    fail(ErrorKind::Shape, "reshape",
+         "in " + to_string(shape) + " the -1 could be anything: " + describe(*x), loc,
+         "write the size in its place");
   if (x->numel() % rest != 0)
     fail(ErrorKind::Shape, "reshape",
-         describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " + to_string(shape) +
-             " cannot hold: they are no multiple of " + std::to_string(rest),
+         describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " +
+             to_string(shape) + " cannot hold: they are no multiple of " + std::to_string(rest),
          loc, "the sizes beside -1 must divide " + std::to_string(x->numel()));
   out[free] = x->numel() / rest;
   return out;
@@ -41,7 +43,8 @@ Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
 }
 
 // One Slice over all dims with one of them cut.
-NodeRef sliced(const NodeRef& n, int dim, int64_t start, int64_t step, int64_t size, const SourceLoc& loc) {
+NodeRef sliced(const NodeRef& n, int dim, int64_t start, int64_t step, int64_t size,
+               const SourceLoc& loc) {
   SliceAttrs a{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   Dims shape = n->shape;
   a.start[dim] = start;
@@ -71,8 +74,8 @@ Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLoc wh
   int s = wrap_dim(start_dim, n, "flatten", loc), e = wrap_dim(end_dim, n, "flatten", loc);
   if (s > e)
     fail(ErrorKind::Dim, "flatten",
-         "start_dim " + std::to_string(start_dim) + " comes after end_dim " + std::to_string(end_dim) +
-             " in " + describe(x),
+         "start_dim " + std::to_string(start_dim) + " comes after end_dim " +
+             std::to_string(end_dim) + " in " + describe(x),
          loc, "swap them");
   if (n->rank() == 0) return reshaped(x, {1}, loc);
   Dims d;
@@ -159,11 +162,13 @@ Tensor expand(const Tensor& x, const Dims& shape, SourceLoc where) {
     ok = full[i] >= 0 && (have == -1 || have == 1 || have == full[i]);
   }
   if (!ok)
-    fail(ErrorKind::Shape, "expand", "cannot expand " + describe(x) + " to " + to_string(shape), loc,
-         "only dims of size 1, and new dims in front, can be repeated");
+    fail(ErrorKind::Shape, "expand", "cannot expand " + describe(x) + " to " + to_string(shape),
+         loc, "only dims of size 1, and new dims in front, can be repeated");
   return full == n->shape ? x : view_of(x, n, expand_to(n, full, loc));
 }
-Tensor broadcast_to(const Tensor& x, const Dims& shape, SourceLoc loc) { return expand(x, shape, loc); }
+Tensor broadcast_to(const Tensor& x, const Dims& shape, SourceLoc loc) {
+  return expand(x, shape, loc);
+}
 
 Tensor repeat(const Tensor& x, const Dims& times, SourceLoc where) {
   SourceLoc loc = user_loc(where);
@@ -174,7 +179,8 @@ Tensor repeat(const Tensor& x, const Dims& times, SourceLoc where) {
          "give one number for each dim");
   for (int64_t k : times)
     if (k < 0)
-      fail(ErrorKind::Value, "repeat", "cannot repeat a negative number of times: " + to_string(times), loc);
+      fail(ErrorKind::Value, "repeat",
+           "cannot repeat a negative number of times: " + to_string(times), loc);
   Dims full = Dims::filled(times.size(), 1);
   for (int i = 0; i < n->rank(); ++i) full[times.size() - n->rank() + i] = n->shape[i];
   n = reshape_to(n.get(), full, loc);
@@ -199,8 +205,9 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, Sourc
   int64_t size = n->shape[d], s = start < 0 ? start + size : start;
   if (s < 0 || s > size || length < 0 || length > size - s)
     fail(ErrorKind::Index, "narrow",
-         "start " + std::to_string(start) + " and length " + std::to_string(length) + " leave dim " +
-             std::to_string(d) + " of " + describe(x) + ", which has " + std::to_string(size) + " elements",
+         "start " + std::to_string(start) + " and length " + std::to_string(length) +
+             " leave dim " + std::to_string(d) + " of " + describe(x) + ", which has " +
+             std::to_string(size) + " elements",
          loc, "start + length must be at most " + std::to_string(size));
   return view_of(x, n, sliced(n, d, s, 1, length, loc));
 }
@@ -212,8 +219,8 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index, SourceLoc where) {
   int64_t size = n->shape[d], i = index < 0 ? index + size : index;
   if (i < 0 || i >= size)
     fail(ErrorKind::Index, "select",
-         "index " + std::to_string(index) + " is outside dim " + std::to_string(d) + " of " + describe(x) +
-             ", which has " + std::to_string(size) + " elements",
+         "index " + std::to_string(index) + " is outside dim " + std::to_string(d) + " of " +
+             describe(x) + ", which has " + std::to_string(size) + " elements",
          loc);
   NodeRef cut = sliced(n, d, i, 1, 1, loc);
   Dims s = n->shape;
@@ -272,7 +279,8 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     int64_t front = padding[2 * k], behind = padding[2 * k + 1];
     constexpr int64_t most = int64_t{1} << 60;
     if (front > most || behind > most || front < -most || behind < -most)
-      fail(ErrorKind::Shape, "pad", "padding " + to_string(padding) + " is more than 2^60 elements", loc);
+      fail(ErrorKind::Shape, "pad", "padding " + to_string(padding) + " is more than 2^60 elements",
+           loc);
     cut.start[i] = std::max<int64_t>(0, -front);
     kept[i] += std::min<int64_t>(0, front) + std::min<int64_t>(0, behind);
     cuts = cuts || front < 0 || behind < 0;
@@ -288,12 +296,13 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
     shape[i] += add.front[i] + std::max<int64_t>(0, padding[2 * k + 1]);
   }
   check_fits(value, n->dtype, "pad", loc);
-  return tensor_of(inner->shape == shape ? inner : record(Op::Pad, {inner.get()}, {add, shape}, loc));
+  return tensor_of(inner->shape == shape ? inner
+                                         : record(Op::Pad, {inner.get()}, {add, shape}, loc));
 }
 
-// ---- Joining: every part is padded to the full size, and the position along dim chooses between them. The
-// choice is a balanced tree, so that a value is reached in log(parts) steps and NaNs of one part never touch
-// another.
+// ---- Joining: every part is padded to the full size, and the position along dim chooses between
+// them. The choice is a balanced tree, so that a value is reached in log(parts) steps and NaNs of
+// one part never touch another.
 
 namespace {
 
@@ -315,8 +324,8 @@ struct Parts {
 // PyTorch lets empty vectors pass whatever their other sizes.
 bool skipped(const Node* n) { return n->rank() == 1 && n->shape[0] == 0; }
 
-// Up to this many parts are chosen between by whoever reads the result, which costs nothing then; for more
-// that would be work in all of them for each element.
+// Up to this many parts are chosen between by whoever reads the result, which costs nothing then;
+// for more that would be work in all of them for each element.
 constexpr size_t kFusedParts = 8;
 
 // Many parts: copied side by side, kCatInputs at a time.
@@ -329,14 +338,16 @@ NodeRef join_parts(const std::vector<NodeRef>& nodes, int d, DType t, const Sour
     for (size_t i = 0; i < parts.size(); ++i) {
       some.push_back(parts[i]);
       if (static_cast<int>(some.size()) < kCatInputs && i + 1 < parts.size()) continue;
-      joined.push_back(some.size() == 1 ? parts[i] : record_taking(Op::Cat, some, {CatAttrs{d}}, loc));
+      joined.push_back(some.size() == 1 ? parts[i]
+                                        : record_taking(Op::Cat, some, {CatAttrs{d}}, loc));
       some.clear();
     }
   }
   return parts.empty() ? nullptr : parts[0];
 }
 
-NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op, const SourceLoc& loc) {
+NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op,
+                  const SourceLoc& loc) {
   const Node* like = nodes[0].get();
   for (const NodeRef& n : nodes)
     if (!skipped(n.get())) {
@@ -344,7 +355,8 @@ NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op
       break;
     }
   if (like->rank() == 0)
-    fail(ErrorKind::Dim, op, "0-d tensors cannot be joined: " + describe(*like), loc, "use stack()");
+    fail(ErrorKind::Dim, op, "0-d tensors cannot be joined: " + describe(*like), loc,
+         "use stack()");
   int d = wrap_dim(dim, like, op, loc);
   DType t = like->dtype;
   int64_t total = 0;
@@ -380,11 +392,13 @@ NodeRef cat_nodes(const std::vector<NodeRef>& nodes, int64_t dim, const char* op
     at += n->shape[d];
   }
   if (parts.padded.empty()) return cast_to(const_cast<Node*>(like), t, loc);
-  if (parts.padded.size() > 1) parts.position = iota_along(total, d, like->rank(), like->device, loc);
+  if (parts.padded.size() > 1)
+    parts.position = iota_along(total, d, like->rank(), like->device, loc);
   return parts.choose(0, parts.padded.size());
 }
 
-std::vector<NodeRef> nodes_of(const std::vector<Tensor>& tensors, const char* op, const SourceLoc& loc) {
+std::vector<NodeRef> nodes_of(const std::vector<Tensor>& tensors, const char* op,
+                              const SourceLoc& loc) {
   if (tensors.empty()) fail(ErrorKind::Value, op, "was given no tensors", loc, "give at least one");
   std::vector<NodeRef> nodes;
   for (const Tensor& x : tensors) nodes.emplace_back(node_of(x, op, loc));
@@ -405,8 +419,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLoc where) {
   int d = wrap_dim_of(dim, first->rank() + 1, first.get(), "stack", loc);
   for (NodeRef& n : nodes) {
     if (!(n->shape == first->shape))
-      fail(ErrorKind::Shape, "stack", "tensors differ in shape: " + describe(*first) + " and " + describe(*n),
-           loc);
+      fail(ErrorKind::Shape, "stack",
+           "tensors differ in shape: " + describe(*first) + " and " + describe(*n), loc);
     Dims s = n->shape;
     s.insert(d, 1);
     n = reshape_to(n.get(), s, loc);
@@ -414,7 +428,8 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim, SourceLoc where) {
   return tensor_of(cat_nodes(nodes, d, "stack", loc));
 }
 
-std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim, SourceLoc where) {
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim,
+                          SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = with_dims(x, "split", loc);
   int d = wrap_dim(dim, n, "split", loc);
@@ -422,8 +437,9 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   for (int64_t s : sizes) total += s;
   if (total != n->shape[d])
     fail(ErrorKind::Value, "split",
-         "the " + std::to_string(sizes.size()) + " sizes add up to " + std::to_string(total) + ", but dim " +
-             std::to_string(d) + " of " + describe(x) + " has " + std::to_string(n->shape[d]),
+         "the " + std::to_string(sizes.size()) + " sizes add up to " + std::to_string(total) +
+             ", but dim " + std::to_string(d) + " of " + describe(x) + " has " +
+             std::to_string(n->shape[d]),
          loc);
   std::vector<Tensor> out;
   int64_t at = 0;
@@ -439,7 +455,8 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t dim, SourceLoc 
   NodeRef n = with_dims(x, "split", loc);
   int d = wrap_dim(dim, n, "split", loc);
   if (size < 1)
-    fail(ErrorKind::Value, "split", "pieces must have at least 1 element, not " + std::to_string(size), loc);
+    fail(ErrorKind::Value, "split",
+         "pieces must have at least 1 element, not " + std::to_string(size), loc);
   std::vector<Tensor> out;
   int64_t total = n->shape[d];
   for (int64_t at = 0; at < total || out.empty(); at += size)
@@ -460,7 +477,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim, SourceLo
 
 namespace {
 
-Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op, const SourceLoc& where) {
+Tensor triangle(const Tensor& x, int64_t diagonal, bool lower, const char* op,
+                const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, op, loc);
   int r = n->rank();

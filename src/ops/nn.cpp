@@ -1,5 +1,5 @@
-// Functions of networks, composed from primitives so that they fuse and differentiate by composition. 16-bit
-// floats compute in float32: one cast in, one cast back.
+// Functions of networks, composed from primitives so that they fuse and differentiate by
+// composition. 16-bit floats compute in float32: one cast in, one cast back.
 #include <cmath>
 #include <limits>
 
@@ -99,14 +99,15 @@ Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, c
   bool ok = k > 0 && k <= n->rank();
   for (int i = 0; ok && i < k; ++i) ok = shape[i] == n->shape[n->rank() - k + i];
   if (!ok)
-    fail(ErrorKind::Shape, op, "normalized_shape " + to_string(shape) + " is not the end of " + describe(x),
-         loc,
-         n->rank() ? "to normalise over the last dim, use {" + std::to_string(n->shape.back()) + "}" : "");
+    fail(ErrorKind::Shape, op,
+         "normalized_shape " + to_string(shape) + " is not the end of " + describe(x), loc,
+         n->rank() ? "to normalise over the last dim, use {" + std::to_string(n->shape.back()) + "}"
+                   : "");
   for (const Tensor* p : {&weight, &bias})
     if (p->defined() && !(p->shape() == shape))
       fail(ErrorKind::Shape, op,
-           std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) + ", not " +
-               describe(*p),
+           std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) +
+               ", not " + describe(*p),
            loc);
   Dims axes;
   for (int i = n->rank() - k; i < n->rank(); ++i) axes.push_back(i);
@@ -115,8 +116,8 @@ Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, c
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias,
-                  double eps, SourceLoc where) {
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Axes axes = normalized_axes(x, normalized_shape, weight, bias, "layer_norm", loc);
@@ -146,12 +147,14 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
 
 // ---- Dropout
 
-Tensor dropout(const Tensor& x, double p, bool training, const Generator& generator, SourceLoc place) {
+Tensor dropout(const Tensor& x, double p, bool training, const Generator& generator,
+               SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node* n = floating(x, "dropout", loc);
   if (!(p >= 0 && p <= 1))
-    fail(ErrorKind::Value, "dropout", "p is a probability, between 0 and 1, not " + text_of(p), loc);
+    fail(ErrorKind::Value, "dropout", "p is a probability, between 0 and 1, not " + text_of(p),
+         loc);
   if (!training || p == 0) return x;
   if (p == 1) return x * 0.0;
   Tensor u = rand(n->shape, {DType::Float32, n->device}, generator, loc);
@@ -160,17 +163,19 @@ Tensor dropout(const Tensor& x, double p, bool training, const Generator& genera
 
 // ---- Attention
 
-// A mask as numbers that are added to the scores, of rank 4; undefined when it is none or wants a gradient.
+// A mask as numbers that are added to the scores, of rank 4; undefined when it is none or wants a
+// gradient.
 static Tensor added_scores(const Tensor& mask, DType type) {
   if (!mask.defined() || mask.dim() > 4 || mask.requires_grad()) return {};
-  Tensor bias =
-      mask.dtype() == DType::Bool ? where(mask, 0.0, -std::numeric_limits<double>::infinity()) : mask;
+  Tensor bias = mask.dtype() == DType::Bool
+                    ? where(mask, 0.0, -std::numeric_limits<double>::infinity())
+                    : mask;
   while (bias.dim() < 4) bias = bias.unsqueeze(0);
   return bias.to(type);
 }
 
-Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal, double scale,
-                        const SourceLoc& loc) {
+Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
+                        double scale, const SourceLoc& loc) {
   const double never = -std::numeric_limits<double>::infinity();
   Tensor scores = matmul(query, key.transpose(-1, -2), loc) * scale;
   if (causal) {
@@ -208,17 +213,19 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node *q = floating(query, op, loc), *k = floating(key, op, loc), *v = floating(value, op, loc);
-  bool ok = q->rank() >= 2 && k->rank() >= 2 && v->rank() >= 2 && q->shape.back() == k->shape.back() &&
+  bool ok = q->rank() >= 2 && k->rank() >= 2 && v->rank() >= 2 &&
+            q->shape.back() == k->shape.back() &&
             k->shape[k->rank() - 2] == v->shape[v->rank() - 2];
   if (!ok)
     fail(ErrorKind::Shape, op,
-         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) + ", " +
-             describe(key) + " and " + describe(value),
+         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) +
+             ", " + describe(key) + " and " + describe(value),
          loc);
   if (options.is_causal && options.mask.defined())
     fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc,
          "put the causal part into the mask");
-  double scale = options.scale ? *options.scale : 1.0 / std::sqrt(static_cast<double>(q->shape.back()));
+  double scale =
+      options.scale ? *options.scale : 1.0 / std::sqrt(static_cast<double>(q->shape.back()));
   if (autocasting()) {
     const Tensor lower[3] = {lowered(query), lowered(key), lowered(value)};
     amp::Autocast off(bfloat16, false);
@@ -228,8 +235,8 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
     int64_t heads = q->shape[q->rank() - 3], groups = k->shape[q->rank() - 3];
     if (groups == 0 || heads % groups != 0 || v->shape[q->rank() - 3] != groups)
       fail(ErrorKind::Shape, op,
-           "the query's heads must be a multiple of the key's and value's: " + describe(query) + ", " +
-               describe(key) + " and " + describe(value),
+           "the query's heads must be a multiple of the key's and value's: " + describe(query) +
+               ", " + describe(key) + " and " + describe(value),
            loc);
     if (groups != heads) {
       auto repeated = [&](const Tensor& t) {
@@ -253,8 +260,8 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
       return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
   }
   Tensor scores = attention_scores(query, key, options.mask, options.is_causal, scale, loc);
-  Tensor p =
-      dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0, default_generator(), loc);
+  Tensor p = dropout(softmax(scores, -1, loc), options.dropout_p, options.dropout_p > 0,
+                     default_generator(), loc);
   return matmul(p, value, loc);
 }
 

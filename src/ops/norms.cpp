@@ -19,11 +19,12 @@ Node* floating(const Tensor& x, int least, const char* op, const SourceLoc& loc)
   return n;
 }
 
-void check_channels(const Tensor& p, const char* name, const Node* x, const char* op, const SourceLoc& loc) {
+void check_channels(const Tensor& p, const char* name, const Node* x, const char* op,
+                    const SourceLoc& loc) {
   if (p.defined() && !(p.dim() == 1 && p.size(0) == x->shape[1]))
     fail(ErrorKind::Shape, op,
-         std::string(name) + " must be [" + std::to_string(x->shape[1]) + "] for input " + describe(*x) +
-             ", not " + describe(p),
+         std::string(name) + " must be [" + std::to_string(x->shape[1]) + "] for input " +
+             describe(*x) + ", not " + describe(p),
          loc);
 }
 
@@ -39,8 +40,8 @@ Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, int rank, DTyp
   return y;
 }
 
-Tensor channel_dropout(const Tensor& input, int dims, double p, bool training, const Generator& generator,
-                       const char* op, const SourceLoc& loc) {
+Tensor channel_dropout(const Tensor& input, int dims, double p, bool training,
+                       const Generator& generator, const char* op, const SourceLoc& loc) {
   LocScope scope(loc);
   Node* x = floating(input, 1, op, loc);
   if (x->rank() != dims + 1 && x->rank() != dims + 2)
@@ -75,12 +76,13 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
   const Dims shape = x->shape;
   if (x->numel() == 0) return input * 1.0;
   Tensor f = input.to(wide).reshape({shape[0], num_groups, -1});
-  return scaled(centred_scaled(f, {2}, eps).reshape(shape), weight, bias, shape.size(), wide).to(raised(t));
+  return scaled(centred_scaled(f, {2}, eps).reshape(shape), weight, bias, shape.size(), wide)
+      .to(raised(t));
 }
 
 Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                     const Tensor& weight, const Tensor& bias, bool use_input_stats, double momentum,
-                     double eps, SourceLoc place) {
+                     const Tensor& weight, const Tensor& bias, bool use_input_stats,
+                     double momentum, double eps, SourceLoc place) {
   const char* op = "instance_norm";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
@@ -93,7 +95,8 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
     fail(ErrorKind::Value, op, "takes running_mean and running_var together, or neither", loc);
   if (!use_input_stats) {
     if (!running_mean.defined())
-      fail(ErrorKind::Value, op, "without the input's statistics it needs running_mean and running_var", loc);
+      fail(ErrorKind::Value, op,
+           "without the input's statistics it needs running_mean and running_var", loc);
     return batch_norm(input, running_mean, running_var, weight, bias, false, momentum, eps, loc);
   }
   const int rank = x->rank();
@@ -120,7 +123,8 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node* x = floating(input, 3, op, loc);
-  if (size < 1) fail(ErrorKind::Value, op, "size is " + std::to_string(size), loc, "use 1 or more channels");
+  if (size < 1)
+    fail(ErrorKind::Value, op, "size is " + std::to_string(size), loc, "use 1 or more channels");
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   if (x->numel() == 0) return input * 1.0;
   Tensor f = input.to(wide);
@@ -154,7 +158,8 @@ Tensor alpha_dropout(const Tensor& input, double p, bool training, const Generat
     fail(ErrorKind::Value, op, "p is a probability, between 0 and 1, not " + text_of(p), loc);
   if (!training || p == 0) return input;
   if (p == 1) return input * 0.0;
-  // SELU's value far below zero takes the place of what is dropped; a and b bring mean and variance back.
+  // SELU's value far below zero takes the place of what is dropped; a and b bring mean and variance
+  // back.
   const double low = -1.7580993408473766, a = 1.0 / std::sqrt((1 - p) * (1 + p * low * low)),
                b = -a * low * p;
   Tensor u = rand(x->shape, {DType::Float32, x->device}, generator, loc);

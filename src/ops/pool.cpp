@@ -1,5 +1,5 @@
-// Pooling: reductions over windows. A window is a view of overlapping parts (ops/windows.h), so what comes
-// before and after a pooling fuses with it.
+// Pooling: reductions over windows. A window is a view of overlapping parts (ops/windows.h), so
+// what comes before and after a pooling fuses with it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,8 +24,8 @@ Node* checked(const Call& c, const Tensor& input, bool floating) {
          c.loc);
   if (floating ? !is_float(x->dtype) : x->dtype == DType::Bool)
     fail(ErrorKind::DType, c.op,
-         "needs " + std::string(floating ? "a floating type" : "numbers") + ", not " + describe(*x), c.loc,
-         "convert with .to(float32)");
+         "needs " + std::string(floating ? "a floating type" : "numbers") + ", not " + describe(*x),
+         c.loc, "convert with .to(float32)");
   return x;
 }
 
@@ -59,16 +59,18 @@ Windows windows_of(const Call& c, const Node* x, const PerDim& kernel, const Per
     const int64_t size = x->shape[x->rank() - c.n + d], pad = w.front[d], s = w.stride[d];
     if (pad * 2 > w.kernel[d])
       fail(ErrorKind::Value, c.op,
-           "padding " + to_string(w.front) + " is more than half of kernel_size " + to_string(w.kernel),
+           "padding " + to_string(w.front) + " is more than half of kernel_size " +
+               to_string(w.kernel),
            c.loc, "pad the input with pad() first");
     const int64_t reach = w.dilation[d] * (w.kernel[d] - 1) + 1, room = size + 2 * pad - reach;
     int64_t count = room < 0 ? 0 : (room + (ceil_mode ? s - 1 : 0)) / s + 1;
     if (room < 0 && ceil_mode && room + s - 1 >= 0) count = (room + s - 1) / s + 1;
-    if (ceil_mode && count > 0 && (count - 1) * s >= size + pad) --count;  // the last window begins inside
+    if (ceil_mode && count > 0 && (count - 1) * s >= size + pad)
+      --count;  // the last window begins inside
     if (count < 1 || size < 1)
       fail(ErrorKind::Shape, c.op,
-           "windows of " + to_string(w.kernel) + " with padding " + to_string(w.front) + " do not fit into " +
-               describe(*x),
+           "windows of " + to_string(w.kernel) + " with padding " + to_string(w.front) +
+               " do not fit into " + describe(*x),
            c.loc);
     w.behind[d] = std::max<int64_t>(0, (count - 1) * s + reach - size - pad);
   }
@@ -102,14 +104,16 @@ Tensor max_places(const Tensor& input, const Windows& w, const SourceLoc& loc) {
     Dims along = Dims::filled(n, 1);
     along[d] = at.size(lead + d);
     Tensor begin =
-        arange(at.size(lead + d), {DType::Int64, input.device()}).reshape(along) * w.stride[d] - w.front[d];
+        arange(at.size(lead + d), {DType::Int64, input.device()}).reshape(along) * w.stride[d] -
+        w.front[d];
     place = place * input.size(lead + d) + begin + in_window * w.dilation[d];
   }
   return place;
 }
 
-ValuesIndices max_pool_indices(const Call& c, const Tensor& input, const PerDim& kernel, const PerDim& stride,
-                               const PerDim& padding, const PerDim& dilation, bool ceil_mode) {
+ValuesIndices max_pool_indices(const Call& c, const Tensor& input, const PerDim& kernel,
+                               const PerDim& stride, const PerDim& padding, const PerDim& dilation,
+                               bool ceil_mode) {
   LocScope scope(c.loc);
   Node* x = checked(c, input, false);
   Windows w = windows_of(c, x, kernel, stride, padding, dilation, ceil_mode);
@@ -135,7 +139,8 @@ Tensor avg_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   LocScope scope(c.loc);
   Node* x = checked(c, input, true);
   if (divisor && *divisor == 0)
-    fail(ErrorKind::Value, c.op, "divisor_override is 0", c.loc, "leave it out to divide by the count");
+    fail(ErrorKind::Value, c.op, "divisor_override is 0", c.loc,
+         "leave it out to divide by the count");
   const Windows w = windows_of(c, x, kernel, stride, padding, 1, ceil_mode);
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   Tensor view = window_view(input.to(wide), w, c.loc);
@@ -143,7 +148,8 @@ Tensor avg_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   const int lead = x->rank() - c.n;
   bool all_full = true;
   for (int d = 0; d < c.n; ++d)
-    all_full = all_full && (count_include_pad ? w.behind[d] <= w.front[d] : w.front[d] + w.behind[d] == 0);
+    all_full =
+        all_full && (count_include_pad ? w.behind[d] <= w.front[d] : w.front[d] + w.behind[d] == 0);
   if (divisor) {
     sum = sum / static_cast<double>(*divisor);
   } else if (all_full) {
@@ -151,7 +157,8 @@ Tensor avg_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   } else {
     Tensor count;
     for (int d = 0; d < c.n; ++d) {
-      Tensor size = window_sizes(w, d, x->shape[lead + d], count_include_pad, {wide, x->device}, c.loc);
+      Tensor size =
+          window_sizes(w, d, x->shape[lead + d], count_include_pad, {wide, x->device}, c.loc);
       count = count.defined() ? count * size : size;
     }
     sum = sum / count;
@@ -159,11 +166,12 @@ Tensor avg_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   return sum.to(t);
 }
 
-Tensor lp_pool(const Call& c, const Tensor& input, double p, const PerDim& kernel, const PerDim& stride,
-               bool ceil_mode) {
+Tensor lp_pool(const Call& c, const Tensor& input, double p, const PerDim& kernel,
+               const PerDim& stride, bool ceil_mode) {
   LocScope scope(c.loc);
   Node* x = checked(c, input, true);
-  if (!(p > 0)) fail(ErrorKind::Value, c.op, "norm_type is " + text_of(p), c.loc, "use a number above 0");
+  if (!(p > 0))
+    fail(ErrorKind::Value, c.op, "norm_type is " + text_of(p), c.loc, "use a number above 0");
   if (std::isinf(p)) return max_pool(c, input, kernel, stride, 0, 1, ceil_mode);
   const Windows w = windows_of(c, x, kernel, stride, 0, 1, ceil_mode);
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
@@ -182,7 +190,8 @@ Dims output_sizes(const Call& c, const Node* x, const PerDim& output) {
     if (o[d] < 1)
       fail(ErrorKind::Value, c.op, "output_size " + to_string(o) + " must be at least 1", c.loc,
            "-1 keeps a size");
-    if (size < 1) fail(ErrorKind::Shape, c.op, "has no answer over no elements: " + describe(*x), c.loc);
+    if (size < 1)
+      fail(ErrorKind::Shape, c.op, "has no answer over no elements: " + describe(*x), c.loc);
   }
   return o;
 }
@@ -201,7 +210,9 @@ bool divides(const Node* x, const Dims& o, Windows& w) {
 }
 
 int64_t part_begin(int64_t o, int64_t size, int64_t parts) { return o * size / parts; }
-int64_t part_end(int64_t o, int64_t size, int64_t parts) { return ((o + 1) * size + parts - 1) / parts; }
+int64_t part_end(int64_t o, int64_t size, int64_t parts) {
+  return ((o + 1) * size + parts - 1) / parts;
+}
 
 // Along one dim: the parts' means as a product with a matrix of shares.
 Tensor mean_parts(const Tensor& x, int dim, int64_t parts, const SourceLoc& loc) {
@@ -240,8 +251,8 @@ Tensor adaptive(const Call& c, const Tensor& input, const PerDim& output, bool l
   const Dims o = output_sizes(c, x, output);
   for (int64_t size : o)  // a table of the parts is made on the host
     if (size > int64_t{1} << 28)
-      fail(ErrorKind::Shape, c.op, "an output of " + std::to_string(size) + " parts is too large", c.loc,
-           "give at most 2^28");
+      fail(ErrorKind::Shape, c.op, "an output of " + std::to_string(size) + " parts is too large",
+           c.loc, "give at most 2^28");
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   Windows w;
   if (divides(x, o, w)) {
@@ -264,47 +275,49 @@ Tensor adaptive(const Call& c, const Tensor& input, const PerDim& output, bool l
 
 }  // namespace
 
-#define INGOT_POOL(N)                                                                                       \
-  Tensor max_pool##N##d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride,               \
-                        const PerDim& padding, const PerDim& dilation, bool ceil_mode, SourceLoc loc) {     \
-    return max_pool({"max_pool" #N "d", N, user_loc(loc)}, input, kernel_size, stride, padding, dilation,   \
-                    ceil_mode);                                                                             \
-  }                                                                                                         \
-  ValuesIndices max_pool##N##d_with_indices(const Tensor& input, const PerDim& kernel_size,                 \
-                                            const PerDim& stride, const PerDim& padding,                    \
-                                            const PerDim& dilation, bool ceil_mode, SourceLoc loc) {        \
-    return max_pool_indices({"max_pool" #N "d_with_indices", N, user_loc(loc)}, input, kernel_size, stride, \
-                            padding, dilation, ceil_mode);                                                  \
-  }                                                                                                         \
-  Tensor lp_pool##N##d(const Tensor& input, double norm_type, const PerDim& kernel_size,                    \
-                       const PerDim& stride, bool ceil_mode, SourceLoc loc) {                               \
-    return lp_pool({"lp_pool" #N "d", N, user_loc(loc)}, input, norm_type, kernel_size, stride, ceil_mode); \
-  }                                                                                                         \
-  Tensor adaptive_avg_pool##N##d(const Tensor& input, const PerDim& output_size, SourceLoc loc) {           \
-    return adaptive({"adaptive_avg_pool" #N "d", N, user_loc(loc)}, input, output_size, false);             \
-  }                                                                                                         \
-  Tensor adaptive_max_pool##N##d(const Tensor& input, const PerDim& output_size, SourceLoc loc) {           \
-    return adaptive({"adaptive_max_pool" #N "d", N, user_loc(loc)}, input, output_size, true);              \
+#define INGOT_POOL(N)                                                                              \
+  Tensor max_pool##N##d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride,      \
+                        const PerDim& padding, const PerDim& dilation, bool ceil_mode,             \
+                        SourceLoc loc) {                                                           \
+    return max_pool({"max_pool" #N "d", N, user_loc(loc)}, input, kernel_size, stride, padding,    \
+                    dilation, ceil_mode);                                                          \
+  }                                                                                                \
+  ValuesIndices max_pool##N##d_with_indices(                                                       \
+      const Tensor& input, const PerDim& kernel_size, const PerDim& stride, const PerDim& padding, \
+      const PerDim& dilation, bool ceil_mode, SourceLoc loc) {                                     \
+    return max_pool_indices({"max_pool" #N "d_with_indices", N, user_loc(loc)}, input,             \
+                            kernel_size, stride, padding, dilation, ceil_mode);                    \
+  }                                                                                                \
+  Tensor lp_pool##N##d(const Tensor& input, double norm_type, const PerDim& kernel_size,           \
+                       const PerDim& stride, bool ceil_mode, SourceLoc loc) {                      \
+    return lp_pool({"lp_pool" #N "d", N, user_loc(loc)}, input, norm_type, kernel_size, stride,    \
+                   ceil_mode);                                                                     \
+  }                                                                                                \
+  Tensor adaptive_avg_pool##N##d(const Tensor& input, const PerDim& output_size, SourceLoc loc) {  \
+    return adaptive({"adaptive_avg_pool" #N "d", N, user_loc(loc)}, input, output_size, false);    \
+  }                                                                                                \
+  Tensor adaptive_max_pool##N##d(const Tensor& input, const PerDim& output_size, SourceLoc loc) {  \
+    return adaptive({"adaptive_max_pool" #N "d", N, user_loc(loc)}, input, output_size, true);     \
   }
 INGOT_POOL(1)
 INGOT_POOL(2)
 INGOT_POOL(3)
 #undef INGOT_POOL
 
-Tensor avg_pool1d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride, const PerDim& padding,
-                  bool ceil_mode, bool count_include_pad, SourceLoc loc) {
+Tensor avg_pool1d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride,
+                  const PerDim& padding, bool ceil_mode, bool count_include_pad, SourceLoc loc) {
   return avg_pool({"avg_pool1d", 1, user_loc(loc)}, input, kernel_size, stride, padding, ceil_mode,
                   count_include_pad, {});
 }
-Tensor avg_pool2d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride, const PerDim& padding,
-                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override,
-                  SourceLoc loc) {
+Tensor avg_pool2d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride,
+                  const PerDim& padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor_override, SourceLoc loc) {
   return avg_pool({"avg_pool2d", 2, user_loc(loc)}, input, kernel_size, stride, padding, ceil_mode,
                   count_include_pad, divisor_override);
 }
-Tensor avg_pool3d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride, const PerDim& padding,
-                  bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override,
-                  SourceLoc loc) {
+Tensor avg_pool3d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride,
+                  const PerDim& padding, bool ceil_mode, bool count_include_pad,
+                  std::optional<int64_t> divisor_override, SourceLoc loc) {
   return avg_pool({"avg_pool3d", 3, user_loc(loc)}, input, kernel_size, stride, padding, ceil_mode,
                   count_include_pad, divisor_override);
 }

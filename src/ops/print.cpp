@@ -1,5 +1,5 @@
-// Printing: nested brackets, columns of one width, four digits, scientific where the range asks for it
-// (PyTorch's rules), only the edges past 1000 elements; then type, shape and device.
+// Printing: nested brackets, columns of one width, four digits, scientific where the range asks for
+// it (PyTorch's rules), only the edges past 1000 elements; then type, shape and device.
 #include <cmath>
 #include <cstdio>
 #include <ostream>
@@ -98,9 +98,10 @@ class Printer {
   void brackets(int dim, int64_t at, std::string& s) const {
     bool last = dim + 1 == shape_.size();
     std::string indent(static_cast<size_t>(dim) + 1, ' ');
-    int64_t per_line = std::max<int64_t>(
-        1, (kLineWidth - static_cast<int64_t>(indent.size())) / static_cast<int64_t>(format_.width() + 2));
-    std::string between = "," + std::string(static_cast<size_t>(shape_.size() - 1 - dim), '\n') + indent;
+    int64_t per_line = std::max<int64_t>(1, (kLineWidth - static_cast<int64_t>(indent.size())) /
+                                                static_cast<int64_t>(format_.width() + 2));
+    std::string between =
+        "," + std::string(static_cast<size_t>(shape_.size() - 1 - dim), '\n') + indent;
     s += "[";
     int64_t on_line = 0;
     for (int64_t k = 0; k < shape_[dim]; ++k) {
@@ -149,6 +150,8 @@ std::string Tensor::to_string(SourceLoc where) const {
   return s;
 }
 
-std::ostream& operator<<(std::ostream& out, const TensorArg& x) { return out << x.tensor.to_string(x.loc); }
+std::ostream& operator<<(std::ostream& out, const TensorArg& x) {
+  return out << x.tensor.to_string(x.loc);
+}
 
 }  // namespace ingot

@@ -1,5 +1,5 @@
-// Random numbers: each call takes a stretch of its generator's counter when it is recorded, so the numbers do
-// not depend on when, where or how it is computed.
+// Random numbers: each call takes a stretch of its generator's counter when it is recorded, so the
+// numbers do not depend on when, where or how it is computed.
 #include "ingot/random.h"
 
 #include <algorithm>
@@ -69,7 +69,8 @@ void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
 namespace {
 
-NodeRef bits(const Dims& shape, Device device, const Generator& g, const char* op, const SourceLoc& loc) {
+NodeRef bits(const Dims& shape, Device device, const Generator& g, const char* op,
+             const SourceLoc& loc) {
   check_new_shape(shape, op, loc);
   RandomAttrs a;
   a.offset = static_cast<int64_t>(g.take((static_cast<uint64_t>(shape.numel()) + 3) / 4, &a.seed));
@@ -107,7 +108,8 @@ Tensor rand(const Dims& shape, const Options& o, const Generator& g, SourceLoc w
   return tensor_of(cast_to(r.get(), t, loc));
 }
 
-// Box and Muller's cosine half, one normal from two uniforms: 1 - u is in (0, 1], so the logarithm is finite.
+// Box and Muller's cosine half, one normal from two uniforms: 1 - u is in (0, 1], so the logarithm
+// is finite.
 Tensor randn(const Dims& shape, const Options& o, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
@@ -138,11 +140,13 @@ Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& o, c
   return (low ? k + low : k).to(dtype_or(o, DType::Int64));
 }
 
-Tensor bernoulli(const Dims& shape, double p, const Options& o, const Generator& g, SourceLoc where) {
+Tensor bernoulli(const Dims& shape, double p, const Options& o, const Generator& g,
+                 SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   if (!(p >= 0 && p <= 1))
-    fail(ErrorKind::Value, "bernoulli", "p is a probability, between 0 and 1, not " + text_of(p), loc);
+    fail(ErrorKind::Value, "bernoulli", "p is a probability, between 0 and 1, not " + text_of(p),
+         loc);
   Tensor u = tensor_of(uniform(shape, DType::Float32, device_or_default(o), g, "bernoulli", loc));
   return (u < p).to(dtype_or(o, DType::Float32));
 }

@@ -3,7 +3,8 @@
 
 namespace ingot {
 
-/// Is this thread computing again what a checkpoint did not keep? Then running statistics have moved already.
+/// Is this thread computing again what a checkpoint did not keep? Then running statistics have
+/// moved already.
 bool recomputing();
 
 /// While one lives, it is.

@@ -1,6 +1,6 @@
-// LSTM, GRU and plain RNN from primitives: the input's products of all steps are one, then a step is one
-// product and one fused cell. Outputs are written step by step into one tensor. An LSTM of whole sequences
-// has a gradient of its own.
+// LSTM, GRU and plain RNN from primitives: the input's products of all steps are one, then a step
+// is one product and one fused cell. Outputs are written step by step into one tensor. An LSTM of
+// whole sequences has a gradient of its own.
 #include "ops/recurrent.h"
 
 #include "ingot/neural.h"
@@ -22,7 +22,8 @@ RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& s, const Tensor
   auto part = [&](const Tensor& t, int64_t i) { return t.narrow(-1, i * H, H); };
   if (kind == RnnKind::Lstm) {
     auto sum = [&](int64_t i) { return part(z, i) + part(r, i); };
-    Tensor in = sigmoid(sum(0)), forget = sigmoid(sum(1)), fresh = tanh(sum(2)), out = sigmoid(sum(3));
+    Tensor in = sigmoid(sum(0)), forget = sigmoid(sum(1)), fresh = tanh(sum(2)),
+           out = sigmoid(sum(3));
     Tensor c = forget * s.c + in * fresh;
     return {out * tanh(c), c};
   }
@@ -69,7 +70,8 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
         lstm_steps(z, s.h.to(z.dtype()), s.c.to(z.dtype()), w.hh.to(z.dtype()), backwards, k.loc);
     return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
   }
-  // Outputs have the type that the products have (Autocast's); a cell state keeps its own until the end.
+  // Outputs have the type that the products have (Autocast's); a cell state keeps its own until the
+  // end.
   const DType type = z.dtype();
   s.h = s.h.to(type);
   Tensor all = zeros({T, N, w.hh.size(1)}, {type, x.device()});
@@ -94,8 +96,8 @@ Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool
 
 void check_state(const Call& k, const Tensor& s, const char* name, const Dims& want) {
   if (s.defined() && !(s.shape() == want))
-    fail(ErrorKind::Shape, k.op, std::string(name) + " must be " + to_string(want) + ", not " + describe(s),
-         k.loc);
+    fail(ErrorKind::Shape, k.op,
+         std::string(name) + " must be " + to_string(want) + ", not " + describe(s), k.loc);
 }
 
 // The weights of each layer and direction, checked one by one.
@@ -103,34 +105,38 @@ std::vector<Weights> weights_of(const Call& k, const std::vector<Tensor>& flat, 
                                 int64_t features) {
   const int64_t directions = k.o.bidirectional ? 2 : 1, count = k.o.num_layers * directions;
   if (k.o.num_layers < 1)
-    fail(ErrorKind::Value, k.op, "num_layers is " + std::to_string(k.o.num_layers), k.loc, "use 1 or more");
+    fail(ErrorKind::Value, k.op, "num_layers is " + std::to_string(k.o.num_layers), k.loc,
+         "use 1 or more");
   const auto given = static_cast<int64_t>(flat.size());
   int64_t per = with_bias ? 4 : 2;
   const bool projects = k.kind == RnnKind::Lstm && given == (per + 1) * count;
   if (projects) ++per;
   if (given != per * count)
     fail(ErrorKind::Value, k.op,
-         "wants " + std::to_string(per * count) + " weights (" + std::to_string(per) + " for each of " +
-             std::to_string(k.o.num_layers) + " layers and " + std::to_string(directions) +
-             (directions == 1 ? " direction" : " directions") + "), not " + std::to_string(flat.size()),
+         "wants " + std::to_string(per * count) + " weights (" + std::to_string(per) +
+             " for each of " + std::to_string(k.o.num_layers) + " layers and " +
+             std::to_string(directions) + (directions == 1 ? " direction" : " directions") +
+             "), not " + std::to_string(flat.size()),
          k.loc);
   for (const Tensor& t : flat) node_of(t, k.op, k.loc);
-  const int64_t gates = rnn_gates(k.kind), G = flat[1].dim() == 2 ? flat[1].size(0) : 0, H = G / gates,
-                out = flat[1].dim() == 2 ? flat[1].size(1) : 0;
+  const int64_t gates = rnn_gates(k.kind), G = flat[1].dim() == 2 ? flat[1].size(0) : 0,
+                H = G / gates, out = flat[1].dim() == 2 ? flat[1].size(1) : 0;
   std::vector<Weights> all;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor* p = &flat[static_cast<size_t>(i * per)];
     Weights w{p[0], p[1], with_bias ? p[2] : Tensor(), with_bias ? p[3] : Tensor(),
               projects ? p[per - 1] : Tensor()};
     const int64_t in = i < directions ? features : out * directions;
-    const bool ok = w.ih.shape() == Dims{G, in} && w.hh.shape() == Dims{G, out} && H > 0 && G == H * gates &&
-                    (!with_bias || (w.bias_ih.shape() == Dims{G} && w.bias_hh.shape() == Dims{G})) &&
-                    (projects ? w.hr.shape() == Dims{out, H} : out == H);
+    const bool ok =
+        w.ih.shape() == Dims{G, in} && w.hh.shape() == Dims{G, out} && H > 0 && G == H * gates &&
+        (!with_bias || (w.bias_ih.shape() == Dims{G} && w.bias_hh.shape() == Dims{G})) &&
+        (projects ? w.hr.shape() == Dims{out, H} : out == H);
     if (!ok)
       fail(ErrorKind::Shape, k.op,
-           "layer " + std::to_string(i / directions) + " wants weights [" + std::to_string(G) + ", " +
-               std::to_string(in) + "], [" + std::to_string(G) + ", " + std::to_string(out) +
-               "] and biases [" + std::to_string(G) + "], not " + describe(w.ih) + " and " + describe(w.hh),
+           "layer " + std::to_string(i / directions) + " wants weights [" + std::to_string(G) +
+               ", " + std::to_string(in) + "], [" + std::to_string(G) + ", " + std::to_string(out) +
+               "] and biases [" + std::to_string(G) + "], not " + describe(w.ih) + " and " +
+               describe(w.hh),
            k.loc);
     all.push_back(w);
   }
@@ -156,8 +162,10 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
   LocScope scope(k.loc);
   NodeRef n = node_of(input, k.op, k.loc);
   if (n->rank() != 3 && n->rank() != 2)
-    fail(ErrorKind::Shape, k.op,
-         "wants [steps, batch, features], or [steps, features] without a batch, not " + describe(*n), k.loc);
+    fail(
+        ErrorKind::Shape, k.op,
+        "wants [steps, batch, features], or [steps, features] without a batch, not " + describe(*n),
+        k.loc);
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, k.op, "needs a floating type, not " + describe(*n), k.loc,
          "convert with x.to(float32)");
@@ -187,7 +195,8 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
       if (r.last.c.defined()) cs.push_back(r.last.c);
     }
     x = outputs.size() == 1 ? outputs[0] : cat(outputs, 2);
-    if (layer + 1 < k.o.num_layers) x = dropout(x, k.o.dropout, k.o.training, default_generator(), k.loc);
+    if (layer + 1 < k.o.num_layers)
+      x = dropout(x, k.o.dropout, k.o.training, default_generator(), k.loc);
   }
   auto join = [&](const std::vector<Tensor>& s) {
     if (s.empty()) return Tensor();
@@ -199,20 +208,23 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
 
 }  // namespace
 
-RnnResult lstm(const Tensor& input, const Tensor& h0, const Tensor& c0, const std::vector<Tensor>& weights,
-               bool with_bias, const RnnOptions& options, SourceLoc loc) {
-  return recurrent({"lstm", RnnKind::Lstm, options, user_loc(loc)}, input, h0, c0, weights, with_bias);
+RnnResult lstm(const Tensor& input, const Tensor& h0, const Tensor& c0,
+               const std::vector<Tensor>& weights, bool with_bias, const RnnOptions& options,
+               SourceLoc loc) {
+  return recurrent({"lstm", RnnKind::Lstm, options, user_loc(loc)}, input, h0, c0, weights,
+                   with_bias);
 }
-RnnResult gru(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights, bool with_bias,
-              const RnnOptions& options, SourceLoc loc) {
-  return recurrent({"gru", RnnKind::Gru, options, user_loc(loc)}, input, h0, {}, weights, with_bias);
+RnnResult gru(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights,
+              bool with_bias, const RnnOptions& options, SourceLoc loc) {
+  return recurrent({"gru", RnnKind::Gru, options, user_loc(loc)}, input, h0, {}, weights,
+                   with_bias);
 }
-RnnResult rnn(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights, bool with_bias,
-              const RnnOptions& options, SourceLoc place) {
+RnnResult rnn(const Tensor& input, const Tensor& h0, const std::vector<Tensor>& weights,
+              bool with_bias, const RnnOptions& options, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   if (options.nonlinearity != "tanh" && options.nonlinearity != "relu")
-    fail(ErrorKind::Value, "rnn", "nonlinearity is \"" + std::string(options.nonlinearity) + "\"", loc,
-         "use \"tanh\" or \"relu\"");
+    fail(ErrorKind::Value, "rnn", "nonlinearity is \"" + std::string(options.nonlinearity) + "\"",
+         loc, "use \"tanh\" or \"relu\"");
   const RnnKind kind = options.nonlinearity == "relu" ? RnnKind::Relu : RnnKind::Tanh;
   return recurrent({"rnn", kind, options, loc}, input, h0, {}, weights, with_bias);
 }

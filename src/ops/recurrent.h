@@ -7,7 +7,9 @@ namespace ingot {
 enum class RnnKind { Lstm, Gru, Tanh, Relu };
 
 /// How many times the hidden size the rows of the weights are.
-inline int rnn_gates(RnnKind kind) { return kind == RnnKind::Lstm ? 4 : kind == RnnKind::Gru ? 3 : 1; }
+inline int rnn_gates(RnnKind kind) {
+  return kind == RnnKind::Lstm ? 4 : kind == RnnKind::Gru ? 3 : 1;
+}
 
 struct RnnState {
   Tensor h, c;  // c for lstm
@@ -23,8 +25,8 @@ Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const Sour
 struct LstmSteps {
   Tensor all, c;  // [T, N, H], and the last cell state
 };
-/// The steps of an LSTM layer with a gradient of its own (autograd/recurrent.cpp). z [T, N, 4 H]: the input's
-/// part, both biases included. All are of one type.
+/// The steps of an LSTM layer with a gradient of its own (autograd/recurrent.cpp). z [T, N, 4 H]:
+/// the input's part, both biases included. All are of one type.
 LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
                      bool backwards, const SourceLoc& loc);
 

@@ -1,4 +1,5 @@
-// Reductions over any set of dims. The primitive keeps reduced dims with size 1; dropping them is a reshape.
+// Reductions over any set of dims. The primitive keeps reduced dims with size 1; dropping them is a
+// reshape.
 #include <limits>
 
 #include "ingot/reductions.h"
@@ -54,7 +55,8 @@ Tensor accumulated(Op op, const Tensor& x, const Axes& dim, bool keepdim, const 
   return tensor_of(is_float(n->dtype) ? cast_to(r.get(), n->dtype, loc) : r);
 }
 
-Tensor position(Op op, const Tensor& x, std::optional<int64_t> dim, bool keepdim, const SourceLoc& loc) {
+Tensor position(Op op, const Tensor& x, std::optional<int64_t> dim, bool keepdim,
+                const SourceLoc& loc) {
   return simple(op, x, dim ? Axes(*dim) : Axes(), keepdim, loc, info(op).name);
 }
 
@@ -80,8 +82,8 @@ Tensor mean(const Tensor& x, const Axes& dim, bool keepdim, SourceLoc where) {
 
 namespace {
 
-NodeRef variance(const Tensor& x, const Axes& dim, double correction, bool keepdim, bool root, const char* op,
-                 const SourceLoc& loc) {
+NodeRef variance(const Tensor& x, const Axes& dim, double correction, bool keepdim, bool root,
+                 const char* op, const SourceLoc& loc) {
   Node* n = floating(x, op, loc);
   uint32_t mask = axes_mask(dim, n, op, loc);
   NodeRef in = cast_to(n, wide(n->dtype), loc);
@@ -120,7 +122,8 @@ Tensor min(const Tensor& a, const Tensor& b, SourceLoc loc) { return minimum(a, 
 
 namespace {
 
-// Values are read at the place that was found, so that the gradient goes to that one element, as PyTorch's.
+// Values are read at the place that was found, so that the gradient goes to that one element, as
+// PyTorch's.
 ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const char* name,
                       const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
@@ -152,8 +155,8 @@ Tensor argmin(const Tensor& x, std::optional<int64_t> dim, bool keepdim, SourceL
 
 namespace {
 
-Tensor truth(Op op, bool of_nothing, const Tensor& x, const Axes& dim, bool keepdim, const char* name,
-             const SourceLoc& where) {
+Tensor truth(Op op, bool of_nothing, const Tensor& x, const Axes& dim, bool keepdim,
+             const char* name, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
@@ -190,7 +193,8 @@ Tensor logsumexp(const Tensor& x, const Axes& dim, bool keepdim, SourceLoc place
   uint32_t mask = axes_mask(dim, n, "logsumexp", loc);
   if (count(n, mask) == 0) {
     NodeRef nothing = reduced(Op::Sum, n, mask, keepdim, loc);
-    return full(nothing->shape, -std::numeric_limits<double>::infinity(), {n->dtype, n->device}, loc);
+    return full(nothing->shape, -std::numeric_limits<double>::infinity(), {n->dtype, n->device},
+                loc);
   }
   NodeRef in = cast_to(n, wide(n->dtype), loc);
   Tensor wide_x = tensor_of(in);

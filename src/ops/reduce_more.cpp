@@ -1,5 +1,5 @@
-// Reductions composed from those of reduce.cpp. What two of them share is one value of the graph, computed
-// once.
+// Reductions composed from those of reduce.cpp. What two of them share is one value of the graph,
+// computed once.
 #include "ingot/reductions.h"
 
 #include <cmath>
@@ -20,14 +20,14 @@ DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 }  // namespace
 
-std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Axes& dim, double correction, bool keepdim,
-                                   SourceLoc where) {
+std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Axes& dim, double correction,
+                                   bool keepdim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return {var(x, dim, correction, keepdim, loc), mean(x, dim, keepdim, loc)};
 }
 
-std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& dim, double correction, bool keepdim,
-                                   SourceLoc where) {
+std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& dim, double correction,
+                                   bool keepdim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return {ingot::std(x, dim, correction, keepdim, loc), mean(x, dim, keepdim, loc)};
 }
@@ -49,11 +49,14 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& dim, bool keepdim, Sou
   if (std::isinf(p)) return p > 0 ? amax(abs(x), dim, keepdim) : amin(abs(x), dim, keepdim);
   if (p == 0) return sum((f != 0).to(f.dtype()), dim, keepdim).to(t);
   if (p == 1) return sum(abs(f), dim, keepdim).to(t);
-  auto root = [](const Tensor& s, auto take) { return where(s == 0, 0.0, take(where(s == 0, 1.0, s))); };
+  auto root = [](const Tensor& s, auto take) {
+    return where(s == 0, 0.0, take(where(s == 0, 1.0, s)));
+  };
   if (p == 2) return root(sum(f * f, dim, keepdim), [](const Tensor& s) { return sqrt(s); }).to(t);
   if (p < 0) {
     Tensor a = abs(f);
-    Tensor powers = where(a == 0, std::numeric_limits<double>::infinity(), pow(where(a == 0, 1.0, a), p));
+    Tensor powers =
+        where(a == 0, std::numeric_limits<double>::infinity(), pow(where(a == 0, 1.0, a), p));
     return pow(sum(powers, dim, keepdim), 1 / p).to(t);
   }
   Tensor powers = root(abs(f), [p](const Tensor& a) { return pow(a, p); });

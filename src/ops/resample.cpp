@@ -8,8 +8,8 @@
 namespace ingot {
 namespace {
 
-Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& padding, const PerDim& stride,
-                 const char* op, const SourceLoc& loc) {
+Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& padding,
+                 const PerDim& stride, const char* op, const SourceLoc& loc) {
   Windows w;
   w.kernel = per_dim(kernel, 2, 1, "kernel_size", op, loc);
   w.dilation = per_dim(dilation, 2, 1, "dilation", op, loc);
@@ -18,8 +18,8 @@ Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& pad
   return w;
 }
 
-// The order of dims that changes the places of windows and the places inside them: [.., C, a, b, c, d] with
-// the channels at c becomes [.., C, c, d, a, b].
+// The order of dims that changes the places of windows and the places inside them: [.., C, a, b, c,
+// d] with the channels at c becomes [.., C, c, d, a, b].
 Dims swapped(int channels) {
   Dims order;
   for (int d = 0; d <= channels; ++d) order.push_back(d);
@@ -29,21 +29,22 @@ Dims swapped(int channels) {
 
 }  // namespace
 
-Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dilation, const PerDim& padding,
-              const PerDim& stride, SourceLoc place) {
+Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dilation,
+              const PerDim& padding, const PerDim& stride, SourceLoc place) {
   const char* op = "unfold";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
   if (x->rank() != 4 && x->rank() != 3)
     fail(ErrorKind::Shape, op,
-         "wants [batch, channels, height, width] or the same without batch, not " + describe(*x), loc);
+         "wants [batch, channels, height, width] or the same without batch, not " + describe(*x),
+         loc);
   const Windows w = two_dims(kernel_size, dilation, padding, stride, op, loc);
   const int lead = x->rank() - 2;
   for (int d = 0; d < 2; ++d)
     if (w.count(d, x->shape[lead + d]) < 1)
-      fail(ErrorKind::Shape, op, "windows of " + to_string(w.kernel) + " do not fit into " + describe(*x),
-           loc);
+      fail(ErrorKind::Shape, op,
+           "windows of " + to_string(w.kernel) + " do not fit into " + describe(*x), loc);
   Tensor view = window_view(input, w, loc);  // [.., C, OH, OW, KH, KW]
   const int c = lead - 1;
   Dims shape(x->shape.begin(), c);
@@ -52,23 +53,25 @@ Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dila
   return view.permute(swapped(c)).reshape(shape);
 }
 
-Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel_size, const PerDim& dilation,
-            const PerDim& padding, const PerDim& stride, SourceLoc place) {
+Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel_size,
+            const PerDim& dilation, const PerDim& padding, const PerDim& stride, SourceLoc place) {
   const char* op = "fold";
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
   if (x->rank() != 3 && x->rank() != 2)
     fail(ErrorKind::Shape, op,
-         "wants [batch, channels * window, windows] or the same without batch, not " + describe(*x), loc);
+         "wants [batch, channels * window, windows] or the same without batch, not " + describe(*x),
+         loc);
   const Windows w = two_dims(kernel_size, dilation, padding, stride, op, loc);
   const Dims size = per_dim(output_size, 2, 1, "output_size", op, loc);
   const int c = x->rank() - 2;
   const int64_t h = w.count(0, size[0]), v = w.count(1, size[1]), k = w.kernel.numel();
   if (x->shape[c] % k || x->shape[c + 1] != h * v)
     fail(ErrorKind::Shape, op,
-         describe(*x) + " does not fold into " + to_string(size) + ": windows of " + to_string(w.kernel) +
-             " want a multiple of " + std::to_string(k) + " rows and " + std::to_string(h * v) + " columns",
+         describe(*x) + " does not fold into " + to_string(size) + ": windows of " +
+             to_string(w.kernel) + " want a multiple of " + std::to_string(k) + " rows and " +
+             std::to_string(h * v) + " columns",
          loc);
   Dims shape(x->shape.begin(), c), out = shape;
   for (int64_t s : {x->shape[c] / k, w.kernel[0], w.kernel[1], h, v}) shape.push_back(s);
@@ -78,15 +81,16 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
 
 namespace {
 
-// For each position of the result along one dim: a position it is made of, and its share (undefined: all).
-// Both are computed on the input's device, so that nothing is copied there.
+// For each position of the result along one dim: a position it is made of, and its share
+// (undefined: all). Both are computed on the input's device, so that nothing is copied there.
 struct Tap {
   Tensor at, share;
 };
 
 Tensor cubic(const Tensor& t) {  // the weight of a point at distance t, as PyTorch's (a = -0.75)
   const double a = -0.75;
-  Tensor near = ((a + 2) * t - (a + 3)) * t * t + 1.0, far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  Tensor near = ((a + 2) * t - (a + 3)) * t * t + 1.0,
+         far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
   return where(t <= 1.0, near, where(t < 2.0, far, 0.0));
 }
 
@@ -112,7 +116,8 @@ std::vector<Tap> taps_of(std::string_view mode, int64_t from, int64_t to, double
 }
 
 // One dim resampled: the taps' elements, weighted and added.
-Tensor resample(const Tensor& x, int dim, int64_t to, std::string_view mode, double step, bool align) {
+Tensor resample(const Tensor& x, int dim, int64_t to, std::string_view mode, double step,
+                bool align) {
   const int64_t from = x.size(dim);
   if (mode == "nearest" && to % from == 0 &&
       std::fabs(step * static_cast<double>(to) - static_cast<double>(from)) < 1e-9) {
@@ -147,17 +152,19 @@ Sizes sizes_of(const Node* x, const InterpolateOptions& o, const char* op, const
     s.to = per_dim(o.size, n, 1, "size", op, loc);
   } else if (o.scale_factor.size() != 1 && o.scale_factor.size() != static_cast<size_t>(n)) {
     fail(ErrorKind::Value, op,
-         "scale_factor has " + std::to_string(o.scale_factor.size()) + " numbers for " + std::to_string(n) +
-             " dims",
+         "scale_factor has " + std::to_string(o.scale_factor.size()) + " numbers for " +
+             std::to_string(n) + " dims",
          loc);
   }
   for (int d = 0; d < n; ++d) {
     const auto from = static_cast<double>(x->shape[2 + d]);
     double scale = 0;
     if (!o.size.given()) {
-      scale = o.scale_factor.size() == 1 ? o.scale_factor[0] : o.scale_factor[static_cast<size_t>(d)];
+      scale =
+          o.scale_factor.size() == 1 ? o.scale_factor[0] : o.scale_factor[static_cast<size_t>(d)];
       if (!(scale > 0) || scale > 1e9)
-        fail(ErrorKind::Value, op, "scale_factor is " + text_of(scale), loc, "use a number above 0");
+        fail(ErrorKind::Value, op, "scale_factor is " + text_of(scale), loc,
+             "use a number above 0");
       s.to.push_back(static_cast<int64_t>(std::floor(from * scale)));
       if (s.to.back() < 1)
         fail(ErrorKind::Shape, op,
@@ -182,23 +189,30 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
   NodeRef x = node_of(input, op, loc);
   const int n = x->rank() - 2;
   if (n < 1 || n > 3)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, and 1 to 3 dims], not " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "wants [batch, channels, and 1 to 3 dims], not " + describe(*x),
+         loc);
   const std::string_view m = options.mode;
   const bool any_rank = m == "nearest" || m == "nearest-exact" || m == "area";
-  const int wants = m == "linear" ? 1 : m == "bilinear" || m == "bicubic" ? 2 : m == "trilinear" ? 3 : 0;
+  const int wants = m == "linear"                       ? 1
+                    : m == "bilinear" || m == "bicubic" ? 2
+                    : m == "trilinear"                  ? 3
+                                                        : 0;
   if (!any_rank && wants == 0)
     fail(ErrorKind::Value, op, "mode is \"" + std::string(m) + "\"", loc,
          "use nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area");
   if (wants && wants != n)
     fail(ErrorKind::Value, op,
-         "mode \"" + std::string(m) + "\" is for " + std::to_string(wants) + " dims, not for " + describe(*x),
+         "mode \"" + std::string(m) + "\" is for " + std::to_string(wants) + " dims, not for " +
+             describe(*x),
          loc);
   if (options.align_corners && any_rank)
-    fail(ErrorKind::Value, op, "align_corners has no meaning in mode \"" + std::string(m) + "\"", loc);
+    fail(ErrorKind::Value, op, "align_corners has no meaning in mode \"" + std::string(m) + "\"",
+         loc);
   if (!is_float(x->dtype) && m != "nearest" && m != "nearest-exact")
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*x), loc,
          "convert with x.to(float32)");
-  if (x->numel() == 0) fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(*x), loc);
+  if (x->numel() == 0)
+    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(*x), loc);
   const Sizes s = sizes_of(x, options, op, loc);
   if (m == "area")
     return n == 1   ? adaptive_avg_pool1d(input, s.to, loc)
@@ -207,7 +221,8 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
   const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   Tensor y = any_rank ? input : input.to(wide);
   for (int d = n - 1; d >= 0; --d) {
-    if (s.to[d] == x->shape[2 + d] && (s.step[static_cast<size_t>(d)] == 1 || options.align_corners))
+    if (s.to[d] == x->shape[2 + d] &&
+        (s.step[static_cast<size_t>(d)] == 1 || options.align_corners))
       continue;
     y = resample(y, 2 + d, s.to[d], m, s.step[static_cast<size_t>(d)], options.align_corners);
   }
@@ -224,7 +239,8 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r, SourceLoc place) {
   const int c = x->rank() - 3;
   if (r < 1 || x->shape[c] % (r * r))
     fail(ErrorKind::Value, op,
-         "the square of " + std::to_string(r) + " does not divide the channels of " + describe(*x), loc);
+         "the square of " + std::to_string(r) + " does not divide the channels of " + describe(*x),
+         loc);
   Dims lead(x->shape.begin(), c), split = lead, order, out = lead;
   const int64_t n = x->shape[c] / (r * r), h = x->shape[c + 1], w = x->shape[c + 2];
   for (int64_t s : {n, r, r, h, w}) split.push_back(s);
@@ -243,8 +259,8 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r, SourceLoc place) {
     fail(ErrorKind::Shape, op, "wants [.., channels, height, width], not " + describe(*x), loc);
   const int c = x->rank() - 3;
   if (r < 1 || x->shape[c + 1] % r || x->shape[c + 2] % r)
-    fail(ErrorKind::Value, op, std::to_string(r) + " does not divide height and width of " + describe(*x),
-         loc);
+    fail(ErrorKind::Value, op,
+         std::to_string(r) + " does not divide height and width of " + describe(*x), loc);
   Dims lead(x->shape.begin(), c), split = lead, order, out = lead;
   const int64_t n = x->shape[c], h = x->shape[c + 1] / r, w = x->shape[c + 2] / r;
   for (int64_t s : {n, h, r, w, r}) split.push_back(s);
@@ -259,7 +275,8 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
-  if (x->rank() < 3) fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc);
+  if (x->rank() < 3)
+    fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc);
   if (groups < 1 || x->shape[1] % groups)
     fail(ErrorKind::Value, op,
          std::to_string(groups) + " groups do not divide the channels of " + describe(*x), loc);

@@ -1,5 +1,5 @@
-// Running values along a dim: one primitive each. The places of running extremes are the primitive; the
-// values are read there, so that the gradient goes to those elements.
+// Running values along a dim: one primitive each. The places of running extremes are the primitive;
+// the values are read there, so that the gradient goes to those elements.
 #include "ingot/sorting.h"
 #include "ops/common.h"
 
@@ -18,8 +18,8 @@ NodeRef scan(ScanKind kind, Node* n, int64_t dim, const char* op, const SourceLo
   return reshape_to(r.get(), n->shape, loc);
 }
 
-Tensor accumulated(ScanKind kind, const Tensor& x, int64_t dim, std::optional<DType> dtype, const char* op,
-                   const SourceLoc& where) {
+Tensor accumulated(ScanKind kind, const Tensor& x, int64_t dim, std::optional<DType> dtype,
+                   const char* op, const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, op, loc);
   DType want = dtype.value_or(is_float(n->dtype) ? n->dtype : DType::Int64);
@@ -30,7 +30,8 @@ Tensor accumulated(ScanKind kind, const Tensor& x, int64_t dim, std::optional<DT
   return tensor_of(scan(kind, in.get(), dim, op, loc));
 }
 
-ValuesIndices extreme(ScanKind kind, const Tensor& x, int64_t dim, const char* op, const SourceLoc& where) {
+ValuesIndices extreme(ScanKind kind, const Tensor& x, int64_t dim, const char* op,
+                      const SourceLoc& where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, op, loc);
   Tensor at = tensor_of(scan(kind, n, dim, op, loc));

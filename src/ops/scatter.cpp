@@ -1,5 +1,5 @@
-// Writing by index. The primitives want data, index and value to agree in all dims but one; a smaller index
-// works on a corner of the data, which is then put back.
+// Writing by index. The primitives want data, index and value to agree in all dims but one; a
+// smaller index works on a corner of the data, which is then put back.
 #include <limits>
 
 #include "ingot/indexing.h"
@@ -29,19 +29,22 @@ class Scattering {
       : x_(x), loc_(loc) {
     check_index(index, op, loc);
     if (value->dtype != x->dtype)
-      fail(ErrorKind::DType, op, "the values " + describe(*value) + " differ in type from " + describe(*x),
-           loc, "convert them: .to(" + std::string(name_of(x->dtype)) + ")");
+      fail(ErrorKind::DType, op,
+           "the values " + describe(*value) + " differ in type from " + describe(*x), loc,
+           "convert them: .to(" + std::string(name_of(x->dtype)) + ")");
     axis_ = wrap_dim(dim, x, op, loc);
     bool number = value->rank() == 0 && index->rank() != 0;
     bool ok = index->rank() == x->rank() && (number || value->rank() == x->rank());
     for (int i = 0; ok && i < x->rank(); ++i)
-      ok = (i == axis_ || index->shape[i] <= x->shape[i]) && (number || index->shape[i] <= value->shape[i]);
+      ok = (i == axis_ || index->shape[i] <= x->shape[i]) &&
+           (number || index->shape[i] <= value->shape[i]);
     if (!ok && index->numel() != 0)
       fail(ErrorKind::Shape, op,
-           "index " + describe(*index) + " does not fit " + describe(*x) + " and values " + describe(*value) +
-               " along dim " + std::to_string(axis_),
+           "index " + describe(*index) + " does not fit " + describe(*x) + " and values " +
+               describe(*value) + " along dim " + std::to_string(axis_),
            loc,
-           "the index needs as many dims as both, sizes no larger than the values', nor (but for that dim) "
+           "the index needs as many dims as both, sizes no larger than the values', nor (but for "
+           "that dim) "
            "than the data's");
     nothing_ = index->numel() == 0 || x->numel() == 0;
     if (nothing_) return;
@@ -61,7 +64,9 @@ class Scattering {
   bool nothing() const { return nothing_; }
   Node* base() const { return base_.get(); }
   Node* value() const { return value_.get(); }
-  NodeRef combined(ScatterMode mode, Node* base) const { return combined(mode, base, value_.get()); }
+  NodeRef combined(ScatterMode mode, Node* base) const {
+    return combined(mode, base, value_.get());
+  }
   NodeRef combined(ScatterMode mode, Node* base, Node* value) const {
     const ScatterAttrs a{axis_, mode, current_check()};
     return record(Op::Scatter, {base, index_.get(), value}, {a}, loc_);
@@ -99,7 +104,8 @@ NodeRef sums(const Scattering& s, Node* base, const SourceLoc& loc) {
   return record2(Op::Add, base, total.get(), loc);
 }
 
-// x where no value is written; the values' history stays, with gradients of 0 (an expert without tokens).
+// x where no value is written; the values' history stays, with gradients of 0 (an expert without
+// tokens).
 Tensor unwritten(const Tensor& x, Node* value, const SourceLoc& loc) {
   if (!value->requires_grad || value->rank() == 0 || !is_float(value->dtype)) return x.clone(loc);
   LocScope scope(loc);
@@ -118,7 +124,8 @@ Scalar neutral_of(std::string_view reduce, DType t) {
 }
 
 // The neutral element of the reduction where something comes, x elsewhere.
-NodeRef neutral_where_hit(const Scattering& s, Node* hits, std::string_view reduce, const SourceLoc& loc) {
+NodeRef neutral_where_hit(const Scattering& s, Node* hits, std::string_view reduce,
+                          const SourceLoc& loc) {
   Node* base = s.base();
   NodeRef neutral = constant(neutral_of(reduce, base->dtype), base->dtype, base->device, loc);
   NodeRef none = constant(0, hits->dtype, base->device, loc);
@@ -126,7 +133,8 @@ NodeRef neutral_where_hit(const Scattering& s, Node* hits, std::string_view redu
   return record(Op::Where, {hit.get(), neutral.get(), base}, kNoAttrs, loc);
 }
 
-Tensor index_line(const Tensor& index, const Dims& shape, int d, const char* op, const SourceLoc& loc) {
+Tensor index_line(const Tensor& index, const Dims& shape, int d, const char* op,
+                  const SourceLoc& loc) {
   NodeRef ix = node_of(index, op, loc);
   check_index(ix, op, loc);
   if (ix->rank() > 1)
@@ -152,7 +160,8 @@ void check_slices(const Node* x, int d, int64_t count, const Node* source, const
 
 }  // namespace
 
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, SourceLoc where) {
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
+               SourceLoc where) {
   SourceLoc loc = user_loc(where);
   CheckScope checked(Check::Scatter);
   NodeRef n = node_of(x, "scatter", loc), ix = node_of(index, "scatter", loc);
@@ -162,7 +171,8 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand&
   return s.put_back(s.combined(ScatterMode::Set, s.base()));
 }
 
-Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, SourceLoc where) {
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                   SourceLoc where) {
   CheckScope checked(Check::ScatterAdd);
   return scatter_reduce(x, dim, index, src, "sum", true, where);
 }
@@ -173,12 +183,14 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   CheckScope checked(Check::ScatterReduce);
   const char* op = "scatter_reduce";
   NodeRef n = node_of(x, op, loc), ix = node_of(index, op, loc), v = node_of(src, op, loc);
-  bool sum = reduce == "sum", mean = reduce == "mean", prod = reduce == "prod", low = reduce == "amin";
+  bool sum = reduce == "sum", mean = reduce == "mean", prod = reduce == "prod",
+       low = reduce == "amin";
   if (!sum && !mean && !prod && !low && reduce != "amax")
     fail(ErrorKind::Value, op, "there is no reduction \"" + std::string(reduce) + "\"", loc,
          "use sum, prod, mean, amax or amin");
   if (n->dtype == DType::Bool && (sum || mean || prod))
-    fail(ErrorKind::DType, op, "cannot add or multiply bool: " + describe(x), loc, "convert with .to(int64)");
+    fail(ErrorKind::DType, op, "cannot add or multiply bool: " + describe(x), loc,
+         "convert with .to(int64)");
   Scattering s(n, dim, ix, v, op, loc);
   if (s.nothing()) return unwritten(x, v, loc);
   DType counted = is_float(n->dtype) && !is_half(n->dtype) ? n->dtype
@@ -200,8 +212,8 @@ Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const T
   return s.put_back(cast_to(node_of(result, op, loc), n->dtype, loc));
 }
 
-Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha,
-                 SourceLoc where) {
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                 const Scalar& alpha, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   CheckScope checked(Check::IndexAdd);
@@ -216,7 +228,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   return add.reshape(n->shape);
 }
 
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, SourceLoc where) {
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+                  SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   CheckScope checked(Check::IndexCopy);
@@ -230,7 +243,8 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
       .reshape(n->shape);
 }
 
-Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value, SourceLoc where) {
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value,
+                  SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   CheckScope checked(Check::IndexFill);
@@ -239,7 +253,8 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Opera
   int d = wrap_dim(dim, n, op, loc);
   NodeRef v = operand_node(value, n, op, loc);
   if (v->rank() != 0)
-    fail(ErrorKind::Shape, op, "the value must be a number or a 0-d tensor, not " + describe(*v), loc);
+    fail(ErrorKind::Shape, op, "the value must be a number or a 0-d tensor, not " + describe(*v),
+         loc);
   Dims shape = n->rank() ? n->shape : Dims{1}, slices = shape;
   NodeRef ix = node_of(index, op, loc);
   slices[d] = ix->numel();
@@ -249,7 +264,8 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Opera
   return scatter(x.reshape(shape), d, index_line(at, slices, d, op, loc), number).reshape(n->shape);
 }
 
-Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> dim, SourceLoc where) {
+Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> dim,
+                      SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   CheckScope checked(Check::TakeAlongDim);
@@ -288,10 +304,12 @@ Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
   return gather(x.reshape({n->numel()}), 0, at.reshape({ix->numel()})).reshape(ix->shape);
 }
 
-Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate, SourceLoc where) {
+Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate,
+           SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  NodeRef n = node_of(x, "put", loc), ix = node_of(index, "put", loc), v = node_of(source, "put", loc);
+  NodeRef n = node_of(x, "put", loc), ix = node_of(index, "put", loc),
+          v = node_of(source, "put", loc);
   check_index(ix, "put", loc);
   if (ix->numel() != v->numel())
     fail(ErrorKind::Shape, "put",

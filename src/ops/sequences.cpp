@@ -1,5 +1,5 @@
-// New tensors composed from others (creation.h): sequences, triangles, grids, random numbers of other
-// distributions.
+// New tensors composed from others (creation.h): sequences, triangles, grids, random numbers of
+// other distributions.
 #include "ingot/creation.h"
 #include "ingot/movement.h"
 #include "ingot/sorting.h"
@@ -7,17 +7,19 @@
 
 namespace ingot {
 
-Tensor logspace(double start, double end, int64_t steps, double base, const Options& o, SourceLoc place) {
+Tensor logspace(double start, double end, int64_t steps, double base, const Options& o,
+                SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   if (steps < 0)
-    fail(ErrorKind::Value, "logspace", "the number of steps cannot be negative: " + std::to_string(steps),
-         loc);
+    fail(ErrorKind::Value, "logspace",
+         "the number of steps cannot be negative: " + std::to_string(steps), loc);
   Tensor exponent = linspace(start, end, steps, {DType::Float64, device_or_default(o)});
   return pow(base, exponent).to(dtype_or(o, DType::Float32));
 }
 
-Tensor tri(int64_t n, std::optional<int64_t> m, int64_t diagonal, const Options& o, SourceLoc place) {
+Tensor tri(int64_t n, std::optional<int64_t> m, int64_t diagonal, const Options& o,
+           SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Dims shape{n, m.value_or(n)};
@@ -52,15 +54,18 @@ Tensor triu_indices(int64_t row, int64_t col, int64_t offset, const Options& o, 
   return triangle_indices(row, col, offset, false, o, "triu_indices", loc);
 }
 
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_view indexing, SourceLoc where) {
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_view indexing,
+                             SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  if (tensors.empty()) fail(ErrorKind::Value, "meshgrid", "was given no tensors", loc, "give at least one");
+  if (tensors.empty())
+    fail(ErrorKind::Value, "meshgrid", "was given no tensors", loc, "give at least one");
   if (indexing != "ij" && indexing != "xy")
     fail(ErrorKind::Value, "meshgrid", "indexing is \"" + std::string(indexing) + "\"", loc,
          "use \"ij\" or \"xy\"");
   bool swap = indexing == "xy" && tensors.size() > 1;
   int rank = static_cast<int>(tensors.size());
-  if (rank > kMaxDims) fail(ErrorKind::Shape, "meshgrid", "more tensors than a tensor can have dims", loc);
+  if (rank > kMaxDims)
+    fail(ErrorKind::Shape, "meshgrid", "more tensors than a tensor can have dims", loc);
   Dims shape;
   for (const Tensor& x : tensors) {
     NodeRef n = node_of(x, "meshgrid", loc);
@@ -80,14 +85,16 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
 
 // ---- Random numbers
 
-Tensor randint(int64_t high, const Dims& shape, const Options& o, const Generator& g, SourceLoc loc) {
+Tensor randint(int64_t high, const Dims& shape, const Options& o, const Generator& g,
+               SourceLoc loc) {
   return randint(0, high, shape, o, g, loc);
 }
-Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const Options& o, const Generator& g,
-                    SourceLoc where) {
+Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const Options& o,
+                    const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "randint_like", loc);
-  return randint(low, high, n->shape, {dtype_or(o, n->dtype), o.device ? *o.device : n->device}, g, loc);
+  return randint(low, high, n->shape, {dtype_or(o, n->dtype), o.device ? *o.device : n->device}, g,
+                 loc);
 }
 
 namespace {
@@ -119,7 +126,8 @@ Tensor normal(double mean, double std, const Dims& shape, const Options& o, cons
   LocScope scope(loc);
   DType t = random_type(o, "normal", loc);
   if (!(std >= 0))
-    fail(ErrorKind::Value, "normal", "the standard deviation cannot be negative: " + text_of(std), loc);
+    fail(ErrorKind::Value, "normal", "the standard deviation cannot be negative: " + text_of(std),
+         loc);
   return (randn(shape, {compute_type(t), device_or_default(o)}, g) * std + mean).to(t);
 }
 
@@ -155,7 +163,8 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
   LocScope scope(loc);
   NodeRef n = floating_node(weights, "multinomial", loc);
   if (n->rank() < 1 || n->rank() > 2 || n->shape.back() == 0)
-    fail(ErrorKind::Shape, "multinomial", "takes weights [C] or [N, C], not " + describe(weights), loc);
+    fail(ErrorKind::Shape, "multinomial", "takes weights [C] or [N, C], not " + describe(weights),
+         loc);
   int64_t classes = n->shape.back();
   if (num_samples < 1 || (!replacement && num_samples > classes))
     fail(ErrorKind::Value, "multinomial",

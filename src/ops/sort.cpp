@@ -1,5 +1,5 @@
-// Sorting: the places in sorted order are the primitive, values are read there. Searching is a fixed number
-// of halvings, each a gather at a computed place, which fuse into one kernel.
+// Sorting: the places in sorted order are the primitive, values are read there. Searching is a
+// fixed number of halvings, each a gather at a computed place, which fuse into one kernel.
 #include <cmath>
 
 #include "ingot/sorting.h"
@@ -26,7 +26,8 @@ int64_t size_along(const Tensor& x, int64_t dim, const char* op, const SourceLoc
   return n->rank() ? n->shape[d] : 1;
 }
 
-ValuesIndices read_at(const Tensor& x, int64_t dim, const Tensor& at, bool keepdim, const SourceLoc& loc) {
+ValuesIndices read_at(const Tensor& x, int64_t dim, const Tensor& at, bool keepdim,
+                      const SourceLoc& loc) {
   Tensor values = gather(x, dim, at, loc);
   if (keepdim || x.dim() == 0) return {values, at};
   return {values.squeeze(dim, loc), at.squeeze(dim, loc)};
@@ -52,8 +53,8 @@ ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool, 
   int64_t size = size_along(x, dim, "topk", loc);
   if (k < 0 || k > size)
     fail(ErrorKind::Value, "topk",
-         "k is " + std::to_string(k) + ", but dim " + std::to_string(dim) + " of " + describe(x) + " has " +
-             std::to_string(size) + " elements",
+         "k is " + std::to_string(k) + ", but dim " + std::to_string(dim) + " of " + describe(x) +
+             " has " + std::to_string(size) + " elements",
          loc, "use a k from 0 to the size of the dim");
   Tensor at = places(x, k, dim, largest, "topk", loc);
   if (x.dim() == 0 && k == 0) return {zeros({0}, {x.dtype(), x.device()}, loc), at};
@@ -65,8 +66,8 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t dim, bool keepdim, So
   int64_t size = size_along(x, dim, "kthvalue", loc);
   if (k < 1 || k > size)
     fail(ErrorKind::Value, "kthvalue",
-         "k is " + std::to_string(k) + ", but dim " + std::to_string(dim) + " of " + describe(x) + " has " +
-             std::to_string(size) + " elements",
+         "k is " + std::to_string(k) + ", but dim " + std::to_string(dim) + " of " + describe(x) +
+             " has " + std::to_string(size) + " elements",
          loc, "k counts from 1 to the size of the dim");
   Tensor first = places(x, k, dim, false, "kthvalue", loc);
   Tensor at = x.dim() ? first.narrow(dim, k - 1, 1, loc) : first;
@@ -122,7 +123,9 @@ Tensor middle_of_all(const Tensor& x, bool skip_nan, const char* op, const Sourc
 }  // namespace
 
 Tensor median(const Tensor& x, SourceLoc loc) { return middle_of_all(x, false, "median", loc); }
-Tensor nanmedian(const Tensor& x, SourceLoc loc) { return middle_of_all(x, true, "nanmedian", loc); }
+Tensor nanmedian(const Tensor& x, SourceLoc loc) {
+  return middle_of_all(x, true, "nanmedian", loc);
+}
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, SourceLoc place) {
   SourceLoc loc = user_loc(place);
@@ -156,15 +159,16 @@ Tensor searchsorted(const Tensor& sorted, const Scalar& value, bool right, Sourc
   SourceLoc loc = user_loc(place);
   NodeRef s = node_of(sorted, "searchsorted", loc);
   if (s->rank() != 1)
-    fail(ErrorKind::Shape, "searchsorted", "a number is looked up in a vector, not in " + describe(sorted),
-         loc);
+    fail(ErrorKind::Shape, "searchsorted",
+         "a number is looked up in a vector, not in " + describe(sorted), loc);
   return searchsorted(sorted, scalar(value, {promoted(s, value), s->device}, loc), right, loc);
 }
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   if (node_of(boundaries, "bucketize", loc)->rank() != 1)
-    fail(ErrorKind::Shape, "bucketize", "the boundaries must be a vector, not " + describe(boundaries), loc);
+    fail(ErrorKind::Shape, "bucketize",
+         "the boundaries must be a vector, not " + describe(boundaries), loc);
   return searchsorted(boundaries, x, right, loc);
 }
 

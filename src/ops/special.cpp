@@ -1,4 +1,5 @@
-// Elementwise functions beside the table's, composed so that they fuse: what elementwise.h declares.
+// Elementwise functions beside the table's, composed so that they fuse: what elementwise.h
+// declares.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +16,8 @@ Tensor unary(Op op, const Tensor& x, const SourceLoc& where) {
   return tensor_of(record1(op, f.get(), loc));
 }
 
-// Functions of floating numbers that are composed: integers become float32, 16-bit floats compute in it.
+// Functions of floating numbers that are composed: integers become float32, 16-bit floats compute
+// in it.
 template <class F>
 Tensor composed(const Tensor& x, const char* op, const SourceLoc& place, F f) {
   SourceLoc loc = user_loc(place);
@@ -45,7 +47,8 @@ Tensor digamma(const Tensor& x, SourceLoc loc) { return polygamma(0, x, loc); }
 
 Tensor polygamma(int64_t n, const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
-  if (n < 0) fail(ErrorKind::Value, "polygamma", "the order cannot be negative: " + std::to_string(n), loc);
+  if (n < 0)
+    fail(ErrorKind::Value, "polygamma", "the order cannot be negative: " + std::to_string(n), loc);
   NodeRef f = node_of(x, "polygamma", loc);
   if (!is_float(f->dtype)) f = cast_to(f.get(), DType::Float32, loc);
   NodeRef order = constant(n, f->dtype, f->device, loc);
@@ -76,8 +79,9 @@ Tensor round(const Tensor& x, int64_t decimals, SourceLoc place) {
   LocScope scope(loc);
   if (decimals == 0) return round(x);
   double ten = std::pow(10.0, static_cast<double>(std::llabs(decimals)));
-  return in_wide(x, "round", loc,
-                 [&](const Tensor& f) { return decimals > 0 ? round(f * ten) / ten : round(f / ten) * ten; });
+  return in_wide(x, "round", loc, [&](const Tensor& f) {
+    return decimals > 0 ? round(f * ten) / ten : round(f / ten) * ten;
+  });
 }
 
 Tensor signbit(const Tensor& x, SourceLoc place) {
@@ -114,8 +118,12 @@ double largest(DType t) {
 
 }  // namespace
 
-Tensor isposinf(const Tensor& x, SourceLoc loc) { return equals_infinity(x, kInfinity, "isposinf", loc); }
-Tensor isneginf(const Tensor& x, SourceLoc loc) { return equals_infinity(x, -kInfinity, "isneginf", loc); }
+Tensor isposinf(const Tensor& x, SourceLoc loc) {
+  return equals_infinity(x, kInfinity, "isposinf", loc);
+}
+Tensor isneginf(const Tensor& x, SourceLoc loc) {
+  return equals_infinity(x, -kInfinity, "isneginf", loc);
+}
 Tensor deg2rad(const Tensor& x, SourceLoc loc) {
   return composed(x, "deg2rad", loc, [](const Tensor& f) { return f * 0.017453292519943295; });
 }
@@ -123,8 +131,8 @@ Tensor rad2deg(const Tensor& x, SourceLoc loc) {
   return composed(x, "rad2deg", loc, [](const Tensor& f) { return f * 57.29577951308232; });
 }
 
-Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf,
-                  SourceLoc place) {
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef n = node_of(x, "nan_to_num", loc);
@@ -142,8 +150,9 @@ namespace {
 Tensor scaled(const Operand& b, const Scalar& alpha, const char* op, const SourceLoc& loc) {
   if (b.tensor) {
     if (is_integer(node_of(*b.tensor, op, loc)->dtype) && alpha.kind == Scalar::Kind::Float)
-      fail(ErrorKind::DType, op, "alpha must be a whole number for integer tensors, not " + text_of(alpha.f),
-           loc, "convert with .to(float32)");
+      fail(ErrorKind::DType, op,
+           "alpha must be a whole number for integer tensors, not " + text_of(alpha.f), loc,
+           "convert with .to(float32)");
     return mul(*b.tensor, alpha, loc);
   }
   bool floating = b.scalar.kind == Scalar::Kind::Float || alpha.kind == Scalar::Kind::Float;
@@ -184,8 +193,12 @@ Tensor div(const Tensor& a, const Operand& b, std::string_view rounding_mode, So
 }
 Tensor true_divide(const Tensor& a, const Operand& b, SourceLoc loc) { return div(a, b, loc); }
 
-Tensor hypot(const Tensor& a, const Operand& b, SourceLoc loc) { return binary(Op::Hypot, a, b, loc); }
-Tensor copysign(const Tensor& a, const Operand& b, SourceLoc loc) { return binary(Op::Copysign, a, b, loc); }
+Tensor hypot(const Tensor& a, const Operand& b, SourceLoc loc) {
+  return binary(Op::Hypot, a, b, loc);
+}
+Tensor copysign(const Tensor& a, const Operand& b, SourceLoc loc) {
+  return binary(Op::Copysign, a, b, loc);
+}
 
 // Written with where, so that the gradient at a tie goes to a, as PyTorch's.
 Tensor fmax(const Tensor& a, const Operand& b, SourceLoc place) {
@@ -231,8 +244,8 @@ Tensor logaddexp2(const Tensor& a, const Operand& b, SourceLoc loc) {
 Tensor xlogy(const Tensor& a, const Operand& b, SourceLoc loc) {
   return pair_in_wide(a, b, "xlogy", loc, [](const Tensor& x, const Tensor& y) {
     Tensor nothing = (x == 0.0) & ((y <= 0.0) | (y == kInfinity));
-    // Adding 0.0 takes the sign from a zero, -0.0 changes nothing: x = 0 gives 0 and keeps its gradient,
-    // log(y).
+    // Adding 0.0 takes the sign from a zero, -0.0 changes nothing: x = 0 gives 0 and keeps its
+    // gradient, log(y).
     Tensor plus = where(x == 0.0, full({}, 0.0, {x.dtype(), x.device()}), -0.0);
     return where(nothing, 0.0, x * log(where(nothing, 1.0, y)) + plus);
   });
@@ -257,16 +270,19 @@ Tensor float_power(const Tensor& a, const Operand& b, SourceLoc place) {
   LocScope scope(loc);
   NodeRef n = node_of(a, "float_power", loc);
   Tensor wide = operand_as(b, DType::Float64, n->device, "float_power", loc);
-  return b.tensor ? pow(a.to(DType::Float64), wide) : pow(a.to(DType::Float64), b.scalar.to<double>());
+  return b.tensor ? pow(a.to(DType::Float64), wide)
+                  : pow(a.to(DType::Float64), b.scalar.to<double>());
 }
 
 Tensor ldexp(const Tensor& a, const Operand& b, SourceLoc loc) {
-  return pair_in_wide(a, b, "ldexp", loc, [](const Tensor& x, const Tensor& y) { return x * exp2(y); });
+  return pair_in_wide(a, b, "ldexp", loc,
+                      [](const Tensor& x, const Tensor& y) { return x * exp2(y); });
 }
 
 // ---- Comparison
 
-Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan, SourceLoc place) {
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan,
+               SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef x = node_of(a, "isclose", loc), y = node_of(b, "isclose", loc);
@@ -274,7 +290,8 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
     fail(ErrorKind::Value, "isclose",
          "rtol and atol cannot be negative: " + text_of(rtol) + " and " + text_of(atol), loc);
   if (x->dtype != y->dtype)
-    fail(ErrorKind::DType, "isclose", "operands differ in type: " + describe(a) + " and " + describe(b), loc,
+    fail(ErrorKind::DType, "isclose",
+         "operands differ in type: " + describe(a) + " and " + describe(b), loc,
          "convert one of them: .to(" + std::string(name_of(promote(x->dtype, y->dtype))) + ")");
   Tensor close = a == b;
   if (rtol == 0 && atol == 0 && !(equal_nan && is_float(x->dtype))) return close;
@@ -284,7 +301,8 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   return close | (isfinite(off) & (off <= abs(q * rtol) + atol));
 }
 
-bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan, SourceLoc loc) {
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan,
+              SourceLoc loc) {
   return isclose(a, b, rtol, atol, equal_nan, loc).all({}, false, loc).item<bool>(loc);
 }
 
@@ -318,18 +336,19 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Operand& weight, Sourc
 
 namespace {
 
-Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value, bool divide,
-                   const char* op, const SourceLoc& place) {
+Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value,
+                   bool divide, const char* op, const SourceLoc& place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   NodeRef p = node_of(a, op, loc), q = node_of(b, op, loc), n = node_of(x, op, loc);
   DType t = promote(n->dtype, promoted(p, q));
   if (divide && !is_float(promoted(p, q)))
-    fail(ErrorKind::DType, op, "does not divide integers: " + describe(a) + " and " + describe(b), loc,
-         "convert with .to(float32)");
-  if (!is_float(t) && value.kind == Scalar::Kind::Float)
-    fail(ErrorKind::DType, op, "value must be a whole number for integer tensors, not " + text_of(value.f),
+    fail(ErrorKind::DType, op, "does not divide integers: " + describe(a) + " and " + describe(b),
          loc, "convert with .to(float32)");
+  if (!is_float(t) && value.kind == Scalar::Kind::Float)
+    fail(ErrorKind::DType, op,
+         "value must be a whole number for integer tensors, not " + text_of(value.f), loc,
+         "convert with .to(float32)");
   check_fits(value, t, op, loc);
   DType w = compute_type(t);
   Tensor f = a.to(w), g = b.to(w), part = divide ? f / g : f * g;
@@ -339,10 +358,12 @@ Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scal
 
 }  // namespace
 
-Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc) {
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value,
+               SourceLoc loc) {
   return add_product(x, a, b, value, false, "addcmul", loc);
 }
-Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value, SourceLoc loc) {
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value,
+               SourceLoc loc) {
   return add_product(x, a, b, value, true, "addcdiv", loc);
 }
 

@@ -54,7 +54,8 @@ uint64_t StateDict::unsigned_integer(const std::string& name, SourceLoc loc) con
 const Tensor& StateDict::tensor(std::string_view name, SourceLoc loc) const {
   for (const auto& [key, t] : tensors)
     if (key == name) return t;
-  fail(ErrorKind::State, "state_dict", "there is no tensor \"" + std::string(name) + "\"", user_loc(loc));
+  fail(ErrorKind::State, "state_dict", "there is no tensor \"" + std::string(name) + "\"",
+       user_loc(loc));
 }
 
 void assign_all(const std::vector<std::pair<Tensor, Tensor>>& pairs, SourceLoc where) {
@@ -63,7 +64,8 @@ void assign_all(const std::vector<std::pair<Tensor, Tensor>>& pairs, SourceLoc w
   NoGrad guard;
   for (const auto& [target, value] : pairs)
     if (!(node_of(target, "assign_all", loc)->shape == node_of(value, "assign_all", loc)->shape))
-      fail(ErrorKind::Shape, "assign_all", describe(value) + " does not fit into " + describe(target), loc,
+      fail(ErrorKind::Shape, "assign_all",
+           describe(value) + " does not fit into " + describe(target), loc,
            "the shapes must be the same");
   std::vector<Tensor> changed;
   for (auto [target, value] : pairs) {

@@ -1,5 +1,5 @@
-// Tensor's own: what it is, how its value gets to the host, and its methods, each the function of ops.h of
-// that name.
+// Tensor's own: what it is, how its value gets to the host, and its methods, each the function of
+// ops.h of that name.
 #include "ingot/tensor.h"
 
 #include "base/convert.h"
@@ -68,15 +68,17 @@ void synchronize(SourceLoc where) {
   }
 }
 
-// The value of the node that the tensor named when it was asked: other threads may write to the tensor.
+// The value of the node that the tensor named when it was asked: other threads may write to the
+// tensor.
 static void read_value(Node* n, void* dst, const SourceLoc& loc) {
   const bool computed = n->computed.load(std::memory_order_acquire);
   if (n->bytes() == 0) return;
   if (!dst) fail(ErrorKind::Value, "copy_to", "the destination is null", loc);
   if (is_capturing())
     fail(ErrorKind::State, "copy_to",
-         "a captured function reads the value of " + describe(*n) + ": a repetition would not see it", loc,
-         "return the tensor and read it outside");
+         "a captured function reads the value of " + describe(*n) +
+             ": a repetition would not see it",
+         loc, "return the tensor and read it outside");
   HostWait wait;
   if (!computed) materialise({&n, 1}, loc);
   copy_to_host(dst, *n->storage, n->bytes());
@@ -156,19 +158,27 @@ Tensor Tensor::detach(SourceLoc where) const {
 
 // ---- Methods
 
-Tensor Tensor::reshape(const Dims& shape, SourceLoc loc) const { return ingot::reshape(*this, shape, loc); }
+Tensor Tensor::reshape(const Dims& shape, SourceLoc loc) const {
+  return ingot::reshape(*this, shape, loc);
+}
 Tensor Tensor::flatten(int64_t start, int64_t end, SourceLoc loc) const {
   return ingot::flatten(*this, start, end, loc);
 }
 Tensor Tensor::squeeze(SourceLoc loc) const { return ingot::squeeze(*this, loc); }
 Tensor Tensor::squeeze(int64_t dim, SourceLoc loc) const { return ingot::squeeze(*this, dim, loc); }
-Tensor Tensor::unsqueeze(int64_t dim, SourceLoc loc) const { return ingot::unsqueeze(*this, dim, loc); }
-Tensor Tensor::permute(const Dims& dims, SourceLoc loc) const { return ingot::permute(*this, dims, loc); }
+Tensor Tensor::unsqueeze(int64_t dim, SourceLoc loc) const {
+  return ingot::unsqueeze(*this, dim, loc);
+}
+Tensor Tensor::permute(const Dims& dims, SourceLoc loc) const {
+  return ingot::permute(*this, dims, loc);
+}
 Tensor Tensor::transpose(int64_t a, int64_t b, SourceLoc loc) const {
   return ingot::transpose(*this, a, b, loc);
 }
 Tensor Tensor::t(SourceLoc loc) const { return ingot::t(*this, loc); }
-Tensor Tensor::expand(const Dims& shape, SourceLoc loc) const { return ingot::expand(*this, shape, loc); }
+Tensor Tensor::expand(const Dims& shape, SourceLoc loc) const {
+  return ingot::expand(*this, shape, loc);
+}
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLoc loc) const {
   return ingot::narrow(*this, dim, start, length, loc);
 }
@@ -179,15 +189,21 @@ Tensor Tensor::slice(int64_t dim, const Slice& range, SourceLoc loc) const {
   return ingot::slice(*this, dim, range, loc);
 }
 Tensor Tensor::flip(const Axes& dims, SourceLoc loc) const { return ingot::flip(*this, dims, loc); }
-Tensor Tensor::repeat(const Dims& times, SourceLoc loc) const { return ingot::repeat(*this, times, loc); }
+Tensor Tensor::repeat(const Dims& times, SourceLoc loc) const {
+  return ingot::repeat(*this, times, loc);
+}
 std::vector<Tensor> Tensor::split(int64_t size, int64_t dim, SourceLoc loc) const {
   return ingot::split(*this, size, dim, loc);
 }
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, SourceLoc loc) const {
   return ingot::chunk(*this, chunks, dim, loc);
 }
-Tensor Tensor::tril(int64_t diagonal, SourceLoc loc) const { return ingot::tril(*this, diagonal, loc); }
-Tensor Tensor::triu(int64_t diagonal, SourceLoc loc) const { return ingot::triu(*this, diagonal, loc); }
+Tensor Tensor::tril(int64_t diagonal, SourceLoc loc) const {
+  return ingot::tril(*this, diagonal, loc);
+}
+Tensor Tensor::triu(int64_t diagonal, SourceLoc loc) const {
+  return ingot::triu(*this, diagonal, loc);
+}
 
 #define INGOT_METHOD(name) \
   Tensor Tensor::name(SourceLoc loc) const { return ingot::name(*this, loc); }
@@ -248,8 +264,12 @@ INGOT_METHOD(logical_xor)
 Tensor Tensor::clamp(const Scalar& lo, const Scalar& hi, SourceLoc loc) const {
   return ingot::clamp(*this, lo, hi, loc);
 }
-Tensor Tensor::clamp_min(const Scalar& lo, SourceLoc loc) const { return ingot::clamp_min(*this, lo, loc); }
-Tensor Tensor::clamp_max(const Scalar& hi, SourceLoc loc) const { return ingot::clamp_max(*this, hi, loc); }
+Tensor Tensor::clamp_min(const Scalar& lo, SourceLoc loc) const {
+  return ingot::clamp_min(*this, lo, loc);
+}
+Tensor Tensor::clamp_max(const Scalar& hi, SourceLoc loc) const {
+  return ingot::clamp_max(*this, hi, loc);
+}
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, SourceLoc loc) const {
   return ingot::masked_fill(*this, mask, value, loc);
 }
@@ -286,7 +306,9 @@ Tensor Tensor::argmin(::std::optional<int64_t> dim, bool keepdim, SourceLoc loc)
   return ingot::argmin(*this, dim, keepdim, loc);
 }
 
-Tensor Tensor::matmul(const Tensor& other, SourceLoc loc) const { return ingot::matmul(*this, other, loc); }
+Tensor Tensor::matmul(const Tensor& other, SourceLoc loc) const {
+  return ingot::matmul(*this, other, loc);
+}
 Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLoc loc) const {
   return ingot::gather(*this, dim, index, loc);
 }
@@ -294,6 +316,8 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index, SourceLoc loc) con
   return ingot::index_select(*this, dim, index, loc);
 }
 Tensor Tensor::softmax(int64_t dim, SourceLoc loc) const { return ingot::softmax(*this, dim, loc); }
-Tensor Tensor::log_softmax(int64_t dim, SourceLoc loc) const { return ingot::log_softmax(*this, dim, loc); }
+Tensor Tensor::log_softmax(int64_t dim, SourceLoc loc) const {
+  return ingot::log_softmax(*this, dim, loc);
+}
 
 }  // namespace ingot

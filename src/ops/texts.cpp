@@ -7,7 +7,9 @@
 
 namespace ingot {
 
-static bool before(const Texts::value_type& text, std::string_view name) { return text.first < name; }
+static bool before(const Texts::value_type& text, std::string_view name) {
+  return text.first < name;
+}
 
 Texts::Texts(std::initializer_list<value_type> texts) : Texts(std::vector<value_type>(texts)) {}
 
@@ -35,7 +37,8 @@ std::string& Texts::operator[](std::string_view name) {
 
 const std::string& Texts::at(std::string_view name) const {
   auto at = find(name);
-  if (at == end()) fail(ErrorKind::Value, "at", "there is no text named \"" + std::string(name) + "\"", {});
+  if (at == end())
+    fail(ErrorKind::Value, "at", "there is no text named \"" + std::string(name) + "\"", {});
   return at->second;
 }
 

@@ -1,6 +1,6 @@
-// Adam and its kin: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate is worked
-// out once per count of a group, on 0-d float64 tensors; every parameter's update is then the same few
-// elementwise ops, which merge into one kernel.
+// Adam and its kin: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate
+// is worked out once per count of a group, on 0-d float64 tensors; every parameter's update is then
+// the same few elementwise ops, which merge into one kernel.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -20,7 +20,8 @@ struct Start {
   Tensor p, g;
 };
 template <class O>
-Start start(const O& o, bool decoupled, const Tensor& decay, const Slot& s, const Tensor& gradient) {
+Start start(const O& o, bool decoupled, const Tensor& decay, const Slot& s,
+            const Tensor& gradient) {
   Start b{weight_of(s), o.maximize ? -gradient : gradient};
   if (o.weight_decay == 0) return b;
   if (decoupled)
@@ -50,15 +51,18 @@ Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name,
   }
 }
 
-Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc) : Adam(groups, "Adam", loc) {}
+Adam::Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc)
+    : Adam(groups, "Adam", loc) {}
 Adam::Adam(const std::vector<Tensor>& params, const AdamOptions& options, SourceLoc loc)
     : Adam(std::vector<ParamGroup<AdamOptions>>{{params, options}}, "Adam", loc) {}
 
-static std::vector<ParamGroup<AdamOptions>> as_adam(const std::vector<ParamGroup<AdamWOptions>>& groups) {
+static std::vector<ParamGroup<AdamOptions>> as_adam(
+    const std::vector<ParamGroup<AdamWOptions>>& groups) {
   std::vector<ParamGroup<AdamOptions>> result;
   for (const auto& [params, o] : groups)
     result.push_back(
-        {params, {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize, true, o.master_weights}});
+        {params,
+         {o.lr, o.betas, o.eps, o.weight_decay, o.amsgrad, o.maximize, true, o.master_weights}});
   return result;
 }
 
@@ -83,7 +87,8 @@ void Adam::update_group(Group& group, Update& update) {
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
-        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor m = moved(s.state[0], g, n.beta, s.param),
+               v = squares(s.state[1], g, o.betas.second);
         Tensor second = o.amsgrad ? maximum(s.state[2], v) : v;
         Tensor denominator = sqrt(second) * as_scalar_of(n.root_correction, s.param) + o.eps;
         update.set_weight(s, p - as_scalar_of(n.step_size, s.param) * (m / denominator));
@@ -154,13 +159,15 @@ void NAdam::update_group(Group& group, Update& update) {
         };
         Tensor now = mu(count), next = mu(count + 1.0), product = c.product * now;
         Numbers n{beta, lr * (1.0 - now) / (1.0 - product), lr * next / (1.0 - product * next),
-                  bias_correction(o.betas.second, count), decay_of(o, o.decoupled_weight_decay, lr)};
+                  bias_correction(o.betas.second, count),
+                  decay_of(o, o.decoupled_weight_decay, lr)};
         update.assign(c.product, product, false);
         return n;
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
-        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor m = moved(s.state[0], g, n.beta, s.param),
+               v = squares(s.state[1], g, o.betas.second);
         Tensor denominator = sqrt(v / as_scalar_of(n.correction, s.param)) + o.eps;
         update.set_weight(s, p - as_scalar_of(n.of_gradient, s.param) * (g / denominator) -
                                  as_scalar_of(n.of_average, s.param) * (m / denominator));
@@ -192,13 +199,15 @@ void RAdam::update_group(Group& group, Update& update) {
         Tensor rho = limit - 2.0 * count * (1.0 - correction) / correction;
         Tensor safe = maximum(rho, 5.0);
         Tensor rectified =
-            sqrt((safe - 4.0) * (safe - 2.0) * limit / ((limit - 4) * (limit - 2) * safe)) * sqrt(correction);
+            sqrt((safe - 4.0) * (safe - 2.0) * limit / ((limit - 4) * (limit - 2) * safe)) *
+            sqrt(correction);
         return Numbers{beta, lr / first_correction(beta, count), rectified, rho > 5.0,
                        decay_of(o, o.decoupled_weight_decay, lr)};
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         auto [p, g] = start(o, o.decoupled_weight_decay, n.decay, s, gradient);
-        Tensor m = moved(s.state[0], g, n.beta, s.param), v = squares(s.state[1], g, o.betas.second);
+        Tensor m = moved(s.state[0], g, n.beta, s.param),
+               v = squares(s.state[1], g, o.betas.second);
         Tensor factor = where(n.adaptive.to(s.param.device()),
                               as_scalar_of(n.rectified, s.param) / (sqrt(v) + o.eps), 1.0);
         update.set_weight(s, p - as_scalar_of(n.step_size, s.param) * (m * factor));
@@ -227,7 +236,8 @@ void Lion::update_group(Group& group, Update& update) {
       },
       [&](const Numbers& n, Slot& s, const Tensor& gradient) {
         auto [p, g] = start(o, true, n.decay, s, gradient);
-        update.set_weight(s, p - as_scalar_of(n.lr, s.param) * sign(moved(s.state[0], g, n.beta, s.param)));
+        update.set_weight(
+            s, p - as_scalar_of(n.lr, s.param) * sign(moved(s.state[0], g, n.beta, s.param)));
         update.assign(s.state[0], s.state[0] + (g - s.state[0]) * (1 - o.betas.second), false);
       });
 }

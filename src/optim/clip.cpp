@@ -25,7 +25,9 @@ Tensor joint_norm(const std::vector<Tensor>& tensors, double norm_type) {
   for (Tensor g : tensors) {
     if (!g.defined() || g.numel() == 0) continue;
     if (DType t = compute_type(g); g.dtype() != t) g = g.to(t);
-    Tensor part = largest ? abs(g).amax() : norm_type == 2 ? (g * g).sum() : pow(abs(g), norm_type).sum();
+    Tensor part = largest          ? abs(g).amax()
+                  : norm_type == 2 ? (g * g).sum()
+                                   : pow(abs(g), norm_type).sum();
     if (!parts.empty() && part.device() != parts[0].device()) part = part.to(parts[0].device());
     if (!parts.empty() && part.dtype() != parts[0].dtype()) part = part.to(parts[0].dtype());
     parts.push_back(part);
@@ -78,7 +80,8 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
 void clip_grad_value_(const std::vector<Tensor>& params, double limit, SourceLoc loc) {
   LocScope scope(user_loc(loc));
   if (!(limit >= 0))
-    throw Error(ErrorKind::Value, "clip_grad_value_", "the limit must not be negative", user_loc(loc));
+    throw Error(ErrorKind::Value, "clip_grad_value_", "the limit must not be negative",
+                user_loc(loc));
   NoGrad guard;
   for (const Tensor& p : params)
     if (Tensor g = p.grad(loc); g.defined()) p.set_grad(clamp(g, -limit, limit));

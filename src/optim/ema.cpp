@@ -1,4 +1,5 @@
-// Running averages of parameters. The optimiser moves them inside its own step (Update::set_weight).
+// Running averages of parameters. The optimiser moves them inside its own step
+// (Update::set_weight).
 #include <memory>
 
 #include "ingot/autograd.h"
@@ -17,8 +18,10 @@ EMA::EMA(Optimizer& optimizer, const EMAOptions& options, SourceLoc where)
     throw Error(ErrorKind::Value, "EMA", "decay must lie in [0, 1]", loc);
   average_->decay = options.decay;
   average_->params = optimizer.params();
-  // A product, not clone(), which would share the parameter's memory until one of the two is written.
-  for (const Tensor& p : average_->params) average_->averages.push_back(p.detach().to(compute_type(p)) * 1.0);
+  // A product, not clone(), which would share the parameter's memory until one of the two is
+  // written.
+  for (const Tensor& p : average_->params)
+    average_->averages.push_back(p.detach().to(compute_type(p)) * 1.0);
   eval(average_->averages, loc);
   optimizer.follow(average_);
 }

@@ -23,7 +23,8 @@ struct GradScaler::State {
   void judge(const Tensor& finite) { good = good.defined() ? good & finite : finite; }
 };
 
-GradScaler::GradScaler(const GradScalerOptions& options, SourceLoc loc) : s_(std::make_unique<State>()) {
+GradScaler::GradScaler(const GradScalerOptions& options, SourceLoc loc)
+    : s_(std::make_unique<State>()) {
   loc = user_loc(loc);
   LocScope scope(loc);
   if (!(options.init_scale > 0) || !(options.growth_factor >= 1) ||
@@ -64,8 +65,8 @@ void GradScaler::unscale_(Optimizer& optimizer, SourceLoc loc) {
   if (!s_->o.enabled) return;
   for (auto& [other, finite] : s_->unscaled)
     if (other == &optimizer)
-      throw Error(ErrorKind::State, "unscale_", "this optimiser's gradients are unscaled already", loc,
-                  "call update() after each step");
+      throw Error(ErrorKind::State, "unscale_", "this optimiser's gradients are unscaled already",
+                  loc, "call update() after each step");
   std::vector<Tensor> params = optimizer.params();
   Tensor finite = all_finite(params, s_->scale.device()), inverse = reciprocal(s_->scale);
   for (const Tensor& p : params)
@@ -104,9 +105,10 @@ void GradScaler::update(SourceLoc loc) {
   if (!s_->o.enabled || !s_->good.defined()) return;
   const GradScalerOptions& o = s_->o;
   Tensor streak = s_->streak + 1.0;
-  Tensor grown =
-      where(streak >= static_cast<double>(o.growth_interval), s_->scale * o.growth_factor, s_->scale);
-  Tensor next_streak = where(s_->good & (streak < static_cast<double>(o.growth_interval)), streak, 0.0);
+  Tensor grown = where(streak >= static_cast<double>(o.growth_interval),
+                       s_->scale * o.growth_factor, s_->scale);
+  Tensor next_streak =
+      where(s_->good & (streak < static_cast<double>(o.growth_interval)), streak, 0.0);
   auto own = std::make_unique<Optimizer::Update>();
   own->loc = loc;
   own->assign(s_->scale, where(s_->good, grown, s_->scale * o.backoff_factor), false);

@@ -1,6 +1,6 @@
-// The verdict on a step and what is remembered of the first bad one are values of the step's plan. Under Stop
-// the verdict is sticky: no later step changes anything either, so that the bad one can be computed again
-// from the same parameters.
+// The verdict on a step and what is remembered of the first bad one are values of the step's plan.
+// Under Stop the verdict is sticky: no later step changes anything either, so that the bad one can
+// be computed again from the same parameters.
 #include "ingot/optim/guard.h"
 
 #include <deque>
@@ -18,8 +18,8 @@
 namespace ingot::optim {
 namespace {
 
-// How many steps are remembered on a device that runs ahead of the program: as many as a loop takes between
-// two looks at its loss, unless their batches take too much memory.
+// How many steps are remembered on a device that runs ahead of the program: as many as a loop takes
+// between two looks at its loss, unless their batches take too much memory.
 constexpr size_t kMostSteps = 64, kFewestSteps = 4, kMostBytes = size_t{256} << 20;
 
 }  // namespace
@@ -27,8 +27,8 @@ constexpr size_t kMostSteps = 64, kFewestSteps = 4, kMostBytes = size_t{256} << 
 struct NanGuard::State {
   Optimizer& o;
   NanGuardOptions options;
-  Tensor count, bad, first, what;  // 0-d float64: steps asked for, bad ones, the first bad one's number, 1:
-                                   // its loss, 2: its gradients
+  Tensor count, bad, first, what;  // 0-d float64: steps asked for, bad ones, the first bad one's
+                                   // number, 1: its loss, 2: its gradients
   std::deque<std::pair<int64_t, Replay>> steps;  // the last few, by number
   int64_t asked = 0, checked = 0;
   bool reading = false, reported = false;
@@ -71,14 +71,16 @@ struct NanGuard::State {
     for (const auto& [n, replay] : steps)
       if (n == number) text += replay.first_bad(), found = true;
     if (!found && options.name_op)
-      text += "\n  the op cannot be named: the step lies too far back; wait for the loss more often";
+      text +=
+          "\n  the op cannot be named: the step lies too far back; wait for the loss more often";
     steps.clear();
   }
   void raise() {
     if (options.policy != NonFinite::Stop || text.empty() || reported) return;
     reported = true;
-    throw Error(ErrorKind::Value, "step", text, loc,
-                "the step was not taken; lower the rate, clip the gradients, or look at the op's operands");
+    throw Error(
+        ErrorKind::Value, "step", text, loc,
+        "the step was not taken; lower the rate, clip the gradients, or look at the op's operands");
   }
 };
 
@@ -108,7 +110,8 @@ void NanGuard::step(const Tensor& loss, bool keep_gradients, SourceLoc where) {
   NoGrad no_grad;
   State& s = *s_;
   s.loc = loc;
-  if (loss.numel(loc) != 1) throw Error(ErrorKind::Shape, "step", "the loss must have one element", loc);
+  if (loss.numel(loc) != 1)
+    throw Error(ErrorKind::Shape, "step", "the loss must have one element", loc);
   const std::vector<Tensor> params = s.o.params();
   const Device device = s.count.device();
   ++s.asked;
@@ -130,7 +133,8 @@ void NanGuard::step(const Tensor& loss, bool keep_gradients, SourceLoc where) {
     Tensor number = s.count + 1.0, earlier = (s.bad > 0.0) | finite;
     own->assign(s.first, ingot::where(earlier, s.first, number), false);
     own->assign(s.what,
-                ingot::where(earlier, s.what, ingot::where(fine_loss, full({}, 2.0, {float64, device}), 1.0)),
+                ingot::where(earlier, s.what,
+                             ingot::where(fine_loss, full({}, 2.0, {float64, device}), 1.0)),
                 false);
     own->assign(s.bad, s.bad + (~good).to(float64), false);
     own->assign(s.count, number, false);

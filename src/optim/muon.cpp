@@ -1,5 +1,5 @@
-// Muon: the momentum of a matrix, made orthogonal by a few steps of an odd polynomial whose coefficients pull
-// all singular values near 1.
+// Muon: the momentum of a matrix, made orthogonal by a few steps of an odd polynomial whose
+// coefficients pull all singular values near 1.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -32,7 +32,9 @@ double rate_factor(const MuonOptions& o, const Dims& shape) {
 Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("Muon", common_mistake(o), loc);
-    refuse("Muon", o.ns_steps >= 1 && o.ns_steps < 100 ? nullptr : "ns_steps must lie between 1 and 99", loc);
+    refuse("Muon",
+           o.ns_steps >= 1 && o.ns_steps < 100 ? nullptr : "ns_steps must lie between 1 and 99",
+           loc);
     refuse("Muon",
            o.adjust_lr_fn == "original" || o.adjust_lr_fn == "match_rms_adamw"
                ? nullptr
@@ -40,8 +42,9 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
            loc);
     for (const Tensor& p : params)
       if (p.defined() && p.dim() != 2)
-        throw Error(ErrorKind::Shape, "Muon", "takes matrices only, not " + describe(p.cell()->current()),
-                    user_loc(loc), "give the other parameters to an AdamW of their own");
+        throw Error(ErrorKind::Shape, "Muon",
+                    "takes matrices only, not " + describe(p.cell()->current()), user_loc(loc),
+                    "give the other parameters to an AdamW of their own");
     add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc).options = o;
   }
 }
@@ -59,9 +62,11 @@ void Muon::update_group(Group& group, Update& update) {
       },
       [&](const Numbers& n, Slot& s, const Tensor& g) {
         Tensor average = s.state[0] + n.momentum.rest_times(g - s.state[0], s.param);
-        Tensor step = orthogonal(o.nesterov ? g + n.momentum.times(average - g, s.param) : average, o);
+        Tensor step =
+            orthogonal(o.nesterov ? g + n.momentum.times(average - g, s.param) : average, o);
         Tensor p = weight_of(s) * as_scalar_of(n.decay, s.param);
-        update.set_weight(s, p - step * as_scalar_of(n.lr * rate_factor(o, s.param.shape()), s.param));
+        update.set_weight(s,
+                          p - step * as_scalar_of(n.lr * rate_factor(o, s.param.shape()), s.param));
         update.assign(s.state[0], average, false);
       });
 }

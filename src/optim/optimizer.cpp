@@ -43,13 +43,15 @@ void bind(const Optimizer::Update::Change& c, const NodeRef& n) {
 void check_parameter(const Tensor& p, size_t number, const std::vector<Tensor>& before,
                      const SourceLoc& loc) {
   if (!p.defined())
-    throw Error(ErrorKind::State, "optimizer", "parameter " + std::to_string(number) + " is undefined", loc);
+    throw Error(ErrorKind::State, "optimizer",
+                "parameter " + std::to_string(number) + " is undefined", loc);
   NodeRef n = node_of(p);
   if (!p.cell()->meta || !n->leaf)
     throw Error(ErrorKind::Autograd, "optimizer",
                 "parameter " + std::to_string(number) + ", " + describe(*n) +
                     ", is not a leaf that requires a gradient",
-                loc, "call requires_grad_() on the tensor itself, not on the result of an operation");
+                loc,
+                "call requires_grad_() on the tensor itself, not on the result of an operation");
   for (const Tensor& other : before)
     if (other.cell() == p.cell())
       throw Error(ErrorKind::Autograd, "optimizer", describe(*n) + " is named twice", loc,
@@ -68,7 +70,9 @@ Tensor as_scalar_of(const Tensor& value, const Tensor& p) {
   return v.device() == p.device() ? v : v.to(p.device());
 }
 
-Tensor weight_of(const Slot& s) { return s.master.defined() ? s.master : s.param.to(compute_type(s.param)); }
+Tensor weight_of(const Slot& s) {
+  return s.master.defined() ? s.master : s.param.to(compute_type(s.param));
+}
 
 Tensor bias_correction(double beta, const Tensor& t) {
   return beta == 0 ? ones_like(t) : -expm1(t * std::log(beta));
@@ -104,7 +108,8 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
   LocScope scope(loc);
   NoGrad guard;
   if (params.empty())
-    throw Error(ErrorKind::Value, "optimizer", "there are no parameters", loc, "pass model.parameters()");
+    throw Error(ErrorKind::Value, "optimizer", "there are no parameters", loc,
+                "pass model.parameters()");
   std::vector<Tensor> before = this->params(), fresh;
   auto group = std::make_shared<Group>();
   *group->lr = o.lr;
@@ -116,8 +121,10 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
     before.push_back(p);
     Slot slot{p, {}, {}, 0};
     for (int s = 0; s < o.states; ++s)
-      fresh.push_back(slot.state.emplace_back(full(p.shape(), o.first, {compute_type(p), p.device()})));
-    if (o.master_weights && is_half(p.dtype())) fresh.push_back(slot.master = p.detach().to(float32));
+      fresh.push_back(
+          slot.state.emplace_back(full(p.shape(), o.first, {compute_type(p), p.device()})));
+    if (o.master_weights && is_half(p.dtype()))
+      fresh.push_back(slot.master = p.detach().to(float32));
     slot.count = group->count_on(p.device());
     fresh.push_back(p);
     group->slots.push_back(std::move(slot));
@@ -142,8 +149,10 @@ void Optimizer::Update::set_weight(Slot& s, const Tensor& value) {
   for (const std::shared_ptr<Average>& a : averages)
     for (size_t i = 0; i < a->params.size(); ++i)
       if (a->params[i].cell() == s.param.cell())
-        assign(a->averages[i],
-               a->averages[i] + (value.to(a->averages[i].dtype()) - a->averages[i]) * (1 - a->decay), false);
+        assign(
+            a->averages[i],
+            a->averages[i] + (value.to(a->averages[i].dtype()) - a->averages[i]) * (1 - a->decay),
+            false);
   if (s.master.defined()) assign(s.master, value, false);
   assign(s.param, value, true);
 }
@@ -165,13 +174,14 @@ void Optimizer::Update::consume_gradients() {
 }
 
 void Optimizer::Update::take_back() {
-  // After a launch the new nodes have their values, which are the old ones, and what they were computed from
-  // is gone.
+  // After a launch the new nodes have their values, which are the old ones, and what they were
+  // computed from is gone.
   bool launched = false;
   for (const Change& c : changes) launched = launched || c.after->computed;
   if (launched) return;
   for (const Gradient& g : gradients)
-    if (!g.param.grad().defined()) g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
+    if (!g.param.grad().defined())
+      g.param.set_grad(g.cell ? tensor_of(g.cell) : tensor_of(NodeRef(g.grad)));
   for (const Change& c : changes)
     if (c.after->n_inputs > 0) bind(c, NodeRef(c.after->in[0]));
 }
@@ -201,8 +211,8 @@ std::shared_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
                   "call swap() of the EMA again first");
   }
   for (auto& g : groups_) record_group(*g, *update, [&](Update& u) { update_group(*g, u); });
-  // Only now, with everything recorded, do the cells name the new values: an error on the way changes
-  // nothing.
+  // Only now, with everything recorded, do the cells name the new values: an error on the way
+  // changes nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);
   return update;
 }

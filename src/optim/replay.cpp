@@ -104,22 +104,27 @@ std::string Replay::first_bad() const {
   std::vector<int> uses(steps_.size());
   std::vector<Tensor> leaves;
   for (size_t i = 0; i < leaves_.size(); ++i) {
-    leaves.push_back(leaves_[i].param.defined() ? leaves_[i].param.detach() : tensor_of(leaves_[i].node));
+    leaves.push_back(leaves_[i].param.defined() ? leaves_[i].param.detach()
+                                                : tensor_of(leaves_[i].node));
     leaf_verdict[i] = judge(leaves.back());
     if (leaf_verdict[i].bad)
       return (leaves_[i].param.defined() ? "\n  the parameter " : "\n  the input ") +
-             describe((leaves_[i].param.defined() ? leaves_[i].param : leaves.back()).cell()->current()) +
+             describe((leaves_[i].param.defined() ? leaves_[i].param : leaves.back())
+                          .cell()
+                          ->current()) +
              " was not finite before the step";
   }
   const auto verdict = [&](int k) {
-    return k >= 0 ? step_verdict[static_cast<size_t>(k)] : leaf_verdict[static_cast<size_t>(-1 - k)];
+    return k >= 0 ? step_verdict[static_cast<size_t>(k)]
+                  : leaf_verdict[static_cast<size_t>(-1 - k)];
   };
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& s = steps_[i];
     std::vector<NodeRef> in;
     for (int k : s.inputs)
-      in.push_back(
-          (k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)]).cell()->current());
+      in.push_back((k >= 0 ? values[static_cast<size_t>(k)] : leaves[static_cast<size_t>(-1 - k)])
+                       .cell()
+                       ->current());
     values[i] = tensor_of(record_taking(s.op, in, s.spec, s.loc));
     values[i].eval_(s.loc);
     // A number the program wrote may be infinite on purpose: what is made of it counts.
@@ -128,8 +133,8 @@ std::string Replay::first_bad() const {
     else if (!s.inputs.empty())
       step_verdict[i] = judge(values[i]);
     if (step_verdict[i].bad) {
-      // A logarithm of 0 is finite nowhere, but shows only when its sign is turned: go back to where the
-      // -infinity was made.
+      // A logarithm of 0 is finite nowhere, but shows only when its sign is turned: go back to
+      // where the -infinity was made.
       size_t at = i;
       for (bool moved = true; moved;) {
         moved = false;

@@ -1,4 +1,5 @@
-// The structure of a recorded step, kept without its values, to compute it again op by op when it went wrong.
+// The structure of a recorded step, kept without its values, to compute it again op by op when it
+// went wrong.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -12,11 +13,12 @@ namespace ingot::optim {
 
 class Replay {
  public:
-  /// What is pending below the roots. Parameters are remembered by their handles: a reference to their nodes
-  /// would keep the step from writing over them.
-  Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& params, std::vector<LayerCall> layers);
-  /// The first op that made something infinite or NaN of finite operands, in words, with line and layer; a
-  /// leaf that was bad from the start; "" when nothing is bad now.
+  /// What is pending below the roots. Parameters are remembered by their handles: a reference to
+  /// their nodes would keep the step from writing over them.
+  Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& params,
+         std::vector<LayerCall> layers);
+  /// The first op that made something infinite or NaN of finite operands, in words, with line and
+  /// layer; a leaf that was bad from the start; "" when nothing is bad now.
   std::string first_bad() const;
   /// Memory that is kept for it: leaves that are not parameters.
   size_t bytes() const { return bytes_; }

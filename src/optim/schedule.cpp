@@ -1,5 +1,6 @@
-// Schedules. Each kind says what a rate is at first and how the next one follows from it, so that several may
-// act on one optimiser (ChainedScheduler); sequences start each of their parts anew from the initial rate.
+// Schedules. Each kind says what a rate is at first and how the next one follows from it, so that
+// several may act on one optimiser (ChainedScheduler); sequences start each of their parts anew
+// from the initial rate.
 #include "ingot/optim/schedule.h"
 
 #include <algorithm>
@@ -42,14 +43,17 @@ struct LRScheduler::Impl {
   virtual void save(StateDict& d, const std::string& prefix) const {
     d.set(prefix + "kind", kind);
     d.set(prefix + "last_epoch", epoch);
-    for (size_t g = 0; g < base.size(); ++g) d.set(prefix + "base_lr." + std::to_string(g), base[g]);
+    for (size_t g = 0; g < base.size(); ++g)
+      d.set(prefix + "base_lr." + std::to_string(g), base[g]);
   }
   virtual void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) {
     if (d.text(prefix + "kind", loc) != kind)
       throw Error(ErrorKind::State, "load_state_dict",
-                  "the state is that of a " + d.text(prefix + "kind", loc) + ", not of a " + kind, loc);
+                  "the state is that of a " + d.text(prefix + "kind", loc) + ", not of a " + kind,
+                  loc);
     epoch = count_in(d, prefix + "last_epoch", loc);
-    for (size_t g = 0; g < base.size(); ++g) base[g] = d.number(prefix + "base_lr." + std::to_string(g), loc);
+    for (size_t g = 0; g < base.size(); ++g)
+      base[g] = d.number(prefix + "base_lr." + std::to_string(g), loc);
   }
 
   // What is counted on must not overflow.
@@ -105,9 +109,10 @@ struct Cosine : Impl {
       : Impl(optimizer, "CosineAnnealingLR"), half(t_max), low(eta_min) {}
   double next(size_t g, double now) override {
     const double t = static_cast<double>(half), e = static_cast<double>(epoch);
-    // On the way up again the factor would be a division by 0: the first step from the bottom is made by its
-    // size.
-    if ((epoch - 1 - half) % (2 * half) == 0) return now + (base[g] - low) * (1 - std::cos(pi / t)) / 2;
+    // On the way up again the factor would be a division by 0: the first step from the bottom is
+    // made by its size.
+    if ((epoch - 1 - half) % (2 * half) == 0)
+      return now + (base[g] - low) * (1 - std::cos(pi / t)) / 2;
     return (1 + std::cos(pi * e / t)) / (1 + std::cos(pi * (e - 1) / t)) * (now - low) + low;
   }
 };
@@ -128,7 +133,8 @@ struct OneCycle : Impl {
   std::vector<Phase> phases;
   int64_t total;
 
-  OneCycle(Optimizer& optimizer, double max_lr, const OneCycleOptions& options, const SourceLoc& loc)
+  OneCycle(Optimizer& optimizer, double max_lr, const OneCycleOptions& options,
+           const SourceLoc& loc)
       : Impl(optimizer, "OneCycleLR"),
         c(options),
         total(c.total_steps > 0 ? c.total_steps : c.epochs * c.steps_per_epoch) {
@@ -176,8 +182,8 @@ struct Plateau : Impl {
   int64_t bad = 0, cooling = 0;
   Plateau(Optimizer& optimizer, const PlateauOptions& options)
       : Impl(optimizer, "ReduceLROnPlateau"), p(options) {
-    best =
-        p.mode == "min" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+    best = p.mode == "min" ? std::numeric_limits<double>::infinity()
+                           : -std::numeric_limits<double>::infinity();
   }
   double next(size_t, double now) override { return now; }
   void step(const SourceLoc& loc) override {
@@ -229,7 +235,8 @@ struct Several : Impl {
   }
   void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) override {
     Impl::load(d, prefix, loc);
-    for (size_t i = 0; i < parts.size(); ++i) parts[i]->load(d, prefix + std::to_string(i) + ".", loc);
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i]->load(d, prefix + std::to_string(i) + ".", loc);
   }
 };
 
@@ -277,9 +284,11 @@ std::function<double(size_t, int64_t)> times_base(Optimizer& o, std::function<do
   return [base, f = std::move(f)](size_t g, int64_t epoch) { return base[g] * f(epoch); };
 }
 
-std::function<double(size_t, int64_t)> times_base(Optimizer& o, std::vector<std::function<double(int64_t)>> f,
+std::function<double(size_t, int64_t)> times_base(Optimizer& o,
+                                                  std::vector<std::function<double(int64_t)>> f,
                                                   const SourceLoc& loc) {
-  refuse(f.size() != o.group_count(), "LambdaLR", "needs one function per group of the optimiser", loc);
+  refuse(f.size() != o.group_count(), "LambdaLR", "needs one function per group of the optimiser",
+         loc);
   std::vector<double> base;
   for (size_t g = 0; g < o.group_count(); ++g) base.push_back(o.initial_lr(g));
   return [base, f = std::move(f)](size_t g, int64_t epoch) { return base[g] * f[g](epoch); };
@@ -303,7 +312,9 @@ StateDict LRScheduler::state_dict() const {
   impl_->save(d, "");
   return d;
 }
-void LRScheduler::load_state_dict(const StateDict& d, SourceLoc loc) { impl_->load(d, "", user_loc(loc)); }
+void LRScheduler::load_state_dict(const StateDict& d, SourceLoc loc) {
+  impl_->load(d, "", user_loc(loc));
+}
 
 // ---- The kinds
 
@@ -316,35 +327,40 @@ MultiplicativeLR::MultiplicativeLR(Optimizer& o, std::function<double(int64_t)> 
 
 StepLR::StepLR(Optimizer& o, int64_t step_size, double gamma, SourceLoc loc)
     : LRScheduler((refuse(step_size < 1, "StepLR", "step_size must be at least 1", loc),
-                   std::make_shared<Factors>(o, "StepLR", 1,
-                                             [=](int64_t e) { return e % step_size == 0 ? gamma : 1; }))) {}
+                   std::make_shared<Factors>(o, "StepLR", 1, [=](int64_t e) {
+                     return e % step_size == 0 ? gamma : 1;
+                   }))) {}
 
 MultiStepLR::MultiStepLR(Optimizer& o, std::vector<int64_t> milestones, double gamma, SourceLoc)
     : LRScheduler(std::make_shared<Factors>(
           o, "MultiStepLR", 1, [milestones = std::move(milestones), gamma](int64_t e) {
-            return std::pow(gamma, static_cast<double>(std::count(milestones.begin(), milestones.end(), e)));
+            return std::pow(
+                gamma, static_cast<double>(std::count(milestones.begin(), milestones.end(), e)));
           })) {}
 
 ConstantLR::ConstantLR(Optimizer& o, double factor, int64_t total_iters, SourceLoc loc)
-    : LRScheduler((refuse(!(factor > 0 && factor <= 1), "ConstantLR", "factor must lie in (0, 1]", loc),
-                   std::make_shared<Factors>(o, "ConstantLR", factor,
-                                             [=](int64_t e) { return e == total_iters ? 1 / factor : 1; }))) {
-}
+    : LRScheduler(
+          (refuse(!(factor > 0 && factor <= 1), "ConstantLR", "factor must lie in (0, 1]", loc),
+           std::make_shared<Factors>(o, "ConstantLR", factor, [=](int64_t e) {
+             return e == total_iters ? 1 / factor : 1;
+           }))) {}
 
-LinearLR::LinearLR(Optimizer& o, double start_factor, double end_factor, int64_t total_iters, SourceLoc loc)
-    : LRScheduler((
-          refuse(!(start_factor > 0 && start_factor <= 1), "LinearLR", "start_factor must lie in (0, 1]",
-                 loc),
-          refuse(!(end_factor >= 0 && end_factor <= 1), "LinearLR", "end_factor must lie in [0, 1]", loc),
-          std::make_shared<Factors>(o, "LinearLR", start_factor, [=](int64_t e) {
-            if (e > total_iters) return 1.0;
-            const double way = end_factor - start_factor;
-            return 1 +
-                   way / (static_cast<double>(total_iters) * start_factor + static_cast<double>(e - 1) * way);
-          }))) {}
+LinearLR::LinearLR(Optimizer& o, double start_factor, double end_factor, int64_t total_iters,
+                   SourceLoc loc)
+    : LRScheduler((refuse(!(start_factor > 0 && start_factor <= 1), "LinearLR",
+                          "start_factor must lie in (0, 1]", loc),
+                   refuse(!(end_factor >= 0 && end_factor <= 1), "LinearLR",
+                          "end_factor must lie in [0, 1]", loc),
+                   std::make_shared<Factors>(o, "LinearLR", start_factor, [=](int64_t e) {
+                     if (e > total_iters) return 1.0;
+                     const double way = end_factor - start_factor;
+                     return 1 + way / (static_cast<double>(total_iters) * start_factor +
+                                       static_cast<double>(e - 1) * way);
+                   }))) {}
 
 ExponentialLR::ExponentialLR(Optimizer& o, double gamma, SourceLoc)
-    : LRScheduler(std::make_shared<Factors>(o, "ExponentialLR", 1, [=](int64_t) { return gamma; })) {}
+    : LRScheduler(
+          std::make_shared<Factors>(o, "ExponentialLR", 1, [=](int64_t) { return gamma; })) {}
 
 PolynomialLR::PolynomialLR(Optimizer& o, int64_t total_iters, double power, SourceLoc loc)
     : LRScheduler((refuse(total_iters < 1, "PolynomialLR", "total_iters must be at least 1", loc),
@@ -360,21 +376,23 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& o, int64_t T_max, double eta_min
 
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& o, int64_t T_0, int64_t T_mult,
                                                          double eta_min, SourceLoc loc)
-    : LRScheduler((
-          refuse(T_0 < 1 || T_mult < 1, "CosineAnnealingWarmRestarts", "T_0 and T_mult must be at least 1",
-                 loc),
-          std::make_shared<Closed>(
-              o, "CosineAnnealingWarmRestarts",
-              [base = times_base(o, [](int64_t) { return 1.0; }), T_0, T_mult, eta_min](size_t g, int64_t e) {
-                return eta_min + (base(g, 0) - eta_min) * (1 + std::cos(pi * restarts(e, T_0, T_mult))) / 2;
-              }))) {}
+    : LRScheduler((refuse(T_0 < 1 || T_mult < 1, "CosineAnnealingWarmRestarts",
+                          "T_0 and T_mult must be at least 1", loc),
+                   std::make_shared<Closed>(
+                       o, "CosineAnnealingWarmRestarts",
+                       [base = times_base(o, [](int64_t) { return 1.0; }), T_0, T_mult, eta_min](
+                           size_t g, int64_t e) {
+                         return eta_min + (base(g, 0) - eta_min) *
+                                              (1 + std::cos(pi * restarts(e, T_0, T_mult))) / 2;
+                       }))) {}
 
 OneCycleLR::OneCycleLR(Optimizer& o, double max_lr, const OneCycleOptions& options, SourceLoc loc)
     : LRScheduler(std::make_shared<OneCycle>(o, max_lr, options, loc)) {}
 
 static const PlateauOptions& checked(const PlateauOptions& p, const SourceLoc& loc) {
   refuse(!(p.factor < 1), "ReduceLROnPlateau", "factor must be less than 1", loc);
-  refuse(p.mode != "min" && p.mode != "max", "ReduceLROnPlateau", "mode must be \"min\" or \"max\"", loc);
+  refuse(p.mode != "min" && p.mode != "max", "ReduceLROnPlateau", "mode must be \"min\" or \"max\"",
+         loc);
   refuse(p.threshold_mode != "rel" && p.threshold_mode != "abs", "ReduceLROnPlateau",
          "threshold_mode must be \"rel\" or \"abs\"", loc);
   return p;
@@ -394,15 +412,15 @@ static std::vector<std::shared_ptr<Impl>> checked_parts(Optimizer* o,
   return parts;
 }
 
-SequentialLR::SequentialLR(Optimizer& o, std::vector<LRScheduler> schedulers, std::vector<int64_t> milestones,
-                           SourceLoc loc)
+SequentialLR::SequentialLR(Optimizer& o, std::vector<LRScheduler> schedulers,
+                           std::vector<int64_t> milestones, SourceLoc loc)
     : LRScheduler([&] {
         std::vector<std::shared_ptr<Impl>> parts;
         for (const LRScheduler& s : schedulers) parts.push_back(s.impl_);
         refuse(milestones.size() + 1 != schedulers.size(), "SequentialLR",
                "needs one milestone less than schedules", loc);
-        return std::make_shared<Sequence>(o, checked_parts(&o, std::move(parts), "SequentialLR", loc),
-                                          std::move(milestones));
+        return std::make_shared<Sequence>(
+            o, checked_parts(&o, std::move(parts), "SequentialLR", loc), std::move(milestones));
       }()) {}
 
 ChainedScheduler::ChainedScheduler(std::vector<LRScheduler> schedulers, SourceLoc loc)

@@ -1,6 +1,6 @@
-// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once per
-// count of a group, on 0-d tensors; every parameter's update is then the same few elementwise ops, which
-// merge into one kernel.
+// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once
+// per count of a group, on 0-d tensors; every parameter's update is then the same few elementwise
+// ops, which merge into one kernel.
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
@@ -20,11 +20,14 @@ SGD::SGD(const std::vector<ParamGroup<SGDOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("SGD", common_mistake(o), loc);
     refuse("SGD",
-           o.nesterov && (o.momentum == 0 || o.dampening != 0) ? "nesterov needs momentum and no dampening"
-                                                               : nullptr,
+           o.nesterov && (o.momentum == 0 || o.dampening != 0)
+               ? "nesterov needs momentum and no dampening"
+               : nullptr,
            loc);
-    add_group(params,
-              {o.lr, o.momentum != 0 ? 1 : 0, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc)
+    add_group(
+        params,
+        {o.lr, o.momentum != 0 ? 1 : 0, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights},
+        loc)
         .options = o;
   }
 }
@@ -32,7 +35,8 @@ SGD::SGD(const std::vector<ParamGroup<SGDOptions>>& groups, SourceLoc loc) {
 void SGD::update_group(Group& group, Update& update) {
   const auto& o = std::any_cast<const SGDOptions&>(group.options);
   struct Numbers {
-    Tensor lr, part;  // part: what of a gradient enters the average; the first gradient starts it undamped
+    Tensor lr,
+        part;  // part: what of a gradient enters the average; the first gradient starts it undamped
     Momentum momentum;
   };
   update_on_each_count(
@@ -60,7 +64,8 @@ RMSprop::RMSprop(const std::vector<ParamGroup<RMSpropOptions>>& groups, SourceLo
     refuse("RMSprop", common_mistake(o), loc);
     refuse("RMSprop", o.alpha >= 0 ? nullptr : "alpha is negative", loc);
     const int states = 1 + (o.momentum != 0) + o.centered;
-    add_group(params, {o.lr, states, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights}, loc)
+    add_group(params, {o.lr, states, o.momentum != 0 ? &o.momentum : nullptr, o.master_weights},
+              loc)
         .options = o;
   }
 }
@@ -104,10 +109,12 @@ Adagrad::Adagrad(const std::vector<ParamGroup<AdagradOptions>>& groups, SourceLo
            : !(o.initial_accumulator_value >= 0) ? "initial_accumulator_value is negative"
                                                  : nullptr,
            loc);
-    add_group(
-        params,
-        {.lr = o.lr, .states = 1, .master_weights = o.master_weights, .first = o.initial_accumulator_value},
-        loc)
+    add_group(params,
+              {.lr = o.lr,
+               .states = 1,
+               .master_weights = o.master_weights,
+               .first = o.initial_accumulator_value},
+              loc)
         .options = o;
   }
 }
@@ -131,7 +138,8 @@ Adadelta::Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups, Sourc
   for (const auto& [params, o] : groups) {
     refuse("Adadelta", common_mistake(o), loc);
     refuse("Adadelta", o.rho >= 0 && o.rho <= 1 ? nullptr : "rho must lie in [0, 1]", loc);
-    add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc).options = o;
+    add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc).options =
+        o;
   }
 }
 

@@ -1,5 +1,6 @@
-// What happens to parameters and gradients between two steps: parameters that are converted or moved, that
-// step apart from their group, or change over to another optimiser; gradients that the program still reads.
+// What happens to parameters and gradients between two steps: parameters that are converted or
+// moved, that step apart from their group, or change over to another optimiser; gradients that the
+// program still reads.
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -15,8 +16,11 @@
 namespace ingot::optim {
 namespace {
 
-// 0-d, and there at once: a run for its sake would take forward and backward out of the step's plan.
-Tensor number_on(double value, const Device& d) { return from_data(&value, float64, {}, {float64, d}); }
+// 0-d, and there at once: a run for its sake would take forward and backward out of the step's
+// plan.
+Tensor number_on(double value, const Device& d) {
+  return from_data(&value, float64, {}, {float64, d});
+}
 
 // A count of its own with the same values.
 Count copy_of(const Count& c, const Device& d) {
@@ -75,7 +79,8 @@ void convert_state(Optimizer::Group& group, std::vector<Tensor>& fresh) {
   }
 }
 
-// Where only some of the parameters of a count have a gradient, those go on with a count of their own.
+// Where only some of the parameters of a count have a gradient, those go on with a count of their
+// own.
 bool split_counts(Optimizer::Group& group) {
   const size_t n = group.counts.size();
   std::vector<size_t> with(n), all(n);
@@ -126,7 +131,8 @@ size_t Optimizer::Group::count_on(const Device& d) {
 
 bool Optimizer::Group::on_one_device() const {
   for (const Count& c : counts)
-    if (c.steps.cell()->current()->device != counts[0].steps.cell()->current()->device) return false;
+    if (c.steps.cell()->current()->device != counts[0].steps.cell()->current()->device)
+      return false;
   return true;
 }
 
@@ -144,7 +150,8 @@ std::vector<Optimizer::ParameterState> Optimizer::parameter_states() const {
   std::vector<ParameterState> all;
   for (const auto& g : groups_)
     for (const Slot& s : g->slots)
-      all.push_back({s.param, s.state, s.master, g->counts[s.count].steps, g->counts[s.count].product});
+      all.push_back(
+          {s.param, s.state, s.master, g->counts[s.count].steps, g->counts[s.count].product});
   return all;
 }
 
@@ -155,8 +162,8 @@ void Optimizer::set_steps(const std::vector<double>& steps, const std::vector<do
   NoGrad guard;
   if (steps.size() != params().size() || products.size() != steps.size())
     throw Error(ErrorKind::State, "load_state_dict",
-                std::to_string(steps.size()) + " counts of steps for " + std::to_string(params().size()) +
-                    " parameters",
+                std::to_string(steps.size()) + " counts of steps for " +
+                    std::to_string(params().size()) + " parameters",
                 loc);
   size_t i = 0;
   for (const auto& g : groups_) {
@@ -188,7 +195,8 @@ void Optimizer::adopt(const Optimizer& other) {
       const auto at = known.find(s.param.cell());
       if (at == known.end()) continue;
       const auto& [from, slot] = at->second;
-      for (size_t i = 0; i < std::min(s.state.size(), slot->state.size()); ++i) s.state[i] = slot->state[i];
+      for (size_t i = 0; i < std::min(s.state.size(), slot->state.size()); ++i)
+        s.state[i] = slot->state[i];
       if (s.master.defined() && slot->master.defined()) s.master = slot->master;
       const Count* count = &from->counts[slot->count];
       auto [index, first] = taken.try_emplace(count, g->counts.size());
@@ -225,11 +233,12 @@ bool Optimizer::keeps_gradients(SourceLoc loc) {
       meta->used_after = false;
     }
   if (lost)
-    throw Error(ErrorKind::State, "step",
-                "the step before took the gradients away, and they were not cleared since: PyTorch would "
-                "add to them, or apply them again",
-                user_loc(loc),
-                "call zero_grad() before each backward(), or step(keep_gradients=True) in every step");
+    throw Error(
+        ErrorKind::State, "step",
+        "the step before took the gradients away, and they were not cleared since: PyTorch would "
+        "add to them, or apply them again",
+        user_loc(loc),
+        "call zero_grad() before each backward(), or step(keep_gradients=True) in every step");
   return keep_ || kept_steps_++ < kFirst;
 }
 
@@ -247,8 +256,8 @@ Tensor gradient_of(const Tensor& leaf, SourceLoc loc) {
     std::lock_guard lock(side_mutex(meta));
     if (meta->stepped && meta->grad) meta->used_after = true;
     if (meta->taken && !meta->grad)
-      throw Error(ErrorKind::Autograd, "grad", "optimizer.step() took this gradient away", user_loc(loc),
-                  "read it before step(), or keep it by step(keep_gradients=True)");
+      throw Error(ErrorKind::Autograd, "grad", "optimizer.step() took this gradient away",
+                  user_loc(loc), "read it before step(), or keep it by step(keep_gradients=True)");
   }
   return leaf.grad(loc);
 }

@@ -36,9 +36,11 @@ void check_counts(const std::vector<double>& steps, const std::vector<double>& p
                   const SourceLoc& loc) {
   const auto count = [](double v) { return !std::signbit(v) && v <= 0x1p53 && std::floor(v) == v; };
   const auto number = [](double v) { return !std::isnan(v); };
-  if (std::all_of(steps.begin(), steps.end(), count) && std::all_of(products.begin(), products.end(), number))
+  if (std::all_of(steps.begin(), steps.end(), count) &&
+      std::all_of(products.begin(), products.end(), number))
     return;
-  throw Error(ErrorKind::State, "load_state_dict", "the state has counts of steps that are none", loc);
+  throw Error(ErrorKind::State, "load_state_dict", "the state has counts of steps that are none",
+              loc);
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ StateDict Optimizer::state_dict() const {
   StateDict d;
   std::vector<Tensor> all;
   for (const auto& g : groups_) append(all, g->slots);
-  for (size_t i = 0; i < all.size(); ++i) d.tensors.emplace_back("state." + std::to_string(i), all[i]);
+  for (size_t i = 0; i < all.size(); ++i)
+    d.tensors.emplace_back("state." + std::to_string(i), all[i]);
   d.set("groups", group_count());
   for (size_t g = 0; g < group_count(); ++g) {
     const std::string number = std::to_string(g);
@@ -81,11 +84,13 @@ void Optimizer::load_state_dict(const StateDict& d, SourceLoc where) {
   }
   tensors += all.size();
   if (d.tensors.size() != tensors || d.unsigned_integer("groups", loc) != group_count())
-    throw Error(
-        ErrorKind::State, "load_state_dict",
-        "the state has " + std::to_string(d.tensors.size()) + " tensors in " + d.text("groups", loc) +
-            " groups, this optimiser " + std::to_string(tensors) + " in " + std::to_string(group_count()),
-        loc, "make the optimiser over the same parameters with the same options as the one that was saved");
+    throw Error(ErrorKind::State, "load_state_dict",
+                "the state has " + std::to_string(d.tensors.size()) + " tensors in " +
+                    d.text("groups", loc) + " groups, this optimiser " + std::to_string(tensors) +
+                    " in " + std::to_string(group_count()),
+                loc,
+                "make the optimiser over the same parameters with the same options as the one that "
+                "was saved");
   std::vector<std::pair<Tensor, Tensor>> pairs;
   for (size_t i = 0; i < all.size(); ++i)
     pairs.emplace_back(all[i], d.tensor("state." + std::to_string(i), loc));

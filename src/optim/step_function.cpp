@@ -1,6 +1,6 @@
-// A plain step of a group is the same ops on the same tensors every time. They are recorded as a function the
-// first time (graph/recorded_function.h); after that a step is one node and one assignment for each tensor it
-// changes.
+// A plain step of a group is the same ops on the same tensors every time. They are recorded as a
+// function the first time (graph/recorded_function.h); after that a step is one node and one
+// assignment for each tensor it changes.
 #include "graph/recorded_function.h"
 
 #include "optim/update.h"
@@ -76,7 +76,8 @@ struct Reads {
 };
 
 // `recorded` is the step op by op; its nodes are let go when the function takes their place.
-std::shared_ptr<StepFunction> make_step(const Group& group, const Reads& reads, const Update& recorded) {
+std::shared_ptr<StepFunction> make_step(const Group& group, const Reads& reads,
+                                        const Update& recorded) {
   auto p = std::make_shared<StepFunction>();
   p->momentum_moves = group.momentum_moves;
   for (size_t i = 0; i < reads.nodes.size(); ++i) {
@@ -112,14 +113,16 @@ void record_step(const StepFunction& p, std::vector<NodeRef> nodes, Update& upda
 
 void record_group(Group& group, Update& update, const std::function<void(Update&)>& op_by_op) {
   group.follow_parameters();
-  // What is not plain (a verdict, a factor, averages), or would run at its line, is recorded op by op.
+  // What is not plain (a verdict, a factor, averages), or would run at its line, is recorded op by
+  // op.
   if (update.good.defined() || update.factor.defined() || !update.averages.empty() ||
       !group.on_one_device() || is_eager())
     return op_by_op(update);
   Reads reads(group);
   if (reads.nodes.empty()) return;
   std::shared_ptr<StepFunction>& step = group.step;
-  if (!step || step->momentum_moves != group.momentum_moves || !step->fits(reads.nodes, reads.cells)) {
+  if (!step || step->momentum_moves != group.momentum_moves ||
+      !step->fits(reads.nodes, reads.cells)) {
     Update recorded;
     recorded.loc = update.loc;
     op_by_op(recorded);

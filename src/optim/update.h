@@ -1,5 +1,5 @@
-// What an optimiser's step is made of: groups of parameters with their state, and the list of values the step
-// gives them. Nothing a step changes is lost until its run has succeeded.
+// What an optimiser's step is made of: groups of parameters with their state, and the list of
+// values the step gives them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
 #include <any>
 #include <functional>
@@ -16,14 +16,16 @@ namespace ingot::optim {
 struct Slot {
   Tensor param;
   std::vector<Tensor> state;
-  Tensor master;     // float32; undefined unless the parameter is in 16 bits and the group keeps masters
+  Tensor
+      master;  // float32; undefined unless the parameter is in 16 bits and the group keeps masters
   size_t count = 0;  // which of the group's counts is its own
 };
 
-/// The steps done by parameters of one device that have always stepped together: as a rule all of a group.
+/// The steps done by parameters of one device that have always stepped together: as a rule all of a
+/// group.
 struct Count {
-  Tensor steps;        // 0-d float64, counted by the plan itself, so that a skipped step does not count
-  Tensor product;      // NAdam's product of momenta
+  Tensor steps;    // 0-d float64, counted by the plan itself, so that a skipped step does not count
+  Tensor product;  // NAdam's product of momenta
   bool moved = false;  // false: no step was ever recorded
 };
 
@@ -44,8 +46,8 @@ struct Optimizer::Group {
 
   /// The index of a count, made where there is none on this device.
   size_t count_on(const Device& d);
-  /// State follows parameters that were converted or moved since the last step, and parameters that step
-  /// apart from here on get counts of their own.
+  /// State follows parameters that were converted or moved since the last step, and parameters that
+  /// step apart from here on get counts of their own.
   void follow_parameters();
   bool on_one_device() const;
   /// The rate as an argument of the plan: 0-d float64.
@@ -70,9 +72,9 @@ struct Optimizer::Average {
   std::vector<Tensor> saved;  // the parameters, while their averages stand in for them
 };
 
-/// A recorded step. Cells already name their new values. No handle on an old value or a gradient is held
-/// while it runs (a handle would make the plan keep the value): the pending new nodes lead back to the old
-/// ones.
+/// A recorded step. Cells already name their new values. No handle on an old value or a gradient is
+/// held while it runs (a handle would make the plan keep the value): the pending new nodes lead
+/// back to the old ones.
 struct Optimizer::Update {
   struct Change {
     CellRef cell;
@@ -81,8 +83,8 @@ struct Optimizer::Update {
   };
   struct Gradient {
     Tensor param;
-    Node* grad;    // alive while its parameter's Change is pending; a reference would keep the parameter from
-                   // being written over
+    Node* grad;    // alive while its parameter's Change is pending; a reference would keep the
+                   // parameter from being written over
     CellRef cell;  // set when the program holds the gradient too
   };
   std::vector<Change> changes;
@@ -92,8 +94,8 @@ struct Optimizer::Update {
   Tensor good, factor;
   SourceLoc loc;
 
-  /// target := value, unless the step turns out bad. Both have the same shape; value is cast to target's
-  /// type.
+  /// target := value, unless the step turns out bad. Both have the same shape; value is cast to
+  /// target's type.
   void assign(Tensor& target, const Tensor& value, bool parameter);
   /// The parameter's new value, and its master's and averages'.
   void set_weight(Slot& slot, const Tensor& value);
@@ -107,8 +109,8 @@ struct Optimizer::Update {
 void record_group(Optimizer::Group& group, Optimizer::Update& update,
                   const std::function<void(Optimizer::Update&)>& op_by_op);
 
-/// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own; multiplied
-/// by the update's factor. Undefined when p has none.
+/// The gradient of p in the type its update computes in: float32 for 16-bit floats, else p's own;
+/// multiplied by the update's factor. Undefined when p has none.
 Tensor gradient_for_update(Optimizer::Update& update, const Tensor& p);
 /// The gradients of parameters, undefined where there is none.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& params, const SourceLoc& loc);
@@ -138,8 +140,9 @@ const char* common_mistake(const O& o) {
   return nullptr;
 }
 
-/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step: steps is the number
-/// after it) and then slot(numbers, slot, gradient) for each parameter of it that has one; counts the step.
+/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step: steps is
+/// the number after it) and then slot(numbers, slot, gradient) for each parameter of it that has
+/// one; counts the step.
 template <class Numbers, class EachSlot>
 void update_on_each_count(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
                           EachSlot&& each_slot) {

@@ -1,5 +1,5 @@
-// What a backend implements, and nothing else. Backends register themselves under a device type; the executor
-// (compile/) sees only this interface.
+// What a backend implements, and nothing else. Backends register themselves under a device type;
+// the executor (compile/) sees only this interface.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace ingot {
 
-/// The run's status word and the record of its first error. code is 0 while all is well; kernels set it once
-/// (compare-and-swap), predicated stores look at it.
+/// The run's status word and the record of its first error. code is 0 while all is well; kernels
+/// set it once (compare-and-swap), predicated stores look at it.
 struct RunStatus {
   enum Code : int32_t { Ok = 0, IndexError = 1, NonFinite = 2, Unsolvable = 3 };
   int32_t code = 0;
@@ -27,13 +27,16 @@ struct RunArgs {
   const double* args = nullptr;       // InstrKind::Arg slots
   const uint64_t* seeds = nullptr;    // per Random slot: key
   const uint64_t* offsets = nullptr;  // per Random slot: counter at the plan's start
-  RunStatus* status = nullptr;  // in the device's memory (launch), or the host's (run: filled when known)
+  RunStatus* status =
+      nullptr;  // in the device's memory (launch), or the host's (run: filled when known)
   int n_args = 0, n_seeds = 0;
-  bool captured = false;   // repeated without recording: the host has time to spare
-  bool continues = false;  // a later part of the run before it on this device: what failed there has failed
+  bool captured = false;  // repeated without recording: the host has time to spare
+  bool continues =
+      false;  // a later part of the run before it on this device: what failed there has failed
 };
 
-/// A plan with more runs of steps on one device than this shares their names, which costs time alone.
+/// A plan with more runs of steps on one device than this shares their names, which costs time
+/// alone.
 inline constexpr uint64_t kPartsOfPlan = 4096;
 
 class Executable;
@@ -61,7 +64,8 @@ class Executable {
   virtual ~Executable() = default;
   size_t scratch_bytes = 0;  // the plan gives this much arena memory to each launch
   int launches = 1;          // device launches one run takes (a two-stage reduce is 2)
-  /// Host memory it holds, code included: what the plan cache counts. A prepared library call by default.
+  /// Host memory it holds, code included: what the plan cache counts. A prepared library call by
+  /// default.
   virtual size_t host_bytes() const { return 1024; }
 
  protected:
@@ -98,9 +102,10 @@ class Backend {
   // Memory. allocate returns nullptr when there is none; 64-byte aligned (256 on CUDA).
   virtual void* allocate(int device, size_t bytes) = 0;
   virtual void deallocate(int device, void* p, size_t bytes) = 0;
-  /// Makes the device's arena `bytes` long, 0 to give it back, and says what it is then: shorter than asked
-  /// when there is no memory. What it held is lost; it waits for whoever uses what is taken away. Here the
-  /// arena is a block that moves when it grows; a backend that can lets it stay where it is.
+  /// Makes the device's arena `bytes` long, 0 to give it back, and says what it is then: shorter
+  /// than asked when there is no memory. What it held is lost; it waits for whoever uses what is
+  /// taken away. Here the arena is a block that moves when it grows; a backend that can lets it
+  /// stay where it is.
   virtual ArenaBlock resize_arena(int device, ArenaBlock now, size_t bytes) {
     synchronize(device);
     if (now.data) deallocate(device, now.data, now.bytes);
@@ -114,50 +119,57 @@ class Backend {
   virtual bool host_visible() const = 0;
   /// Do its convolutions want activations and weights with the channels innermost?
   virtual bool channels_last() const { return false; }
-  /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient? (Epilogue::GeluTanh with one
-  /// or two results, and GeluTanhGrad.)
+  /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient?
+  /// (Epilogue::GeluTanh with one or two results, and GeluTanhGrad.)
   virtual bool gelu_epilogue() const { return false; }
   /// Does a product [m, k] by [k, n] of this type come with BiasGrad, with ReluGrad?
-  virtual bool takes(Epilogue, DType, int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) const { return false; }
-  /// Do its convolutions take a bias, a residual and ReLU at no cost, so that batch norm at inference is best
-  /// folded into their weights and bias?
+  virtual bool takes(Epilogue, DType, int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) const {
+    return false;
+  }
+  /// Do its convolutions take a bias, a residual and ReLU at no cost, so that batch norm at
+  /// inference is best folded into their weights and bias?
   virtual bool fused_convolutions() const { return false; }
 
-  // Code. All parts of a generated kernel have the same structure; buffers of a launch are the parts' buffers
-  // one after the other. supports() says no for a library call this backend has none for: the compiler then
-  // decomposes it or reports it.
+  // Code. All parts of a generated kernel have the same structure; buffers of a launch are the
+  // parts' buffers one after the other. supports() says no for a library call this backend has none
+  // for: the compiler then decomposes it or reports it.
   virtual bool supports(const LibrarySpec& spec) = 0;
-  /// May a result of this call lie where an operand lies whose value nobody needs afterwards? Numbers of
-  /// spec.operands; no other operand is that value.
-  virtual bool in_place(const LibrarySpec&, size_t /*operand*/, size_t /*result*/) const { return false; }
+  /// May a result of this call lie where an operand lies whose value nobody needs afterwards?
+  /// Numbers of spec.operands; no other operand is that value.
+  virtual bool in_place(const LibrarySpec&, size_t /*operand*/, size_t /*result*/) const {
+    return false;
+  }
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
   /// nullptr for attention that the library refuses after all: the compiler then writes it out.
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
-  /// One kernel of two stages: the second begins when all of the first is done. Their buffers follow each
-  /// other; `buffers` are the first's.
+  /// One kernel of two stages: the second begins when all of the first is done. Their buffers
+  /// follow each other; `buffers` are the first's.
   virtual std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
                                             std::unique_ptr<Executable> second, int buffers) = 0;
   virtual void launch(int device, Executable& exe, void* const* buffers, void* scratch,
                       const RunArgs& run) = 0;
 
-  /// A whole run on one device, in order; plan names it (the plan's number times kPartsOfPlan, and which
-  /// part of it), the same plan comes with the same items but for
-  /// addresses. Fills run.status (host memory) when the device answers at once, as the CPU does. A device
-  /// that works on its own gives back a ticket instead (not 0) and answers poll() later.
-  virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& run) {
+  /// A whole run on one device, in order; plan names it (the plan's number times kPartsOfPlan, and
+  /// which part of it), the same plan comes with the same items but for addresses. Fills run.status
+  /// (host memory) when the device answers at once, as the CPU does. A device that works on its own
+  /// gives back a ticket instead (not 0) and answers poll() later.
+  virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items,
+                       const RunArgs& run) {
     (void)plan;
     for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
     return 0;
   }
   /// The plan with this number is gone: whatever run() keeps for it can go too.
   virtual void forget(int device, uint64_t plan) { (void)device, (void)plan; }
-  /// A run whose launches are timed one by one, without pauses between them; false when this backend cannot.
+  /// A run whose launches are timed one by one, without pauses between them; false when this
+  /// backend cannot.
   virtual bool run_timed(int device, std::span<const LaunchItem> items, const RunArgs& run,
                          std::vector<double>& microseconds) {
     (void)device, (void)items, (void)run, (void)microseconds;
     return false;
   }
-  /// The status of a run that gave this ticket; false while the device is not that far (unless `wait`).
+  /// The status of a run that gave this ticket; false while the device is not that far (unless
+  /// `wait`).
   virtual bool poll(int device, uint64_t ticket, bool wait, RunStatus& status) {
     (void)device, (void)ticket, (void)wait, (void)status;
     return true;
@@ -173,10 +185,12 @@ class Backend {
   virtual void synchronize(int device) = 0;
 };
 
-/// nullptr when no backend of that type is there. CUDA's is looked for (and loaded) at the first question.
+/// nullptr when no backend of that type is there. CUDA's is looked for (and loaded) at the first
+/// question.
 Backend* backend_for(DeviceType type);
 void register_backend(DeviceType type, std::unique_ptr<Backend> backend);
-/// Makes the backend of a type at its first use, or says in `reason` why there is none (backend/builtin.cpp).
+/// Makes the backend of a type at its first use, or says in `reason` why there is none
+/// (backend/builtin.cpp).
 std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason);
 /// Why backend_for(type) is nullptr, and what to do about it.
 std::string missing_reason(DeviceType type);

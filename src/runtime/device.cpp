@@ -75,7 +75,8 @@ Device::Device(std::string_view name) {
   else
     ok = false;
   if (!ok)
-    throw Error(ErrorKind::Device, "Device", "there is no device called \"" + std::string(name) + "\"", {},
+    throw Error(ErrorKind::Device, "Device",
+                "there is no device called \"" + std::string(name) + "\"", {},
                 "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
   Backend* b = backend_for(type_);
   if (!b)
@@ -139,7 +140,8 @@ std::string describe_devices() {
     return std::string(s);
   };
   for (const DeviceInfo& i : list_devices()) {
-    text += i.device.name() + "\t" + i.name + ", " + gib(i.memory) + " (" + gib(i.free) + " free)\n";
+    text +=
+        i.device.name() + "\t" + i.name + ", " + gib(i.memory) + " (" + gib(i.free) + " free)\n";
     for (const auto& [what, value] : i.facts) text += "\t" + what + ": " + value + "\n";
   }
   if (!backend_for(DeviceType::CUDA)) text += "no GPU\t" + missing_reason(DeviceType::CUDA) + "\n";
@@ -151,7 +153,9 @@ void Device::synchronize() const {
 }
 
 static thread_local int scoped = -1;  // what a DeviceScope says, packed as default_packed
-static uint16_t pack(Device d) { return static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index()); }
+static uint16_t pack(Device d) {
+  return static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index());
+}
 
 Device default_device() {
   int p = scoped >= 0 ? scoped : default_packed.load(std::memory_order_relaxed);

@@ -22,7 +22,8 @@ size_t value_of(const std::string& file, const std::string& key) {
   return 0;
 }
 
-/// A file of one number; kNone for "max", version 1's largest numbers, and a file that is not there.
+/// A file of one number; kNone for "max", version 1's largest numbers, and a file that is not
+/// there.
 size_t limit_in(const std::string& file) {
   std::ifstream in(file);
   std::string word;
@@ -34,19 +35,21 @@ size_t limit_in(const std::string& file) {
 struct Version {
   const char *limit, *usage, *file_keys[2];
 };
-constexpr Version kVersion1{
-    "/memory.limit_in_bytes", "/memory.usage_in_bytes", {"total_inactive_file ", "total_active_file "}};
+constexpr Version kVersion1{"/memory.limit_in_bytes",
+                            "/memory.usage_in_bytes",
+                            {"total_inactive_file ", "total_active_file "}};
 constexpr Version kVersion2{"/memory.max", "/memory.current", {"inactive_file ", "active_file "}};
 
-/// A group and those it is in, up to the mount: each limits it. What they hold of files is given up when
-/// memory is short, and counts as available, as in MemAvailable.
+/// A group and those it is in, up to the mount: each limits it. What they hold of files is given up
+/// when memory is short, and counts as available, as in MemAvailable.
 void limit_by(HostMemory& m, const std::string& mount, std::string group, const Version& v) {
   for (;;) {
     const std::string folder = mount + (group == "/" ? "" : group);
     if (const size_t limit = limit_in(folder + v.limit); limit != kNone) {
       const size_t usage = limit_in(folder + v.usage);
       size_t held = usage == kNone ? 0 : usage;
-      for (const char* key : v.file_keys) held -= std::min(held, value_of(folder + "/memory.stat", key));
+      for (const char* key : v.file_keys)
+        held -= std::min(held, value_of(folder + "/memory.stat", key));
       m.limit = m.limit ? std::min(m.limit, limit) : limit;
       m.available = std::min(m.available, limit - std::min(limit, held));
     }

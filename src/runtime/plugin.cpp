@@ -39,16 +39,17 @@ std::unique_ptr<Backend> load_cuda_plugin(std::string& reason) {
     tried += (tried.empty() ? "" : "; ") + std::string(e ? e : p);
   }
   if (!library) {
-    reason =
-        "the CUDA plug-in libingot_cuda.so could not be loaded (" + tried +
-        "). Build it with `cmake --preset cuda && cmake --build --preset cuda`, or use the device \"cpu\"";
+    reason = "the CUDA plug-in libingot_cuda.so could not be loaded (" + tried +
+             "). Build it with `cmake --preset cuda && cmake --build --preset cuda`, or use the "
+             "device \"cpu\"";
     return nullptr;
   }
   auto version = reinterpret_cast<const char* (*)()>(dlsym(library, "ingot_cuda_version"));
   auto make = reinterpret_cast<Backend* (*)(std::string*)>(dlsym(library, "ingot_cuda_backend"));
   if (!version || !make || std::strcmp(version(), INGOT_VERSION_STRING) != 0) {
-    reason = std::string("the CUDA plug-in belongs to Ingot ") + (version ? version() : "of another kind") +
-             ", this is " + INGOT_VERSION_STRING + ": build and install both together";
+    reason = std::string("the CUDA plug-in belongs to Ingot ") +
+             (version ? version() : "of another kind") + ", this is " + INGOT_VERSION_STRING +
+             ": build and install both together";
     return nullptr;
   }
   return std::unique_ptr<Backend>(make(&reason));

@@ -20,13 +20,15 @@ constexpr int kMaxDevices = 64;
 struct DeviceMemory {
   ForkMutex<ForkOrder::Statistics> mutex;
   MemoryStats stats;
-  std::unordered_set<Storage*> large;  // live buffers of 1 MiB and more, for the out-of-memory message
+  std::unordered_set<Storage*>
+      large;  // live buffers of 1 MiB and more, for the out-of-memory message
   ForkMutex<ForkOrder::Arenas, std::recursive_mutex> arena_mutex;
   ArenaBlock arena;  // under both mutexes
 };
 
 DeviceMemory& memory_of(Device d) {
-  static DeviceMemory* all = new DeviceMemory[3 * kMaxDevices];  // never destroyed: tensors may outlive main
+  static DeviceMemory* all =
+      new DeviceMemory[3 * kMaxDevices];  // never destroyed: tensors may outlive main
   return all[static_cast<int>(d.type()) * kMaxDevices + d.index()];
 }
 
@@ -48,13 +50,14 @@ std::string human(size_t bytes) {
   for (Storage* s : m.large) sizes.push_back(s->bytes);
   std::sort(sizes.rbegin(), sizes.rend());
   std::string what = d.name() + " has no room for " + human(bytes) +
-                     (*why ? std::string(" (") + why + ")" : "") + ": " + human(m.stats.in_use) + " in use" +
-                     (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") + ", " +
-                     human(m.stats.arena) + " of it in the arena, " +
+                     (*why ? std::string(" (") + why + ")" : "") + ": " + human(m.stats.in_use) +
+                     " in use" + (m.stats.limit ? " of a limit of " + human(m.stats.limit) : "") +
+                     ", " + human(m.stats.arena) + " of it in the arena, " +
                      human(backend_for(d.type())->free_memory(d.index())) + " free";
   if (!sizes.empty()) {
     what += "; largest live tensors:";
-    for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i) what += (i ? ", " : " ") + human(sizes[i]);
+    for (size_t i = 0; i < std::min<size_t>(sizes.size(), 5); ++i)
+      what += (i ? ", " : " ") + human(sizes[i]);
   }
   throw OutOfMemory(what, bytes, m.stats.in_use, m.stats.limit);
 }
@@ -102,8 +105,8 @@ void release(Storage* s) {
   delete s;
 }
 
-// An arena that an earlier plan needed is given back before memory is said to be out; the next run takes what
-// it needs.
+// An arena that an earlier plan needed is given back before memory is said to be out; the next run
+// takes what it needs.
 static void* take_or_shrink(Device device, size_t bytes, const char* why) {
   try {
     return take(device, bytes, why);
@@ -135,7 +138,8 @@ void copy_to_host(void* to, const Storage& from, size_t bytes) {
   backend_for(from.device.type())->copy_to_host(from.device.index(), to, from.data, bytes);
 }
 
-Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release) {
+Ref<Storage> wrap_storage(Device device, void* data, size_t bytes,
+                          std::function<void()> on_release) {
   Ref<Storage> s(new Storage);
   s->data = data;
   s->bytes = bytes;
@@ -149,7 +153,8 @@ static void resize_arena(Device device, DeviceMemory& m, size_t bytes) {
   const char* why = "the arena of temporaries";
   std::lock_guard lock(m.mutex);
   const size_t others = m.stats.in_use - m.arena.bytes;
-  if (bytes && m.stats.limit && others + bytes > m.stats.limit) out_of_memory(device, m, bytes, why);
+  if (bytes && m.stats.limit && others + bytes > m.stats.limit)
+    out_of_memory(device, m, bytes, why);
   m.arena = backend_for(device.type())->resize_arena(device.index(), m.arena, bytes);
   m.stats.arena = m.arena.bytes;
   m.stats.in_use = others + m.arena.bytes;

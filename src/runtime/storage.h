@@ -21,18 +21,19 @@ struct Storage {
 void retain(Storage* s);
 void release(Storage* s);
 
-/// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit has no
-/// room.
+/// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit
+/// has no room.
 Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why = "");
 /// Memory of the caller's, not copied and not freed.
-Ref<Storage> wrap_storage(Device device, void* data, size_t bytes, std::function<void()> on_release);
+Ref<Storage> wrap_storage(Device device, void* data, size_t bytes,
+                          std::function<void()> on_release);
 
 /// Copies between host memory and a buffer, and waits for it.
 void copy_from_host(Storage& to, const void* from, size_t bytes);
 void copy_to_host(void* to, const Storage& from, size_t bytes);
 
-/// The arena that all plans of a device share grows to the largest request and never holds what survives a
-/// run. A lease holds it for one run; runs on one device follow each other.
+/// The arena that all plans of a device share grows to the largest request and never holds what
+/// survives a run. A lease holds it for one run; runs on one device follow each other.
 class ArenaLease {
  public:
   ArenaLease(Device device, size_t bytes);

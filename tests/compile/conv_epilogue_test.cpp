@@ -33,7 +33,8 @@ TEST_CASE("a convolution and what follows it are one call") {
       CHECK(e.library == (name == "two convolutions" || name == "in a row" ? 2 : 1));
       // Weights, scale and shift: a few small kernels, and none over the result.
       CHECK(e.generated <= (c.folds ? 5 : 2));
-      for (const std::string& k : e.kernels) CHECK((k.find("conv") == 0 || k.find("relu") == k.npos));
+      for (const std::string& k : e.kernels)
+        CHECK((k.find("conv") == 0 || k.find("relu") == k.npos));
     }
   }
 }
@@ -67,11 +68,14 @@ TEST_CASE("what others read, keep or differentiate is left alone") {
   }
   {
     Tensor w = in.w.detach().requires_grad_();  // a gradient may be asked for
-    auto forward = [&] { return batch_norm(conv2d(in.x, w, {}, 1, 1), in.mean, in.var, in.gamma, in.beta); };
+    auto forward = [&] {
+      return batch_norm(conv2d(in.x, w, {}, 1, 1), in.mean, in.var, in.gamma, in.beta);
+    };
     CHECK(named(explain(relu(forward())), "conv") == 1);
   }
   // In training mode the statistics come from the result.
-  CHECK(named(explain(relu(batch_norm(conv2d(in.x, in.w), {}, {}, in.gamma, in.beta, true))), "conv") == 1);
+  CHECK(named(explain(relu(batch_norm(conv2d(in.x, in.w), {}, {}, in.gamma, in.beta, true))),
+              "conv") == 1);
 }
 
 TEST_CASE("ResNet-50 at inference: a launch per convolution and few more") {

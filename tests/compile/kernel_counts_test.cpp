@@ -33,19 +33,23 @@ struct Block {
   int64_t B, T, C, H;
   Block(int64_t B_, int64_t T_, int64_t C_, int64_t H_) : B(B_), T(T_), C(C_), H(H_) {
     g1 = parameter({C}), b1 = parameter({C}), g2 = parameter({C}), b2 = parameter({C});
-    wqkv = parameter({3 * C, C}), bqkv = parameter({3 * C}), wo = parameter({C, C}), bo = parameter({C});
-    wf = parameter({4 * C, C}), bf = parameter({4 * C}), wp = parameter({C, 4 * C}), bp = parameter({C});
+    wqkv = parameter({3 * C, C}), bqkv = parameter({3 * C}), wo = parameter({C, C}),
+    bo = parameter({C});
+    wf = parameter({4 * C, C}), bf = parameter({4 * C}), wp = parameter({C, 4 * C}),
+    bp = parameter({C});
   }
   Tensor forward(const Tensor& x) const {
     Tensor qkv = linear(layer_norm(x, {C}, g1, b1), wqkv, bqkv);
     std::vector<Tensor> parts = qkv.split(C, 2);
     auto heads = [&](const Tensor& t) { return t.view({B, T, H, C / H}).transpose(1, 2); };
-    Tensor a =
-        scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), {.is_causal = true});
+    Tensor a = scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
+                                            {.is_causal = true});
     Tensor y = x + linear(a.transpose(1, 2).reshape({B, T, C}), wo, bo);
     return y + linear(gelu(linear(layer_norm(y, {C}, g2, b2), wf, bf), "tanh"), wp, bp);
   }
-  std::vector<Tensor> parameters() const { return {g1, b1, g2, b2, wqkv, bqkv, wo, bo, wf, bf, wp, bp}; }
+  std::vector<Tensor> parameters() const {
+    return {g1, b1, g2, b2, wqkv, bqkv, wo, bo, wf, bf, wp, bp};
+  }
 };
 
 }  // namespace
@@ -62,8 +66,9 @@ TEST_CASE("a weight's gradient that is asked for is one product, the way round i
 TEST_CASE("elementwise chains, softmax, norms and losses are one kernel") {
   Tensor x = on_null({4096, 1024});
   Tensor g = on_null({1024}), b = on_null({1024});
-  CHECK(count([&] { (0.5 * x * (1.0 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3))))).eval_(); }).generated ==
-        1);
+  CHECK(count([&] {
+          (0.5 * x * (1.0 + tanh(0.79788456 * (x + 0.044715 * pow(x, 3))))).eval_();
+        }).generated == 1);
   CHECK(count([&] { softmax(x, 1).eval_(); }).generated == 1);
   CHECK(count([&] { log_softmax(x, 1).eval_(); }).generated == 1);
   CHECK(count([&] { layer_norm(x, {1024}, g, b).eval_(); }).generated == 1);
@@ -92,8 +97,8 @@ TEST_CASE("cross entropy forward and backward read and write the logits once") {
     loss.backward();
     eval({loss, logits.grad()});
   });
-  // Counting the valid targets, which the gradient needs, is one; the rows with their gradient and, as its
-  // second stage, their sum are the other (with reduction "sum" the count goes away).
+  // Counting the valid targets, which the gradient needs, is one; the rows with their gradient and,
+  // as its second stage, their sum are the other (with reduction "sum" the count goes away).
   CHECK(c.generated == 2);
   CHECK(c.launches == 3);
   CHECK(c.library == 0);
@@ -142,7 +147,8 @@ TEST_CASE("a pre-norm GPT block, attention written out") {
     for (Tensor& p : block.parameters()) grads.push_back(p.grad());
     eval(grads);
   });
-  MESSAGE("forward and backward: ", fb.library, " library calls, ", fb.generated, " generated kernels");
+  MESSAGE("forward and backward: ", fb.library, " library calls, ", fb.generated,
+          " generated kernels");
   CHECK(fb.library <= 18);
   CHECK(fb.generated <= 16);
 }

@@ -1,6 +1,6 @@
-// The plan cache: what it counts never exceeds its limit, what was used longest ago goes first, and whatever
-// has gone is compiled again when it is needed. And loops over time: their plans grow with the number of
-// steps, not with its square.
+// The plan cache: what it counts never exceeds its limit, what was used longest ago goes first, and
+// whatever has gone is compiled again when it is needed. And loops over time: their plans grow with
+// the number of steps, not with its square.
 #include <fstream>
 
 #include "compile/executor.h"

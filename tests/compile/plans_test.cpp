@@ -1,6 +1,6 @@
-// How many plans whole training loops compile, counted on the null device. A plan is made for a structure:
-// what changes from step to step (rates, counts, scales, random offsets, data) is an argument or a buffer and
-// makes no other one.
+// How many plans whole training loops compile, counted on the null device. A plan is made for a
+// structure: what changes from step to step (rates, counts, scales, random offsets, data) is an
+// argument or a buffer and makes no other one.
 #include <functional>
 
 #include "semantics.h"
@@ -22,7 +22,8 @@ struct Net : nn::Module {
   Tensor forward(Tensor x) override { return out(drop(gelu(norm(in(x))))); }
 };
 
-// 10 batches an epoch, the last of them ragged; made from host data at every step, as a loader does.
+// 10 batches an epoch, the last of them ragged; made from host data at every step, as a loader
+// does.
 struct Batch {
   Tensor x, target;
 };
@@ -43,7 +44,9 @@ double schedule(int step) { return 1e-3 * (1 + std::cos(0.03 * step)) / 2; }
 
 }  // namespace
 
-TEST_CASE("100 steps with schedule, dropout, AdamW, loss scaling, prints and a ragged last batch: 2 plans") {
+TEST_CASE(
+    "100 steps with schedule, dropout, AdamW, loss scaling, prints and a ragged last batch: 2 "
+    "plans") {
   OnNull device;
   Net net;
   optim::AdamW opt(net.parameters(), {.lr = 1e-3});
@@ -59,10 +62,10 @@ TEST_CASE("100 steps with schedule, dropout, AdamW, loss scaling, prints and a r
     scaler.update();
     if (step % 10 == 0) (void)loss.item();
   }
-  // 1: a step on 32 samples. Step 0 has the plan of all others: parameters, moments, counts and the scale
-  // were computed when
-  //    they were made. Printing the loss finds it computed: it is kept in every step, because its handle
-  //    lives.
+  // 1: a step on 32 samples. Step 0 has the plan of all others: parameters, moments, counts and the
+  // scale were computed when
+  //    they were made. Printing the loss finds it computed: it is kept in every step, because its
+  //    handle lives.
   // 2: the same step on 7 samples.
   CHECK(plans.count() == 2);
   CHECK(runs.count() == 100);
@@ -88,8 +91,8 @@ TEST_CASE("clipping, unscaling and a loss that is added up on the device: 3 plan
     total += loss.detach();  // runs with the next step
   }
   CHECK(runs.count() == 100);
-  // 1: step 0, which has no earlier loss to add. 2: a step on 32 samples that adds the loss before it. 3: the
-  // same on 7.
+  // 1: step 0, which has no earlier loss to add. 2: a step on 32 samples that adds the loss before
+  // it. 3: the same on 7.
   CHECK(plans.count() == 3);
   (void)total.item();
   CHECK(plans.count() == 4);  // the last addition alone
@@ -116,8 +119,8 @@ TEST_CASE("accuracy every 10 steps and an evaluation every epoch: 4 plans") {
       net.train();
     }
   }
-  // 1: a step on 32 samples (the logits are kept for their handle), 2: on 7, 3: the accuracy of kept logits,
-  // 4: an evaluation.
+  // 1: a step on 32 samples (the logits are kept for their handle), 2: on 7, 3: the accuracy of
+  // kept logits, 4: an evaluation.
   CHECK(plans.count() == 4);
 }
 
@@ -134,8 +137,8 @@ TEST_CASE("accumulation over 4 parts: 4 plans, however often") {
     }
     opt.step();
   }
-  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie transposed (a
-  // view of a computed
+  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie
+  // transposed (a view of a computed
   //    value stays a view). 3: the third, which adds to sums. 4: the last part and the update.
   CHECK(plans.count() == 4);
   CHECK(runs.count() == 80);

@@ -1,4 +1,5 @@
-// Profile: what is launched is timed, and nothing else changes. INGOT_TEST_DEVICE names another device.
+// Profile: what is launched is timed, and nothing else changes. INGOT_TEST_DEVICE names another
+// device.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -143,7 +144,8 @@ TEST_CASE("a dry run tells what fills the arena when it is fullest") {
   CHECK(use.bytes == static_cast<double>(d.memory().arena));
   CHECK(use.weights + use.activations + use.gradients + use.workspace == use.bytes);
   CHECK(use.workspace >= 0);
-  // Both hidden layers' results are there when the way back begins, of the types the device computes in.
+  // Both hidden layers' results are there when the way back begins, of the types the device
+  // computes in.
   double sum = 0, hidden = 0;
   for (const auto& [layer, bytes] : use.layers) {
     sum += bytes;
@@ -154,7 +156,8 @@ TEST_CASE("a dry run tells what fills the arena when it is fullest") {
   CHECK(use.activations <= 4.0 * 512 * (64 + 256 + 128 + 4) * 2);
   CHECK(use.gradients > 0);
   {
-    // The way back of one layer: nothing but its products. A nested one goes on with the same account.
+    // The way back of one layer: nothing but its products. A nested one goes on with the same
+    // account.
     const DryRun nested;
     NoGrad no_grad;
     model(x).eval_();

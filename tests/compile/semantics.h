@@ -19,7 +19,8 @@ namespace semantics {
 using namespace ingot;
 using V = std::vector<double>;
 
-/// A computed float32 tensor, on the device that the tests run on (INGOT_TEST_DEVICE) unless told otherwise.
+/// A computed float32 tensor, on the device that the tests run on (INGOT_TEST_DEVICE) unless told
+/// otherwise.
 inline Tensor here(const V& values, const Device& d = default_device()) {
   Tensor t = tensor(values).to(float32).to(d);
   eval(t);
@@ -59,7 +60,8 @@ std::optional<ErrorKind> kind_after(F&& fn) {
     synchronize();
   });
 }
-/// Does a failed run tell every value that it did not compute? Elsewhere such values are whatever is there.
+/// Does a failed run tell every value that it did not compute? Elsewhere such values are whatever
+/// is there.
 inline bool fails_at_once() { return default_device().is_cpu(); }
 
 /// Runs since it was made, or since the last take().

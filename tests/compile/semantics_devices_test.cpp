@@ -210,8 +210,8 @@ V train_mlp(const std::vector<Device>& devices, int64_t batch) {
     auto loss_of = [&](const std::vector<Tensor>& part) {
       return cross_entropy(linear(relu(linear(part[0], w1, b1)), w2, b2), part[1]);
     };
-    Tensor loss =
-        devices.empty() ? loss_of({x, target}) : data_parallel(devices, opt.params(), {x, target}, loss_of);
+    Tensor loss = devices.empty() ? loss_of({x, target})
+                                  : data_parallel(devices, opt.params(), {x, target}, loss_of);
     loss.backward();
     opt.step();
     losses.push_back(loss.item());
@@ -260,8 +260,8 @@ TEST_CASE("a captured step equals the plain loop bit for bit, with dropout and a
     manual_seed(8);
     Model m;
     Generator data(3);
-    Captured fn =
-        capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{m.step(in[0], in[1])}; });
+    Captured fn = capture(
+        [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{m.step(in[0], in[1])}; });
     V all;
     for (int i = 0; i < 20; ++i) {
       m.opt.set_lr(0.01 * (1 + std::cos(0.1 * i)));
@@ -292,7 +292,9 @@ TEST_CASE("a captured function records once per set of shapes") {
 }
 
 TEST_CASE("results of a captured function are the caller's: the next call does not change them") {
-  Captured fn = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1, in[0]}; });
+  Captured fn = capture([](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0] + 1, in[0]};
+  });
   Tensor x = here({1, 2});
   std::vector<Tensor> a = fn({x}), b = fn({here({5, 6})}), c = fn({here({7, 8})});
   CHECK(numbers(a[0]) == V{2, 3});
@@ -301,14 +303,16 @@ TEST_CASE("results of a captured function are the caller's: the next call does n
   CHECK(numbers(b[1]) == V{5, 6});
 }
 
-TEST_CASE("a captured function tells its inputs apart from each other and from what it uses beside") {
+TEST_CASE(
+    "a captured function tells its inputs apart from each other and from what it uses beside") {
   Tensor a = here({1, 2}), b = here({10, 20});
   Captured sum =
       capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + in[1]}; });
   CHECK(numbers(sum({a, a})[0]) == V{3, 6});
   CHECK(numbers(sum({a, b})[0]) == V{12, 24});
   CHECK(numbers(sum({b, b})[0]) == V{30, 60});
-  Captured beside = capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + a}; });
+  Captured beside =
+      capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + a}; });
   CHECK(numbers(beside({a})[0]) == V{2, 4});
   CHECK(numbers(beside({b})[0]) == V{11, 22});
 }
@@ -372,7 +376,9 @@ TEST_CASE("reading a value inside a captured function throws, and the function c
 TEST_CASE("a captured function draws on from the generators it was given, and sees another seed") {
   Generator plain(4), used(4);
   auto body = [](const Generator& g) {
-    return [&g](const std::vector<Tensor>& in) { return std::vector<Tensor>{rand({3}, {}, g) + in[0]}; };
+    return [&g](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{rand({3}, {}, g) + in[0]};
+    };
   };
   Captured fn = capture(body(used));
   Tensor zero = here({0, 0, 0});
@@ -413,7 +419,8 @@ TEST_CASE("an index error in a repetition is raised and changes nothing") {
 
 TEST_CASE("what was pending before a captured call is no part of it") {
   Tensor x = here({1, 2}), before = exp(x);
-  Captured fn = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1}; });
+  Captured fn =
+      capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1}; });
   (void)fn({x});
   Runs runs;
   (void)fn({x});

@@ -1,5 +1,5 @@
-// The semantics, one tiny program per sentence: when things run, what a handle is, what in-place calls do,
-// which values a run keeps, and what never makes another plan.
+// The semantics, one tiny program per sentence: when things run, what a handle is, what in-place
+// calls do, which values a run keeps, and what never makes another plan.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -68,7 +68,8 @@ TEST_CASE("a later step finds an earlier step's plan") {
   auto step = [&](double seed) { return (a * here({seed, 1, 1})).exp().sum().item(); };
   step(1);
   Plans plans;
-  for (int i = 0; i < 10; ++i) CHECK(step(i) == doctest::Approx(std::exp(i) + std::exp(2) + std::exp(3)));
+  for (int i = 0; i < 10; ++i)
+    CHECK(step(i) == doctest::Approx(std::exp(i) + std::exp(2) + std::exp(3)));
   CHECK(plans.count() == 0);
 }
 
@@ -103,7 +104,8 @@ TEST_CASE("a program that never asks for a value stays bounded: recording is flu
   CHECK(numbers(x) == V{1, 2});
 }
 
-TEST_CASE("a loop over large batches that reads no result holds few of them: recording is flushed") {
+TEST_CASE(
+    "a loop over large batches that reads no result holds few of them: recording is flushed") {
   Device device("cpu");
   device.reset_peak_memory();
   const size_t before = device.memory().in_use;
@@ -128,7 +130,8 @@ TEST_CASE("one row alone, normalised with weights of its own, in place") {
   for (double v : values) mean += v / n;
   for (double v : values) square += (v - mean) * (v - mean) / n;
   for (size_t i = 0; i < values.size(); ++i)
-    want.push_back((values[i] - mean) / std::sqrt(square + 1e-5) * (0.5 * static_cast<double>(i) - 3) +
+    want.push_back((values[i] - mean) / std::sqrt(square + 1e-5) *
+                       (0.5 * static_cast<double>(i) - 3) +
                    std::cos(static_cast<double>(i)));
   CHECK(close(numbers(layer_norm(x, {n}, w, b)), want, 1e-4));
   x.copy_(layer_norm(x, {n}, w, b));
@@ -139,9 +142,12 @@ TEST_CASE("one row alone, normalised with weights of its own, in place") {
     CHECK(got[i] == doctest::Approx(p[i] * (0.5 * static_cast<double>(i) - 3)).epsilon(1e-5));
 }
 
-TEST_CASE("where() into what it keeps changes the chosen rows alone, whoever else is written with it") {
-  Tensor x = arange(40, float32).view({5, 8}).clone().eval_(), row = here({-1, -2, -3, -4, -5, -6, -7, -8});
-  Tensor y = x.clone().eval_(), z = x.clone().eval_(), old = x.clone().eval_(), rows = arange(5).view({5, 1});
+TEST_CASE(
+    "where() into what it keeps changes the chosen rows alone, whoever else is written with it") {
+  Tensor x = arange(40, float32).view({5, 8}).clone().eval_(),
+         row = here({-1, -2, -3, -4, -5, -6, -7, -8});
+  Tensor y = x.clone().eval_(), z = x.clone().eval_(), old = x.clone().eval_(),
+         rows = arange(5).view({5, 1});
   V want = numbers(x), doubled, before = want;
   for (size_t i = 0; i < 8; ++i) want[16 + i] = -1.0 - static_cast<double>(i);
   for (double v : want) doubled.push_back(2 * v);
@@ -409,7 +415,8 @@ TEST_CASE("item() may stand anywhere: the numbers stay the same") {
 }
 
 TEST_CASE("constants and views of computed values stay pending though a handle lives") {
-  Tensor a = here({1, 2, 3, 4}), one = ones({1000}), part = a[Slice{1, 3, {}}], square = a.view({2, 2}).t();
+  Tensor a = here({1, 2, 3, 4}), one = ones({1000}), part = a[Slice{1, 3, {}}],
+         square = a.view({2, 2}).t();
   Tensor sum = a.sum();
   Runs runs;
   eval(sum);
@@ -475,7 +482,8 @@ TEST_CASE("what survives a run never lies in the arena") {
   Tensor y = exp(x * 0.01), z = softmax(y.view({8, 8}), 1);
   eval(z);
   V first = numbers(y), second = numbers(z);
-  for (int i = 0; i < 3; ++i) (x.view({8, 8}).matmul(x.view({8, 8})) * static_cast<double>(i)).sum().item();
+  for (int i = 0; i < 3; ++i)
+    (x.view({8, 8}).matmul(x.view({8, 8})) * static_cast<double>(i)).sum().item();
   release_memory(d);
   CHECK(numbers(y) == first);
   CHECK(numbers(z) == second);
@@ -528,7 +536,8 @@ TEST_CASE("random numbers do not depend on what runs together with them") {
   CHECK(numbers(d) == vb);
 }
 
-TEST_CASE("a dropout that is recorded keeps its mask, forward and backward, whatever is drawn between") {
+TEST_CASE(
+    "a dropout that is recorded keeps its mask, forward and backward, whatever is drawn between") {
   manual_seed(5);
   Tensor x = parameter(V(64, 1.0));
   Tensor y = dropout(x, 0.5);

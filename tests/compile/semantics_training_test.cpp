@@ -206,12 +206,14 @@ TEST_CASE("a chain of a million nodes is recorded, differentiated and released w
 }
 
 TEST_CASE(
-    "a checkpoint is computed again after the gradient has arrived, with the same gradients, from less "
+    "a checkpoint is computed again after the gradient has arrived, with the same gradients, from "
+    "less "
     "arena") {
   Device d("cpu:4");
   Generator g(2);
   std::vector<Tensor> ws;
-  for (int i = 0; i < 6; ++i) ws.push_back((randn({64, 64}, d, g) * 0.2).eval_()), ws.back().requires_grad_();
+  for (int i = 0; i < 6; ++i)
+    ws.push_back((randn({64, 64}, d, g) * 0.2).eval_()), ws.back().requires_grad_();
   Tensor x = randn({256, 64}, d, g).eval_();
   auto layer = [](const std::vector<Tensor>& in) { return gelu(gelu(matmul(in[0], in[1])) * 2); };
   auto program = [&](bool recompute, size_t* peak) {
@@ -294,7 +296,8 @@ struct Words {
 
 }  // namespace
 
-TEST_CASE("a bad index in a step changes nothing: parameters, moments and counts are as they were") {
+TEST_CASE(
+    "a bad index in a step changes nothing: parameters, moments and counts are as they were") {
   Words m;
   m.loss({0, 1}).backward();
   m.opt.step();
@@ -333,7 +336,8 @@ TEST_CASE("the process goes on after a bad index, with the right numbers") {
   CHECK(hurt.state() == good.state());
 }
 
-TEST_CASE("an index error names the line that recorded the op, and the value names the error later") {
+TEST_CASE(
+    "an index error names the line that recorded the op, and the value names the error later") {
   Tensor x = here({1, 2, 3});
   int line = __LINE__ + 1;
   Tensor bad = gather(x, 0, tensor({0, 3}));
@@ -420,7 +424,8 @@ TEST_CASE("a hook that throws leaves the gradients as they were") {
 }
 
 TEST_CASE(
-    "loss scaling: a step whose gradients overflow changes nothing and lowers the scale, without another "
+    "loss scaling: a step whose gradients overflow changes nothing and lowers the scale, without "
+    "another "
     "plan") {
   Tensor w = parameter({1, 2}), x = here({1e30, 1});
   optim::AdamW opt({w}, {.lr = 0.1});

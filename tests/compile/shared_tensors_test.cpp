@@ -1,5 +1,6 @@
-// Several threads at one tensor: some write to it in place, others compute with it, read it, differentiate
-// through it. Values race as the threads do; here all writers leave a value that can be told from a torn one.
+// Several threads at one tensor: some write to it in place, others compute with it, read it,
+// differentiate through it. Values race as the threads do; here all writers leave a value that can
+// be told from a torn one.
 #include "semantics.h"
 
 #include <atomic>
@@ -51,7 +52,8 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("one tensor is written to by some threads and read by others, and nobody reads half a value") {
+TEST_CASE(
+    "one tensor is written to by some threads and read by others, and nobody reads half a value") {
   Tensor x = zeros({64});
   std::atomic<int> torn{0};
   const auto look = [&](const Tensor& t) { torn += !all_equal(t); };
@@ -66,7 +68,9 @@ TEST_CASE("one tensor is written to by some threads and read by others, and nobo
         look(x.view({8, 8}).t().sum(0));
       },
       [&](int) { torn += x[0].item() < 0; },
-      [&](int i) { torn += x.dim() != 1 || x.shape()[0] != 64, x.set_name("x" + std::to_string(i)); },
+      [&](int i) {
+        torn += x.dim() != 1 || x.shape()[0] != 64, x.set_name("x" + std::to_string(i));
+      },
       [&](int) { torn += describe(x.cell()->current()).empty() || x.name().size() > 4; },
   });
   CHECK(torn == 0);
@@ -107,8 +111,8 @@ TEST_CASE("a view that was made while its base was written to shows what is writ
   for (int round = 0; round < 20; ++round) {
     Tensor x = zeros({8});
     std::vector<Tensor> views(kTurns);
-    at_once(
-        {[&](int i) { x.fill_(i + 1); }, [&](int i) { views[static_cast<size_t>(i)] = x.narrow(0, 2, 4); }});
+    at_once({[&](int i) { x.fill_(i + 1); },
+             [&](int i) { views[static_cast<size_t>(i)] = x.narrow(0, 2, 4); }});
     for (const Tensor& v : views) CHECK(numbers(v) == V(4, kTurns));
   }
 }
@@ -119,7 +123,8 @@ TEST_CASE("several threads follow one view of a base that is written to") {
   const auto follow = [&](int) {
     for (int i = 0; i < 20; ++i) bad += part.numel() != 4;
   };
-  at_once({[&](int i) { x.fill_(i); }, [&](int i) { row.fill_(i); }, follow, follow, follow, follow});
+  at_once(
+      {[&](int i) { x.fill_(i); }, [&](int i) { row.fill_(i); }, follow, follow, follow, follow});
   CHECK(bad == 0);
 }
 

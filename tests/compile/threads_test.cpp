@@ -1,5 +1,5 @@
-// Several threads at once: each records and runs its own, they share parameters, hand pending tensors to each
-// other and drop each other's handles.
+// Several threads at once: each records and runs its own, they share parameters, hand pending
+// tensors to each other and drop each other's handles.
 #include "semantics.h"
 
 #include <atomic>
@@ -107,12 +107,14 @@ TEST_CASE("a pending tensor is handed to another thread, which reads it") {
   for (int i = 0; i < 200; ++i) queue.put(((a + i).square() - a).sum());
   reader.join();
   double want = 0;
-  for (int i = 0; i < 200; ++i) want += (1 + i) * (1 + i) + (2 + i) * (2 + i) + (3 + i) * (3 + i) - 6;
+  for (int i = 0; i < 200; ++i)
+    want += (1 + i) * (1 + i) + (2 + i) * (2 + i) + (3 + i) * (3 + i) - 6;
   CHECK(sum == want);
 }
 
 TEST_CASE(
-    "a pending tensor is handed to another thread, which goes on computing with it, views and gradients "
+    "a pending tensor is handed to another thread, which goes on computing with it, views and "
+    "gradients "
     "too") {
   Queue<Tensor> queue;
   std::atomic<int> wrong{0};
@@ -229,7 +231,8 @@ TEST_CASE("what a thread left pending is there after it has ended") {
 TEST_CASE("threads train models of their own, with dropout and AdamW, to the same bits") {
   auto train = [](int) {
     Generator random(3);
-    Tensor w1 = (randn({16, 8}, {}, random) * 0.3).eval_(), w2 = (randn({4, 16}, {}, random) * 0.3).eval_();
+    Tensor w1 = (randn({16, 8}, {}, random) * 0.3).eval_(),
+           w2 = (randn({4, 16}, {}, random) * 0.3).eval_();
     w1.requires_grad_(), w2.requires_grad_();
     optim::AdamW opt({w1, w2}, {.lr = 0.01});
     Tensor x = randn({12, 8}, {}, random).eval_(), target = randint(0, 4, {12}, {}, random).eval_();

@@ -56,10 +56,11 @@ double distance(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("attention of float32 and its gradients are the written-out ones") {
-  for (const Case& c : {Case{1, 2, 1100, 1000, 64, 64}, Case{1, 1, 700, 1511, 40, 24},
-                        Case{1, 2, 600, 600, 64, 64, true}, Case{1, 2, 1013, 300, 33, 7, true},
-                        Case{1, 1, 300, 900, 8, 130, true}, Case{2, 1, 1030, 1040, 16, 16, false, 1},
-                        Case{1, 1, 1500, 800, 8, 8, false, 2}, Case{2, 1, 1024, 1024, 16, 16, false, 3}}) {
+  for (const Case& c :
+       {Case{1, 2, 1100, 1000, 64, 64}, Case{1, 1, 700, 1511, 40, 24},
+        Case{1, 2, 600, 600, 64, 64, true}, Case{1, 2, 1013, 300, 33, 7, true},
+        Case{1, 1, 300, 900, 8, 130, true}, Case{2, 1, 1030, 1040, 16, 16, false, 1},
+        Case{1, 1, 1500, 800, 8, 8, false, 2}, Case{2, 1, 1024, 1024, 16, 16, false, 3}}) {
     CAPTURE(c.queries);
     CAPTURE(c.keys);
     CAPTURE(c.causal);
@@ -152,7 +153,9 @@ TEST_CASE("the gradients of q, k and v cut from one projection are written toget
     Tensor weight = w.detach().requires_grad_();
     const std::vector<Tensor> parts = linear(x, weight).split(24, 2);
     auto heads = [&](int i) {
-      return parts[static_cast<size_t>(order[static_cast<size_t>(i)])].view({2, 520, 3, 8}).transpose(1, 2);
+      return parts[static_cast<size_t>(order[static_cast<size_t>(i)])]
+          .view({2, 520, 3, 8})
+          .transpose(1, 2);
     };
     Tensor y = scaled_dot_product_attention(heads(0), heads(1), heads(2), {.is_causal = true});
     Tensor d = grad({(y.transpose(1, 2).reshape({2, 520, 24}) * g).sum()}, {weight})[0];
@@ -163,8 +166,8 @@ TEST_CASE("the gradients of q, k and v cut from one projection are written toget
     std::string plan;
     const Tensor joined = run(order, &plan);
     CAPTURE(plan);
-    // Nothing but products, attention and what comes before its gradient: no kernel puts three tensors
-    // together.
+    // Nothing but products, attention and what comes before its gradient: no kernel puts three
+    // tensors together.
     CHECK(plan.find("attention_grad") != std::string::npos);
     CHECK(plan.find(" add") == std::string::npos);
     set_fusion(false);
@@ -192,13 +195,16 @@ TEST_CASE("the newest token's attention reads of its cache what the mask shows")
     int64_t batch, heads, places, width;
   };
   const Generator gen(11);
-  for (const Shape& c : {Shape{1, 12, 256, 64}, Shape{2, 3, 70, 33}, Shape{1, 1, 1, 8}, Shape{3, 2, 19, 1}})
+  for (const Shape& c :
+       {Shape{1, 12, 256, 64}, Shape{2, 3, 70, 33}, Shape{1, 1, 1, 8}, Shape{3, 2, 19, 1}})
     for (int mask = 0; mask < 4; ++mask)
       for (bool turned : {false, true}) {
         CAPTURE(c.places);
         CAPTURE(mask);
         // Heads cut out of one row, as models have them; and caches that lie the other way round.
-        auto newest = [&] { return randn({c.batch, 1, c.heads, c.width}, {}, gen).eval_().transpose(1, 2); };
+        auto newest = [&] {
+          return randn({c.batch, 1, c.heads, c.width}, {}, gen).eval_().transpose(1, 2);
+        };
         auto cache = [&] {
           if (!turned) return randn({c.batch, c.heads, c.places, c.width}, {}, gen).eval_();
           return randn({c.batch, c.heads, c.width, c.places}, {}, gen).eval_().transpose(2, 3);
@@ -212,7 +218,8 @@ TEST_CASE("the newest token's attention reads of its cache what the mask shows")
         // What is hidden may be anything.
         const double nan = std::numeric_limits<double>::quiet_NaN();
         Tensor hidden = visible.logical_not().view({1, 1, c.places, 1});
-        Tensor spoilt_keys = where(hidden, nan, keys).eval_(), spoilt = where(hidden, nan, values).eval_();
+        Tensor spoilt_keys = where(hidden, nan, keys).eval_(),
+               spoilt = where(hidden, nan, values).eval_();
         if (turned) {
           spoilt_keys = spoilt_keys.transpose(2, 3).contiguous().eval_().transpose(2, 3);
           spoilt = spoilt.transpose(2, 3).contiguous().eval_().transpose(2, 3);
@@ -220,8 +227,9 @@ TEST_CASE("the newest token's attention reads of its cache what the mask shows")
         Tensor y = cached_attention(q, spoilt_keys, spoilt, visible, key, value);
         REQUIRE(y.defined());
         Tensor all = cat({visible, ones({1, 1, 1, 1}, {bool_})}, 3);
-        Tensor want = scaled_dot_product_attention(q.to(float64), cat({keys, key}, 2).to(float64),
-                                                   cat({values, value}, 2).to(float64), {.mask = all});
+        Tensor want =
+            scaled_dot_product_attention(q.to(float64), cat({keys, key}, 2).to(float64),
+                                         cat({values, value}, 2).to(float64), {.mask = all});
         CHECK(distance(y, want) < 2e-6);
       }
   Tensor q = randn({1, 1, 1, 4}).requires_grad_(), k = randn({1, 1, 3, 4});

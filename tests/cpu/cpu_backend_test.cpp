@@ -1,4 +1,5 @@
-// Generated kernels on the CPU backend: thousands of random ones, and the shapes that matter by hand.
+// Generated kernels on the CPU backend: thousands of random ones, and the shapes that matter by
+// hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,10 +11,10 @@
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/kernel/pieces.h"
 #include "backend/cpu/jit/row_code.h"
-#include "backend/cpu/support/threads.h"
+#include "backend/cpu/kernel/pieces.h"
 #include "backend/cpu/kernel/tile_types.h"
+#include "backend/cpu/support/threads.h"
 #include "random_spec.h"
 
 using namespace ingot;
@@ -36,24 +37,26 @@ struct Runner {
 };
 
 /// Empty when equal; else which element of which buffer differs.
-std::string difference(const KernelSpec& k, const std::vector<Bytes>& got, const std::vector<Bytes>& want,
-                       size_t first = 0) {
+std::string difference(const KernelSpec& k, const std::vector<Bytes>& got,
+                       const std::vector<Bytes>& want, size_t first = 0) {
   for (size_t b = 0; b < k.buffers.size(); ++b) {
     if (got[first + b] == want[b]) continue;
     for (int64_t i = 0; i < k.buffers[b].numel; ++i) {
       const Number x = read_number(got[first + b], k.buffers[b].dtype, i),
                    y = read_number(want[b], k.buffers[b].dtype, i);
-      const bool same = is_float(k.buffers[b].dtype) ? x.f == y.f || (x.f != x.f && y.f != y.f) : x.i == y.i;
+      const bool same =
+          is_float(k.buffers[b].dtype) ? x.f == y.f || (x.f != x.f && y.f != y.f) : x.i == y.i;
       if (!same)
-        return "buffer " + std::to_string(b) + " element " + std::to_string(i) + ": " + std::to_string(x.f) +
-               "/" + std::to_string(x.i) + ", should be " + std::to_string(y.f) + "/" + std::to_string(y.i);
+        return "buffer " + std::to_string(b) + " element " + std::to_string(i) + ": " +
+               std::to_string(x.f) + "/" + std::to_string(x.i) + ", should be " +
+               std::to_string(y.f) + "/" + std::to_string(y.i);
     }
   }
   return {};
 }
 
-// The interpreter's one thread says nothing about threads, and the thread sanitizer makes it twenty times
-// slower.
+// The interpreter's one thread says nothing about threads, and the thread sanitizer makes it twenty
+// times slower.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kShare = 5;
 #else
@@ -149,8 +152,8 @@ TEST_CASE("joined and padded tensors of some size are cut, and equal the interpr
                {DType::Float32, 20 * 12 * 96, true}};
   auto load = [](int buffer, Affine map, Bound bound, double fill) {
     Instr i;
-    i.kind = InstrKind::Load, i.buffer = buffer, i.map = std::move(map), i.bounds = {std::move(bound)},
-    i.fvalue = fill;
+    i.kind = InstrKind::Load, i.buffer = buffer, i.map = std::move(map),
+    i.bounds = {std::move(bound)}, i.fvalue = fill;
     return i;
   };
   auto add = [](int a, int b) {
@@ -216,8 +219,8 @@ TEST_CASE("several parts are one launch") {
 
 namespace {
 
-/// sum over the inner axis of exp(x - max) and of x, stored with exp(x - max): all paths of a split Row
-/// kernel.
+/// sum over the inner axis of exp(x - max) and of x, stored with exp(x - max): all paths of a split
+/// Row kernel.
 KernelSpec row_kernel(int64_t outer, int64_t inner, bool columns) {
   KernelSpec k;
   k.extent = {outer, inner};
@@ -242,8 +245,8 @@ KernelSpec row_kernel(int64_t outer, int64_t inner, bool columns) {
   };
   const int x = add(InstrKind::Load, Op::Leaf, Level::Elem, -1, -1),
             m = add(InstrKind::Reduce, Op::Max, Level::Outer, x, -1);
-  const int e =
-      add(InstrKind::Compute, Op::Exp, Level::Elem, add(InstrKind::Compute, Op::Sub, Level::Elem, x, m), -1);
+  const int e = add(InstrKind::Compute, Op::Exp, Level::Elem,
+                    add(InstrKind::Compute, Op::Sub, Level::Elem, x, m), -1);
   const int s = add(InstrKind::Reduce, Op::Sum, Level::Outer, e, -1),
             t = add(InstrKind::Reduce, Op::Sum, Level::Outer, x, -1);
   k.stores = {{e, 1, whole, false}, {s, 2, kept, false}, {t, 3, kept, false}};
@@ -337,12 +340,13 @@ TEST_CASE("functions in machine code have the bits of the loops") {
   for (int i = 0; i < 60003; ++i)
     x.push_back(static_cast<float>(static_cast<int>(rng() % 400001) - 200000) * 1e-4f);
   const float inf = std::numeric_limits<float>::infinity();
-  for (float f : {0.0f, -0.0f, inf, -inf, std::nanf(""), 1e-45f, -1e-45f, 1.0f, 0.625f, 0.927734375f, 88.73f,
-                  -87.4f, -104.0f, 3e38f})
+  for (float f : {0.0f, -0.0f, inf, -inf, std::nanf(""), 1e-45f, -1e-45f, 1.0f, 0.625f,
+                  0.927734375f, 88.73f, -87.4f, -104.0f, 3e38f})
     x.push_back(f);
   const int64_t n = static_cast<int64_t>(x.size());
-  for (Op op : {Op::Neg, Op::Abs, Op::Sign, Op::Relu, Op::Floor, Op::Ceil, Op::Round, Op::Trunc, Op::Sqrt,
-                Op::Rsqrt, Op::Reciprocal, Op::Exp, Op::Log, Op::Tanh, Op::Erf, Op::Sigmoid}) {
+  for (Op op :
+       {Op::Neg, Op::Abs, Op::Sign, Op::Relu, Op::Floor, Op::Ceil, Op::Round, Op::Trunc, Op::Sqrt,
+        Op::Rsqrt, Op::Reciprocal, Op::Exp, Op::Log, Op::Tanh, Op::Erf, Op::Sigmoid}) {
     KernelSpec k;
     k.extent = {n};
     k.n_outer = 1;

@@ -1,5 +1,5 @@
-// Scatters, scans and sorts of the CPU backend: random calls against naive loops, lines long enough for every
-// way, the same bits for any number of threads.
+// Scatters, scans and sorts of the CPU backend: random calls against naive loops, lines long enough
+// for every way, the same bits for any number of threads.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Library calls of the CPU backend against plain loops: matmul of any stride and type, scatter-add, copy.
+// Library calls of the CPU backend against plain loops: matmul of any stride and type, scatter-add,
+// copy.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,12 +23,14 @@ struct Case {
   explicit Case(uint64_t seed) : rng(seed) {}
   int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(rng); }
 
-  /// An operand of this shape whose axes lie in memory in a random order (rows first, mostly), and its data.
+  /// An operand of this shape whose axes lie in memory in a random order (rows first, mostly), and
+  /// its data.
   OperandSpec operand(DType t, Dims shape, Bytes& data, bool may_broadcast) {
     OperandSpec o{t, shape, Dims::filled(shape.size(), 0), 0};
     std::vector<int> order;
     for (int a = 0; a < shape.size(); ++a) order.push_back(a);
-    if (pick(0, 1) && shape.size() >= 2) std::swap(order[order.size() - 1], order[order.size() - 2]);
+    if (pick(0, 1) && shape.size() >= 2)
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
     if (pick(0, 4) == 0) std::shuffle(order.begin(), order.end(), rng);
     int64_t stride = pick(0, 9) == 0 ? 2 : 1;
     for (size_t q = order.size(); q-- > 0;) {
@@ -83,7 +86,8 @@ void reference_matmul(const LibrarySpec& s, std::vector<Bytes>& d) {
     std::vector<int64_t> ia = i, ib = i;
     for (int64_t k = 0; k < K; ++k) {
       ia[r - 1] = ib[r - 2] = k;
-      const Number x = read_number(d[1], a.dtype, at(a, ia)), y = read_number(d[2], b.dtype, at(b, ib));
+      const Number x = read_number(d[1], a.dtype, at(a, ia)),
+                   y = read_number(d[2], b.dtype, at(b, ib));
       sum.f += x.f * y.f;
       sum.i += x.i * y.i;
     }
@@ -94,8 +98,10 @@ void reference_matmul(const LibrarySpec& s, std::vector<Bytes>& d) {
     }
     if (s.epilogue == Epilogue::Relu) sum = {std::max(sum.f, 0.0), std::max<int64_t>(sum.i, 0)};
     if (s.epilogue == Epilogue::GeluTanh)
-      sum.f = 0.5 * sum.f * (1 + std::tanh(0.79788456080286536 * (sum.f + 0.044715 * sum.f * sum.f * sum.f)));
-    if (s.epilogue == Epilogue::GeluErf) sum.f = 0.5 * sum.f * (1 + std::erf(sum.f * 0.70710678118654752));
+      sum.f = 0.5 * sum.f *
+              (1 + std::tanh(0.79788456080286536 * (sum.f + 0.044715 * sum.f * sum.f * sum.f)));
+    if (s.epilogue == Epilogue::GeluErf)
+      sum.f = 0.5 * sum.f * (1 + std::erf(sum.f * 0.70710678118654752));
     if (s.accumulate) {
       const Number old = read_number(d[0], c.dtype, at(c, i));
       sum.f += old.f;
@@ -124,7 +130,8 @@ TEST_CASE("matmul of random shapes, strides, types and epilogues") {
     };
     LibrarySpec s;
     std::vector<Bytes> data(3);
-    s.operands = {c.operand(t, shape(M, N), data[0], false), c.operand(t, shape(M, K), data[1], true),
+    s.operands = {c.operand(t, shape(M, N), data[0], false),
+                  c.operand(t, shape(M, K), data[1], true),
                   c.operand(t, shape(K, N), data[2], true)};
     s.bias = c.pick(0, 2) == 0;
     if (s.bias) {
@@ -146,8 +153,8 @@ TEST_CASE("matmul of random shapes, strides, types and epilogues") {
     for (size_t i = 0; i < data[0].size() / size_of(t); ++i) {
       const Number x = read_number(data[0], t, static_cast<int64_t>(i)),
                    y = read_number(want[0], t, static_cast<int64_t>(i));
-      worst = std::max(
-          {worst, std::fabs(x.f - y.f) / (1 + std::fabs(y.f)), static_cast<double>(std::llabs(x.i - y.i))});
+      worst = std::max({worst, std::fabs(x.f - y.f) / (1 + std::fabs(y.f)),
+                        static_cast<double>(std::llabs(x.i - y.i))});
     }
     if (worst > tol) FAIL("seed " << seed << ": off by " << worst << " in " << to_string(s));
   }
@@ -210,7 +217,9 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
     });
     if (seed % 10 == 0) write_number(data[1], s.operands[1].dtype, s.operands[1].offset, {0, 4});
     std::vector<Bytes> want = data;
-    each(out, [&](const std::vector<int64_t>& i) { write_number(want[0], t, at(s.operands[0], i), {0, 0}); });
+    each(out, [&](const std::vector<int64_t>& i) {
+      write_number(want[0], t, at(s.operands[0], i), {0, 0});
+    });
     bool bad = false;
     each(shape, [&](const std::vector<int64_t>& i) {
       int64_t v = read_number(data[1], s.operands[1].dtype, at(s.operands[1], i)).i;
@@ -234,8 +243,8 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
         const Number x = read_number(data[0], t, static_cast<int64_t>(i)),
                      y = read_number(want[0], t, static_cast<int64_t>(i));
         if (x.f != y.f || x.i != y.i)
-          FAIL("seed " << seed << " element " << i << ": " << x.f << "/" << x.i << " for " << y.f << "/"
-                       << y.i << " in " << to_string(s));
+          FAIL("seed " << seed << " element " << i << ": " << x.f << "/" << x.i << " for " << y.f
+                       << "/" << y.i << " in " << to_string(s));
       }
     }
   }
@@ -250,7 +259,8 @@ TEST_CASE("copy between layouts") {
     LibrarySpec s;
     s.op = Op::ToDevice;
     std::vector<Bytes> data(2);
-    s.operands = {c.operand(t, shape, data[0], false), c.operand(t, shape, data[1], shape.size() > 2)};
+    s.operands = {c.operand(t, shape, data[0], false),
+                  c.operand(t, shape, data[1], shape.size() > 2)};
     std::vector<Bytes> want = data;
     each(shape, [&](const std::vector<int64_t>& i) {
       write_number(want[0], t, at(s.operands[0], i), read_number(data[1], t, at(s.operands[1], i)));

@@ -21,8 +21,8 @@ TEST_CASE("GRUs, plain RNNs and LSTMs with lengths under Autocast stay near floa
     auto run = [&](DType t, bool cast) {
       const Generator gen(5);
       std::vector<Tensor> x;
-      for (const Dims& d :
-           {Dims{T, N, F}, Dims{gates * H, F}, Dims{gates * H, H}, Dims{gates * H}, Dims{gates * H}})
+      for (const Dims& d : {Dims{T, N, F}, Dims{gates * H, F}, Dims{gates * H, H}, Dims{gates * H},
+                            Dims{gates * H}})
         x.push_back((randn(d, {float64}, gen) * 0.4).to(t).detach().requires_grad_());
       amp::Autocast scope(bfloat16, cast);
       const std::vector<Tensor> w(x.begin() + 1, x.end());
@@ -37,7 +37,8 @@ TEST_CASE("GRUs, plain RNNs and LSTMs with lengths under Autocast stay near floa
       return all;
     };
     const std::vector<Tensor> want = run(float64, false), got = run(float32, true);
-    for (size_t i = 0; i < want.size(); ++i) CHECK(lstm_distance(numbers(got[i]), numbers(want[i])) < 4e-2);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(lstm_distance(numbers(got[i]), numbers(want[i])) < 4e-2);
   }
 }
 
@@ -60,7 +61,9 @@ TEST_CASE("an LSTM without gradients, and one whose states alone are asked for")
   for (const Tensor& t : in.leaves) x.push_back(t.to(float32));
   RnnOptions o;
   o.bidirectional = true;
-  auto run = [&] { return lstm(x[0], x[x.size() - 2], x.back(), {x.begin() + 1, x.end() - 2}, true, o); };
+  auto run = [&] {
+    return lstm(x[0], x[x.size() - 2], x.back(), {x.begin() + 1, x.end() - 2}, true, o);
+  };
   RnnResult r = run();
   CHECK(explain(r.output).text.find("lstm") != std::string::npos);
   CHECK(lstm_distance(numbers(r.output), want[0]) < 1e-5);
@@ -86,7 +89,8 @@ TEST_CASE("an LSTM's bits do not depend on the number of threads") {
   set_num_threads(before);
 }
 
-TEST_CASE("an LSTM's gates lie where the inputs' parts were, and their gradients where the gates were") {
+TEST_CASE(
+    "an LSTM's gates lie where the inputs' parts were, and their gradients where the gates were") {
   const int64_t T = 64, N = 32, F = 16, H = 64;
   const Generator gen(3);
   std::vector<Tensor> x;

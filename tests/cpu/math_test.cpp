@@ -1,5 +1,5 @@
-// Accuracy of the elementwise loops against libm in float64: at most 2.5 units in the last place for float32
-// over the whole range of bit patterns, 1e-14 for float64; infinities and NaN as libm.
+// Accuracy of the elementwise loops against libm in float64: at most 2.5 units in the last place
+// for float32 over the whole range of bit patterns, 1e-14 for float64; infinities and NaN as libm.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,14 +23,18 @@ struct Function {
 #op, Op::op, [](double x) -> double { return expr; } \
   }
 const Function kFunctions[] = {
-    FUNCTION(Exp, std::exp(x)),     FUNCTION(Exp2, std::exp2(x)),   FUNCTION(Expm1, std::expm1(x)),
-    FUNCTION(Log, std::log(x)),     FUNCTION(Log2, std::log2(x)),   FUNCTION(Log10, std::log10(x)),
-    FUNCTION(Log1p, std::log1p(x)), FUNCTION(Sqrt, std::sqrt(x)),   FUNCTION(Rsqrt, 1 / std::sqrt(x)),
-    FUNCTION(Sin, std::sin(x)),     FUNCTION(Cos, std::cos(x)),     FUNCTION(Tan, std::tan(x)),
-    FUNCTION(Asin, std::asin(x)),   FUNCTION(Acos, std::acos(x)),   FUNCTION(Atan, std::atan(x)),
-    FUNCTION(Sinh, std::sinh(x)),   FUNCTION(Cosh, std::cosh(x)),   FUNCTION(Tanh, std::tanh(x)),
-    FUNCTION(Asinh, std::asinh(x)), FUNCTION(Acosh, std::acosh(x)), FUNCTION(Atanh, std::atanh(x)),
-    FUNCTION(Erf, std::erf(x)),     FUNCTION(Erfc, std::erfc(x)),
+    FUNCTION(Exp, std::exp(x)),        FUNCTION(Exp2, std::exp2(x)),
+    FUNCTION(Expm1, std::expm1(x)),    FUNCTION(Log, std::log(x)),
+    FUNCTION(Log2, std::log2(x)),      FUNCTION(Log10, std::log10(x)),
+    FUNCTION(Log1p, std::log1p(x)),    FUNCTION(Sqrt, std::sqrt(x)),
+    FUNCTION(Rsqrt, 1 / std::sqrt(x)), FUNCTION(Sin, std::sin(x)),
+    FUNCTION(Cos, std::cos(x)),        FUNCTION(Tan, std::tan(x)),
+    FUNCTION(Asin, std::asin(x)),      FUNCTION(Acos, std::acos(x)),
+    FUNCTION(Atan, std::atan(x)),      FUNCTION(Sinh, std::sinh(x)),
+    FUNCTION(Cosh, std::cosh(x)),      FUNCTION(Tanh, std::tanh(x)),
+    FUNCTION(Asinh, std::asinh(x)),    FUNCTION(Acosh, std::acosh(x)),
+    FUNCTION(Atanh, std::atanh(x)),    FUNCTION(Erf, std::erf(x)),
+    FUNCTION(Erfc, std::erfc(x)),
 };
 
 double ulp(double x) {
@@ -58,7 +62,8 @@ TEST_CASE("float32 functions over all bit patterns, sampled") {
         const double r = f.exact(static_cast<double>(x[i])), got = static_cast<double>(y[i]);
         const float rf = static_cast<float>(r);
         if (std::isnan(rf) || std::isinf(rf)) {
-          const bool same = std::isnan(rf) ? std::isnan(y[i]) : y[i] == rf || std::fabs(got) > 3.402e38;
+          const bool same =
+              std::isnan(rf) ? std::isnan(y[i]) : y[i] == rf || std::fabs(got) > 3.402e38;
           if (!same) FAIL(f.name << "(" << x[i] << ") = " << y[i] << ", should be " << rf);
           continue;
         }
@@ -92,11 +97,12 @@ TEST_CASE("float64 functions") {
   for (int i = -400; i <= 400; ++i) x.push_back(i * 0.0371 + 1e-3);
   y.resize(x.size());
   for (const Function& f : kFunctions) {
-    find_op(f.op, TileType::F64, 0)(y.data(), x.data(), nullptr, nullptr, static_cast<int64_t>(x.size()));
+    find_op(f.op, TileType::F64, 0)(y.data(), x.data(), nullptr, nullptr,
+                                    static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       const double r = f.exact(x[i]);
-      const bool same =
-          std::isnan(r) ? std::isnan(y[i]) : y[i] == r || std::fabs(y[i] - r) <= 1e-14 * std::fabs(r);
+      const bool same = std::isnan(r) ? std::isnan(y[i])
+                                      : y[i] == r || std::fabs(y[i] - r) <= 1e-14 * std::fabs(r);
       if (!same) FAIL(f.name << "(" << x[i] << ") = " << y[i] << ", should be " << r);
     }
   }
@@ -110,8 +116,8 @@ TEST_CASE("16-bit floats round to nearest even") {
     std::memcpy(&f, &w, 4);
     x.push_back(f);
   }
-  for (float f : {65504.0f, 65519.0f, 65520.0f, 5.9604645e-8f, 2.9802322e-8f, 2.98023224e-8f * 1.0001f,
-                  1.0009765f, 1.00048828125f})
+  for (float f : {65504.0f, 65519.0f, 65520.0f, 5.9604645e-8f, 2.9802322e-8f,
+                  2.98023224e-8f * 1.0001f, 1.0009765f, 1.00048828125f})
     x.push_back(f);
   const int64_t n = static_cast<int64_t>(x.size());
   std::vector<uint16_t> h(x.size());

@@ -1,5 +1,6 @@
-// Turning boxes of memory and rows of a blocked weight, in every size around the squares that registers hold,
-// against naive loops. Buffers are exact, so that a sanitizer sees what is touched beyond them.
+// Turning boxes of memory and rows of a blocked weight, in every size around the squares that
+// registers hold, against naive loops. Buffers are exact, so that a sanitizer sees what is touched
+// beyond them.
 #include "backend/cpu/support/move.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +37,8 @@ TEST_CASE("a turned box, from far away and to far away") {
         gather_box(packed.data(), plain.data(), far, e, 2, 4);
         bool right = true;
         for (int64_t i = 0; i < p; ++i)
-          for (int64_t j = 0; j < q; ++j) right = right && at(packed, i * q + j) == at(plain, j * wide + i);
+          for (int64_t j = 0; j < q; ++j)
+            right = right && at(packed, i * q + j) == at(plain, j * wide + i);
         CHECK(right);
         scatter_box(back.data(), far, packed.data(), e, 2, 4);
         for (int64_t j = 0; j < q; ++j)
@@ -53,7 +55,8 @@ TEST_CASE("a turned box, from far away and to far away") {
 TEST_CASE("a turned box past the caches, aligned and not") {
   for (int64_t p : kSizes)
     for (int64_t q : kSizes)
-      for (int64_t wide : {int64_t{64}, int64_t{50}})  // rows that are whole cache lines, and others
+      for (int64_t wide :
+           {int64_t{64}, int64_t{50}})  // rows that are whole cache lines, and others
         for (int64_t from : {0, 1}) {
           CAPTURE(p);
           CAPTURE(q);
@@ -106,7 +109,8 @@ TEST_CASE("rows of a blocked weight, there and back, with sums") {
         turn_from_rows(back.data(), stride, three.data(), row.data(), n, width, 3, n * width);
         for (int64_t j = 0; j < width; ++j)
           for (int64_t i = 0; i < stride && j * stride + i < std::ssize(back); ++i)
-            right = right && at(back, j * stride + i) == (i < n ? 3 * at(plain, j * stride + i) : 0);
+            right =
+                right && at(back, j * stride + i) == (i < n ? 3 * at(plain, j * stride + i) : 0);
         CHECK(right);
       }
 }

@@ -33,7 +33,8 @@ DType SpecMaker::num_type() {
   return t == DType::Bool ? DType::Float32 : t;
 }
 
-/// Strides of a buffer of this shape with its axes in a random order; some axes broadcast, some backwards.
+/// Strides of a buffer of this shape with its axes in a random order; some axes broadcast, some
+/// backwards.
 Affine SpecMaker::dense(Level level, std::vector<int64_t> shape, int64_t& numel, bool broadcast) {
   const int n = k_.n_axes();
   Affine m;
@@ -137,7 +138,8 @@ int SpecMaker::indirect_load(Level level, DType t) {
 }
 
 int SpecMaker::source(Level level) {
-  const int what = floats_ ? pick(0, 6) * 14 + 2 : pick(1, 100);  // floats: loads, constants, arguments
+  const int what =
+      floats_ ? pick(0, 6) * 14 + 2 : pick(1, 100);  // floats: loads, constants, arguments
   if (floats_ && what < 60) return load(level, any_type(), chance(70));
   if (floats_ && what < 80) return row_mask(level);
   if (floats_ && chance(50)) return host_number(level);
@@ -250,19 +252,23 @@ int SpecMaker::value_of(Level level, DType t) {
     if ((level == Level::Elem || k_.instrs[v].level == Level::Outer) &&
         k_.instrs[v].kind != InstrKind::Random && !(floats_ && k_.instrs[v].dtype == DType::Int64))
       have.push_back(static_cast<int>(v));
-  int v = have.empty() || chance(20) ? source(level)
-                                     : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
+  int v = have.empty() || chance(20)
+              ? source(level)
+              : have[static_cast<size_t>(pick(0, static_cast<int>(have.size()) - 1))];
   const DType from = k_.instrs[static_cast<size_t>(v)].dtype;
   // Casting a negative float to an unsigned type is not defined the same everywhere.
-  if (is_float(from) && t == DType::UInt8) v = cast(v, DType::Int32, k_.instrs[static_cast<size_t>(v)].level);
+  if (is_float(from) && t == DType::UInt8)
+    v = cast(v, DType::Int32, k_.instrs[static_cast<size_t>(v)].level);
   return cast(v, t, k_.instrs[static_cast<size_t>(v)].level);
 }
 
 int SpecMaker::compute(Level level) {
-  static const Op binary[] = {Op::Add, Op::Sub, Op::Mul, Op::Maximum, Op::Minimum, Op::Add, Op::Mul, Op::Sub};
+  static const Op binary[] = {Op::Add,     Op::Sub, Op::Mul, Op::Maximum,
+                              Op::Minimum, Op::Add, Op::Mul, Op::Sub};
   static const Op compare[] = {Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge};
   static const Op unary[] = {Op::Neg, Op::Abs, Op::Relu, Op::Sign};
-  static const Op integer[] = {Op::BitAnd, Op::BitOr, Op::BitXor, Op::FloorDiv, Op::Remainder, Op::Fmod};
+  static const Op integer[] = {Op::BitAnd,   Op::BitOr,     Op::BitXor,
+                               Op::FloorDiv, Op::Remainder, Op::Fmod};
   Instr i;
   i.kind = InstrKind::Compute;
   i.level = level;
@@ -299,7 +305,8 @@ int SpecMaker::compute(Level level) {
     i.dtype = num_type();
     i.arg[0] = value_of(level, i.dtype);
   } else {
-    static const DType ints[] = {DType::Int64, DType::Int32, DType::Int16, DType::Int8, DType::UInt8};
+    static const DType ints[] = {DType::Int64, DType::Int32, DType::Int16, DType::Int8,
+                                 DType::UInt8};
     i.op = integer[pick(0, 5)];
     i.dtype = ints[pick(0, 4)];
     i.arg[0] = value_of(level, i.dtype);
@@ -309,7 +316,8 @@ int SpecMaker::compute(Level level) {
 }
 
 int SpecMaker::reduce() {
-  static const Op ops[] = {Op::Sum, Op::Sum, Op::Sum, Op::Max, Op::Min, Op::ArgMax, Op::ArgMin, Op::Prod};
+  static const Op ops[] = {Op::Sum, Op::Sum,    Op::Sum,    Op::Max,
+                           Op::Min, Op::ArgMax, Op::ArgMin, Op::Prod};
   Instr i;
   i.kind = InstrKind::Reduce;
   i.op = ops[pick(0, floats_ ? 4 : 7)];
@@ -317,8 +325,10 @@ int SpecMaker::reduce() {
   if (i.op == Op::Prod && k_.inner_size() > 8) i.op = Op::Sum;
   const DType t = any_type();
   i.arg[0] = value_of(Level::Elem, t);
-  if (k_.instrs[static_cast<size_t>(i.arg[0])].level == Level::Outer) i.arg[0] = load(Level::Elem, t, true);
-  if (is_float(t) && (i.op == Op::Sum || i.op == Op::Prod)) {  // sums of signs stay exact in 16 bits
+  if (k_.instrs[static_cast<size_t>(i.arg[0])].level == Level::Outer)
+    i.arg[0] = load(Level::Elem, t, true);
+  if (is_float(t) &&
+      (i.op == Op::Sum || i.op == Op::Prod)) {  // sums of signs stay exact in 16 bits
     Instr s;
     s.kind = InstrKind::Compute;
     s.op = Op::Sign;
@@ -338,7 +348,8 @@ int SpecMaker::reduce() {
 void SpecMaker::store(int v) {
   if (floats_) {  // masks are stored as numbers, positions not at all
     const Instr i = k_.instrs[static_cast<size_t>(v)];
-    v = i.dtype == DType::Int64 ? load(i.level, DType::Float32, false) : cast(v, DType::Float32, i.level);
+    v = i.dtype == DType::Int64 ? load(i.level, DType::Float32, false)
+                                : cast(v, DType::Float32, i.level);
   }
   const Instr& i = k_.instrs[static_cast<size_t>(v)];
   Store s;
@@ -351,8 +362,8 @@ void SpecMaker::store(int v) {
   if (i.level == Level::Elem && chance(25)) {
     for (size_t w = 0; w < k_.instrs.size(); ++w) {
       const Instr& l = k_.instrs[w];
-      if (l.kind != InstrKind::Load || l.level != Level::Elem || l.dtype != t || !l.bounds.empty() ||
-          l.indirect >= 0)
+      if (l.kind != InstrKind::Load || l.level != Level::Elem || l.dtype != t ||
+          !l.bounds.empty() || l.indirect >= 0)
         continue;
       bool whole = !k_.buffers[static_cast<size_t>(l.buffer)].written;
       for (size_t a = 0; a < k_.extent.size(); ++a)

@@ -1,5 +1,6 @@
-// Random kernels for comparing the CPU backend with the interpreter. Data are small whole numbers and the ops
-// keep them so, which makes every order of summation exact: results must agree to the bit.
+// Random kernels for comparing the CPU backend with the interpreter. Data are small whole numbers
+// and the ops keep them so, which makes every order of summation exact: results must agree to the
+// bit.
 #pragma once
 #include <random>
 

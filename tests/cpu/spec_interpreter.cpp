@@ -37,9 +37,11 @@ Number read_number(const Bytes& b, DType t, int64_t at) {
     case DType::Float32:
       return load_as<float>(b, at);
     case DType::Float16:
-      return {static_cast<double>(f32_from_f16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
+      return {static_cast<double>(f32_from_f16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))),
+              0};
     case DType::BFloat16:
-      return {static_cast<double>(f32_from_bf16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))), 0};
+      return {static_cast<double>(f32_from_bf16(static_cast<uint16_t>(load_as<uint16_t>(b, at).i))),
+              0};
     case DType::Int64:
       return load_as<int64_t>(b, at);
     case DType::Int32:
@@ -124,13 +126,13 @@ template <class T>
 T expression(Op op, T a, [[maybe_unused]] T b, bool& is_bool) {
   is_bool = false;
   switch (op) {
-#define INGOT_EW(E, name, arity, rule, expr, ga, gb)                                                   \
-  case Op::E:                                                                                          \
-    if constexpr ((TypeRule::rule != TypeRule::Float || is_fp<T>)&&(TypeRule::rule != TypeRule::Int || \
-                                                                    !is_fp<T>)) {                      \
-      is_bool = TypeRule::rule == TypeRule::Bool;                                                      \
-      return static_cast<T>(expr);                                                                     \
-    }                                                                                                  \
+#define INGOT_EW(E, name, arity, rule, expr, ga, gb)                            \
+  case Op::E:                                                                   \
+    if constexpr ((TypeRule::rule != TypeRule::Float ||                         \
+                   is_fp<T>)&&(TypeRule::rule != TypeRule::Int || !is_fp<T>)) { \
+      is_bool = TypeRule::rule == TypeRule::Bool;                               \
+      return static_cast<T>(expr);                                              \
+    }                                                                           \
     break;
 #include "graph/elementwise.def"
 #undef INGOT_EW
@@ -187,8 +189,9 @@ struct Interpreter {
   }
   Number value(int v, int64_t point) const {
     const auto& x = values[static_cast<size_t>(v)];
-    return k.instrs[static_cast<size_t>(v)].level == Level::Outer ? x[static_cast<size_t>(point / inner)]
-                                                                  : x[static_cast<size_t>(point)];
+    return k.instrs[static_cast<size_t>(v)].level == Level::Outer
+               ? x[static_cast<size_t>(point / inner)]
+               : x[static_cast<size_t>(point)];
   }
   static bool inside(const Instr& in, const std::vector<int64_t>& i) {
     for (const Bound& b : in.bounds) {
@@ -238,8 +241,8 @@ struct Interpreter {
     Number x[3];
     for (int a = 0; a < 3; ++a)
       if (in.arg[a] >= 0) x[a] = value(in.arg[a], point);
-    return compute(in.op, k.instrs[static_cast<size_t>(in.arg[in.op == Op::Where ? 1 : 0])].dtype, in.dtype,
-                   x[0], x[1], x[2]);
+    return compute(in.op, k.instrs[static_cast<size_t>(in.arg[in.op == Op::Where ? 1 : 0])].dtype,
+                   in.dtype, x[0], x[1], x[2]);
   }
 
   Number reduce(const Instr& in, int64_t o) const {
@@ -251,9 +254,11 @@ struct Interpreter {
     for (int64_t c = 0; c < inner; ++c) {
       const Number v = value(in.arg[0], o * inner + c);
       if (in.op == Op::Sum)
-        acc = {acc.f + v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) + static_cast<uint64_t>(v.i))};
+        acc = {acc.f + v.f,
+               static_cast<int64_t>(static_cast<uint64_t>(acc.i) + static_cast<uint64_t>(v.i))};
       if (in.op == Op::Prod)
-        acc = {acc.f * v.f, static_cast<int64_t>(static_cast<uint64_t>(acc.i) * static_cast<uint64_t>(v.i))};
+        acc = {acc.f * v.f,
+               static_cast<int64_t>(static_cast<uint64_t>(acc.i) * static_cast<uint64_t>(v.i))};
       const bool max = in.op == Op::Max || in.op == Op::ArgMax;
       bool better = where < 0;
       if (fl)
@@ -277,7 +282,8 @@ struct Interpreter {
 void interpret(const KernelSpec& k, std::vector<Bytes*> buffers, const RunArgs& run) {
   Interpreter it{k, buffers, run, {}, k.outer_size(), k.inner_size()};
   std::vector<int64_t> i(static_cast<size_t>(k.n_axes()));
-  std::vector<char> live(k.instrs.size(), 0);  // what nobody stores is not computed: it raises no index error
+  std::vector<char> live(k.instrs.size(),
+                         0);  // what nobody stores is not computed: it raises no index error
   for (const Store& s : k.stores) live[static_cast<size_t>(s.value)] = 1;
   for (size_t n = k.instrs.size(); n-- > 0;) {
     if (!live[n]) continue;
@@ -296,7 +302,8 @@ void interpret(const KernelSpec& k, std::vector<Bytes*> buffers, const RunArgs& 
     for (int64_t p = 0; p < static_cast<int64_t>(v.size()); ++p) {
       const int64_t point = outer ? p * it.inner : p;
       it.coordinates(point, i);
-      v[static_cast<size_t>(p)] = in.kind == InstrKind::Reduce ? it.reduce(in, p) : it.eval(in, i, point);
+      v[static_cast<size_t>(p)] =
+          in.kind == InstrKind::Reduce ? it.reduce(in, p) : it.eval(in, i, point);
     }
     it.values.back() = std::move(v);
   }

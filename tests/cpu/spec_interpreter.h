@@ -1,5 +1,6 @@
-// A naive interpreter of KernelSpecs: every instruction over every point, in float64 or int64, rounded to its
-// type. It shares no code with the CPU backend but the scalar definitions of the ops.
+// A naive interpreter of KernelSpecs: every instruction over every point, in float64 or int64,
+// rounded to its type. It shares no code with the CPU backend but the scalar definitions of the
+// ops.
 #pragma once
 #include <cstdint>
 #include <vector>

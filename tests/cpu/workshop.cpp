@@ -1,5 +1,5 @@
-// Workshop of the CPU backend: hand-built kernels timed alone, as time, GB/s against this machine's copy
-// bandwidth and, for matmul, GFLOP/s.   bench_cpu_backend [part of a name]
+// Workshop of the CPU backend: hand-built kernels timed alone, as time, GB/s against this machine's
+// copy bandwidth and, for matmul, GFLOP/s.   bench_cpu_backend [part of a name]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -88,7 +88,8 @@ struct Builder {
 /// With one thread: processor time, which other programs on the machine disturb least.
 double now() {
   if (get_num_threads() > 1)
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
@@ -98,7 +99,8 @@ double best_of(const std::function<void()>& f) {
   f();
   double t0 = now();
   f();
-  const int inner = static_cast<int>(std::max(1.0, 2e-5 / std::max(1e-9, now() - t0)));  // clocks cost, too
+  const int inner =
+      static_cast<int>(std::max(1.0, 2e-5 / std::max(1e-9, now() - t0)));  // clocks cost, too
   double best = 1e9, total = 0;
   for (int r = 0; (r < 200 && (total < 0.25 || r < 4)) || total < at_least; ++r) {
     t0 = now();
@@ -119,7 +121,8 @@ struct Memory {
     float* f = static_cast<float*>(ptr.back());
     for (size_t i = 0; i < bytes / 4; ++i)
       f[i] = static_cast<float>(
-                 static_cast<int>((i * 2654435761u + static_cast<unsigned>(fill_index)) >> 20) & 1023) /
+                 static_cast<int>((i * 2654435761u + static_cast<unsigned>(fill_index)) >> 20) &
+                 1023) /
                  256.0f -
              2.0f;
   }
@@ -131,7 +134,8 @@ struct Memory {
 void report(const char* name, double s, double bytes, double flops = 0) {
   std::printf("%-28s %10.4f ms", name, s * 1e3);
   if (bytes > 0)
-    std::printf("  %6.1f GB/s (%3.0f%% of copy)", bytes / s / 1e9, 100 * bytes / s / 1e9 / copy_gbs);
+    std::printf("  %6.1f GB/s (%3.0f%% of copy)", bytes / s / 1e9,
+                100 * bytes / s / 1e9 / copy_gbs);
   if (flops > 0) std::printf("  %6.1f GFLOP/s", flops / s / 1e9);
   std::printf("\n");
   std::fflush(stdout);
@@ -162,7 +166,8 @@ void bench(const char* name, std::vector<KernelSpec> parts, double bytes,
 
 int gelu_value(Builder& b, int x, int* tanh_out = nullptr) {
   const int x3 = b.op(Op::Mul, b.op(Op::Mul, x, x), x);
-  const int in = b.op(Op::Mul, b.num(0.79788456), b.op(Op::Add, x, b.op(Op::Mul, b.num(0.044715), x3)));
+  const int in =
+      b.op(Op::Mul, b.num(0.79788456), b.op(Op::Add, x, b.op(Op::Mul, b.num(0.044715), x3)));
   const int t = b.op(Op::Tanh, in);
   if (tanh_out) *tanh_out = t;
   return b.op(Op::Mul, b.op(Op::Mul, b.num(0.5), x), b.op(Op::Add, b.num(1), t));
@@ -183,8 +188,9 @@ KernelSpec gelu_backward(int64_t n) {
   int t;
   b.store(gelu_value(b, x, &t), out, {1});
   const int dt = b.op(Op::Sub, b.num(1), b.op(Op::Mul, t, t));
-  const int inner = b.op(Op::Mul, b.num(0.79788456),
-                         b.op(Op::Add, b.num(1), b.op(Op::Mul, b.num(3 * 0.044715), b.op(Op::Mul, x, x))));
+  const int inner =
+      b.op(Op::Mul, b.num(0.79788456),
+           b.op(Op::Add, b.num(1), b.op(Op::Mul, b.num(3 * 0.044715), b.op(Op::Mul, x, x))));
   const int left = b.op(Op::Mul, b.num(0.5), b.op(Op::Add, b.num(1), t));
   const int right = b.op(Op::Mul, b.op(Op::Mul, b.op(Op::Mul, b.num(0.5), x), dt), inner);
   b.store(b.op(Op::Mul, g, b.op(Op::Add, left, right)), dx, {1});
@@ -218,7 +224,8 @@ KernelSpec layer_norm(int64_t R, int64_t C) {
   const int d = b.op(Op::Sub, x, mean);
   const int var = b.op(Op::Mul, b.reduce(Op::Sum, b.op(Op::Mul, d, d)), inv, Level::Outer);
   const int rstd = b.op(Op::Rsqrt, b.op(Op::Add, var, b.num(1e-5), Level::Outer), -1, Level::Outer);
-  const int y = b.op(Op::Add, b.op(Op::Mul, b.op(Op::Mul, d, rstd), b.load(w, {0, 1})), b.load(bias, {0, 1}));
+  const int y =
+      b.op(Op::Add, b.op(Op::Mul, b.op(Op::Mul, d, rstd), b.load(w, {0, 1})), b.load(bias, {0, 1}));
   b.store(y, out, {C, 1});
   return b.k;
 }
@@ -232,8 +239,9 @@ KernelSpec sum(int64_t A, int64_t B, int kind) {  // kind 0: over axis 0, 1: ove
   }
   Builder b(kind ? std::vector<int64_t>{A, B} : std::vector<int64_t>{B, A}, 1);
   const int in = b.buffer(float32, A * B, false), out = b.buffer(float32, kind ? A : B, true);
-  b.store(b.reduce(Op::Sum, b.load(in, kind ? std::vector<int64_t>{B, 1} : std::vector<int64_t>{1, B})), out,
-          {1, 0});
+  b.store(
+      b.reduce(Op::Sum, b.load(in, kind ? std::vector<int64_t>{B, 1} : std::vector<int64_t>{1, B})),
+      out, {1, 0});
   return b.k;
 }
 
@@ -265,11 +273,11 @@ KernelSpec adamw(int64_t n) {
   const int P = b.buffer(float32, n, true, true), G = b.buffer(float32, n, false),
             M = b.buffer(float32, n, true, true), V = b.buffer(float32, n, true, true);
   const int p = b.load(P, {1}), g = b.load(G, {1}), m = b.load(M, {1}), v = b.load(V, {1});
-  const int lr = b.arg(0), b1 = b.arg(1), b2 = b.arg(2), c1 = b.arg(3), c2 = b.arg(4), eps = b.arg(5),
-            wd = b.arg(6);
+  const int lr = b.arg(0), b1 = b.arg(1), b2 = b.arg(2), c1 = b.arg(3), c2 = b.arg(4),
+            eps = b.arg(5), wd = b.arg(6);
   const int m2 = b.op(Op::Add, b.op(Op::Mul, m, b1), b.op(Op::Mul, g, b.op(Op::Sub, b.num(1), b1)));
-  const int v2 =
-      b.op(Op::Add, b.op(Op::Mul, v, b2), b.op(Op::Mul, b.op(Op::Mul, g, g), b.op(Op::Sub, b.num(1), b2)));
+  const int v2 = b.op(Op::Add, b.op(Op::Mul, v, b2),
+                      b.op(Op::Mul, b.op(Op::Mul, g, g), b.op(Op::Sub, b.num(1), b2)));
   const int den = b.op(Op::Add, b.op(Op::Sqrt, b.op(Op::Div, v2, c2)), eps);
   const int step = b.op(Op::Div, b.op(Op::Div, m2, c1), den);
   const int q = b.op(Op::Sub, p, b.op(Op::Mul, lr, b.op(Op::Add, step, b.op(Op::Mul, wd, p))));
@@ -280,7 +288,8 @@ KernelSpec adamw(int64_t n) {
   return b.k;
 }
 
-void matmul(const char* name, int64_t batch, int64_t M, int64_t N, int64_t K, bool b_transposed = false) {
+void matmul(const char* name, int64_t batch, int64_t M, int64_t N, int64_t K,
+            bool b_transposed = false) {
   if (skip(name)) return;
   Memory m;
   m.add(static_cast<size_t>(batch * M * N) * 4);
@@ -307,7 +316,8 @@ void scatter(const char* name, int64_t rows, int64_t C, int64_t V) {
   LibrarySpec s;
   s.op = Op::ScatterAdd;
   s.attrs = IndexAttrs{};
-  s.operands = {{float32, {V, C}, {C, 1}, 0}, {int64, {rows, C}, {1, 0}, 0}, {float32, {rows, C}, {C, 1}, 0}};
+  s.operands = {
+      {float32, {V, C}, {C, 1}, 0}, {int64, {rows, C}, {1, 0}, 0}, {float32, {rows, C}, {C, 1}, 0}};
   auto exe = backend->prepare(0, s);
   RunStatus status;
   RunArgs run;
@@ -353,7 +363,8 @@ int main(int argc, char** argv) {
   bench("sum_all_4096", {sum(4096, 4096, 2)}, 4.0 * n16);
   bench("transpose_4096", {transpose(4096)}, 8.0 * n16);
   bench("embedding_8192x768", {embedding(8192, 768, 50257)}, 8.0 * 8192 * 768, [](Memory& m) {
-    for (int64_t i = 0; i < 8192; ++i) static_cast<int64_t*>(m.ptr[0])[i] = (i * 2654435761) % 50257;
+    for (int64_t i = 0; i < 8192; ++i)
+      static_cast<int64_t*>(m.ptr[0])[i] = (i * 2654435761) % 50257;
   });
   bench("adamw_10M", std::vector<KernelSpec>(10, adamw(1000000)), 28e7);
   scatter("scatter_8192x768", 8192, 768, 50257);

@@ -1,5 +1,5 @@
-// Loading, training, checkpoints and weights on a device: INGOT_TEST_DEVICE, or cpu:1. The batches are those
-// of the CPU to the bit, however many threads put them there while the device works.
+// Loading, training, checkpoints and weights on a device: INGOT_TEST_DEVICE, or cpu:1. The batches
+// are those of the CPU to the bit, however many threads put them there while the device works.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -19,7 +19,9 @@ Device device() {
 struct Net : nn::Module {
   nn::Linear first = add("first", nn::Linear(144, 32));
   nn::Linear last = add("last", nn::Linear(32, data::Shapes::kClasses));
-  Tensor forward(Tensor x) override { return last(dropout(relu(first(x.flatten(1))), 0.1, is_training())); }
+  Tensor forward(Tensor x) override {
+    return last(dropout(relu(first(x.flatten(1))), 0.1, is_training()));
+  }
 };
 
 data::DataLoader loader(int workers) {
@@ -60,7 +62,8 @@ TEST_CASE("batches on the device are those of the CPU") {
     for (auto [x, y] : here) want.push_back((x.sum({1, 2, 3}) + y).to_vector<float>());
     size_t i = 0;
     // The sum is computed while the next batches arrive.
-    for (auto [x, y] : there) CHECK((x.cpu().sum({1, 2, 3}) + y.cpu()).to_vector<float>() == want[i++]);
+    for (auto [x, y] : there)
+      CHECK((x.cpu().sum({1, 2, 3}) + y.cpu()).to_vector<float>() == want[i++]);
     CHECK(i == want.size());
   }
 }

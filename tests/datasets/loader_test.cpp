@@ -1,5 +1,5 @@
-// The loader: every sample once, the same batches whatever the workers, positions saved and restored, shares,
-// errors.
+// The loader: every sample once, the same batches whatever the workers, positions saved and
+// restored, shares, errors.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -63,8 +63,8 @@ TEST_CASE("every sample once; the same batches for any number of workers") {
     Rows first[3];
     for (int workers : {0, 1, 4}) {
       CAPTURE(workers);
-      data::DataLoader loader(Numbers(23),
-                              {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .seed = 3});
+      data::DataLoader loader(
+          Numbers(23), {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .seed = 3});
       CHECK(loader.size() == 5);
       for (Rows& want : first) {
         Rows rows = pass(loader);
@@ -131,8 +131,8 @@ TEST_CASE("the position is exact: any place of any epoch is gone on from") {
         }
         second.load_state_dict(state);
         Rows rest = pass(second);
-        CHECK(rest ==
-              Rows(whole[static_cast<size_t>(epoch)].begin() + at, whole[static_cast<size_t>(epoch)].end()));
+        CHECK(rest == Rows(whole[static_cast<size_t>(epoch)].begin() + at,
+                           whole[static_cast<size_t>(epoch)].end()));
         CHECK(pass(second) == whole[static_cast<size_t>(epoch) + 1]);
       }
   }
@@ -184,9 +184,10 @@ TEST_CASE("drop_last, collate_fn, the device") {
   data::DataLoader dropped(Numbers(23), {.batch_size = 5, .drop_last = true});
   CHECK(dropped.size() == 4);
   CHECK(pass(dropped).size() == 4);
-  data::DataLoader own(Numbers(6), {.batch_size = 3, .collate_fn = [](const std::vector<data::Sample>& s) {
-                                      return data::Sample{tensor(static_cast<int64_t>(s.size())), s[0][0]};
-                                    }});
+  data::DataLoader own(Numbers(6),
+                       {.batch_size = 3, .collate_fn = [](const std::vector<data::Sample>& s) {
+                          return data::Sample{tensor(static_cast<int64_t>(s.size())), s[0][0]};
+                        }});
   for (auto [n, first] : own) CHECK(n.item<int64_t>() == 3);
   data::DataLoader moved(Numbers(6), {.batch_size = 3, .device = Device("cpu:1")});
   for (auto [a, b] : moved) {
@@ -224,7 +225,8 @@ TEST_CASE("what a worker throws is thrown in the loop; bad options") {
         }) == ErrorKind::Shape);
   for (const data::DataLoaderOptions& o :
        {data::DataLoaderOptions{.batch_size = 0}, data::DataLoaderOptions{.num_workers = -2},
-        data::DataLoaderOptions{.prefetch_factor = 0}, data::DataLoaderOptions{.num_replicas = 2, .rank = 2}})
+        data::DataLoaderOptions{.prefetch_factor = 0},
+        data::DataLoaderOptions{.num_replicas = 2, .rank = 2}})
     CHECK(kind_of([&] { data::DataLoader(Numbers(3), o); }) == ErrorKind::Value);
   CHECK(kind_of([&] { data::TensorDataset({}); }) == ErrorKind::Value);
   CHECK(kind_of([&] { data::TensorDataset({zeros({2}), zeros({3})}); }) == ErrorKind::Shape);
@@ -234,7 +236,8 @@ TEST_CASE("what a worker throws is thrown in the loop; bad options") {
 }
 
 TEST_CASE("threads that cannot be started are done without") {
-  data::DataLoader plain(Numbers(300), {.batch_size = 2, .shuffle = true, .num_workers = 0, .seed = 3});
+  data::DataLoader plain(Numbers(300),
+                         {.batch_size = 2, .shuffle = true, .num_workers = 0, .seed = 3});
   const Rows want = pass(plain);
   for (size_t room : {size_t{4} << 20, size_t{60} << 20}) {
     size_t pages = 0;
@@ -243,7 +246,8 @@ TEST_CASE("threads that cannot be started are done without") {
     getrlimit(RLIMIT_AS, &old);
     tight = old;
     tight.rlim_cur = pages * 4096 + room;  // a thread's stack takes 8 MiB of it
-    data::DataLoader many(Numbers(300), {.batch_size = 2, .shuffle = true, .num_workers = 200, .seed = 3});
+    data::DataLoader many(Numbers(300),
+                          {.batch_size = 2, .shuffle = true, .num_workers = 200, .seed = 3});
     setrlimit(RLIMIT_AS, &tight);
     Rows got;
     try {
@@ -274,8 +278,10 @@ TEST_CASE("combinations") {
   std::set<int64_t> all;
   for (const auto& p : parts) all.insert(p.indices().begin(), p.indices().end());
   CHECK(all.size() == 10);
-  CHECK(data::random_split(base, {6, 4}, 4)[0].indices() == data::random_split(base, {6, 4}, 4)[0].indices());
-  CHECK(data::random_split(base, {6, 4}, 4)[0].indices() != data::random_split(base, {6, 4}, 5)[0].indices());
+  CHECK(data::random_split(base, {6, 4}, 4)[0].indices() ==
+        data::random_split(base, {6, 4}, 4)[0].indices());
+  CHECK(data::random_split(base, {6, 4}, 4)[0].indices() !=
+        data::random_split(base, {6, 4}, 5)[0].indices());
   data::MapDataset mapped(base, [](data::Sample s) { return data::Sample{s[0] + 1}; });
   CHECK(mapped.get(3)[0].item<int64_t>() == 4);
   data::DataLoader loader(mapped, {.batch_size = 4});

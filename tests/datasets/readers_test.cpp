@@ -64,9 +64,10 @@ TEST_CASE("IDX, packed and not") {
   write_file(f / "f", std::string("\0\0\x0d\x01", 4) + big(2) + big(0x3fc00000) + big(0xc0000000));
   CHECK(data::load_idx(f / "f").to_vector<double>() == std::vector<double>{1.5, -2});
   // What a packed file says is compared with its size before it is unpacked.
-  write_file(f / "bomb.gz",
-             gzip(std::string("\0\0\x08\x01", 4) + big(2'000'000'000) + std::string(1 << 20, '\0')));
-  CHECK(message_of([&] { data::load_idx(f / "bomb.gz"); }).find("far more memory") != std::string::npos);
+  write_file(f / "bomb.gz", gzip(std::string("\0\0\x08\x01", 4) + big(2'000'000'000) +
+                                 std::string(1 << 20, '\0')));
+  CHECK(message_of([&] { data::load_idx(f / "bomb.gz"); }).find("far more memory") !=
+        std::string::npos);
   write_file(f / "s", std::string("\0\0\x0b\x01", 4) + big(2) + std::string("\x01\x02\xff\xff", 4));
   CHECK(data::load_idx(f / "s").to_vector<int>() == std::vector<int>{258, -1});
   for (size_t n = 0; n < idx.size(); ++n) {
@@ -78,7 +79,8 @@ TEST_CASE("IDX, packed and not") {
     write_file(f / "b", packed.substr(0, n));
     CHECK(kind_of([&] { data::load_idx(f / "b"); }) == ErrorKind::Io);
   }
-  write_file(f / "b", std::string("\0\0\x08\x03", 4) + big(0xffffffff) + big(0xffffffff) + big(0xffffffff));
+  write_file(f / "b",
+             std::string("\0\0\x08\x03", 4) + big(0xffffffff) + big(0xffffffff) + big(0xffffffff));
   CHECK(kind_of([&] { data::load_idx(f / "b"); }) == ErrorKind::Io);
   write_file(f / "b", std::string("\0\0\x08\xff", 4));
   CHECK(kind_of([&] { data::load_idx(f / "b"); }) == ErrorKind::Io);
@@ -129,8 +131,9 @@ TEST_CASE("CSV") {
   CHECK(std::isnan(v[4]));
   CHECK(v[5] == 6);
   write_file(f / "b.csv", "1;2\n3;4");
-  CHECK(data::load_csv(f / "b.csv", {.delimiter = ';', .dtype = int64}).values.to_vector<int64_t>() ==
-        std::vector<int64_t>{1, 2, 3, 4});
+  CHECK(
+      data::load_csv(f / "b.csv", {.delimiter = ';', .dtype = int64}).values.to_vector<int64_t>() ==
+      std::vector<int64_t>{1, 2, 3, 4});
   CHECK(data::load_csv(f / "b.csv", {.delimiter = ';', .header = true}).values.size(0) == 1);
   for (const char* bad : {"1,2\n3\n", "1,2\n3,x\n", "1,\"2\n", "1,\"2\"3\n"}) {
     write_file(f / "c.csv", bad);
@@ -157,9 +160,11 @@ TEST_CASE("token files and text") {
   data::TokenFile words(f / "t.bin", 2, {.dtype = int16, .stride = 1});
   CHECK(words.get(1)[1].to_vector<int64_t>() == std::vector<int64_t>{7, 50256});
   std::vector<int64_t> which{2, 0};
-  CHECK(words.get_batch(which, 0, 0)[0].to_vector<int64_t>() == std::vector<int64_t>{7, 50256, 0, 65535});
+  CHECK(words.get_batch(which, 0, 0)[0].to_vector<int64_t>() ==
+        std::vector<int64_t>{7, 50256, 0, 65535});
   data::save_tokens(f / "w.bin", {1, 70000, 3}, int32);
-  CHECK(data::TokenFile(f / "w.bin", 2, {.dtype = int32}).get(0)[0].to_vector<int64_t>()[1] == 70000);
+  CHECK(data::TokenFile(f / "w.bin", 2, {.dtype = int32}).get(0)[0].to_vector<int64_t>()[1] ==
+        70000);
   CHECK(kind_of([&] { data::save_tokens(f / "x", {65536}); }) == ErrorKind::Value);
   CHECK(kind_of([&] { data::TokenFile(f / "t.txt", 10); }) == ErrorKind::Io);
   CHECK(kind_of([&] { data::TokenFile(f / "t.txt", 0); }) == ErrorKind::Value);
@@ -178,8 +183,9 @@ TEST_CASE("named datasets say how to get them, and read what is there") {
     CHECK(std::string(e.what()).find("tools/setup.sh --data cifar10") != std::string::npos);
   }
   std::filesystem::create_directories(f / "mnist");
-  write_file(f / "mnist/t10k-images-idx3-ubyte.gz", gzip(std::string("\0\0\x08\x03", 4) + big(2) + big(28) +
-                                                         big(28) + std::string(2 * 784, '\xff')));
+  write_file(f / "mnist/t10k-images-idx3-ubyte.gz",
+             gzip(std::string("\0\0\x08\x03", 4) + big(2) + big(28) + big(28) +
+                  std::string(2 * 784, '\xff')));
   write_file(f / "mnist/t10k-labels-idx1-ubyte", std::string("\0\0\x08\x01", 4) + big(2) + "\5\6");
   data::MNIST test(f.path, {.train = false});
   CHECK(test.size() == 2);
@@ -204,7 +210,9 @@ TEST_CASE("named datasets say how to get them, and read what is there") {
   CHECK(cifar.images().shape() == Dims{3, 3, 32, 32});
   CHECK(cifar.images()[{1, 2, 0, 5}].item<int64_t>() == (2 * 3072 + 1024 + 5) % 251);
   CHECK(cifar.labels().to_vector<int64_t>() == std::vector<int64_t>{1, 2, 9});
-  CHECK(kind_of([&] { data::VisionDataset(zeros({2, 1, 3, 3}), zeros({2}, int64)); }) == ErrorKind::DType);
+  CHECK(kind_of([&] {
+          data::VisionDataset(zeros({2, 1, 3, 3}), zeros({2}, int64));
+        }) == ErrorKind::DType);
   CHECK(kind_of([&] {
           data::VisionDataset(zeros({2, 1, 3}, uint8), zeros({2}, int64));
         }) == ErrorKind::Shape);
@@ -292,14 +300,14 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
   // CIFAR's labels in JSON.
   std::filesystem::create_directory(f / "cifar10");
   data::save_image(f / "cifar10/test_batch.png", zeros({3, 2, 1024}, uint8));
-  for (const auto& [json, sentence] :
-       std::vector<std::pair<std::string, std::string>>{{"[1, 9]", ""},
-                                                        {"[1, 10]", "the label 10 in record 1"},
-                                                        {"[-100, 1]", "the label -100 in record 0"},
-                                                        {"[1, 2.5]", "record 1 that is not a whole number"},
-                                                        {"[1, \"2\"]", "record 1 that is not a whole number"},
-                                                        {"{\"a\": 1}", "a list is missing"},
-                                                        {"[1]", "1 labels for 2"}}) {
+  for (const auto& [json, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"[1, 9]", ""},
+           {"[1, 10]", "the label 10 in record 1"},
+           {"[-100, 1]", "the label -100 in record 0"},
+           {"[1, 2.5]", "record 1 that is not a whole number"},
+           {"[1, \"2\"]", "record 1 that is not a whole number"},
+           {"{\"a\": 1}", "a list is missing"},
+           {"[1]", "1 labels for 2"}}) {
     write_file(f / "cifar10/test_lables.json", json);
     const std::string said = message_of([&] { data::CIFAR10(f.path, {.train = false}); });
     CAPTURE(json);

@@ -51,8 +51,8 @@ TEST_CASE("GPT-2's byte pairs") {
     ++count;
   });
   CHECK(count > 10);
-  // One run of letters, and one of spaces, of 1 MB: a second at most, where looking for their ends took
-  // minutes.
+  // One run of letters, and one of spaces, of 1 MB: a second at most, where looking for their ends
+  // took minutes.
   std::string letters(1 << 20, 'a');
   for (size_t i = 0; i < letters.size(); ++i) letters[i] = static_cast<char>('a' + i * i % 23);
   const auto start = std::chrono::steady_clock::now();

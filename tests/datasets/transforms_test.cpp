@@ -53,7 +53,8 @@ TEST_CASE("sizes, as Pillow makes them") {
 
 TEST_CASE("parts") {
   Tensor x = truth("rgb");
-  CHECK(worst(data::Transforms{data::CenterCrop(20)}(x), x[{Ellipsis, Slice{14, 34}, Slice{22, 42}}]) == 0);
+  CHECK(worst(data::Transforms{data::CenterCrop(20)}(x),
+              x[{Ellipsis, Slice{14, 34}, Slice{22, 42}}]) == 0);
   Tensor wide = data::Transforms{data::CenterCrop(60)}(x);
   CHECK(worst(wide[{Ellipsis, Slice{6, 54}, Slice{}}], x[{Ellipsis, Slice{}, Slice{2, 62}}]) == 0);
   CHECK(wide[{Ellipsis, Slice{0, 6}, Slice{}}].to(int64).sum().item() == 0);
@@ -71,7 +72,8 @@ TEST_CASE("parts") {
   CHECK(kind_of([&] { run({data::RandomCrop(57, {.padding = 4})}, x, 1); }) == ErrorKind::Value);
   CHECK(run({data::RandomResizedCrop(16)}, x, 1).shape() == Dims{3, 16, 16});
   // The whole picture when nothing else is allowed.
-  CHECK(worst(run({data::RandomResizedCrop(20, {.scale = {1, 1}, .ratio = {64.0 / 48, 64.0 / 48}})}, x, 1),
+  CHECK(worst(run({data::RandomResizedCrop(20, {.scale = {1, 1}, .ratio = {64.0 / 48, 64.0 / 48}})},
+                  x, 1),
               data::Transforms{data::Resize(20, 20)}(x)) == 0);
 }
 
@@ -82,7 +84,8 @@ TEST_CASE("Resize and CenterCrop together make what they make one after the othe
       CAPTURE(size);
       CAPTURE(crop);
       const Tensor both = data::Transforms{data::Resize(size), data::CenterCrop(crop)}(x),
-                   apart = data::Transforms{data::CenterCrop(crop)}(data::Transforms{data::Resize(size)}(x));
+                   apart = data::Transforms{data::CenterCrop(crop)}(
+                       data::Transforms{data::Resize(size)}(x));
       CHECK(worst(both, apart) == 0);
     }
   // A strip would become 234,881,024 x 224 pixels on the way.
@@ -114,16 +117,18 @@ TEST_CASE("turning about") {
   CHECK(flipped > 60);
   CHECK(flipped < 140);
   CHECK(worst(data::Transforms{data::RandomRotation(0)}(x), x) == 0);
-  // A square turned by a quarter, as Pillow turns it: the seed whose angle is nearest to 90 degrees.
+  // A square turned by a quarter, as Pillow turns it: the seed whose angle is nearest to 90
+  // degrees.
   Tensor square = x[{Ellipsis, Slice{}, Slice{0, 48}}], want = truth("rotate90");
   int64_t best = 1 << 30;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     data::RandomScope scope(seed, 0, 0);
     if (std::abs(data::random().uniform(-180, 180) - 90) > 0.3) continue;
     Tensor got = run({data::RandomRotation(180)}, square, seed);
-    best = std::min(
-        best,
-        (got.to(int32) - want.to(int32)).abs()[{Ellipsis, Slice{4, 44}, Slice{4, 44}}].max().item<int64_t>());
+    best = std::min(best, (got.to(int32) - want.to(int32))
+                              .abs()[{Ellipsis, Slice{4, 44}, Slice{4, 44}}]
+                              .max()
+                              .item<int64_t>());
   }
   CHECK(best <= 30);
 }
@@ -135,11 +140,13 @@ TEST_CASE("colour") {
   double ratio = b.to(float32).mean().item() / x.to(float32).mean().item();
   CHECK(ratio != 1);
   // Black stays black by brightness, grey stays grey by saturation and hue.
-  CHECK(run({data::ColorJitter({.brightness = 0.9})}, zeros({3, 4, 4}, uint8), 5).to(int64).sum().item() ==
-        0);
+  CHECK(run({data::ColorJitter({.brightness = 0.9})}, zeros({3, 4, 4}, uint8), 5)
+            .to(int64)
+            .sum()
+            .item() == 0);
   Tensor grey = full({3, 4, 4}, 100, uint8);
-  CHECK(worst(run({data::ColorJitter({.contrast = 0.9, .saturation = 0.9, .hue = 0.5})}, grey, 5), grey) ==
-        0);
+  CHECK(worst(run({data::ColorJitter({.contrast = 0.9, .saturation = 0.9, .hue = 0.5})}, grey, 5),
+              grey) == 0);
   // A hue moved by a third of the circle takes red to green or blue; value and chroma stay.
   Tensor red = zeros({3, 2, 2}, uint8).clone();
   red[0] = 200;
@@ -157,8 +164,8 @@ TEST_CASE("numbers") {
   CHECK(t.dtype() == float32);
   CHECK(t.to_vector<float>() == (x.to(float32) / 255.0).to_vector<float>());
   Tensor n = data::Transforms{data::ToTensor(), data::Normalize({0.5, 0.25, 0}, {0.5, 2, 1})}(x);
-  Tensor want =
-      (t - tensor({0.5, 0.25, 0.0}).reshape({3, 1, 1})) / tensor({0.5, 2.0, 1.0}).reshape({3, 1, 1});
+  Tensor want = (t - tensor({0.5, 0.25, 0.0}).reshape({3, 1, 1})) /
+                tensor({0.5, 2.0, 1.0}).reshape({3, 1, 1});
   CHECK((n - want).abs().max().item() < 1e-6);
   int erased = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -170,8 +177,8 @@ TEST_CASE("numbers") {
   }
   CHECK(erased > 30);
   CHECK(erased < 70);
-  CHECK(data::Transforms{data::Lambda([](const Tensor& p) { return p.flip(2); })}(x).to_vector<int>() ==
-        x.flip(2).to_vector<int>());
+  CHECK(data::Transforms{data::Lambda([](const Tensor& p) { return p.flip(2); })}(x)
+            .to_vector<int>() == x.flip(2).to_vector<int>());
 }
 
 TEST_CASE("bad arguments") {
@@ -184,14 +191,19 @@ TEST_CASE("bad arguments") {
   CHECK(kind_of([] { data::Normalize({1}, {0}); }) == ErrorKind::Value);
   CHECK(kind_of([] { data::Normalize({1, 2}, {1}); }) == ErrorKind::Value);
   CHECK(kind_of([] { data::RandomErasing({.p = 2}); }) == ErrorKind::Value);
-  CHECK(kind_of([] { data::Transforms{data::ToTensor()}(zeros({2, 3}, uint8)); }) == ErrorKind::Shape);
-  CHECK(kind_of([] { data::Transforms{data::ToTensor()}(zeros({3, 2, 2}, int64)); }) == ErrorKind::DType);
+  CHECK(kind_of([] {
+          data::Transforms{data::ToTensor()}(zeros({2, 3}, uint8));
+        }) == ErrorKind::Shape);
+  CHECK(kind_of([] {
+          data::Transforms{data::ToTensor()}(zeros({3, 2, 2}, int64));
+        }) == ErrorKind::DType);
   CHECK(kind_of([] {
           data::Transforms{data::Normalize({1, 1}, {1, 1})}(zeros({3, 2, 2}, uint8));
         }) == ErrorKind::Value);
 }
 
-TEST_CASE("a sample of an epoch comes out the same whatever thread makes it, and another in the next") {
+TEST_CASE(
+    "a sample of an epoch comes out the same whatever thread makes it, and another in the next") {
   Tensor pictures = randint(0, 256, {12, 3, 20, 20}, uint8).eval_(), labels = arange(12);
   data::Transforms t = {
       data::RandomCrop(20, {.padding = 4}), data::RandomHorizontalFlip(), data::RandomRotation(20),
@@ -200,8 +212,9 @@ TEST_CASE("a sample of an epoch comes out the same whatever thread makes it, and
   std::vector<std::vector<float>> first;
   for (int workers : {0, 3})
     for (bool shuffle : {false, true}) {
-      data::DataLoader loader(data::VisionDataset(pictures, labels, t),
-                              {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .seed = 1});
+      data::DataLoader loader(
+          data::VisionDataset(pictures, labels, t),
+          {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .seed = 1});
       for (int epoch = 0; epoch < 2; ++epoch) {
         std::vector<std::vector<float>> got(12);
         for (auto [x, y] : loader)
@@ -216,17 +229,19 @@ TEST_CASE("a sample of an epoch comes out the same whatever thread makes it, and
 TEST_CASE("a JPEG of which only a part is decoded gives what the whole would") {
   Folder f;
   // Smooth, so that averaging in the decoder and after it agree.
-  Tensor y = arange(400).reshape({400, 1}).to(float32), x = arange(600).reshape({1, 600}).to(float32);
-  Tensor picture = stack({x * 0.4 + y * 0.01, y * 0.6 + x * 0.01, (x + y) * 0.2}).clamp(0, 255).to(uint8);
+  Tensor y = arange(400).reshape({400, 1}).to(float32),
+         x = arange(600).reshape({1, 600}).to(float32);
+  Tensor picture =
+      stack({x * 0.4 + y * 0.01, y * 0.6 + x * 0.01, (x + y) * 0.2}).clamp(0, 255).to(uint8);
   data::save_image(f / "a.png", picture);
   std::filesystem::create_directories(f / "jpg/a");
   std::filesystem::create_directories(f / "png/a");
   data::save_image(f / "jpg/a/a.jpg", picture, 98);
   data::save_image(f / "png/a/a.png", data::load_image(f / "jpg/a/a.jpg"));
   for (const data::Transforms& t :
-       {data::Transforms{data::RandomResizedCrop(40)}, data::Transforms{data::RandomResizedCrop(120)},
-        data::Transforms{data::Resize(50)}, data::Transforms{data::Resize(300)},
-        data::Transforms{data::CenterCrop(100)}}) {
+       {data::Transforms{data::RandomResizedCrop(40)},
+        data::Transforms{data::RandomResizedCrop(120)}, data::Transforms{data::Resize(50)},
+        data::Transforms{data::Resize(300)}, data::Transforms{data::CenterCrop(100)}}) {
     data::ImageFolder part(f / "jpg", {.transform = t}), whole(f / "png", {.transform = t});
     for (uint64_t seed = 0; seed < 30; ++seed) {
       Tensor a, b;

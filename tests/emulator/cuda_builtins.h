@@ -1,6 +1,6 @@
-// CUDA's built-ins for a C++ compiler: included in front of generated kernel text, which then runs on the
-// CPU. No #include here, so that a kernel compiles in a moment. The threads of a block are fibers of the
-// emulator (emulator.cpp): a barrier or a shuffle calls back into it through ig_emu.
+// CUDA's built-ins for a C++ compiler: included in front of generated kernel text, which then runs
+// on the CPU. No #include here, so that a kernel compiles in a moment. The threads of a block are
+// fibers of the emulator (emulator.cpp): a barrier or a shuffle calls back into it through ig_emu.
 #pragma once
 
 struct IgEmuDim {
@@ -129,8 +129,8 @@ static inline unsigned short ig_down_f16(float x) {
   unsigned u = ig_emu_bits(x), sign = (u >> 16) & 0x8000, a = u & 0x7fffffff;
   if (a > 0x7f800000) return 0x7fff;
   if (a >= 0x477ff000) return (unsigned short)(sign | 0x7c00);
-  if (a < 0x38800000) {  // below the smallest normal: adding 0.5 leaves the rounded multiple of 2^-24 in the
-                         // low bits
+  if (a < 0x38800000) {  // below the smallest normal: adding 0.5 leaves the rounded multiple of
+                         // 2^-24 in the low bits
     float r = ig_bits_f32(a) + 0.5f;
     return (unsigned short)(sign | (ig_emu_bits(r) - 0x3f000000));
   }
@@ -145,11 +145,11 @@ static inline unsigned ig_pair_bf16(float lo, float hi) {
 static inline unsigned ig_pair_f16(float lo, float hi) {
   return ig_down_f16(lo) | (unsigned)ig_down_f16(hi) << 16;
 }
-// Lane (g, t) of a has rows g and g + 8 at 2 t, 2 t + 1 and eight further; of b column g at the same places;
-// of c rows g and g + 8, columns 2 t and 2 t + 1.
+// Lane (g, t) of a has rows g and g + 8 at 2 t, 2 t + 1 and eight further; of b column g at the
+// same places; of c rows g and g + 8, columns 2 t and 2 t + 1.
 template <float (*Up)(unsigned short)>
-static inline void ig_emu_mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                              unsigned b1) {
+static inline void ig_emu_mma(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                              unsigned b0, unsigned b1) {
   const unsigned lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   for (unsigned from = 0; from < 4; ++from) {
     const unsigned a[4] = {ig_emu_shuffle(a0, g * 4 + from), ig_emu_shuffle(a1, g * 4 + from),
@@ -165,12 +165,12 @@ static inline void ig_emu_mma(float* c, unsigned a0, unsigned a1, unsigned a2, u
     }
   }
 }
-static inline void ig_mma_bf16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                               unsigned b1) {
+static inline void ig_mma_bf16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                               unsigned b0, unsigned b1) {
   ig_emu_mma<ig_up_bf16>(c, a0, a1, a2, a3, b0, b1);
 }
-static inline void ig_mma_f16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                              unsigned b1) {
+static inline void ig_mma_f16(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                              unsigned b0, unsigned b1) {
   ig_emu_mma<ig_up_f16>(c, a0, a1, a2, a3, b0, b1);
 }
 template <bool Turned>
@@ -178,15 +178,16 @@ static inline void ig_emu_matrices(unsigned* r, const void* p) {
   const unsigned lane = threadIdx.x & 31, row = lane >> 2, at = 2 * (lane & 3);
   for (unsigned m = 0; m < 4; ++m) {
     const auto* first = (const unsigned short*)ig_emu_shuffle(p, m * 8 + (Turned ? at : row));
-    const auto* second = Turned ? (const unsigned short*)ig_emu_shuffle(p, m * 8 + at + 1) : first + 1;
+    const auto* second =
+        Turned ? (const unsigned short*)ig_emu_shuffle(p, m * 8 + at + 1) : first + 1;
     const unsigned from = Turned ? row : at;
     r[m] = first[from] | (unsigned)second[from] << 16;
   }
 }
 static inline void ig_matrix(unsigned* r, const void* p) { ig_emu_matrices<false>(r, p); }
 static inline void ig_turned(unsigned* r, const void* p) { ig_emu_matrices<true>(r, p); }
-// Blocks run one after the other and have the same shared memory: the last of a cluster finds what the others
-// put there.
+// Blocks run one after the other and have the same shared memory: the last of a cluster finds what
+// the others put there.
 #define __cluster_dims__(...)
 static inline void ig_cluster_begin() {}
 static inline void ig_cluster_arrive() {}

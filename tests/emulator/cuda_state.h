@@ -1,4 +1,5 @@
-// What kernel text and emulator share; the text has its own copy of these declarations in cuda_builtins.h.
+// What kernel text and emulator share; the text has its own copy of these declarations in
+// cuda_builtins.h.
 #pragma once
 
 struct IgEmuDim {

@@ -27,8 +27,8 @@ struct Driver::Api {
   int (*load)(Handle*, const void*);
   int (*function)(Handle*, Handle, const char*);
   int (*set_attribute)(Handle, int, int);
-  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
-                void**);
+  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                Handle, void**, void**);
   int (*synchronize)();
   int (*event_create)(Handle*, unsigned);
   int (*event_record)(Handle, Handle);
@@ -78,7 +78,8 @@ std::string Driver::start() {
   find(a.error_name, "cuGetErrorName");
   if (!lacks.empty()) return "the CUDA driver has no " + lacks;
   int count = 0;
-  if (a.init(0) != 0 || a.device_count(&count) != 0 || count == 0) return "the CUDA driver sees no GPU";
+  if (a.init(0) != 0 || a.device_count(&count) != 0 || count == 0)
+    return "the CUDA driver sees no GPU";
   api_ = &a;
   Handle context = nullptr;
   a.check(a.retain(&context, 0), "context");
@@ -134,8 +135,9 @@ Driver::Kernel Driver::compile(const CudaText& text, const CudaLaunch& launch, b
   for (size_t s = 0; s < text.stages.size(); ++s) {
     api_->check(api_->function(&k.function[s], module, text.stages[s].entry.c_str()), "function");
     if (launch.stages[s].shared_bytes > 48 * 1024)
-      api_->check(api_->set_attribute(k.function[s], 8, static_cast<int>(launch.stages[s].shared_bytes)),
-                  "shared memory");
+      api_->check(
+          api_->set_attribute(k.function[s], 8, static_cast<int>(launch.stages[s].shared_bytes)),
+          "shared memory");
   }
   return k;
 }
@@ -145,8 +147,8 @@ void Driver::launch(const Kernel& kernel, const CudaText& text, const CudaLaunch
   std::vector<int64_t> argument = l.argument(header);
   void* arguments[] = {argument.data()};
   for (size_t s = 0; s < text.stages.size(); ++s)
-    api_->check(api_->launch(kernel.function[s], l.stages[s].grid, 1, 1, text.stages[s].threads, 1, 1,
-                             l.stages[s].shared_bytes, nullptr, arguments, nullptr),
+    api_->check(api_->launch(kernel.function[s], l.stages[s].grid, 1, 1, text.stages[s].threads, 1,
+                             1, l.stages[s].shared_bytes, nullptr, arguments, nullptr),
                 "launch");
 }
 

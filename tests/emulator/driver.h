@@ -1,4 +1,5 @@
-// The CUDA driver, loaded at run time, as far as tests of generated text need it: no CUDA header, no plug-in.
+// The CUDA driver, loaded at run time, as far as tests of generated text need it: no CUDA header,
+// no plug-in.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,8 @@ class Driver {
     std::string log;
   };
   Kernel compile(const CudaText& text, const CudaLaunch& launch, bool verbose = false);
-  void launch(const Kernel& kernel, const CudaText& text, const CudaLaunch& launch, const CudaHeader& header);
+  void launch(const Kernel& kernel, const CudaText& text, const CudaLaunch& launch,
+              const CudaHeader& header);
   /// Microseconds of one call of f, the median of several after a warm-up.
   template <class F>
   double time(F f, int repeats = 20);

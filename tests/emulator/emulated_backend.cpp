@@ -59,12 +59,13 @@ class Check {
                      : t == DType::Float32 ? 1e-3
                                            : 1e-9) *
                     std::max(1.0, std::fabs(want.f));
-      if (got.i == want.i && (std::fabs(got.f - want.f) <= near || std::isnan(want.f) || got.f == want.f))
+      if (got.i == want.i &&
+          (std::fabs(got.f - want.f) <= near || std::isnan(want.f) || got.f == want.f))
         continue;
       std::fprintf(stderr, "emulator: b%zu[%lld] is %g / %lld, want %g / %lld\n%s%s\n%s\n", n,
                    static_cast<long long>(i), got.f, static_cast<long long>(got.i), want.f,
-                   static_cast<long long>(want.i), to_string(k).c_str(), kernel_.text.schedule.c_str(),
-                   kernel_.text.body.c_str());
+                   static_cast<long long>(want.i), to_string(k).c_str(),
+                   kernel_.text.schedule.c_str(), kernel_.text.body.c_str());
       std::abort();
     }
   }
@@ -131,16 +132,17 @@ class EmulatedBackend : public Backend {
     e->scratch_bytes = e->cpu->scratch_bytes;
     return e;
   }
-  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
-                                    int buffers) override {
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
+                                    std::unique_ptr<Executable> second, int buffers) override {
     return std::make_unique<EmulatedChain>(std::move(first), std::move(second), buffers);
   }
-  void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
+  void launch(int device, Executable& exe, void* const* buffers, void* scratch,
+              const RunArgs& run) override {
     if (collect_) return;
     if (auto* two = dynamic_cast<EmulatedChain*>(&exe)) {
       launch(device, *two->first, buffers, scratch, run);
-      return launch(device, *two->second, buffers + two->buffers, static_cast<char*>(scratch) + two->scratch,
-                    run);
+      return launch(device, *two->second, buffers + two->buffers,
+                    static_cast<char*>(scratch) + two->scratch, run);
     }
     if (auto* library = dynamic_cast<EmulatedLibrary*>(&exe))
       return cpu()->launch(0, *library->cpu, buffers, scratch, run);
@@ -149,7 +151,8 @@ class EmulatedBackend : public Backend {
     size_t b = 0;
     for (size_t p = 0; p < kernel.buffers.size(); ++p)
       for (size_t n = 0; n < kernel.buffers[p]; ++n, ++b) {
-        // Every second address goes through a table, as those of external buffers do in a replayed graph.
+        // Every second address goes through a table, as those of external buffers do in a replayed
+        // graph.
         auto direct = reinterpret_cast<uint64_t>(buffers[b]),
              table = reinterpret_cast<uint64_t>(&buffers[b]) | kIndirectPointer;
         l.pointer(static_cast<int>(p), static_cast<int>(n)) =

@@ -1,5 +1,5 @@
-// See emulator.h. Texts are compiled in two processes at a time; a text whose file is in the cache is not
-// compiled.
+// See emulator.h. Texts are compiled in two processes at a time; a text whose file is in the cache
+// is not compiled.
 #include "emulator/emulator.h"
 
 #include <dlfcn.h>
@@ -40,7 +40,8 @@ std::string read_file(const std::string& path) {
 
 std::string builtins() {
   static const std::string text = read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h");
-  if (text.empty()) throw std::runtime_error("emulator: cannot read " INGOT_EMULATOR_DIR "/cuda_builtins.h");
+  if (text.empty())
+    throw std::runtime_error("emulator: cannot read " INGOT_EMULATOR_DIR "/cuda_builtins.h");
   return text;
 }
 
@@ -67,7 +68,8 @@ void write_atomically(const std::string& path, const std::string& text) {
 }  // namespace
 
 Emulator& Emulator::get() {
-  static const std::string first = generation();  // made before the emulator, so that it outlives it
+  static const std::string first =
+      generation();  // made before the emulator, so that it outlives it
   static Emulator e;
   return e;
 }
@@ -88,22 +90,23 @@ void Emulator::add(const CudaText& text) {
   waiting_.emplace(text.key, text);
 }
 
-void Emulator::compile_file(const std::string& name, const std::vector<CudaText>& texts, size_t begin,
-                            size_t end) const {
+void Emulator::compile_file(const std::string& name, const std::vector<CudaText>& texts,
+                            size_t begin, size_t end) const {
   std::string source = "#define IG_EMULATED 1\n" + builtins() + cuda_prelude();
   source +=
-      "template <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const "
+      "template <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { "
+      "f(*(const "
       "IgParams<K>*)a); }\n";
   for (size_t i = begin; i < end; ++i) {
     source += "namespace k" + std::to_string(i) + " {\n" + texts[i].body + "}\n";
     for (const CudaStage& s : texts[i].stages)
-      source += "extern \"C\" void run_" + s.entry + "(const void* a) { ig_emu_call(k" + std::to_string(i) +
-                "::" + s.entry + ", a); }\n";
+      source += "extern \"C\" void run_" + s.entry + "(const void* a) { ig_emu_call(k" +
+                std::to_string(i) + "::" + s.entry + ", a); }\n";
   }
   std::string path = cache_folder() + "/" + name, part = path + "." + std::to_string(getpid());
   write_atomically(path + ".cpp", source);
-  std::string command =
-      kCompile + for_shell(path + ".cpp") + " -o " + for_shell(part) + " 2> " + for_shell(path + ".log");
+  std::string command = kCompile + for_shell(path + ".cpp") + " -o " + for_shell(part) + " 2> " +
+                        for_shell(path + ".log");
   if (std::system(command.c_str()) != 0)
     throw std::runtime_error("emulator: the compiler refuses " + path + ".cpp:\n" +
                              read_file(path + ".log").substr(0, 4000));
@@ -127,11 +130,13 @@ void Emulator::build() {
       failures[b] = std::current_exception();
     }
   };
-  // Named after all it holds: another program may build a library that begins with the same text meanwhile.
+  // Named after all it holds: another program may build a library that begins with the same text
+  // meanwhile.
   for (size_t b = 0; b < failures.size(); ++b) {
     std::string keys;
     for (size_t i = b * step; i < std::min(texts.size(), (b + 1) * step); ++i) keys += texts[i].key;
-    names.push_back("k" + std::to_string(std::hash<std::string>{}(keys)) + "_" + generation() + ".so");
+    names.push_back("k" + std::to_string(std::hash<std::string>{}(keys)) + "_" + generation() +
+                    ".so");
   }
   for (size_t b = 0; b < failures.size(); b += 2) {
     std::thread other;
@@ -152,7 +157,8 @@ Emulator::Entry Emulator::find(const CudaText& text, size_t stage) {
   build();
   const std::string& file = library_.at(text.key);
   void*& handle = loaded_[file];
-  if (handle == nullptr) handle = dlopen((cache_folder() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr)
+    handle = dlopen((cache_folder() + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw std::runtime_error(std::string("emulator: ") + dlerror());
   Entry e{reinterpret_cast<Kernel>(dlsym(handle, ("run_" + name).c_str())),
           static_cast<void**>(dlsym(handle, "ig_emu"))};

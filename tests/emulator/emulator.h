@@ -1,8 +1,9 @@
-// Runs generated CUDA text on the CPU: the C++ compiler builds it behind cuda_builtins.h, many kernels to a
-// file, and the threads of a block run as fibers, so that barriers and shuffles mean what they mean on a GPU.
+// Runs generated CUDA text on the CPU: the C++ compiler builds it behind cuda_builtins.h, many
+// kernels to a file, and the threads of a block run as fibers, so that barriers and shuffles mean
+// what they mean on a GPU.
 //
-// Compiled files are kept in a folder ($INGOT_EMULATOR_CACHE, or emulator_cache in the working directory) and
-// found again by the hash of their text.
+// Compiled files are kept in a folder ($INGOT_EMULATOR_CACHE, or emulator_cache in the working
+// directory) and found again by the hash of their text.
 #pragma once
 #include <map>
 #include <mutex>
@@ -18,11 +19,12 @@ class Emulator {
   static Emulator& get();
   /// Remembers a text, to be compiled together with others at the next run or build().
   void add(const CudaText& text);
-  /// Compiles what was added and is not yet in the cache. Throws std::runtime_error with the compiler's
-  /// words.
+  /// Compiles what was added and is not yet in the cache. Throws std::runtime_error with the
+  /// compiler's words.
   void build();
-  /// Runs all stages of a kernel on this machine's memory. Throws std::runtime_error when threads wait for
-  /// one another in a way a GPU would not forgive (a shuffle or a barrier that not all reach).
+  /// Runs all stages of a kernel on this machine's memory. Throws std::runtime_error when threads
+  /// wait for one another in a way a GPU would not forgive (a shuffle or a barrier that not all
+  /// reach).
   void run(const CudaText& text, const CudaLaunch& launch, const CudaHeader& header);
 
   int compiled() const { return compiled_; }  // texts given to the compiler in this process

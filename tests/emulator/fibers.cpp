@@ -1,5 +1,5 @@
-// See fibers.h. Switching saves the callee-saved registers on the fiber's own stack: a few nanoseconds on
-// x86-64; elsewhere ucontext does the same, more slowly.
+// See fibers.h. Switching saves the callee-saved registers on the fiber's own stack: a few
+// nanoseconds on x86-64; elsewhere ucontext does the same, more slowly.
 #include "emulator/fibers.h"
 
 #include <sys/mman.h>
@@ -172,7 +172,8 @@ void run_fibers(unsigned threads, IgEmuState& state, const std::function<void()>
     unsigned ended = 0;
     for (Fiber& f : block.fibers) ended += f.wait == Wait::Ended;
     if (ended == threads) return;
-    if (ended > 0) throw std::runtime_error("emulator: some threads ended while others wait at a barrier");
+    if (ended > 0)
+      throw std::runtime_error("emulator: some threads ended while others wait at a barrier");
     for (Fiber& f : block.fibers) f.wait = Wait::Ready;
   }
 }

@@ -1,5 +1,5 @@
-// The threads of one block as fibers. A fiber runs until it waits (for its block or for its warp) or ends;
-// the scheduler resumes it when all that it waits for have come.
+// The threads of one block as fibers. A fiber runs until it waits (for its block or for its warp)
+// or ends; the scheduler resumes it when all that it waits for have come.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Random programs on the emulated GPU: what the compiler really makes of programs (views, reductions,
-// gradients) goes through the CUDA emitter. INGOT_RANDOM_PROGRAMS=N tries N of them, INGOT_RANDOM_SEED=S only
-// one.
+// Random programs on the emulated GPU: what the compiler really makes of programs (views,
+// reductions, gradients) goes through the CUDA emitter. INGOT_RANDOM_PROGRAMS=N tries N of them,
+// INGOT_RANDOM_SEED=S only one.
 #include <cstdlib>
 
 #include <doctest/doctest.h>
@@ -28,7 +28,8 @@ std::string wrong_with(uint64_t seed, std::string& text) {
     text = want.text;
     o.run = true;
     ProgramResult got = run_program(o);
-    Tolerance tolerance = want.dtype == DType::Float32 ? Tolerance{2e-3, 2e-3} : Tolerance{1e-7, 1e-8};
+    Tolerance tolerance =
+        want.dtype == DType::Float32 ? Tolerance{2e-3, 2e-3} : Tolerance{1e-7, 1e-8};
     for (size_t i = 0; i < want.values.size(); ++i) {
       std::string wrong = difference(got.values[i], want.values[i], tolerance);
       if (!wrong.empty()) return want.names[i] + " " + wrong;

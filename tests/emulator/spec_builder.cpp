@@ -30,7 +30,8 @@ int SpecBuilder::add(Instr in) {
 
 int SpecBuilder::buffer(DType t, const Affine& map, int64_t extra) {
   int64_t last = map.offset + extra;
-  for (int x = 0; x < k.n_axes(); ++x) last += std::max<int64_t>(map.stride[x], 0) * (k.extent[x] - 1);
+  for (int x = 0; x < k.n_axes(); ++x)
+    last += std::max<int64_t>(map.stride[x], 0) * (k.extent[x] - 1);
   k.buffers.push_back({t, last + 1, false, false});
   return static_cast<int>(k.buffers.size()) - 1;
 }
@@ -57,8 +58,8 @@ int SpecBuilder::load_from(int b, const Affine& map, Level level) {
   return add(in);
 }
 
-int SpecBuilder::load_indirect(DType t, const Affine& map, int index, int64_t stride, int64_t extent,
-                               Level level) {
+int SpecBuilder::load_indirect(DType t, const Affine& map, int index, int64_t stride,
+                               int64_t extent, Level level) {
   int i = load_from(buffer(t, map, stride * (extent - 1)), map, level);
   Instr& in = k.instrs[i];
   in.indirect = index;

@@ -1,4 +1,5 @@
-// Writes KernelSpecs by hand, for tests: instructions are added in order, buffers are made to fit their maps.
+// Writes KernelSpecs by hand, for tests: instructions are added in order, buffers are made to fit
+// their maps.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@ class SpecBuilder {
   /// Row-major strides over the axes in `keep` (all by default), 0 elsewhere.
   Affine dense(std::vector<bool> keep = {}) const;
   Affine outer_dense() const;
-  Affine affine(std::vector<int64_t> stride, int64_t offset = 0) const { return {offset, std::move(stride)}; }
+  Affine affine(std::vector<int64_t> stride, int64_t offset = 0) const {
+    return {offset, std::move(stride)};
+  }
 
   int load(DType t, const Affine& map, Level level = Level::Elem);
   int load(DType t) { return load(t, dense()); }
@@ -36,7 +39,9 @@ class SpecBuilder {
   int reduce(Op op, int a, DType t);
   int reduce(Op op, int a) { return reduce(op, a, k.instrs[a].dtype); }
   void store(int value, const Affine& map, bool predicated = false);
-  void store(int value) { store(value, k.instrs[value].level == Level::Elem ? dense() : outer_dense()); }
+  void store(int value) {
+    store(value, k.instrs[value].level == Level::Elem ? dense() : outer_dense());
+  }
   /// Stores into a buffer that is also read (in place).
   void store_into(int buffer, int value, bool predicated = false);
 

@@ -1,9 +1,9 @@
 // Linked into a test program: the device "cuda" is the emulator.
 //
-// The tests run twice. A first process, a copy made before main, runs them without executing any kernel, to
-// learn their texts, and compiles them all together; the second, this one, finds them in the cache. That is
-// many times faster than one compiler run per kernel. Texts that only the second meets are compiled as they
-// come.
+// The tests run twice. A first process, a copy made before main, runs them without executing any
+// kernel, to learn their texts, and compiles them all together; the second, this one, finds them in
+// the cache. That is many times faster than one compiler run per kernel. Texts that only the second
+// meets are compiled as they come.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@ struct UseEmulator {
   bool collecting = false;
   UseEmulator() {
     Emulator::get();
-    bool shown =
-        std::getenv("INGOT_EMULATOR_COLLECT") != nullptr;  // the first process alone, for its own debugging
+    bool shown = std::getenv("INGOT_EMULATOR_COLLECT") !=
+                 nullptr;  // the first process alone, for its own debugging
     pid_t child = shown ? 0 : fork();
     collecting = child == 0;
     if (child > 0) waitpid(child, nullptr, 0);

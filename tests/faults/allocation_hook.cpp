@@ -22,7 +22,8 @@ bool fails() {
 void* allocate(std::size_t bytes, std::size_t align) {
   if (fails()) return nullptr;
   if (bytes == 0) bytes = 1;
-  return align ? std::aligned_alloc(align, (bytes + align - 1) / align * align) : std::malloc(bytes);
+  return align ? std::aligned_alloc(align, (bytes + align - 1) / align * align)
+               : std::malloc(bytes);
 }
 
 void* or_throw(void* p) {
@@ -51,8 +52,12 @@ using ingot::test::or_throw;
 
 void* operator new(std::size_t n) { return or_throw(allocate(n, 0)); }
 void* operator new[](std::size_t n) { return or_throw(allocate(n, 0)); }
-void* operator new(std::size_t n, std::align_val_t a) { return or_throw(allocate(n, std::size_t(a))); }
-void* operator new[](std::size_t n, std::align_val_t a) { return or_throw(allocate(n, std::size_t(a))); }
+void* operator new(std::size_t n, std::align_val_t a) {
+  return or_throw(allocate(n, std::size_t(a)));
+}
+void* operator new[](std::size_t n, std::align_val_t a) {
+  return or_throw(allocate(n, std::size_t(a)));
+}
 void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return allocate(n, 0); }
 void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return allocate(n, 0); }
 void operator delete(void* p) noexcept { std::free(p); }

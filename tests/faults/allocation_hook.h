@@ -4,7 +4,8 @@
 
 namespace ingot::test {
 
-/// From now on the allocation after `after` more throws std::bad_alloc; `on`: all that follow it as well.
+/// From now on the allocation after `after` more throws std::bad_alloc; `on`: all that follow it as
+/// well.
 void fail_allocation(int64_t after, bool on);
 /// Counts without failing.
 void count_allocations();

@@ -35,9 +35,11 @@ class FailingBackend final : public Backend {
     if (allocations_left >= 0 && allocations_left-- == 0) return nullptr;
     return cpu_.allocate(device, bytes);
   }
-  void launch(int device, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
+  void launch(int device, Executable& exe, void* const* buffers, void* scratch,
+              const RunArgs& run) override {
     ++launches;
-    if (launches_left >= 0 && launches_left-- == 0) throw OutOfMemory("no memory in this test", 0, 0, 0);
+    if (launches_left >= 0 && launches_left-- == 0)
+      throw OutOfMemory("no memory in this test", 0, 0, 0);
     cpu_.launch(device, exe, buffers, scratch, run);
   }
 
@@ -57,11 +59,15 @@ class FailingBackend final : public Backend {
   }
   bool host_visible() const override { return true; }
   bool supports(const LibrarySpec& s) override { return cpu_.supports(s); }
-  bool in_place(const LibrarySpec& s, size_t o, size_t r) const override { return cpu_.in_place(s, o, r); }
+  bool in_place(const LibrarySpec& s, size_t o, size_t r) const override {
+    return cpu_.in_place(s, o, r);
+  }
   std::unique_ptr<Executable> compile(int d, std::span<const KernelSpec> p) override {
     return cpu_.compile(d, p);
   }
-  std::unique_ptr<Executable> prepare(int d, const LibrarySpec& s) override { return cpu_.prepare(d, s); }
+  std::unique_ptr<Executable> prepare(int d, const LibrarySpec& s) override {
+    return cpu_.prepare(d, s);
+  }
   std::unique_ptr<Executable> chain(std::unique_ptr<Executable> a, std::unique_ptr<Executable> b,
                                     int n) override {
     return cpu_.chain(std::move(a), std::move(b), n);

@@ -1,5 +1,6 @@
-// Every allocation may fail. Each failure is std::bad_alloc or OutOfMemory, nothing is left behind, and the
-// next call gives the right numbers. INGOT_TEST_FAULTS=all tries each allocation; a sample of them otherwise.
+// Every allocation may fail. Each failure is std::bad_alloc or OutOfMemory, nothing is left behind,
+// and the next call gives the right numbers. INGOT_TEST_FAULTS=all tries each allocation; a sample
+// of them otherwise.
 #include <doctest/doctest.h>
 
 #include <ingot/ingot.h>
@@ -29,7 +30,8 @@ bool everything() {
 
 size_t live_bytes() {
   size_t n = 0;
-  for (const char* name : {"cpu", "cpu:1"}) n += Device(name).memory().in_use - Device(name).memory().arena;
+  for (const char* name : {"cpu", "cpu:1"})
+    n += Device(name).memory().in_use - Device(name).memory().arena;
   return n;
 }
 
@@ -66,8 +68,8 @@ void check_usable(const FaultProgram& p, const std::vector<double>& want, size_t
 
 void fail_one(const FaultProgram& p, int64_t n, bool persistent, const std::vector<double>& want,
               size_t bytes) {
-  const std::string where =
-      std::string(p.name) + ", allocation " + std::to_string(n) + (persistent ? " and all after it: " : ": ");
+  const std::string where = std::string(p.name) + ", allocation " + std::to_string(n) +
+                            (persistent ? " and all after it: " : ": ");
   if (std::getenv("INGOT_TEST_TRACE")) std::fprintf(stderr, "%s\n", where.c_str());
   std::vector<double> got;
   clear_plan_cache();
@@ -95,7 +97,8 @@ TEST_CASE("an allocation of the host fails") {
     const int64_t every = everything() ? 1 : std::max<int64_t>(1, count / 12);
     for (int64_t n = 0; n < count; n += every)
       for (bool persistent : {false, true})
-        if (everything() || persistent == (n / every % 2 == 1)) fail_one(p, n, persistent, want, bytes);
+        if (everything() || persistent == (n / every % 2 == 1))
+          fail_one(p, n, persistent, want, bytes);
   }
 }
 

@@ -1,4 +1,5 @@
-// Memory limits of containers: what is left is read from the control groups, and taking more is OutOfMemory.
+// Memory limits of containers: what is left is read from the control groups, and taking more is
+// OutOfMemory.
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
@@ -26,7 +27,8 @@ class Machine {
     std::string name = (fs::temp_directory_path() / "ingot_memory_XXXXXX").string();
     REQUIRE(mkdtemp(name.data()));
     root = name;
-    put("/proc/meminfo", "MemTotal:       33554432 kB\nMemFree:  1 kB\nMemAvailable:   20971520 kB\n");
+    put("/proc/meminfo",
+        "MemTotal:       33554432 kB\nMemFree:  1 kB\nMemAvailable:   20971520 kB\n");
   }
   ~Machine() { fs::remove_all(root); }
   Machine& put(const std::string& path, const std::string& text) {
@@ -34,7 +36,9 @@ class Machine {
     std::ofstream(root + path) << text;
     return *this;
   }
-  Machine& put(const std::string& path, size_t number) { return put(path, std::to_string(number) + "\n"); }
+  Machine& put(const std::string& path, size_t number) {
+    return put(path, std::to_string(number) + "\n");
+  }
   HostMemory memory() const { return host_memory(root); }
 
   std::string root;
@@ -67,7 +71,8 @@ TEST_CASE("control groups, version 2: the least of the group and those above it"
   CHECK(m.memory().limit == 150 * kMiB);
   CHECK(m.memory().available == 50 * kMiB);
   // Files it has read are given up when memory is short.
-  m.put(top + "/pod/job/memory.stat", "anon 1\nfile 2\ninactive_file 20971520\nactive_file 10485760\n");
+  m.put(top + "/pod/job/memory.stat",
+        "anon 1\nfile 2\ninactive_file 20971520\nactive_file 10485760\n");
   CHECK(m.memory().available == 80 * kMiB);
   // More in use than allowed (the limit was lowered): nothing is left.
   m.put(top + "/pod/memory.current", 400 * kMiB);

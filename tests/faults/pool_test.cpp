@@ -1,5 +1,5 @@
-// Exceptions in kernels: they reach the caller, nobody is inside the kernel by then, and the pool and the
-// values are good afterwards.
+// Exceptions in kernels: they reach the caller, nobody is inside the kernel by then, and the pool
+// and the values are good afterwards.
 #include <doctest/doctest.h>
 
 #include <ingot/ingot.h>
@@ -20,7 +20,8 @@ using namespace ingot;
 
 namespace {
 
-// In how many pieces 64 items come, one item each: 1 when the thread takes itself for one inside a job.
+// In how many pieces 64 items come, one item each: 1 when the thread takes itself for one inside a
+// job.
 int pieces() {
   std::atomic<int> n{0};
   cpu::parallel_for(64, 1, [&](int64_t, int64_t) { ++n; });
@@ -68,8 +69,9 @@ TEST_CASE("a job inside a job throws through both") {
   for (int i = 0; i < 20; ++i)
     CHECK_THROWS_AS(cpu::parallel_for(8, 1,
                                       [&](int64_t, int64_t) {
-                                        cpu::parallel_for(
-                                            8, 1, [&](int64_t, int64_t) { throw std::length_error("x"); });
+                                        cpu::parallel_for(8, 1, [&](int64_t, int64_t) {
+                                          throw std::length_error("x");
+                                        });
                                       }),
                     std::length_error);
   CHECK(pieces() == 64);
@@ -133,7 +135,8 @@ TEST_CASE("a kernel without memory is OutOfMemory, with a sentence") {
     FAIL("nothing was thrown");
   } catch (const OutOfMemory& e) {
     CHECK(e.kind() == ErrorKind::OutOfMemory);
-    CHECK(std::string(e.what()).find("no memory for what the threads compute with") != std::string::npos);
+    CHECK(std::string(e.what()).find("no memory for what the threads compute with") !=
+          std::string::npos);
   }
 }
 

@@ -29,7 +29,9 @@ Values reduce() {
   Tensor x = numbers({20, 50});
   return values({x.sum(), x.mean(0), x.amax(1), x.argmax(1), x.var(0), x.logsumexp(1)});
 }
-Values soft_max() { return values({softmax(numbers({16, 70}), -1), log_softmax(numbers({5, 6, 7}), 1)}); }
+Values soft_max() {
+  return values({softmax(numbers({16, 70}), -1), log_softmax(numbers({5, 6, 7}), 1)});
+}
 Values product() {
   Tensor a = numbers({40, 30}), b = numbers({30, 20}, 2), c = numbers({6, 9, 30}, 3);
   return values({relu(a.matmul(b) + 1), c.matmul(b), a.to(bfloat16).matmul(b.to(bfloat16))});
@@ -54,14 +56,16 @@ Values norm() {
   return values({layer_norm(x, {5}), y, mean, var});
 }
 Values recurrent() {
-  std::vector<Tensor> w{numbers({32, 6}, 2), numbers({32, 8}, 3), numbers({32}, 4), numbers({32}, 5)};
+  std::vector<Tensor> w{numbers({32, 6}, 2), numbers({32, 8}, 3), numbers({32}, 4),
+                        numbers({32}, 5)};
   w[0].requires_grad_();
   RnnResult r = lstm(numbers({5, 3, 6}), {}, {}, w);
   r.output.sum().backward();
   return values({r.output, r.h, w[0].grad()});
 }
 Values attention() {
-  Tensor q = numbers({1, 2, 40, 16}), k = numbers({1, 2, 40, 16}, 2), v = numbers({1, 2, 40, 16}, 3);
+  Tensor q = numbers({1, 2, 40, 16}), k = numbers({1, 2, 40, 16}, 2),
+         v = numbers({1, 2, 40, 16}, 3);
   q.requires_grad_();
   Tensor o = scaled_dot_product_attention(q, k, v, {.is_causal = true});
   o.square().sum().backward();
@@ -112,7 +116,8 @@ Values captured() {
   });
   Values all;
   for (uint64_t i = 0; i < 3; ++i)
-    all.push_back(train({numbers({10, 8}, i), randint(0, 4, {10}, {}, Generator(i))})[0].item<double>());
+    all.push_back(
+        train({numbers({10, 8}, i), randint(0, 4, {10}, {}, Generator(i))})[0].item<double>());
   return all;
 }
 // One for all runs: removing a folder takes memory.

@@ -19,7 +19,8 @@ TEST_CASE("the list of devices begins with the CPU and says why there is no GPU"
 
 TEST_CASE("the precision of products is one of two words, and part of a plan's key") {
   CHECK(get_matmul_precision() == "highest");
-  CHECK_THROWS_WITH_AS(set_matmul_precision("fast"), doctest::Contains("use \"highest\" or \"high\""), Error);
+  CHECK_THROWS_WITH_AS(set_matmul_precision("fast"),
+                       doctest::Contains("use \"highest\" or \"high\""), Error);
   CHECK(get_matmul_precision() == "highest");
   Tensor a = randn({4, 4}), exact = a.matmul(a);
   eval(exact);

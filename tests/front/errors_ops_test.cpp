@@ -1,5 +1,5 @@
-// Planted mistakes in the functions of elementwise.h, activation.h, movement.h, creation.h and the in-place
-// forms: kind, op, what is said and the user's line.
+// Planted mistakes in the functions of elementwise.h, activation.h, movement.h, creation.h and the
+// in-place forms: kind, op, what is said and the user's line.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -28,7 +28,8 @@ void expect(F&& mistake, ErrorKind kind, const std::string& start, int line) {
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define MISTAKE(kind, start, ...) expect([&] { (void)(__VA_ARGS__); }, ErrorKind::kind, start, __LINE__)
+#define MISTAKE(kind, start, ...) \
+  expect([&] { (void)(__VA_ARGS__); }, ErrorKind::kind, start, __LINE__)
 
 TEST_CASE("elementwise functions") {
   Tensor x = zeros({2, 3}), i = zeros({2, 3}, int64), u;
@@ -61,13 +62,15 @@ TEST_CASE("activations") {
   MISTAKE(DType, "[relu6] needs a floating type", relu6(i));
   MISTAKE(Value, "[hardtanh] min_val 2 is above max_val 1", hardtanh(x, 2, 1));
   MISTAKE(Shape,
-          "[prelu] the weight must have one element or 3, the channels (dim 1) of float32[2, 3] on cpu, not "
+          "[prelu] the weight must have one element or 3, the channels (dim 1) of float32[2, 3] on "
+          "cpu, not "
           "float32[4] on cpu",
           prelu(x, zeros({4})));
   MISTAKE(Value, "[rrelu] lower 0.5 is above upper 0.1", rrelu(x, 0.5, 0.1));
   MISTAKE(Value, "[celu] alpha cannot be 0", celu(x, 0));
   MISTAKE(Value, "[softshrink] lambd cannot be negative: -1", softshrink(x, -1));
-  MISTAKE(Shape, "[glu] dim 1 of float32[2, 3] on cpu has 3 elements, which is no even number", glu(x));
+  MISTAKE(Shape, "[glu] dim 1 of float32[2, 3] on cpu has 3 elements, which is no even number",
+          glu(x));
   MISTAKE(Dim, "[swiglu] a 0-d tensor cannot be halved", swiglu(zeros({})));
   MISTAKE(Value, "[gumbel_softmax] tau must be positive, not 0", gumbel_softmax(x, 0));
   MISTAKE(Dim, "[softmax] dim 5 is outside", softmin(x, 5));
@@ -75,11 +78,13 @@ TEST_CASE("activations") {
 
 TEST_CASE("movement") {
   Tensor x = zeros({2, 3}), v = zeros({3});
-  MISTAKE(Shape,
-          "[unflatten] sizes [2, 2] do not make up dim 1 of float32[2, 3] on cpu, which has 3 elements",
-          unflatten(x, 1, {2, 2}));
+  MISTAKE(
+      Shape,
+      "[unflatten] sizes [2, 2] do not make up dim 1 of float32[2, 3] on cpu, which has 3 elements",
+      unflatten(x, 1, {2, 2}));
   MISTAKE(Dim, "[movedim] a dim is named twice", movedim(x, {0, 0}, {0, 1}));
-  MISTAKE(Dim, "[movedim] source [0] and destination [0, 1] differ in length", movedim(x, Dims{0}, {0, 1}));
+  MISTAKE(Dim, "[movedim] source [0] and destination [0, 1] differ in length",
+          movedim(x, Dims{0}, {0, 1}));
   MISTAKE(Dim, "[movedim] dim 5 is outside", movedim(x, 5, 0));
   MISTAKE(Dim, "[mT] takes a matrix or a batch of them, not float32[3] on cpu", mT(v));
   MISTAKE(Dim, "[fliplr] needs at least 2 dims, not float32[3] on cpu", fliplr(v));
@@ -89,21 +94,25 @@ TEST_CASE("movement") {
   MISTAKE(Shape, "[broadcast_tensors] float32[4] on cpu does not broadcast with [2, 3]",
           broadcast_tensors({x, zeros({4})}));
   MISTAKE(Dim, "[diagonal] needs two different dims, not 0 and 0", diagonal(x, 0, 0, 0));
-  MISTAKE(Dim, "[diag] takes a vector or a matrix, not float32[2, 3, 4] on cpu", diag(zeros({2, 3, 4})));
+  MISTAKE(Dim, "[diag] takes a vector or a matrix, not float32[2, 3, 4] on cpu",
+          diag(zeros({2, 3, 4})));
   MISTAKE(Dim, "[diag_embed] needs a vector and two different dims", diag_embed(x, 0, 1, 1));
   MISTAKE(Value, "[hstack] was given no tensors", hstack({}));
   MISTAKE(Shape, "[cat] sizes must agree but for dim 0", vstack({x, zeros({4})}));
-  MISTAKE(Dim, "[block_diag] takes matrices, vectors and 0-d tensors", block_diag({zeros({2, 2, 2})}));
+  MISTAKE(Dim, "[block_diag] takes matrices, vectors and 0-d tensors",
+          block_diag({zeros({2, 2, 2})}));
   MISTAKE(Value, "[repeat] cannot repeat a negative number of times", tile(x, {-1}));
   MISTAKE(Value, "[repeat_interleave] cannot repeat a negative number of times: -2",
           repeat_interleave(x, -2));
-  MISTAKE(Shape, "[repeat_interleave] repeats must be one integer for each of the 3 slices of dim 1",
+  MISTAKE(Shape,
+          "[repeat_interleave] repeats must be one integer for each of the 3 slices of dim 1",
           repeat_interleave(x, tensor({1, 2}), 1));
   MISTAKE(DType, "[repeat_interleave] repeats must be one integer",
           repeat_interleave(x, tensor({1.0, 2.0}), 0));
   MISTAKE(Value, "[roll] needs one shift per dim: [1, 2] for dims [0]", roll(x, {1, 2}, {0}));
   MISTAKE(Value, "[pad] mode is \"mirror\"", pad(x, {1, 1}, "mirror"));
-  MISTAKE(Value, "[pad] \"reflect\" cannot add 3 to dim 1 of float32[2, 3] on cpu, which has 3 elements",
+  MISTAKE(Value,
+          "[pad] \"reflect\" cannot add 3 to dim 1 of float32[2, 3] on cpu, which has 3 elements",
           pad(x, {3, 0}, "reflect"));
   MISTAKE(Value, "[pad] \"circular\" cannot add 4 to dim 1", pad(x, {0, 4}, "circular"));
   MISTAKE(Value, "[pad] padding [1] must hold {front, behind}", pad(x, Dims{1}, "reflect"));
@@ -144,7 +153,8 @@ TEST_CASE("permutations and draws") {
   CHECK(share.allclose(w / 8, 0, 0.01));
   CHECK(share[1].item() == 0);
   Tensor rows = multinomial(w.expand({2000, 4}), 3, false, Generator(4));
-  CHECK(sort(rows, 1).values.equal(tensor({0, 2, 3}).expand({2000, 3})));  // all that can be drawn, each once
+  CHECK(sort(rows, 1).values.equal(
+      tensor({0, 2, 3}).expand({2000, 3})));  // all that can be drawn, each once
   CHECK((rows[{Slice{}, 0}] == 3).to(float32).mean().item() == doctest::Approx(0.5).epsilon(0.08));
 }
 
@@ -158,8 +168,10 @@ TEST_CASE("in place") {
           x.hypot_(zeros({2, 1, 3})));
   MISTAKE(Autograd, "[tanh_] a leaf that requires gradients is changed in place", leaf.tanh_());
   MISTAKE(Autograd, "[uniform_] a leaf that requires gradients", leaf.uniform_());
-  MISTAKE(Shape, "[fill_] takes a number or a 0-d tensor, not float32[2] on cpu", x.fill_(zeros({2})));
-  MISTAKE(Dim, "[fill_diagonal_] takes a matrix, not float32[2] on cpu", zeros({2}).fill_diagonal_(1));
+  MISTAKE(Shape, "[fill_] takes a number or a 0-d tensor, not float32[2] on cpu",
+          x.fill_(zeros({2})));
+  MISTAKE(Dim, "[fill_diagonal_] takes a matrix, not float32[2] on cpu",
+          zeros({2}).fill_diagonal_(1));
   MISTAKE(Value, "[exponential_] lambd must be positive, not 0", x.exponential_(0));
   MISTAKE(State, "[exp_] several elements of the view", x.expand({4, 2, 3}).exp_());
   MISTAKE(DType, "[masked_fill] the mask must be bool", x.masked_fill_(i, 1));
@@ -177,13 +189,15 @@ TEST_CASE("losses") {
   MISTAKE(Shape, "[binary_cross_entropy] operands differ in shape", binary_cross_entropy(x, x, v));
   MISTAKE(Shape, "[binary_cross_entropy_with_logits] operands differ in shape",
           binary_cross_entropy_with_logits(x, v));
-  MISTAKE(Shape, "[gaussian_nll_loss] var float32[4] on cpu does not fit input float32[2, 3] on cpu",
+  MISTAKE(Shape,
+          "[gaussian_nll_loss] var float32[4] on cpu does not fit input float32[2, 3] on cpu",
           gaussian_nll_loss(x, x, v));
   MISTAKE(Shape, "[cosine_embedding_loss] a target of float32[2, 3] on cpu does not go with inputs",
           cosine_embedding_loss(x, x, x));
   MISTAKE(Shape, "[triplet_margin_loss] operands differ in shape", triplet_margin_loss(x, x, v));
   MISTAKE(Shape,
-          "[cross_entropy] the weight must be floating, one number for each of the 3 classes, not float32[4] "
+          "[cross_entropy] the weight must be floating, one number for each of the 3 classes, not "
+          "float32[4] "
           "on cpu",
           cross_entropy(x, zeros({2}, int64), {.weight = v}));
   MISTAKE(DType, "[nll_loss] the weight must be floating",
@@ -212,23 +226,28 @@ TEST_CASE("linear algebra") {
   MISTAKE(Shape, "[tensordot] dims [0] of float32[2, 3] on cpu do not pair with dims [0]",
           tensordot(a, b, Dims{0}, Dims{0}));
   MISTAKE(Shape, "[tensordot] cannot sum over 3 dims", tensordot(a, b, 3));
-  MISTAKE(Value, "[einsum] \"ij,jk\": has more parts than there are operands", einsum("ij,jk", {a}));
+  MISTAKE(Value, "[einsum] \"ij,jk\": has more parts than there are operands",
+          einsum("ij,jk", {a}));
   MISTAKE(Value, "[einsum] \"ij\": has fewer parts than there are operands", einsum("ij", {a, b}));
   MISTAKE(Value, "[einsum] \"i1->i\": '1' does not stand for a dim", einsum("i1->i", {a}));
   MISTAKE(Value, "[einsum] \"ijk->i\": \"ijk\" does not name the dims of float32[2, 3] on cpu",
           einsum("ijk->i", {a}));
-  MISTAKE(Value, "[einsum] \"ij->k\": a letter of the result is in no operand", einsum("ij->k", {a}));
+  MISTAKE(Value, "[einsum] \"ij->k\": a letter of the result is in no operand",
+          einsum("ij->k", {a}));
   MISTAKE(Value, "[einsum] \"ij->ii\": a letter stands twice in the result", einsum("ij->ii", {a}));
   MISTAKE(Shape, "[einsum] \"ij,ij->ij\": a letter stands for 2 and for 3 in float32[3, 4] on cpu",
           einsum("ij,ij->ij", {a, b}));
   MISTAKE(Value, "[einsum] was given no tensors", einsum("->", {}));
   MISTAKE(Value, "[multi_dot] needs at least two tensors, not 1", multi_dot({a}));
   MISTAKE(Shape, "[trace] takes a matrix, not float32[3] on cpu", trace(v));
-  MISTAKE(Shape, "[matrix_power] takes square matrices, not float32[2, 3] on cpu", matrix_power(a, 2));
+  MISTAKE(Shape, "[matrix_power] takes square matrices, not float32[2, 3] on cpu",
+          matrix_power(a, 2));
   MISTAKE(Shape, "[inv] takes square matrices, not float32[2, 3] on cpu", inv(a));
   MISTAKE(DType, "[det] takes float32 and float64, not int64[3, 3] on cpu", det(i));
-  MISTAKE(DType, "[cholesky] takes float32 and float64, not float16[3, 3] on cpu", cholesky(s.to(float16)));
-  MISTAKE(Shape, "[solve] float32[3, 3] on cpu and float32[4] on cpu do not fit", solve(s, zeros({4})));
+  MISTAKE(DType, "[cholesky] takes float32 and float64, not float16[3, 3] on cpu",
+          cholesky(s.to(float16)));
+  MISTAKE(Shape, "[solve] float32[3, 3] on cpu and float32[4] on cpu do not fit",
+          solve(s, zeros({4})));
   MISTAKE(DType, "[solve] operands differ in type", solve(s, v.to(float64)));
   MISTAKE(Device, "[solve_triangular] operands are on different devices",
           solve_triangular(s, v.to("cpu:1"), true));
@@ -268,7 +287,8 @@ TEST_CASE("large factorisations agree with their definition") {
       CHECK(allclose(matmul(l, l.t()), p, tol, tol * static_cast<double>(n)));
       CHECK(allclose(l, l.tril()));
       CHECK(allclose(matmul(a.triu(), solve_triangular(a, b, true)), b, tol, tol * 10));
-      CHECK(allclose(matmul(solve_triangular(a, b.t(), false, false), a.tril()), b.t(), tol, tol * 10));
+      CHECK(allclose(matmul(solve_triangular(a, b.t(), false, false), a.tril()), b.t(), tol,
+                     tol * 10));
       SignLogdet d = slogdet(matmul(a, a));
       CHECK(d.sign.item() == 1);
       CHECK(d.logabsdet.item() == doctest::Approx(2 * slogdet(a).logabsdet.item()).epsilon(1e-3));

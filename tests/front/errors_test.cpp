@@ -1,4 +1,5 @@
-// Planted mistakes: each message is read in full, down to the line of the mistake and the call that fixes it.
+// Planted mistakes: each message is read in full, down to the line of the mistake and the call that
+// fixes it.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -14,7 +15,8 @@ struct Caught {
   ErrorKind kind{};
   std::string message, at;
   template <class F>
-  Caught(F&& mistake, int line) : at("\n  at " + std::string(__FILE__) + ":" + std::to_string(line)) {
+  Caught(F&& mistake, int line)
+      : at("\n  at " + std::string(__FILE__) + ":" + std::to_string(line)) {
     try {
       mistake();
     } catch (const Error& e) {
@@ -45,19 +47,22 @@ Tensor my_layer(const Tensor& x, SourceLoc loc = SourceLoc::current()) {
 
 TEST_CASE("operators") {
   Tensor a = zeros({2, 3}), b = zeros({4}), m = a > 0, i = ones({2, 3}, int64);
-  MISTAKE(a + b).says(ErrorKind::Shape,
-                      "[add] cannot broadcast float32[2, 3] on cpu with float32[4] on cpu: dim -1 is 3 in "
-                      "the first and 4 in the second",
-                      "sizes must be equal or 1, counted from the last dim");
+  MISTAKE(a + b).says(
+      ErrorKind::Shape,
+      "[add] cannot broadcast float32[2, 3] on cpu with float32[4] on cpu: dim -1 is 3 in "
+      "the first and 4 in the second",
+      "sizes must be equal or 1, counted from the last dim");
   MISTAKE(a * zeros({2}))
       .says(ErrorKind::Shape,
-            "[mul] cannot broadcast float32[2, 3] on cpu with float32[2] on cpu: dim -1 is 3 in the first "
+            "[mul] cannot broadcast float32[2, 3] on cpu with float32[2] on cpu: dim -1 is 3 in "
+            "the first "
             "and 2 in the second",
             "to line it up with dim 0, use .reshape({2, 1})");
-  MISTAKE(a < b).says(ErrorKind::Shape,
-                      "[lt] cannot broadcast float32[2, 3] on cpu with float32[4] on cpu: dim -1 is 3 in the "
-                      "first and 4 in the second",
-                      "sizes must be equal or 1, counted from the last dim");
+  MISTAKE(a < b).says(
+      ErrorKind::Shape,
+      "[lt] cannot broadcast float32[2, 3] on cpu with float32[4] on cpu: dim -1 is 3 in the "
+      "first and 4 in the second",
+      "sizes must be equal or 1, counted from the last dim");
   MISTAKE(m - m).says(ErrorKind::DType, "[sub] is not defined for bool: bool[2, 3] on cpu",
                       "use logical_xor(a, b), or convert with .to(int64)");
   MISTAKE(-m).says(ErrorKind::DType, "[neg] is not defined for bool: bool[2, 3] on cpu",
@@ -65,13 +70,16 @@ TEST_CASE("operators") {
   MISTAKE(a & i).says(ErrorKind::DType,
                       "[bitwise_and] needs bool or an integer type, not float32[2, 3] on cpu",
                       "convert with .to(int64)");
-  MISTAKE(~a).says(ErrorKind::DType, "[bitwise_not] needs bool or an integer type, not float32[2, 3] on cpu",
+  MISTAKE(~a).says(ErrorKind::DType,
+                   "[bitwise_not] needs bool or an integer type, not float32[2, 3] on cpu",
                    "convert with .to(int64)");
   const std::string undefined =
-      "a tensor is undefined: it was made by Tensor() and never given a value, or it is the gradient of a "
+      "a tensor is undefined: it was made by Tensor() and never given a value, or it is the "
+      "gradient of a "
       "parameter that has none";
   const std::string undefined_fix =
-      "assign it first, for instance with zeros(shape); optimizer.step() takes gradients away: read them "
+      "assign it first, for instance with zeros(shape); optimizer.step() takes gradients away: "
+      "read them "
       "before it, or keep them by step(/*keep_gradients=*/true)";
   MISTAKE(a + Tensor()).says(ErrorKind::State, "[add] " + undefined, undefined_fix);
   MISTAKE(2.0 / Tensor()).says(ErrorKind::State, "[div] " + undefined, undefined_fix);
@@ -117,7 +125,8 @@ TEST_CASE("in place") {
                        "[div_] the result is float32 and does not go into int64[2, 3] on cpu",
                        "compute a new tensor (x = x / v), or convert x first");
   MISTAKE(a += zeros({4, 2, 3}))
-      .says(ErrorKind::Shape, "[add_] float32[4, 2, 3] on cpu does not fit into float32[2, 3] on cpu",
+      .says(ErrorKind::Shape,
+            "[add_] float32[4, 2, 3] on cpu does not fit into float32[2, 3] on cpu",
             "the value must broadcast to [2, 3]");
   MISTAKE(a.copy_(zeros({2})))
       .says(ErrorKind::Shape, "[copy_] float32[2] on cpu does not fit into float32[2, 3] on cpu",
@@ -125,11 +134,13 @@ TEST_CASE("in place") {
   MISTAKE(a[0] = zeros({2}))
       .says(ErrorKind::Shape, "[assignment] float32[2] on cpu does not fit into float32[3] on cpu",
             "the value must broadcast to [3]");
-  MISTAKE(m.mul_(2)).says(ErrorKind::DType, "[mul_] the result is int64 and does not go into bool[2] on cpu",
+  MISTAKE(m.mul_(2)).says(ErrorKind::DType,
+                          "[mul_] the result is int64 and does not go into bool[2] on cpu",
                           "compute a new tensor (x = x * v), or convert x first");
   MISTAKE(zeros({3}).expand({2, 3}) += 1)
       .says(ErrorKind::State,
-            "[add_] several elements of the view float32[2, 3] on cpu are one element of its base: it cannot "
+            "[add_] several elements of the view float32[2, 3] on cpu are one element of its base: "
+            "it cannot "
             "be written to",
             "write to a copy: x = x.clone()");
 }
@@ -142,13 +153,16 @@ TEST_CASE("indexing") {
       "use an index from -2 to 1");
   MISTAKE(a[{Slice{}, -4}])
       .says(ErrorKind::Index,
-            "[index] index -4 is outside dim 1 of float32[2, 3] on cpu (scores), which has 3 elements",
+            "[index] index -4 is outside dim 1 of float32[2, 3] on cpu (scores), which has 3 "
+            "elements",
             "use an index from -3 to 2");
   MISTAKE(a[{0, 0, 0}])
-      .says(ErrorKind::Index, "[index] 3 indices for float32[2, 3] on cpu (scores), which has 2 dims",
+      .says(ErrorKind::Index,
+            "[index] 3 indices for float32[2, 3] on cpu (scores), which has 2 dims",
             "give at most one index for each dim");
   MISTAKE(a[{Ellipsis, Ellipsis}])
-      .says(ErrorKind::Index, "[index] Ellipsis stands twice in the index of float32[2, 3] on cpu (scores)",
+      .says(ErrorKind::Index,
+            "[index] Ellipsis stands twice in the index of float32[2, 3] on cpu (scores)",
             "use it once: it takes all dims that are left");
   MISTAKE(a[Slice{0, 2, 0}])
       .says(ErrorKind::Index,
@@ -159,18 +173,20 @@ TEST_CASE("indexing") {
             "a 0-d tensor is read with x.item()");
   MISTAKE(a.select(0, 5))
       .says(ErrorKind::Index,
-            "[select] index 5 is outside dim 0 of float32[2, 3] on cpu (scores), which has 2 elements");
+            "[select] index 5 is outside dim 0 of float32[2, 3] on cpu (scores), which has 2 "
+            "elements");
   MISTAKE(a.narrow(1, 2, 2))
-      .says(
-          ErrorKind::Index,
-          "[narrow] start 2 and length 2 leave dim 1 of float32[2, 3] on cpu (scores), which has 3 elements",
-          "start + length must be at most 3");
+      .says(ErrorKind::Index,
+            "[narrow] start 2 and length 2 leave dim 1 of float32[2, 3] on cpu (scores), which has "
+            "3 elements",
+            "start + length must be at most 3");
   MISTAKE(gather(a, 0, zeros({2, 3})))
       .says(ErrorKind::DType, "[gather] the index must be int64 or int32, not float32[2, 3] on cpu",
             "convert with .to(int64)");
   MISTAKE(gather(a, 0, zeros({2, 4}, int64)))
       .says(ErrorKind::Shape,
-            "[gather] index int64[2, 4] on cpu does not fit float32[2, 3] on cpu (scores) along dim 0",
+            "[gather] index int64[2, 4] on cpu does not fit float32[2, 3] on cpu (scores) along "
+            "dim 0",
             "the index needs as many dims as the data and sizes no larger outside that dim");
   MISTAKE(embedding(a, zeros({2})))
       .says(ErrorKind::DType, "[embedding] the index must be int64 or int32, not float32[2] on cpu",
@@ -180,11 +196,13 @@ TEST_CASE("indexing") {
 TEST_CASE("shapes and dims") {
   Tensor a = zeros({2, 3});
   MISTAKE(a.reshape({4, 2}))
-      .says(ErrorKind::Shape, "[reshape] float32[2, 3] on cpu has 6 elements, shape [4, 2] would have 8",
+      .says(ErrorKind::Shape,
+            "[reshape] float32[2, 3] on cpu has 6 elements, shape [4, 2] would have 8",
             "let one size be worked out: -1");
   MISTAKE(a.view({-1, 4}))
       .says(ErrorKind::Shape,
-            "[reshape] float32[2, 3] on cpu has 6 elements, which [-1, 4] cannot hold: they are no multiple "
+            "[reshape] float32[2, 3] on cpu has 6 elements, which [-1, 4] cannot hold: they are no "
+            "multiple "
             "of 4",
             "the sizes beside -1 must divide 6");
   MISTAKE(a.reshape({-1, -1}))
@@ -193,14 +211,16 @@ TEST_CASE("shapes and dims") {
   MISTAKE(zeros({2, -3}))
       .says(ErrorKind::Shape, "[zeros] a size cannot be negative: [2, -3]", "sizes are 0 or more");
   MISTAKE(zeros({int64_t{1} << 40, int64_t{1} << 40}))
-      .says(ErrorKind::Shape, "[zeros] shape [1099511627776, 1099511627776] has more than 2^60 elements");
-  MISTAKE(a.sum(2)).says(ErrorKind::Dim,
-                         "[sum] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
-                         "the last dim is -1");
+      .says(ErrorKind::Shape,
+            "[zeros] shape [1099511627776, 1099511627776] has more than 2^60 elements");
+  MISTAKE(a.sum(2)).says(
+      ErrorKind::Dim, "[sum] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
+      "the last dim is -1");
   MISTAKE(a.mean({0, -2}))
       .says(ErrorKind::Dim, "[mean] dim -2 is named twice in [0, -2]", "name each dim once");
   MISTAKE(a.permute({0, 0}))
-      .says(ErrorKind::Dim, "[permute] [0, 0] does not name each of the 2 dims of float32[2, 3] on cpu once",
+      .says(ErrorKind::Dim,
+            "[permute] [0, 0] does not name each of the 2 dims of float32[2, 3] on cpu once",
             "list every dim from 0 to 1 once");
   MISTAKE(a.unsqueeze(4))
       .says(ErrorKind::Dim,
@@ -217,7 +237,8 @@ TEST_CASE("shapes and dims") {
       .says(ErrorKind::Shape,
             "[stack] tensors differ in shape: float32[2, 3] on cpu and float32[3, 2] on cpu");
   MISTAKE(split(a, {1, 1}, 1))
-      .says(ErrorKind::Value, "[split] the 2 sizes add up to 2, but dim 1 of float32[2, 3] on cpu has 3");
+      .says(ErrorKind::Value,
+            "[split] the 2 sizes add up to 2, but dim 1 of float32[2, 3] on cpu has 3");
   MISTAKE(amax(zeros({0, 3}), 0))
       .says(ErrorKind::Shape, "[amax] has no answer over no elements: float32[0, 3] on cpu",
             "check that the tensor is not empty, or reduce over other dims");
@@ -225,26 +246,28 @@ TEST_CASE("shapes and dims") {
       .says(ErrorKind::Shape, "[tensor] the lists within the list differ in length",
             "every row must have the same number of elements");
   MISTAKE(tensor(std::vector<float>{1, 2, 3}, {2, 2}))
-      .says(ErrorKind::Shape, "[tensor] a vector of 3 elements does not fill shape [2, 2], which holds 4");
-  MISTAKE(a.size(2)).says(ErrorKind::Dim,
-                          "[size] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
-                          "the last dim is -1");
+      .says(ErrorKind::Shape,
+            "[tensor] a vector of 3 elements does not fill shape [2, 2], which holds 4");
+  MISTAKE(a.size(2)).says(
+      ErrorKind::Dim, "[size] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
+      "the last dim is -1");
 }
 
 TEST_CASE("contraction") {
   Tensor a = zeros({2, 3}), w = zeros({5, 4}).set_name("fc.weight");
   MISTAKE(matmul(a, zeros({4, 5})))
-      .says(
-          ErrorKind::Shape,
-          "[matmul] inner sizes differ: float32[2, 3] on cpu ends in 3, but float32[4, 5] on cpu has 4 rows");
+      .says(ErrorKind::Shape,
+            "[matmul] inner sizes differ: float32[2, 3] on cpu ends in 3, but float32[4, 5] on cpu "
+            "has 4 rows");
   MISTAKE(a.matmul(zeros({5, 3})))
-      .says(
-          ErrorKind::Shape,
-          "[matmul] inner sizes differ: float32[2, 3] on cpu ends in 3, but float32[5, 3] on cpu has 5 rows",
-          "transpose the second: b.transpose(-1, -2)");
+      .says(ErrorKind::Shape,
+            "[matmul] inner sizes differ: float32[2, 3] on cpu ends in 3, but float32[5, 3] on cpu "
+            "has 5 rows",
+            "transpose the second: b.transpose(-1, -2)");
   MISTAKE(matmul(zeros({2, 4, 3}), zeros({3, 3, 5})))
       .says(ErrorKind::Shape,
-            "[matmul] batch dims do not broadcast: float32[2, 4, 3] on cpu and float32[3, 3, 5] on cpu",
+            "[matmul] batch dims do not broadcast: float32[2, 4, 3] on cpu and float32[3, 3, 5] on "
+            "cpu",
             "all dims but the last two must be equal or 1");
   MISTAKE(matmul(a, zeros({3, 5}, float64)))
       .says(ErrorKind::DType,
@@ -252,7 +275,8 @@ TEST_CASE("contraction") {
             "convert one of them: .to(float64)");
   MISTAKE(matmul(a, zeros({3, 5}, "cpu:1")))
       .says(ErrorKind::Device,
-            "[matmul] operands are on different devices: float32[2, 3] on cpu and float32[3, 5] on cpu:1",
+            "[matmul] operands are on different devices: float32[2, 3] on cpu and float32[3, 5] on "
+            "cpu:1",
             "move one of them with .to(\"cpu:1\")");
   MISTAKE(matmul(a, zeros({})))
       .says(ErrorKind::Shape,
@@ -260,18 +284,21 @@ TEST_CASE("contraction") {
             "multiply by a 0-d tensor with *");
   MISTAKE(linear(a, w))
       .says(ErrorKind::Shape,
-            "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu against "
+            "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
+            "against "
             "weight float32[5, 4] on cpu (fc.weight)",
             "the layer wants inputs of 4 features");
   MISTAKE(linear(zeros({8, 2, 2}), w))
       .says(ErrorKind::Shape,
-            "[linear] the input's last size must be the weight's second: float32[8, 2, 2] on cpu against "
+            "[linear] the input's last size must be the weight's second: float32[8, 2, 2] on cpu "
+            "against "
             "weight float32[5, 4] "
             "on cpu (fc.weight)",
             "flatten the input first: x.flatten(1)");
   MISTAKE(my_layer(a))
       .says(ErrorKind::Shape,
-            "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu against "
+            "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
+            "against "
             "weight float32[5, 4] on cpu",
             "the layer wants inputs of 4 features");
 }
@@ -279,7 +306,8 @@ TEST_CASE("contraction") {
 TEST_CASE("networks and options") {
   Tensor a = zeros({2, 3}), i = ones({2, 3}, int64);
   MISTAKE(softmax(a, 2))
-      .says(ErrorKind::Dim, "[softmax] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
+      .says(ErrorKind::Dim,
+            "[softmax] dim 2 is outside float32[2, 3] on cpu, which takes dims from -2 to 1",
             "the last dim is -1");
   MISTAKE(i.softmax(1))
       .says(ErrorKind::DType, "[softmax] needs a floating type, not int64[2, 3] on cpu",
@@ -287,32 +315,38 @@ TEST_CASE("networks and options") {
   MISTAKE(mean(i)).says(ErrorKind::DType, "[mean] needs a floating type, not int64[2, 3] on cpu",
                         "convert with x.to(float32)");
   MISTAKE(layer_norm(a, {4}))
-      .says(ErrorKind::Shape, "[layer_norm] normalized_shape [4] is not the end of float32[2, 3] on cpu",
+      .says(ErrorKind::Shape,
+            "[layer_norm] normalized_shape [4] is not the end of float32[2, 3] on cpu",
             "to normalise over the last dim, use {3}");
   MISTAKE(layer_norm(a, {3}, zeros({2})))
       .says(ErrorKind::Shape, "[layer_norm] the weight must be [3], not float32[2] on cpu");
   MISTAKE(gelu(a, "fast"))
       .says(ErrorKind::Value, "[gelu] approximate is \"fast\"", "use \"none\" or \"tanh\"");
-  MISTAKE(dropout(a, 1.5)).says(ErrorKind::Value, "[dropout] p is a probability, between 0 and 1, not 1.5");
+  MISTAKE(dropout(a, 1.5))
+      .says(ErrorKind::Value, "[dropout] p is a probability, between 0 and 1, not 1.5");
   MISTAKE(cross_entropy(a, zeros({2})))
-      .says(ErrorKind::Shape,
-            "[cross_entropy] probabilities as the target need the input's shape and floating types: "
-            "float32[2, 3] on cpu and float32[2] on cpu",
-            "class numbers must be int64 or int32");
+      .says(
+          ErrorKind::Shape,
+          "[cross_entropy] probabilities as the target need the input's shape and floating types: "
+          "float32[2, 3] on cpu and float32[2] on cpu",
+          "class numbers must be int64 or int32");
   MISTAKE(cross_entropy(a, zeros({3}, int64)))
       .says(ErrorKind::Shape,
-            "[cross_entropy] the target must have the input's shape without the class dim: float32[2, 3] on "
+            "[cross_entropy] the target must have the input's shape without the class dim: "
+            "float32[2, 3] on "
             "cpu against target "
             "int64[3] on cpu",
             "the target must be [2]");
   MISTAKE(cross_entropy(zeros({4, 8, 50}), zeros({4, 8}, int64)))
       .says(ErrorKind::Shape,
-            "[cross_entropy] the target must have the input's shape without the class dim: float32[4, 8, 50] "
+            "[cross_entropy] the target must have the input's shape without the class dim: "
+            "float32[4, 8, 50] "
             "on cpu against "
             "target int64[4, 8] on cpu",
             "flatten both: cross_entropy(x.flatten(0, 1), target.flatten())");
   MISTAKE(mse_loss(a, a, "average"))
-      .says(ErrorKind::Value, "[mse_loss] reduction is \"average\"", "use \"mean\", \"sum\" or \"none\"");
+      .says(ErrorKind::Value, "[mse_loss] reduction is \"average\"",
+            "use \"mean\", \"sum\" or \"none\"");
   MISTAKE(where(a, a, a))
       .says(ErrorKind::DType, "[where] the condition must be bool, not float32[2, 3] on cpu",
             "compare it, as in condition != 0");
@@ -324,14 +358,18 @@ TEST_CASE("networks and options") {
       .says(ErrorKind::Value, "[arange] a step of -1 does not lead from 0 to 5",
             "change the sign of the step");
   MISTAKE(rand({2}, int64))
-      .says(ErrorKind::DType, "[rand] makes floating numbers, not int64", "use randint() for integers");
+      .says(ErrorKind::DType, "[rand] makes floating numbers, not int64",
+            "use randint() for integers");
   MISTAKE(randint(5, 5, {2}))
-      .says(ErrorKind::Value, "[randint] needs low < high and at most 2^32 numbers between, not 5 and 5");
-  MISTAKE(a.item()).says(ErrorKind::Shape, "[item] needs a tensor of one element, not float32[2, 3] on cpu",
+      .says(ErrorKind::Value,
+            "[randint] needs low < high and at most 2^32 numbers between, not 5 and 5");
+  MISTAKE(a.item()).says(ErrorKind::Shape,
+                         "[item] needs a tensor of one element, not float32[2, 3] on cpu",
                          "take one with x[i], or all with x.to_vector<T>()");
   MISTAKE(scaled_dot_product_attention(a, zeros({2, 4}), a))
       .says(ErrorKind::Shape,
-            "[scaled_dot_product_attention] wants query [..., T, d], key [..., S, d] and value [..., S, e], "
+            "[scaled_dot_product_attention] wants query [..., T, d], key [..., S, d] and value "
+            "[..., S, e], "
             "not float32[2, 3] "
             "on cpu, float32[2, 4] on cpu and float32[2, 3] on cpu");
 }
@@ -341,7 +379,8 @@ TEST_CASE("an error inside a composed function names the caller's line") {
   Tensor a = zeros({2, 3}), b = zeros({4});
   MISTAKE(mse_loss(a, zeros({2, 3}, "cpu:1")))
       .says(ErrorKind::Device,
-            "[sub] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on cpu:1",
+            "[sub] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on "
+            "cpu:1",
             "move one of them: the float32[2, 3] with .to(\"cpu\")");
   MISTAKE(layer_norm(a, {3}, zeros({3}, "cpu:1")))
       .says(ErrorKind::Device,
@@ -349,7 +388,8 @@ TEST_CASE("an error inside a composed function names the caller's line") {
             "move one of them: the float32[3] with .to(\"cpu\")");
   MISTAKE(a.clamp(0, 1).masked_fill(b > 0, 1))
       .says(ErrorKind::Shape,
-            "[where] cannot broadcast bool[4] on cpu with float32[2, 3] on cpu: dim -1 is 4 in the first and "
+            "[where] cannot broadcast bool[4] on cpu with float32[2, 3] on cpu: dim -1 is 4 in the "
+            "first and "
             "3 in the second",
             "sizes must be equal or 1, counted from the last dim");
 }
@@ -370,16 +410,16 @@ TEST_CASE("layers") {
   Net net;
   nn::Sequential seq(nn::Linear(3, 8), nn::ReLU(), nn::Linear(7, 2));
   Tensor x = zeros({2, 3});
-  MISTAKE(fc(x)).says(
-      ErrorKind::Shape,
-      "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu against weight "
-      "float32[5, 4] on cpu (head.weight)",
-      "the layer wants inputs of 4 features", "Linear");
-  MISTAKE(seq(x)).says(
-      ErrorKind::Shape,
-      "[linear] the input's last size must be the weight's second: float32[2, 8] on cpu against weight "
-      "float32[2, 7] on cpu (2.weight)",
-      "the layer wants inputs of 7 features", "2 (Linear) of Sequential");
+  MISTAKE(fc(x)).says(ErrorKind::Shape,
+                      "[linear] the input's last size must be the weight's second: float32[2, 3] "
+                      "on cpu against weight "
+                      "float32[5, 4] on cpu (head.weight)",
+                      "the layer wants inputs of 4 features", "Linear");
+  MISTAKE(seq(x)).says(ErrorKind::Shape,
+                       "[linear] the input's last size must be the weight's second: float32[2, 8] "
+                       "on cpu against weight "
+                       "float32[2, 7] on cpu (2.weight)",
+                       "the layer wants inputs of 7 features", "2 (Linear) of Sequential");
   // In a module of the user's own the mistake is at the line in its forward().
   try {
     net(zeros({2, 4}));
@@ -437,7 +477,8 @@ TEST_CASE("a bad index found while running") {
   CHECK(first == "[embedding] index 7 is out of range for a dimension of size 5\n  at " +
                      std::string(__FILE__) + ":" + std::to_string(line) +
                      "\n  fix: indices must lie in [0, 5)");
-  // What had no part in it is there; what was assigned is what it was; the bad value says why it is missing.
+  // What had no part in it is there; what was assigned is what it was; the bad value says why it is
+  // missing.
   CHECK(kept.sum().item() == doctest::Approx(2 * table.sum().item()));
   CHECK(p.to_vector<float>() == std::vector<float>{1, 2});
   CHECK_THROWS_AS(bad.eval_(), Error);

@@ -1,4 +1,5 @@
-// The front end's own rules: promotion, shapes, indexing, host data in and out, random numbers, printing.
+// The front end's own rules: promotion, shapes, indexing, host data in and out, random numbers,
+// printing.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -116,13 +117,20 @@ TEST_CASE("slices are Python's") {
   Tensor x = arange(5);
   for (auto start : bounds)
     for (auto stop : bounds)
-      for (std::optional<int64_t> step : {std::optional<int64_t>{}, {1}, {2}, {3}, {7}, {-1}, {-2}, {-7}}) {
+      for (std::optional<int64_t> step :
+           {std::optional<int64_t>{}, {1}, {2}, {3}, {7}, {-1}, {-2}, {-7}}) {
         // slice.indices() of CPython, by stepping.
         int64_t n = 5, s = step.value_or(1), lo = s > 0 ? 0 : -1, hi = s > 0 ? n : n - 1;
         auto clip = [&](int64_t v) { return std::min(std::max(v < 0 ? v + n : v, lo), hi); };
-        int64_t from = start ? clip(*start) : s > 0 ? lo : hi, to = stop ? clip(*stop) : s > 0 ? hi : lo;
+        int64_t from = start   ? clip(*start)
+                       : s > 0 ? lo
+                               : hi,
+                to = stop    ? clip(*stop)
+                     : s > 0 ? hi
+                             : lo;
         std::vector<double> want;
-        for (int64_t i = from; s > 0 ? i < to : i > to; i += s) want.push_back(static_cast<double>(i));
+        for (int64_t i = from; s > 0 ? i < to : i > to; i += s)
+          want.push_back(static_cast<double>(i));
         CAPTURE(start.value_or(99));
         CAPTURE(stop.value_or(99));
         CAPTURE(s);

@@ -1,6 +1,6 @@
-// What the golden tests share: the inputs (golden_common.py makes the same) and the comparison of one
-// expression with PyTorch's type, shape and values, once by the oracle (is the right graph recorded?) and
-// once computed.
+// What the golden tests share: the inputs (golden_common.py makes the same) and the comparison of
+// one expression with PyTorch's type, shape and values, once by the oracle (is the right graph
+// recorded?) and once computed.
 #pragma once
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
@@ -17,7 +17,8 @@ inline constexpr double INF = HUGE_VAL;
 
 inline Tensor ramp(const Dims& shape, int a, int m, double scale, double shift) {
   std::vector<float> v;
-  for (int k = 0; k < shape.numel(); ++k) v.push_back(static_cast<float>((k * a) % m * scale + shift));
+  for (int k = 0; k < shape.numel(); ++k)
+    v.push_back(static_cast<float>((k * a) % m * scale + shift));
   return tensor(v, shape);
 }
 
@@ -29,7 +30,8 @@ inline bool close(double got, double want, DType t) {
   return std::fabs(got - want) <= rel * (std::fabs(want) + 0.1);
 }
 
-inline void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
+inline void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape,
+                  const V& want) {
   INFO(what);
   CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
   REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));

@@ -1,5 +1,6 @@
-// Scans, sorting, searching, reductions and index functions against what PyTorch gives (golden_index.inc,
-// written by golden_index.py): type, shape and values, once by the oracle and once by the executor.
+// Scans, sorting, searching, reductions and index functions against what PyTorch gives
+// (golden_index.inc, written by golden_index.py): type, shape and values, once by the oracle and
+// once by the executor.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -16,7 +17,8 @@ namespace {
 
 Tensor ramp(const Dims& shape, int a, int m, double scale, double shift) {
   std::vector<float> v;
-  for (int k = 0; k < shape.numel(); ++k) v.push_back(static_cast<float>((k * a) % m * scale + shift));
+  for (int k = 0; k < shape.numel(); ++k)
+    v.push_back(static_cast<float>((k * a) % m * scale + shift));
   return tensor(v, shape);
 }
 
@@ -27,7 +29,8 @@ bool close(double got, double want, DType t) {
   return std::fabs(got - want) <= rel * (std::fabs(want) + 0.1);
 }
 
-void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
+void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape,
+           const V& want) {
   INFO(what);
   CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
   REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));
@@ -67,6 +70,7 @@ TEST_CASE("PyTorch's values of scans, sorts and index functions") {
   Tensor z = tensor(2.5), e = zeros({0, 4}), h = x.to(float16);
 #define TEXT(...) #__VA_ARGS__
 #define BARE(...) __VA_ARGS__
-#define GOLDEN(expr, dtype, shape, values) check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);
+#define GOLDEN(expr, dtype, shape, values) \
+  check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);
 #include "golden_index.inc"
 }

@@ -1,5 +1,5 @@
-// Every function against what PyTorch gives (golden*.inc, written by golden.py and golden_ops.py): type,
-// shape and values.
+// Every function against what PyTorch gives (golden*.inc, written by golden.py and golden_ops.py):
+// type, shape and values.
 #include "golden.h"
 
 using namespace ingot;

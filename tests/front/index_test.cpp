@@ -1,5 +1,5 @@
-// Indexing with tensors, writing by index, results of data-dependent shape: what belongs to what, gradients,
-// errors, capture.
+// Indexing with tensors, writing by index, results of data-dependent shape: what belongs to what,
+// gradients, errors, capture.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -25,14 +25,15 @@ Error error_of(F f) {
   return Error(ErrorKind::Internal, "", "");
 }
 
-#define CHECK_ERROR(kind_, words, ...)                                                                       \
-  do {                                                                                                       \
-    const uint32_t line = __LINE__;                                                                          \
-    Error e = error_of([&] { __VA_ARGS__; });                                                                \
-    CHECK(e.kind() == ErrorKind::kind_);                                                                     \
-    CHECK_MESSAGE(std::string(e.what()).find(words) != std::string::npos, e.what());                         \
-    CHECK_MESSAGE(std::string(e.what()).find("index_test.cpp:" + std::to_string(line)) != std::string::npos, \
-                  e.what());                                                                                 \
+#define CHECK_ERROR(kind_, words, ...)                                                             \
+  do {                                                                                             \
+    const uint32_t line = __LINE__;                                                                \
+    Error e = error_of([&] { __VA_ARGS__; });                                                      \
+    CHECK(e.kind() == ErrorKind::kind_);                                                           \
+    CHECK_MESSAGE(std::string(e.what()).find(words) != std::string::npos, e.what());               \
+    CHECK_MESSAGE(                                                                                 \
+        std::string(e.what()).find("index_test.cpp:" + std::to_string(line)) != std::string::npos, \
+        e.what());                                                                                 \
   } while (false)
 
 }  // namespace
@@ -74,7 +75,9 @@ TEST_CASE("of several values for one place the last one stays; accumulate counts
   CHECK(of(index_put(x, x > 2, 9)) == V{9, 0, 9});
   CHECK(of(index_put(x, x > 2, 9, true)) == V{12, 0, 16});
   CHECK(of(scatter(x, 0, i, tensor({1.0, 2.0, 3.0, 4.0}))) == V{2, 0, 4});
-  x.scatter_(0, tensor({0}), 5).index_add_(0, tensor({1, 1}), ones({2})).put_(tensor({-1}), tensor({8.0}));
+  x.scatter_(0, tensor({0}), 5)
+      .index_add_(0, tensor({1, 1}), ones({2}))
+      .put_(tensor({-1}), tensor({8.0}));
   CHECK(of(x) == V{5, 2, 8});
   x.masked_scatter_(x > 4, tensor({1.0, 2.0, 3.0}))
       .index_fill_(0, tensor({1}), -1)
@@ -89,8 +92,9 @@ TEST_CASE("gradients through indices, masks and assignments") {
     Tensor y = in[0] * 1.0;
     y[{tensor({0, 1, 0}), tensor({2, 0, 2})}] = tensor({5.0, 6.0, 7.0}, float64) * in[1][0];
     y[in[0].detach() > 4.5] += in[1][{tensor({1, 0})}] * 2;
-    return std::vector<Tensor>{y * y, in[0][{Slice{}, tensor({1, 1, 2})}] * in[0][tensor({{1}, {0}})].sum(1),
-                               masked_select(in[0], in[0].detach() > 2.5) * 3};
+    return std::vector<Tensor>{
+        y * y, in[0][{Slice{}, tensor({1, 1, 2})}] * in[0][tensor({{1}, {0}})].sum(1),
+        masked_select(in[0], in[0].detach() > 2.5) * 3};
   };
   GradCheck first = gradcheck(values, {x, v}), second = gradgradcheck(values, {x, v});
   CHECK_MESSAGE(first.ok, first.report);
@@ -120,8 +124,12 @@ TEST_CASE("gradients of gradients") {
       {"scatter prod", [i](const List& t) { return scatter_reduce(t[0], 1, i, t[1], "prod"); }},
       {"scatter mean",
        [i](const List& t) { return square(scatter_reduce(t[0], 1, i, t[1], "mean", false)); }},
-      {"scatter amax", [i](const List& t) { return square(scatter_reduce(t[0], 1, i, t[1], "amax")); }},
-      {"norm", [](const List& t) { return vector_norm(t[0] * t[1], 3, 1) + vector_norm(t[0] * t[1], 2, 1); }},
+      {"scatter amax",
+       [i](const List& t) { return square(scatter_reduce(t[0], 1, i, t[1], "amax")); }},
+      {"norm",
+       [](const List& t) {
+         return vector_norm(t[0] * t[1], 3, 1) + vector_norm(t[0] * t[1], 2, 1);
+       }},
       {"std_mean", [](const List& t) { return std_mean(t[0] * t[1], 1).first; }},
       {"masked_scatter",
        [](const List& t) { return square(masked_scatter(t[0], t[0].detach() > 0.5, t[1])); }},
@@ -179,11 +187,13 @@ TEST_CASE("a failed write leaves the old value") {
 TEST_CASE("what depends on values cannot be captured, the rest can") {
   Tensor x = arange(0, 6, float32).reshape({2, 3}).eval_();
   for (auto f : std::vector<std::function<Tensor(const Tensor&)>>{
-           [](const Tensor& t) { return nonzero(t); }, [](const Tensor& t) { return unique(t).values; },
+           [](const Tensor& t) { return nonzero(t); },
+           [](const Tensor& t) { return unique(t).values; },
            [](const Tensor& t) { return masked_select(t, t > 1); },
            [](const Tensor& t) { return Tensor(t[t > 1]); },
            [](const Tensor& t) { return bincount(t.to(int64).flatten()); }}) {
-    Captured c = capture([f](const std::vector<Tensor>& in) { return std::vector<Tensor>{f(in[0])}; });
+    Captured c =
+        capture([f](const std::vector<Tensor>& in) { return std::vector<Tensor>{f(in[0])}; });
     Error e = error_of([&] { c({x}); });
     CHECK(e.kind() == ErrorKind::State);
   }

@@ -1,4 +1,5 @@
-// In-place calls: copies see them, views write through to their base, earlier views keep the old value.
+// In-place calls: copies see them, views write through to their base, earlier views keep the old
+// value.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -14,8 +15,8 @@ using V = std::vector<double>;
 
 namespace {
 
-// Every program runs twice: once only recorded and read by the oracle, once with each value computed when it
-// is looked at, so that the next write meets computed nodes.
+// Every program runs twice: once only recorded and read by the oracle, once with each value
+// computed when it is looked at, so that the next write meets computed nodes.
 bool computing = false;
 
 V values(const Tensor& x) {
@@ -119,7 +120,8 @@ TEST_CASE("a view taken earlier follows its base, for reading and writing") {
 TEST_CASE("views of every kind follow, and views of views") {
   BOTH_WAYS
   Tensor x = zeros({2, 3});
-  Tensor turned = x.t(), flat = x.view({6}), row = x[1], wide = x[0].expand({2, 3}), same = x.detach();
+  Tensor turned = x.t(), flat = x.view({6}), row = x[1], wide = x[0].expand({2, 3}),
+         same = x.detach();
   std::vector<Tensor> columns = x.chunk(3, 1);
   Tensor part = flat[Slice{1, 5}][Slice{1, 3}];  // elements 2 and 3
   x += 1;
@@ -150,8 +152,10 @@ TEST_CASE("gradients go through a view that was taken before its base changed") 
   CHECK(v.requires_grad());
   v.sum().backward();
   CHECK(values(x.grad()) == V{0, 6, 6});
-  // A base that gets a history by an in-place call gives it to its views; what detach() gave has none.
-  Tensor w = ones({2}).requires_grad_(), base = zeros({3}), later = base[Slice{1, 3}], cut = base.detach();
+  // A base that gets a history by an in-place call gives it to its views; what detach() gave has
+  // none.
+  Tensor w = ones({2}).requires_grad_(), base = zeros({3}), later = base[Slice{1, 3}],
+         cut = base.detach();
   base[1] = w[0] * 5;
   CHECK(later.requires_grad());
   CHECK_FALSE(cut.requires_grad());

@@ -82,17 +82,19 @@ TEST_CASE("arrays of other libraries are checked before they are touched") {
   // Between two elements.
   std::vector<char> bytes(9);
   std::memcpy(bytes.data() + 1, data.data(), 8);
-  CHECK(
-      from_foreign({bytes.data() + 1, float32, {2}, {}, Device("cpu")}, false, release).to_vector<float>() ==
-      std::vector<float>{1, 2});
+  CHECK(from_foreign({bytes.data() + 1, float32, {2}, {}, Device("cpu")}, false, release)
+            .to_vector<float>() == std::vector<float>{1, 2});
   std::vector<uint8_t> bools{0, 1, 2, 255};
-  CHECK(from_foreign({bools.data(), bool_, {4}, {}, Device("cpu")}, false, release).to(int64).sum().item() ==
-        3);
+  CHECK(from_foreign({bools.data(), bool_, {4}, {}, Device("cpu")}, false, release)
+            .to(int64)
+            .sum()
+            .item() == 3);
   released = 0;
   const int64_t large = int64_t{1} << 40;
   auto refused = [&](const Dims& shape, const std::optional<Dims>& strides, void* at) {
     const int before = released;
-    CHECK_THROWS_AS(from_foreign({at, float32, shape, strides, Device("cpu")}, false, release), Error);
+    CHECK_THROWS_AS(from_foreign({at, float32, shape, strides, Device("cpu")}, false, release),
+                    Error);
     CHECK(released == before + 1);
   };
   refused({2}, {}, nullptr);

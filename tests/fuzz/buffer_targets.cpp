@@ -1,5 +1,5 @@
-// Other libraries' memory: the fields of a DLTensor or of a Py_buffer, over memory that is exactly as large
-// as they say.
+// Other libraries' memory: the fields of a DLTensor or of a Py_buffer, over memory that is exactly
+// as large as they say.
 #include <ingot/interop.h>
 #include <ingot/ops.h>
 
@@ -61,8 +61,8 @@ Fields fields(Input& in) {
   return f;
 }
 
-// The bytes before and from the first element on that an array reaches. Nothing for an array that there
-// cannot be.
+// The bytes before and from the first element on that an array reaches. Nothing for an array that
+// there cannot be.
 struct Reach {
   __int128 before = 0, after = 0;
 };
@@ -72,7 +72,8 @@ std::optional<Reach> reach_of(const ForeignArray& a) {
   for (int i = a.shape.size() - 1; i >= 0; --i) {
     if (a.shape[i] < 0 || count > (__int128{1} << 60)) return {};
     if (a.shape[i] == 0) return Reach{};
-    const __int128 over = static_cast<__int128>(a.shape[i] - 1) * (a.strides ? (*a.strides)[i] : step);
+    const __int128 over =
+        static_cast<__int128>(a.shape[i] - 1) * (a.strides ? (*a.strides)[i] : step);
     (over < 0 ? r.before : r.after) += over < 0 ? -over : over;
     step *= a.shape[i], count *= a.shape[i];
   }
@@ -122,7 +123,8 @@ void take_array(ForeignArray a, bool copy) {
   std::vector<uint8_t> memory;
   if (reach && reach->before + reach->after <= static_cast<__int128>(kBytes)) {
     memory.resize(static_cast<size_t>(reach->before + reach->after));
-    for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<uint8_t>(i % 251 < 200 ? i & 1 : i);
+    for (size_t i = 0; i < memory.size(); ++i)
+      memory[i] = static_cast<uint8_t>(i % 251 < 200 ? i & 1 : i);
     if (a.data) a.data = memory.data() + reach->before;
   } else if (reach && might_be_there(a, *reach)) {
     return;

@@ -37,7 +37,8 @@ void use(const std::string& choice) {
 
 }  // namespace
 
-// What a file says is found; what is kept beside it is found by the next process, and nothing is lost.
+// What a file says is found; what is kept beside it is found by the next process, and nothing is
+// lost.
 void tuning(const uint8_t* data, size_t size) {
   static const std::string file = [] {
     const std::string path = folder() + "/tuning.txt";
@@ -60,8 +61,8 @@ void tuning(const uint8_t* data, size_t size) {
   require(second.find("fuzz") == first.find("fuzz"));
 }
 
-// What a kernel was made from, a zero byte, its file. With 'c' before it the two sums in the file are made
-// right.
+// What a kernel was made from, a zero byte, its file. With 'c' before it the two sums in the file
+// are made right.
 void cubin(const uint8_t* data, size_t size) {
   const std::string all(reinterpret_cast<const char*>(data), size);
   const size_t end = all.find('\0');
@@ -71,7 +72,8 @@ void cubin(const uint8_t* data, size_t size) {
   if (all[0] == 'c') {
     const size_t first = file.find('\n'), code = first + 2 * 65 + 1;
     if (first == std::string::npos || file.size() <= code) return;
-    file.replace(first + 1, 64, sha256(made_from)).replace(first + 66, 64, sha256(file.substr(code)));
+    file.replace(first + 1, 64, sha256(made_from))
+        .replace(first + 66, 64, sha256(file.substr(code)));
   }
   const std::string path = folder() + "/kernel";
   write_private(path, file);

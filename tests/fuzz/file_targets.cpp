@@ -64,8 +64,8 @@ struct Run {
                          {.batch_size = 2, .shuffle = true, .num_workers = 0, .seed = 5}};
   Generator noise{9};
   std::unique_ptr<Checkpoint> file = std::make_unique<Checkpoint>(
-      folder() + "/checkpoints", CheckpointOptions{.keep = 1, .handle_signals = false}, model, opt, schedule,
-      scaler, average, train, noise);
+      folder() + "/checkpoints", CheckpointOptions{.keep = 1, .handle_signals = false}, model, opt,
+      schedule, scaler, average, train, noise);
 
   void epoch() {
     for (auto [x, y] : train) {
@@ -110,7 +110,8 @@ std::string safetensors_file(const uint8_t* data, size_t size) {
   return file;
 }
 
-// A run that cannot be resumed is as it was; one that can be trains on, and what it saves says all of it.
+// A run that cannot be resumed is as it was; one that can be trains on, and what it saves says all
+// of it.
 void checkpoint(const uint8_t* data, size_t size) {
   const Quiet quiet;
   namespace fs = std::filesystem;
@@ -153,7 +154,8 @@ void index_json(const uint8_t* data, size_t size) {
   put(index, std::string(reinterpret_cast<const char*>(data), size));
   std::set<std::string> names;
   for (const auto& [name, t] : io::load_tensors(index))
-    if (!names.insert(name).second || t.sum().item() != static_cast<double>(t.numel())) std::abort();
+    if (!names.insert(name).second || t.sum().item() != static_cast<double>(t.numel()))
+      std::abort();
 }
 
 }  // namespace ingot::fuzz

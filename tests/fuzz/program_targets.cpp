@@ -51,7 +51,8 @@ void try_recipe(const std::string& text) {
 
 void recipe(const uint8_t* data, size_t size) {
   const MemoryLimit small(kMemory);
-  as_error({kUsage, kNoDevice}, [&] { try_recipe(std::string(reinterpret_cast<const char*>(data), size)); });
+  as_error({kUsage, kNoDevice},
+           [&] { try_recipe(std::string(reinterpret_cast<const char*>(data), size)); });
 }
 
 void card(const uint8_t* data, size_t size) {
@@ -61,7 +62,8 @@ void card(const uint8_t* data, size_t size) {
   as_error({kDamaged}, [&] {
     const Trained t = load_trained(file, "cpu", false);
     eval(t.task->model().parameters());
-    if (!t.task->is_text() && t.task->classes().size() > static_cast<size_t>(t.task->ends().classes))
+    if (!t.task->is_text() &&
+        t.task->classes().size() > static_cast<size_t>(t.task->ends().classes))
       std::abort();
   });
 }

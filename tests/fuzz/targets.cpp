@@ -58,8 +58,8 @@ void tokenizer(const uint8_t* data, size_t size) {
   std::string_view all(reinterpret_cast<const char*>(data), size);
   size_t first = all.find('\0'), second = first == all.npos ? all.npos : all.find('\0', first + 1);
   if (second == all.npos) return;
-  auto state = data::parse_gpt2(all.substr(0, first), all.substr(first + 1, second - first - 1), "vocab",
-                                "merges", {});
+  auto state = data::parse_gpt2(all.substr(0, first), all.substr(first + 1, second - first - 1),
+                                "vocab", "merges", {});
   std::string_view text = all.substr(second + 1);
   if (data::decode_gpt2(*state, data::encode_gpt2(*state, text), {}) != text) std::abort();
 }
@@ -79,8 +79,8 @@ void image(const uint8_t* data, size_t size) {
     auto [y, height] = part(h, tail[2], tail[3]);
     return io::Window{x, y, width, height, 16, 16};
   };
-  io::Image i = io::decode_image(file, tail[0] & 1 ? 3 : 0, tail[1] ? choose : io::ChooseWindow{}, &window,
-                                 "fuzz", "file", {});
+  io::Image i = io::decode_image(file, tail[0] & 1 ? 3 : 0, tail[1] ? choose : io::ChooseWindow{},
+                                 &window, "fuzz", "file", {});
   if (!tail[1]) window = {0, 0, static_cast<double>(i.width), static_cast<double>(i.height), 0, 0};
   std::vector<uint8_t> out(16 * 16 * 3);
   data::resize(i.pixels.get(), i.width, i.height, i.channels, window, out.data(), 16, 16);
@@ -109,7 +109,8 @@ const Target kTargets[] = {
     {"cubin", cubin},
     {"buffers",
      buffers,
-     {ErrorKind::Value, ErrorKind::Shape, ErrorKind::DType, ErrorKind::Device, ErrorKind::OutOfMemory}}};
+     {ErrorKind::Value, ErrorKind::Shape, ErrorKind::DType, ErrorKind::Device,
+      ErrorKind::OutOfMemory}}};
 const int kTargetCount = sizeof kTargets / sizeof *kTargets;
 
 bool run(const Target& target, const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
-// What is fuzzed: each target reads bytes as one kind of file. A sound file or a clean Error is right;
-// anything else ends the program.
+// What is fuzzed: each target reads bytes as one kind of file. A sound file or a clean Error is
+// right; anything else ends the program.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,8 @@ struct Target {
 };
 extern const Target kTargets[];
 extern const int kTargetCount;
-/// Runs one input; aborts, saying why, on an error that no file may cause. False: the input was refused.
+/// Runs one input; aborts, saying why, on an error that no file may cause. False: the input was
+/// refused.
 bool run(const Target& target, const uint8_t* data, size_t size);
 
 /// While it lives the CPU has so much memory for tensors: more is OutOfMemory.

@@ -1,5 +1,5 @@
-// The op table and the attributes of ops: what follows from the rows of graph/ops.def and from the fields
-// that each attribute struct lists.
+// The op table and the attributes of ops: what follows from the rows of graph/ops.def and from the
+// fields that each attribute struct lists.
 #include <doctest/doctest.h>
 
 #include <ingot/ingot.h>
@@ -125,7 +125,8 @@ TEST_CASE("attributes print their fields by name") {
   CHECK(Attributes(ReduceAttrs{5}).text() == "axes=[0, 2]");
   CHECK(Attributes(ScatterAttrs{1, ScatterMode::Max, Check::Scatter}).text() ==
         "axis=1 mode=max check=scatter");
-  CHECK(Attributes(AttentionAttrs{AttentionMask::Causal, 0.5}).text() == "mask=causal scale=0.500000");
+  CHECK(Attributes(AttentionAttrs{AttentionMask::Causal, 0.5}).text() ==
+        "mask=causal scale=0.500000");
   CHECK(Attributes(SliceAttrs{{1}, {-2}}).text() == "start=[1] step=[-2]");
 }
 
@@ -138,7 +139,9 @@ TEST_CASE("an op recorded with another op's attributes, or other operands, is an
   CHECK(error_of([&] {
           record(Op::Permute, {n}, {}, here);
         }).find("[permute] was given the attributes of another op") == 0);
-  CHECK(error_of([&] { record(Op::Matmul, {n}, {}, here); }).find("[matmul] takes 2 operands, not 1") == 0);
+  CHECK(error_of([&] {
+          record(Op::Matmul, {n}, {}, here);
+        }).find("[matmul] takes 2 operands, not 1") == 0);
   CHECK(error_of([&] {
           record(Op::Result, {n}, {ResultAttrs{1}}, here);
         }).find("[result] has no such result") == 0);

@@ -1,5 +1,5 @@
-// Checkpoints inside one program: what is saved and restored, what is kept, what is said. resume.py kills
-// whole programs.
+// Checkpoints inside one program: what is saved and restored, what is kept, what is said. resume.py
+// kills whole programs.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -33,15 +33,16 @@ struct Run {
   optim::AdamW opt{model.parameters(), {.lr = 0.01}};
   optim::StepLR schedule{opt, 1, 0.5};
   amp::GradScaler scaler{{.init_scale = 256, .growth_interval = 3}};
-  data::DataLoader train{
-      data::TensorDataset({randn({20, 4}, {}, Generator(1)), randint(0, 3, {20}, {}, Generator(2))}),
-      {.batch_size = 4, .shuffle = true, .seed = 5}};
+  data::DataLoader train{data::TensorDataset({randn({20, 4}, {}, Generator(1)),
+                                              randint(0, 3, {20}, {}, Generator(2))}),
+                         {.batch_size = 4, .shuffle = true, .seed = 5}};
   Generator noise{9};
 
   double epoch() {
     Tensor loss;
     for (auto [x, y] : train) {
-      loss = cross_entropy(model(x + randn(x.shape(), {}, noise) * 0.1 + randn(x.shape()) * 0.1), y);
+      loss =
+          cross_entropy(model(x + randn(x.shape(), {}, noise) * 0.1 + randn(x.shape()) * 0.1), y);
       scaler.scale(loss).backward();
       scaler.step(opt);
       scaler.update();
@@ -86,8 +87,8 @@ TEST_CASE("a run goes on to the same bit, with everything that belongs to it") {
     manual_seed(1);
     {
       Run first;
-      Checkpoint ckpt(f.path, {.asynchronous = asynchronous}, first.model, first.opt, first.schedule,
-                      first.scaler, first.train, first.noise);
+      Checkpoint ckpt(f.path, {.asynchronous = asynchronous}, first.model, first.opt,
+                      first.schedule, first.scaler, first.train, first.noise);
       CHECK(ckpt.resume() == 0);
       for (int e = 0; e < 2; ++e) {
         CHECK(first.epoch() == losses[static_cast<size_t>(e)]);
@@ -117,8 +118,8 @@ TEST_CASE("the last ones are kept; the weights in a file load by name") {
   CHECK(ckpt.files()[1] == f / "deep/er/ckpt-000005.safetensors");
   Run other;
   CHECK(other.weights() != r.weights());
-  io::LoadReport report = io::load_weights(other.model, ckpt.files()[1],
-                                           {.mapping = {{"model.*", "*"}}, .ignore = {"optimizer.*"}});
+  io::LoadReport report = io::load_weights(
+      other.model, ckpt.files()[1], {.mapping = {{"model.*", "*"}}, .ignore = {"optimizer.*"}});
   CHECK(report.ok());
   CHECK(other.weights() == r.weights());
   CHECK(io::SafeTensors(ckpt.files()[1]).metadata().at("ingot.number") == "5");
@@ -166,7 +167,8 @@ TEST_CASE("damaged files are told and passed over, at every byte") {
   CHECK(fresh.resume() == 0);
   for (int i = 1; i <= 3; ++i) fresh.save(i);
   // What could not be read stays, whatever `keep` is.
-  CHECK(f.files() == std::vector<std::string>{".lock", "ckpt-000001.safetensors", "ckpt-000002.safetensors",
+  CHECK(f.files() == std::vector<std::string>{".lock", "ckpt-000001.safetensors",
+                                              "ckpt-000002.safetensors",
                                               "ckpt-000005.safetensors"});
   CHECK(read_file(f / "ckpt-000001.safetensors") == "x");
 }

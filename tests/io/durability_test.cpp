@@ -1,5 +1,5 @@
-// What files survive: two writers, planted links, folders that cannot be listed, resumes that fail half-way,
-// other data, and files that somebody cuts while they are used.
+// What files survive: two writers, planted links, folders that cannot be listed, resumes that fail
+// half-way, other data, and files that somebody cuts while they are used.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -31,7 +31,9 @@ std::string error_of(const std::function<void()>& f, ErrorKind* kind = nullptr) 
   return "";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::vector<float> weights(const nn::Module& m) {
   std::vector<float> all;
@@ -134,11 +136,12 @@ TEST_CASE("one program per folder; its temporary files are its own") {
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
   const std::string of_dead = "ckpt-000003.safetensors.tmp-" + std::to_string(gone) + end,
-                    of_other_host =
-                        "ckpt-000003.safetensors.tmp-" + std::to_string(gone) + "-00000000-00000000",
+                    of_other_host = "ckpt-000003.safetensors.tmp-" + std::to_string(gone) +
+                                    "-00000000-00000000",
                     of_living = "ckpt-000003.safetensors.tmp-" + std::to_string(getppid()) + end,
                     of_before = name.substr(0, name.size() - 8) + "00000000";
-  for (const std::string& n : {of_dead, of_other_host, of_living, of_before}) write_file(f / n, "half");
+  for (const std::string& n : {of_dead, of_other_host, of_living, of_before})
+    write_file(f / n, "half");
   write_file(f / "notes.txt", "mine");
   CHECK(c.resume() == 2);
   const std::vector<std::string> left = f.files();
@@ -161,7 +164,8 @@ TEST_CASE("numbers in file names: never over a file that is there, never past th
   c.save(1);
   write_file(f / "ckpt-000002.safetensors", "somebody's");
   c.save(2);
-  CHECK(c.files() == std::vector<std::string>{f / "ckpt-000002.safetensors", f / "ckpt-000003.safetensors"});
+  CHECK(c.files() ==
+        std::vector<std::string>{f / "ckpt-000002.safetensors", f / "ckpt-000003.safetensors"});
   CHECK(read_file(f / "ckpt-000002.safetensors") == "somebody's");
   CHECK(c.resume() == 2);
   CHECK(read_file(f / "ckpt-9223372036854775807.safetensors") == "huge");
@@ -273,7 +277,8 @@ TEST_CASE("a model file's checksum: every changed byte is found, what others wro
   damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 1);
   write_file(f / "m.safetensors", damaged);
   ErrorKind kind{};
-  CHECK(has(error_of([&] { io::load_weights(m, f / "m.safetensors"); }, &kind), "checksum is wrong"));
+  CHECK(
+      has(error_of([&] { io::load_weights(m, f / "m.safetensors"); }, &kind), "checksum is wrong"));
   CHECK(kind == ErrorKind::Io);
   CHECK(!error_of([&] { io::load_safetensors(f / "m.safetensors"); }).empty());
   CHECK(!error_of([&] { io::load_tensors(f / "m.safetensors"); }).empty());
@@ -288,11 +293,12 @@ TEST_CASE("a model file's checksum: every changed byte is found, what others wro
 TEST_CASE("pipes are refused at once, and a file that becomes shorter is an error") {
   Folder f;
   REQUIRE(mkfifo((f / "pipe.safetensors").c_str(), 0600) == 0);
-  for (const auto& read : std::vector<std::function<void()>>{
-           [&] { io::load_tensors(f / "pipe.safetensors"); },
-           [&] { io::SafeTensors(f / "pipe.safetensors"); }, [&] { data::load_idx(f / "pipe.safetensors"); },
-           [&] { data::TokenFile(f / "pipe.safetensors", 4); },
-           [&] { data::load_image(f / "pipe.safetensors"); }}) {
+  for (const auto& read :
+       std::vector<std::function<void()>>{[&] { io::load_tensors(f / "pipe.safetensors"); },
+                                          [&] { io::SafeTensors(f / "pipe.safetensors"); },
+                                          [&] { data::load_idx(f / "pipe.safetensors"); },
+                                          [&] { data::TokenFile(f / "pipe.safetensors", 4); },
+                                          [&] { data::load_image(f / "pipe.safetensors"); }}) {
     ErrorKind kind{};
     CHECK(has(error_of(read, &kind), "pipe"));
     CHECK(kind == ErrorKind::Io);

@@ -1,5 +1,5 @@
-// Files of every format: written and read back in every type, read as others wrote them, and damaged in every
-// way.
+// Files of every format: written and read back in every type, read as others wrote them, and
+// damaged in every way.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -17,7 +17,8 @@ using namespace ingot;
 
 namespace {
 
-constexpr DType kTypes[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+constexpr DType kTypes[] = {float64, float32, float16, bfloat16, int64,
+                            int32,   int16,   int8,    uint8,    bool_};
 
 Tensor sample(DType t, const Dims& shape) {
   Tensor x = arange(shape.numel()).reshape(shape);
@@ -25,7 +26,8 @@ Tensor sample(DType t, const Dims& shape) {
 }
 
 bool same(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && a.to_vector<double>() == b.to_vector<double>();
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         a.to_vector<double>() == b.to_vector<double>();
 }
 
 ErrorKind kind_of(const std::function<void()>& f, std::string* message = nullptr) {
@@ -47,7 +49,8 @@ const Tensor& named(const io::NamedTensors& all, const std::string& name) {
 
 std::string file(const std::string& name) { return std::string(INGOT_TEST_FILES) + "/" + name; }
 
-// Every length of the file, and bytes changed here and there: a clean error or a clean result, nothing else.
+// Every length of the file, and bytes changed here and there: a clean error or a clean result,
+// nothing else.
 template <class Parse>
 void damage(const std::string& path, Parse parse) {
   std::string whole = read_file(path);
@@ -98,8 +101,12 @@ TEST_CASE("safetensors: every type and shape comes back, with its metadata") {
   CHECK(kind_of([&] {
           io::save_safetensors(f / "b", {{"x", ones({1})}, {"x", ones({1})}});
         }) == ErrorKind::Value);
-  CHECK(kind_of([&] { io::save_safetensors(f / "b", {{"__metadata__", ones({1})}}); }) == ErrorKind::Value);
-  CHECK(kind_of([&] { io::save_safetensors(f / "no/such/folder", {{"x", ones({1})}}); }) == ErrorKind::Io);
+  CHECK(kind_of([&] {
+          io::save_safetensors(f / "b", {{"__metadata__", ones({1})}});
+        }) == ErrorKind::Value);
+  CHECK(kind_of([&] {
+          io::save_safetensors(f / "no/such/folder", {{"x", ones({1})}});
+        }) == ErrorKind::Io);
   CHECK(kind_of([&] { io::load_safetensors(f / "none"); }) == ErrorKind::Io);
   CHECK(f.files() == std::vector<std::string>{"a.safetensors"});
 }
@@ -144,8 +151,9 @@ TEST_CASE("what a file holds besides its tensors") {
   CHECK(pt.tree.find("[\"epoch\",3]") != std::string::npos);
   CHECK(pt.tree.find("{\"$\":\"tensor\",\"v\":5}") != std::string::npos);
   std::string bytes;
-  io::write_safetensors([&](const void* p, size_t n) { bytes.append(static_cast<const char*>(p), n); },
-                        {{"a", arange(3)}, {"empty", zeros({0})}}, {{"note", "x"}});
+  io::write_safetensors(
+      [&](const void* p, size_t n) { bytes.append(static_cast<const char*>(p), n); },
+      {{"a", arange(3)}, {"empty", zeros({0})}}, {{"note", "x"}});
   io::Contents own =
       io::load_contents({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "memory");
   CHECK(own.metadata.at("note") == "x");
@@ -190,7 +198,9 @@ TEST_CASE("npy and npz: every type NumPy has comes back") {
     CHECK(same(back[i].second, all[i].second));
   }
   CHECK(kind_of([&] { io::save_npy(f / "b.npy", ones({1}, bfloat16)); }) == ErrorKind::DType);
-  CHECK(kind_of([&] { io::save_npz(f / "b.npz", {{"x", ones({1}, bfloat16)}}); }) == ErrorKind::DType);
+  CHECK(kind_of([&] {
+          io::save_npz(f / "b.npz", {{"x", ones({1}, bfloat16)}});
+        }) == ErrorKind::DType);
   CHECK(f.files() == std::vector<std::string>{"a.npy", "a.npz"});
 }
 
@@ -217,15 +227,17 @@ TEST_CASE("hostile safetensors headers") {
     for (size_t i = 0; i < 8; ++i) s[i] = static_cast<char>(json.size() >> (8 * i));
     s += json + std::string(data, '\0');
     return kind_of([&] {
-      io::parse_safetensors(io::source_of(io::Bytes(reinterpret_cast<const uint8_t*>(s.data()), s.size())),
-                            "t", "x", loc);
+      io::parse_safetensors(
+          io::source_of(io::Bytes(reinterpret_cast<const uint8_t*>(s.data()), s.size())), "t", "x",
+          loc);
     });
   };
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8) ==
         ErrorKind::Internal);  // sound
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 12) ==
         ErrorKind::Io);  // more data than tensors
-  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12) == ErrorKind::Io);  // a gap
+  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12) ==
+        ErrorKind::Io);  // a gap
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8) == ErrorKind::Io);
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8) == ErrorKind::Io);
   CHECK(parse(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0) ==
@@ -234,10 +246,11 @@ TEST_CASE("hostile safetensors headers") {
       parse(
           R"({"a":{"dtype":"F32","shape":[0,4611686018427387904,4611686018427387904],"data_offsets":[0,0]}})",
           0) == ErrorKind::Io);
-  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,99999999999999]}})", 8) == ErrorKind::Io);
-  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8) == ErrorKind::Io);
-  CHECK(parse(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})", 8) ==
+  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,99999999999999]}})", 8) ==
         ErrorKind::Io);
+  CHECK(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8) == ErrorKind::Io);
+  CHECK(parse(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})",
+              8) == ErrorKind::Io);
   CHECK(
       parse(
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
@@ -293,11 +306,12 @@ TEST_CASE("weights by name") {
                          {"last.weight", zeros({4, 2})}};
   std::string message;
   CHECK(kind_of([&] { io::load_weights(third, wrong); }, &message) == ErrorKind::Value);
-  for (const char* part :
-       {"missing from the file: last.bias", "extra", "first.bias: [5] in the file, [4] in the module"})
+  for (const char* part : {"missing from the file: last.bias", "extra",
+                           "first.bias: [5] in the file, [4] in the module"})
     CHECK(message.find(part) != std::string::npos);
   CHECK(same(third.first.weight().detach(), before));
-  report = io::load_weights(third, wrong, {.transpose = {"last.w*"}, .ignore = {"ext*"}, .strict = false});
+  report = io::load_weights(third, wrong,
+                            {.transpose = {"last.w*"}, .ignore = {"ext*"}, .strict = false});
   CHECK(report.unexpected.empty());
   CHECK(report.missing == std::vector<std::string>{"last.bias"});
   CHECK(report.misshapen.size() == 1);
@@ -312,24 +326,29 @@ TEST_CASE("a model split over several files") {
   Folder f;
   io::save_safetensors(f / "model-1.safetensors", {{"a", ones({2})}});
   io::save_safetensors(f / "model-2.safetensors", {{"b", ones({3})}});
-  write_file(f / "model.safetensors.index.json",
-             R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
+  write_file(
+      f / "model.safetensors.index.json",
+      R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
   CHECK(io::load_tensors(f / "model.safetensors.index.json").size() == 2);
   auto load = [&](const std::string& index) {
     write_file(f / "model.safetensors.index.json", index);
     return io::load_tensors(f / "model.safetensors.index.json");
   };
-  auto refused = [&](const std::string& index) { return kind_of([&] { load(index); }) == ErrorKind::Io; };
+  auto refused = [&](const std::string& index) {
+    return kind_of([&] { load(index); }) == ErrorKind::Io;
+  };
   CHECK(refused(R"({"weight_map":{"a":"../secret"}})"));
   CHECK(refused(R"({"weight_map":{"a":"model-2.safetensors"}})"));
   CHECK(refused(R"({"weight_map":{"a":"model-1.safetensors","c":"model-1.safetensors"}})"));
   CHECK(refused(R"({"weight_map":{"a":"model-2.safetensors","a":"model-1.safetensors"}})"));
   // A tensor of two files: the index says which one counts; without it none does.
   io::save_safetensors(f / "model-3.safetensors", {{"a", zeros({2})}, {"c", ones({1})}});
-  const NamedTensors both = load(R"({"weight_map":{"a":"model-1.safetensors","c":"model-3.safetensors"}})");
+  const NamedTensors both =
+      load(R"({"weight_map":{"a":"model-1.safetensors","c":"model-3.safetensors"}})");
   REQUIRE(both.size() == 2);
   CHECK(both[0].second.sum().item() == 2);
-  CHECK(refused(R"({"weight_map":{"b":"model-2.safetensors","c":"model-3.safetensors"}})") == false);
+  CHECK(refused(R"({"weight_map":{"b":"model-2.safetensors","c":"model-3.safetensors"}})") ==
+        false);
   io::save_safetensors(f / "model-4.safetensors", {{"a", zeros({2})}, {"d", ones({1})}});
   CHECK(refused(R"({"weight_map":{"c":"model-3.safetensors","d":"model-4.safetensors"}})"));
 }

@@ -1,10 +1,10 @@
-// Loaded before a program (LD_PRELOAD), this library records what the program does to the files below a
-// folder, in order and with their contents, for disk.py to play back: INGOT_RECORD_FOLDER is the folder (an
-// absolute path without links), INGOT_RECORD_LOG the log. Files there are not synced, since nothing is cut
-// off in truth.
+// Loaded before a program (LD_PRELOAD), this library records what the program does to the files
+// below a folder, in order and with their contents, for disk.py to play back: INGOT_RECORD_FOLDER
+// is the folder (an absolute path without links), INGOT_RECORD_LOG the log. Files there are not
+// synced, since nothing is cut off in truth.
 //
-// A record: its length, then what was done (a letter), the file's number and an offset, and three texts
-// (path, second path, data), each after its length. Numbers are little-endian.
+// A record: its length, then what was done (a letter), the file's number and an offset, and three
+// texts (path, second path, data), each after its length. Numbers are little-endian.
 //
 // Not seen: what the C library writes by itself (stdio's streams), copy_file_range() and its like.
 // power_cuts.py compares the folder with the record, and fails when something was missed.
@@ -71,8 +71,8 @@ void append_text(std::string& to, std::string_view text) {
   to += text;
 }
 
-void record(char what, ino_t file, off_t offset, std::string_view path, std::string_view second = {},
-            std::string_view data = {}) {
+void record(char what, ino_t file, off_t offset, std::string_view path,
+            std::string_view second = {}, std::string_view data = {}) {
   NEXT(write);
   std::string body(1, what), all;
   append(body, static_cast<uint64_t>(file));
@@ -81,7 +81,8 @@ void record(char what, ino_t file, off_t offset, std::string_view path, std::str
   append_text(body, second);
   append_text(body, data);
   append_text(all, body);
-  if (real(log_file(), all.data(), all.size()) != static_cast<ssize_t>(all.size())) give_up("recorder");
+  if (real(log_file(), all.data(), all.size()) != static_cast<ssize_t>(all.size()))
+    give_up("recorder");
 }
 
 bool inside(const std::string& path) {
@@ -101,7 +102,8 @@ std::string path_of(int fd) { return link_text("/proc/self/fd/" + std::to_string
 // An absolute path without ".", ".." and "//".
 std::string whole(int at, const char* path) {
   std::string from = path, clean;
-  if (from[0] != '/') from = (at == AT_FDCWD ? link_text("/proc/self/cwd") : path_of(at)) + "/" + from;
+  if (from[0] != '/')
+    from = (at == AT_FDCWD ? link_text("/proc/self/cwd") : path_of(at)) + "/" + from;
   for (size_t i = 0, end; i < from.size(); i = end + 1) {
     end = std::min(from.find('/', i), from.size());
     const std::string part = from.substr(i, end - i);
@@ -140,7 +142,8 @@ ssize_t written(int fd, const void* data, ssize_t n, off_t offset = -1) {
 
 std::string joined(const iovec* parts, int count) {
   std::string all;
-  for (int i = 0; i < count; ++i) all.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+  for (int i = 0; i < count; ++i)
+    all.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
   return all;
 }
 
@@ -219,7 +222,9 @@ int __openat_2(int at, const char* path, int flags) { return openat(at, path, fl
 int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
 
 int creat(const char* path, mode_t mode) { return open(path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
-int creat64(const char* path, mode_t mode) { return open64(path, O_WRONLY | O_CREAT | O_TRUNC, mode); }
+int creat64(const char* path, mode_t mode) {
+  return open64(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
 
 #define TEMPORARY(name, arguments, values) \
   int name arguments {                     \
@@ -298,19 +303,24 @@ int renameat2(int at, const char* from, int to_at, const char* to, unsigned flag
   LOCK;
   NEXT(renameat2);
   const std::string old_path = whole(at, from), path = whole(to_at, to);
-  return named(flags & RENAME_EXCHANGE ? 'X' : 'R', real(at, from, to_at, to, flags), old_path, path);
+  return named(flags & RENAME_EXCHANGE ? 'X' : 'R', real(at, from, to_at, to, flags), old_path,
+               path);
 }
 int renameat(int at, const char* from, int to_at, const char* to) noexcept {
   return renameat2(at, from, to_at, to, 0);
 }
-int rename(const char* from, const char* to) noexcept { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int rename(const char* from, const char* to) noexcept {
+  return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 int linkat(int at, const char* from, int to_at, const char* to, int flags) noexcept {
   LOCK;
   NEXT(linkat);
   return named('L', real(at, from, to_at, to, flags), whole(at, from), whole(to_at, to));
 }
-int link(const char* from, const char* to) noexcept { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int link(const char* from, const char* to) noexcept {
+  return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 
 int unlinkat(int at, const char* path, int flags) noexcept {
   LOCK;

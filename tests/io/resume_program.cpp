@@ -1,8 +1,9 @@
-// A short training run that is killed and started again by resume.py: dropout, AdamW, a schedule, a loader
-// with threads and random transforms, a generator of its own. Saves in the middle of epochs too. At the end
-// it writes its weights.
+// A short training run that is killed and started again by resume.py: dropout, AdamW, a schedule, a
+// loader with threads and random transforms, a generator of its own. Saves in the middle of epochs
+// too. At the end it writes its weights.
 //
-//   resume_program FOLDER WEIGHTS [--epochs N] [--asynchronous] [--no-middle] [--sleep MILLISECONDS]
+//   resume_program FOLDER WEIGHTS [--epochs N] [--asynchronous] [--no-middle] [--sleep
+//   MILLISECONDS]
 #include <ingot/ingot.h>
 
 #include <chrono>
@@ -17,7 +18,9 @@ namespace {
 struct Net : nn::Module {
   nn::Linear first = add("first", nn::Linear(144, 96));
   nn::Linear last = add("last", nn::Linear(96, data::Shapes::kClasses));
-  Tensor forward(Tensor x) override { return last(dropout(relu(first(x.flatten(1))), 0.2, is_training())); }
+  Tensor forward(Tensor x) override {
+    return last(dropout(relu(first(x.flatten(1))), 0.2, is_training()));
+  }
 };
 
 }  // namespace
@@ -45,7 +48,8 @@ int train(int argc, char** argv) {
                          {.batch_size = 32, .shuffle = true, .num_workers = 2});
   optim::AdamW opt(model.parameters(), {.lr = 3e-3});
   optim::StepLR schedule(opt, 1, 0.7);
-  Checkpoint ckpt(argv[1], {.keep = 2, .asynchronous = asynchronous}, model, opt, schedule, train, noise);
+  Checkpoint ckpt(argv[1], {.keep = 2, .asynchronous = asynchronous}, model, opt, schedule, train,
+                  noise);
   int64_t batches = 0;
   for (int epoch = static_cast<int>(ckpt.resume()); epoch < epochs; ++epoch) {
     for (auto [images, labels] : train) {

@@ -96,7 +96,8 @@ TEST_CASE("an optimiser goes on where another stopped") {
 TEST_CASE("a scaler goes on where another stopped") {
   Tensor p = parameter({3}, 1);
   optim::SGD o({p}, {.lr = 0.1});
-  amp::GradScaler a({.init_scale = 8, .growth_interval = 3}), b({.init_scale = 8, .growth_interval = 3});
+  amp::GradScaler a({.init_scale = 8, .growth_interval = 3}),
+      b({.init_scale = 8, .growth_interval = 3});
   auto step = [&](amp::GradScaler& s) {
     s.scale((p * p).sum()).backward();
     s.step(o);

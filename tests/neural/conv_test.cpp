@@ -1,6 +1,6 @@
-// Convolutions large enough to be cut into pieces (samples, rows, channels, partial sums) and to be done by
-// oneDNN where it is there: against float64, which is Ingot's own code; the same bits with any number of
-// threads.
+// Convolutions large enough to be cut into pieces (samples, rows, channels, partial sums) and to be
+// done by oneDNN where it is there: against float64, which is Ingot's own code; the same bits with
+// any number of threads.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -24,22 +24,29 @@ const Shape kShapes[] = {
     {9, 32, 8, 32, 3, 1, 1, 32},   // depthwise
     {6, 32, 8, 64, 1, 1, 0, 4},    // groups of pointwise
     {3, 5, 30, 5, 3, 1, 1, 5},     // depthwise in long rows: a channel by itself
-    {2, 4, 33, 4, 5, 2, 2, 4},     {2, 6, 20, 6, 7, 1, 3, 6},  {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
-    {2, 3, 40, 3, 4, 1, 0, 3},     {1, 2, 13, 2, 1, 1, 0, 2},  {2, 3, 45, 64, 7, 2, 3, 1},  // pictures
-    {1, 1, 33, 32, 8, 1, 0, 1},    {3, 4, 50, 96, 5, 3, 2, 1}, {2, 1, 40, 32, 9, 2, 4, 1},
+    {2, 4, 33, 4, 5, 2, 2, 4},
+    {2, 6, 20, 6, 7, 1, 3, 6},
+    {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
+    {2, 3, 40, 3, 4, 1, 0, 3},
+    {1, 2, 13, 2, 1, 1, 0, 2},
+    {2, 3, 45, 64, 7, 2, 3, 1},  // pictures
+    {1, 1, 33, 32, 8, 1, 0, 1},
+    {3, 4, 50, 96, 5, 3, 2, 1},
+    {2, 1, 40, 32, 9, 2, 4, 1},
     {1, 3, 256, 96, 16, 16, 0, 1},  // a picture with a weight too large for pictures' kernels
 };
 
 std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
   manual_seed(3);
-  Tensor x = randn({s.n, s.c, s.size, s.size}), w = randn({s.out, s.c / s.groups, s.window, s.window}) * 0.1,
-         b = randn({s.out});
+  Tensor x = randn({s.n, s.c, s.size, s.size}),
+         w = randn({s.out, s.c / s.groups, s.window, s.window}) * 0.1, b = randn({s.out});
   if (turned) x = x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
   std::vector<Tensor> leaves{x.to(t), w.to(t), b.to(t)};
   eval(leaves);
   for (Tensor& l : leaves) l = l.detach().requires_grad_();
   Tensor y = conv2d(leaves[0], leaves[1], leaves[2], s.stride, s.pad, 1, s.groups);
-  Tensor g = (cos(arange(y.numel()).to(float64)) + 0.5).reshape(y.shape()).to(t);  // sums do not cancel
+  Tensor g =
+      (cos(arange(y.numel()).to(float64)) + 0.5).reshape(y.shape()).to(t);  // sums do not cancel
   std::vector<Tensor> r = grad({y}, leaves, {g});
   r.push_back(y);
   for (Tensor& v : r) v = v.detach();
@@ -70,7 +77,8 @@ TEST_CASE("results that go past the caches agree with float64") {
   NoGrad guard;
   manual_seed(6);
   for (const Shape& s : {Shape{8, 3, 224, 64, 7, 2, 3, 1}, Shape{8, 16, 128, 64, 3, 1, 1, 1}}) {
-    const Tensor x = randn({s.n, s.c, s.size, s.size}), w = randn({s.out, s.c, s.window, s.window}) * 0.1;
+    const Tensor x = randn({s.n, s.c, s.size, s.size}),
+                 w = randn({s.out, s.c, s.window, s.window}) * 0.1;
     const Tensor got = conv2d(x, w, {}, s.stride, s.pad),
                  want = conv2d(x.to(float64), w.to(float64), {}, s.stride, s.pad);
     CHECK(norm(got.to(float64) - want).item<double>() <= 1e-6 * norm(want).item<double>());
@@ -99,7 +107,8 @@ TEST_CASE("pictures with other sizes, strides and padding in each direction agre
       eval(r);
     }
     for (size_t i = 0; i < got.size(); ++i)
-      CHECK(norm(got[i].to(float64) - want[i]).item<double>() <= 1e-5 * norm(want[i]).item<double>());
+      CHECK(norm(got[i].to(float64) - want[i]).item<double>() <=
+            1e-5 * norm(want[i]).item<double>());
   }
 }
 
@@ -121,13 +130,15 @@ TEST_CASE("a depthwise convolution with dilation, bias and ReLU agrees with floa
         eval(r);
       }
       for (size_t i = 0; i < got.size(); ++i)
-        CHECK(norm(got[i].to(float64) - want[i]).item<double>() <= 1e-5 * norm(want[i]).item<double>());
+        CHECK(norm(got[i].to(float64) - want[i]).item<double>() <=
+              1e-5 * norm(want[i]).item<double>());
     }
 }
 
 TEST_CASE("max pooling of NaN, infinities and equal elements") {
   const int64_t H = 9, W = 37, OH = 5, OW = 19;
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> x;
   for (int64_t i = 0; i < H * W; ++i)
     x.push_back(i % 11 == 3               ? nan
@@ -164,14 +175,16 @@ TEST_CASE("the number of threads changes no bit of a convolution") {
     std::vector<Tensor> one = run(s, float32, false);
     set_num_threads(3);
     std::vector<Tensor> three = run(s, float32, false);
-    for (size_t i = 0; i < one.size(); ++i) CHECK(one[i].to_vector<float>() == three[i].to_vector<float>());
+    for (size_t i = 0; i < one.size(); ++i)
+      CHECK(one[i].to_vector<float>() == three[i].to_vector<float>());
   }
   set_num_threads(threads);
 }
 
 TEST_CASE("max pooling without positions is that with them, NaN and infinities included") {
   NoGrad guard;
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t width : {5, 8, 11, 31, 32, 33, 40, 70, 112})
     for (int64_t window : {2, 3})
       for (int64_t kind : {0, 1, 2}) {  // numbers; with NaN; with infinities

@@ -1,5 +1,6 @@
-// The functions of neural.h against what PyTorch gives (golden.inc, written by golden.py): type, shape and
-// values, once by the oracle (is the right graph recorded?) and once by the executor (is it computed right?).
+// The functions of neural.h against what PyTorch gives (golden.inc, written by golden.py): type,
+// shape and values, once by the oracle (is the right graph recorded?) and once by the executor (is
+// it computed right?).
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -16,7 +17,8 @@ namespace {
 
 Tensor ramp(const Dims& shape, int a, int m, double scale, double shift) {
   std::vector<float> v;
-  for (int k = 0; k < shape.numel(); ++k) v.push_back(static_cast<float>((k * a) % m * scale + shift));
+  for (int k = 0; k < shape.numel(); ++k)
+    v.push_back(static_cast<float>((k * a) % m * scale + shift));
   return tensor(v, shape);
 }
 
@@ -26,7 +28,8 @@ bool close(double got, double want, DType t) {
   return std::fabs(got - want) <= 3e-5 * (std::fabs(want) + 0.1);
 }
 
-void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape, const V& want) {
+void check(const std::string& what, const Tensor& x, DType dtype, const Dims& shape,
+           const V& want) {
   INFO(what);
   CHECK_MESSAGE(x.dtype() == dtype, name_of(x.dtype()));
   REQUIRE_MESSAGE(x.shape() == shape, to_string(x.shape()));
@@ -71,9 +74,11 @@ std::vector<Tensor> rnn_weights(int64_t gates, int64_t h, const std::vector<int6
 
 TEST_CASE("PyTorch's values") {
   Tensor s1 = ramp({2, 4, 9}, 7, 23, 0.25, -2.5), s2 = ramp({2, 4, 6, 7}, 11, 37, 0.125, -2.0);
-  Tensor s3 = ramp({1, 2, 4, 5, 6}, 13, 41, 0.125, -2.5), p2 = ramp({1, 2, 6, 6}, 5, 29, 0.125, 0.125);
+  Tensor s3 = ramp({1, 2, 4, 5, 6}, 13, 41, 0.125, -2.5),
+         p2 = ramp({1, 2, 6, 6}, 5, 29, 0.125, 0.125);
   Tensor w1 = ramp({6, 2, 3}, 5, 19, 0.125, -1.0), w2 = ramp({6, 4, 3, 2}, 7, 31, 0.0625, -1.0);
-  Tensor g2 = ramp({4, 2, 2, 3}, 7, 31, 0.0625, -1.0), w3 = ramp({3, 2, 2, 3, 2}, 5, 43, 0.0625, -1.25);
+  Tensor g2 = ramp({4, 2, 2, 3}, 7, 31, 0.0625, -1.0),
+         w3 = ramp({3, 2, 2, 3, 2}, 5, 43, 0.0625, -1.25);
   Tensor t1 = ramp({4, 3, 3}, 5, 19, 0.125, -1.0), t2 = ramp({4, 3, 3, 2}, 7, 31, 0.0625, -1.0);
   Tensor t3 = ramp({2, 2, 2, 2, 3}, 5, 43, 0.0625, -1.25), b6 = ramp({6}, 3, 7, 0.5, -1.0),
          b3 = ramp({3}, 3, 7, 0.5, -1.0);
@@ -92,6 +97,7 @@ TEST_CASE("PyTorch's values") {
   packed.lengths = {4, 2, 3};
 #define TEXT(...) #__VA_ARGS__
 #define BARE(...) __VA_ARGS__
-#define GOLDEN(expr, dtype, shape, values) check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);
+#define GOLDEN(expr, dtype, shape, values) \
+  check(TEXT expr, BARE expr, dtype, BARE shape, BARE values);
 #include "golden.inc"
 }

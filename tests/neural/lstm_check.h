@@ -1,5 +1,5 @@
-// LSTMs of many forms, run on any device and in any type, with all their gradients: the library call of a
-// backend is compared with the steps recorded one by one in float64.
+// LSTMs of many forms, run on any device and in any type, with all their gradients: the library
+// call of a backend is compared with the steps recorded one by one in float64.
 #pragma once
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
@@ -38,7 +38,9 @@ struct LstmInputs {
 
   explicit LstmInputs(const LstmCase& c) {
     const Generator gen(11);
-    auto made = [&](const Dims& d, double by = 1) { return (randn(d, {float64}, gen) * by).eval_(); };
+    auto made = [&](const Dims& d, double by = 1) {
+      return (randn(d, {float64}, gen) * by).eval_();
+    };
     const int64_t ways = c.both ? 2 : 1;
     leaves.push_back(made(c.batch_first ? Dims{c.N, c.T, c.F} : Dims{c.T, c.N, c.F}));
     for (int64_t i = 0; i < c.layers * ways; ++i) {
@@ -61,13 +63,15 @@ inline std::vector<double> numbers(const Tensor& t) {
   return t.to(float64).to(Device("cpu")).to_vector<double>();
 }
 
-/// output, h, c, then the gradients of all leaves. Under Autocast to `cast` unless that is the type itself.
+/// output, h, c, then the gradients of all leaves. Under Autocast to `cast` unless that is the type
+/// itself.
 inline std::vector<std::vector<double>> run_lstm(const LstmCase& c, const LstmInputs& in,
                                                  const Device& device, DType type, DType cast,
                                                  bool twice = false) {
   std::vector<Tensor> x;
   for (const Tensor& t : in.leaves) x.push_back(t.to(type).to(device).detach().requires_grad_());
-  const std::vector<Tensor> weights(x.begin() + 1, x.begin() + 1 + static_cast<int64_t>(in.weights));
+  const std::vector<Tensor> weights(x.begin() + 1,
+                                    x.begin() + 1 + static_cast<int64_t>(in.weights));
   RnnOptions o;
   o.num_layers = c.layers;
   o.bidirectional = c.both;
@@ -75,7 +79,8 @@ inline std::vector<std::vector<double>> run_lstm(const LstmCase& c, const LstmIn
   RnnResult r;
   {
     amp::Autocast scope(cast == type ? bfloat16 : cast, cast != type);
-    r = lstm(x[0], c.states ? x[x.size() - 2] : Tensor(), c.states ? x.back() : Tensor(), weights, c.bias, o);
+    r = lstm(x[0], c.states ? x[x.size() - 2] : Tensor(), c.states ? x.back() : Tensor(), weights,
+             c.bias, o);
   }
   CHECK(r.output.dtype() == cast);
   CHECK(r.c.dtype() == cast);

@@ -92,7 +92,9 @@ void add_conv(std::vector<Case>& c) {
                8});
   c.push_back({"conv2d twice",
                {{{1, 2, 5, 5}}, {{3, 2, 3, 3}}, {{2, 3, 3, 3}}},
-               [](const List& x) { return List{conv2d(relu(conv2d(x[0], x[1], {}, 1, 1)), x[2], {}, 2, 1)}; },
+               [](const List& x) {
+                 return List{conv2d(relu(conv2d(x[0], x[1], {}, 1, 1)), x[2], {}, 2, 1)};
+               },
                Types::Float,
                true,
                16});
@@ -187,13 +189,14 @@ void add_second(std::vector<Case>& c) {
                Types::Float,
                true,
                16});
-  c.push_back(
-      {"second batch_norm",
-       {{{3, 2, 2}}, {{2}}, {{2}}},
-       gradients([](const List& x) { return List{batch_norm(x[0], {}, {}, x[1], x[2], true) * x[0]}; }),
-       Types::Float,
-       true,
-       64});
+  c.push_back({"second batch_norm",
+               {{{3, 2, 2}}, {{2}}, {{2}}},
+               gradients([](const List& x) {
+                 return List{batch_norm(x[0], {}, {}, x[1], x[2], true) * x[0]};
+               }),
+               Types::Float,
+               true,
+               64});
 }
 
 void add_pool(std::vector<Case>& c) {
@@ -201,8 +204,10 @@ void add_pool(std::vector<Case>& c) {
                {{{2, 3, 8}}},
                one([](const Tensor& x) { return max_pool1d(x, 3, 2, 1); }),
                Types::Number});
-  c.push_back(
-      {"max_pool2d", {{{2, 3, 6, 7}}}, one([](const Tensor& x) { return max_pool2d(x, 2); }), Types::Number});
+  c.push_back({"max_pool2d",
+               {{{2, 3, 6, 7}}},
+               one([](const Tensor& x) { return max_pool2d(x, 2); }),
+               Types::Number});
   c.push_back({"max_pool2d overlapping",
                {{{2, 2, 7, 7}}},
                one([](const Tensor& x) { return max_pool2d(x, 3, 2, 1); }),
@@ -329,10 +334,13 @@ void add_pool(std::vector<Case>& c) {
 }
 
 void add_norm(std::vector<Case>& c) {
-  auto bn = [](const List& x) { return List{batch_norm(x[0], {}, {}, x[1], x[2], true, 0.1, 1e-3)}; };
+  auto bn = [](const List& x) {
+    return List{batch_norm(x[0], {}, {}, x[1], x[2], true, 0.1, 1e-3)};
+  };
   c.push_back({"batch_norm", {{{3, 4, 2, 3}}, {{4}}, {{4}}}, bn, Types::Float, true, 16});
   c.push_back({"batch_norm 2d", {{{5, 3}}, {{3}}, {{3}}}, bn, Types::Float, true, 16});
-  c.push_back({"batch_norm off zero", {{{4, 2, 5}, 99, 101}, {{2}}, {{2}}}, bn, Types::Float, true, 400});
+  c.push_back(
+      {"batch_norm off zero", {{{4, 2, 5}, 99, 101}, {{2}}, {{2}}}, bn, Types::Float, true, 400});
   c.push_back({"batch_norm plain relu",
                {{{4, 2, 5}}},
                one([](const Tensor& x) { return relu(batch_norm(x, {}, {}, {}, {}, true)); }),
@@ -364,12 +372,13 @@ void add_more_norms(std::vector<Case>& c) {
                Types::Float,
                true,
                32});
-  c.push_back({"instance_norm",
-               {{{2, 3, 5}}, {{3}}, {{3}}},
-               [](const List& x) { return List{instance_norm(x[0], {}, {}, x[1], x[2], true, 0.1, 1e-3)}; },
-               Types::Float,
-               true,
-               32});
+  c.push_back(
+      {"instance_norm",
+       {{{2, 3, 5}}, {{3}}, {{3}}},
+       [](const List& x) { return List{instance_norm(x[0], {}, {}, x[1], x[2], true, 0.1, 1e-3)}; },
+       Types::Float,
+       true,
+       32});
   c.push_back({"instance_norm running",
                {{{2, 3, 2, 4}}, {{3}, -1, 1, float32}, {{3}, 0.5, 2, float32}},
                [](const List& x) {
@@ -403,19 +412,26 @@ void add_resampling(std::vector<Case>& c) {
                  return fold(x, {4, 5}, 2);
                }),
                Types::Number});
-  c.push_back({"fold of unfold",
-               {{{3, 5, 5}}},
-               one([](const Tensor& x) { return fold(unfold(x, 3, 1, 1, 2) * 2.0, 5, 3, 1, 1, 2); }),
-               Types::Float,
-               true,
-               4});
+  c.push_back(
+      {"fold of unfold",
+       {{{3, 5, 5}}},
+       one([](const Tensor& x) { return fold(unfold(x, 3, 1, 1, 2) * 2.0, 5, 3, 1, 1, 2); }),
+       Types::Float,
+       true,
+       4});
   auto scaled = [](std::string_view mode, PerDim size, std::vector<double> factor, bool align) {
     return one([=](const Tensor& x) { return interpolate(x, {size, factor, mode, align}); });
   };
-  c.push_back({"interpolate nearest", {{{2, 2, 3, 4}}}, scaled("nearest", {}, {2.0}, false), Types::Number});
+  c.push_back({"interpolate nearest",
+               {{{2, 2, 3, 4}}},
+               scaled("nearest", {}, {2.0}, false),
+               Types::Number});
+  c.push_back({"interpolate nearest odd",
+               {{{1, 2, 5, 4}}},
+               scaled("nearest", {3, 7}, {}, false),
+               Types::Float});
   c.push_back(
-      {"interpolate nearest odd", {{{1, 2, 5, 4}}}, scaled("nearest", {3, 7}, {}, false), Types::Float});
-  c.push_back({"interpolate linear", {{{2, 2, 5}}}, scaled("linear", 8, {}, false), Types::Float, true, 4});
+      {"interpolate linear", {{{2, 2, 5}}}, scaled("linear", 8, {}, false), Types::Float, true, 4});
   c.push_back({"interpolate bilinear",
                {{{1, 2, 3, 4}}},
                scaled("bilinear", {5, 7}, {}, false),
@@ -428,16 +444,24 @@ void add_resampling(std::vector<Case>& c) {
                Types::Float,
                true,
                4});
-  c.push_back(
-      {"interpolate bicubic", {{{1, 2, 4, 4}}}, scaled("bicubic", {6, 3}, {}, false), Types::Float, true, 8});
+  c.push_back({"interpolate bicubic",
+               {{{1, 2, 4, 4}}},
+               scaled("bicubic", {6, 3}, {}, false),
+               Types::Float,
+               true,
+               8});
   c.push_back({"interpolate trilinear",
                {{{1, 1, 2, 3, 2}}},
                scaled("trilinear", {3, 4, 4}, {}, false),
                Types::Float,
                true,
                8});
-  c.push_back(
-      {"interpolate area", {{{1, 2, 6, 5}}}, scaled("area", {3, 2}, {}, false), Types::Float, true, 4});
+  c.push_back({"interpolate area",
+               {{{1, 2, 6, 5}}},
+               scaled("area", {3, 2}, {}, false),
+               Types::Float,
+               true,
+               4});
   c.push_back({"pixel_shuffle",
                {{{2, 8, 2, 3}}},
                one([](const Tensor& x) { return pixel_shuffle(x, 2) * 2.0; }),

@@ -18,24 +18,29 @@ void expect(ErrorKind kind, const std::string& words, int line, F mistake) {
     const std::string what = e.what();
     CHECK(e.kind() == kind);
     CHECK_MESSAGE(what.find(words) != std::string::npos, what);
-    CHECK_MESSAGE(what.find("neural_errors_test.cpp:" + std::to_string(line)) != std::string::npos, what);
+    CHECK_MESSAGE(what.find("neural_errors_test.cpp:" + std::to_string(line)) != std::string::npos,
+                  what);
   }
 }
 
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define MISTAKE(kind, words, ...) expect(ErrorKind::kind, words, __LINE__, [&] { (void)(__VA_ARGS__); })
+#define MISTAKE(kind, words, ...) \
+  expect(ErrorKind::kind, words, __LINE__, [&] { (void)(__VA_ARGS__); })
 
 TEST_CASE("convolutions say what is wrong") {
   Tensor x = zeros({2, 4, 5, 5}), w = zeros({6, 4, 3, 3});
   MISTAKE(Shape,
-          "[conv2d] wants [batch, channels, height, width] or the same without batch, not float32[5, 5]",
+          "[conv2d] wants [batch, channels, height, width] or the same without batch, not "
+          "float32[5, 5]",
           conv2d(zeros({5, 5}), w));
-  MISTAKE(Shape, "the weight must be [out, in / groups, height, width]", conv2d(x, zeros({6, 4, 3})));
+  MISTAKE(Shape, "the weight must be [out, in / groups, height, width]",
+          conv2d(x, zeros({6, 4, 3})));
   MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group wants 3",
           conv2d(x, zeros({6, 3, 3, 3})));
-  MISTAKE(Shape, "a first size that groups divides", conv2d(x, zeros({5, 2, 3, 3}), {}, 1, 0, 1, 2));
+  MISTAKE(Shape, "a first size that groups divides",
+          conv2d(x, zeros({5, 2, 3, 3}), {}, 1, 0, 1, 2));
   MISTAKE(Shape, "the bias must be [6]", conv2d(x, w, zeros({4})));
   MISTAKE(Shape, "does not fit into", conv2d(x, zeros({6, 4, 7, 7})));
   MISTAKE(Shape, "is empty", conv2d(x, zeros({6, 4, 0, 3})));

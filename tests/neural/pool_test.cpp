@@ -1,5 +1,5 @@
-// Max pooling of float32 and its gradient over rows long and short, in both layouts: bit by bit what plain
-// loops give, with any number of threads, NaN and equal elements included.
+// Max pooling of float32 and its gradient over rows long and short, in both layouts: bit by bit
+// what plain loops give, with any number of threads, NaN and equal elements included.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -31,8 +31,8 @@ struct Result {
 // Elements that are often equal, with NaN, infinities and both zeros among them.
 std::vector<float> elements(int64_t n, uint32_t seed, bool special) {
   std::vector<float> v(static_cast<size_t>(n));
-  const float odd[] = {NAN, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                       -0.0f};
+  const float odd[] = {NAN, std::numeric_limits<float>::infinity(),
+                       -std::numeric_limits<float>::infinity(), -0.0f};
   for (float& x : v) {
     seed = seed * 1664525u + 1013904223u;
     x = static_cast<float>((seed >> 16) % 23) - 11.0f;
@@ -46,8 +46,8 @@ int64_t windows(const Pool& p, int64_t size) {
   return (size + 2 * p.pad - p.dilation * (p.kernel - 1) - 1) / p.stride + 1;
 }
 
-// The first largest element of a window, the first NaN before all; a window of nothing but -inf names its
-// first place, inside or not.
+// The first largest element of a window, the first NaN before all; a window of nothing but -inf
+// names its first place, inside or not.
 Result loops(const Pool& p, const std::vector<float>& x, const std::vector<float>& g) {
   const int64_t oh = windows(p, p.h), ow = windows(p, p.w);
   Result r{std::vector<float>(g.size()), std::vector<float>(x.size(), 0.0f)};
@@ -58,7 +58,8 @@ Result loops(const Pool& p, const std::vector<float>& x, const std::vector<float
         auto at = [&](int64_t i, int64_t j) -> int64_t {
           const int64_t row = a * p.stride - p.pad + i * p.dilation,
                         col = b * p.stride - p.pad + j * p.dilation;
-          return row < 0 || row >= p.h || col < 0 || col >= p.w ? -1 : (plane * p.h + row) * p.w + col;
+          return row < 0 || row >= p.h || col < 0 || col >= p.w ? -1
+                                                                : (plane * p.h + row) * p.w + col;
         };
         int64_t where = at(0, 0);
         for (int64_t i = 0; i < p.kernel; ++i)
@@ -120,7 +121,8 @@ TEST_CASE("max pooling is what loops give, bit by bit") {
       CAPTURE(p.stride);
       CAPTURE(special);
       const std::vector<float> x = elements(p.n * p.c * p.h * p.w, 7, special),
-                               g = elements(p.n * p.c * windows(p, p.h) * windows(p, p.w), 99, false);
+                               g = elements(p.n * p.c * windows(p, p.h) * windows(p, p.w), 99,
+                                            false);
       const Result want = loops(p, x, g);
       for (bool last : {false, true})
         for (int threads : {1, 3}) {

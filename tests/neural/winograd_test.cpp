@@ -1,5 +1,6 @@
-// Convolutions by Winograd's tiles against plain loops in float64: odd sizes, every padding, memory of any
-// order, weights small enough for one pass and too large for it; the same bits with any number of threads.
+// Convolutions by Winograd's tiles against plain loops in float64: odd sizes, every padding, memory
+// of any order, weights small enough for one pass and too large for it; the same bits with any
+// number of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -53,8 +54,8 @@ struct Call {
   std::vector<std::vector<float>> data;
   float value(size_t k, int64_t a, int64_t b, int64_t i, int64_t j) const {
     const OperandSpec& p = spec.operands[k];
-    return data[k][static_cast<size_t>(p.offset + a * p.stride[0] + b * p.stride[1] + i * p.stride[2] +
-                                       j * p.stride[3])];
+    return data[k][static_cast<size_t>(p.offset + a * p.stride[0] + b * p.stride[1] +
+                                       i * p.stride[2] + j * p.stride[3])];
   }
 };
 
@@ -71,7 +72,8 @@ Call call_of(const Problem& p, Op op) {
   for (size_t i = 0; i < 3; ++i) {
     c.data.emplace_back();
     const bool weight = shapes[i] == k;
-    c.spec.operands.push_back(operand(shapes[i], p.channels_last && !weight, c.data.back(), double(i)));
+    c.spec.operands.push_back(
+        operand(shapes[i], p.channels_last && !weight, c.data.back(), double(i)));
   }
   if (c.spec.bias) {
     c.data.emplace_back();
@@ -89,7 +91,8 @@ void run(Call& c) {
   e->run(buffers.data(), scratch.data(), RunArgs{});
 }
 
-/// The exact result and the largest it could be, element by element in the order of the result's own dims.
+/// The exact result and the largest it could be, element by element in the order of the result's
+/// own dims.
 void check(const Problem& p, Op op, const Call& c) {
   const int64_t h = p.height + 2 * p.pad - 2, w = p.width + 2 * p.pad - 2;
   const Dims out = c.spec.operands[0].shape;
@@ -144,7 +147,8 @@ TEST_CASE("Winograd's convolutions agree with plain loops in float64") {
       Call c = call_of(p, op);
       const std::vector<float> edges(c.data[0].begin(), c.data[0].begin() + 3);
       run(c);
-      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) == 0);  // nothing in front of the result
+      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) ==
+            0);  // nothing in front of the result
       check(p, op, c);
     }
 }
@@ -183,5 +187,6 @@ TEST_CASE("Winograd leaves to others what it is not for") {
   CHECK(refused_with([](ConvAttrs& a) { a.groups = 16; }));
   CHECK(refused([](LibrarySpec& s) { s.epilogue = Epilogue::Relu; }));
   CHECK(refused([](LibrarySpec& s) { s.operands[1].dtype = DType::BFloat16; }));
-  CHECK(!cpu::prepare_winograd(call_of({1, 16, 16, 4, 4, 1, false, false}, Op::Conv).spec));  // too small
+  CHECK(!cpu::prepare_winograd(
+      call_of({1, 16, 16, 4, 4, 1, false, false}, Op::Conv).spec));  // too small
 }

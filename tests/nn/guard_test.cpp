@@ -1,5 +1,5 @@
-// NanGuard: which steps it leaves out, what it names, that a healthy run compiles and runs what it would
-// without, and that nothing on the way waits.
+// NanGuard: which steps it leaves out, what it names, that a healthy run compiles and runs what it
+// would without, and that nothing on the way waits.
 #include <cmath>
 #include <limits>
 
@@ -128,7 +128,8 @@ TEST_CASE("a mask of -infinity is no mistake; a parameter that is bad already is
   Tensor x = randn({3, 2, 4});
   const auto step = [&](double factor) {
     Tensor loss =
-        attention(x, x, x, {.attn_mask = nn::Transformer::generate_square_subsequent_mask(3)}).output.sum() *
+        attention(x, x, x, {.attn_mask = nn::Transformer::generate_square_subsequent_mask(3)})
+            .output.sum() *
         factor;
     loss.backward();
     guard.step(loss);

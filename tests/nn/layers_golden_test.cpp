@@ -1,5 +1,5 @@
-// Every layer with parameters against PyTorch's (layers_golden.inc): the names and shapes of its state_dict,
-// its result, its gradients, all with the same parameters and inputs.
+// Every layer with parameters against PyTorch's (layers_golden.inc): the names and shapes of its
+// state_dict, its result, its gradients, all with the same parameters and inputs.
 #include <cmath>
 
 #include "nn_check.h"
@@ -13,7 +13,8 @@ using V = std::vector<double>;
 
 Tensor wave(const Dims& shape, int seed) {
   V v(static_cast<size_t>(shape.numel()));
-  for (size_t k = 0; k < v.size(); ++k) v[k] = std::sin(1.7 * static_cast<double>(k) + 0.9 * seed + 0.5);
+  for (size_t k = 0; k < v.size(); ++k)
+    v[k] = std::sin(1.7 * static_cast<double>(k) + 0.9 * seed + 0.5);
   return tensor(v, shape);
 }
 Tensor x(const Dims& shape, int seed = 0) { return wave(shape, 100 + seed); }
@@ -55,8 +56,8 @@ void check_layer(nn::Module& m, const Tensor& y, const V& want, const V& gradien
 
 TEST_CASE("layers compute what PyTorch's compute") {
   Tensor causal = ones({4, 4}, DType::Bool).triu(1);
-  Tensor padding =
-      tensor({{false, false, false, true}, {false, false, true, true}, {false, false, false, false}});
+  Tensor padding = tensor(
+      {{false, false, false, true}, {false, false, true, true}, {false, false, false, false}});
   Tensor classes = tensor({1, 3, 0});
   V buffers;
 #define LAYER(made, call, names, want, gradients)                    \

@@ -16,7 +16,8 @@ TEST_CASE("Embedding with a padding row") {
   y.sum().backward();
   const Tensor g = table.weight().grad();
   CHECK(g.sum(1).to_vector<float>() == std::vector<float>{0, 3, 3, 0, 0});
-  CHECK(contains(message([&] { nn::Embedding(5, 3, {.padding_idx = 5}); }, ErrorKind::Value), "outside"));
+  CHECK(contains(message([&] { nn::Embedding(5, 3, {.padding_idx = 5}); }, ErrorKind::Value),
+                 "outside"));
 }
 
 TEST_CASE("dropouts of whole channels, and AlphaDropout keeps mean and variance") {
@@ -70,7 +71,8 @@ TEST_CASE("the weights of a loss are its buffers: they move with it, are saved a
   CHECK(difference(loss(x, y), cross_entropy(x, y)) > 0);
   loss.to(float64);
   CHECK(loss(x.to(float64), y).dtype() == float64);
-  CHECK(contains(message([&] { nn::L1Loss({.reduction = "all"})(x, x); }, ErrorKind::Value), "\"all\""));
+  CHECK(contains(message([&] { nn::L1Loss({.reduction = "all"})(x, x); }, ErrorKind::Value),
+                 "\"all\""));
 }
 
 TEST_CASE("recurrent layers and cells refuse what does not fit") {
@@ -88,9 +90,16 @@ TEST_CASE("recurrent layers and cells refuse what does not fit") {
                      },
                      ErrorKind::Shape),
                  "c0 must be [1, 2, 6]"));
-  CHECK(contains(message([&] { nn::RNN(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value), "\"elu\""));
-  CHECK(contains(message([&] { nn::RNNCell(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value), "\"elu\""));
-  CHECK(contains(message([&] { nn::GRUCell(3, 6)(zeros({2, 4})); }, ErrorKind::Shape), "wants [batch, 3]"));
+  CHECK(contains(message([&] { nn::RNN(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value),
+                 "\"elu\""));
+  CHECK(contains(message([&] { nn::RNNCell(3, 6, {.nonlinearity = "elu"}); }, ErrorKind::Value),
+                 "\"elu\""));
+  CHECK(contains(message(
+                     [&] {
+                       nn::GRUCell(3, 6)(zeros({2, 4}));
+                     },
+                     ErrorKind::Shape),
+                 "wants [batch, 3]"));
   CHECK(contains(message(
                      [&] {
                        nn::LSTMCell(3, 6)(zeros({2, 3}), zeros({2, 5}));
@@ -134,11 +143,17 @@ TEST_CASE("truncated normal, orthogonal, sparse, identity and dirac initial valu
   CHECK(filter.sum().item() == 4);
   CHECK(filter[{3, 1, 1, 1}].item() == 1);
   CHECK(t.requires_grad());
-  CHECK(contains(message([&] { nn::init::trunc_normal_(t, 0, 1, 2, 1); }, ErrorKind::Value), "less than"));
+  CHECK(contains(message([&] { nn::init::trunc_normal_(t, 0, 1, 2, 1); }, ErrorKind::Value),
+                 "less than"));
   CHECK(contains(message([&] { nn::init::orthogonal_(ones({3})); }, ErrorKind::Shape), "2 dims"));
   CHECK(contains(message([&] { nn::init::dirac_(filter, 3); }, ErrorKind::Shape), "groups"));
   CHECK(contains(message([&] { nn::init::sparse_(t, 2); }, ErrorKind::Value), "sparsity"));
-  CHECK(contains(message([&] { nn::init::eye_(zeros({2, 2}, int64)); }, ErrorKind::DType), "floating"));
+  CHECK(contains(message(
+                     [&] {
+                       nn::init::eye_(zeros({2, 2}, int64));
+                     },
+                     ErrorKind::DType),
+                 "floating"));
 }
 
 TEST_CASE("LoRA: only the updates are trained, and merging gives the same function") {
@@ -171,5 +186,6 @@ TEST_CASE("LoRA: only the updates are trained, and merging gives the same functi
   CHECK(names(net.named_parameters()) == "0.weight 0.bias 2.weight");
   CHECK(difference(net(x), tuned) < 1e-5);
   CHECK(contains(message([&] { nn::add_lora(net, "3"); }, ErrorKind::Value), "there are: 0, 2"));
-  CHECK(contains(message([&] { nn::add_lora(net, "0", {.r = 0}); }, ErrorKind::Value), "r must be"));
+  CHECK(
+      contains(message([&] { nn::add_lora(net, "0", {.r = 0}); }, ErrorKind::Value), "r must be"));
 }

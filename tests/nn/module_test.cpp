@@ -1,4 +1,5 @@
-// Modules: handles and clones, dictionaries, placement, printing, other signatures, what errors say.
+// Modules: handles and clones, dictionaries, placement, printing, other signatures, what errors
+// say.
 #include <iostream>
 #include <sstream>
 
@@ -95,7 +96,8 @@ TEST_CASE("state_dict: PyTorch's names and order; load_state_dict says what does
   Net net, other;
   const StateDict state = net.state_dict();
   CHECK(names(state.tensors) ==
-        "count first.scale first.fc.weight first.fc.bias body.0.weight body.0.bias body.2.weight body.2.bias "
+        "count first.scale first.fc.weight first.fc.bias body.0.weight body.0.bias body.2.weight "
+        "body.2.bias "
         "blocks.0.scale blocks.0.fc.weight blocks.0.fc.bias blocks.1.scale blocks.1.fc.weight "
         "blocks.1.fc.bias");
   Tensor x = randn({3, 4});
@@ -253,15 +255,17 @@ TEST_CASE("apply, named_modules, freezing, printing") {
   string paths;
   for (const auto& [path, m] : net.named_modules()) paths += path + " ";
   CHECK(paths ==
-        " first first.fc body body.0 body.1 body.2 blocks blocks.0 blocks.0.fc blocks.1 blocks.1.fc ");
+        " first first.fc body body.0 body.1 body.2 blocks blocks.0 blocks.0.fc blocks.1 "
+        "blocks.1.fc ");
   net.body.requires_grad_(false);
   ostringstream out;
   out << net;
   const string text = out.str();
   CHECK(contains(text, "Net"));
   CHECK(contains(text, "(first): Block"));
-  CHECK(contains(text,
-                 "(fc): Linear(in_features=4, out_features=4, bias=True)  weight [4, 4], bias [4]  = 20"));
+  CHECK(contains(
+      text,
+      "(fc): Linear(in_features=4, out_features=4, bias=True)  weight [4, 4], bias [4]  = 20"));
   CHECK(contains(text, "weight [6, 4] frozen"));
   CHECK(contains(text, "scale [4]"));
   CHECK(contains(text, "count [1] buffer"));

@@ -1,5 +1,6 @@
-// Optimisers and schedules against PyTorch (optim_golden.inc), Lion by its formula, master weights, averages,
-// momentum as an argument, accumulation, clipping by other norms, and how many plans a schedule costs.
+// Optimisers and schedules against PyTorch (optim_golden.inc), Lion by its formula, master weights,
+// averages, momentum as an argument, accumulation, clipping by other norms, and how many plans a
+// schedule costs.
 #include <cmath>
 #include <limits>
 
@@ -20,7 +21,8 @@ Tensor parameter(DType dtype) {
 }
 
 Tensor matrix(DType dtype) {
-  Tensor p = tensor(V{1, 0.5, -1, 2, 0.75, -0.25, 3, -2, 0.1, 0.2, -0.3, 1.5}, {3, 4}).to(dtype).eval_();
+  Tensor p =
+      tensor(V{1, 0.5, -1, 2, 0.75, -0.25, 3, -2, 0.1, 0.2, -0.3, 1.5}, {3, 4}).to(dtype).eval_();
   return p.requires_grad_();
 }
 
@@ -93,7 +95,8 @@ TEST_CASE("Muon makes what PyTorch's does, but for PyTorch's bfloat16") {
     compare(p.to_vector<double>(), want, 0.02); \
   }
 #include "optim_golden.inc"
-  CHECK(contains(message([] { Muon o({ones({3}).requires_grad_()}); }, ErrorKind::Shape), "matrices"));
+  CHECK(contains(message([] { Muon o({ones({3}).requires_grad_()}); }, ErrorKind::Shape),
+                 "matrices"));
   CHECK(contains(message(
                      [] {
                        Muon o({ones({3, 3}).requires_grad_()}, {.adjust_lr_fn = "x"});
@@ -196,7 +199,8 @@ TEST_CASE("averages follow the parameters in the step's plan") {
   CHECK_THROWS_AS(EMA(o, {.decay = 2}), Error);
 }
 
-// What has averages is recorded op by op, what has none as one program: the parameters must not differ.
+// What has averages is recorded op by op, what has none as one program: the parameters must not
+// differ.
 template <class O, class Options>
 void check_written(const Options& options, DType type) {
   INFO(name_of(type));
@@ -214,7 +218,8 @@ void check_written(const Options& options, DType type) {
     if (i == 5) written.set_lr(0.02), plain.set_lr(0.02);
     const int64_t compiled = plan_stats().compiled;
     step(written, a, both);
-    // One more with each step of another kind: after the third the parameters count their steps apart.
+    // One more with each step of another kind: after the third the parameters count their steps
+    // apart.
     INFO(i);
     if (i != 0 && i != 3 && i != 5) CHECK(plan_stats().compiled == compiled);
     step(plain, b, both);
@@ -262,7 +267,8 @@ void check_late(const Options& options) {
   StateDict wrong = joint.state_dict();
   for (auto& [name, t] : wrong.tensors)
     if (name == "steps.0") t = ones({7});
-  CHECK(contains(message([&] { resumed.load_state_dict(wrong); }, ErrorKind::Shape), "7 elements for 2"));
+  CHECK(contains(message([&] { resumed.load_state_dict(wrong); }, ErrorKind::Shape),
+                 "7 elements for 2"));
 }
 
 TEST_CASE("each parameter counts its own steps") {
@@ -398,8 +404,8 @@ TEST_CASE("a schedule compiles nothing new, one that moves momentum neither") {
   CHECK(contains(message([&] { s.step(); }, ErrorKind::State), "40 steps"));
   CHECK(contains(message([&] { s.step(1.0); }, ErrorKind::State), "no metric"));
   Adagrad plain({p});
-  CHECK(
-      contains(message([&] { OneCycleLR t(plain, 0.1, {.total_steps = 4}); }, ErrorKind::State), "momentum"));
+  CHECK(contains(message([&] { OneCycleLR t(plain, 0.1, {.total_steps = 4}); }, ErrorKind::State),
+                 "momentum"));
   CHECK(contains(message([&] { OneCycleLR t(o, 0.1); }, ErrorKind::Value), "total_steps"));
 }
 
@@ -437,7 +443,8 @@ TEST_CASE("bad options are refused by name") {
   CHECK(contains(message([&] { Adagrad o({p}, {.lr_decay = -1}); }, ErrorKind::Value), "lr_decay"));
   CHECK(contains(message([&] { Adadelta o({p}, {.rho = 2}); }, ErrorKind::Value), "rho"));
   CHECK(contains(message([&] { Adamax o({p}, {.betas = {1, 0.9}}); }, ErrorKind::Value), "betas"));
-  CHECK(contains(message([&] { NAdam o({p}, {.momentum_decay = -1}); }, ErrorKind::Value), "momentum_decay"));
+  CHECK(contains(message([&] { NAdam o({p}, {.momentum_decay = -1}); }, ErrorKind::Value),
+                 "momentum_decay"));
   CHECK(contains(message([&] { RAdam o({p}, {.eps = -1}); }, ErrorKind::Value), "eps"));
   CHECK(contains(message([&] { Lion o({p}, {.lr = -1}); }, ErrorKind::Value), "lr"));
   SGD plain({p}, {.lr = 0.1});
@@ -469,7 +476,8 @@ TEST_CASE("clipping by other norms") {
   for (const V* g : {&ga, &gb})
     for (double v : *g) ones += std::fabs(v), most = std::max(most, std::fabs(v));
   CHECK(get_total_norm({a.grad(), b.grad()}, 1).item() == doctest::Approx(ones));
-  CHECK(get_total_norm({a.grad(), b.grad()}, std::numeric_limits<double>::infinity()).item() == most);
+  CHECK(get_total_norm({a.grad(), b.grad()}, std::numeric_limits<double>::infinity()).item() ==
+        most);
   CHECK(clip_grad_norm_({a, b}, 1, std::numeric_limits<double>::infinity()).item() == most);
   CHECK(b.grad().to_vector<double>()[0] == doctest::Approx(4 / most).epsilon(1e-5));
   CHECK(get_total_norm({parameter(float32).grad()}).item() == 0);

@@ -1,5 +1,6 @@
-// The arena of a GPU on the fake CUDA machine: addresses reserved once, memory mapped on demand. With
-// FAKE_CUDA_VMM=0 the same programs run on a GPU without virtual memory, where the arena is a plain block.
+// The arena of a GPU on the fake CUDA machine: addresses reserved once, memory mapped on demand.
+// With FAKE_CUDA_VMM=0 the same programs run on a GPU without virtual memory, where the arena is a
+// plain block.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>

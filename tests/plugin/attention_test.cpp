@@ -1,6 +1,6 @@
-// cuDNN's attention graphs, planned for an H200 from its description, without a GPU. Engines are found and
-// their code is generated; only loading it needs the device, so an error about that, and no other, is
-// expected here.
+// cuDNN's attention graphs, planned for an H200 from its description, without a GPU. Engines are
+// found and their code is generated; only loading it needs the device, so an error about that, and
+// no other, is expected here.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -24,8 +24,8 @@ OperandSpec operand(const Dims& shape, const Dims& stride, DType t = bfloat16) {
 }
 
 /// q, k, v as the thirds of one [B, T, 3, H, D] projection, o as [B, T, H, D].
-cuda::AttentionProblem problem(bool backward, bool causal, int64_t B, int64_t H, int64_t T, int64_t D,
-                               DType t = bfloat16) {
+cuda::AttentionProblem problem(bool backward, bool causal, int64_t B, int64_t H, int64_t T,
+                               int64_t D, DType t = bfloat16) {
   cuda::AttentionProblem p;
   p.backward = backward;
   p.causal = causal;
@@ -79,7 +79,8 @@ TEST_CASE("attention graphs find an engine on an H200") {
     for (int64_t heads : {1, 12}) {
       cuda::AttentionProblem p = problem(backward, false, 4, 12, 512, 64);
       p.bias = true;
-      p.operands.push_back(operand({1, heads, 512, 512}, {heads * 512 * 512, 512 * 512, 512, 1}, bfloat16));
+      p.operands.push_back(
+          operand({1, heads, 512, 512}, {heads * 512 * 512, 512 * 512, 512, 1}, bfloat16));
       CAPTURE(backward);
       CAPTURE(heads);
       CHECK(engine_on_h200(p));

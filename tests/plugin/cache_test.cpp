@@ -1,5 +1,5 @@
-// The cache of kernels: files are believed only when nobody else can have written them and they say in full
-// what they were made from; tuning choices of several processes are all kept.
+// The cache of kernels: files are believed only when nobody else can have written them and they say
+// in full what they were made from; tuning choices of several processes are all kept.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -121,7 +121,8 @@ TEST_CASE("tuning choices of several processes are all kept") {
     if (fork() == 0) {
       cuda::Tuning t;
       t.open("test");
-      for (int i = 0; i < kChoices; ++i) t.keep("key" + std::to_string(p) + "_" + std::to_string(i), "1f");
+      for (int i = 0; i < kChoices; ++i)
+        t.keep("key" + std::to_string(p) + "_" + std::to_string(i), "1f");
       _exit(0);
     }
   for (int p = 0; p < kProcesses; ++p) wait(nullptr);

@@ -21,16 +21,16 @@ ConvInputs conv_inputs() {
   in.add = randn({2, 12, 6, 6});
   in.x1d = randn({2, 8, 9});
   in.w1d = randn({12, 8, 3}) * 0.2;
-  for (Tensor* t : {&in.x, &in.w, &in.w1, &in.wg, &in.bias, &in.mean, &in.var, &in.gamma, &in.beta, &in.add,
-                    &in.x1d, &in.w1d})
+  for (Tensor* t : {&in.x, &in.w, &in.w1, &in.wg, &in.bias, &in.mean, &in.var, &in.gamma, &in.beta,
+                    &in.add, &in.x1d, &in.w1d})
     t->eval_();
   return in;
 }
 
 ConvInputs ConvInputs::moved(const Device& d, DType t) const {
   ConvInputs in = *this;
-  for (Tensor* v : {&in.x, &in.w, &in.w1, &in.wg, &in.bias, &in.mean, &in.var, &in.gamma, &in.beta, &in.add,
-                    &in.x1d, &in.w1d}) {
+  for (Tensor* v : {&in.x, &in.w, &in.w1, &in.wg, &in.bias, &in.mean, &in.var, &in.gamma, &in.beta,
+                    &in.add, &in.x1d, &in.w1d}) {
     *v = v->to(t).to(d);
     v->eval_();
   }
@@ -53,23 +53,30 @@ const std::vector<ConvCase>& conv_cases() {
       {"norm", "conv+bias", true, [](In i) { return norm(i, conv(i)); }},
       {"norm relu", "conv+bias+relu", true, [](In i) { return relu(norm(i, conv(i))); }},
       {"norm add", "conv+bias+add", true, [](In i) { return norm(i, conv(i)) + i.add; }},
-      {"norm add relu", "conv+bias+add+relu", true, [](In i) { return relu(norm(i, conv(i)) + i.add); }},
-      {"add norm relu", "conv+bias+add+relu", true, [](In i) { return relu(i.add + norm(i, conv(i))); }},
+      {"norm add relu", "conv+bias+add+relu", true,
+       [](In i) { return relu(norm(i, conv(i)) + i.add); }},
+      {"add norm relu", "conv+bias+add+relu", true,
+       [](In i) { return relu(i.add + norm(i, conv(i))); }},
       {"norm without weights", "conv+bias+relu", true,
        [](In i) { return relu(batch_norm(conv(i), i.mean, i.var)); }},
-      {"bias relu", "conv+bias+relu", false, [](In i) { return relu(conv2d(i.x, i.w, i.bias, 1, 1)); }},
-      {"bias add", "conv+bias+add", false, [](In i) { return conv2d(i.x, i.w, i.bias, 1, 1) + i.add; }},
+      {"bias relu", "conv+bias+relu", false,
+       [](In i) { return relu(conv2d(i.x, i.w, i.bias, 1, 1)); }},
+      {"bias add", "conv+bias+add", false,
+       [](In i) { return conv2d(i.x, i.w, i.bias, 1, 1) + i.add; }},
       {"bias add relu", "conv+bias+add+relu", false,
        [](In i) { return relu(conv2d(i.x, i.w, i.bias, 1, 1) + i.add); }},
-      {"bias norm", "conv+bias", true, [](In i) { return norm(i, conv2d(i.x, i.w, i.bias, 1, 1)); }},
+      {"bias norm", "conv+bias", true,
+       [](In i) { return norm(i, conv2d(i.x, i.w, i.bias, 1, 1)); }},
       {"bias norm add relu", "conv+bias+add+relu", true,
        [](In i) { return relu(norm(i, conv2d(i.x, i.w, i.bias, 1, 1)) + i.add); }},
       {"factor shift", "conv+bias+relu", true,
        [](In i) { return relu(conv(i) * vector(i.gamma) + vector(i.beta)); }},
       {"shift", "conv+bias+relu", false, [](In i) { return relu(conv(i) + vector(i.beta)); }},
       {"minus mean", "conv+bias", false, [](In i) { return conv(i) - vector(i.mean); }},
-      {"1 x 1", "conv+bias+add+relu", true, [](In i) { return relu(norm(i, conv2d(i.x, i.w1)) + i.add); }},
-      {"stride 2", "conv+bias+relu", true, [](In i) { return relu(norm(i, conv2d(i.x, i.w, {}, 2, 1))); }},
+      {"1 x 1", "conv+bias+add+relu", true,
+       [](In i) { return relu(norm(i, conv2d(i.x, i.w1)) + i.add); }},
+      {"stride 2", "conv+bias+relu", true,
+       [](In i) { return relu(norm(i, conv2d(i.x, i.w, {}, 2, 1))); }},
       {"two groups", "conv+bias+add+relu", true,
        [](In i) { return relu(norm(i, conv2d(i.x, i.wg, {}, 1, 1, 1, 2)) + i.add); }},
       {"two convolutions", "conv+bias+add+relu", true,
@@ -79,13 +86,15 @@ const std::vector<ConvCase>& conv_cases() {
          Tensor y = relu(norm(i, conv(i)));
          return relu(norm(i, conv2d(y.narrow(1, 0, 8), i.w, {}, 1, 1)) + y);
        }},
-      {"one dim", "conv+bias+relu", true, [](In i) { return relu(norm(i, conv1d(i.x1d, i.w1d, {}, 1, 1))); }},
+      {"one dim", "conv+bias+relu", true,
+       [](In i) { return relu(norm(i, conv1d(i.x1d, i.w1d, {}, 1, 1))); }},
   };
   return cases;
 }
 
 const std::vector<Stem>& stems() {
-  static const std::vector<Stem> all{{3, 10, 7, 3}, {1, 9, 3, 1}, {4, 8, 4, 1}, {2, 9, 5, 0}, {3, 8, 3, 0}};
+  static const std::vector<Stem> all{
+      {3, 10, 7, 3}, {1, 9, 3, 1}, {4, 8, 4, 1}, {2, 9, 5, 0}, {3, 8, 3, 0}};
   return all;
 }
 
@@ -105,7 +114,8 @@ std::pair<double, double> stem_distance(const Stem& s, const Device& device) {
   };
   auto far = [](const std::vector<double>& got, const std::vector<double>& want) {
     double d = 0, n = 0;
-    for (size_t i = 0; i < want.size(); ++i) d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
+    for (size_t i = 0; i < want.size(); ++i)
+      d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
     return got.size() == want.size() ? std::sqrt(d / n) : HUGE_VAL;
   };
   const auto want = run(Device("cpu"), float64), got = run(device, bfloat16);
@@ -156,7 +166,8 @@ double residual_call_difference(Backend& b, bool odd, bool relu) {
   args.status = &status;
   b.launch(0, *exe, buffers.data(), scratch, args);
   b.copy_to_host(0, y.data.data(), buffers[0], y.data.size() * sizeof(float));
-  for (size_t i = 0; i < buffers.size(); ++i) b.deallocate(0, buffers[i], host[i]->size() * sizeof(float));
+  for (size_t i = 0; i < buffers.size(); ++i)
+    b.deallocate(0, buffers[i], host[i]->size() * sizeof(float));
   if (scratch) b.deallocate(0, scratch, exe->scratch_bytes);
   double worst = status.code;
   for (int64_t n = 0; n < N; ++n)
@@ -166,7 +177,8 @@ double residual_call_difference(Backend& b, bool odd, bool relu) {
           double sum = bias[static_cast<size_t>(o)] + add.at(n, o, i, j);
           for (int64_t c = 0; c < C; ++c)
             for (int64_t p = std::max<int64_t>(0, 1 - i); p < std::min<int64_t>(3, S + 1 - i); ++p)
-              for (int64_t q = std::max<int64_t>(0, 1 - j); q < std::min<int64_t>(3, S + 1 - j); ++q)
+              for (int64_t q = std::max<int64_t>(0, 1 - j); q < std::min<int64_t>(3, S + 1 - j);
+                   ++q)
                 sum += x.at(n, c, i + p - 1, j + q - 1) * w.at(o, c, p, q);
           if (relu) sum = std::max(sum, 0.0);
           worst = std::max(worst, std::abs(sum - y.at(n, o, i, j)));

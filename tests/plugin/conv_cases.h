@@ -1,5 +1,5 @@
-// Convolutions and what follows them, every way one call takes it: the same programs for the plan (null
-// device), the fake CUDA machine and a GPU.
+// Convolutions and what follows them, every way one call takes it: the same programs for the plan
+// (null device), the fake CUDA machine and a GPU.
 #pragma once
 #include <functional>
 #include <string>
@@ -33,12 +33,13 @@ struct Stem {
   int64_t channels, size, window, pad;
 };
 const std::vector<Stem>& stems();
-/// How far the result and the weight's gradient in bfloat16 on a device are from float64 on the CPU.
+/// How far the result and the weight's gradient in bfloat16 on a device are from float64 on the
+/// CPU.
 std::pair<double, double> stem_distance(const Stem& s, const Device& d);
 
-/// A call with bias, residual and ReLU straight to a backend, of whole numbers: the largest difference from
-/// loops (0). `odd`: the residual lies in another order than the result, which cuDNN refuses, so that the
-/// convolution is one call and the rest a kernel.
+/// A call with bias, residual and ReLU straight to a backend, of whole numbers: the largest
+/// difference from loops (0). `odd`: the residual lies in another order than the result, which
+/// cuDNN refuses, so that the convolution is one call and the rest a kernel.
 double residual_call_difference(Backend& b, bool odd, bool relu);
 
 }  // namespace ingot::test

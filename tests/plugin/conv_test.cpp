@@ -1,5 +1,5 @@
-// Convolutions on a GPU, without one: cuDNN's graphs planned for an H200 from its description, and our own
-// kernels (for what cuDNN does not take, and Fold) on the emulator against the CPU backend.
+// Convolutions on a GPU, without one: cuDNN's graphs planned for an H200 from its description, and
+// our own kernels (for what cuDNN does not take, and Fold) on the emulator against the CPU backend.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "backend/cuda/kernels/kernel_text.h"
 #include "backend/cuda/emit/nvrtc.h"
+#include "backend/cuda/kernels/kernel_text.h"
 #include "emulator/emulator.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
@@ -43,7 +43,9 @@ LibrarySpec conv_spec(Op op, DType t, const Shape& s, bool bias, bool last) {
   const int64_t y = (s.size + 2 * s.pad - s.dilation * (s.window - 1) - 1) / s.stride + 1;
   const Dims xd{s.n, s.c, s.size, s.size}, wd{s.out, s.c / s.groups, s.window, s.window},
       yd{s.n, s.out, y, y};
-  auto operand = [&](const Dims& d) { return OperandSpec{t, d, last ? channels_last(d) : row_major(d), 0}; };
+  auto operand = [&](const Dims& d) {
+    return OperandSpec{t, d, last ? channels_last(d) : row_major(d), 0};
+  };
   LibrarySpec l;
   l.op = op;
   if (op == Op::Conv) l.operands = {operand(yd), operand(xd), operand(wd)};
@@ -65,9 +67,10 @@ struct Memory {
       const OperandSpec& o = s.operands[k];
       blocks.emplace_back(static_cast<size_t>(o.shape.numel()) + 8, 0.0);
       for (int64_t i = 0; k > 0 && i < o.shape.numel(); ++i) {
-        const int v =
-            k == 2 && positions ? static_cast<int>(gen() % positions) : static_cast<int>(gen() % 9) - 4;
-        char* p = reinterpret_cast<char*>(blocks.back().data()) + i * static_cast<int64_t>(size_of(o.dtype));
+        const int v = k == 2 && positions ? static_cast<int>(gen() % positions)
+                                          : static_cast<int>(gen() % 9) - 4;
+        char* p = reinterpret_cast<char*>(blocks.back().data()) +
+                  i * static_cast<int64_t>(size_of(o.dtype));
         auto put = [&](auto x) { std::memcpy(p, &x, sizeof x); };
         switch (o.dtype) {
           case DType::Float64:
@@ -95,8 +98,8 @@ struct Memory {
   void* at(size_t k) { return blocks[k].data(); }
 };
 
-// The kernel on the emulator gives the CPU backend's bytes: all numbers here are small integers, so sums are
-// exact.
+// The kernel on the emulator gives the CPU backend's bytes: all numbers here are small integers, so
+// sums are exact.
 void compare(const LibrarySpec& spec, const cuda::HandKernel& k, unsigned positions) {
   CAPTURE(to_string(spec));
   Memory got(spec, positions), want(spec, positions);
@@ -141,13 +144,15 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
   for (DType t : {float32, bfloat16})
     for (bool last : {false, true}) {
       auto order = [&](const Dims& d) { return last ? channels_last(d) : row_major(d); };
-      f.operands = {{t, even, order(even), 0}, {t, half, order(half), 0}, {uint8, half, order(half), 0}};
+      f.operands = {
+          {t, even, order(even), 0}, {t, half, order(half), 0}, {uint8, half, order(half), 0}};
       all.emplace_back(f, 9);
     }
   f.operands = {{float64, even, channels_last(even), 0}, {float64, Dims{2, 3, 3, 4, 3, 3}, {}, 0}};
   f.operands[1].stride = row_major(f.operands[1].shape);
   all.emplace_back(f, 0);
-  // Channels last, with as many as a thread takes at once, half as many, and an offset that is in the way.
+  // Channels last, with as many as a thread takes at once, half as many, and an offset that is in
+  // the way.
   for (auto [t, channels, offset] : {std::tuple<DType, int64_t, int64_t>{bfloat16, 16, 0},
                                      {bfloat16, 12, 0},
                                      {bfloat16, 16, 1},
@@ -156,8 +161,9 @@ std::vector<std::pair<LibrarySpec, unsigned>> calls() {
                                      {int32, 4, 0}}) {
     f.attrs = pooling;
     const Dims in{2, channels, 6, 9}, to{2, channels, 3, 5}, windows{2, channels, 3, 5, 3, 3};
-    f.operands = {
-        {t, in, channels_last(in), offset}, {t, to, channels_last(to), 0}, {uint8, to, channels_last(to), 0}};
+    f.operands = {{t, in, channels_last(in), offset},
+                  {t, to, channels_last(to), 0},
+                  {uint8, to, channels_last(to), 0}};
     all.emplace_back(f, 9);
     f.operands = {f.operands[0], {t, windows, {}, offset}};
     f.operands[1].stride = {15 * channels, 1, 5 * channels, channels, 30 * channels, 90 * channels};
@@ -214,7 +220,9 @@ TEST_CASE("convolutions find an engine on an H200") {
       }
 }
 
-TEST_CASE("ResNet-50's convolutions with batch norm, residual and ReLU find ready-made engines on an H200") {
+TEST_CASE(
+    "ResNet-50's convolutions with batch norm, residual and ReLU find ready-made engines on an "
+    "H200") {
   if (std::string why = cuda::Dnn::missing(); !why.empty()) {
     MESSAGE("skipped: " << why);
     return;

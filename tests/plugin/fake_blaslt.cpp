@@ -77,8 +77,8 @@ void set(int type, void* p, int64_t i, double v) {
 
 int matmuls = 0;
 
-int multiply(const Desc* d, const void* a, const Layout* la, const void* b, const Layout* lb, const void* c,
-             void* out, const Layout* lo, double al, double be) {
+int multiply(const Desc* d, const void* a, const Layout* la, const void* b, const Layout* lb,
+             const void* c, void* out, const Layout* lo, double al, double be) {
   static const char* mode = std::getenv("FAKE_CUDA");
   if (mode && std::strcmp(mode, "null") == 0) return 0;
   auto m = static_cast<int64_t>(lo->rows), n = static_cast<int64_t>(lo->cols);
@@ -97,7 +97,8 @@ int multiply(const Desc* d, const void* a, const Layout* la, const void* b, cons
         if (d->epilogue == 192) {  // the gradient of GELU
           double x = get(lo->type, d->aux, i + j * d->aux_ld);
           double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
-          v *= 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+          v *= 0.5 * (1 + t) +
+               0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
         }
         if (d->epilogue & 32) {
           if (d->epilogue & 128) set(lo->type, d->aux, i + j * d->aux_ld, v);
@@ -113,7 +114,8 @@ int multiply(const Desc* d, const void* a, const Layout* la, const void* b, cons
     const bool inner_rows = of_a ? d->trans_a != 0 : d->trans_b == 0;
     for (int64_t i = 0; i < (of_a ? m : n); ++i) {
       double sum = 0;
-      for (int64_t j = 0; j < k; ++j) sum += get(l->type, p, inner_rows ? j + i * l->ld : i + j * l->ld);
+      for (int64_t j = 0; j < k; ++j)
+        sum += get(l->type, p, inner_rows ? j + i * l->ld : i + j * l->ld);
       set(lo->type, const_cast<void*>(d->bias), i, sum);
     }
   }
@@ -138,7 +140,9 @@ int cublasLtMatrixLayoutSetAttribute(Layout* l, int a, const void* v, size_t n) 
   if (a == 6 && n == 8) return std::memcpy(&l->stride, v, n), 0;
   return 7;
 }
-int cublasLtMatmulDescCreate(Desc** d, int compute, int scale) { return *d = new Desc{compute, scale}, 0; }
+int cublasLtMatmulDescCreate(Desc** d, int compute, int scale) {
+  return *d = new Desc{compute, scale}, 0;
+}
 int cublasLtMatmulDescDestroy(Desc* d) { return delete d, 0; }
 int cublasLtMatmulDescSetAttribute(Desc* d, int a, const void* v, size_t n) {
   if (n != (a == 8 || a == 11 || a == 12 ? 8u : 4u)) return 7;
@@ -158,8 +162,8 @@ int cublasLtMatmulPreferenceDestroy(void* p) { return delete static_cast<int*>(p
 int cublasLtMatmulPreferenceSetAttribute(void*, int a, const void*, size_t n) {
   return n == (a == 1 ? 8u : 4u) ? 0 : 7;
 }
-int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout* la, Layout* lb, Layout*, Layout*, void*, int,
-                                   Heuristic* h, int* n) {
+int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout* la, Layout* lb, Layout*, Layout*, void*,
+                                   int, Heuristic* h, int* n) {
   // As the real one: rows of what stands beside the result begin at multiples of 16 bytes.
   if ((d->epilogue & 128) && d->aux_ld % 8) return *n = 0, 15;
   if ((d->epilogue & (256 | 512)) && (la->ld % 8 || lb->ld % 8)) return *n = 0, 15;
@@ -167,13 +171,14 @@ int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout* la, Layout* lb, Layou
     h[i] = {{{1, static_cast<uint64_t>(i)}}, static_cast<size_t>(i) << 20, 0, 1, {}};
   return *n = 2, 0;
 }
-int cublasLtMatmulAlgoCheck(void*, Desc*, Layout*, Layout*, Layout*, Layout*, const Algo* a, Heuristic* h) {
+int cublasLtMatmulAlgoCheck(void*, Desc*, Layout*, Layout*, Layout*, Layout*, const Algo* a,
+                            Heuristic* h) {
   *h = {*a, static_cast<size_t>(a->data[1]) << 20, 0, 1, {}};
   return a->data[0] == 1 ? 0 : 7;
 }
-int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb,
-                   const void* beta, const void* c, Layout*, void* out, Layout* lo, const Algo* algo,
-                   void* workspace, size_t bytes, void* stream) {
+int cublasLtMatmul(void*, Desc* desc, const void* alpha, const void* a, Layout* la, const void* b,
+                   Layout* lb, const void* beta, const void* c, Layout*, void* out, Layout* lo,
+                   const Algo* algo, void* workspace, size_t bytes, void* stream) {
   if (!algo || algo->data[0] != 1 || (bytes && !workspace)) return 7;
   bool f64 = desc->scale == 1;
   double al = f64 ? *static_cast<const double*>(alpha) : *static_cast<const float*>(alpha);

@@ -1,13 +1,13 @@
-// A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that the plug-in
-// calls, in one library. Device memory is host memory; "compiling" keeps the text, "loading" builds it with
-// the C++ compiler behind the emulator's built-ins, launching runs the threads of each block as fibers. Work
-// is done at once, except while a stream is captured: then it is kept with its arguments, and done at each
-// launch of the graph. Signatures are those of cuda.h and cublasLt.h, written out, so that no CUDA header is
-// needed.
+// A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that
+// the plug-in calls, in one library. Device memory is host memory; "compiling" keeps the text,
+// "loading" builds it with the C++ compiler behind the emulator's built-ins, launching runs the
+// threads of each block as fibers. Work is done at once, except while a stream is captured: then it
+// is kept with its arguments, and done at each launch of the graph. Signatures are those of cuda.h
+// and cublasLt.h, written out, so that no CUDA header is needed.
 //
-// FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and whole
-// programs go through planning, capture and launching, with wrong results and at no cost. That fills a cache
-// of kernels ahead of a run elsewhere.
+// FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and
+// whole programs go through planning, capture and launching, with wrong results and at no cost.
+// That fills a cache of kernels ahead of a run elsewhere.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -80,8 +80,8 @@ int put(Stream* s, std::function<int()> work) {
   return kOk;
 }
 
-// The steps in an order that no rule but their own forbids, another one each time: what should wait and does
-// not is seen.
+// The steps in an order that no rule but their own forbids, another one each time: what should wait
+// and does not is seen.
 int run_graph(const Graph& g) {
   static std::mt19937 gen(7);
   std::vector<size_t> waits(g.steps.size()), ready;
@@ -143,13 +143,16 @@ void* build(const std::string& source) {
   const char* named = std::getenv("INGOT_EMULATOR_CACHE");
   std::string folder = named ? named : (fs::current_path() / "emulator_cache").string();
   fs::create_directories(folder);
-  std::string all = "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
+  std::string all =
+      "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
   all +=
-      "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { f(*(const "
+      "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { "
+      "f(*(const "
       "IgParams<K>*)a); }\n"
       "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return "
       "sizeof(IgParams<K>); }\n";
-  static const std::regex entry(R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
+  static const std::regex entry(
+      R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {
     std::string name = (*i)[1];
     all += "extern \"C\" void run_" + name + "(const void* a) { ig_emu_call(" + name + ", a); }\n";
@@ -160,8 +163,8 @@ void* build(const std::string& source) {
     std::string part = path + "." + std::to_string(getpid());
     std::ofstream(part + ".cpp") << all;
     std::string command =
-        "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " + part +
-        ".cpp -o " + part;
+        "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " +
+        part + ".cpp -o " + part;
     if (std::system(command.c_str()) != 0) return nullptr;
     fs::rename(part, path);
     fs::remove(part + ".cpp");
@@ -251,7 +254,9 @@ int cuDeviceGetAttribute(int* v, int a, int) {
   return kOk;
 }
 int cuDeviceTotalMem_v2(size_t* n, int) { return *n = kMemory, kOk; }
-int cuDevicePrimaryCtxRetain(void** c, int) { return *c = reinterpret_cast<void*>(uintptr_t{16}), kOk; }
+int cuDevicePrimaryCtxRetain(void** c, int) {
+  return *c = reinterpret_cast<void*>(uintptr_t{16}), kOk;
+}
 int cuCtxSetCurrent(void* c) { return current = c, kOk; }
 int cuCtxGetCurrent(void** c) { return *c = current, kOk; }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
@@ -260,8 +265,9 @@ int cuMemHostAlloc(void** p, size_t n, unsigned) {
 int cuMemFreeHost(void* p) { return std::free(p), kOk; }
 static int copy(uint64_t to, uint64_t from, size_t n, Stream* s) {
   if (nothing_runs && n > (1 << 20)) return kOk;
-  return put(
-      s, [=] { return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n), kOk; });
+  return put(s, [=] {
+    return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n), kOk;
+  });
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) {
   return copy(to, reinterpret_cast<uint64_t>(from), n, s);
@@ -269,7 +275,9 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) {
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) {
   return copy(reinterpret_cast<uint64_t>(to), from, n, s);
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, Stream* s) { return copy(to, from, n, s); }
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, Stream* s) {
+  return copy(to, from, n, s);
+}
 int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, Stream* s) {
   if (nothing_runs && n > (1 << 20)) return kOk;
   return put(s, [=] { return std::memset(reinterpret_cast<void*>(p), v, n), kOk; });
@@ -284,7 +292,9 @@ int cuStreamWaitEvent(Stream* s, Event* e, unsigned) {
     if (std::find(s->after.begin(), s->after.end(), a) == s->after.end()) s->after.push_back(a);
   return kOk;
 }
-int cuStreamBeginCapture_v2(Stream* s, int) { return s->capturing = new Graph, s->after.clear(), kOk; }
+int cuStreamBeginCapture_v2(Stream* s, int) {
+  return s->capturing = new Graph, s->after.clear(), kOk;
+}
 int cuStreamEndCapture(Stream* s, Graph** g) {
   *g = s->capturing;
   std::vector<size_t> joined = s->after;  // every step must lead to the end of this stream
@@ -299,7 +309,8 @@ int cuStreamEndCapture(Stream* s, Graph** g) {
 int cuEventCreate(Event** e, unsigned) { return *e = new Event, kOk; }
 int cuEventDestroy_v2(Event* e) { return delete e, kOk; }
 int cuEventRecord(Event* e, Stream* s) {
-  return e->graph = s ? s->capturing : nullptr, e->after = s ? s->after : std::vector<size_t>{}, kOk;
+  return e->graph = s ? s->capturing : nullptr, e->after = s ? s->after : std::vector<size_t>{},
+         kOk;
 }
 int cuEventQuery(void*) { return kOk; }
 int cuEventSynchronize(void*) { return kOk; }
@@ -310,7 +321,8 @@ int cuModuleLoadData(Module** m, const void* image) {
   std::string source = static_cast<const char*>(image);
   std::string own = source.substr(std::min(source.size(), ingot::cuda_prelude().size()));
   bool fibers = own.find("__syncthreads") != std::string::npos ||
-                own.find("ig_shuffle") != std::string::npos || own.find("ig_from_lane0") != std::string::npos;
+                own.find("ig_shuffle") != std::string::npos ||
+                own.find("ig_from_lane0") != std::string::npos;
   void* library = build(source);
   if (!library) return 300;
   *m = new Module{library, fibers};
@@ -321,9 +333,10 @@ int cuModuleGetFunction(Function** f, Module* m, const char* name) {
   made->name = name;
   made->argument_bytes = 112;
   if (nothing_runs) return *f = made, kOk;
-  made->run =
-      reinterpret_cast<void (*)(const void*)>(dlsym(m->library, ("run_" + std::string(name)).c_str()));
-  auto size = reinterpret_cast<unsigned long (*)()>(dlsym(m->library, ("size_" + std::string(name)).c_str()));
+  made->run = reinterpret_cast<void (*)(const void*)>(
+      dlsym(m->library, ("run_" + std::string(name)).c_str()));
+  auto size = reinterpret_cast<unsigned long (*)()>(
+      dlsym(m->library, ("size_" + std::string(name)).c_str()));
   made->state = static_cast<void**>(dlsym(m->library, "ig_emu"));
   if (!made->run || !size || !made->state) return 500;
   made->argument_bytes = size();
@@ -332,14 +345,16 @@ int cuModuleGetFunction(Function** f, Module* m, const char* name) {
 }
 int cuFuncSetAttribute(Function*, int, int v) { return v > 232448 ? kInvalid : kOk; }
 int cuFuncGetAttribute(int* v, int, Function*) { return *v = 0, kOk; }
-int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, Stream* s, void** arguments, void**) {
-  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 || shared > 232448)
+int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, Stream* s, void** arguments, void**) {
+  if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 ||
+      shared > 232448)
     return kInvalid;
   if (nothing_runs && f->name.find("ig_edges") == std::string::npos) return kOk;
   std::vector<char> argument(f->argument_bytes);
   std::memcpy(argument.data(), arguments[0], argument.size());
-  if (nothing_runs) return put(s, [=] { return f->name.back() == '1' ? end_run(argument.data()) : kOk; });
+  if (nothing_runs)
+    return put(s, [=] { return f->name.back() == '1' ? end_run(argument.data()) : kOk; });
   return put(s, [=] { return run_kernel(*f, gx, bx, shared, argument.data()); });
 }
 struct LaunchConfig {  // CUlaunchConfig
@@ -347,7 +362,8 @@ struct LaunchConfig {  // CUlaunchConfig
   Stream* stream;
 };
 int cuLaunchKernelEx(const LaunchConfig* c, Function* f, void** arguments, void** extra) {
-  return cuLaunchKernel(f, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream, arguments, extra);
+  return cuLaunchKernel(f, c->gx, c->gy, c->gz, c->bx, c->by, c->bz, c->shared, c->stream,
+                        arguments, extra);
 }
 int cuGraphInstantiateWithFlags(Graph** e, Graph* g, unsigned long long) {
   return ++graphs_made, *e = new Graph(*g), kOk;

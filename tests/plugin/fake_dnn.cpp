@@ -1,5 +1,6 @@
-// cuDNN for the fake CUDA machine: descriptors are kept as they are set, and of all graphs attention's alone
-// have an engine, which computes naively in float64. FAKE_CUDNN makes it refuse, at each question:
+// cuDNN for the fake CUDA machine: descriptors are kept as they are set, and of all graphs
+// attention's alone have an engine, which computes naively in float64. FAKE_CUDNN makes it refuse,
+// at each question:
 //   engines    no graph has an engine        gradients   no gradient has one
 //   execute    plans are made and not run
 #include <cmath>
@@ -33,12 +34,36 @@ enum {
   kPackUids = 1000,
   kPackPointers = 1001
 };
-enum { kInt64 = 3, kDouble = 5, kHandle = 0, kPointer = 6, kDescriptor = 15, kBoolean = 2, kChar = 24 };
+enum {
+  kInt64 = 3,
+  kDouble = 5,
+  kHandle = 0,
+  kPointer = 6,
+  kDescriptor = 15,
+  kBoolean = 2,
+  kChar = 24
+};
 enum { kFloat = 0, kHalf = 2 };
 enum { kNotSupported = 3000, kBadParameter = 2000, kExecutionFailed = 5000 };
 
 // What backend/cuda/cudnn/attention.cpp calls its operands.
-enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum, Bias };
+enum Uid : int64_t {
+  Q = 1,
+  K,
+  V,
+  O,
+  Stats,
+  Scale,
+  NegInf,
+  One,
+  DO,
+  DQ,
+  DK,
+  DV,
+  DQAcc,
+  RowSum,
+  Bias
+};
 
 int executed = 0;
 
@@ -121,8 +146,8 @@ Problem problem_of(const Descriptor& graph) {
       const auto* t = op->one<const Descriptor*>(name);
       if (t->type == kConvolution) return {};
       if (t->type != kTensor || t->one<char>(kTensorVirtual)) continue;
-      p[t->one<int64_t>(kTensorUid)] = {t->all<int64_t>(kTensorDims), t->all<int64_t>(kTensorStrides),
-                                        t->one<int>(kTensorType)};
+      p[t->one<int64_t>(kTensorUid)] = {t->all<int64_t>(kTensorDims),
+                                        t->all<int64_t>(kTensorStrides), t->one<int>(kTensorType)};
     }
   return p.count(Q) && p.count(K) && p.count(V) ? p : Problem{};
 }
@@ -154,14 +179,16 @@ void forward(const Problem& p, double scale) {
         p.at(Stats).set(b, h, t, 0, most + std::log(sum));
         for (int64_t d = 0; d < o.dims[3]; ++d) {
           double x = 0;
-          for (size_t j = 0; j < s.size(); ++j) x += s[j] / sum * v.get(b, h, static_cast<int64_t>(j), d);
+          for (size_t j = 0; j < s.size(); ++j)
+            x += s[j] / sum * v.get(b, h, static_cast<int64_t>(j), d);
           o.set(b, h, t, d, x);
         }
       }
 }
 
 void backward(const Problem& p, double scale) {
-  const Operand &q = p.at(Q), &k = p.at(K), &v = p.at(V), &o = p.at(O), &go = p.at(DO);  // v swapped too
+  const Operand &q = p.at(Q), &k = p.at(K), &v = p.at(V), &o = p.at(O),
+                &go = p.at(DO);  // v swapped too
   const int64_t T = q.dims[2], D = q.dims[3], S = k.dims[3];
   for (int64_t b = 0; b < q.dims[0]; ++b)
     for (int64_t h = 0; h < q.dims[1]; ++h) {
@@ -207,9 +234,13 @@ int cudnnDestroy(Handle* h) { return delete h, kOk; }
 int cudnnSetStream(Handle* h, void* s) { return h->stream = s, kOk; }
 size_t cudnnGetVersion() { return 91900; }
 const char* cudnnGetErrorString(int) { return "an error of the fake cuDNN"; }
-void cudnnGetLastErrorString(char* text, size_t n) { std::strncpy(text, "as it was told to", n - 1); }
+void cudnnGetLastErrorString(char* text, size_t n) {
+  std::strncpy(text, "as it was told to", n - 1);
+}
 
-int cudnnBackendCreateDescriptor(int type, void** d) { return *d = new Descriptor{type, {}, {}, {}}, kOk; }
+int cudnnBackendCreateDescriptor(int type, void** d) {
+  return *d = new Descriptor{type, {}, {}, {}}, kOk;
+}
 int cudnnBackendDestroyDescriptor(void* d) { return delete of(d), kOk; }
 int cudnnBackendSetAttribute(void* d, int name, int type, int64_t n, const void* values) {
   const auto* bytes = static_cast<const char*>(values);
@@ -221,7 +252,8 @@ int cudnnBackendFinalize(void* descriptor) {
   Descriptor& d = *of(descriptor);
   if (d.type == kHeuristic) {
     Problem p = problem_of(*d.one<Descriptor*>(kHeuristicGraph));
-    if (p.empty() || refuses("engines") || (refuses("gradients") && p.count(DO))) return kNotSupported;
+    if (p.empty() || refuses("engines") || (refuses("gradients") && p.count(DO)))
+      return kNotSupported;
     d.problem = std::make_shared<Problem>(std::move(p));
   }
   if (d.type == kPlan) d.problem = d.one<Descriptor*>(kPlanConfig)->problem;

@@ -1,6 +1,6 @@
-// The fake CUDA machine's memory: plain blocks, and virtual memory with the driver's rules. Addresses that
-// are reserved but not mapped, or mapped but not made accessible, cannot be touched: whoever does is killed
-// there and then. FAKE_CUDA_VMM=0 is a GPU without virtual memory.
+// The fake CUDA machine's memory: plain blocks, and virtual memory with the driver's rules.
+// Addresses that are reserved but not mapped, or mapped but not made accessible, cannot be touched:
+// whoever does is killed there and then. FAKE_CUDA_VMM=0 is a GPU without virtual memory.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,7 +69,8 @@ bool touches_a_mapping(uint64_t p, size_t n) {
 
 /// Addresses that nobody may touch.
 void* nobodys(void* at, size_t n) {
-  return mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+  return mmap(at, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0),
+              -1, 0);
 }
 
 }  // namespace
@@ -101,9 +102,9 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
   std::lock_guard lock(mutex);
   if (!there_is(n)) return kNoMemory;
   // An H200's memory is taken from the address space alone.
-  void* m = nothing_runs()
-                ? mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                : std::aligned_alloc(512, (n + 511) / 512 * 512);
+  void* m = nothing_runs() ? mmap(nullptr, n, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                           : std::aligned_alloc(512, (n + 511) / 512 * 512);
   if (!m || m == MAP_FAILED) return kNoMemory;
   if (!nothing_runs()) std::memset(m, 0x7f, n);
   *p = reinterpret_cast<uint64_t>(m);
@@ -176,8 +177,8 @@ int cuMemRelease(uint64_t handle) {
 int cuMemMap(uint64_t p, size_t n, size_t offset, uint64_t handle, unsigned long long flags) {
   std::lock_guard lock(mutex);
   auto at = physical.find(handle);
-  if (at == physical.end() || !at->second.held || n > at->second.bytes || offset || flags || !steps(p, n) ||
-      !inside_a_reservation(p, n) || touches_a_mapping(p, n))
+  if (at == physical.end() || !at->second.held || n > at->second.bytes || offset || flags ||
+      !steps(p, n) || !inside_a_reservation(p, n) || touches_a_mapping(p, n))
     return kInvalid;
   void* m = mmap(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, at->second.file, 0);
@@ -205,8 +206,8 @@ struct Access {  // CUmemAccessDesc
 int cuMemSetAccess(uint64_t p, size_t n, const Access* a, size_t count) {
   std::lock_guard lock(mutex);
   auto at = mappings.find(p);
-  if (at == mappings.end() || at->second.bytes != n || count != 1 || a->location != 1 || a->device != 0 ||
-      a->flags != 3)
+  if (at == mappings.end() || at->second.bytes != n || count != 1 || a->location != 1 ||
+      a->device != 0 || a->flags != 3)
     return kInvalid;
   if (access_failures > 0) return --access_failures, kNoMemory;
   mprotect(reinterpret_cast<void*>(p), n, PROT_READ | PROT_WRITE);

@@ -1,5 +1,5 @@
-// What only a GPU shows. Skipped where there is none. Each case prints a line; the order is from simple to
-// whole.
+// What only a GPU shows. Skipped where there is none. Each case prints a line; the order is from
+// simple to whole.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -34,7 +34,8 @@ double now() {
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double d = 0, n = 0;
-  for (size_t i = 0; i < a.size(); ++i) d += std::pow(double(a[i]) - b[i], 2), n += std::pow(double(b[i]), 2);
+  for (size_t i = 0; i < a.size(); ++i)
+    d += std::pow(double(a[i]) - b[i], 2), n += std::pow(double(b[i]), 2);
   return std::sqrt(d / std::max(n, 1e-30));
 }
 
@@ -62,7 +63,8 @@ TEST_CASE("a: device, memory, copies") {
   double t3 = now();
   CHECK(in == out);
   std::printf("a: host to device %.1f GB/s, device to host %.1f GB/s, on the device %.0f GB/s\n",
-              double(n) / (t1 - t0) / 1e9, double(n) / (t3 - t2) / 1e9, 40.0 * double(n) / (t2 - t1) / 1e9);
+              double(n) / (t1 - t0) / 1e9, double(n) / (t3 - t2) / 1e9,
+              40.0 * double(n) / (t2 - t1) / 1e9);
   b.deallocate(0, p, n);
   b.deallocate(0, q, n);
   CHECK(b.allocate(0, size_t{1} << 42) == nullptr);
@@ -173,7 +175,9 @@ TEST_CASE("e: an index error is raised and the context lives on") {
   Device d("cuda");
   Tensor table = arange(0, 12).to(float32).reshape({6, 2}).to(d);
   auto pick = [&](std::vector<int64_t> at) {
-    return table.index_select(0, from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d)).sum().item();
+    return table.index_select(0, from_data(at.data(), {static_cast<int64_t>(at.size())}).to(d))
+        .sum()
+        .item();
   };
   CHECK(pick({1, 2, 5}) == 35);
   CHECK_THROWS_AS(pick({1, 2, 6}), Error);
@@ -208,9 +212,10 @@ TEST_CASE("f: two threads, and 5000 steps with flat memory") {
     if (i == 100) early = gpu().free_memory(0);
   }
   w.sum().item();
-  std::printf("f: threads agree; 5000 steps at %.1f us, free memory moved by %lld KiB\n",
-              (now() - begin) / 5000 * 1e6,
-              (static_cast<long long>(early) - static_cast<long long>(gpu().free_memory(0))) / 1024);
+  std::printf(
+      "f: threads agree; 5000 steps at %.1f us, free memory moved by %lld KiB\n",
+      (now() - begin) / 5000 * 1e6,
+      (static_cast<long long>(early) - static_cast<long long>(gpu().free_memory(0))) / 1024);
   CHECK(early <= gpu().free_memory(0) + (4 << 20));
   set_default_device("cpu");
 }
@@ -268,7 +273,10 @@ TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float3
   eval({q, k});
   auto run = [&](const Device& d, DType t) {
     Tensor a = q.to(d).to(t).eval_(), b = k.to(d).to(t).eval_();
-    return scaled_dot_product_attention(a.transpose(2, 3), b, b).to(float32).to("cpu").to_vector<float>();
+    return scaled_dot_product_attention(a.transpose(2, 3), b, b)
+        .to(float32)
+        .to("cpu")
+        .to_vector<float>();
   };
   const double apart = distance(run(Device("cuda"), bfloat16), run(Device("cpu"), float32));
   CHECK(apart < 1e-2);
@@ -288,19 +296,31 @@ TEST_CASE("h: scans, sorts and writes by index agree with the CPU and take this 
   };
   const Row rows[] = {
       {"cumsum of 2^20", [](auto& a, auto&, auto&, auto&) { return cumsum(a, 0); }, 1e-4},
-      {"cumsum of 512 x 4096, dim 1", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 1); }, 1e-4},
-      {"cumsum of 512 x 4096, dim 0", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 0); }, 1e-4},
-      {"cummax of 2^20", [](auto& a, auto&, auto&, auto&) { return cummax(a, 0).indices.to(float32); }, 0},
-      {"argsort of 2^20", [](auto& a, auto&, auto&, auto&) { return argsort(a, 0).to(float32); }, 0},
-      {"argsort of 2^20 int64", [](auto&, auto&, auto&, auto& i) { return argsort(i, 0).to(float32); }, 0},
-      {"argsort of 512 x 4096", [](auto&, auto& b, auto&, auto&) { return argsort(b, 1).to(float32); }, 0},
+      {"cumsum of 512 x 4096, dim 1", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 1); },
+       1e-4},
+      {"cumsum of 512 x 4096, dim 0", [](auto&, auto& b, auto&, auto&) { return cumsum(b, 0); },
+       1e-4},
+      {"cummax of 2^20",
+       [](auto& a, auto&, auto&, auto&) { return cummax(a, 0).indices.to(float32); }, 0},
+      {"argsort of 2^20", [](auto& a, auto&, auto&, auto&) { return argsort(a, 0).to(float32); },
+       0},
+      {"argsort of 2^20 int64",
+       [](auto&, auto&, auto&, auto& i) { return argsort(i, 0).to(float32); }, 0},
+      {"argsort of 512 x 4096",
+       [](auto&, auto& b, auto&, auto&) { return argsort(b, 1).to(float32); }, 0},
       {"topk 50 of 64 x 50257", [](auto&, auto&, auto& c, auto&) { return topk(c, 50).values; }, 0},
-      {"scatter of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter(a, 0, i, a * 2.0); }, 0},
-      {"scatter_add of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter_add(a, 0, i, a); }, 1e-5},
+      {"scatter of 2^20", [](auto& a, auto&, auto&, auto& i) { return scatter(a, 0, i, a * 2.0); },
+       0},
+      {"scatter_add of 2^20",
+       [](auto& a, auto&, auto&, auto& i) { return scatter_add(a, 0, i, a); }, 1e-5},
       {"searchsorted 2^20 in 2^20",
-       [](auto& a, auto&, auto&, auto&) { return searchsorted(sort(a).values, a * 0.5).to(float32); }, 0},
+       [](auto& a, auto&, auto&, auto&) {
+         return searchsorted(sort(a).values, a * 0.5).to(float32);
+       },
+       0},
       {"x[mask] of 2^20", [](auto& a, auto&, auto&, auto&) { return Tensor(a[a > 0]); }, 0},
-      {"unique of 2^20", [](auto&, auto&, auto&, auto& i) { return unique(i % 1000).counts.to(float32); }, 0},
+      {"unique of 2^20",
+       [](auto&, auto&, auto&, auto& i) { return unique(i % 1000).counts.to(float32); }, 0},
   };
   Tensor gx = x.to(d), gm = m.to(d), gw = wide.to(d), gi = at.to(d);
   eval({gx, gm, gw, gi});
@@ -322,7 +342,8 @@ TEST_CASE("h: scans, sorts and writes by index agree with the CPU and take this 
   }
 }
 
-TEST_CASE("i: a run that finds no memory says how much it wanted, and goes well once there is room") {
+TEST_CASE(
+    "i: a run that finds no memory says how much it wanted, and goes well once there is room") {
   if (no_gpu()) return;
   Device d("cuda");
   const size_t free = gpu().free_memory(0),
@@ -343,7 +364,8 @@ TEST_CASE("i: a run that finds no memory says how much it wanted, and goes well 
     what = e.what();
     CHECK(e.requested >= static_cast<size_t>(n) * 4);
   }
-  CHECK(what.find(left >> 30 ? "no room for 2.00 GiB" : "no room for 32.00 MiB") != std::string::npos);
+  CHECK(what.find(left >> 30 ? "no room for 2.00 GiB" : "no room for 32.00 MiB") !=
+        std::string::npos);
   CHECK(what.find("free") != std::string::npos);
   CHECK_THROWS_AS(within(), OutOfMemory);
   CHECK(ones({1000}, d).sum().item() == 1000);  // what does fit goes on
@@ -369,7 +391,8 @@ TEST_CASE("j: what is repeated takes new inputs, new addresses and new shapes") 
     auto plain = [&](const Tensor& a, const Tensor& b) { return tanh(a.matmul(b)) + a.sum(); };
     std::vector<float> want = plain(x, w).to_vector<float>();
     Tensor gx = x.to(d), gw = w.to(d);
-    std::vector<float> once = plain(gx, gw).to_vector<float>(), kept = step({gx, gw})[0].to_vector<float>();
+    std::vector<float> once = plain(gx, gw).to_vector<float>(),
+                       kept = step({gx, gw})[0].to_vector<float>();
     CHECK(distance(once, want) < 1e-4);
     CHECK(distance(kept, want) < 1e-4);
     runs += 2;
@@ -404,7 +427,8 @@ TEST_CASE("k: LSTMs in every type, with their gradients, against float64 on the 
     for (Tensor& p : layer.parameters()) p.zero_grad();
   }
   std::printf(
-      "k: 128 steps of 64 x 1024 in bfloat16, forward and backward: %.0f us, %.1f us a step and way\n",
+      "k: 128 steps of 64 x 1024 in bfloat16, forward and backward: %.0f us, %.1f us a step and "
+      "way\n",
       best * 1e6, best * 1e6 / 256);
 }
 
@@ -431,8 +455,8 @@ TEST_CASE("l: convolutions with batch norm, residual and ReLU as one call, again
   for (bool odd : {false, true})  // by cuDNN, and by cuDNN and a kernel
     for (bool relu : {false, true}) CHECK(residual_call_difference(gpu(), odd, relu) < 1e-3);
   // What is not a number stays so behind a ReLU.
-  Tensor x = full({1, 8, 6, 6}, NAN, {bfloat16, "cuda"}), w = zeros({8, 8, 3, 3}, {bfloat16, "cuda"}),
-         b = zeros({8}, {bfloat16, "cuda"});
+  Tensor x = full({1, 8, 6, 6}, NAN, {bfloat16, "cuda"}),
+         w = zeros({8, 8, 3, 3}, {bfloat16, "cuda"}), b = zeros({8}, {bfloat16, "cuda"});
   eval({x, w, b});
   CHECK(std::isnan(relu(conv2d(x, w, b, 1, 1)).to(float32).sum().item()));
 }
@@ -461,8 +485,8 @@ TEST_CASE("m: a ResNet at inference agrees with its unfused self and the CPU") {
     const auto plain = model(y).to(float32).to("cpu").to_vector<float>();
     set_fusion(true);
     const double d = distance(fused, want), p = distance(plain, want);
-    std::printf("m: %-8s fused %.1e, unfused %.1e from float32 on the CPU\n", std::string(name_of(t)).c_str(),
-                d, p);
+    std::printf("m: %-8s fused %.1e, unfused %.1e from float32 on the CPU\n",
+                std::string(name_of(t)).c_str(), d, p);
     CHECK(d < (t == float32 ? 1e-4 : std::max(2 * p, 3e-2)));
     model.to("cpu");
   }
@@ -472,7 +496,8 @@ TEST_CASE("n: a training step maps what it is said to take") {
   if (no_gpu()) return;
   const Device d("cuda");
   auto train = [&](int64_t layers, int64_t batch) {
-    models::GPT model({.layers = layers, .heads = 12, .width = 768, .context = 512, .vocabulary = 8192});
+    models::GPT model(
+        {.layers = layers, .heads = 12, .width = 768, .context = 512, .vocabulary = 8192});
     model.to(d);
     model.to(bfloat16);
     optim::AdamW optimiser(model.parameters(), {.lr = 1e-4, .master_weights = true});
@@ -482,7 +507,8 @@ TEST_CASE("n: a training step maps what it is said to take") {
       optimiser.step();
     }
     synchronize();
-    return std::pair{static_cast<double>(d.memory().peak), static_cast<double>(gpu().free_memory(0))};
+    return std::pair{static_cast<double>(d.memory().peak),
+                     static_cast<double>(gpu().free_memory(0))};
   };
   train(1, 1);  // what libraries take for themselves is there now
   synchronize();
@@ -498,7 +524,9 @@ TEST_CASE("n: a training step maps what it is said to take") {
   CHECK(before - free <= 1.02 * peak);
 }
 
-TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their gradients, against float64") {
+TEST_CASE(
+    "o: first convolutions of pictures over blocks of pixels, with their gradients, against "
+    "float64") {
   if (no_gpu()) return;
   for (const Stem& f : stems()) {
     CAPTURE(f.channels);
@@ -511,7 +539,9 @@ TEST_CASE("o: first convolutions of pictures over blocks of pixels, with their g
   }
 }
 
-TEST_CASE("q: products of few rows, attention of one query, gradients of short attention, against float64") {
+TEST_CASE(
+    "q: products of few rows, attention of one query, gradients of short attention, against "
+    "float64") {
   if (no_gpu()) return;
   std::mt19937 gen(17);
   int bad = 0, count = 120;
@@ -540,7 +570,8 @@ TEST_CASE("q: products of few rows, attention of one query, gradients of short a
   std::printf("q: %d of %d calls right\n", count - bad, count);
 }
 
-TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its memory comes back") {
+TEST_CASE(
+    "p: the arena grows where it is, graphs captured before go on, and its memory comes back") {
   if (no_gpu()) return;
   const Device d("cuda");
   Tensor x = rand({256, 512}).to(d).to(bfloat16).eval_(),
@@ -550,7 +581,8 @@ TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its
     for (int i = 0; i < 6; ++i) y = y.matmul(w).tanh();
     // Attention's gradient clears memory on the way, which is not a kernel of ours.
     Tensor heads = y.reshape({2, 128, 8, 64}).transpose(1, 2).detach().requires_grad_();
-    Tensor dy = grad({scaled_dot_product_attention(heads, heads, heads).to(float32).sum()}, {heads})[0];
+    Tensor dy =
+        grad({scaled_dot_product_attention(heads, heads, heads).to(float32).sum()}, {heads})[0];
     return y.to(float32).sum().item() + dy.to(float32).abs().sum().item();
   };
   // Attention's gradient adds up in any order: not every bit is the same each time.
@@ -562,7 +594,8 @@ TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its
   for (int i = 0; i < 3; ++i) CHECK(small() == want);
   void* const at = ArenaLease(d, 1).data();
   REQUIRE(at != nullptr);
-  const size_t sizes[] = {size_t{256} << 20, size_t{257} << 20, std::min(empty / 4, size_t{16} << 30)};
+  const size_t sizes[] = {size_t{256} << 20, size_t{257} << 20,
+                          std::min(empty / 4, size_t{16} << 30)};
   for (size_t bytes : sizes) {
     Tensor busy = randn({4096, 4096}).to(d).to(bfloat16).eval_();
     for (int i = 0; i < 8; ++i) busy = busy.matmul(busy) * 0.01;  // the device works meanwhile
@@ -575,7 +608,8 @@ TEST_CASE("p: the arena grows where it is, graphs captured before go on, and its
     CHECK(small() == want);
     const size_t taken = empty - gpu().free_memory(0);
     CHECK(taken >= bytes);
-    CHECK(static_cast<double>(taken) <= 1.02 * static_cast<double>(bytes) + (512 << 20));  // and the tensors
+    CHECK(static_cast<double>(taken) <=
+          1.02 * static_cast<double>(bytes) + (512 << 20));  // and the tensors
   }
   synchronize();
   release_arena(d);

@@ -1,14 +1,14 @@
-// The kernels written by hand: compiled by NVRTC for sm_80 and sm_90 where there is one, run by the emulator,
-// compared with naive loops. The product's own strides reach the library's form by describe_matmul(), tested
-// on the fake machine.
+// The kernels written by hand: compiled by NVRTC for sm_80 and sm_90 where there is one, run by the
+// emulator, compared with naive loops. The product's own strides reach the library's form by
+// describe_matmul(), tested on the fake machine.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <map>
 #include <random>
 
-#include "backend/cuda/kernels/kernel_text.h"
 #include "backend/cuda/emit/nvrtc.h"
+#include "backend/cuda/kernels/kernel_text.h"
 #include "emulator/emulator.h"
 #include "plugin/library_cases.h"
 #include "runtime/backend.h"
@@ -24,7 +24,8 @@ RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
     launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
   std::vector<uint64_t> scratch(launch.scratch_bytes / 8 + 1, 0x7ff7ff7f7ff7ff7full);
   RunStatus status;
-  Emulator::get().run(k.text, launch, {nullptr, nullptr, nullptr, &status, scratch.data(), nullptr});
+  Emulator::get().run(k.text, launch,
+                      {nullptr, nullptr, nullptr, &status, scratch.data(), nullptr});
   return status;
 }
 
@@ -93,12 +94,14 @@ TEST_CASE("the cells of an LSTM compute what its formulas say") {
   std::mt19937 gen(3);
   std::normal_distribution<float> normal;
   for (size_t n :
-       {size_t{0}, size_t{9}}) {  // float32: the 16-bit types go through whole LSTMs (lstm_test.cpp)
+       {size_t{0},
+        size_t{9}}) {  // float32: the 16-bit types go through whole LSTMs (lstm_test.cpp)
     for (size_t lanes = 0; lanes < 3; ++lanes) {
       const bool backward = n >= 9;
       CAPTURE(all[n + lanes].text.key);
       // Wide enough for whichever buffer: [N, 4 H] with z's pitch.
-      std::vector<std::vector<float>> b(8, std::vector<float>(static_cast<size_t>(N * 4 * H + N * pitch)));
+      std::vector<std::vector<float>> b(
+          8, std::vector<float>(static_cast<size_t>(N * 4 * H + N * pitch)));
       for (auto& x : b)
         for (float& f : x) f = normal(gen);
       auto want = b;
@@ -121,9 +124,9 @@ TEST_CASE("the cells of an LSTM compute what its formulas say") {
             put(4, at(0), in), put(4, at(1), forget), put(4, at(2), fresh), put(4, at(3), out);
             continue;
           }
-          const double in = b[2][at(0)], forget = b[2][at(1)], fresh = b[2][at(2)], out = b[2][at(3)],
-                       t = std::tanh(double(b[3][e])), d = double(b[0][loose]) + b[1][e],
-                       dc = b[5][e] + d * out * (1 - t * t);
+          const double in = b[2][at(0)], forget = b[2][at(1)], fresh = b[2][at(2)],
+                       out = b[2][at(3)], t = std::tanh(double(b[3][e])),
+                       d = double(b[0][loose]) + b[1][e], dc = b[5][e] + d * out * (1 - t * t);
           put(6, at(0), dc * fresh * in * (1 - in));
           put(6, at(1), dc * b[4][e] * forget * (1 - forget));
           put(6, at(2), dc * in * (1 - fresh * fresh));
@@ -262,12 +265,16 @@ TEST_CASE("the gradient of attention over short sequences") {
 TEST_CASE("which products of few rows are taken, and how they are cut") {
   auto linear = [](DType t, int64_t M, int64_t N, int64_t K) {
     LibrarySpec s;
-    s.operands = {
-        {t, Dims{M, N}, Dims{N, 1}, 0}, {t, Dims{M, K}, Dims{K, 1}, 0}, {t, Dims{K, N}, Dims{1, K}, 0}};
+    s.operands = {{t, Dims{M, N}, Dims{N, 1}, 0},
+                  {t, Dims{M, K}, Dims{K, 1}, 0},
+                  {t, Dims{K, N}, Dims{1, K}, 0}};
     return s;
   };
-  for (auto [N, K] :
-       {std::pair<int64_t, int64_t>{768, 768}, {2304, 768}, {768, 3072}, {50304, 768}, {1600, 6400}})
+  for (auto [N, K] : {std::pair<int64_t, int64_t>{768, 768},
+                      {2304, 768},
+                      {768, 3072},
+                      {50304, 768},
+                      {1600, 6400}})
     CHECK(cuda::is_row_matmul(linear(bfloat16, 1, N, K)));
   CHECK(cuda::is_row_matmul(linear(float32, 4, 10, 32)));
   CHECK(cuda::is_row_matmul(linear(bfloat16, 8, 768, 768)));
@@ -376,8 +383,8 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
   std::mt19937 gen_short(12);
   CudaText edges = cuda::run_edges();
   texts.emplace(edges.key, edges);
-  // The digit passes of a sort are long texts and the same for every type, and small products come in
-  // hundreds of forms: some of them will do.
+  // The digit passes of a sort are long texts and the same for every type, and small products come
+  // in hundreds of forms: some of them will do.
   std::map<std::string, int> seen;
   for (std::mt19937 gen(11); texts.size() < 8;) {
     LibrarySpec s = random_row_attention(gen);
@@ -404,7 +411,8 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
   for (const cuda::HandKernel& k : cells()) texts.emplace(k.text.key, k.text);
   std::string program = cuda_prelude();
   int n = 0;
-  for (auto& [key, t] : texts) program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";
+  for (auto& [key, t] : texts)
+    program += "namespace k" + std::to_string(n++) + " {\n" + t.body + "}\n";
   CHECK(!for_clusters.empty());
   for (const char* arch : {"sm_80", "sm_90"}) {
     if (arch == std::string("sm_90"))

@@ -10,7 +10,9 @@
 namespace ingot::test {
 namespace {
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
 double gelu_slope(double x) {
   const double h = 1e-4;
   return (gelu(x - 2 * h) - 8 * gelu(x - h) + 8 * gelu(x + h) - gelu(x + 2 * h)) / (12 * h);
@@ -31,9 +33,12 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     }
     int64_t p = place(o[0], at);
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
-    if (spec.bias) sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
+    if (spec.bias)
+      sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
     if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
-    if (spec.epilogue == Epilogue::ReluGrad && !(value(o[more], m.at(more), place(o[more], at)) > 0)) sum = 0;
+    if (spec.epilogue == Epilogue::ReluGrad &&
+        !(value(o[more], m.at(more), place(o[more], at)) > 0))
+      sum = 0;
     if (spec.epilogue == Epilogue::GeluErf) sum = 0.5 * sum * (1 + std::erf(sum * std::sqrt(0.5)));
     if (spec.epilogue == Epilogue::GeluTanhGrad)
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
@@ -66,7 +71,8 @@ void scatter_reference(const LibrarySpec& spec, CallMemory& m) {
     sums[static_cast<size_t>(place(o[0], to))] += value(o[2], m.at(2), place(o[2], at));
   });
   for (size_t i = 0; i < sums.size(); ++i)
-    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {sums[i], static_cast<int64_t>(sums[i])});
+    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i),
+                  {sums[i], static_cast<int64_t>(sums[i])});
 }
 
 }  // namespace
@@ -91,7 +97,8 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
 }
 
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
-  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  static const DType all[] = {float64, float32, float16, bfloat16, int64,
+                              int32,   int16,   int8,    uint8};
   LibrarySpec s;
   s.op = Op::Matmul;
   s.steady = gen() % 8;
@@ -155,8 +162,10 @@ LibrarySpec random_bias_gradient(std::mt19937& gen) {
   s.steady = gen() % 16;
   const int64_t unit = gen() % 2 ? 8 : 1;
   const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 30);
-  s.operands = {
-      {t, {M, N}, {N, 1}, 0}, {t, {1, M}, {M, 1}, 0}, {t, {M, K}, {1, M}, 0}, {t, {K, N}, {N, 1}, 0}};
+  s.operands = {{t, {M, N}, {N, 1}, 0},
+                {t, {1, M}, {M, 1}, 0},
+                {t, {M, K}, {1, M}, 0},
+                {t, {K, N}, {N, 1}, 0}};
   if (gen() % 4 == 0) s.operands[0].stride = {1, M};  // written by columns
   return s;
 }
@@ -168,7 +177,8 @@ LibrarySpec random_relu_gradient(std::mt19937& gen) {
   s.steady = gen() % 16;
   const int64_t M = pick(gen, 1, 40), N = pick(gen, 1, 40), K = pick(gen, 1, 70);
   s.operands = {operand(float32, {M, N}, gen, false), operand(float32, {M, K}, gen, gen() % 2),
-                operand(float32, {K, N}, gen, gen() % 2), operand(float32, {M, N}, gen, gen() % 4 == 0)};
+                operand(float32, {K, N}, gen, gen() % 2),
+                operand(float32, {M, N}, gen, gen() % 4 == 0)};
   return s;
 }
 
@@ -179,7 +189,8 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   s.op = Op::Matmul;
   s.steady = gen() % 2 ? 4 : 0;
   const DType t = all[gen() % 3], out = gen() % 3 == 0 ? float32 : t;
-  const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 9), K = depths[gen() % 6], pitch = K + 8 * pick(gen, 0, 2);
+  const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 9), K = depths[gen() % 6],
+                pitch = K + 8 * pick(gen, 0, 2);
   const int64_t N = K < 100 && gen() % 4 == 0 ? 8500 : pick(gen, 1, 70);
   const bool batched = gen() % 2;  // with a batch dim of one
   auto shape = [&](int64_t a, int64_t b) { return batched ? Dims{1, a, b} : Dims{a, b}; };
@@ -201,7 +212,8 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
 }
 
 LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
-  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  static const DType all[] = {float64, float32, float16, bfloat16, int64,
+                              int32,   int16,   int8,    uint8};
   LibrarySpec s;
   s.op = Op::ScatterAdd;
   s.site = 7;
@@ -229,7 +241,8 @@ LibrarySpec random_scatter(std::mt19937& gen, bool rows) {
 }
 
 LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles) {
-  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+  static const DType all[] = {float64, float32, float16, bfloat16, int64,
+                              int32,   int16,   int8,    uint8,    bool_};
   LibrarySpec s = random_scatter(gen, rows);
   int axis = s.attrs.as<IndexAttrs>().axis;
   s.op = Op::Scatter;
@@ -272,7 +285,8 @@ int one_operand(LibrarySpec& s, DType t, DType result, int64_t longest, std::mt1
 }  // namespace
 
 LibrarySpec random_scan(std::mt19937& gen, int64_t longest) {
-  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8};
+  static const DType all[] = {float64, float32, float16, bfloat16, int64,
+                              int32,   int16,   int8,    uint8};
   LibrarySpec s;
   s.op = Op::Scan;
   auto kind = static_cast<ScanKind>(gen() % 5);
@@ -282,7 +296,8 @@ LibrarySpec random_scan(std::mt19937& gen, int64_t longest) {
 }
 
 LibrarySpec random_sort(std::mt19937& gen, int64_t longest) {
-  static const DType all[] = {float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool_};
+  static const DType all[] = {float64, float32, float16, bfloat16, int64,
+                              int32,   int16,   int8,    uint8,    bool_};
   LibrarySpec s;
   s.op = Op::Sort;
   const bool descending = gen() % 2;
@@ -325,7 +340,8 @@ void write_reference(const LibrarySpec& spec, CallMemory& m) {
     }
   });
   for (size_t i = 0; i < out.size(); ++i)
-    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i), {out[i], static_cast<int64_t>(out[i])});
+    write_element(o[0].dtype, m.at(0), static_cast<int64_t>(i),
+                  {out[i], static_cast<int64_t>(out[i])});
 }
 
 void scan_reference(const LibrarySpec& spec, CallMemory& m) {
@@ -348,7 +364,8 @@ void scan_reference(const LibrarySpec& spec, CallMemory& m) {
       if (kind == ScanKind::LogSum)
         f = std::max(f, x) + std::log1p(std::exp(std::min(f, x) - std::max(f, x)));
       if (found < 0 || std::isnan(x) || (!std::isnan(best) && wins)) best = x, found = k;
-      write_element(o[0].dtype, m.at(0), place(o[0], at), {f, kind >= ScanKind::ArgMax ? found : i});
+      write_element(o[0].dtype, m.at(0), place(o[0], at),
+                    {f, kind >= ScanKind::ArgMax ? found : i});
     }
   });
 }
@@ -398,10 +415,14 @@ void reference(const LibrarySpec& spec, CallMemory& m) {
 std::string difference(const LibrarySpec& spec, CallMemory& got, CallMemory& want) {
   for (size_t k = 0; k < static_cast<size_t>(spec.written); ++k) {
     const OperandSpec& o = spec.operands[k];
-    double eps = o.dtype == bfloat16 ? 1.6e-2 : o.dtype == float16 ? 2e-3 : o.dtype == float32 ? 1e-5 : 1e-12;
+    double eps = o.dtype == bfloat16  ? 1.6e-2
+                 : o.dtype == float16 ? 2e-3
+                 : o.dtype == float32 ? 1e-5
+                                      : 1e-12;
     for (int64_t i = 0, n = span(o); i < n; ++i) {
       Element g = read_element(o.dtype, got.at(k), i), w = read_element(o.dtype, want.at(k), i);
-      bool same = is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
+      bool same =
+          is_float(o.dtype) ? std::fabs(g.f - w.f) <= eps * (4 + std::fabs(w.f)) : g.i == w.i;
       if (!same)
         return "element " + std::to_string(i) + " of " + std::to_string(n) + " of operand " +
                std::to_string(k) + ": got " +

@@ -1,4 +1,5 @@
-// Random library calls with any strides, memory for them, and what they must give, computed naively.
+// Random library calls with any strides, memory for them, and what they must give, computed
+// naively.
 #pragma once
 #include <random>
 #include <string>
@@ -27,8 +28,8 @@ LibrarySpec random_row_matmul(std::mt19937& gen);
 /// Attention of one query per head, and what it must give (and its lse, where it is written).
 LibrarySpec random_row_attention(std::mt19937& gen);
 void attention_reference(const LibrarySpec& spec, CallMemory& m);
-/// The gradient of attention over short sequences; short_attention() fills in the forward call's results, and
-/// its reference writes the gradients in float64's arithmetic.
+/// The gradient of attention over short sequences; short_attention() fills in the forward call's
+/// results, and its reference writes the gradients in float64's arithmetic.
 LibrarySpec random_short_attention(std::mt19937& gen, int64_t longest);
 void short_attention(const LibrarySpec& spec, CallMemory& m);
 void short_attention_reference(const LibrarySpec& spec, CallMemory& m);
@@ -40,7 +41,8 @@ LibrarySpec random_write(std::mt19937& gen, bool rows, bool singles);
 /// Scans of every kind and sorts, with lines of up to `longest` elements.
 LibrarySpec random_scan(std::mt19937& gen, int64_t longest);
 LibrarySpec random_sort(std::mt19937& gen, int64_t longest);
-/// Size of the axis that the call's index (the operand before the last) counts in; 0 when it has none.
+/// Size of the axis that the call's index (the operand before the last) counts in; 0 when it has
+/// none.
 int64_t index_extent(const LibrarySpec& spec);
 /// Runs the call on this memory.
 void reference(const LibrarySpec& spec, CallMemory& m);

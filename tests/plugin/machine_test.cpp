@@ -1,6 +1,6 @@
-// The whole plug-in on a fake CUDA machine: memory, copies, products through the library's interface, runs,
-// capture and replay, device errors. What only a GPU shows (speed, real asynchrony, the libraries themselves)
-// is tested there.
+// The whole plug-in on a fake CUDA machine: memory, copies, products through the library's
+// interface, runs, capture and replay, device errors. What only a GPU shows (speed, real
+// asynchrony, the libraries themselves) is tested there.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,8 @@ TEST_CASE("memory comes back and copies arrive") {
   CHECK(b.device_count() == 1);
   CHECK(b.rates(0).memory_gbs > 4000);
   CHECK(b.free_memory(0) > (size_t{1} << 30));
-  for (size_t n : {size_t{1}, size_t{1000}, size_t{1} << 20, (size_t{3} << 20) + 5, size_t{40} << 20}) {
+  for (size_t n :
+       {size_t{1}, size_t{1000}, size_t{1} << 20, (size_t{3} << 20) + 5, size_t{40} << 20}) {
     std::vector<char> in(n), out(n, 0);
     for (size_t i = 0; i < n; ++i) in[i] = static_cast<char>(i * 7 + n);
     void *p = b.allocate(0, n), *q = b.allocate(0, n);
@@ -152,7 +153,8 @@ int count(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("the gradients of an MLP's biases come with those of its weights, ReLU's with the product's") {
+TEST_CASE(
+    "the gradients of an MLP's biases come with those of its weights, ReLU's with the product's") {
   auto gradients = [](const Device& device, DType t) {
     const Generator gen(3);
     std::vector<Tensor> leaves;
@@ -175,7 +177,8 @@ TEST_CASE("the gradients of an MLP's biases come with those of its weights, ReLU
     CHECK((got[i].to("cpu").to(float64) - want[i]).abs().max().item() < 1e-5);
 }
 
-TEST_CASE("GELU, its gradient and the biases' gradients are epilogues of the products beside them") {
+TEST_CASE(
+    "GELU, its gradient and the biases' gradients are epilogues of the products beside them") {
   for (DType t : {bfloat16, float16}) {
     Block ours(Device("cuda"), t), exact(Device("cpu"), t);
     for (Tensor& l : exact.leaves) l = l.detach().to(float64).requires_grad_();
@@ -216,7 +219,8 @@ TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
   Tensor sum = linear(b.leaves[0], b.leaves[1], b.leaves[2]).detach(), out = gelu(sum, "tanh");
   std::string both = explain({sum, out}).text;
   CHECK(count(both, "matmul+bias+gelu") == 1);
-  Tensor low = gelu(sum, "tanh").to("cpu").to(float64), high = gelu(sum.to("cpu").to(float64), "tanh");
+  Tensor low = gelu(sum, "tanh").to("cpu").to(float64),
+         high = gelu(sum.to("cpu").to(float64), "tanh");
   CHECK((low - high).abs().max().item() <= 0.03);
   // The exact form, and float32.
   CHECK(count(explain(gelu(linear(b.leaves[0], b.leaves[1]))).text, "+gelu") == 0);
@@ -224,7 +228,8 @@ TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
   CHECK(count(explain(f.run()).text, "+gelu") == 0);
 }
 
-// No cuDNN here: the convolution is our own kernel, and a generated one adds the residual and takes the ReLU.
+// No cuDNN here: the convolution is our own kernel, and a generated one adds the residual and takes
+// the ReLU.
 TEST_CASE("convolutions with batch norm, residual and ReLU are right, fused and unfused") {
   for (bool odd : {false, true})
     for (bool relu : {false, true}) CHECK(residual_call_difference(gpu(), odd, relu) == 0);
@@ -247,7 +252,8 @@ TEST_CASE("convolutions with batch norm, residual and ReLU are right, fused and 
       REQUIRE(fused.size() == want.size());
       auto far = [&](const std::vector<double>& got) {
         double d = 0, n = 0;
-        for (size_t i = 0; i < got.size(); ++i) d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
+        for (size_t i = 0; i < got.size(); ++i)
+          d += std::pow(got[i] - want[i], 2), n += want[i] * want[i];
         return std::sqrt(d / n);
       };
       CHECK(far(fused) < (t == float32 ? 1e-6 : 6e-3));

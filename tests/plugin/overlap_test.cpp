@@ -1,5 +1,5 @@
-// Launches side by side: whatever the memory they touch, each waits for all it depends on and no cycle of
-// waiting arises.
+// Launches side by side: whatever the memory they touch, each waits for all it depends on and no
+// cycle of waiting arises.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,12 +13,14 @@ using Access = Overlap::Access;
 
 TEST_CASE("independent launches go to lanes of their own, dependent ones follow") {
   Overlap o(3);
-  Access a{0x1000, 64, true}, b{0x2000, 64, true}, read_a{0x1020, 8, false}, read_b{0x2000, 64, false};
+  Access a{0x1000, 64, true}, b{0x2000, 64, true}, read_a{0x1020, 8, false},
+      read_b{0x2000, 64, false};
   CHECK(o.add(std::vector{a}, false, false).lane == 0);
   auto second = o.add(std::vector{b}, false, false);
   CHECK(second.lane == 1);
   CHECK(second.after.empty());
-  auto third = o.add(std::vector{read_a}, false, false);  // behind the writer of a, without waiting for b
+  auto third =
+      o.add(std::vector{read_a}, false, false);  // behind the writer of a, without waiting for b
   CHECK(third.lane == 0);
   CHECK(third.after.empty());
   auto both = o.add(std::vector{read_a, read_b}, false, false);
@@ -53,7 +55,8 @@ TEST_CASE("random runs: every dependence is kept") {
       auto follow = [&](int i) {
         if (i < 0) return;
         over[static_cast<size_t>(i)] = true;
-        for (size_t k = 0; k < over.size(); ++k) over[k] = over[k] || before[static_cast<size_t>(i)][k];
+        for (size_t k = 0; k < over.size(); ++k)
+          over[k] = over[k] || before[static_cast<size_t>(i)][k];
       };
       follow(tail[static_cast<size_t>(p.lane)]);
       for (int i : p.after) follow(i);
@@ -62,7 +65,8 @@ TEST_CASE("random runs: every dependence is kept") {
       for (int i = 0; i < j; ++i)
         for (const Access& x : all[static_cast<size_t>(i)])
           for (const Access& y : mine) {
-            bool meet = x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes && x.bytes && y.bytes;
+            bool meet =
+                x.begin < y.begin + y.bytes && y.begin < x.begin + x.bytes && x.bytes && y.bytes;
             if (meet && (x.written || y.written)) CHECK(over[static_cast<size_t>(i)]);
           }
       all.push_back(mine);

@@ -1,4 +1,5 @@
-// Loading the plug-in: every way it can fail says which part failed and what to do, and the CPU goes on.
+// Loading the plug-in: every way it can fail says which part failed and what to do, and the CPU
+// goes on.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -21,7 +22,9 @@ std::string reason_with(const char* plugin, const char* driver, const char* blas
   return reason;
 }
 
-bool says(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
+bool says(const std::string& text, const char* what) {
+  return text.find(what) != std::string::npos;
+}
 
 }  // namespace
 

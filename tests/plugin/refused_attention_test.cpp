@@ -1,5 +1,5 @@
-// Attention on the fake CUDA machine with a cuDNN that takes it, and with ones that refuse it when it is
-// planned or run though their form is one that cuDNN has: it is then written out, and right.
+// Attention on the fake CUDA machine with a cuDNN that takes it, and with ones that refuse it when
+// it is planned or run though their form is one that cuDNN has: it is then written out, and right.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,8 +42,10 @@ struct Case {
   }
 
   /// o, dq, dk, dv as float64.
-  std::vector<Tensor> run(const Form& f, const Device& d, DType t, Explanation* plan = nullptr) const {
-    Tensor a = q.to(d).to(t), b = k.to(d).to(t), c = v.to(d).to(t), up = g.to(d).to(t), m = mask.to(d).to(t);
+  std::vector<Tensor> run(const Form& f, const Device& d, DType t,
+                          Explanation* plan = nullptr) const {
+    Tensor a = q.to(d).to(t), b = k.to(d).to(t), c = v.to(d).to(t), up = g.to(d).to(t),
+           m = mask.to(d).to(t);
     if (f.packed) {  // thirds of one buffer, as a projection gives them
       Tensor all = cat({a.transpose(1, 2), b.transpose(1, 2), c.transpose(1, 2)}, 2).eval_();
       Tensor* const parts[] = {&a, &b, &c};
@@ -146,7 +148,8 @@ TEST_CASE("gradients that are written side by side, taken and refused") {
     Tensor all = cat({part(c.q), part(c.k), part(c.v)}, 2).to(d).to(t).eval_(), heads[3];
     all.requires_grad_();
     for (int i = 0; i < 3; ++i)
-      heads[i] = all.narrow(2, i * c.H * c.D, c.H * c.D).reshape({c.B, c.T, c.H, c.D}).transpose(1, 2);
+      heads[i] =
+          all.narrow(2, i * c.H * c.D, c.H * c.D).reshape({c.B, c.T, c.H, c.D}).transpose(1, 2);
     Tensor y = scaled_dot_product_attention(heads[0], heads[1], heads[2], {.is_causal = true});
     Tensor got = grad({y}, {all}, {c.g.to(d).to(t)})[0];
     for (Tensor& h : heads) h = Tensor();

@@ -1,5 +1,5 @@
-// A libcuda.so.1 in name only: cuDNN looks its functions up before it plans, and calls some of them when it
-// loads code. Every call fails with "no device".
+// A libcuda.so.1 in name only: cuDNN looks its functions up before it plans, and calls some of them
+// when it loads code. Every call fails with "no device".
 #define STUB(name) \
   int name() { return 100; }
 extern "C" {

@@ -16,7 +16,9 @@ namespace {
 /// A variable set, or unset by nullptr, while this lives.
 class With {
  public:
-  With(const char* name, const char* value) : name_(name), before_(environment(name)) { set(value); }
+  With(const char* name, const char* value) : name_(name), before_(environment(name)) {
+    set(value);
+  }
   ~With() { set(before_ ? before_->c_str() : nullptr); }
 
  private:
@@ -84,7 +86,8 @@ TEST_CASE("numbers: the default, and one report, where they are none or out of r
     for (const char* nonsense : {"12x", "x", " ", "-1", "1073741825", "99999999999999999999"})
       CHECK(plan_cache(nonsense) == 256);
   });
-  CHECK(report == "[ingot] INGOT_PLAN_CACHE_MIB=12x is no number from 0 to 1073741824: 256 is used\n");
+  CHECK(report ==
+        "[ingot] INGOT_PLAN_CACHE_MIB=12x is no number from 0 to 1073741824: 256 is used\n");
   With w("INGOT_NUM_THREADS", nullptr);
   CHECK(env::number("INGOT_NUM_THREADS") == 0);
 }
@@ -100,7 +103,8 @@ TEST_CASE("bytes, with units") {
     for (const char* nonsense : {"8GB", "GiB", "-1", "99999999999999999999"})
       CHECK(read_limit(nonsense) == 0);
   });
-  CHECK(report == "[ingot] INGOT_READ_LIMIT=8GB is no number of bytes, MiB, GiB or TiB: 0 is used\n");
+  CHECK(report ==
+        "[ingot] INGOT_READ_LIMIT=8GB is no number of bytes, MiB, GiB or TiB: 0 is used\n");
 }
 
 TEST_CASE("words and paths are read each time, INGOT_DEBUG once") {

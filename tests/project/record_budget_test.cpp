@@ -1,5 +1,5 @@
-// The budget of recording: one elementwise op, recorded, keyed, found in the plan cache and freed. The null
-// device executes nothing, so what is timed is what Ingot itself costs.
+// The budget of recording: one elementwise op, recorded, keyed, found in the plan cache and freed.
+// The null device executes nothing, so what is timed is what Ingot itself costs.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 

@@ -7,6 +7,9 @@ add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/in
 add_test(NAME references COMMAND Python3::Interpreter ${project_tests}/references.py ${PROJECT_SOURCE_DIR})
 add_test(NAME references_self COMMAND Python3::Interpreter ${project_tests}/references.py --self-test)
 
+add_test(NAME format COMMAND Python3::Interpreter ${project_tests}/format.py ${PROJECT_SOURCE_DIR})
+set_tests_properties(format PROPERTIES SKIP_RETURN_CODE 77)
+
 add_test(NAME readme_example COMMAND Python3::Interpreter ${project_tests}/readme_example.py ${PROJECT_SOURCE_DIR})
 add_test(NAME setup_gpu COMMAND Python3::Interpreter ${project_tests}/setup_gpu.py ${PROJECT_SOURCE_DIR})
 add_test(NAME benchmarks_table COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/benchmarks_table.py --check)

@@ -38,8 +38,8 @@ TEST_CASE("fit() does what a loop does, and reports losses and metrics") {
   models::MLP a = net(), b = net();
   optim::AdamW oa(a.parameters(), {.lr = 0.02}), ob(b.parameters(), {.lr = 0.02});
   data::DataLoader la = d.loader(30), lb = d.loader(30), test = d.loader(50);
-  std::vector<std::shared_ptr<Metric>> wanted{metrics::accuracy(), metrics::top_k(2), metrics::perplexity(),
-                                              metrics::confusion(3)};
+  std::vector<std::shared_ptr<Metric>> wanted{metrics::accuracy(), metrics::top_k(2),
+                                              metrics::perplexity(), metrics::confusion(3)};
   int64_t steps = 0;
   auto history = fit(a, la,
                      {.optimizer = &oa,
@@ -98,7 +98,8 @@ TEST_CASE("fit(): accumulation, clipping, schedules, an early end, mistakes") {
   optim::SGD oa(a.parameters(), {.lr = 0.1}), ob(b.parameters(), {.lr = 0.1});
   data::DataLoader whole = d.loader(60), parts = d.loader(20);
   fit(a, whole, {.optimizer = &oa, .epochs = 3, .clip_grad_norm = 0.5, .progress = false});
-  fit(b, parts, {.optimizer = &ob, .epochs = 3, .accumulate = 3, .clip_grad_norm = 0.5, .progress = false});
+  fit(b, parts,
+      {.optimizer = &ob, .epochs = 3, .accumulate = 3, .clip_grad_norm = 0.5, .progress = false});
   for (size_t i = 0; i < 4; ++i) CHECK(difference(a.parameters()[i], b.parameters()[i]) < 1e-5);
   optim::StepLR schedule(oa, 1, 0.5);
   auto history = fit(a, whole,
@@ -109,13 +110,14 @@ TEST_CASE("fit(): accumulation, clipping, schedules, an early end, mistakes") {
                       .progress = false});
   CHECK(history.size() == 3);
   CHECK(oa.lr() == doctest::Approx(0.1 / 8));
-  optim::ReduceLROnPlateau plateau(ob,
-                                   {.factor = 0.5, .patience = 0, .threshold = 10, .threshold_mode = "abs"});
+  optim::ReduceLROnPlateau plateau(
+      ob, {.factor = 0.5, .patience = 0, .threshold = 10, .threshold_mode = "abs"});
   fit(b, whole, {.optimizer = &ob, .epochs = 3, .scheduler = &plateau, .progress = false});
   CHECK(ob.lr() == doctest::Approx(0.025));
   CHECK(contains(message([&] { fit(a, whole, {}); }, ErrorKind::Value), "optimizer"));
-  CHECK(contains(message([&] { fit(a, whole, {.optimizer = &oa, .accumulate = 0}); }, ErrorKind::Value),
-                 "accumulate"));
+  CHECK(contains(
+      message([&] { fit(a, whole, {.optimizer = &oa, .accumulate = 0}); }, ErrorKind::Value),
+      "accumulate"));
   CHECK(contains(message(
                      [&] {
                        metrics::accuracy()->update(ones({2, 3}), ones({3}, int64));
@@ -144,7 +146,8 @@ TEST_CASE("fit() in 16 bits: both types learn, and a guard goes with bfloat16") 
 TEST_CASE("GPT-2's sizes") {
   CHECK(models::gpt2_config("gpt2").layers == 12);
   CHECK(models::gpt2_config("gpt2-xl").width == 1600);
-  CHECK(contains(message([] { (void)models::gpt2_config("gpt3"); }, ErrorKind::Value), "gpt2-large"));
+  CHECK(
+      contains(message([] { (void)models::gpt2_config("gpt3"); }, ErrorKind::Value), "gpt2-large"));
   const Device before = default_device();
   set_default_device("null");
   CHECK(models::GPT(models::gpt2_config("gpt2-medium")).parameter_count() == 354823168);
@@ -156,25 +159,30 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   models::GPT gpt({.layers = 2, .heads = 2, .width = 16, .context = 24, .vocabulary = 11});
   {
     NoGrad guard;
-    for (Tensor p : gpt.parameters()) p.mul_(8.0).eval_();  // otherwise all tokens are nearly equally likely
+    for (Tensor p : gpt.parameters())
+      p.mul_(8.0).eval_();  // otherwise all tokens are nearly equally likely
   }
   Tensor start = tensor({{1, 2, 3}, {4, 5, 6}});
   const auto with = gpt.generate(start, {.max_new_tokens = 20, .temperature = 0});
-  const auto without = gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .use_cache = false});
+  const auto without =
+      gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .use_cache = false});
   CHECK(with.shape() == Dims{2, 23});
   CHECK(with.to_vector<int64_t>() == without.to_vector<int64_t>());
   CHECK(with.narrow(1, 0, 3).to_vector<int64_t>() == start.to_vector<int64_t>());
   const int64_t before = plan_stats().compiled;
   gpt.generate(start, {.max_new_tokens = 20, .temperature = 0});
-  CHECK(plan_stats().compiled ==
-        before);  // nothing is new the second time, and the first time took two plans for 20 tokens:
+  CHECK(
+      plan_stats().compiled ==
+      before);  // nothing is new the second time, and the first time took two plans for 20 tokens:
   clear_plan_cache();
   const int64_t cleared = plan_stats().compiled;
   gpt.generate(start, {.max_new_tokens = 20, .temperature = 0});
   CHECK(plan_stats().compiled - cleared <= 6);
-  // A token takes no memory of its own, whatever is asked for, and inside a capture it is part of that.
+  // A token takes no memory of its own, whatever is asked for, and inside a capture it is part of
+  // that.
   for (const models::GenerateOptions& o :
-       {models::GenerateOptions{.temperature = 0}, {.top_k = 3, .top_p = 0.9, .eos_token = 10, .seed = 3}}) {
+       {models::GenerateOptions{.temperature = 0},
+        {.top_k = 3, .top_p = 0.9, .eos_token = 10, .seed = 3}}) {
     const auto taken = [&](int64_t n) {
       models::GenerateOptions more = o;
       more.max_new_tokens = n;
@@ -194,7 +202,8 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   // Drawing: a seed repeats, top_k = 1 is the likeliest, top_p leaves out what is unlikely.
   const auto drawn = [&](uint64_t seed, int64_t k, double p) {
     return gpt
-        .generate(start, {.max_new_tokens = 20, .temperature = 1.5, .top_k = k, .top_p = p, .seed = seed})
+        .generate(start,
+                  {.max_new_tokens = 20, .temperature = 1.5, .top_k = k, .top_p = p, .seed = seed})
         .to_vector<int64_t>();
   };
   CHECK(drawn(3, 0, 1) == drawn(3, 0, 1));
@@ -202,9 +211,11 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   CHECK(drawn(5, 1, 1) == with.to_vector<int64_t>());
   CHECK(drawn(5, 0, 1e-9) == with.to_vector<int64_t>());
   const int64_t stop = with.to_vector<int64_t>()[3];
-  CHECK(gpt.generate(start.narrow(0, 0, 1), {.max_new_tokens = 20, .temperature = 0, .eos_token = stop})
+  CHECK(gpt.generate(start.narrow(0, 0, 1),
+                     {.max_new_tokens = 20, .temperature = 0, .eos_token = stop})
             .size(1) == 4);
-  // The tokens as they come, read in blocks; false ends. In rows that have ended the eos token goes on.
+  // The tokens as they come, read in blocks; false ends. In rows that have ended the eos token goes
+  // on.
   for (const int64_t every : {1, 3, 20}) {
     std::vector<int64_t> seen;
     const auto take = [&](const std::vector<int64_t>& t) {
@@ -212,24 +223,27 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
       seen.push_back(t[1]);
       return seen.size() < 7;
     };
-    const Tensor part =
-        gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .on_tokens = take, .read_every = every});
+    const Tensor part = gpt.generate(
+        start, {.max_new_tokens = 20, .temperature = 0, .on_tokens = take, .read_every = every});
     CHECK(part.shape() == Dims{2, 10});
     CHECK(part.to_vector<int64_t>() == with.narrow(1, 0, 10).to_vector<int64_t>());
     CHECK(part[1].narrow(0, 3, 7).to_vector<int64_t>() == seen);
-    const Tensor ended =
-        gpt.generate(start, {.max_new_tokens = 20, .temperature = 0, .eos_token = stop, .read_every = every});
+    const Tensor ended = gpt.generate(
+        start, {.max_new_tokens = 20, .temperature = 0, .eos_token = stop, .read_every = every});
     CHECK((ended[0].narrow(0, 3, ended.size(1) - 3) == stop).all().item<bool>());
     CHECK(difference(ended[1], with[1].narrow(0, 0, ended.size(1))) == 0);
   }
   CHECK(gpt.is_training());
-  CHECK(contains(message([&] { gpt.generate(start, {.read_every = 0}); }, ErrorKind::Value), "read_every"));
+  CHECK(contains(message([&] { gpt.generate(start, {.read_every = 0}); }, ErrorKind::Value),
+                 "read_every"));
   CHECK(contains(message([&] { gpt.generate(start, {.max_new_tokens = 22}); }, ErrorKind::Shape),
                  "context of 24"));
   CHECK(contains(message([&] { gpt.generate(start, {.top_p = 0}); }, ErrorKind::Value), "top_p"));
 }
 
-TEST_CASE("generation draws each token as often as it is likely, among those that top_k and top_p leave") {
+TEST_CASE(
+    "generation draws each token as often as it is likely, among those that top_k and top_p "
+    "leave") {
   manual_seed(10);
   models::GPT gpt({.layers = 1, .heads = 2, .width = 16, .context = 4, .vocabulary = 7});
   {
@@ -242,7 +256,8 @@ TEST_CASE("generation draws each token as often as it is likely, among those tha
   const std::vector<float> logits = gpt(tensor({{1, 2}}))[{0, 1}].to(float32).to_vector<float>();
   for (const auto& [k, p] : {std::pair<int64_t, double>{0, 1.0}, {4, 1.0}, {0, 0.7}, {5, 0.8}}) {
     std::vector<size_t> order{0, 1, 2, 3, 4, 5, 6};
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return logits[a] > logits[b]; });
     if (k) order.resize(static_cast<size_t>(k));
     std::vector<double> weight(7, 0.0);
     double sum = 0, together = 0, kept = 0;
@@ -253,7 +268,8 @@ TEST_CASE("generation draws each token as often as it is likely, among those tha
     }
     kept = together;
     const auto drawn =
-        gpt.generate(start, {.max_new_tokens = 1, .temperature = 1.5, .top_k = k, .top_p = p, .seed = 5})
+        gpt.generate(start,
+                     {.max_new_tokens = 1, .temperature = 1.5, .top_k = k, .top_p = p, .seed = 5})
             .select(1, 2)
             .to_vector<int64_t>();
     std::vector<double> count(7, 0.0);

@@ -1,5 +1,5 @@
-// A ResNet in float32, in bfloat16 and in float16 with loss scaling reaches the same loss; an infinite loss
-// skips its step and halves the scale.
+// A ResNet in float32, in bfloat16 and in float16 with loss scaling reaches the same loss; an
+// infinite loss skips its step and halves the scale.
 #include <limits>
 
 #include "../nn/nn_check.h"
@@ -18,13 +18,15 @@ struct Run {
 // 30 steps on pictures of 4 classes; step `bad` has an infinite loss (float16 only).
 Run train(std::optional<DType> type, int bad = -1) {
   manual_seed(11);
-  models::ResNet net({1, 1, 1, 1}, false, {.num_classes = 4, .in_channels = 1, .small_input = true});
+  models::ResNet net({1, 1, 1, 1}, false,
+                     {.num_classes = 4, .in_channels = 1, .small_input = true});
   optim::AdamW o(net.parameters(), {.lr = 5e-4});
   amp::GradScaler scaler({.init_scale = 1024, .enabled = type == float16});
   Tensor patterns = randn({4, 1, 16, 16});
   Run r;
   for (int step = 0; step < 30; ++step) {
-    Tensor target = randint(0, 4, {16}), x = patterns.index_select(0, target) + randn({16, 1, 16, 16}) * 0.7;
+    Tensor target = randint(0, 4, {16}),
+           x = patterns.index_select(0, target) + randn({16, 1, 16, 16}) * 0.7;
     Tensor loss;
     {
       amp::Autocast scope(type.value_or(bfloat16), type.has_value());

@@ -1,5 +1,5 @@
-// The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes, errors, and
-// that each learns.
+// The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes,
+// errors, and that each learns.
 #include "ingot/models.h"
 #include "../nn/nn_check.h"
 #include "ingot/profile.h"
@@ -32,7 +32,8 @@ TEST_CASE("MLP and LeNet") {
   models::MLP mlp(16, 3, {.hidden = {32, 8}, .activation = "tanh"});
   CHECK(names(mlp.named_parameters()) == "0.weight 0.bias 2.weight 2.bias 4.weight 4.bias");
   learns(mlp, randn({20, 4, 4}), randint(0, 3, {20}), 1e-2, 60);
-  CHECK(contains(message([] { models::MLP(2, 2, {.activation = "cube"}); }, ErrorKind::Value), "tanh"));
+  CHECK(contains(message([] { models::MLP(2, 2, {.activation = "cube"}); }, ErrorKind::Value),
+                 "tanh"));
   models::LeNet net;
   CHECK(net.parameter_count() == 61706);
   learns(net, randn({16, 1, 28, 28}), randint(0, 10, {16}), 2e-3, 25);
@@ -95,8 +96,9 @@ TEST_CASE("UNet and ViT") {
   CHECK(vit.parameter("heads.head.weight").shape() == Dims{3, 16});
   learns(vit, randn({12, 3, 16, 16}), randint(0, 3, {12}), 3e-3, 60);
   CHECK(contains(message([&] { vit(ones({1, 3, 8, 8})); }, ErrorKind::Shape), "resize"));
-  CHECK(contains(message([] { models::ViT({.image_size = 20, .patch_size = 16}); }, ErrorKind::Value),
-                 "multiple"));
+  CHECK(
+      contains(message([] { models::ViT({.image_size = 20, .patch_size = 16}); }, ErrorKind::Value),
+               "multiple"));
   models::ViT twin = vit.clone();
   CHECK(difference(twin(ones({1, 3, 16, 16})), vit(ones({1, 3, 16, 16}))) == 0);
   CHECK(twin.parameter("class_token").cell() != vit.parameter("class_token").cell());

@@ -1,7 +1,8 @@
-// parity_train MODEL FOLDER STEPS [autocast | master]: trains a model of the library from FOLDER/init.npz on
-// the batches of FOLDER/data.npz (x.0, y.0, x.1, ...) and writes FOLDER/ours.npz: "loss" of each step and
-// "grad.NAME" of the first. autocast: products in bfloat16; master: parameters in bfloat16 with float32
-// masters. parity.py makes the input and compares.
+// parity_train MODEL FOLDER STEPS [autocast | master]: trains a model of the library from
+// FOLDER/init.npz on the batches of FOLDER/data.npz (x.0, y.0, x.1, ...) and writes
+// FOLDER/ours.npz: "loss" of each step and "grad.NAME" of the first. autocast: products in
+// bfloat16; master: parameters in bfloat16 with float32 masters. parity.py makes the input and
+// compares.
 #include <ingot/ingot.h>
 #include <ingot/models.h>
 
@@ -32,8 +33,8 @@ std::shared_ptr<M> made(M& model) {
 
 std::function<std::unique_ptr<optim::Optimizer>()> adamw(nn::Module& model) {
   return [&model] {
-    return std::make_unique<optim::AdamW>(model.parameters(),
-                                          optim::AdamWOptions{.lr = 3e-4, .master_weights = master});
+    return std::make_unique<optim::AdamW>(
+        model.parameters(), optim::AdamWOptions{.lr = 3e-4, .master_weights = master});
   };
 }
 
@@ -50,7 +51,8 @@ Case classifier(M model, bool adam) {
   else
     c.optimiser = [shared] {
       return std::make_unique<optim::SGD>(
-          shared->parameters(), optim::SGDOptions{.lr = 0.005, .momentum = 0.9, .master_weights = master});
+          shared->parameters(),
+          optim::SGDOptions{.lr = 0.005, .momentum = 0.9, .master_weights = master});
     };
   return c;
 }
@@ -71,7 +73,8 @@ Case make(const std::string& name) {
   if (name == "lenet") return classifier(models::LeNet(), false);
   if (name == "resnet18")
     return classifier(models::resnet18({.num_classes = 10, .small_input = true}), false);
-  if (name == "vit") return classifier(models::vit_tiny({.image_size = 64, .num_classes = 10}), true);
+  if (name == "vit")
+    return classifier(models::vit_tiny({.image_size = 64, .num_classes = 10}), true);
   if (name == "gpt")
     return language_model(
         models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));

@@ -1,6 +1,6 @@
-// same_bits FOLDER: trains five models of the library for 20 steps, in float32 and with Autocast, and writes
-// the parameters of each to FOLDER. Two builds that write the same files compute the same bits;
-// tools/same_bits.sh compares two commits by it.
+// same_bits FOLDER: trains five models of the library for 20 steps, in float32 and with Autocast,
+// and writes the parameters of each to FOLDER. Two builds that write the same files compute the
+// same bits; tools/same_bits.sh compares two commits by it.
 #include <ingot/ingot.h>
 #include <ingot/models.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 using Loss = std::function<Tensor()>;
 
-void train(const std::string& folder, const std::string& name, nn::Module& model, optim::Optimizer& optimiser,
-           bool autocast, const Loss& loss_of) {
+void train(const std::string& folder, const std::string& name, nn::Module& model,
+           optim::Optimizer& optimiser, bool autocast, const Loss& loss_of) {
   for (int step = 0; step < 20; ++step) {
     Tensor loss;
     {
@@ -60,11 +60,12 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1];
   for (bool autocast : {false, true}) {
     manual_seed(7);
-    predict_text(folder, "gpt", autocast,
-                 models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));
+    predict_text(
+        folder, "gpt", autocast,
+        models::GPT({.layers = 3, .heads = 4, .width = 128, .context = 64, .vocabulary = 96}));
     predict_text(folder, "lstm", autocast, models::CharLSTM(96));
-    classify(folder, "resnet18", autocast, models::resnet18({.num_classes = 10, .small_input = true}),
-             {8, 3, 32, 32});
+    classify(folder, "resnet18", autocast,
+             models::resnet18({.num_classes = 10, .small_input = true}), {8, 3, 32, 32});
     classify(folder, "vit", autocast, models::vit_tiny({.image_size = 64, .num_classes = 10}),
              {8, 3, 64, 64});
     classify(folder, "mlp", autocast, models::MLP(64, 10, {.hidden = {128, 128}}), {32, 64});

@@ -13,8 +13,8 @@ namespace ingot::data {
 /// The tensors of one sample (a picture and its label), or of a batch. On the CPU.
 using Sample = std::vector<Tensor>;
 
-/// The random numbers of the sample that is being made: the same for the same seed, epoch and index, whatever
-/// thread makes it and in whatever order. Transforms and get() draw from random().
+/// The random numbers of the sample that is being made: the same for the same seed, epoch and
+/// index, whatever thread makes it and in whatever order. Transforms and get() draw from random().
 class Random {
  public:
   explicit Random(uint64_t seed = 0) : state_(seed) {}
@@ -51,11 +51,12 @@ class Dataset {
   virtual int64_t size() const = 0;
   /// Sample `index`, 0 <= index < size(). Called from several threads at once.
   virtual Sample get(int64_t index) const = 0;
-  /// Several samples, each tensor with one more dim in front. By default get() and collate(); a dataset that
-  /// can do it faster overrides it. `seed` and `epoch` go into each sample's random().
-  virtual Sample get_batch(std::span<const int64_t> indices, uint64_t seed = 0, uint64_t epoch = 0) const;
-  /// A number that differs for other data of the same size; 0: not known. Checkpoints keep it, so that
-  /// training is not resumed on other data.
+  /// Several samples, each tensor with one more dim in front. By default get() and collate(); a
+  /// dataset that can do it faster overrides it. `seed` and `epoch` go into each sample's random().
+  virtual Sample get_batch(std::span<const int64_t> indices, uint64_t seed = 0,
+                           uint64_t epoch = 0) const;
+  /// A number that differs for other data of the same size; 0: not known. Checkpoints keep it, so
+  /// that training is not resumed on other data.
   virtual uint64_t fingerprint() const;
 };
 
@@ -76,12 +77,12 @@ class AnyDataset {
   std::shared_ptr<const Dataset> p_;
 };
 
-/// Stacks the tensors of samples. Throws Error(Shape), saying which sample differs, unless all have the same
-/// shapes and types.
+/// Stacks the tensors of samples. Throws Error(Shape), saying which sample differs, unless all have
+/// the same shapes and types.
 Sample collate(const std::vector<Sample>& samples, SourceLoc loc = SourceLoc::current());
 
-/// Tensors with the same first dim: sample i is {a[i], b[i], ...}. Throws Error(Shape) when the first dims
-/// differ, Error(Value) for no tensors.
+/// Tensors with the same first dim: sample i is {a[i], b[i], ...}. Throws Error(Shape) when the
+/// first dims differ, Error(Value) for no tensors.
 class TensorDataset : public Dataset {
  public:
   explicit TensorDataset(std::vector<Tensor> tensors, SourceLoc loc = SourceLoc::current());
@@ -123,8 +124,8 @@ class ConcatDataset : public Dataset {
   std::vector<int64_t> ends_;
 };
 
-/// Each sample as `fn` changes it. fn is called from several threads at once; its random numbers come from
-/// random().
+/// Each sample as `fn` changes it. fn is called from several threads at once; its random numbers
+/// come from random().
 class MapDataset : public Dataset {
  public:
   MapDataset(AnyDataset dataset, std::function<Sample(Sample)> fn)
@@ -138,9 +139,10 @@ class MapDataset : public Dataset {
   std::function<Sample(Sample)> fn_;
 };
 
-/// Parts of these lengths, chosen at random by the seed. Lengths that are fractions (all below 1 and together
-/// 1) are shared out as PyTorch does. Throws Error(Value) unless they add up to the dataset's size.
-std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& lengths, uint64_t seed = 0,
-                                 SourceLoc loc = SourceLoc::current());
+/// Parts of these lengths, chosen at random by the seed. Lengths that are fractions (all below 1
+/// and together 1) are shared out as PyTorch does. Throws Error(Value) unless they add up to the
+/// dataset's size.
+std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& lengths,
+                                 uint64_t seed = 0, SourceLoc loc = SourceLoc::current());
 
 }  // namespace ingot::data

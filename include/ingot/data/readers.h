@@ -1,5 +1,5 @@
-// Readers of data files. As in io.h: every length is checked before memory is taken, a damaged file throws
-// Error(Io) naming it. gzip-packed files are unpacked on the way where that is said.
+// Readers of data files. As in io.h: every length is checked before memory is taken, a damaged file
+// throws Error(Io) naming it. gzip-packed files are unpacked on the way where that is said.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,43 +11,46 @@
 
 namespace ingot::data {
 
-/// An IDX file, gzip-packed or not: uint8, int8, int16, int32, float32 or float64, any number of dims.
+/// An IDX file, gzip-packed or not: uint8, int8, int16, int32, float32 or float64, any number of
+/// dims.
 Tensor load_idx(const std::string& path, SourceLoc loc = SourceLoc::current());
 
-/// Files of CIFAR's binary version, one after the other: pictures uint8 [n, 3, 32, 32] and labels int64 [n].
-/// label_bytes: 1 for CIFAR-10, 2 for CIFAR-100, whose second label is taken.
+/// Files of CIFAR's binary version, one after the other: pictures uint8 [n, 3, 32, 32] and labels
+/// int64 [n]. label_bytes: 1 for CIFAR-10, 2 for CIFAR-100, whose second label is taken.
 std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int label_bytes = 1,
                                      SourceLoc loc = SourceLoc::current());
 
-/// A PNG or JPEG file: uint8 [channels, height, width]. channels: 1 or 3 converts, 0 leaves grey grey and
-/// makes all else colour.
+/// A PNG or JPEG file: uint8 [channels, height, width]. channels: 1 or 3 converts, 0 leaves grey
+/// grey and makes all else colour.
 Tensor load_image(const std::string& path, int channels = 3, SourceLoc loc = SourceLoc::current());
-/// By the name's end, .png, .jpg or .jpeg; a picture uint8 [1 or 3, height, width]. Throws Error(Value) for
-/// another end.
+/// By the name's end, .png, .jpg or .jpeg; a picture uint8 [1 or 3, height, width]. Throws
+/// Error(Value) for another end.
 void save_image(const std::string& path, const Tensor& picture, int quality = 90,
                 SourceLoc loc = SourceLoc::current());
 
 struct CsvOptions {
   char delimiter = ',';
-  std::optional<bool> header{};  ///< whether the first line names the columns; when not given, it does if one
-                                 ///< of its fields is no number
+  std::optional<bool> header{};  ///< whether the first line names the columns; when not given, it
+                                 ///< does if one of its fields is no number
   DType dtype = float32;
 };
 struct Csv {
   std::vector<std::string> columns;  ///< "" without a header
   Tensor values;                     ///< [rows, columns]
 };
-/// Numbers in lines; fields may be quoted, an empty one is NaN (0 in an integer type). Throws Error(Io),
-/// naming line and column, for a field that is no number or a line of another length.
-Csv load_csv(const std::string& path, const CsvOptions& options = {}, SourceLoc loc = SourceLoc::current());
+/// Numbers in lines; fields may be quoted, an empty one is NaN (0 in an integer type). Throws
+/// Error(Io), naming line and column, for a field that is no number or a line of another length.
+Csv load_csv(const std::string& path, const CsvOptions& options = {},
+             SourceLoc loc = SourceLoc::current());
 
 struct ImageFolderOptions {
   Transforms transform{ToTensor()};
   int channels = 3;
 };
-/// Pictures (PNG, JPEG) in one folder per class, as torchvision's: sample i is {picture, label}, labels int64
-/// 0-d, classes by the names of their folders. A first transform that crops or makes smaller (Resize,
-/// RandomResizedCrop) has only what it needs decoded. Throws Error(Io) for a folder without pictures.
+/// Pictures (PNG, JPEG) in one folder per class, as torchvision's: sample i is {picture, label},
+/// labels int64 0-d, classes by the names of their folders. A first transform that crops or makes
+/// smaller (Resize, RandomResizedCrop) has only what it needs decoded. Throws Error(Io) for a
+/// folder without pictures.
 class ImageFolder : public Dataset {
  public:
   explicit ImageFolder(const std::string& root, const ImageFolderOptions& options = {},
@@ -65,13 +68,14 @@ class ImageFolder : public Dataset {
 };
 
 struct TokenFileOptions {
-  DType dtype = uint8;  ///< of the file: uint8 (text as bytes), int16 (read as unsigned: 0..65535) or int32
-  int64_t stride = 0;   ///< from the start of one sample to that of the next; 0: block_size
+  DType dtype =
+      uint8;  ///< of the file: uint8 (text as bytes), int16 (read as unsigned: 0..65535) or int32
+  int64_t stride = 0;         ///< from the start of one sample to that of the next; 0: block_size
   double begin = 0, end = 1;  ///< the part of the file to use, as fractions of its tokens
 };
-/// Windows of a file of tokens, read as they are needed: sample i is {x, y}, int64 [block_size] each, y one
-/// token further than x. Text files are files of bytes. Throws Error(Io) when the file has no whole sample,
-/// or becomes shorter while it is used, Error(Value) for a bad option.
+/// Windows of a file of tokens, read as they are needed: sample i is {x, y}, int64 [block_size]
+/// each, y one token further than x. Text files are files of bytes. Throws Error(Io) when the file
+/// has no whole sample, or becomes shorter while it is used, Error(Value) for a bad option.
 class TokenFile : public Dataset {
  public:
   TokenFile(const std::string& path, int64_t block_size, const TokenFileOptions& options = {},

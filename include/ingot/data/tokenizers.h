@@ -25,21 +25,24 @@ class ByteTokenizer : public Tokenizer {
  public:
   int64_t vocab_size() const override { return 256; }
   std::vector<int64_t> encode(std::string_view text) const override;
-  std::string decode(const std::vector<int64_t>& tokens, SourceLoc loc = SourceLoc::current()) const override;
+  std::string decode(const std::vector<int64_t>& tokens,
+                     SourceLoc loc = SourceLoc::current()) const override;
 };
 
-/// GPT-2's byte-pair encoding, from its two files: vocab.json (encoder.json) and merges.txt (vocab.bpe). Any
-/// text comes back from its tokens unchanged; a word of more than 1024 bytes is cut there. Throws Error(Io)
-/// for files that do not belong together.
+/// GPT-2's byte-pair encoding, from its two files: vocab.json (encoder.json) and merges.txt
+/// (vocab.bpe). Any text comes back from its tokens unchanged; a word of more than 1024 bytes is
+/// cut there. Throws Error(Io) for files that do not belong together.
 class GPT2Tokenizer : public Tokenizer {
  public:
-  GPT2Tokenizer(const std::string& vocab, const std::string& merges, SourceLoc loc = SourceLoc::current());
+  GPT2Tokenizer(const std::string& vocab, const std::string& merges,
+                SourceLoc loc = SourceLoc::current());
   ~GPT2Tokenizer() override;
   GPT2Tokenizer(const GPT2Tokenizer&);
   int64_t vocab_size() const override;
   /// "<|endoftext|>" in a text is text.
   std::vector<int64_t> encode(std::string_view text) const override;
-  std::string decode(const std::vector<int64_t>& tokens, SourceLoc loc = SourceLoc::current()) const override;
+  std::string decode(const std::vector<int64_t>& tokens,
+                     SourceLoc loc = SourceLoc::current()) const override;
   /// The number of "<|endoftext|>", or -1.
   int64_t end_of_text() const;
 

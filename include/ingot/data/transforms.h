@@ -1,7 +1,8 @@
-// Transforms of pictures, with torchvision's names and defaults. Random ones draw from the sample's own
-// numbers (random()), so that a sample of an epoch comes out the same whatever thread makes it.
+// Transforms of pictures, with torchvision's names and defaults. Random ones draw from the sample's
+// own numbers (random()), so that a sample of an epoch comes out the same whatever thread makes it.
 //
-//   data::Transforms t = {data::RandomResizedCrop(224), data::RandomHorizontalFlip(), data::ToTensor(),
+//   data::Transforms t = {data::RandomResizedCrop(224), data::RandomHorizontalFlip(),
+//   data::ToTensor(),
 //                         data::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})};
 #pragma once
 #include <initializer_list>
@@ -43,8 +44,8 @@ class Transforms {
   std::vector<Transform> steps_;
 };
 
-/// The shorter side becomes `size`. Bilinear, averaging over what is made smaller, as Pillow does. Sizes
-/// below 1 throw Error(Value), as below.
+/// The shorter side becomes `size`. Bilinear, averaging over what is made smaller, as Pillow does.
+/// Sizes below 1 throw Error(Value), as below.
 Transform Resize(int size, SourceLoc loc = SourceLoc::current());
 Transform Resize(int height, int width, SourceLoc loc = SourceLoc::current());
 /// The middle; what lies outside the picture is 0.
@@ -53,7 +54,8 @@ struct RandomCropOptions {
   int padding = 0;  ///< pixels of 0 added on each side first
 };
 /// Error(Value) in the loop for a picture that is too small.
-Transform RandomCrop(int size, const RandomCropOptions& options = {}, SourceLoc loc = SourceLoc::current());
+Transform RandomCrop(int size, const RandomCropOptions& options = {},
+                     SourceLoc loc = SourceLoc::current());
 struct RandomResizedCropOptions {
   std::pair<double, double> scale{0.08, 1.0};         ///< share of the area
   std::pair<double, double> ratio{3.0 / 4, 4.0 / 3};  ///< width over height
@@ -75,9 +77,10 @@ struct ColorJitterOptions {
 Transform ColorJitter(const ColorJitterOptions& options, SourceLoc loc = SourceLoc::current());
 /// To float32 in [0, 1].
 Transform ToTensor();
-/// (x - mean) / std for each channel; makes float32 first. Throws Error(Value) unless there are as many of
-/// both, no std 0.
-Transform Normalize(std::vector<double> mean, std::vector<double> std, SourceLoc loc = SourceLoc::current());
+/// (x - mean) / std for each channel; makes float32 first. Throws Error(Value) unless there are as
+/// many of both, no std 0.
+Transform Normalize(std::vector<double> mean, std::vector<double> std,
+                    SourceLoc loc = SourceLoc::current());
 struct RandomErasingOptions {
   double p = 0.5;
   std::pair<double, double> scale{0.02, 0.33};
@@ -85,7 +88,8 @@ struct RandomErasingOptions {
   double value = 0;
 };
 /// A rectangle becomes `value`; makes float32 first.
-Transform RandomErasing(const RandomErasingOptions& options = {}, SourceLoc loc = SourceLoc::current());
+Transform RandomErasing(const RandomErasingOptions& options = {},
+                        SourceLoc loc = SourceLoc::current());
 /// Anything else, on the tensor as it is at that point.
 Transform Lambda(std::function<Tensor(const Tensor&)> fn);
 

@@ -23,12 +23,12 @@ struct GPTConfig {
       false;  ///< in training, blocks keep their inputs alone and are computed again by backward()
 };
 
-/// "gpt2" (124M parameters), "gpt2-medium" (355M), "gpt2-large" (774M) or "gpt2-xl" (1558M); Error(Value) for
-/// another name.
+/// "gpt2" (124M parameters), "gpt2-medium" (355M), "gpt2-large" (774M) or "gpt2-xl" (1558M);
+/// Error(Value) for another name.
 GPTConfig gpt2_config(std::string_view name, SourceLoc loc = SourceLoc::current());
 
-/// Keys and values of the tokens so far, [batch, heads, context, width / heads]: of fixed size and changed in
-/// place, so that every new token has one plan that writes one position.
+/// Keys and values of the tokens so far, [batch, heads, context, width / heads]: of fixed size and
+/// changed in place, so that every new token has one plan that writes one position.
 struct KVCache {
   Tensor keys, values;
 };
@@ -38,8 +38,8 @@ class CausalSelfAttention : public nn::Module {
  public:
   explicit CausalSelfAttention(const GPTConfig& config, SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
-  /// x is the beginning (position undefined: fills the cache) or one token at `position` (0-d, any number
-  /// type).
+  /// x is the beginning (position undefined: fills the cache) or one token at `position` (0-d, any
+  /// number type).
   Tensor with_cache(Tensor x, KVCache& cache, const Tensor& position, int64_t context);
 
  private:
@@ -68,34 +68,35 @@ class GPTBlock : public nn::Module {
 
 struct GenerateOptions {
   int64_t max_new_tokens = 100;
-  double temperature = 1;              ///< 0: always the likeliest
-  int64_t top_k = 0;                   ///< only the k likeliest; 0: all
-  double top_p = 1;                    ///< only the likeliest that make up this much probability together
+  double temperature = 1;  ///< 0: always the likeliest
+  int64_t top_k = 0;       ///< only the k likeliest; 0: all
+  double top_p = 1;        ///< only the likeliest that make up this much probability together
   std::optional<int64_t> eos_token{};  ///< ends when every row has one
   std::optional<uint64_t> seed{};      ///< when not given, the default generator
   bool use_cache = true;
   /// Called with the new token of each row, in order; false ends the generation there.
   std::function<bool(const std::vector<int64_t>&)> on_tokens{};
-  /// With eos_token or on_tokens: so many tokens are drawn before the program reads them. Without, it reads
-  /// at the end.
+  /// With eos_token or on_tokens: so many tokens are drawn before the program reads them. Without,
+  /// it reads at the end.
   int64_t read_every = 8;
 };
 
 /// Token numbers [batch, time] in, logits [batch, time, vocabulary] out.
 class GPT : public nn::Module {
  public:
-  /// Throws Error(Value) for sizes below 1, a width that is no multiple of heads, or a dropout outside [0,
-  /// 1].
+  /// Throws Error(Value) for sizes below 1, a width that is no multiple of heads, or a dropout
+  /// outside [0, 1].
   explicit GPT(const GPTConfig& config = {}, SourceLoc loc = SourceLoc::current());
   /// Throws Error(Shape) unless tokens has two dims and at most `context` columns.
   Tensor forward(Tensor tokens) override;
   const GPTConfig& config() const { return config_; }
-  /// The tokens followed by new ones drawn one after the other. With the cache, every new token repeats one
-  /// captured run, its position an argument, and the program does not wait for it. Without gradients and
-  /// dropout. Throws Error(Shape) unless
-  /// tokens is [batch, time] with time at least 1 and room for the new ones in the context, Error(Value) for
-  /// a negative temperature or top_k, or a top_p outside (0, 1].
-  Tensor generate(Tensor tokens, const GenerateOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  /// The tokens followed by new ones drawn one after the other. With the cache, every new token
+  /// repeats one captured run, its position an argument, and the program does not wait for it.
+  /// Without gradients and dropout. Throws Error(Shape) unless tokens is [batch, time] with time at
+  /// least 1 and room for the new ones in the context, Error(Value) for a negative temperature or
+  /// top_k, or a top_p outside (0, 1].
+  Tensor generate(Tensor tokens, const GenerateOptions& options = {},
+                  SourceLoc loc = SourceLoc::current());
 
  private:
   Tensor last_logits(const Tensor& tokens, const Tensor& places, std::vector<KVCache>& caches,

@@ -1,5 +1,5 @@
-// Networks for pictures, [N, channels, height, width] in, logits out, with torchvision's names for parameters
-// where torchvision has the model, so that its weights load by name.
+// Networks for pictures, [N, channels, height, width] in, logits out, with torchvision's names for
+// parameters where torchvision has the model, so that its weights load by name.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,8 +14,8 @@ struct MLPOptions {
   std::string activation = "relu";  ///< or "gelu", "tanh"; Error(Value) for another word
   double dropout = 0;               ///< after each activation
 };
-/// Linear layers with activations between; everything after the batch is one dim. Names are those of a
-/// Sequential: "0.weight", "2.weight".
+/// Linear layers with activations between; everything after the batch is one dim. Names are those
+/// of a Sequential: "0.weight", "2.weight".
 class MLP : public nn::Module {
  public:
   MLP(int64_t in_features, int64_t out_features, const MLPOptions& options = {},
@@ -31,7 +31,8 @@ class MLP : public nn::Module {
 /// LeNet-5 with relu and max pooling, for pictures of 28 x 28.
 class LeNet : public nn::Module {
  public:
-  explicit LeNet(int64_t in_channels = 1, int64_t num_classes = 10, SourceLoc loc = SourceLoc::current());
+  explicit LeNet(int64_t in_channels = 1, int64_t num_classes = 10,
+                 SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
 
  private:
@@ -39,8 +40,8 @@ class LeNet : public nn::Module {
   nn::Linear fc1_, fc2_, fc3_;
 };
 
-/// A block of ResNet: two 3 x 3 convolutions, or 1 x 1, 3 x 3, 1 x 1 with four times as many channels out
-/// (bottleneck).
+/// A block of ResNet: two 3 x 3 convolutions, or 1 x 1, 3 x 3, 1 x 1 with four times as many
+/// channels out (bottleneck).
 class ResNetBlock : public nn::Module {
  public:
   ResNetBlock(int64_t in_channels, int64_t channels, int64_t stride, bool bottleneck,
@@ -61,7 +62,8 @@ struct ResNetOptions {
 };
 class ResNet : public nn::Module {
  public:
-  /// layers: blocks in each of the four stages. Throws Error(Value) unless there are four, all at least 1.
+  /// layers: blocks in each of the four stages. Throws Error(Value) unless there are four, all at
+  /// least 1.
   ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& options = {},
          SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;
@@ -79,7 +81,7 @@ ResNet resnet50(const ResNetOptions& options = {}, SourceLoc loc = SourceLoc::cu
 
 struct UNetOptions {
   int64_t width = 64;  ///< channels of the first stage, doubled at each of the others
-  int64_t depth = 4;   ///< how often it halves the picture, whose sides must be multiples of 2^depth
+  int64_t depth = 4;  ///< how often it halves the picture, whose sides must be multiples of 2^depth
 };
 /// A picture in, a picture of logits of the same size out.
 class UNet : public nn::Module {
@@ -111,7 +113,8 @@ struct ViTOptions {
 /// Vision Transformer. The defaults are ViT-tiny; vit_b_16() is torchvision's base model.
 class ViT : public nn::Module {
  public:
-  /// Throws Error(Value) unless image_size is a multiple of patch_size and hidden_dim one of num_heads.
+  /// Throws Error(Value) unless image_size is a multiple of patch_size and hidden_dim one of
+  /// num_heads.
   explicit ViT(const ViTOptions& options = {}, SourceLoc loc = SourceLoc::current());
   /// Throws Error(Shape) for pictures of another size.
   Tensor forward(Tensor x) override;

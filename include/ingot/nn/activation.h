@@ -1,4 +1,5 @@
-// Activations as modules, for Sequential: each calls the function of that name and throws what it throws.
+// Activations as modules, for Sequential: each calls the function of that name and throws what it
+// throws.
 #pragma once
 #include "ingot/activation.h"
 #include "ingot/nn/module.h"

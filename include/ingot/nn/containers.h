@@ -13,7 +13,8 @@ class ModuleList : public Module {
     for (const M& m : layers) push_back(m);
   }
   ModuleList(const ModuleList& o)
-      : Module(o), items_(detail::is_cloning() ? std::make_shared<std::vector<M>>(*o.items_) : o.items_) {}
+      : Module(o),
+        items_(detail::is_cloning() ? std::make_shared<std::vector<M>>(*o.items_) : o.items_) {}
   ModuleList& operator=(const ModuleList&) = default;
   /// Returns the module in the list.
   M& push_back(M layer, SourceLoc loc = SourceLoc::current()) {
@@ -21,7 +22,9 @@ class ModuleList : public Module {
     items_->push_back(std::move(layer));
     return items_->back();
   }
-  M& append(M layer, SourceLoc loc = SourceLoc::current()) { return push_back(std::move(layer), loc); }
+  M& append(M layer, SourceLoc loc = SourceLoc::current()) {
+    return push_back(std::move(layer), loc);
+  }
   size_t size() const { return items_->size(); }
   M& operator[](size_t i) { return (*items_)[i]; }
   M& back() { return items_->back(); }
@@ -83,8 +86,8 @@ class ParameterList : public Module {
   std::string description() const override { return "ParameterList"; }
 };
 
-/// Modules called one after the other, named "0", "1", ...: nn::Sequential(nn::Linear(2, 8), nn::ReLU(),
-/// nn::Linear(8, 1)).
+/// Modules called one after the other, named "0", "1", ...: nn::Sequential(nn::Linear(2, 8),
+/// nn::ReLU(), nn::Linear(8, 1)).
 class Sequential : public Module {
   struct Item {
     std::shared_ptr<Module> layer;
@@ -95,15 +98,16 @@ class Sequential : public Module {
   Sequential();
   template <class... M>
   requires(sizeof...(M) > 0 && (std::is_base_of_v<Module, M> && ...) &&
-           !(sizeof...(M) == 1 && (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers)
+           !(sizeof...(M) == 1 &&
+             (std::is_same_v<Sequential, M> && ...))) explicit Sequential(M... layers)
       : Sequential() {
     (push_back(std::move(layers)), ...);
   }
   Sequential(const Sequential& o);
   Sequential& operator=(const Sequential&) = default;
   template <class M>
-  requires std::is_base_of_v<Module, M> Sequential& push_back(const M& layer,
-                                                              SourceLoc loc = SourceLoc::current()) {
+  requires std::is_base_of_v<Module, M> Sequential& push_back(
+      const M& layer, SourceLoc loc = SourceLoc::current()) {
     register_module(std::to_string(size()), layer, loc);
     append({std::make_shared<M>(layer), [](const Module& m) -> std::shared_ptr<Module> {
               return std::make_shared<M>(static_cast<const M&>(m));

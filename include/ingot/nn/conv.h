@@ -1,5 +1,5 @@
-// Convolutions and poolings as layers, over the functions of neural.h, and throwing what they throw.
-// Parameters have PyTorch's names, layouts and initial values.
+// Convolutions and poolings as layers, over the functions of neural.h, and throwing what they
+// throw. Parameters have PyTorch's names, layouts and initial values.
 #pragma once
 #include "ingot/neural.h"
 #include "ingot/nn/module.h"
@@ -29,19 +29,20 @@ struct ConvTransposeOptions {
   std::optional<DType> dtype{};
 };
 
-/// What the convolutions share. Throws Error(Value) for sizes below 1, a missing kernel_size, channels that
-/// are no multiple of groups, or an unknown padding_mode.
+/// What the convolutions share. Throws Error(Value) for sizes below 1, a missing kernel_size,
+/// channels that are no multiple of groups, or an unknown padding_mode.
 class Conv : public Module {
  public:
   Tensor forward(Tensor x) override;
   Tensor weight() const {
     return own(0);
-  }                     ///< [out, in / groups, kernel...]; transposed: [in, out / groups, kernel...]
+  }  ///< [out, in / groups, kernel...]; transposed: [in, out / groups, kernel...]
   Tensor bias() const;  ///< [out], or undefined
   std::string description() const override;
 
  protected:
-  Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOptions& options, SourceLoc loc);
+  Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOptions& options,
+       SourceLoc loc);
   Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvTransposeOptions& options,
        SourceLoc loc);
 
@@ -54,18 +55,18 @@ class Conv : public Module {
   PerDim output_padding_ = 0;
 };
 
-#define INGOT_CONV(N)                                                                                   \
-  class Conv##N##d : public Conv {                                                                      \
-   public:                                                                                              \
-    Conv##N##d(int64_t in_channels, int64_t out_channels, const ConvOptions& options,                   \
-               SourceLoc loc = SourceLoc::current())                                                    \
-        : Conv(N, in_channels, out_channels, options, loc) {}                                           \
-  };                                                                                                    \
-  class ConvTranspose##N##d : public Conv {                                                             \
-   public:                                                                                              \
-    ConvTranspose##N##d(int64_t in_channels, int64_t out_channels, const ConvTransposeOptions& options, \
-                        SourceLoc loc = SourceLoc::current())                                           \
-        : Conv(N, in_channels, out_channels, options, loc) {}                                           \
+#define INGOT_CONV(N)                                                                              \
+  class Conv##N##d : public Conv {                                                                 \
+   public:                                                                                         \
+    Conv##N##d(int64_t in_channels, int64_t out_channels, const ConvOptions& options,              \
+               SourceLoc loc = SourceLoc::current())                                               \
+        : Conv(N, in_channels, out_channels, options, loc) {}                                      \
+  };                                                                                               \
+  class ConvTranspose##N##d : public Conv {                                                        \
+   public:                                                                                         \
+    ConvTranspose##N##d(int64_t in_channels, int64_t out_channels,                                 \
+                        const ConvTransposeOptions& options, SourceLoc loc = SourceLoc::current()) \
+        : Conv(N, in_channels, out_channels, options, loc) {}                                      \
   };
 INGOT_CONV(1)
 INGOT_CONV(2)
@@ -92,57 +93,60 @@ struct LPPoolOptions {
   bool ceil_mode = false;
 };
 
-#define INGOT_POOLS(N, divisor)                                                                        \
-  class MaxPool##N##d : public Module {                                                                \
-   public:                                                                                             \
-    explicit MaxPool##N##d(PerDim kernel_size, MaxPoolOptions options = {})                            \
-        : k_(kernel_size), o_(options) {}                                                              \
-    Tensor forward(Tensor x) override {                                                                \
-      return max_pool##N##d(x, k_, o_.stride, o_.padding, o_.dilation, o_.ceil_mode);                  \
-    }                                                                                                  \
-                                                                                                       \
-   private:                                                                                            \
-    PerDim k_;                                                                                         \
-    MaxPoolOptions o_;                                                                                 \
-  };                                                                                                   \
-  class AvgPool##N##d : public Module {                                                                \
-   public:                                                                                             \
-    explicit AvgPool##N##d(PerDim kernel_size, AvgPoolOptions options = {})                            \
-        : k_(kernel_size), o_(options) {}                                                              \
-    Tensor forward(Tensor x) override {                                                                \
-      return avg_pool##N##d(x, k_, o_.stride, o_.padding, o_.ceil_mode, o_.count_include_pad divisor); \
-    }                                                                                                  \
-                                                                                                       \
-   private:                                                                                            \
-    PerDim k_;                                                                                         \
-    AvgPoolOptions o_;                                                                                 \
-  };                                                                                                   \
-  class LPPool##N##d : public Module {                                                                 \
-   public:                                                                                             \
-    LPPool##N##d(double norm_type, PerDim kernel_size, LPPoolOptions options = {})                     \
-        : p_(norm_type), k_(kernel_size), o_(options) {}                                               \
-    Tensor forward(Tensor x) override { return lp_pool##N##d(x, p_, k_, o_.stride, o_.ceil_mode); }    \
-                                                                                                       \
-   private:                                                                                            \
-    double p_;                                                                                         \
-    PerDim k_;                                                                                         \
-    LPPoolOptions o_;                                                                                  \
-  };                                                                                                   \
-  class AdaptiveAvgPool##N##d : public Module {                                                        \
-   public:                                                                                             \
-    explicit AdaptiveAvgPool##N##d(PerDim output_size) : size_(output_size) {}                         \
-    Tensor forward(Tensor x) override { return adaptive_avg_pool##N##d(x, size_); }                    \
-                                                                                                       \
-   private:                                                                                            \
-    PerDim size_;                                                                                      \
-  };                                                                                                   \
-  class AdaptiveMaxPool##N##d : public Module {                                                        \
-   public:                                                                                             \
-    explicit AdaptiveMaxPool##N##d(PerDim output_size) : size_(output_size) {}                         \
-    Tensor forward(Tensor x) override { return adaptive_max_pool##N##d(x, size_); }                    \
-                                                                                                       \
-   private:                                                                                            \
-    PerDim size_;                                                                                      \
+#define INGOT_POOLS(N, divisor)                                                       \
+  class MaxPool##N##d : public Module {                                               \
+   public:                                                                            \
+    explicit MaxPool##N##d(PerDim kernel_size, MaxPoolOptions options = {})           \
+        : k_(kernel_size), o_(options) {}                                             \
+    Tensor forward(Tensor x) override {                                               \
+      return max_pool##N##d(x, k_, o_.stride, o_.padding, o_.dilation, o_.ceil_mode); \
+    }                                                                                 \
+                                                                                      \
+   private:                                                                           \
+    PerDim k_;                                                                        \
+    MaxPoolOptions o_;                                                                \
+  };                                                                                  \
+  class AvgPool##N##d : public Module {                                               \
+   public:                                                                            \
+    explicit AvgPool##N##d(PerDim kernel_size, AvgPoolOptions options = {})           \
+        : k_(kernel_size), o_(options) {}                                             \
+    Tensor forward(Tensor x) override {                                               \
+      return avg_pool##N##d(x, k_, o_.stride, o_.padding, o_.ceil_mode,               \
+                            o_.count_include_pad divisor);                            \
+    }                                                                                 \
+                                                                                      \
+   private:                                                                           \
+    PerDim k_;                                                                        \
+    AvgPoolOptions o_;                                                                \
+  };                                                                                  \
+  class LPPool##N##d : public Module {                                                \
+   public:                                                                            \
+    LPPool##N##d(double norm_type, PerDim kernel_size, LPPoolOptions options = {})    \
+        : p_(norm_type), k_(kernel_size), o_(options) {}                              \
+    Tensor forward(Tensor x) override {                                               \
+      return lp_pool##N##d(x, p_, k_, o_.stride, o_.ceil_mode);                       \
+    }                                                                                 \
+                                                                                      \
+   private:                                                                           \
+    double p_;                                                                        \
+    PerDim k_;                                                                        \
+    LPPoolOptions o_;                                                                 \
+  };                                                                                  \
+  class AdaptiveAvgPool##N##d : public Module {                                       \
+   public:                                                                            \
+    explicit AdaptiveAvgPool##N##d(PerDim output_size) : size_(output_size) {}        \
+    Tensor forward(Tensor x) override { return adaptive_avg_pool##N##d(x, size_); }   \
+                                                                                      \
+   private:                                                                           \
+    PerDim size_;                                                                     \
+  };                                                                                  \
+  class AdaptiveMaxPool##N##d : public Module {                                       \
+   public:                                                                            \
+    explicit AdaptiveMaxPool##N##d(PerDim output_size) : size_(output_size) {}        \
+    Tensor forward(Tensor x) override { return adaptive_max_pool##N##d(x, size_); }   \
+                                                                                      \
+   private:                                                                           \
+    PerDim size_;                                                                     \
   };
 #define INGOT_DIVISOR , o_.divisor_override
 #define INGOT_NO_DIVISOR
@@ -164,8 +168,9 @@ struct BatchNormOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// What the batch norms share: the batch's statistics while training, the running ones after eval(). Throws
-/// Error(Shape) for an input of other ranks than the class's, and as batch_norm() does.
+/// What the batch norms share: the batch's statistics while training, the running ones after
+/// eval(). Throws Error(Shape) for an input of other ranks than the class's, and as batch_norm()
+/// does.
 class BatchNorm : public Module {
  public:
   Tensor forward(Tensor x) override;

@@ -1,5 +1,5 @@
-// More layers for pictures and signals: norms over groups of channels, resizing, shuffles between channels
-// and places.
+// More layers for pictures and signals: norms over groups of channels, resizing, shuffles between
+// channels and places.
 #pragma once
 #include "ingot/neural.h"
 #include "ingot/nn/module.h"
@@ -12,9 +12,9 @@ struct GroupNormOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// Mean 0 and variance 1 over each group of channels of a sample [N, C, ...], then weight and bias per
-/// channel. Throws Error(Value) unless num_channels is a multiple of num_groups, Error(Shape) for other
-/// channels.
+/// Mean 0 and variance 1 over each group of channels of a sample [N, C, ...], then weight and bias
+/// per channel. Throws Error(Value) unless num_channels is a multiple of num_groups, Error(Shape)
+/// for other channels.
 class GroupNorm : public Module {
  public:
   GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {},
@@ -35,8 +35,8 @@ struct InstanceNormOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// The same for each channel alone. With track_running_stats, eval() uses the running statistics. Throws
-/// Error(Shape) for other ranks.
+/// The same for each channel alone. With track_running_stats, eval() uses the running statistics.
+/// Throws Error(Shape) for other ranks.
 class InstanceNorm : public Module {
  public:
   Tensor forward(Tensor x) override;
@@ -67,8 +67,8 @@ struct UpsampleOptions {
   std::string mode = "nearest";        ///< or "linear" (1 dim), "bilinear" (2), "trilinear" (3)
   bool align_corners = false;          ///< the linear modes: corners lie on corners
 };
-/// Resizes the dims after the channels of [N, C, ...]. Throws Error(Value) for neither or both of size and
-/// scale_factor, or another mode; Error(Shape) for a rank that does not fit the mode.
+/// Resizes the dims after the channels of [N, C, ...]. Throws Error(Value) for neither or both of
+/// size and scale_factor, or another mode; Error(Shape) for a rank that does not fit the mode.
 class Upsample : public Module {
  public:
   explicit Upsample(const UpsampleOptions& options, SourceLoc loc = SourceLoc::current());
@@ -78,7 +78,8 @@ class Upsample : public Module {
   UpsampleOptions o_;
 };
 
-/// [..., C r^2, H, W] to [..., C, H r, W r]. Throws Error(Shape) when the channels are no multiple of r^2.
+/// [..., C r^2, H, W] to [..., C, H r, W r]. Throws Error(Shape) when the channels are no multiple
+/// of r^2.
 class PixelShuffle : public Module {
  public:
   explicit PixelShuffle(int64_t upscale_factor) : r_(upscale_factor) {}

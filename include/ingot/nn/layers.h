@@ -1,8 +1,8 @@
-// The layers every network has: Linear, Embedding, norms over the last dims, dropouts, and those that only
-// change the shape.
+// The layers every network has: Linear, Embedding, norms over the last dims, dropouts, and those
+// that only change the shape.
 //
-// Sizes below 1 throw Error(Value). Parameters are made on the default device in float32 unless said
-// otherwise, with PyTorch's initial values. Options have PyTorch's names in PyTorch's order.
+// Sizes below 1 throw Error(Value). Parameters are made on the default device in float32 unless
+// said otherwise, with PyTorch's initial values. Options have PyTorch's names in PyTorch's order.
 #pragma once
 #include "ingot/nn/module.h"
 #include "ingot/random.h"
@@ -32,10 +32,11 @@ struct LoRAOptions {
   int64_t r = 8;          ///< the rank of the update
   double lora_alpha = 8;  ///< the update is scaled by lora_alpha / r
 };
-/// Fine-tuning with few parameters: every Linear of the module whose path matches (as in Module::place())
-/// becomes weight + lora_alpha / r * lora_B @ lora_A, all parameters there were are frozen, and lora_A [r,
-/// in] and lora_B [out, r] (0 at first) are trained. Returns how many layers it found. Throws Error(Value)
-/// for none or r < 1, Error(State) for one that has it already.
+/// Fine-tuning with few parameters: every Linear of the module whose path matches (as in
+/// Module::place()) becomes weight + lora_alpha / r * lora_B @ lora_A, all parameters there were
+/// are frozen, and lora_A [r, in] and lora_B [out, r] (0 at first) are trained. Returns how many
+/// layers it found. Throws Error(Value) for none or r < 1, Error(State) for one that has it
+/// already.
 int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& options = {},
                  SourceLoc loc = SourceLoc::current());
 /// Adds the updates into the weights and takes lora_A and lora_B away. Parameters stay frozen.
@@ -47,7 +48,8 @@ struct EmbeddingOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// Rows of a table by number: indices of any shape in, one more dim out. Throws as embedding() does.
+/// Rows of a table by number: indices of any shape in, one more dim out. Throws as embedding()
+/// does.
 class Embedding : public Module {
  public:
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {},
@@ -72,7 +74,8 @@ class LayerNorm : public Module {
  public:
   explicit LayerNorm(const Dims& normalized_shape, const LayerNormOptions& options = {},
                      SourceLoc loc = SourceLoc::current());
-  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {}, SourceLoc loc = SourceLoc::current())
+  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {},
+                     SourceLoc loc = SourceLoc::current())
       : LayerNorm(Dims{size}, options, loc) {}
   Tensor forward(Tensor x) override;
   Tensor weight() const;  ///< or undefined
@@ -96,7 +99,8 @@ class RMSNorm : public Module {
  public:
   explicit RMSNorm(const Dims& normalized_shape, const RMSNormOptions& options = {},
                    SourceLoc loc = SourceLoc::current());
-  explicit RMSNorm(int64_t size, const RMSNormOptions& options = {}, SourceLoc loc = SourceLoc::current())
+  explicit RMSNorm(int64_t size, const RMSNormOptions& options = {},
+                   SourceLoc loc = SourceLoc::current())
       : RMSNorm(Dims{size}, options, loc) {}
   Tensor forward(Tensor x) override;
   Tensor weight() const;  ///< or undefined
@@ -108,8 +112,8 @@ class RMSNorm : public Module {
   bool has_weight_;
 };
 
-/// Zeroes elements with probability p while training. Throws Error(Value) unless 0 <= p <= 1, as all of these
-/// do.
+/// Zeroes elements with probability p while training. Throws Error(Value) unless 0 <= p <= 1, as
+/// all of these do.
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5, SourceLoc loc = SourceLoc::current());
@@ -119,7 +123,8 @@ class Dropout : public Module {
  protected:
   double p_;
 };
-/// Zeroes whole channels: [N, C, L] or [C, L] in. Throws Error(Shape) for other ranks, as the two below.
+/// Zeroes whole channels: [N, C, L] or [C, L] in. Throws Error(Shape) for other ranks, as the two
+/// below.
 class Dropout1d : public Dropout {
  public:
   using Dropout::Dropout;
@@ -151,7 +156,8 @@ class Identity : public Module {
 /// Dims start_dim to end_dim made one.
 class Flatten : public Module {
  public:
-  explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1) : start_(start_dim), end_(end_dim) {}
+  explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
+      : start_(start_dim), end_(end_dim) {}
   Tensor forward(Tensor x) override;
   std::string description() const override;
 

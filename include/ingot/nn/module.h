@@ -8,8 +8,9 @@
 //   Net net;
 //   Tensor y = net(x);
 //
-// A module is a handle, as a Tensor is: a copy names the same layers and the same parameters; clone() makes
-// new ones. A module that takes or returns something else says so, and is called in the same way:
+// A module is a handle, as a Tensor is: a copy names the same layers and the same parameters;
+// clone() makes new ones. A module that takes or returns something else says so, and is called in
+// the same way:
 //
 //   struct Decoder : nn::ModuleOf<Tensor(Tensor, Tensor)> {
 //     Tensor forward(Tensor x, Tensor memory) override { ... }
@@ -38,7 +39,8 @@ struct CloneMap;
 struct LoadReport {
   std::vector<std::string> missing;     ///< in the module, not in the dictionary: unchanged
   std::vector<std::string> unexpected;  ///< in the dictionary, not in the module: not used
-  std::vector<std::string> misshapen;   ///< of another shape, with both ("fc.weight: ..."): unchanged
+  std::vector<std::string>
+      misshapen;  ///< of another shape, with both ("fc.weight: ..."): unchanged
   bool complete() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
   /// One line per entry; "" when complete.
   std::string text() const;
@@ -50,8 +52,8 @@ Tensor cloned(const Tensor& t);
 bool is_cloning();
 using CopyModule = std::shared_ptr<Module> (*)(const Module&);
 
-/// A call of a module, from entering forward() to leaving it: errors name the layer, a layer that was never
-/// added is reported, operands go to where place() put the layer.
+/// A call of a module, from entering forward() to leaving it: errors name the layer, a layer that
+/// was never added is reported, operands go to where place() put the layer.
 class Call {
  public:
   Call(const Module& module, SourceLoc loc);
@@ -97,13 +99,13 @@ class Module {
 
   /// What the module computes. Throws Error(State) in a module that does not define it.
   virtual Tensor forward(Tensor x);
-  /// forward(x). Errors name the caller's line and the layer by its path. A layer with parameters that is
-  /// called inside another module's forward() without having been added to any throws Error(State): its
-  /// parameters would neither be trained nor saved.
+  /// forward(x). Errors name the caller's line and the layer by its path. A layer with parameters
+  /// that is called inside another module's forward() without having been added to any throws
+  /// Error(State): its parameters would neither be trained nor saved.
   Tensor operator()(Tensor x, SourceLoc loc = SourceLoc::current());
 
-  /// Makes `layer` a part of this module and returns it. Throws Error(Value) for a name that is empty, has a
-  /// dot or is taken, and for a module inside itself; so do the three below.
+  /// Makes `layer` a part of this module and returns it. Throws Error(Value) for a name that is
+  /// empty, has a dot or is taken, and for a module inside itself; so do the three below.
   template <class M>
   requires std::is_base_of_v<Module, M> M add(std::string name, M layer,
                                               SourceLoc loc = SourceLoc::current()) {
@@ -118,15 +120,17 @@ class Module {
     };
     add_part(std::move(name), layer, copy, loc);
   }
-  /// Makes t a parameter (it requires gradients from now on) and returns it. Two modules may share one
-  /// tensor. Throws Error(DType) unless its type is floating, Error(Autograd) when it is a result with
-  /// history.
-  Parameter register_parameter(std::string name, const Tensor& t, SourceLoc loc = SourceLoc::current());
+  /// Makes t a parameter (it requires gradients from now on) and returns it. Two modules may share
+  /// one tensor. Throws Error(DType) unless its type is floating, Error(Autograd) when it is a
+  /// result with history.
+  Parameter register_parameter(std::string name, const Tensor& t,
+                               SourceLoc loc = SourceLoc::current());
   /// A tensor that moves with the module but is not trained; persistent: state_dict() has it too.
   Parameter register_buffer(std::string name, const Tensor& t, bool persistent = true,
                             SourceLoc loc = SourceLoc::current());
 
-  /// Every parameter once, in the order of registration, those of this module before those of its parts.
+  /// Every parameter once, in the order of registration, those of this module before those of its
+  /// parts.
   std::vector<Tensor> parameters() const;
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
@@ -134,33 +138,38 @@ class Module {
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> named_modules() const;
   /// One parameter or buffer by its path. Throws Error(Value) for a path that is not there.
   Tensor parameter(std::string_view path, SourceLoc loc = SourceLoc::current()) const;
-  /// Puts another tensor in a parameter's place: net.set_parameter("head.weight", net.embedding.weight())
-  /// ties the two. Throws Error(Value) for a path that is not there, Error(Shape) for another shape, and as
-  /// register_parameter does.
+  /// Puts another tensor in a parameter's place: net.set_parameter("head.weight",
+  /// net.embedding.weight()) ties the two. Throws Error(Value) for a path that is not there,
+  /// Error(Shape) for another shape, and as register_parameter does.
   void set_parameter(std::string_view path, const Tensor& t, SourceLoc loc = SourceLoc::current());
   /// Elements of all parameters.
   int64_t parameter_count() const;
 
-  /// All parameters and persistent buffers under PyTorch's names and in its order and layouts; a tied tensor
-  /// stands under each of its names.
+  /// All parameters and persistent buffers under PyTorch's names and in its order and layouts; a
+  /// tied tensor stands under each of its names.
   StateDict state_dict() const;
-  /// Copies values into the parameters and buffers of the same names, converted to their types and devices.
-  /// With strict, throws Error(Value) that lists everything missing, unexpected or misshapen, and changes
-  /// nothing; without, reports it.
+  /// Copies values into the parameters and buffers of the same names, converted to their types and
+  /// devices. With strict, throws Error(Value) that lists everything missing, unexpected or
+  /// misshapen, and changes nothing; without, reports it.
   LoadReport load_state_dict(const StateDict& state, bool strict = true,
                              SourceLoc loc = SourceLoc::current());
 
-  /// Moves parameters, their gradients and buffers. An optimiser made before keeps its state where it was:
-  /// make it after.
+  /// Moves parameters, their gradients and buffers. An optimiser made before keeps its state where
+  /// it was: make it after.
   Module& to(const Device& device, SourceLoc loc = SourceLoc::current());
-  Module& to(const char* device, SourceLoc loc = SourceLoc::current()) { return to(Device(device), loc); }
-  /// Converts floating parameters, gradients and buffers. Throws Error(DType) unless the type is floating.
+  Module& to(const char* device, SourceLoc loc = SourceLoc::current()) {
+    return to(Device(device), loc);
+  }
+  /// Converts floating parameters, gradients and buffers. Throws Error(DType) unless the type is
+  /// floating.
   Module& to(DType dtype, SourceLoc loc = SourceLoc::current());
-  /// Puts the parts whose paths match onto a device: place("encoder.*", "cuda:1") takes encoder and all below
-  /// it; * stands for any characters. From then on every layer with parameters copies what it is given to
-  /// where it lies, and this module gives its result back on its own first device; explain() counts these
-  /// copies. Throws Error(Value) when nothing matches. to(device) takes it back.
-  Module& place(std::string_view pattern, const Device& device, SourceLoc loc = SourceLoc::current());
+  /// Puts the parts whose paths match onto a device: place("encoder.*", "cuda:1") takes encoder and
+  /// all below it; * stands for any characters. From then on every layer with parameters copies
+  /// what it is given to where it lies, and this module gives its result back on its own first
+  /// device; explain() counts these copies. Throws Error(Value) when nothing matches. to(device)
+  /// takes it back.
+  Module& place(std::string_view pattern, const Device& device,
+                SourceLoc loc = SourceLoc::current());
   /// Training or not, for this module and all its parts: dropout and batch norm look at it.
   Module& train(bool on = true);
   Module& eval() { return train(false); }
@@ -169,17 +178,18 @@ class Module {
   void zero_grad();
   /// Freezes all parameters, or has them trained again.
   Module& requires_grad_(bool on = true);
-  /// Calls fn for every module below and then for this one: what `dynamic_cast<nn::Linear*>(&m)` finds can be
-  /// set up.
+  /// Calls fn for every module below and then for this one: what `dynamic_cast<nn::Linear*>(&m)`
+  /// finds can be set up.
   Module& apply(const std::function<void(Module&)>& fn);
 
-  /// A copy with parameters, buffers and parts of its own: `Net copy = net.clone();` (auto copy = clone(net);
-  /// says the same). Throws Error(State) when a field of the class is a Tensor that was registered: hold it
-  /// as nn::Parameter.
+  /// A copy with parameters, buffers and parts of its own: `Net copy = net.clone();` (auto copy =
+  /// clone(net); says the same). Throws Error(State) when a field of the class is a Tensor that was
+  /// registered: hold it as nn::Parameter.
   class Clone;
   Clone clone() const;
 
-  /// "Linear(in_features=2, out_features=3, bias=True)"; the class's name for modules that do not say more.
+  /// "Linear(in_features=2, out_features=3, bias=True)"; the class's name for modules that do not
+  /// say more.
   virtual std::string description() const;
   /// The tree of parts with shapes and counts of parameters, as operator<< prints it.
   std::string to_string() const;
@@ -188,8 +198,8 @@ class Module {
 
  protected:
   struct State;
-  /// A parameter or buffer of this very module (no path), by the order of registration: what layers use in
-  /// forward().
+  /// A parameter or buffer of this very module (no path), by the order of registration: what layers
+  /// use in forward().
   const Tensor& own(size_t index) const;
   /// How many of them there are.
   size_t own_count() const;
@@ -199,7 +209,8 @@ class Module {
   friend struct CloneMap;
   friend class CloneScope;
   friend struct ModuleAccess;
-  void add_part(std::string name, const Module& layer, detail::CopyModule copy, const SourceLoc& loc);
+  void add_part(std::string name, const Module& layer, detail::CopyModule copy,
+                const SourceLoc& loc);
   void name_parameters() const;
   std::shared_ptr<State> state_;
 };
@@ -220,7 +231,8 @@ class CloneScope {
 };
 
 template <class M>
-requires std::is_base_of_v<Module, M> M clone(const M& module, SourceLoc loc = SourceLoc::current()) {
+requires std::is_base_of_v<Module, M> M clone(const M& module,
+                                              SourceLoc loc = SourceLoc::current()) {
   CloneScope scope(module, loc);
   M copy(module);
   scope.check();
@@ -236,8 +248,8 @@ class Module::Clone {
   operator M() const {  // NOLINT(google-explicit-constructor)
     const M* typed = dynamic_cast<const M*>(&module_);
     if (!typed)
-      throw Error(ErrorKind::State, "clone", "the module is of another class than its copy should be",
-                  SourceLoc{});
+      throw Error(ErrorKind::State, "clone",
+                  "the module is of another class than its copy should be", SourceLoc{});
     return nn::clone(*typed);
   }
 

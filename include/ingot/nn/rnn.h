@@ -1,6 +1,6 @@
-// Recurrent layers with PyTorch's names, layouts, initial values and order of gates. Sequences come as [time,
-// batch, features] unless batch_first, or as [time, features] without a batch. Each step of time is recorded:
-// plans grow with the length of the sequence.
+// Recurrent layers with PyTorch's names, layouts, initial values and order of gates. Sequences come
+// as [time, batch, features] unless batch_first, or as [time, features] without a batch. Each step
+// of time is recorded: plans grow with the length of the sequence.
 #pragma once
 #include "ingot/nn/module.h"
 
@@ -46,8 +46,9 @@ struct LSTMResult {
   Tensor output, h_n, c_n;
 };
 
-/// What the three share. Throws Error(Value) for sizes below 1, a dropout outside [0, 1] or a proj_size that
-/// is not smaller than hidden_size; Error(Shape) for inputs and states that do not fit.
+/// What the three share. Throws Error(Value) for sizes below 1, a dropout outside [0, 1] or a
+/// proj_size that is not smaller than hidden_size; Error(Shape) for inputs and states that do not
+/// fit.
 class RecurrentBase : public Module {
  public:
   Tensor forward(Tensor x) override;  ///< the output alone
@@ -83,7 +84,8 @@ class LSTM : public RecurrentBase {
  public:
   LSTM(int64_t input_size, int64_t hidden_size, const LSTMOptions& options = {},
        SourceLoc loc = SourceLoc::current());
-  LSTMResult operator()(Tensor input, Tensor h_0 = {}, Tensor c_0 = {}, SourceLoc loc = SourceLoc::current());
+  LSTMResult operator()(Tensor input, Tensor h_0 = {}, Tensor c_0 = {},
+                        SourceLoc loc = SourceLoc::current());
 };
 class GRU : public RecurrentBase {
  public:
@@ -103,8 +105,8 @@ struct CellOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// One step: [batch, input] and [batch, hidden] (zeros when not given) in, the new state out. Throws
-/// Error(Value) for sizes below 1, Error(Shape) for inputs and states that do not fit.
+/// One step: [batch, input] and [batch, hidden] (zeros when not given) in, the new state out.
+/// Throws Error(Value) for sizes below 1, Error(Shape) for inputs and states that do not fit.
 class CellBase : public Module {
  protected:
   CellBase(RnnKind kind, int64_t input_size, int64_t hidden_size, bool bias, const Options& where,

@@ -1,6 +1,6 @@
-// Attention with several heads, and the Transformer's layers, with PyTorch's names, layouts, masks and
-// initial values. As in PyTorch, sequences come as [time, batch, width] unless batch_first; a bool mask is
-// true where nothing may be seen, a floating one is added to the scores.
+// Attention with several heads, and the Transformer's layers, with PyTorch's names, layouts, masks
+// and initial values. As in PyTorch, sequences come as [time, batch, width] unless batch_first; a
+// bool mask is true where nothing may be seen, a floating one is added to the scores.
 #pragma once
 #include "ingot/nn/containers.h"
 #include "ingot/nn/layers.h"
@@ -27,15 +27,19 @@ struct AttentionMasks {
 };
 struct AttentionResult {
   Tensor output;
-  Tensor weights;  ///< [batch, time, keys], or with the heads as dim 1; computed only if somebody keeps it
+  Tensor weights;  ///< [batch, time, keys], or with the heads as dim 1; computed only if somebody
+                   ///< keeps it
 };
-/// Attention of queries to keys and values: [time, batch, width] each, or [time, width]. Throws Error(Value)
-/// unless embed_dim is a multiple of num_heads, Error(Shape) for operands and masks that do not fit.
+/// Attention of queries to keys and values: [time, batch, width] each, or [time, width]. Throws
+/// Error(Value) unless embed_dim is a multiple of num_heads, Error(Shape) for operands and masks
+/// that do not fit.
 class MultiheadAttention : public Module {
  public:
-  MultiheadAttention(int64_t embed_dim, int64_t num_heads, const MultiheadAttentionOptions& options = {},
+  MultiheadAttention(int64_t embed_dim, int64_t num_heads,
+                     const MultiheadAttentionOptions& options = {},
                      SourceLoc loc = SourceLoc::current());
-  AttentionResult operator()(Tensor query, Tensor key, Tensor value, const AttentionMasks& masks = {},
+  AttentionResult operator()(Tensor query, Tensor key, Tensor value,
+                             const AttentionMasks& masks = {},
                              SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor x) override;  ///< self-attention's output
   std::string description() const override;
@@ -78,9 +82,11 @@ struct DecoderMasks {
 
 class TransformerEncoderLayer : public Module {
  public:
-  TransformerEncoderLayer(int64_t d_model, int64_t nhead, const TransformerLayerOptions& options = {},
+  TransformerEncoderLayer(int64_t d_model, int64_t nhead,
+                          const TransformerLayerOptions& options = {},
                           SourceLoc loc = SourceLoc::current());
-  Tensor operator()(Tensor src, const EncoderMasks& masks = {}, SourceLoc loc = SourceLoc::current());
+  Tensor operator()(Tensor src, const EncoderMasks& masks = {},
+                    SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor src) override { return run(std::move(src), {}); }
   int64_t width() const { return width_; }
 
@@ -101,7 +107,8 @@ class TransformerEncoderLayer : public Module {
 
 class TransformerDecoderLayer : public Module {
  public:
-  TransformerDecoderLayer(int64_t d_model, int64_t nhead, const TransformerLayerOptions& options = {},
+  TransformerDecoderLayer(int64_t d_model, int64_t nhead,
+                          const TransformerLayerOptions& options = {},
                           SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor tgt, Tensor memory, const DecoderMasks& masks = {},
                     SourceLoc loc = SourceLoc::current());
@@ -120,12 +127,14 @@ class TransformerDecoderLayer : public Module {
   Dropout dropout1_, dropout2_, dropout3_;
 };
 
-/// num_layers copies of a layer, which begin with its values, as in PyTorch; then a norm, if one is given.
+/// num_layers copies of a layer, which begin with its values, as in PyTorch; then a norm, if one is
+/// given.
 class TransformerEncoder : public Module {
  public:
   TransformerEncoder(const TransformerEncoderLayer& encoder_layer, int64_t num_layers,
                      std::optional<LayerNorm> norm = {}, SourceLoc loc = SourceLoc::current());
-  Tensor operator()(Tensor src, const EncoderMasks& masks = {}, SourceLoc loc = SourceLoc::current());
+  Tensor operator()(Tensor src, const EncoderMasks& masks = {},
+                    SourceLoc loc = SourceLoc::current());
   Tensor forward(Tensor src) override { return run(std::move(src), {}); }
 
  private:
@@ -175,7 +184,8 @@ struct TransformerMasks {
 /// Encoder and decoder: transformer(src, tgt).
 class Transformer : public Module {
  public:
-  explicit Transformer(const TransformerOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  explicit Transformer(const TransformerOptions& options = {},
+                       SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor src, Tensor tgt, const TransformerMasks& masks = {},
                     SourceLoc loc = SourceLoc::current());
   /// [size, size] with 0 where position i sees j and -infinity elsewhere.
@@ -191,9 +201,9 @@ struct RotaryOptions {
   double base = 10000;
   bool interleaved = false;  ///< pairs are neighbours; otherwise element i and i + dim / 2
 };
-/// Rotary positions: turns each pair of elements of the last dim (of size `dim`) by position / base^(2 i /
-/// dim). x [..., time, dim]; positions [time], int64 or floating (0, 1, ... when not given). Throws
-/// Error(Value) unless dim is even, Error(Shape) for another last dim.
+/// Rotary positions: turns each pair of elements of the last dim (of size `dim`) by position /
+/// base^(2 i / dim). x [..., time, dim]; positions [time], int64 or floating (0, 1, ... when not
+/// given). Throws Error(Value) unless dim is even, Error(Shape) for another last dim.
 class RotaryEmbedding : public Module {
  public:
   explicit RotaryEmbedding(int64_t dim, const RotaryOptions& options = {},

@@ -1,6 +1,6 @@
-// Optimisers: step() records the update of every parameter that has a gradient and runs it together with all
-// that is pending, forward and backward included, as one plan. Options have PyTorch's names, order and
-// defaults; rates and what else a schedule changes are arguments of the plan.
+// Optimisers: step() records the update of every parameter that has a gradient and runs it together
+// with all that is pending, forward and backward included, as one plan. Options have PyTorch's
+// names, order and defaults; rates and what else a schedule changes are arguments of the plan.
 #pragma once
 #include <array>
 #include <string>
@@ -13,10 +13,11 @@
 
 namespace ingot::optim {
 
-// In every struct: weight_decay is added to the gradient unless the optimiser is said to decouple it (then it
-// is taken from the parameter itself); maximize climbs instead; master_weights keeps a float32 copy of every
-// 16-bit parameter, updates that and rounds it into the parameter, so that small steps are not lost. The
-// copies are made with the optimiser: load weights into the model before.
+// In every struct: weight_decay is added to the gradient unless the optimiser is said to decouple
+// it (then it is taken from the parameter itself); maximize climbs instead; master_weights keeps a
+// float32 copy of every 16-bit parameter, updates that and rounds it into the parameter, so that
+// small steps are not lost. The copies are made with the optimiser: load weights into the model
+// before.
 
 struct SGDOptions {
   double lr = 1e-3;
@@ -137,18 +138,18 @@ struct ParamGroup {
   Options options{};
 };
 
-/// What the optimisers have in common. Parameters and state are computed when the optimiser is made, so that
-/// the first step has the plan of all others. Parameters that are frozen, or have no gradient, stay as they
-/// are.
+/// What the optimisers have in common. Parameters and state are computed when the optimiser is
+/// made, so that the first step has the plan of all others. Parameters that are frozen, or have no
+/// gradient, stay as they are.
 class Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter that has a gradient and takes the gradients away, unless keep_gradients. When
-  /// the run fails it throws, and parameters and state are as they were; the gradients too, unless it was a
-  /// bad index that made them worthless.
+  /// Updates every parameter that has a gradient and takes the gradients away, unless
+  /// keep_gradients. When the run fails it throws, and parameters and state are as they were; the
+  /// gradients too, unless it was a bad index that made them worthless.
   void step(bool keep_gradients = false, SourceLoc loc = SourceLoc::current());
   /// Takes all gradients away.
   void zero_grad(SourceLoc loc = SourceLoc::current());
@@ -161,18 +162,19 @@ class Optimizer {
   void set_lr(double lr, size_t group, SourceLoc loc = SourceLoc::current());
   /// Multiplies every group's rate.
   void scale_lr(double factor);
-  /// The momentum, or the first beta, of a group; Error(State) in an optimiser without one, as set_momentum.
-  /// The first set_momentum makes it an argument of the plan: one more plan, and no more after it.
+  /// The momentum, or the first beta, of a group; Error(State) in an optimiser without one, as
+  /// set_momentum. The first set_momentum makes it an argument of the plan: one more plan, and no
+  /// more after it.
   double momentum(size_t group = 0, SourceLoc loc = SourceLoc::current()) const;
   void set_momentum(double momentum, size_t group = 0, SourceLoc loc = SourceLoc::current());
   /// The parameters of all groups, in order.
   std::vector<Tensor> params() const;
-  /// Everything but parameters and rates that must be saved to resume: moments, then step counts. Each
-  /// parameter counts its own steps; those that have always stepped together share a count. The tensors are
-  /// the optimiser's own.
+  /// Everything but parameters and rates that must be saved to resume: moments, then step counts.
+  /// Each parameter counts its own steps; those that have always stepped together share a count.
+  /// The tensors are the optimiser's own.
   std::vector<Tensor> state() const;
-  /// The same under names, with the groups' rates; the counts as one number per parameter, "steps.0" for the
-  /// first group. load_state_dict() throws Error(State) when the state is of
+  /// The same under names, with the groups' rates; the counts as one number per parameter,
+  /// "steps.0" for the first group. load_state_dict() throws Error(State) when the state is of
   /// another number of tensors or groups, Error(Shape) when one differs; then nothing has changed.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
@@ -186,21 +188,25 @@ class Optimizer {
     Tensor product;  ///< NAdam's product of momenta, or undefined
   };
   std::vector<ParameterState> parameter_states() const;
-  /// For the library: the steps done by each parameter, and NAdam's products (any number elsewhere).
+  /// For the library: the steps done by each parameter, and NAdam's products (any number
+  /// elsewhere).
   void set_steps(const std::vector<double>& steps, const std::vector<double>& products,
                  SourceLoc loc = SourceLoc::current());
-  /// For the library: takes over the state of all parameters that another optimiser of this kind has too.
+  /// For the library: takes over the state of all parameters that another optimiser of this kind
+  /// has too.
   void adopt(const Optimizer& other);
-  /// For the library: should the next step keep gradients, as PyTorch does? Yes in the first two steps, and
-  /// for good once the program has used a gradient after a step: read it (gradient_of), added to it, or
-  /// stepped again. Throws Error(State) when a gradient was taken away and not cleared since.
+  /// For the library: should the next step keep gradients, as PyTorch does? Yes in the first two
+  /// steps, and for good once the program has used a gradient after a step: read it (gradient_of),
+  /// added to it, or stepped again. Throws Error(State) when a gradient was taken away and not
+  /// cleared since.
   bool keeps_gradients(SourceLoc loc = SourceLoc::current());
 
   struct Group;
   struct Update;
   struct Average;
-  /// For the library: records the update and returns it without running. A false element in `good` (0-d bool,
-  /// or undefined) leaves everything as it is; gradients are multiplied by `factor` (0-d, or undefined).
+  /// For the library: records the update and returns it without running. A false element in `good`
+  /// (0-d bool, or undefined) leaves everything as it is; gradients are multiplied by `factor`
+  /// (0-d, or undefined).
   std::shared_ptr<Update> record(const Tensor& good, const Tensor& factor, SourceLoc loc);
   /// For the library: runs recorded updates in one go, or takes them all back and throws.
   static void run(const std::vector<Update*>& updates, bool keep_gradients, SourceLoc loc);
@@ -219,7 +225,8 @@ class Optimizer {
     double first = 0;      ///< what the states begin with
     bool product = false;  ///< NAdam's product of momenta
   };
-  /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named twice.
+  /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named
+  /// twice.
   Group& add_group(const std::vector<Tensor>& params, const GroupOptions& options, SourceLoc loc);
   std::vector<std::shared_ptr<Group>> groups_;
 
@@ -232,11 +239,12 @@ class Optimizer {
   bool keep_ = false;
 };
 
-/// For the library: grad() that takes note of a read after step(), and throws Error(Autograd) when step()
-/// took the gradient away.
+/// For the library: grad() that takes note of a read after step(), and throws Error(Autograd) when
+/// step() took the gradient away.
 Tensor gradient_of(const Tensor& leaf, SourceLoc loc = SourceLoc::current());
 
-/// An optimiser with options of one kind. Each is made over parameters and options, or over groups of both:
+/// An optimiser with options of one kind. Each is made over parameters and options, or over groups
+/// of both:
 ///   optim::SGD opt(model.parameters(), {.lr = 0.1, .momentum = 0.9});
 ///   optim::AdamW opt({{decayed, {.lr = 1e-3}}, {norms, {.lr = 1e-3, .weight_decay = 0}}});
 /// They throw Error(Value) for options that cannot be, naming them.
@@ -263,18 +271,19 @@ INGOT_OPTIMIZER(NAdam)
 INGOT_OPTIMIZER(RAdam)
 /// The sign of an average of gradients: one state tensor per parameter.
 INGOT_OPTIMIZER(Lion)
-/// Momentum made orthogonal by Newton and Schulz's iteration, for matrices only: Error(Shape) for another
-/// rank. Computes in float32, where PyTorch takes bfloat16.
+/// Momentum made orthogonal by Newton and Schulz's iteration, for matrices only: Error(Shape) for
+/// another rank. Computes in float32, where PyTorch takes bfloat16.
 INGOT_OPTIMIZER(Muon)
 #undef INGOT_OPTIMIZER
 
-/// Adam; for 16-bit parameters the moments are float32. Throws Error(Value) for betas outside [0, 1), or a
-/// negative lr, eps or weight_decay.
+/// Adam; for 16-bit parameters the moments are float32. Throws Error(Value) for betas outside [0,
+/// 1), or a negative lr, eps or weight_decay.
 class Adam : public Optimizer {
  public:
   explicit Adam(const std::vector<Tensor>& params, const AdamOptions& options = {},
                 SourceLoc loc = SourceLoc::current());
-  explicit Adam(const std::vector<ParamGroup<AdamOptions>>& groups, SourceLoc loc = SourceLoc::current());
+  explicit Adam(const std::vector<ParamGroup<AdamOptions>>& groups,
+                SourceLoc loc = SourceLoc::current());
 
  protected:
   Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc);
@@ -288,12 +297,13 @@ class AdamW : public Adam {
  public:
   explicit AdamW(const std::vector<Tensor>& params, const AdamWOptions& options = {},
                  SourceLoc loc = SourceLoc::current());
-  explicit AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups, SourceLoc loc = SourceLoc::current());
+  explicit AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups,
+                 SourceLoc loc = SourceLoc::current());
 };
 
-/// Scales all gradients so that their joint norm (of the kind norm_type; infinity: the largest element) is at
-/// most max_norm; returns the norm before, not yet computed (0 when there are no gradients). Throws
-/// Error(Value) unless max_norm >= 0 and norm_type > 0.
+/// Scales all gradients so that their joint norm (of the kind norm_type; infinity: the largest
+/// element) is at most max_norm; returns the norm before, not yet computed (0 when there are no
+/// gradients). Throws Error(Value) unless max_norm >= 0 and norm_type > 0.
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
                        SourceLoc loc = SourceLoc::current());
 /// The joint norm of tensors, such as the gradients of parameters; undefined ones are passed over.
@@ -301,22 +311,26 @@ Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
                       SourceLoc loc = SourceLoc::current());
 /// Gradients that are there, or were before a step took them, become zeros.
 void zero_gradients(const std::vector<Tensor>& params, SourceLoc loc = SourceLoc::current());
-/// Clamps every element of every gradient to [-limit, limit]. Throws Error(Value) unless limit >= 0.
-void clip_grad_value_(const std::vector<Tensor>& params, double limit, SourceLoc loc = SourceLoc::current());
+/// Clamps every element of every gradient to [-limit, limit]. Throws Error(Value) unless limit >=
+/// 0.
+void clip_grad_value_(const std::vector<Tensor>& params, double limit,
+                      SourceLoc loc = SourceLoc::current());
 
 struct EMAOptions {
   double decay = 0.999;
 };
-/// Running averages of an optimiser's parameters, moved in the plan of every step: average += (1 - decay) *
-/// (parameter - average). A step that is skipped does not move them. Throws Error(Value) unless 0 <= decay
+/// Running averages of an optimiser's parameters, moved in the plan of every step: average += (1 -
+/// decay) * (parameter - average). A step that is skipped does not move them. Throws Error(Value)
+/// unless 0 <= decay
 /// <= 1.
 class EMA {
  public:
-  explicit EMA(Optimizer& optimizer, const EMAOptions& options = {}, SourceLoc loc = SourceLoc::current());
+  explicit EMA(Optimizer& optimizer, const EMAOptions& options = {},
+               SourceLoc loc = SourceLoc::current());
   /// The averages, in the order of optimizer.params().
   std::vector<Tensor> averages() const;
-  /// Puts the averages in the parameters' place, and the parameters back the next time: before an evaluation,
-  /// and again after it. Between the two, step() throws Error(State).
+  /// Puts the averages in the parameters' place, and the parameters back the next time: before an
+  /// evaluation, and again after it. Between the two, step() throws Error(State).
   void swap(SourceLoc loc = SourceLoc::current());
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());

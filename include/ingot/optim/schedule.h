@@ -1,6 +1,6 @@
-// Schedules of the learning rate, after torch.optim.lr_scheduler: names, arguments, defaults and values are
-// PyTorch's. A schedule sets the optimiser's rates when it is made and at every step(); no step() compiles a
-// plan.
+// Schedules of the learning rate, after torch.optim.lr_scheduler: names, arguments, defaults and
+// values are PyTorch's. A schedule sets the optimiser's rates when it is made and at every step();
+// no step() compiles a plan.
 //
 //   optim::CosineAnnealingLR schedule(opt, 100);
 //   for (...) { ...; opt.step(); schedule.step(); }
@@ -17,8 +17,8 @@ namespace ingot::optim {
 
 class LRScheduler {
  public:
-  /// Sets the rates of the next step. Throws Error(State) for a schedule that wants a metric, as step(metric)
-  /// does for the others.
+  /// Sets the rates of the next step. Throws Error(State) for a schedule that wants a metric, as
+  /// step(metric) does for the others.
   void step(SourceLoc loc = SourceLoc::current());
   /// ReduceLROnPlateau: the value it watches.
   void step(double metric, SourceLoc loc = SourceLoc::current());
@@ -26,8 +26,8 @@ class LRScheduler {
   int64_t last_epoch() const;
   /// The rates it has set, one per group.
   std::vector<double> get_last_lr() const;
-  /// The rates themselves are the optimiser's to save. load_state_dict() throws Error(State) for the state of
-  /// another kind.
+  /// The rates themselves are the optimiser's to save. load_state_dict() throws Error(State) for
+  /// the state of another kind.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
 
@@ -58,7 +58,8 @@ class MultiplicativeLR : public LRScheduler {
 /// Times gamma every step_size steps. Error(Value) unless step_size >= 1.
 class StepLR : public LRScheduler {
  public:
-  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1, SourceLoc loc = SourceLoc::current());
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1,
+         SourceLoc loc = SourceLoc::current());
 };
 /// Times gamma at each milestone (twice where it stands twice).
 class MultiStepLR : public LRScheduler {
@@ -72,8 +73,8 @@ class ConstantLR : public LRScheduler {
   explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5,
                       SourceLoc loc = SourceLoc::current());
 };
-/// From start_factor to end_factor times the rate in total_iters steps: a warm-up. Error(Value) unless 0 <
-/// start_factor <= 1 and 0 <= end_factor <= 1.
+/// From start_factor to end_factor times the rate in total_iters steps: a warm-up. Error(Value)
+/// unless 0 < start_factor <= 1 and 0 <= end_factor <= 1.
 class LinearLR : public LRScheduler {
  public:
   explicit LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1,
@@ -96,12 +97,12 @@ class CosineAnnealingLR : public LRScheduler {
   CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min = 0,
                     SourceLoc loc = SourceLoc::current());
 };
-/// The same again and again: over T_0 steps, then T_mult times as many each time. Error(Value) unless both
-/// are at least 1.
+/// The same again and again: over T_0 steps, then T_mult times as many each time. Error(Value)
+/// unless both are at least 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
-  CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1, double eta_min = 0,
-                              SourceLoc loc = SourceLoc::current());
+  CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1,
+                              double eta_min = 0, SourceLoc loc = SourceLoc::current());
 };
 
 struct OneCycleOptions {
@@ -117,9 +118,9 @@ struct OneCycleOptions {
   double final_div_factor = 1e4;
   bool three_phase = false;
 };
-/// Up from max_lr / div_factor to max_lr, and down to max_lr / div_factor / final_div_factor. Throws
-/// Error(Value) without a number of steps, Error(State) when momentum should cycle and the optimiser has
-/// none, and when it is stepped past the end.
+/// Up from max_lr / div_factor to max_lr, and down to max_lr / div_factor / final_div_factor.
+/// Throws Error(Value) without a number of steps, Error(State) when momentum should cycle and the
+/// optimiser has none, and when it is stepped past the end.
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, double max_lr, const OneCycleOptions& options = {},
@@ -136,25 +137,26 @@ struct PlateauOptions {
   double min_lr = 0;
   double eps = 1e-8;
 };
-/// Times factor when the metric has not become better for more than `patience` steps. Error(Value) unless
-/// factor < 1.
+/// Times factor when the metric has not become better for more than `patience` steps. Error(Value)
+/// unless factor < 1.
 class ReduceLROnPlateau : public LRScheduler {
  public:
   explicit ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options = {},
                              SourceLoc loc = SourceLoc::current());
 };
 
-/// One schedule after another: schedulers[i] takes over at milestones[i - 1]. Error(Value) unless there is
-/// one milestone less than schedules.
+/// One schedule after another: schedulers[i] takes over at milestones[i - 1]. Error(Value) unless
+/// there is one milestone less than schedules.
 class SequentialLR : public LRScheduler {
  public:
-  SequentialLR(Optimizer& optimizer, std::vector<LRScheduler> schedulers, std::vector<int64_t> milestones,
-               SourceLoc loc = SourceLoc::current());
+  SequentialLR(Optimizer& optimizer, std::vector<LRScheduler> schedulers,
+               std::vector<int64_t> milestones, SourceLoc loc = SourceLoc::current());
 };
 /// All of them at every step, each on what the one before left. Error(Value) for none.
 class ChainedScheduler : public LRScheduler {
  public:
-  explicit ChainedScheduler(std::vector<LRScheduler> schedulers, SourceLoc loc = SourceLoc::current());
+  explicit ChainedScheduler(std::vector<LRScheduler> schedulers,
+                            SourceLoc loc = SourceLoc::current());
 };
 
 }  // namespace ingot::optim

@@ -1,5 +1,5 @@
-// The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in their
-// memory.
+// The Backend of CPU devices. cpu:0, cpu:1, ... run the same code on the same threads and differ in
+// their memory.
 #include "backend/cpu/cpu_backend.h"
 #include "ingot/devices.h"
 #include "ingot/error.h"
@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "backend/cpu/support/dispatch.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/dispatch.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/threads.h"
 
@@ -21,7 +21,8 @@ namespace ingot {
 
 namespace {
 
-/// What a kernel computes with is the host's memory: when that is out, it is the device that has none.
+/// What a kernel computes with is the host's memory: when that is out, it is the device that has
+/// none.
 template <class Fn>
 void or_out_of_memory(Fn fn) {
   auto fail = [] {
@@ -76,19 +77,27 @@ class CpuBackend final : public Backend {
   void deallocate(int device, void* p, size_t bytes) override {
     pools_[static_cast<size_t>(device)].deallocate(p, bytes);
   }
-  void copy_from_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
-  void copy_to_host(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
-  void copy_on_device(int, void* dst, const void* src, size_t bytes) override { copy(dst, src, bytes); }
+  void copy_from_host(int, void* dst, const void* src, size_t bytes) override {
+    copy(dst, src, bytes);
+  }
+  void copy_to_host(int, void* dst, const void* src, size_t bytes) override {
+    copy(dst, src, bytes);
+  }
+  void copy_on_device(int, void* dst, const void* src, size_t bytes) override {
+    copy(dst, src, bytes);
+  }
   bool host_visible() const override { return true; }
 
   bool supports(const LibrarySpec& spec) override {
-    if (spec.op == Op::Attention || spec.op == Op::AttentionGrad) return cpu::supports_attention(spec);
+    if (spec.op == Op::Attention || spec.op == Op::AttentionGrad)
+      return cpu::supports_attention(spec);
     if (spec.op == Op::Lstm || spec.op == Op::LstmGrad) return cpu::supports_lstm(spec);
     if (spec.op == Op::Conv && spec.residual) return false;
     return spec.op != Op::Matmul || cpu::supports_matmul(spec);
   }
   bool in_place(const LibrarySpec& spec, size_t operand, size_t result) const override {
-    return (spec.op == Op::Lstm || spec.op == Op::LstmGrad) && cpu::lstm_in_place(spec, operand, result);
+    return (spec.op == Op::Lstm || spec.op == Op::LstmGrad) &&
+           cpu::lstm_in_place(spec, operand, result);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
@@ -127,11 +136,12 @@ class CpuBackend final : public Backend {
     }
     throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
   }
-  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
-                                    int buffers) override {
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
+                                    std::unique_ptr<Executable> second, int buffers) override {
     return std::make_unique<cpu::Chain>(std::move(first), std::move(second), buffers);
   }
-  void launch(int, Executable& exe, void* const* buffers, void* scratch, const RunArgs& run) override {
+  void launch(int, Executable& exe, void* const* buffers, void* scratch,
+              const RunArgs& run) override {
     or_out_of_memory([&] {
       cpu::take_required_memory();
       static_cast<cpu::CpuExecutable&>(exe).run(buffers, scratch, run);
@@ -151,7 +161,8 @@ class CpuBackend final : public Backend {
   static void copy(void* dst, const void* src, size_t bytes) {
     constexpr int64_t piece = 1 << 20;
     cpu::parallel_for(static_cast<int64_t>(bytes), piece, [&](int64_t b, int64_t e) {
-      std::memcpy(static_cast<char*>(dst) + b, static_cast<const char*>(src) + b, static_cast<size_t>(e - b));
+      std::memcpy(static_cast<char*>(dst) + b, static_cast<const char*>(src) + b,
+                  static_cast<size_t>(e - b));
     });
   }
   std::array<cpu::MemoryPool, 16> pools_;

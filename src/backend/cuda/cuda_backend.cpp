@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "backend/cuda/cublaslt/blaslt.h"
-#include "backend/cuda/cudnn/conv_epilogue.h"
-#include "backend/cuda/runtime/gpu.h"
-#include "backend/cuda/kernels/kernel_text.h"
 #include "backend/cuda/cublaslt/lstm.h"
 #include "backend/cuda/cublaslt/matmul.h"
-#include "base/env.h"
+#include "backend/cuda/cudnn/conv_epilogue.h"
 #include "backend/cuda/emit/nvrtc.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/runtime/gpu.h"
+#include "base/env.h"
 #include "ingot/error.h"
 #include "ingot/version.h"
 #include "runtime/backend.h"
@@ -24,8 +24,8 @@
 namespace ingot::cuda {
 namespace {
 
-/// What products reach of the arithmetic that the clock and the number of units promise (measured on an
-/// H200).
+/// What products reach of the arithmetic that the clock and the number of units promise (measured
+/// on an H200).
 constexpr double kReached = 0.735, kCopyReached = 0.871;
 
 DeviceRates rates_of(const Gpu& g) {
@@ -62,12 +62,13 @@ class CudaBackend final : public Backend {
   Facts facts(int device) override {
     Gpu& g = gpu(device);
     auto version = [](auto v) { return std::to_string(v); };
-    Facts f{
-        {"compute capability", version(g.major) + "." + version(g.minor)},
-        {"multiprocessors", version(g.multiprocessors)},
-        {"driver", "CUDA " + version(driver().version / 1000) + "." + version(driver().version % 1000 / 10)}};
+    Facts f{{"compute capability", version(g.major) + "." + version(g.minor)},
+            {"multiprocessors", version(g.multiprocessors)},
+            {"driver", "CUDA " + version(driver().version / 1000) + "." +
+                           version(driver().version % 1000 / 10)}};
     if (const Nvrtc* n = Nvrtc::get())
-      f.emplace_back("NVRTC", version(n->major()) + "." + version(n->minor()) + " (" + n->path() + ")");
+      f.emplace_back("NVRTC",
+                     version(n->major()) + "." + version(n->minor()) + " (" + n->path() + ")");
     g.make_current();
     g.blas();
     f.emplace_back("cuBLASLt", version(blaslt().version()) + " (" + blaslt().path + ")");
@@ -107,7 +108,8 @@ class CudaBackend final : public Backend {
 
   bool supports(const LibrarySpec& spec) override {
     switch (spec.op) {
-      // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what follows.
+      // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what
+      // follows.
       case Op::Matmul:
         return spec.epilogue != Epilogue::GeluErf;
       case Op::ScatterAdd:
@@ -142,11 +144,11 @@ class CudaBackend final : public Backend {
     CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
     CudaText text = emit_cuda(parts, target);
     if (env::debug("text"))
-      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(),
-                   text.body.c_str());
-    auto made =
-        std::make_unique<KernelExecutable>(text, text.launch(parts), static_cast<int>(parts.size()),
-                                           static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(),
+                   text.schedule.c_str(), text.body.c_str());
+    auto made = std::make_unique<KernelExecutable>(
+        text, text.launch(parts), static_cast<int>(parts.size()),
+        static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
     made->touches = touches_of(parts);
     return made;
   }
@@ -168,15 +170,15 @@ class CudaBackend final : public Backend {
                                        compile(device, {&tail, 1}), tail_buffers(spec));
   }
 
-  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
-                                    int buffers) override {
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
+                                    std::unique_ptr<Executable> second, int buffers) override {
     return std::make_unique<ChainExecutable>(std::move(first), std::move(second), buffers);
   }
 
   static std::unique_ptr<Executable> hand_call(Gpu& g, HandKernel k, const LibrarySpec& spec) {
     auto module = g.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1,
-                                              static_cast<int>(spec.operands.size()), std::move(module));
+    return std::make_unique<KernelExecutable>(
+        k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
   }
   static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
     switch (spec.op) {
@@ -224,7 +226,8 @@ class CudaBackend final : public Backend {
     if (poll(device, ticket, true, status) && status.code && args.status) *args.status = status;
   }
 
-  uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items, const RunArgs& args) override {
+  uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items,
+               const RunArgs& args) override {
     Gpu& g = gpu(device);
     g.make_current();
     std::lock_guard lock(g.mutex);
@@ -276,7 +279,8 @@ std::string load_all(int& count) {
   if (CUresult r = driver().device_get_count(&count))
     return "the NVIDIA driver does not count its GPUs: " + describe(r);
   if (count == 0)
-    return "the NVIDIA driver is there but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may hide them";
+    return "the NVIDIA driver is there but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may "
+           "hide them";
   for (int i = 0; i < count; ++i) {
     CUdevice d;
     int major = 0;
@@ -293,8 +297,10 @@ std::string load_all(int& count) {
   if (nvrtc->major() * 1000 > driver().version)
     return "NVRTC " + std::to_string(nvrtc->major()) + "." + std::to_string(nvrtc->minor()) + " (" +
            nvrtc->path() + ") is newer than the driver, which supports CUDA " +
-           std::to_string(driver().version / 1000) + "." + std::to_string(driver().version % 1000 / 10) +
-           ". `tools/setup.sh --gpu` or `pip install nvidia-cuda-nvrtc-cu12`, or install a newer driver";
+           std::to_string(driver().version / 1000) + "." +
+           std::to_string(driver().version % 1000 / 10) +
+           ". `tools/setup.sh --gpu` or `pip install nvidia-cuda-nvrtc-cu12`, or install a newer "
+           "driver";
   return blaslt().load();
 }
 

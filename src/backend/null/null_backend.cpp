@@ -1,5 +1,5 @@
-// Host memory stands in for the device's, so that small values (and shapes) can be read back; launches only
-// count.
+// Host memory stands in for the device's, so that small values (and shapes) can be read back;
+// launches only count.
 #include "backend/null/null_backend.h"
 
 #include <atomic>
@@ -52,7 +52,8 @@ class NullBackend : public Backend {
     auto e = std::make_unique<NullExecutable>();
     const KernelSpec& k = parts[0];
     // As a GPU would: few outer points and much to reduce takes a second stage.
-    if (k.has_reduce() && !k.is_row() && k.outer_size() < 4096 && k.inner_size() > 65536) e->launches = 2;
+    if (k.has_reduce() && !k.is_row() && k.outer_size() < 4096 && k.inner_size() > 65536)
+      e->launches = 2;
     ++compiled;
     return e;
   }
@@ -64,8 +65,8 @@ class NullBackend : public Backend {
     e->is_library = true;
     return e;
   }
-  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
-                                    int) override {
+  std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
+                                    std::unique_ptr<Executable> second, int) override {
     return std::make_unique<NullExecutable>(*first, *second);
   }
   void launch(int, Executable& exe, void* const*, void*, const RunArgs&) override {

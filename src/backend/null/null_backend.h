@@ -1,5 +1,5 @@
-// The null backend computes nothing and counts everything: plans, kernels, launches and bytes are asserted on
-// it.
+// The null backend computes nothing and counts everything: plans, kernels, launches and bytes are
+// asserted on it.
 #pragma once
 #include <memory>
 

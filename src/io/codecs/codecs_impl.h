@@ -11,7 +11,8 @@ void gunzip_after(Bytes data, size_t skip, uint8_t* out, size_t size);
 std::vector<uint8_t> gzip_all(Bytes data);
 Image png_decode(Bytes data, int channels, int64_t max_pixels);
 std::vector<uint8_t> png_encode(const Image& image);
-Image jpeg_decode(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose, Window* window);
+Image jpeg_decode(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose,
+                  Window* window);
 std::vector<uint8_t> jpeg_encode(const Image& image, int quality);
 
 }  // namespace ingot::io

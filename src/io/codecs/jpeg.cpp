@@ -1,7 +1,7 @@
-// JPEG by libjpeg-turbo. Only the rows and columns that are asked for are decoded, and at a smaller scale
-// where the picture will be made smaller anyway: for training on large pictures that is most of the work
-// saved. Errors come by longjmp, so nothing with a destructor is made between setjmp and the last call of the
-// library.
+// JPEG by libjpeg-turbo. Only the rows and columns that are asked for are decoded, and at a smaller
+// scale where the picture will be made smaller anyway: for training on large pictures that is most
+// of the work saved. Errors come by longjmp, so nothing with a destructor is made between setjmp
+// and the last call of the library.
 #include <cstdio>
 #include <memory>
 // jpeglib.h needs size_t and FILE.
@@ -34,8 +34,8 @@ struct Errors {
   std::longjmp(e->jump, 1);
 }
 
-// A warning means damaged data, which the library would paint grey; only stray bytes between markers are
-// harmless.
+// A warning means damaged data, which the library would paint grey; only stray bytes between
+// markers are harmless.
 void warn(j_common_ptr c, int level) {
   if (level >= 0) return;
   int code = c->err->msg_code;
@@ -44,12 +44,14 @@ void warn(j_common_ptr c, int level) {
     raise(c);
 }
 
-// A progressive file may hold thousands of scans over a large image: minutes of work in a few bytes.
+// A progressive file may hold thousands of scans over a large image: minutes of work in a few
+// bytes.
 void watch(j_common_ptr c) {
   auto* e = reinterpret_cast<Errors*>(c->err);
   auto* d = reinterpret_cast<j_decompress_ptr>(c);
   if (c->is_decompressor &&
-      static_cast<int64_t>(d->image_width) * d->image_height * d->input_scan_number > e->most_work) {
+      static_cast<int64_t>(d->image_width) * d->image_height * d->input_scan_number >
+          e->most_work) {
     std::strcpy(e->text, "it has too many scans");
     std::longjmp(e->jump, 1);
   }
@@ -75,7 +77,8 @@ struct Job {
 int reduction(const Window& w) {
   int by = 1;
   if (w.want_width <= 0 || w.want_height <= 0) return by;
-  while (by < 8 && w.width / (2 * by) >= w.want_width && w.height / (2 * by) >= w.want_height) by *= 2;
+  while (by < 8 && w.width / (2 * by) >= w.want_width && w.height / (2 * by) >= w.want_height)
+    by *= 2;
   return by;
 }
 
@@ -98,10 +101,14 @@ void read_rows(jpeg_decompress_struct& c, Job& job, bool cmyk) {
   Window& w = job.window;
   w.x *= sx, w.width *= sx, w.y *= sy, w.height *= sy;
   // A margin around the window, so that filters at its edge see their neighbours.
-  auto low = [](double v, double margin) { return static_cast<int>(std::max(0.0, std::floor(v - margin))); };
+  auto low = [](double v, double margin) {
+    return static_cast<int>(std::max(0.0, std::floor(v - margin)));
+  };
   int x0 = low(w.x, 4), y0 = low(w.y, 4);
-  int x1 = std::min(static_cast<int>(c.output_width), static_cast<int>(std::ceil(w.x + w.width)) + 4);
-  int y1 = std::min(static_cast<int>(c.output_height), static_cast<int>(std::ceil(w.y + w.height)) + 4);
+  int x1 =
+      std::min(static_cast<int>(c.output_width), static_cast<int>(std::ceil(w.x + w.width)) + 4);
+  int y1 =
+      std::min(static_cast<int>(c.output_height), static_cast<int>(std::ceil(w.y + w.height)) + 4);
   JDIMENSION offset = static_cast<JDIMENSION>(x0), width = static_cast<JDIMENSION>(x1 - x0);
   if (width < c.output_width)
     jpeg_crop_scanline(&c, &offset, &width);
@@ -156,7 +163,8 @@ bool decode(Job& job, Errors& errors) {
   return true;
 }
 
-bool encode(const Image& image, int quality, unsigned char*& out, unsigned long& size, Errors& errors) {
+bool encode(const Image& image, int quality, unsigned char*& out, unsigned long& size,
+            Errors& errors) {
   jpeg_compress_struct c{};
   start(errors, c.err);
   jpeg_create_compress(&c);
@@ -183,7 +191,8 @@ bool encode(const Image& image, int quality, unsigned char*& out, unsigned long&
 
 }  // namespace
 
-Image jpeg_decode(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose, Window* window) {
+Image jpeg_decode(Bytes data, int channels, int64_t max_pixels, const ChooseWindow& choose,
+                  Window* window) {
   Errors errors{};
   Job job{data, channels, max_pixels, &choose, {}, {}, {}};
   if (!decode(job, errors)) throw CodecError(errors.text);

@@ -1,5 +1,5 @@
-// PNG by libpng. Its errors come by longjmp, so nothing with a destructor is made between setjmp and the last
-// call of libpng.
+// PNG by libpng. Its errors come by longjmp, so nothing with a destructor is made between setjmp
+// and the last call of libpng.
 #include <png.h>
 
 #include <cstring>
@@ -25,7 +25,8 @@ struct Message {
 }
 // The library's own words say nothing to whom the file belongs.
 void on_error(png_structp png, png_const_charp text) {
-  stop(png, std::strstr(text, "emory") ? "there is not enough memory for it" : "its data is damaged");
+  stop(png,
+       std::strstr(text, "emory") ? "there is not enough memory for it" : "its data is damaged");
 }
 void read_bytes(png_structp png, png_bytep out, png_size_t n) {
   auto* s = static_cast<Source*>(png_get_io_ptr(png));
@@ -41,7 +42,8 @@ void set_conversions(png_structp png, png_infop info, int channels) {
   int type = png_get_color_type(png, info);
   if (png_get_bit_depth(png, info) == 16) png_set_strip_16(png);
   png_set_expand(png);
-  if (type & PNG_COLOR_MASK_ALPHA || png_get_valid(png, info, PNG_INFO_tRNS)) png_set_strip_alpha(png);
+  if (type & PNG_COLOR_MASK_ALPHA || png_get_valid(png, info, PNG_INFO_tRNS))
+    png_set_strip_alpha(png);
   bool grey = !(type & PNG_COLOR_MASK_COLOR);
   if (channels == 3 && grey) png_set_gray_to_rgb(png);
   if (channels == 1 && !grey) png_set_rgb_to_gray_fixed(png, PNG_ERROR_ACTION_NONE, 29900, 58700);
@@ -49,9 +51,10 @@ void set_conversions(png_structp png, png_infop info, int channels) {
   png_read_update_info(png, info);
 }
 
-// Returns false on an error, with its message; image and rows belong to the caller, who outlives the jump.
-bool decode(Source& source, int channels, int64_t max_pixels, Image& image, std::vector<png_bytep>& rows,
-            Message& message) {
+// Returns false on an error, with its message; image and rows belong to the caller, who outlives
+// the jump.
+bool decode(Source& source, int channels, int64_t max_pixels, Image& image,
+            std::vector<png_bytep>& rows, Message& message) {
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, on_error, on_warning);
   if (!png) return false;
   png_infop info = png_create_info_struct(png);
@@ -65,10 +68,12 @@ bool decode(Source& source, int channels, int64_t max_pixels, Image& image, std:
   png_set_chunk_cache_max(png, 16);
   png_read_info(png, info);
   png_uint_32 w = png_get_image_width(png, info), h = png_get_image_height(png, info);
-  if (static_cast<int64_t>(w) * h > max_pixels) stop(png, "it has too many pixels for a file of its size");
+  if (static_cast<int64_t>(w) * h > max_pixels)
+    stop(png, "it has too many pixels for a file of its size");
   set_conversions(png, info, channels);
   int c = png_get_channels(png, info);
-  if ((c != 1 && c != 3) || png_get_rowbytes(png, info) != static_cast<size_t>(w) * static_cast<size_t>(c))
+  if ((c != 1 && c != 3) ||
+      png_get_rowbytes(png, info) != static_cast<size_t>(w) * static_cast<size_t>(c))
     stop(png, "its pixels are of an unknown kind");
   image = Image(static_cast<int>(w), static_cast<int>(h), c);
   rows.resize(h);
@@ -94,7 +99,8 @@ bool encode(const Image& image, std::vector<uint8_t>& out, Message& message) {
   }
   png_set_write_fn(png, &out, append, nullptr);
   png_set_user_limits(png, 1 << 20, 1 << 20);
-  png_set_IHDR(png, info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height), 8,
+  png_set_IHDR(png, info, static_cast<png_uint_32>(image.width),
+               static_cast<png_uint_32>(image.height), 8,
                image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(png, info);

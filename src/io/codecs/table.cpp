@@ -8,7 +8,9 @@ namespace {
 struct Table : Codecs {
   void inflate(Bytes data, uint8_t* out, size_t size) override { inflate_exactly(data, out, size); }
   std::vector<uint8_t> gunzip(Bytes data, size_t limit) override { return gunzip_all(data, limit); }
-  size_t gunzip_head(Bytes data, uint8_t* out, size_t size) override { return gunzip_first(data, out, size); }
+  size_t gunzip_head(Bytes data, uint8_t* out, size_t size) override {
+    return gunzip_first(data, out, size);
+  }
   void gunzip_rest(Bytes data, size_t skip, uint8_t* out, size_t size) override {
     gunzip_after(data, skip, out, size);
   }

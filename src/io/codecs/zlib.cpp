@@ -74,7 +74,8 @@ std::vector<uint8_t> gunzip_all(Bytes data, size_t limit) {
   Unpacked in(data);
   size_t written = in.read(out.data(), out.size());
   for (uint8_t more = 0; written == out.size() && in.read(&more, 1) == 1;) {
-    if (out.size() >= limit) throw CodecError("it unpacks to more than " + std::to_string(limit) + " bytes");
+    if (out.size() >= limit)
+      throw CodecError("it unpacks to more than " + std::to_string(limit) + " bytes");
     out.resize(std::min(limit, out.size() * 2));
     out[written++] = more;
     written += in.read(out.data() + written, out.size() - written);
@@ -83,7 +84,9 @@ std::vector<uint8_t> gunzip_all(Bytes data, size_t limit) {
   return out;
 }
 
-size_t gunzip_first(Bytes data, uint8_t* out, size_t size) { return Unpacked(data).read(out, size); }
+size_t gunzip_first(Bytes data, uint8_t* out, size_t size) {
+  return Unpacked(data).read(out, size);
+}
 
 void gunzip_after(Bytes data, size_t skip, uint8_t* out, size_t size) {
   Unpacked in(data);

@@ -1,7 +1,7 @@
-// Generation: every new token is drawn where the model is, in the plan that computes its logits; the program
-// reads them in blocks, so that the device is not kept waiting token by token. Tokens, caches and what was
-// drawn are changed in place and the position is an argument, so that from the third token on the run of the
-// second is repeated without recording anything.
+// Generation: every new token is drawn where the model is, in the plan that computes its logits;
+// the program reads them in blocks, so that the device is not kept waiting token by token. Tokens,
+// caches and what was drawn are changed in place and the position is an argument, so that from the
+// third token on the run of the second is repeated without recording anything.
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
 #include "ingot/models.h"
@@ -30,35 +30,39 @@ Tensor draw(const Tensor& logits, const GenerateOptions& o, const Tensor& u) {
   // The first whose share reaches beyond u; rounding must not lead behind the last that counts.
   const Tensor at = (cumsum(weight, -1) <= u * weight.sum({-1}, true)).to(int64).sum({-1}, true);
   if (!index.defined()) return clamp_max(at, n - 1);
-  // Picked by a sum and not by gather(), which may fail: what may fail keeps caches from being written before
-  // it is known.
+  // Picked by a sum and not by gather(), which may fail: what may fail keeps caches from being
+  // written before it is known.
   const Tensor pick = minimum(at, (weight > 0.0).to(int64).sum({-1}, true) - 1);
   return where(arange(index.size(1), index.device()) == pick, index, 0).sum({-1}, true);
 }
 
 // A 0-d float64 whose value a repeated run reads anew.
-Tensor argument_at(const std::shared_ptr<double>& source, const Device& device, const SourceLoc& loc) {
+Tensor argument_at(const std::shared_ptr<double>& source, const Device& device,
+                   const SourceLoc& loc) {
   return tensor_of(record_argument(source, float64, device, loc));
 }
 
 void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, const SourceLoc& loc) {
-  if (!(o.temperature >= 0) || o.top_k < 0 || !(o.top_p > 0 && o.top_p <= 1) || o.max_new_tokens < 0)
+  if (!(o.temperature >= 0) || o.top_k < 0 || !(o.top_p > 0 && o.top_p <= 1) ||
+      o.max_new_tokens < 0)
     fail(ErrorKind::Value, "generate",
          "temperature, top_k and max_new_tokens must not be negative and top_p lie in (0, 1]", loc);
   if (o.read_every < 1)
-    fail(ErrorKind::Value, "generate", "read_every must be at least 1, not " + std::to_string(o.read_every),
-         loc);
+    fail(ErrorKind::Value, "generate",
+         "read_every must be at least 1, not " + std::to_string(o.read_every), loc);
   if (tokens.dim() != 2 || tokens.size(1) < 1 || tokens.size(1) + o.max_new_tokens > context)
     fail(ErrorKind::Shape, "generate",
          "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
-             " more must fit into the context of " + std::to_string(context) + ", not " + describe(tokens),
+             " more must fit into the context of " + std::to_string(context) + ", not " +
+             describe(tokens),
          loc, "cut the beginning off, or ask for fewer");
 }
 
 // What has been drawn, as the program knows it: reads the new tokens and says whether to go on.
 class Reader {
  public:
-  Reader(const GenerateOptions& o, int64_t batch) : o_(o), ended_(static_cast<size_t>(batch), false) {}
+  Reader(const GenerateOptions& o, int64_t batch)
+      : o_(o), ended_(static_cast<size_t>(batch), false) {}
 
   // out [batch, max_new_tokens], of which the first `made` columns are there.
   bool read(const Tensor& out, int64_t made) {
@@ -67,7 +71,8 @@ class Reader {
       std::vector<int64_t> column;
       bool open = !o_.eos_token;
       for (size_t b = 0; b < ended_.size(); ++b) {
-        column.push_back(all[b * static_cast<size_t>(o_.max_new_tokens) + static_cast<size_t>(kept_)]);
+        column.push_back(
+            all[b * static_cast<size_t>(o_.max_new_tokens) + static_cast<size_t>(kept_)]);
         ended_[b] = ended_[b] || (o_.eos_token && column.back() == *o_.eos_token);
         open = open || !ended_[b];
       }
@@ -90,11 +95,12 @@ struct Drawn {
   Tensor next, ended;   // [batch, 1]: the last token of each row; whether it has had an eos_token
   Generator generator;  // u for every draw
 
-  // Takes the tokens drawn from logits [batch, vocabulary] as number `column` (0-d) of the new ones. Once
-  // they are there, all handles are changed in place.
+  // Takes the tokens drawn from logits [batch, vocabulary] as number `column` (0-d) of the new
+  // ones. Once they are there, all handles are changed in place.
   void take(const Tensor& logits, const Tensor& column, const GenerateOptions& o) {
     const Device device = logits.device();
-    Tensor now = draw(logits.to(float32), o, rand({logits.size(0), 1}, {float64, device}, generator));
+    Tensor now =
+        draw(logits.to(float32), o, rand({logits.size(0), 1}, {float64, device}, generator));
     if (o.eos_token) {
       now = ingot::where(ended, *o.eos_token, now);
       ended.copy_(ended | (now == *o.eos_token));
@@ -113,7 +119,8 @@ Tensor GPT::last_logits(const Tensor& index, const Tensor& places, std::vector<K
                         const Tensor& position) {
   Tensor x = tokens_(index) + positions_(places);
   for (size_t i = 0; i < blocks_.size(); ++i)
-    x = caches.empty() ? blocks_[i](x) : blocks_[i].with_cache(x, caches[i], position, config_.context);
+    x = caches.empty() ? blocks_[i](x)
+                       : blocks_[i].with_cache(x, caches[i], position, config_.context);
   return linear(norm_(x.narrow(1, x.size(1) - 1, 1)), tokens_.weight())
       .reshape({index.size(0), config_.vocabulary});
 }
@@ -141,9 +148,11 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
   auto at = std::make_shared<double>(0);
   const bool within = is_capturing();  // inside somebody else's capture all tokens are part of that
   const auto one = [&](const std::vector<Tensor>&) {
-    const Tensor position = within ? argument(*at, {float64, device}) : argument_at(at, device, loc);
+    const Tensor position =
+        within ? argument(*at, {float64, device}) : argument_at(at, device, loc);
     const Tensor place = position.to(int64);
-    drawn.take(last_logits(drawn.next, place.reshape({1}), caches, position), place - (start - 1), o);
+    drawn.take(last_logits(drawn.next, place.reshape({1}), caches, position), place - (start - 1),
+               o);
     return std::vector<Tensor>{};
   };
   Captured another(one);

@@ -1,6 +1,6 @@
-// GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are GPT-2's:
-// normal with deviation 0.02, and smaller by sqrt(2 * layers) in the two layers of a block that end in the
-// residual sum.
+// GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are
+// GPT-2's: normal with deviation 0.02, and smaller by sqrt(2 * layers) in the two layers of a block
+// that end in the residual sum.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -20,17 +20,18 @@ const GPTConfig& checked(const GPTConfig& c, const SourceLoc& where) {
                                                    {"vocabulary", c.vocabulary}};
   for (const auto& [name, size] : sizes)
     if (size < 1)
-      fail(ErrorKind::Value, "GPT", std::string(name) + " must be at least 1, not " + std::to_string(size),
-           loc);
+      fail(ErrorKind::Value, "GPT",
+           std::string(name) + " must be at least 1, not " + std::to_string(size), loc);
   if (c.width % c.heads != 0)
     fail(ErrorKind::Value, "GPT",
-         "the width " + std::to_string(c.width) + " is not a multiple of the " + std::to_string(c.heads) +
-             " heads",
+         "the width " + std::to_string(c.width) + " is not a multiple of the " +
+             std::to_string(c.heads) + " heads",
          loc);
   return c;
 }
 
-nn::Linear projection(int64_t in, int64_t out, const GPTConfig& c, bool residual, const SourceLoc& loc) {
+nn::Linear projection(int64_t in, int64_t out, const GPTConfig& c, bool residual,
+                      const SourceLoc& loc) {
   nn::Linear layer(in, out, {.bias = c.bias}, loc);
   const double std = residual ? 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)) : 0.02;
   nn::init::normal_(layer.weight(), 0, std);
@@ -60,12 +61,14 @@ Tensor CausalSelfAttention::forward(Tensor x) {
     return t.view({batch, time, heads_, width / heads_}).transpose(1, 2);
   };
   const std::vector<Tensor> parts = qkv_(x).split(width, 2);
-  Tensor y = scaled_dot_product_attention(split_heads(parts[0]), split_heads(parts[1]), split_heads(parts[2]),
-                                          {.dropout_p = is_training() ? dropout_ : 0, .is_causal = true});
+  Tensor y = scaled_dot_product_attention(
+      split_heads(parts[0]), split_heads(parts[1]), split_heads(parts[2]),
+      {.dropout_p = is_training() ? dropout_ : 0, .is_causal = true});
   return drop_(out_(y.transpose(1, 2).reshape({batch, time, width})));
 }
 
-Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& position, int64_t context) {
+Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& position,
+                                       int64_t context) {
   const int64_t batch = x.size(0), time = x.size(1), width = x.size(2), head = width / heads_;
   const auto split_heads = [&](const Tensor& t) {
     return t.view({batch, time, heads_, head}).transpose(1, 2);
@@ -78,13 +81,15 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
   } else {
     Tensor places = arange(context, x.device()), at = position.to(int64);
     Tensor here = (places == at).reshape({1, 1, context, 1});
-    y = cached_attention(q, cache.keys, cache.values, (places < at).reshape({1, 1, 1, context}), k, v);
-    // In place, and only where the token stands: a copy of the cache for every token would be most of its
-    // cost.
+    y = cached_attention(q, cache.keys, cache.values, (places < at).reshape({1, 1, 1, context}), k,
+                         v);
+    // In place, and only where the token stands: a copy of the cache for every token would be most
+    // of its cost.
     cache.keys.copy_(where(here, k, cache.keys));
     cache.values.copy_(where(here, v, cache.values));
     if (!y.defined())
-      y = seeing_attention(q, cache.keys, cache.values, {.mask = (places <= at).reshape({1, 1, 1, context})});
+      y = seeing_attention(q, cache.keys, cache.values,
+                           {.mask = (places <= at).reshape({1, 1, 1, context})});
   }
   return out_(y.transpose(1, 2).reshape({batch, time, width}));
 }
@@ -128,13 +133,14 @@ Tensor GPT::forward(Tensor index) {
   SourceLoc loc = user_loc(SourceLoc::current());
   if (index.dim() != 2 || index.size(1) > config_.context)
     fail(ErrorKind::Shape, "GPT",
-         "wants tokens [batch, time] with at most " + std::to_string(config_.context) + " in a row, not " +
-             describe(index),
+         "wants tokens [batch, time] with at most " + std::to_string(config_.context) +
+             " in a row, not " + describe(index),
          loc, "cut the sequence, or make the model with a longer context");
   Tensor x = drop_(tokens_(index) + positions_(arange(index.size(1), index.device())));
   for (GPTBlock& block : blocks_)
     x = config_.recompute && is_training()
-            ? checkpoint([block](const std::vector<Tensor>& in) mutable { return block(in[0]); }, {x})
+            ? checkpoint([block](const std::vector<Tensor>& in) mutable { return block(in[0]); },
+                         {x})
             : block(x);
   return linear(norm_(x), tokens_.weight());
 }
@@ -149,8 +155,8 @@ GPTConfig gpt2_config(std::string_view name, SourceLoc loc) {
   else if (name == "gpt2-xl")
     c.layers = 48, c.heads = 25, c.width = 1600;
   else
-    fail(ErrorKind::Value, "gpt2_config", "there is no \"" + std::string(name) + "\"", user_loc(loc),
-         "there are: gpt2, gpt2-medium, gpt2-large, gpt2-xl");
+    fail(ErrorKind::Value, "gpt2_config", "there is no \"" + std::string(name) + "\"",
+         user_loc(loc), "there are: gpt2, gpt2-medium, gpt2-large, gpt2-xl");
   return c;
 }
 
@@ -158,9 +164,10 @@ GPTConfig gpt2_config(std::string_view name, SourceLoc loc) {
 
 CharLSTM::CharLSTM(int64_t vocabulary, const CharLSTMOptions& o, SourceLoc loc)
     : embedding_(add("embedding", nn::Embedding(vocabulary, o.embedding, {}, loc))),
-      lstm_(add("lstm",
-                nn::LSTM(o.embedding, o.hidden,
-                         {.num_layers = o.num_layers, .batch_first = true, .dropout = o.dropout}, loc))),
+      lstm_(add(
+          "lstm",
+          nn::LSTM(o.embedding, o.hidden,
+                   {.num_layers = o.num_layers, .batch_first = true, .dropout = o.dropout}, loc))),
       head_(add("head", nn::Linear(o.hidden, vocabulary, {}, loc))) {}
 
 Tensor CharLSTM::forward(Tensor tokens) { return head_(lstm_(embedding_(tokens)).output); }

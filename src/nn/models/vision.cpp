@@ -1,5 +1,5 @@
-// Networks for pictures. Parts that torchvision names one by one (conv1, conv2, ...) are registered under
-// those names and kept in lists beside.
+// Networks for pictures. Parts that torchvision names one by one (conv1, conv2, ...) are registered
+// under those names and kept in lists beside.
 #include "ingot/models/vision.h"
 
 #include <array>
@@ -11,7 +11,9 @@ namespace ingot::models {
 namespace {
 
 nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, const SourceLoc& loc) {
-  nn::Conv2d c(in, out, {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false}, loc);
+  nn::Conv2d c(in, out,
+               {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false},
+               loc);
   nn::init::kaiming_normal_(c.weight(), {.mode = "fan_out", .nonlinearity = "relu"});
   return c;
 }
@@ -29,7 +31,8 @@ MLP::MLP(int64_t in_features, int64_t out_features, const MLPOptions& o, SourceL
   std::vector<int64_t> sizes{in_features};
   sizes.insert(sizes.end(), o.hidden.begin(), o.hidden.end());
   sizes.push_back(out_features);
-  const size_t step = o.dropout > 0 ? 3 : 2;  // in a Sequential, activations and dropouts have numbers too
+  const size_t step =
+      o.dropout > 0 ? 3 : 2;  // in a Sequential, activations and dropouts have numbers too
   for (size_t i = 0; i + 1 < sizes.size(); ++i)
     layers_.push_back(add(std::to_string(i * step), nn::Linear(sizes[i], sizes[i + 1], {}, loc)));
   register_module("drop", drop_);
@@ -60,7 +63,8 @@ Tensor LeNet::forward(Tensor x) {
 
 // ---- ResNet
 
-ResNetBlock::ResNetBlock(int64_t in, int64_t channels, int64_t stride, bool bottleneck, SourceLoc where) {
+ResNetBlock::ResNetBlock(int64_t in, int64_t channels, int64_t stride, bool bottleneck,
+                         SourceLoc where) {
   SourceLoc loc = user_loc(where);
   const int64_t out = bottleneck ? 4 * channels : channels;
   std::vector<std::array<int64_t, 4>> shapes;  // in, out, kernel, stride
@@ -74,8 +78,8 @@ ResNetBlock::ResNetBlock(int64_t in, int64_t channels, int64_t stride, bool bott
     norm_.push_back(add("bn" + std::to_string(i + 1), nn::BatchNorm2d(b, {}, loc)));
   }
   if (stride != 1 || in != out)
-    downsample_ =
-        add("downsample", nn::Sequential(conv(in, out, 1, stride, loc), nn::BatchNorm2d(out, {}, loc)));
+    downsample_ = add("downsample",
+                      nn::Sequential(conv(in, out, 1, stride, loc), nn::BatchNorm2d(out, {}, loc)));
 }
 
 Tensor ResNetBlock::forward(Tensor x) {
@@ -87,7 +91,8 @@ Tensor ResNetBlock::forward(Tensor x) {
   return relu(y + (downsample_ ? (*downsample_)(x) : x));
 }
 
-ResNet::ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& o, SourceLoc where)
+ResNet::ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNetOptions& o,
+               SourceLoc where)
     : small_(o.small_input),
       conv1_(add("conv1", o.small_input ? conv(o.in_channels, 64, 3, 1, user_loc(where))
                                         : conv(o.in_channels, 64, 7, 2, user_loc(where)))),
@@ -118,9 +123,15 @@ Tensor ResNet::forward(Tensor x) {
   return fc_(adaptive_avg_pool2d(x, 1).flatten(1));
 }
 
-ResNet resnet18(const ResNetOptions& o, SourceLoc loc) { return ResNet({2, 2, 2, 2}, false, o, loc); }
-ResNet resnet34(const ResNetOptions& o, SourceLoc loc) { return ResNet({3, 4, 6, 3}, false, o, loc); }
-ResNet resnet50(const ResNetOptions& o, SourceLoc loc) { return ResNet({3, 4, 6, 3}, true, o, loc); }
+ResNet resnet18(const ResNetOptions& o, SourceLoc loc) {
+  return ResNet({2, 2, 2, 2}, false, o, loc);
+}
+ResNet resnet34(const ResNetOptions& o, SourceLoc loc) {
+  return ResNet({3, 4, 6, 3}, false, o, loc);
+}
+ResNet resnet50(const ResNetOptions& o, SourceLoc loc) {
+  return ResNet({3, 4, 6, 3}, true, o, loc);
+}
 
 // ---- UNet
 
@@ -145,8 +156,8 @@ UNet::UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& o, Sour
   for (int64_t i = 0; i <= o.depth; ++i)
     down_.push_back(two_convolutions(i == 0 ? in_channels : o.width << (i - 1), o.width << i, loc));
   for (int64_t i = o.depth; i > 0; --i) {
-    grow_.push_back(
-        nn::ConvTranspose2d(o.width << i, o.width << (i - 1), {.kernel_size = 2, .stride = 2}, loc));
+    grow_.push_back(nn::ConvTranspose2d(o.width << i, o.width << (i - 1),
+                                        {.kernel_size = 2, .stride = 2}, loc));
     up_.push_back(two_convolutions(o.width << i, o.width << (i - 1), loc));
   }
 }
@@ -164,7 +175,8 @@ Tensor UNet::forward(Tensor x) {
     x = down_[i](x);
     kept.push_back(x);
   }
-  for (size_t i = 0; i < up_.size(); ++i) x = up_[i](cat({kept[kept.size() - 2 - i], grow_[i](x)}, 1));
+  for (size_t i = 0; i < up_.size(); ++i)
+    x = up_[i](cat({kept[kept.size() - 2 - i], grow_[i](x)}, 1));
   return out_(x);
 }
 
@@ -185,7 +197,8 @@ static ViTOptions checked(const ViTOptions& o, const SourceLoc& where) {
 // heads.head.
 ViT::ViT(const ViTOptions& options, SourceLoc where)
     : o_(checked(options, where)),
-      patches_(o_.in_channels, o_.hidden_dim, {.kernel_size = o_.patch_size, .stride = o_.patch_size}, where),
+      patches_(o_.in_channels, o_.hidden_dim,
+               {.kernel_size = o_.patch_size, .stride = o_.patch_size}, where),
       drop_(o_.dropout, where),
       norm_(Dims{o_.hidden_dim}, {.eps = 1e-6}, where),
       head_(o_.hidden_dim, o_.num_classes, {}, where) {
@@ -205,8 +218,9 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
     nn::Module block;
     norm1_.push_back(block.add("ln_1", nn::LayerNorm(Dims{d}, {.eps = 1e-6}, loc)));
     attention_.push_back(block.add(
-        "self_attention", nn::MultiheadAttention(
-                              d, o_.num_heads, {.dropout = o_.attention_dropout, .batch_first = true}, loc)));
+        "self_attention",
+        nn::MultiheadAttention(d, o_.num_heads,
+                               {.dropout = o_.attention_dropout, .batch_first = true}, loc)));
     block.register_module("dropout", nn::Dropout(o_.dropout, loc));
     norm2_.push_back(block.add("ln_2", nn::LayerNorm(Dims{d}, {.eps = 1e-6}, loc)));
     nn::Linear up(d, o_.mlp_dim, {}, loc), down(o_.mlp_dim, d, {}, loc);
@@ -214,8 +228,8 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
       nn::init::xavier_uniform_(l.weight());
       nn::init::normal_(l.bias(), 0, 1e-6);
     }
-    mlp_.push_back(block.add("mlp", nn::Sequential(up, nn::GELU(), nn::Dropout(o_.dropout, loc), down,
-                                                   nn::Dropout(o_.dropout, loc))));
+    mlp_.push_back(block.add("mlp", nn::Sequential(up, nn::GELU(), nn::Dropout(o_.dropout, loc),
+                                                   down, nn::Dropout(o_.dropout, loc))));
     layers.register_module("encoder_layer_" + std::to_string(i), block);
   }
   encoder.register_module("layers", layers);
@@ -230,8 +244,8 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
 Tensor ViT::forward(Tensor x) {
   if (x.dim() != 4 || x.size(2) != o_.image_size || x.size(3) != o_.image_size)
     fail(ErrorKind::Shape, "ViT",
-         "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) + ", " +
-             std::to_string(o_.image_size) + "], not " + describe(x),
+         "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) +
+             ", " + std::to_string(o_.image_size) + "], not " + describe(x),
          user_loc(SourceLoc::current()), "resize the pictures");
   const int64_t n = x.size(0), d = o_.hidden_dim;
   Tensor tokens = patches_(x).flatten(2).transpose(1, 2);

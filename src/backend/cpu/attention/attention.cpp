@@ -1,7 +1,8 @@
-// Attention of float32 without its matrix of scores: blocks of queries meet blocks of keys one after the
-// other, with a running maximum and sum per query, so that memory grows with the length and not with its
-// square. Keys, values and what else a product reads by columns are packed once, into scratch. Which piece of
-// work sums what depends on sizes alone: results have the same bits whatever the number of threads.
+// Attention of float32 without its matrix of scores: blocks of queries meet blocks of keys one
+// after the other, with a running maximum and sum per query, so that memory grows with the length
+// and not with its square. Keys, values and what else a product reads by columns are packed once,
+// into scratch. Which piece of work sums what depends on sizes alone: results have the same bits
+// whatever the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,8 +19,8 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kQueries = 96, kKeys = 192;  // of a block, at most
-// Scores of one head from which on this is faster than the written-out form, whose backward pass computes
-// them once less; with the causal mask half of them are passed over.
+// Scores of one head from which on this is faster than the written-out form, whose backward pass
+// computes them once less; with the causal mask half of them are passed over.
 constexpr int64_t kLeastScores = 1024 * 1024, kLeastCausal = 512 * 512;
 constexpr int64_t kTasks = 16;  // pieces of a backward pass with few heads
 
@@ -30,7 +31,8 @@ struct Side {
 
   int64_t stride(int d) const { return spec->shape[d] == 1 ? 0 : spec->stride[d]; }
   float* at(int64_t batch, int64_t head, int64_t row = 0) const {
-    return static_cast<float*>(data) + spec->offset + batch * stride(0) + head * stride(1) + row * stride(2);
+    return static_cast<float*>(data) + spec->offset + batch * stride(0) + head * stride(1) +
+           row * stride(2);
   }
 };
 
@@ -62,30 +64,35 @@ class Attention : public CpuExecutable {
   }
 
   /// Floats of a side packed by columns of the product: rows deep, or (across) elements deep.
-  int64_t packed(int64_t depth, int64_t columns) const { return depth * blocks(columns, g_.nr) * g_.nr; }
+  int64_t packed(int64_t depth, int64_t columns) const {
+    return depth * blocks(columns, g_.nr) * g_.nr;
+  }
   /// One head's rows as the right side of a product that runs over the rows.
   void pack_rows(float* to, const Side& x, int64_t batch, int64_t head) const {
-    g_.pack(to, g_.nr, x.at(batch, head), DType::Float32, x.stride(2), x.stride(3), x.spec->shape[2],
-            x.spec->shape[3]);
+    g_.pack(to, g_.nr, x.at(batch, head), DType::Float32, x.stride(2), x.stride(3),
+            x.spec->shape[2], x.spec->shape[3]);
   }
   /// The same of a product that runs over the elements: the rows are its columns.
   void pack_across(float* to, const Side& x, int64_t batch, int64_t head) const {
-    g_.pack(to, g_.nr, x.at(batch, head), DType::Float32, x.stride(3), x.stride(2), x.spec->shape[3],
-            x.spec->shape[2]);
+    g_.pack(to, g_.nr, x.at(batch, head), DType::Float32, x.stride(3), x.stride(2),
+            x.spec->shape[3], x.spec->shape[2]);
   }
   /// Rows of a block as the left side of a product: where they lie, or packed into `space`.
   struct Left {
     const float* at;
     int64_t row, k, panel;  // as GemmBlock's a_row and a_k; between panels
   };
-  Left left_side(float* space, const Side& x, int64_t batch, int64_t head, int64_t row, int64_t rows) const {
+  Left left_side(float* space, const Side& x, int64_t batch, int64_t head, int64_t row,
+                 int64_t rows) const {
     const float* at = x.at(batch, head, row);
     if (x.stride(3) == 1 && x.stride(2) != 0) return {at, x.stride(2), 0, g_.mr * x.stride(2)};
     const int64_t depth = x.spec->shape[3];
     g_.pack(space, g_.mr, at, DType::Float32, x.stride(3), x.stride(2), depth, rows);
     return {space, 0, g_.mr, depth * g_.mr};
   }
-  int64_t left_size(int64_t rows, int64_t depth) const { return blocks(rows, g_.mr) * g_.mr * depth; }
+  int64_t left_size(int64_t rows, int64_t depth) const {
+    return blocks(rows, g_.mr) * g_.mr * depth;
+  }
 
   /// c (+)= a b. a_panel: between panels of mr rows of a.
   void product(const GemmBlock& s, int64_t rows, int64_t columns, const float* a, int64_t a_panel,
@@ -96,15 +103,15 @@ class Attention : public CpuExecutable {
   /// rows x keys := left . across^T, from key `first`.
   void scores(int64_t rows, int64_t first, int64_t count, const Left& left, const float* across,
               int64_t depth, float* to) const {
-    product({depth, left.row, left.k, g_.nr, depth * g_.nr, kKeys}, rows, count, left.at, left.panel,
-            across + first / g_.nr * depth * g_.nr, to, false);
+    product({depth, left.row, left.k, g_.nr, depth * g_.nr, kKeys}, rows, count, left.at,
+            left.panel, across + first / g_.nr * depth * g_.nr, to, false);
   }
   /// The keys from `first` on that query `row` sees.
   int64_t seen(int64_t row, int64_t first, int64_t count) const {
     return causal_ ? std::clamp<int64_t>(row + 1 - first, 0, count) : count;
   }
-  ScoreRow row(float* s, int64_t query, int64_t first, int64_t count, const Side& bias, int64_t batch,
-               int64_t head) const {
+  ScoreRow row(float* s, int64_t query, int64_t first, int64_t count, const Side& bias,
+               int64_t batch, int64_t head) const {
     ScoreRow r{s, seen(query, first, count), count, scale_, nullptr, 0};
     if (biased_)
       r.bias = bias.at(batch, head, query) + first * bias.stride(3), r.bias_stride = bias.stride(3);
@@ -149,9 +156,12 @@ class Forward final : public Attention {
   }
 
  private:
-  int64_t local_floats() const { return left_size(kQueries, width_) + kQueries * (kKeys + value_width_); }
+  int64_t local_floats() const {
+    return left_size(kQueries, width_) + kQueries * (kKeys + value_width_);
+  }
   void block(void* const* buffers, const float* keys, int64_t pair, int64_t first) const {
-    const int64_t batch = pair / heads_, head = pair % heads_, rows = std::min(kQueries, queries_ - first);
+    const int64_t batch = pair / heads_, head = pair % heads_,
+                  rows = std::min(kQueries, queries_ - first);
     const float* values = keys + packed(width_, keys_);
     const Side bias = biased_ ? side(first_ + 3, buffers) : Side{};
     float* left = thread_space(local_floats());
@@ -165,18 +175,20 @@ class Forward final : public Attention {
       const int64_t count = std::min(step_, last - j);
       scores(rows, j, count, queries, keys, width_, s);
       for (int64_t i = 0; i < rows; ++i) {
-        const float keep = rows_.weights_so_far(row(s + i * kKeys, first + i, j, count, bias, batch, head),
-                                                largest[i], total[i]);
+        const float keep = rows_.weights_so_far(
+            row(s + i * kKeys, first + i, j, count, bias, batch, head), largest[i], total[i]);
         if (keep != 1) rows_.multiply(sum + i * value_width_, value_width_, keep);
       }
-      product({count, kKeys, 0, g_.nr, keys_ * g_.nr, value_width_}, rows, value_width_, s, g_.mr * kKeys,
-              values + j * g_.nr, sum, true);
+      product({count, kKeys, 0, g_.nr, keys_ * g_.nr, value_width_}, rows, value_width_, s,
+              g_.mr * kKeys, values + j * g_.nr, sum, true);
     }
     const Side o = side(0, buffers);
     for (int64_t i = 0; i < rows; ++i) {
       float* to = o.at(batch, head, first + i);
-      for (int64_t e = 0; e < value_width_; ++e) to[e * o.stride(3)] = sum[i * value_width_ + e] / total[i];
-      if (spec_.written > 1) *lse(buffers, batch, head, first + i) = largest[i] + std::log(total[i]);
+      for (int64_t e = 0; e < value_width_; ++e)
+        to[e * o.stride(3)] = sum[i * value_width_ + e] / total[i];
+      if (spec_.written > 1)
+        *lse(buffers, batch, head, first + i) = largest[i] + std::log(total[i]);
     }
   }
   float* lse(void* const* buffers, int64_t batch, int64_t head, int64_t query) const {
@@ -209,7 +221,8 @@ class Backward final : public Attention {
       for (int64_t p = b; p < e; ++p) pack(buffers, space + p * each_, p / heads_, p % heads_);
     });
     parallel_for(pairs_ * groups_, 1, [&](int64_t b, int64_t e) {
-      for (int64_t t = b; t < e; ++t) group(buffers, space + t / groups_ * each_, t / groups_, t % groups_);
+      for (int64_t t = b; t < e; ++t)
+        group(buffers, space + t / groups_ * each_, t / groups_, t % groups_);
     });
     parallel_for(pairs_, 1, [&](int64_t b, int64_t e) {
       for (int64_t p = b; p < e; ++p) add_up(buffers, space + p * each_, p / heads_, p % heads_);
@@ -222,8 +235,8 @@ class Backward final : public Attention {
     return left_floats() + 2 * kQueries * kKeys + kKeys * (width_ + value_width_);
   }
   void pack(void* const* buffers, float* to, int64_t batch, int64_t head) const {
-    const Side q = side(3, buffers), k = side(4, buffers), v = side(5, buffers), o = side(6, buffers),
-               grad = side(7, buffers);
+    const Side q = side(3, buffers), k = side(4, buffers), v = side(5, buffers),
+               o = side(6, buffers), grad = side(7, buffers);
     pack_across(to, k, batch, head);
     pack_across(to + across_v_, v, batch, head);
     pack_rows(to + rows_k_, k, batch, head);
@@ -261,15 +274,17 @@ class Backward final : public Attention {
   struct Blocks {
     float *p, *d, *left, *dk, *dv;
   };
-  void block(void* const* buffers, const float* x, float* dq, int64_t batch, int64_t head, int64_t i,
-             int64_t j, int64_t count, const Blocks& b) const {
+  void block(void* const* buffers, const float* x, float* dq, int64_t batch, int64_t head,
+             int64_t i, int64_t j, int64_t count, const Blocks& b) const {
     const int64_t rows = std::min(kQueries, queries_ - i);
     const Side bias = biased_ ? side(9, buffers) : Side{}, lse = side(8, buffers);
-    scores(rows, j, count, left_side(b.left, side(3, buffers), batch, head, i, rows), x, width_, b.p);
+    scores(rows, j, count, left_side(b.left, side(3, buffers), batch, head, i, rows), x, width_,
+           b.p);
     for (int64_t r = 0; r < rows; ++r)
-      rows_.weights(row(b.p + r * kKeys, i + r, j, count, bias, batch, head), *lse.at(batch, head, i + r));
-    product({rows, 0, kKeys, g_.nr, queries_ * g_.nr, value_width_}, count, value_width_, b.p, g_.mr,
-            x + rows_do_ + i * g_.nr, b.dv, true);
+      rows_.weights(row(b.p + r * kKeys, i + r, j, count, bias, batch, head),
+                    *lse.at(batch, head, i + r));
+    product({rows, 0, kKeys, g_.nr, queries_ * g_.nr, value_width_}, count, value_width_, b.p,
+            g_.mr, x + rows_do_ + i * g_.nr, b.dv, true);
     scores(rows, j, count, left_side(b.left, side(7, buffers), batch, head, i, rows), x + across_v_,
            value_width_, b.d);
     for (int64_t r = 0; r < rows; ++r)
@@ -280,8 +295,8 @@ class Backward final : public Attention {
             x + rows_q_ + i * g_.nr, b.dk, true);
   }
 
-  static void put(const Side& to, int64_t batch, int64_t head, int64_t first, int64_t rows, const float* from,
-                  int64_t width) {
+  static void put(const Side& to, int64_t batch, int64_t head, int64_t first, int64_t rows,
+                  const float* from, int64_t width) {
     for (int64_t r = 0; r < rows; ++r) {
       float* out = to.at(batch, head, first + r);
       for (int64_t e = 0; e < width; ++e) out[e * to.stride(3)] = from[r * width + e];
@@ -305,11 +320,13 @@ bool supports_attention(const LibrarySpec& s) {
   if (s.op == Op::AttentionGrad) return true;  // its forward pass was asked about
   const size_t first = static_cast<size_t>(s.written);
   if (s.operands.size() < first + 3 || s.operands.size() > first + 4) return false;
-  const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape, &v = s.operands[first + 2].shape;
+  const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape,
+             &v = s.operands[first + 2].shape;
   for (const OperandSpec& o : s.operands)
     if (o.dtype != DType::Float32) return false;
   if (q.size() != 4 || k.size() != 4 || v.size() != 4) return false;
-  if (q[2] * k[2] < (s.attrs.as<AttentionAttrs>().causal() ? kLeastCausal : kLeastScores)) return false;
+  if (q[2] * k[2] < (s.attrs.as<AttentionAttrs>().causal() ? kLeastCausal : kLeastScores))
+    return false;
   for (int d : {0, 1})
     if (q[d] != k[d] || q[d] != v[d]) return false;
   if (s.operands.size() == first + 4) {

@@ -1,20 +1,21 @@
-// Attention of one query a head over a cache and one key more (ops/cached_attention.h), in float32: places of
-// the cache that the mask hides are neither read nor computed.
+// Attention of one query a head over a cache and one key more (ops/cached_attention.h), in float32:
+// places of the cache that the mask hides are neither read nor computed.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 
-#include "backend/cpu/library.h"
 #include "backend/cpu/gemm/matvec.h"
+#include "backend/cpu/kernel/tile_types.h"
+#include "backend/cpu/library.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/threads.h"
-#include "backend/cpu/kernel/tile_types.h"
 
 namespace ingot::cpu {
 namespace {
 
-constexpr int kOut = 0, kQ = 1, kKeys = 2, kValues = 3, kBias = 4, kKey = 5, kValue = 6, kOperands = 7;
+constexpr int kOut = 0, kQ = 1, kKeys = 2, kValues = 3, kBias = 4, kKey = 5, kValue = 6,
+              kOperands = 7;
 
 class Newest final : public CpuExecutable {
  public:
@@ -39,14 +40,17 @@ class Newest final : public CpuExecutable {
   size_t thread_bytes() const {
     return static_cast<size_t>(width_ + places_ + 1 + 2 * value_width_) * sizeof(float);
   }
-  const Dims& shape(int operand) const { return spec_.operands[static_cast<size_t>(operand)].shape; }
+  const Dims& shape(int operand) const {
+    return spec_.operands[static_cast<size_t>(operand)].shape;
+  }
   int64_t stride(int operand, int dim) const {
     const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
     return o.shape[dim] == 1 ? 0 : o.stride.empty() ? row_major(o.shape)[dim] : o.stride[dim];
   }
   float* at(void* const* buffers, int operand, int64_t b, int64_t h) const {
-    return static_cast<float*>(buffers[operand]) + spec_.operands[static_cast<size_t>(operand)].offset +
-           b * stride(operand, 0) + h * stride(operand, 1);
+    return static_cast<float*>(buffers[operand]) +
+           spec_.operands[static_cast<size_t>(operand)].offset + b * stride(operand, 0) +
+           h * stride(operand, 1);
   }
 
   void head(void* const* buffers, int64_t b, int64_t h) const {
@@ -61,7 +65,8 @@ class Newest final : public CpuExecutable {
     int64_t n = 0;
     each_run(bias, [&](int64_t s, int64_t count) {
       dots(p + n, q, keys + s * stride(kKeys, 2), stride(kKeys, 2), stride(kKeys, 3), count);
-      for (int64_t i = 0; i < count; ++i) p[n + i] = p[n + i] * scale + bias[(s + i) * stride(kBias, 3)];
+      for (int64_t i = 0; i < count; ++i)
+        p[n + i] = p[n + i] * scale + bias[(s + i) * stride(kBias, 3)];
       n += count;
     });
     dots(p + n, q, at(buffers, kKey, b, h), 0, stride(kKey, 3), 1);
@@ -76,7 +81,8 @@ class Newest final : public CpuExecutable {
     std::fill_n(sum, value_width_, 0.0f);
     int64_t first = 0;
     each_run(bias, [&](int64_t s, int64_t count) {
-      sums(part, p + first, values + s * stride(kValues, 2), stride(kValues, 2), stride(kValues, 3), count);
+      sums(part, p + first, values + s * stride(kValues, 2), stride(kValues, 2), stride(kValues, 3),
+           count);
       for (int64_t d = 0; d < value_width_; ++d) sum[d] += part[d];
       first += count;
     });
@@ -90,7 +96,9 @@ class Newest final : public CpuExecutable {
   template <class Fn>
   void each_run(const float* bias, Fn&& fn) const {
     const int64_t step = stride(kBias, 3);
-    auto hidden = [&](int64_t s) { return bias[s * step] == -std::numeric_limits<float>::infinity(); };
+    auto hidden = [&](int64_t s) {
+      return bias[s * step] == -std::numeric_limits<float>::infinity();
+    };
     for (int64_t s = 0, end = 0; s < places_; s = end) {
       while (s < places_ && hidden(s)) ++s;
       for (end = s; end < places_ && !hidden(end);) ++end;
@@ -99,15 +107,18 @@ class Newest final : public CpuExecutable {
   }
 
   /// to[i] := q . row i
-  void dots(float* to, const float* q, const float* rows, int64_t row, int64_t step, int64_t count) const {
-    if (step == 1 || width_ == 1) return few_rows(to, 1, 0, count, width_, q, 0, 1, rows, 1, row, true);
+  void dots(float* to, const float* q, const float* rows, int64_t row, int64_t step,
+            int64_t count) const {
+    if (step == 1 || width_ == 1)
+      return few_rows(to, 1, 0, count, width_, q, 0, 1, rows, 1, row, true);
     for (int64_t i = 0; i < count; ++i) {
       to[i] = 0;
       for (int64_t d = 0; d < width_; ++d) to[i] += q[d] * rows[i * row + d * step];
     }
   }
   /// to := sum over i of p[i] * row i
-  void sums(float* to, const float* p, const float* rows, int64_t row, int64_t step, int64_t count) const {
+  void sums(float* to, const float* p, const float* rows, int64_t row, int64_t step,
+            int64_t count) const {
     if (step == 1 || value_width_ == 1)
       return few_rows(to, 1, 0, value_width_, count, p, 0, 1, rows, row, 1, true);
     for (int64_t d = 0; d < value_width_; ++d) {
@@ -126,7 +137,8 @@ bool supports_newest(const LibrarySpec& s) {
   if (s.operands.size() != kOperands || s.written != 1) return false;
   for (const OperandSpec& o : s.operands)
     if (o.dtype != DType::Float32 || o.shape.size() != 4 || o.shape.numel() == 0) return false;
-  const Dims &q = s.operands[kQ].shape, &k = s.operands[kKeys].shape, &v = s.operands[kValues].shape;
+  const Dims &q = s.operands[kQ].shape, &k = s.operands[kKeys].shape,
+             &v = s.operands[kValues].shape;
   auto is = [&](int operand, int64_t places, int64_t width) {
     return s.operands[static_cast<size_t>(operand)].shape == Dims{q[0], q[1], places, width};
   };

@@ -93,8 +93,8 @@ void Gradient(float* to, const float* p, int64_t n, float delta, float by) {
   const V minus = splat(delta), factor = splat(by);
   int64_t j = 0;
   for (; j + lanes <= n; j += lanes)
-    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, to + j), minus)), factor), d,
-               to + j);
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, to + j), minus)), factor),
+               d, to + j);
   for (; j < n; ++j) to[j] = p[j] * (to[j] - delta) * by;
 }
 

@@ -4,8 +4,8 @@
 
 namespace ingot::cpu {
 
-/// Scores s[0, n) of one query, with what is added to each (bias may be null); s[n, width) are masked: their
-/// weight becomes 0.
+/// Scores s[0, n) of one query, with what is added to each (bias may be null); s[n, width) are
+/// masked: their weight becomes 0.
 struct ScoreRow {
   float* s;
   int64_t n, width;
@@ -15,8 +15,8 @@ struct ScoreRow {
 };
 
 struct AttentionRows {
-  /// s := exp(s * scale + bias - largest so far). Moves `largest` and the `sum` of weights on, and returns by
-  /// what earlier weights are to be multiplied.
+  /// s := exp(s * scale + bias - largest so far). Moves `largest` and the `sum` of weights on, and
+  /// returns by what earlier weights are to be multiplied.
   float (*weights_so_far)(const ScoreRow& row, float& largest, float& sum);
   /// s := exp(s * scale + bias - lse), the weights themselves.
   void (*weights)(const ScoreRow& row, float lse);

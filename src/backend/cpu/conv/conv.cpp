@@ -1,12 +1,13 @@
-// Convolutions as matrix products whose second factor is gathered while it is packed (an im2col that is never
-// stored): all types, any strides. The sum runs in blocks of the same size whatever the number of threads.
+// Convolutions as matrix products whose second factor is gathered while it is packed (an im2col
+// that is never stored): all types, any strides. The sum runs in blocks of the same size whatever
+// the number of threads.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/support/element.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/element.h"
 #include "backend/cpu/support/threads.h"
 #include "codegen/conv_shape.h"
 #include "ingot/error.h"
@@ -17,9 +18,9 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// C[m, n] = sum over k of A[m, k] B[k, n], for each sample and group (or for each group, in the weight's
-/// gradient). A lies at m * a_m + Row::a; B at Row::b + Col::b + what the coordinates Row::d + Col::p say; C
-/// at m * c_m + Col::c.
+/// C[m, n] = sum over k of A[m, k] B[k, n], for each sample and group (or for each group, in the
+/// weight's gradient). A lies at m * a_m + Row::a; B at Row::b + Col::b + what the coordinates
+/// Row::d + Col::p say; C at m * c_m + Col::c.
 struct Problem {
   struct Row {
     int64_t a, b;
@@ -158,8 +159,8 @@ class FloatConv final : public CpuExecutable {
       space.b.resize(static_cast<size_t>(g_.kc * cols_));
       space.c.resize(static_cast<size_t>(rows_ * cols_));
       for (int64_t t = b; t < e; ++t)
-        block(buffers, t / (col_blocks_ * row_blocks_), t / row_blocks_ % col_blocks_, t % row_blocks_,
-              space);
+        block(buffers, t / (col_blocks_ * row_blocks_), t / row_blocks_ % col_blocks_,
+              t % row_blocks_, space);
     });
   }
 
@@ -199,8 +200,9 @@ class FloatConv final : public CpuExecutable {
       T* dst = s.b.data() + j0 * kc;
       for (int64_t k = 0; k < kc; ++k)
         for (int64_t j = 0; j < g_.nr; ++j) {
-          const int64_t at =
-              j0 + j < n ? p_.b_at(s.rows[static_cast<size_t>(k)], s.cols[static_cast<size_t>(j0 + j)]) : -1;
+          const int64_t at = j0 + j < n ? p_.b_at(s.rows[static_cast<size_t>(k)],
+                                                  s.cols[static_cast<size_t>(j0 + j)])
+                                        : -1;
           dst[k * g_.nr + j] = at < 0 ? T(0) : read<T>(p, t, base + at);
         }
     }
@@ -212,10 +214,13 @@ class FloatConv final : public CpuExecutable {
       for (int64_t k = 0; k < kc; ++k)
         for (int64_t i = 0; i < g_.mr; ++i)
           dst[k * g_.mr + i] =
-              i0 + i < m ? read<T>(p, t, base + (i0 + i) * p_.a_m + s.rows[static_cast<size_t>(k)].a) : T(0);
+              i0 + i < m
+                  ? read<T>(p, t, base + (i0 + i) * p_.a_m + s.rows[static_cast<size_t>(k)].a)
+                  : T(0);
     }
   }
-  void deliver(void* const* buffers, int64_t base, int64_t channel, int64_t m, int64_t n, Space& s) const {
+  void deliver(void* const* buffers, int64_t base, int64_t channel, int64_t m, int64_t n,
+               Space& s) const {
     void* out = buffers[0];
     const DType t = spec_.operands[0].dtype;
     for (int64_t i = 0; i < m; ++i) {

@@ -1,8 +1,8 @@
-// Convolutions of pictures, which have a few channels: a network's first. Rows of the picture are laid out
-// with their padding, a stride's phases apart, so that a window's place steps through them one by one. The
-// products (gemm.h) then read them as they lie: forward, the rows of A are neighbouring positions and its
-// steps along k the window's places; for the weight's gradient, the rows are a column of the window and k
-// runs over the positions. The work is cut by sizes alone.
+// Convolutions of pictures, which have a few channels: a network's first. Rows of the picture are
+// laid out with their padding, a stride's phases apart, so that a window's place steps through them
+// one by one. The products (gemm.h) then read them as they lie: forward, the rows of A are
+// neighbouring positions and its steps along k the window's places; for the weight's gradient, the
+// rows are a column of the window and k runs over the positions. The work is cut by sizes alone.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,7 +20,7 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kMostChannels = 4, kMostWeights = 64 << 10;
-constexpr int64_t kBand = 8;    // rows of the result whose part of the picture is laid out at a time
+constexpr int64_t kBand = 8;  // rows of the result whose part of the picture is laid out at a time
 constexpr int64_t kParts = 16;  // partial sums of a weight's gradient
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -63,7 +63,8 @@ class Band {
     for (int64_t f = 0; f < step; ++f, to += phase_) {
       // Position j of this phase is x[j * step + f - pad].
       const int64_t before = std::clamp<int64_t>(ceil_div(s_.pad[2] - f, step), 0, phase_),
-                    end = std::clamp<int64_t>(ceil_div(s_.x[2] + s_.pad[2] - f, step), before, phase_);
+                    end = std::clamp<int64_t>(ceil_div(s_.x[2] + s_.pad[2] - f, step), before,
+                                              phase_);
       std::fill(to, to + before, 0.0f);
       const float* from = x + (before * step + f - s_.pad[2]) * s_.px.dim[2];
       if (step * s_.px.dim[2] == 1)
@@ -113,8 +114,8 @@ class Forward final : public Picture {
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     auto* weight = reinterpret_cast<float*>(line_aligned(scratch));
-    g_.pack(weight, g_.nr, static_cast<const float*>(buffers[s_.iw]) + s_.pw.offset, DType::Float32, 1,
-            s_.pw.outer, K_, s_.O);
+    g_.pack(weight, g_.nr, static_cast<const float*>(buffers[s_.iw]) + s_.pw.offset, DType::Float32,
+            1, s_.pw.outer, K_, s_.O);
     const int64_t bands = ceil_div(s_.y[1], kBand);
     parallel_for(s_.N * bands, 1, [&](int64_t b, int64_t e) {
       for (int64_t t = b; t < e; ++t) band(buffers, weight, t / bands, t % bands * kBand);
@@ -132,8 +133,8 @@ class Forward final : public Picture {
       float* out = there ? reinterpret_cast<float*>(there) : row;
       const GemmBlock g{K_, 0, 0, g_.nr, K_ * g_.nr, s_.O, places_.data()};
       for (int64_t i = 0; i < s_.y[2]; i += g_.mr)
-        g_.block(g, std::min<int64_t>(g_.mr, s_.y[2] - i), s_.O, picture + r * s_.stride[1] * band_.row() + i,
-                 weight, out + i * s_.O, false);
+        g_.block(g, std::min<int64_t>(g_.mr, s_.y[2] - i), s_.O,
+                 picture + r * s_.stride[1] * band_.row() + i, weight, out + i * s_.O, false);
       if (spec_.bias) add_bias(buffers, out);
       if (!there) y_.scatter(buffers[0], reinterpret_cast<char*>(row), q);
     }
@@ -213,10 +214,11 @@ std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec) {
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != DType::Float32) return nullptr;
   const ConvShape s(spec);
-  if (s.n != 2 || s.G != 1 || s.C > kMostChannels || s.dilation[1] != 1 || s.dilation[2] != 1) return nullptr;
-  // Whole panels of output channels, and enough positions and places of the window for the products: with
-  // windows of 3 x 3 oneDNN is quicker. The weight is read for every few positions and must stay in the
-  // cache.
+  if (s.n != 2 || s.G != 1 || s.C > kMostChannels || s.dilation[1] != 1 || s.dilation[2] != 1)
+    return nullptr;
+  // Whole panels of output channels, and enough positions and places of the window for the
+  // products: with windows of 3 x 3 oneDNN is quicker. The weight is read for every few positions
+  // and must stay in the cache.
   const int64_t places = s.C * s.ks();
   if (s.O % gemm_f32().nr != 0 || s.k[1] < 4 || places < 48 || s.y[2] < 16) return nullptr;
   if (places * s.O > kMostWeights) return nullptr;

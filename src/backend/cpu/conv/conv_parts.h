@@ -1,5 +1,5 @@
-// Parts of a convolution's activations in channels-last order, for kernels that want them so: the memory
-// itself where it lies that way, else copies made part by part, in the cache.
+// Parts of a convolution's activations in channels-last order, for kernels that want them so: the
+// memory itself where it lies that way, else copies made part by part, in the cache.
 #pragma once
 #include <cstdint>
 

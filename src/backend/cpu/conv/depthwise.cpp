@@ -1,8 +1,8 @@
-// Depthwise convolutions of float32 whose planes are dense rows: every channel by itself, without turning
-// anything. Some rows of a plane at a time are copied into the cache with zeros around them (and, for a
-// stride, parted by the remainder of their columns), so that windows are plain vectors. The input's gradient
-// is the same with the window turned around; the weight's is summed plane by plane, and over the samples in
-// their order.
+// Depthwise convolutions of float32 whose planes are dense rows: every channel by itself, without
+// turning anything. Some rows of a plane at a time are copied into the cache with zeros around them
+// (and, for a stride, parted by the remainder of their columns), so that windows are plain vectors.
+// The input's gradient is the same with the window turned around; the weight's is summed plane by
+// plane, and over the samples in their order.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -32,7 +32,8 @@ class Depthwise final : public CpuExecutable {
     if (s.G != s.C || s.O != s.C || s.x[0] != 1 || s.y[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 ||
         s.behind[0] != 0)
       return false;
-    if (!dense_rows(s.px, s.x) || !dense_rows(s.py, s.y) || s.pw.dtype != DType::Float32 || s.ks() > 128)
+    if (!dense_rows(s.px, s.x) || !dense_rows(s.py, s.y) || s.pw.dtype != DType::Float32 ||
+        s.ks() > 128)
       return false;
     const bool to_x = op_ == Op::ConvGradInput;
     if (to_x && (s.stride[1] != 1 || s.stride[2] != 1)) return false;
@@ -53,7 +54,8 @@ class Depthwise final : public CpuExecutable {
     // Short rows leave most of a vector empty.
     if (out_[1] < 12) return false;
     set_pieces();
-    if (op_ == Op::ConvGradWeight) scratch_bytes = static_cast<size_t>(s.N * s.C * s.ks()) * sizeof(float);
+    if (op_ == Op::ConvGradWeight)
+      scratch_bytes = static_cast<size_t>(s.N * s.C * s.ks()) * sizeof(float);
     return true;
   }
 
@@ -65,7 +67,8 @@ class Depthwise final : public CpuExecutable {
                  [&](int64_t b, int64_t e) {
                    Local l(*this);
                    for (int64_t p = b; p < e; ++p)
-                     to_w ? sum_plane(buffers, p, l, partial + p * s.ks()) : convolve_plane(buffers, p, l);
+                     to_w ? sum_plane(buffers, p, l, partial + p * s.ks())
+                          : convolve_plane(buffers, p, l);
                  });
     if (!to_w) return;
     auto* out = static_cast<float*>(buffers[0]) + s.pw.offset;
@@ -96,7 +99,8 @@ class Depthwise final : public CpuExecutable {
     gradient_pitch_ = (out_[1] + 15) / 16 * 16;
     part_ = (gradient_pitch_ + s.dilation[2] * (s.k[2] - 1) / stride + 1 + 15) / 16 * 16;
     pitch_ = part_ * stride;
-    const int64_t reach = s.dilation[1] * (s.k[1] - 1) + 1, down = op_ == Op::ConvGradInput ? 1 : s.stride[1];
+    const int64_t reach = s.dilation[1] * (s.k[1] - 1) + 1,
+                  down = op_ == Op::ConvGradInput ? 1 : s.stride[1];
     piece_ = std::clamp<int64_t>((kCached / pitch_ - reach) / down + 1, 1, out_[0]);
     piece_in_ = (piece_ - 1) * down + reach;
     for (int64_t j = 0; j < s.k[2]; ++j)
@@ -104,7 +108,8 @@ class Depthwise final : public CpuExecutable {
   }
 
   /// The rows that `count` rows of windows from `first` on see.
-  PlaneRows padded(const float* plane, int64_t row_step, int64_t first, int64_t count, Local& l) const {
+  PlaneRows padded(const float* plane, int64_t row_step, int64_t first, int64_t count,
+                   Local& l) const {
     const ConvShape& s = *s_;
     const bool to_x = op_ == Op::ConvGradInput;
     const int64_t down = to_x ? 1 : s.stride[1], across = to_x ? 1 : s.stride[2];
@@ -144,9 +149,11 @@ class Depthwise final : public CpuExecutable {
     for (int64_t i = 0; i < s.k[1]; ++i)
       for (int64_t j = 0; j < s.k[2]; ++j) {
         const int64_t k = i * s.k[2] + j;
-        l.weight[static_cast<size_t>(to_x ? s.ks() - 1 - k : k)] = w[i * s.pw.dim[1] + j * s.pw.dim[2]];
+        l.weight[static_cast<size_t>(to_x ? s.ks() - 1 - k : k)] =
+            w[i * s.pw.dim[1] + j * s.pw.dim[2]];
       }
-    const float bias = has_bias_ ? static_cast<const float*>(buffers[3])[bias_ + c * bias_step_] : 0.0f;
+    const float bias =
+        has_bias_ ? static_cast<const float*>(buffers[3])[bias_ + c * bias_step_] : 0.0f;
     for (int64_t r = 0; r < out_[0]; r += piece_) {
       const PlaneRows p = padded(x, in.dim[1], r, std::min(piece_, out_[0] - r), l);
       depthwise_rows().forward(p, l.weight.data(), bias, relu_, y + r * out.dim[1], out.dim[1]);

@@ -24,7 +24,8 @@ HWY_INLINE V finished(D d, V v, bool relu) {
 
 // K by K windows, their weights in registers.
 template <int K>
-void forward_square(const PlaneRows& p, const float* w, float bias, bool relu, float* out, int64_t pitch) {
+void forward_square(const PlaneRows& p, const float* w, float bias, bool relu, float* out,
+                    int64_t pitch) {
   const D d;
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   V weight[K * K];
@@ -40,7 +41,8 @@ void forward_square(const PlaneRows& p, const float* w, float bias, bool relu, f
       V sum = hn::Set(d, bias);
       for (int i = 0; i < K; ++i)
         for (int j = 0; j < K; ++j)
-          sum = hn::MulAdd(hn::LoadU(d, x + i * p.tap_step + column[j] + c), weight[i * K + j], sum);
+          sum =
+              hn::MulAdd(hn::LoadU(d, x + i * p.tap_step + column[j] + c), weight[i * K + j], sum);
       sum = finished(d, sum, relu);
       if (p.n >= N) {
         hn::StoreU(sum, d, y + c);
@@ -53,7 +55,8 @@ void forward_square(const PlaneRows& p, const float* w, float bias, bool relu, f
 }
 
 // Any windows: four vectors for each weight that is read.
-void forward_any(const PlaneRows& p, const float* w, float bias, bool relu, float* out, int64_t pitch) {
+void forward_any(const PlaneRows& p, const float* w, float bias, bool relu, float* out,
+                 int64_t pitch) {
   const D d;
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   HWY_ALIGN float rest[4 * HWY_LANES(float)];
@@ -99,7 +102,8 @@ void grad_rows(const PlaneRows& p, int i, const float* g, int64_t pitch, float* 
       const V v = hn::LoadU(d, y + c);
       for (int a = 0; a < KH; ++a)
         for (int j = 0; j < KW; ++j)
-          acc[a * KW + j] = hn::MulAdd(hn::LoadU(d, x + a * p.tap_step + column[j] + c), v, acc[a * KW + j]);
+          acc[a * KW + j] =
+              hn::MulAdd(hn::LoadU(d, x + a * p.tap_step + column[j] + c), v, acc[a * KW + j]);
     }
   }
   for (int k = 0; k < KH * KW; ++k) hn::StoreU(acc[k], d, to + k * N);
@@ -130,7 +134,8 @@ void GradWeight(const PlaneRows& p, const float* g, int64_t pitch, float* sum) {
 void Totals(const float* sum, int64_t count, float* out) {
   const D d;
   const auto N = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t k = 0; k < count; ++k) out[k] = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, sum + k * N)));
+  for (int64_t k = 0; k < count; ++k)
+    out[k] = hn::GetLane(hn::SumOfLanes(d, hn::LoadU(d, sum + k * N)));
 }
 int64_t LaneCount() { return static_cast<int64_t>(hn::Lanes(D())); }
 
@@ -168,8 +173,9 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::cpu {
 
 const DepthwiseRows& depthwise_rows() {
-  static const DepthwiseRows f{INGOT_DISPATCH(Forward), INGOT_DISPATCH(GradWeight), INGOT_DISPATCH(Totals),
-                               INGOT_DISPATCH(LaneCount), INGOT_DISPATCH(Spread)};
+  static const DepthwiseRows f{INGOT_DISPATCH(Forward), INGOT_DISPATCH(GradWeight),
+                               INGOT_DISPATCH(Totals), INGOT_DISPATCH(LaneCount),
+                               INGOT_DISPATCH(Spread)};
   return f;
 }
 

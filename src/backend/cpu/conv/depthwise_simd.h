@@ -17,12 +17,13 @@ struct PlaneRows {
 constexpr int64_t kPlaneBehind = 64;
 
 struct DepthwiseRows {
-  /// out[r * pitch + c] = bias + the sum over the window of w[i * kw + j] times its element; at least 0 with
-  /// relu.
-  void (*forward)(const PlaneRows& p, const float* w, float bias, bool relu, float* out, int64_t pitch);
-  /// sum[i * kw + j] += the sum over all windows of g[r * pitch + c] times their element (i, j). Behind the n
-  /// elements of a row of g there are zeros, kPlaneBehind of them. `sum` has room for lanes() numbers for
-  /// each element, whose total counts.
+  /// out[r * pitch + c] = bias + the sum over the window of w[i * kw + j] times its element; at
+  /// least 0 with relu.
+  void (*forward)(const PlaneRows& p, const float* w, float bias, bool relu, float* out,
+                  int64_t pitch);
+  /// sum[i * kw + j] += the sum over all windows of g[r * pitch + c] times their element (i, j).
+  /// Behind the n elements of a row of g there are zeros, kPlaneBehind of them. `sum` has room for
+  /// lanes() numbers for each element, whose total counts.
   void (*grad_weight)(const PlaneRows& p, const float* g, int64_t pitch, float* sum);
   /// Of `count` such groups of numbers, the totals.
   void (*totals)(const float* sum, int64_t count, float* out);

@@ -1,7 +1,7 @@
-// Convolutions of float32 and bfloat16 by oneDNN (dnnl/api.h). The work is cut by sizes alone: over samples,
-// then over rows or output channels where there are few samples; a weight's gradient over samples (partial
-// sums, added in order) or over output channels. oneDNN sees channels-last pieces; operands that lie
-// otherwise are turned piece by piece, in the cache.
+// Convolutions of float32 and bfloat16 by oneDNN (dnnl/api.h). The work is cut by sizes alone: over
+// samples, then over rows or output channels where there are few samples; a weight's gradient over
+// samples (partial sums, added in order) or over output channels. oneDNN sees channels-last pieces;
+// operands that lie otherwise are turned piece by piece, in the cache.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 #include "backend/cpu/conv/conv_parts.h"
 #include "backend/cpu/conv/dnnl/api.h"
 #include "backend/cpu/conv/dnnl_weights.h"
-#include "backend/cpu/support/half.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/half.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/move.h"
 #include "backend/cpu/support/threads.h"
@@ -39,7 +39,8 @@ const DnnlApi* load() {
   }
   void* library = dlopen((folder + "libingot_dnnl.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) library = dlopen("libingot_dnnl.so", RTLD_NOW | RTLD_LOCAL);
-  auto get = library ? reinterpret_cast<const DnnlApi* (*)()>(dlsym(library, "ingot_dnnl_api")) : nullptr;
+  auto get =
+      library ? reinterpret_cast<const DnnlApi* (*)()>(dlsym(library, "ingot_dnnl_api")) : nullptr;
   const DnnlApi* api = get ? get() : nullptr;
   return api && api->version == kDnnlApiVersion ? api : nullptr;
 }
@@ -148,15 +149,17 @@ class DnnlConv final : public CpuExecutable {
     out_.stream_if_large(out_bytes, in_bytes);
     const int64_t per_sample = std::max<int64_t>(1, (in_bytes + out_bytes) / s.N);
     // Enough samples at a time to pay for reading the weight, few enough to stay in the cache.
-    const int64_t weight = s.O * (s.C / s.G) * s.ks() * 4, piece = std::max<int64_t>(3 << 19, weight);
+    const int64_t weight = s.O * (s.C / s.G) * s.ks() * 4,
+                  piece = std::max<int64_t>(3 << 19, weight);
     const int64_t samples =
         divisor_below(s.N, std::min(piece / per_sample, ceil_div(s.N, weight > (1 << 20) ? 4 : 8)));
     cut(whole, samples);
     for (Task& t : tasks_) {
       t.primitive = primitive_of(t.desc);
-      if (!t.primitive || !same_blocking(t.primitive->weight, tasks_[0].primitive->weight)) return false;
-      local_ = std::max(
-          local_, round_up(in_.bytes(t.in)) + round_up(out_.bytes(t.out)) + round_up(t.primitive->scratch));
+      if (!t.primitive || !same_blocking(t.primitive->weight, tasks_[0].primitive->weight))
+        return false;
+      local_ = std::max(local_, round_up(in_.bytes(t.in)) + round_up(out_.bytes(t.out)) +
+                                    round_up(t.primitive->scratch));
     }
     blocks_ = Blocks(tasks_[0].primitive->weight, weight_strides(s));
     weight_bytes_ = round_up(tasks_[0].primitive->weight.bytes);
@@ -169,17 +172,20 @@ class DnnlConv final : public CpuExecutable {
     const ConvShape& s = *s_;
     char* packed = line_aligned(scratch);
     const int64_t es = static_cast<int64_t>(size_of(s.pw.dtype)), pieces = blocks_.pieces(es == 4);
-    parallel_for(pieces * weights_, std::max<int64_t>(1, pieces * weights_ / 64), [&](int64_t b, int64_t e) {
-      for (int64_t u = b; u < e; ++u) {
-        char* to = packed + u / pieces * weight_bytes_;
-        const char* from = static_cast<const char*>(buffers[s.iw]) +
-                           (s.pw.offset + u / pieces * out_channels_ * s.pw.outer) * es;
-        if (es == 4)
-          blocks_.pack(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), u % pieces);
-        else
-          blocks_.pack(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from), u % pieces);
-      }
-    });
+    parallel_for(
+        pieces * weights_, std::max<int64_t>(1, pieces * weights_ / 64), [&](int64_t b, int64_t e) {
+          for (int64_t u = b; u < e; ++u) {
+            char* to = packed + u / pieces * weight_bytes_;
+            const char* from = static_cast<const char*>(buffers[s.iw]) +
+                               (s.pw.offset + u / pieces * out_channels_ * s.pw.outer) * es;
+            if (es == 4)
+              blocks_.pack(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from),
+                           u % pieces);
+            else
+              blocks_.pack(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const uint16_t*>(from),
+                           u % pieces);
+          }
+        });
     parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t b, int64_t e) {
       for (int64_t t = b; t < e; ++t) task(tasks_[static_cast<size_t>(t)], buffers, packed);
     });
@@ -196,8 +202,8 @@ class DnnlConv final : public CpuExecutable {
     return {0, n, 0, a.rows(), 0, c};
   }
 
-  /// Samples; where there are few of them, also rows of the result, or output channels where rows are few as
-  /// well.
+  /// Samples; where there are few of them, also rows of the result, or output channels where rows
+  /// are few as well.
   void cut(const DnnlConvDesc& whole, int64_t samples) {
     const ConvShape& s = *s_;
     const int64_t pieces = s.N / samples, rows = out_.rows();
@@ -230,7 +236,8 @@ class DnnlConv final : public CpuExecutable {
     d.O = t.out.c;
     if (t.out.r == out_.rows()) return;
     const int64_t first = t.out.r0 * d.stride[0] - d.front[0];
-    const int64_t last = (t.out.r0 + t.out.r - 1) * d.stride[0] - d.front[0] + d.dilation[0] * (d.k[0] - 1);
+    const int64_t last =
+        (t.out.r0 + t.out.r - 1) * d.stride[0] - d.front[0] + d.dilation[0] * (d.k[0] - 1);
     const int64_t begin = std::clamp<int64_t>(first, 0, in_.rows() - 1),
                   end = std::clamp<int64_t>(last + 1, begin + 1, in_.rows());
     t.in.r0 = begin;
@@ -260,7 +267,8 @@ class DnnlConv final : public CpuExecutable {
       bias = static_cast<const char*>(buffers[3]) +
              (b.offset + t.out.c0) * static_cast<int64_t>(size_of(b.dtype));
     }
-    api()->conv_run(t.primitive->handle, in, packed + t.weight * weight_bytes_, result, bias, local);
+    api()->conv_run(t.primitive->handle, in, packed + t.weight * weight_bytes_, result, bias,
+                    local);
     if (!out) out_.scatter(to, result, t.out);
     if (out_.streams()) finish_stream();
   }
@@ -287,16 +295,16 @@ class DnnlGradWeight final : public CpuExecutable {
     DnnlConvDesc d = desc_of(spec, s);
     const int64_t weight = s.O * s.C / s.G * s.ks() * 4, x = x_.bytes({0, 1, 0, x_.rows(), 0, s.C}),
                   y = y_.bytes({0, 1, 0, y_.rows(), 0, s.O});
-    by_channel_ =
-        s.G == 1 && s.O % 32 == 0 && weight >= (1 << 20) && s.O >= 128 && s.N * (x + y) <= 4 * weight;
+    by_channel_ = s.G == 1 && s.O % 32 == 0 && weight >= (1 << 20) && s.O >= 128 &&
+                  s.N * (x + y) <= 4 * weight;
     if (by_channel_) {
       parts_ = s.O % 64 == 0 && s.O >= 256 ? s.O / 64 : s.O / 32;
       samples_ = s.N;
       d.O = s.O / parts_;
     } else {
       parts_ = divisor_below(s.N, weight >= (1 << 20) ? 4 : 8);
-      samples_ =
-          divisor_below(s.N / parts_, std::max<int64_t>(3 << 19, 2 * weight) / std::max<int64_t>(1, x + y));
+      samples_ = divisor_below(
+          s.N / parts_, std::max<int64_t>(3 << 19, 2 * weight) / std::max<int64_t>(1, x + y));
       d.N = samples_;
     }
     primitive_ = primitive_of(d);
@@ -307,7 +315,8 @@ class DnnlGradWeight final : public CpuExecutable {
     const int64_t samples = by_channel_ ? s.N : samples_;
     x_bytes_ = round_up(x_.bytes({0, samples, 0, x_.rows(), 0, s.C}));
     y_bytes_ = round_up(y_.bytes({0, samples, 0, y_.rows(), 0, d.O}));
-    local_ = (by_channel_ ? 0 : x_bytes_) + weight_bytes_ + y_bytes_ + round_up(primitive_->scratch);
+    local_ =
+        (by_channel_ ? 0 : x_bytes_) + weight_bytes_ + y_bytes_ + round_up(primitive_->scratch);
     require_thread_memory(static_cast<size_t>(local_ + 64));
     scratch_bytes = static_cast<size_t>((by_channel_ ? x_bytes_ : weight_bytes_ * parts_) + 64);
     return true;
@@ -327,7 +336,8 @@ class DnnlGradWeight final : public CpuExecutable {
         });
     }
     parallel_for(parts_, 1, [&](int64_t b, int64_t e) {
-      for (int64_t p = b; p < e; ++p) by_channel_ ? channels(p, buffers, x) : samples(p, buffers, partial);
+      for (int64_t p = b; p < e; ++p)
+        by_channel_ ? channels(p, buffers, x) : samples(p, buffers, partial);
     });
     if (by_channel_) return;
     const int64_t pieces = blocks_.pieces(s.pw.dtype == DType::Float32);
@@ -364,7 +374,8 @@ class DnnlGradWeight final : public CpuExecutable {
       if (!x) x_.gather(x = x_local, buffers[s.ix], qx);
       if (!y) y_.gather(y = y_local, buffers[s.iy], qy);
       const bool first = n == p * each;
-      api()->conv_run(primitive_->handle, x, y, first ? static_cast<void*>(sum) : more, nullptr, rest);
+      api()->conv_run(primitive_->handle, x, y, first ? static_cast<void*>(sum) : more, nullptr,
+                      rest);
       if (first) continue;
       const auto* add = reinterpret_cast<const float*>(more);
       for (int64_t i = 0; i < primitive_->weight.bytes / 4; ++i) sum[i] += add[i];

@@ -1,5 +1,6 @@
-// See dnnl_weights.h. Dense float32 weights move by blocks of channels: for each output channel, the window's
-// places of the input channels are one row of memory, and such rows are turned in registers.
+// See dnnl_weights.h. Dense float32 weights move by blocks of channels: for each output channel,
+// the window's places of the input channels are one row of memory, and such rows are turned in
+// registers.
 #include "backend/cpu/conv/dnnl_weights.h"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ Blocks::Place Blocks::place(const float* plain, int64_t piece) const {
   // The rows of the next piece: far, and too short for the hardware to foresee.
   if (chunk + 1 < chunks_)
     for (int64_t r = 0; r < unit_[0]; ++r)
-      for (int64_t c = 0; c < run; c += 16) __builtin_prefetch(plain + p.plain + r * line() + run + c, 0, 2);
+      for (int64_t c = 0; c < run; c += 16)
+        __builtin_prefetch(plain + p.plain + r * line() + run + c, 0, 2);
   return p;
 }
 
@@ -63,7 +65,8 @@ void Blocks::pack(float* blocked, const float* plain, int64_t piece) const {
     turn_to_rows(blocked + k * wide_, rows_.data(), plain + k * line(), window_, n, wide_);
 }
 
-void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t step, int64_t piece) const {
+void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t step,
+                    int64_t piece) const {
   if (form_ == Form::Any) {
     each(piece, [&](int64_t from, int64_t to) {
       if (to < 0) return;
@@ -79,7 +82,8 @@ void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t s
   if (form_ == Form::Outputs)
     return turn_from_rows(plain, line(), blocked, rows_.data(), n, wide_, count, step);
   for (int64_t k = 0; k < deep_; ++k)
-    turn_from_rows(plain + k * line(), window_, blocked + k * wide_, rows_.data(), n, wide_, count, step);
+    turn_from_rows(plain + k * line(), window_, blocked + k * wide_, rows_.data(), n, wide_, count,
+                   step);
 }
 
 }  // namespace ingot::cpu

@@ -32,16 +32,20 @@ class Blocks {
         a = a * b.block[i] + digit[static_cast<size_t>(i)];
       }
       int64_t off = 0;
-      for (int i = 0; i < b.rank; ++i) off += at[static_cast<size_t>(i)] * stride[static_cast<size_t>(i)];
+      for (int i = 0; i < b.rank; ++i)
+        off += at[static_cast<size_t>(i)] * stride[static_cast<size_t>(i)];
       plain_.push_back(off);
       if (ragged_) inside_.insert(inside_.end(), at.begin(), at.end());
     }
   }
-  /// How many pieces packing and unpacking have: blocks of channels where float32 is moved, else units.
-  int64_t pieces(bool f32) const { return f32 && form_ != Form::Any ? outer_[0] * chunks_ : units_; }
+  /// How many pieces packing and unpacking have: blocks of channels where float32 is moved, else
+  /// units.
+  int64_t pieces(bool f32) const {
+    return f32 && form_ != Form::Any ? outer_[0] * chunks_ : units_;
+  }
 
-  /// fn(position in the blocked weight, position in the plain one or -1 in the padding) for each element of
-  /// one unit.
+  /// fn(position in the blocked weight, position in the plain one or -1 in the padding) for each
+  /// element of one unit.
   template <class Fn>
   void each(int64_t unit, Fn fn) const {
     int64_t blocked = 0, plain = 0;
@@ -65,14 +69,16 @@ class Blocks {
       fn(blocked + e, in ? plain + plain_[static_cast<size_t>(e)] : -1);
     }
   }
-  void pack(uint16_t* blocked, const uint16_t* plain, int64_t unit) const { pack_unit(blocked, plain, unit); }
+  void pack(uint16_t* blocked, const uint16_t* plain, int64_t unit) const {
+    pack_unit(blocked, plain, unit);
+  }
   void pack(float* blocked, const float* plain, int64_t piece) const;
   /// plain = the sum of `count` blocked weights, `step` apart.
   void unpack(float* plain, const float* blocked, int64_t count, int64_t step, int64_t piece) const;
 
  private:
-  /// Blocks of output channels innermost, blocks of input channels innermost (and of output channels around
-  /// them), or anything else.
+  /// Blocks of output channels innermost, blocks of input channels innermost (and of output
+  /// channels around them), or anything else.
   enum class Form { Any, Outputs, Inputs };
   template <class T>
   void pack_unit(T* blocked, const T* plain, int64_t unit) const {
@@ -85,8 +91,8 @@ class Blocks {
   /// Where a piece begins; asks for what the next one needs of the plain weight.
   Place place(const float* plain, int64_t piece) const;
   int64_t line() const { return inputs_ * window_; }  // between output channels
-  /// Where, in a block of channels, the row of elements begins that holds the window's place `at` of the
-  /// block's i-th input channel.
+  /// Where, in a block of channels, the row of elements begins that holds the window's place `at`
+  /// of the block's i-th input channel.
   int64_t row(int64_t i, int64_t at) const;
   DnnlBlocking b_{};
   std::vector<int64_t> stride_, outer_, unit_, plain_, inside_, rows_;

@@ -1,15 +1,15 @@
-// Fold: windows added up where they overlap. Each plane (one point of the leading dims) belongs to one thread
-// and is summed in the order of its windows.
+// Fold: windows added up where they overlap. Each plane (one point of the leading dims) belongs to
+// one thread and is summed in the order of its windows.
 #include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
-#include "backend/cpu/support/element.h"
+#include "backend/cpu/conv/pool_simd.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/element.h"
 #include "backend/cpu/support/move.h"
 #include "backend/cpu/support/threads.h"
-#include "backend/cpu/conv/pool_simd.h"
 
 namespace ingot::cpu {
 
@@ -19,7 +19,9 @@ template <class A>
 class Fold final : public CpuExecutable {
  public:
   explicit Fold(const LibrarySpec& s)
-      : spec_(s), n_(s.attrs.as<FoldAttrs>().window.size()), lead_(s.operands[0].shape.size() - n_) {
+      : spec_(s),
+        n_(s.attrs.as<FoldAttrs>().window.size()),
+        lead_(s.operands[0].shape.size() - n_) {
     for (int d = 0; d < lead_; ++d) planes_ *= s.operands[0].shape[d];
     const FoldAttrs& a = s.attrs.as<FoldAttrs>();
     for (int d = 0; d < 3; ++d) {
@@ -33,7 +35,8 @@ class Fold final : public CpuExecutable {
       dilation_[d] = there ? a.dilation[from] : 1;
       front_[d] = there ? a.front[from] : 0;
       // Sums are kept of everything the windows reach.
-      L_[d] = std::max(front_[d] + size_[d], (O_[d] - 1) * stride_[d] + (K_[d] - 1) * dilation_[d] + 1);
+      L_[d] =
+          std::max(front_[d] + size_[d], (O_[d] - 1) * stride_[d] + (K_[d] - 1) * dilation_[d] + 1);
       out_[d] = there ? out.stride[lead_ + from] : 0;
       value_[d] = there ? v.stride[lead_ + from] : 0;
       window_[d] = there && !picks() ? v.stride[lead_ + n_ + from] : 0;
@@ -43,7 +46,8 @@ class Fold final : public CpuExecutable {
 
   void run(void* const* buffers, void*, const RunArgs&) override {
     if (by_rows()) {
-      parallel_for(planes_, std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, size_[1] * size_[2])),
+      parallel_for(planes_,
+                   std::max<int64_t>(1, (16 << 10) / std::max<int64_t>(1, size_[1] * size_[2])),
                    [&](int64_t b, int64_t e) {
                      Rows rows(*this);
                      for (int64_t p = b; p < e; ++p) add_rows(buffers, p, rows);
@@ -92,7 +96,8 @@ class Fold final : public CpuExecutable {
   }
   /// Past the caches, when the result would not stay in them.
   bool streams() const { return planes_ * size_[1] * size_[2] >= (8 << 20); }
-  /// Rows of windows with zeros around them, each where it is found again by the next rows of the result.
+  /// Rows of windows with zeros around them, each where it is found again by the next rows of the
+  /// result.
   struct Rows {
     explicit Rows(const Fold& f)
         : front(lines(f.K_[2])),
@@ -178,7 +183,8 @@ class Fold final : public CpuExecutable {
         const auto* at = static_cast<const uint8_t*>(buffers[2]);
         each_window([&](int64_t a, int64_t b, int64_t c, int64_t to) {
           const uint8_t k = at[place + a * place_[0] + b * place_[1] + c * place_[2]];
-          if (k < step.size()) sum[to + step[k]] += v[base + a * value_[0] + b * value_[1] + c * value_[2]];
+          if (k < step.size())
+            sum[to + step[k]] += v[base + a * value_[0] + b * value_[1] + c * value_[2]];
         });
         return;
       }
@@ -186,7 +192,8 @@ class Fold final : public CpuExecutable {
       const auto k = static_cast<size_t>(
           read<int64_t>(buffers[2], pt, place + a * place_[0] + b * place_[1] + c * place_[2]));
       if (k < step.size())
-        sum[to + step[k]] += read<A>(buffers[1], t, base + a * value_[0] + b * value_[1] + c * value_[2]);
+        sum[to + step[k]] +=
+            read<A>(buffers[1], t, base + a * value_[0] + b * value_[1] + c * value_[2]);
     });
   }
   void store(void* const* buffers, int64_t plane, const A* sum) const {
@@ -206,8 +213,8 @@ class Fold final : public CpuExecutable {
   LibrarySpec spec_;
   int n_, lead_;
   int64_t planes_ = 1;
-  int64_t size_[3], front_[3], L_[3], O_[3], K_[3], stride_[3], dilation_[3], out_[3], value_[3], window_[3],
-      place_[3];
+  int64_t size_[3], front_[3], L_[3], O_[3], K_[3], stride_[3], dilation_[3], out_[3], value_[3],
+      window_[3], place_[3];
 };
 
 }  // namespace

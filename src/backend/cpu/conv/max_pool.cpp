@@ -1,7 +1,8 @@
-// Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch normalisation, ReLU).
-// Without positions and ops a window's rows are reduced to one, then its columns. Else the columns of each
-// row come first, once for all windows that share the row, and the rows last: so the first of equal elements
-// is found without comparing positions. What lies outside counts as -inf.
+// Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch
+// normalisation, ReLU). Without positions and ops a window's rows are reduced to one, then its
+// columns. Else the columns of each row come first, once for all windows that share the row, and
+// the rows last: so the first of equal elements is found without comparing positions. What lies
+// outside counts as -inf.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,11 +11,11 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/support/element.h"
-#include "backend/cpu/library.h"
-#include "backend/cpu/support/threads.h"
-#include "backend/cpu/kernel/tile_types.h"
 #include "backend/cpu/conv/pool_simd.h"
+#include "backend/cpu/kernel/tile_types.h"
+#include "backend/cpu/library.h"
+#include "backend/cpu/support/element.h"
+#include "backend/cpu/support/threads.h"
 
 namespace ingot::cpu {
 
@@ -43,14 +44,16 @@ class WindowMax final : public CpuExecutable {
     if (s_ < 1 || dilation_ < 1 || n_ < 4) return false;
     span_ = s_ * (n_ - 1) + dilation_ * (kw_ - 1) + 1;
     if (span_ > kMaxSpan || k.inner_size() / kw_ > kMaxRows) return false;
-    at_once_ = !wants_index_ && steps_.size() == 1 && s_ == 2 && dilation_ == 1 && (kw_ == 2 || kw_ == 3);
+    at_once_ =
+        !wants_index_ && steps_.size() == 1 && s_ == 2 && dilation_ == 1 && (kw_ == 2 || kw_ == 3);
     return find_bounds() && (list_rows(), true);
   }
 
   void run(void* const* buffers, void*, const RunArgs&) override {
     int64_t lines = 1;
     for (size_t a = 0; a < last_; ++a) lines *= spec_.extent[a];
-    parallel_for(lines, std::max<int64_t>(1, (64 << 10) / (span_ * static_cast<int64_t>(rows_.size()))),
+    parallel_for(lines,
+                 std::max<int64_t>(1, (64 << 10) / (span_ * static_cast<int64_t>(rows_.size()))),
                  [&](int64_t b, int64_t e) {
                    Local l(*this);
                    int64_t rest = b;
@@ -60,7 +63,8 @@ class WindowMax final : public CpuExecutable {
                    }
                    for (int64_t line = b; line < e; ++line) {
                      reduce(buffers, l);
-                     for (size_t a = last_; a-- > 0 && ++l.at_axis[a] == spec_.extent[a];) l.at_axis[a] = 0;
+                     for (size_t a = last_; a-- > 0 && ++l.at_axis[a] == spec_.extent[a];)
+                       l.at_axis[a] = 0;
                    }
                  });
   }
@@ -144,15 +148,16 @@ class WindowMax final : public CpuExecutable {
       bounds_ = v.bounds;
       return bounds_.empty() || (std::isinf(v.fvalue) && v.fvalue < 0);
     }
-    if (v.kind == InstrKind::Compute && v.op == Op::Where && instr(v.arg[0]).kind == InstrKind::InBounds &&
-        never(instr(v.arg[2]))) {
+    if (v.kind == InstrKind::Compute && v.op == Op::Where &&
+        instr(v.arg[0]).kind == InstrKind::InBounds && never(instr(v.arg[2]))) {
       bounds_ = instr(v.arg[0]).bounds;
       value_ = v.arg[1];
     }
     return true;
   }
 
-  // The steps that lead to instruction i, in order. One load moves along the row; all others are numbers.
+  // The steps that lead to instruction i, in order. One load moves along the row; all others are
+  // numbers.
   bool find_program(int i) {
     for (const Step& s : steps_)
       if (s.instr == i) return true;
@@ -218,13 +223,15 @@ class WindowMax final : public CpuExecutable {
         const int64_t at = rest % spec_.extent[a];
         rest /= spec_.extent[a];
         row.offset += at * instr(main_).map.stride[a];
-        for (size_t b = 0; b < row.bound.size(); ++b) row.bound[b] += at * row_bounds_[b].at.stride[a];
+        for (size_t b = 0; b < row.bound.size(); ++b)
+          row.bound[b] += at * row_bounds_[b].at.stride[a];
       }
       rows_.push_back(std::move(row));
     }
     for (Row& r : rows_)
       for (size_t k = 0; last_ > 0 && k < rows_.size(); ++k)
-        if (rows_[k].offset == r.offset + instr(main_).map.stride[last_ - 1]) r.before = static_cast<int>(k);
+        if (rows_[k].offset == r.offset + instr(main_).map.stride[last_ - 1])
+          r.before = static_cast<int>(k);
   }
 
   int64_t at(const Affine& m, const Local& l) const {
@@ -286,13 +293,15 @@ class WindowMax final : public CpuExecutable {
     if (steps_.size() > 1) set_numbers(buffers, l);
     float* best = l.best.data();
     for (const Result& r : results_)
-      if (!r.index && r.map.stride[last_] == 1) best = static_cast<float*>(buffers[r.buffer]) + at(r.map, l);
+      if (!r.index && r.map.stride[last_] == 1)
+        best = static_cast<float*>(buffers[r.buffer]) + at(r.map, l);
     if (!(at_once_ ? reduce_at_once(x, first, best) : reduce_windows(x, first, best, l)))
       std::fill_n(best, n_, kNever);
     for (const Result& r : results_) store(r, buffers[r.buffer], at(r.map, l), best, l);
   }
 
-  // The columns of one row's windows, v being element lo_: all of those inside at once, the edges one by one.
+  // The columns of one row's windows, v being element lo_: all of those inside at once, the edges
+  // one by one.
   void reduce_columns(const float* v, const Slot& slot) const {
     if (to_ > from_)
       window_rows().across(v + from_ * s_ - lo_, s_, dilation_, kw_, to_ - from_, slot.best + from_,
@@ -317,7 +326,8 @@ class WindowMax final : public CpuExecutable {
     slot.at[i] = static_cast<int32_t>(where);
   }
 
-  // The windows of one line where nobody asks for positions. False when all of the window is outside.
+  // The windows of one line where nobody asks for positions. False when all of the window is
+  // outside.
   bool reduce_at_once(const float* x, const int64_t* first, float* best) const {
     const float* p[kMaxRows];
     int count = 0;
@@ -344,7 +354,8 @@ class WindowMax final : public CpuExecutable {
     // Rows of the line before stay what they are if this one is the next, with the same numbers.
     bool next = last_ > 0 && l.before && x - l.before == instr(main_).map.stride[last_ - 1];
     if (steps_.size() > 1) {
-      next = next && std::memcmp(l.numbers.data(), l.last.data(), l.last.size() * sizeof(float)) == 0;
+      next =
+          next && std::memcmp(l.numbers.data(), l.last.data(), l.last.size() * sizeof(float)) == 0;
       l.last = l.numbers;
     }
     l.before = x;
@@ -352,7 +363,8 @@ class WindowMax final : public CpuExecutable {
     uint32_t used = 0;
     for (size_t r = 0; r < rows_.size(); ++r) {
       const bool in = inside(rows_[r], first);
-      slot_of[r] = in && next && rows_[r].before >= 0 ? std::max(-1, l.slot_of[rows_[r].before]) : -1;
+      slot_of[r] =
+          in && next && rows_[r].before >= 0 ? std::max(-1, l.slot_of[rows_[r].before]) : -1;
       if (slot_of[r] >= 0) used |= 1u << slot_of[r];
       if (!in) slot_of[r] = -2;
     }
@@ -374,7 +386,8 @@ class WindowMax final : public CpuExecutable {
       number[count++] = static_cast<int32_t>(static_cast<int64_t>(r) * kw_);
     }
     std::copy_n(slot_of, rows_.size(), l.slot_of);
-    if (count) window_rows().stack(p, from, number, count, n_, best, wants_index_ ? l.at.data() : nullptr);
+    if (count)
+      window_rows().stack(p, from, number, count, n_, best, wants_index_ ? l.at.data() : nullptr);
     return count > 0;
   }
 

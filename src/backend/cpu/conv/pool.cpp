@@ -1,15 +1,15 @@
-// Reductions over small windows of float32 (pooling): the result's innermost axis is the vector, and every
-// place of the window is one pass over it. Anything else is left to the general kernels.
+// Reductions over small windows of float32 (pooling): the result's innermost axis is the vector,
+// and every place of the window is one pass over it. Anything else is left to the general kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/support/element.h"
-#include "backend/cpu/library.h"
-#include "backend/cpu/support/threads.h"
 #include "backend/cpu/conv/pool_simd.h"
+#include "backend/cpu/library.h"
+#include "backend/cpu/support/element.h"
+#include "backend/cpu/support/threads.h"
 
 namespace ingot::cpu {
 
@@ -58,7 +58,8 @@ class WindowReduce final : public CpuExecutable {
     float scale;
     bool relu = false;  // of each element; no bounds then
   };
-  struct Place {  // of the window: from the window's first element, and from each bound's first value
+  struct Place {  // of the window: from the window's first element, and from each bound's first
+                  // value
     int64_t offset;
     std::vector<int64_t> bound;
     int64_t lo = 0, hi = 0;  // of the vector axis, by the bounds that are the same for every line
@@ -68,8 +69,8 @@ class WindowReduce final : public CpuExecutable {
     int loads = 0;
     for (const Instr& i : k.instrs)
       if (i.kind == InstrKind::Load) load_ = i, ++loads;
-    if (loads != 1 || load_.dtype != DType::Float32 || load_.indirect >= 0 || load_.level != Level::Elem ||
-        load_.bounds.size() > kMaxBounds)
+    if (loads != 1 || load_.dtype != DType::Float32 || load_.indirect >= 0 ||
+        load_.level != Level::Elem || load_.bounds.size() > kMaxBounds)
       return false;
     for (const Bound& b : load_.bounds)
       if (b.at.stride[static_cast<size_t>(last_)] < 0) return false;
@@ -95,7 +96,8 @@ class WindowReduce final : public CpuExecutable {
     if (v->kind != InstrKind::Reduce) return false;
     r.op = v->op;
     const Instr* from = &k.instrs[static_cast<size_t>(v->arg[0])];
-    if (from->kind == InstrKind::Compute && from->op == Op::Relu && load_.bounds.empty() && r.op != Op::Sum) {
+    if (from->kind == InstrKind::Compute && from->op == Op::Relu && load_.bounds.empty() &&
+        r.op != Op::Sum) {
       r.relu = true;
       from = &k.instrs[static_cast<size_t>(from->arg[0])];
     }
@@ -124,7 +126,8 @@ class WindowReduce final : public CpuExecutable {
         const int64_t at = rest % k.extent[i];
         rest /= k.extent[i];
         place.offset += at * load_.map.stride[i];
-        for (size_t b = 0; b < place.bound.size(); ++b) place.bound[b] += at * load_.bounds[b].at.stride[i];
+        for (size_t b = 0; b < place.bound.size(); ++b)
+          place.bound[b] += at * load_.bounds[b].at.stride[i];
       }
       place.hi = k.extent[static_cast<size_t>(last_)];
       for (size_t b = 0; b < load_.bounds.size(); ++b)
@@ -181,8 +184,8 @@ class WindowReduce final : public CpuExecutable {
       if (sum)
         window_rows().sum(p, count, step, to - from, acc + from);
       else
-        window_rows().best(p, count, step, to - from, relu, acc + from, where ? where + from : nullptr,
-                           number);
+        window_rows().best(p, count, step, to - from, relu, acc + from,
+                           where ? where + from : nullptr, number);
       for (int k = 0; k < count; ++k) p[k] -= from * step;
     }
     for (int64_t i = 0; i < n_; ++i) {  // the edges, where some places lie outside
@@ -215,7 +218,8 @@ class WindowReduce final : public CpuExecutable {
   }
   void store_index(void* out, DType t, int64_t to, int64_t step, const int32_t* index) const {
     if (t == DType::UInt8 && step == 1) {
-      for (int64_t i = 0; i < n_; ++i) static_cast<uint8_t*>(out)[to + i] = static_cast<uint8_t>(index[i]);
+      for (int64_t i = 0; i < n_; ++i)
+        static_cast<uint8_t*>(out)[to + i] = static_cast<uint8_t>(index[i]);
       return;
     }
     for (int64_t i = 0; i < n_; ++i) write<int64_t>(out, t, to + i * step, index[i]);

@@ -36,8 +36,8 @@ HWY_INLINE auto larger(V v, V top) {
 
 // All of the n elements in blocks of lanes, the last one overlapping; none when they are fewer.
 template <int S, bool Relu, bool At, class D>
-HWY_INLINE bool best_blocks(D d, const float* const* p, int places, int64_t n, float* best, int32_t* at,
-                            const int32_t* number) {
+HWY_INLINE bool best_blocks(D d, const float* const* p, int places, int64_t n, float* best,
+                            int32_t* at, const int32_t* number) {
   const auto N = static_cast<int64_t>(hn::Lanes(d));
   const hn::RebindToSigned<D> di;
   if (n < N) return false;
@@ -51,7 +51,8 @@ HWY_INLINE bool best_blocks(D d, const float* const* p, int places, int64_t n, f
       if constexpr (Relu) v = hn::IfThenElse(hn::Le(v, hn::Zero(d)), hn::Zero(d), v);
       const auto take = larger(v, top);
       top = hn::IfThenElse(take, v, top);
-      if constexpr (At) where = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, number[k]), where);
+      if constexpr (At)
+        where = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, number[k]), where);
     }
     hn::StoreU(top, d, best + i);
     if constexpr (At) hn::StoreU(where, di, at + i);
@@ -68,8 +69,8 @@ bool best_vectors(const float* const* p, int places, int64_t n, float* best, int
 }
 
 /// The largest of p[k][i * s] over k, and which k (number[k]) had it first; NaN wins.
-void BestRow(const float* const* p, int places, int64_t s, int64_t n, bool relu, float* best, int32_t* at,
-             const int32_t* number) {
+void BestRow(const float* const* p, int places, int64_t s, int64_t n, bool relu, float* best,
+             int32_t* at, const int32_t* number) {
   bool done = false;
   if (s == 1)
     done = (relu ? at ? best_vectors<1, true, true> : best_vectors<1, true, false>
@@ -113,7 +114,8 @@ bool sum_vectors(const float* const* p, int places, int64_t n, float* sum) {
          sum_blocks<S>(hn::CappedTag<float, 4>(), p, places, n, sum);
 }
 void SumRow(const float* const* p, int places, int64_t s, int64_t n, float* sum) {
-  const bool done = s == 1 ? sum_vectors<1>(p, places, n, sum) : s == 2 && sum_vectors<2>(p, places, n, sum);
+  const bool done =
+      s == 1 ? sum_vectors<1>(p, places, n, sum) : s == 2 && sum_vectors<2>(p, places, n, sum);
   for (int64_t i = done ? n : 0; i < n; ++i) {
     float v = p[0][i * s];
     for (int k = 1; k < places; ++k) v += p[k][i * s];
@@ -136,8 +138,8 @@ HWY_INLINE hn::Vec<D> load_column(D d, const float* x, int64_t j, int64_t dilati
   return load_row<S>(d, p);
 }
 
-// fn(tag, i) over n elements in vectors; the last one overlaps what is done already, by little. False when
-// there are too few.
+// fn(tag, i) over n elements in vectors; the last one overlaps what is done already, by little.
+// False when there are too few.
 template <class Fn>
 HWY_INLINE bool each_vector(int64_t n, Fn fn) {
   const hn::ScalableTag<float> full;
@@ -161,7 +163,8 @@ HWY_INLINE bool each_vector(int64_t n, Fn fn) {
 }
 
 template <int S, int KW, bool At>
-bool across_vectors(const float* x, int64_t dilation, int64_t width, int64_t n, float* best, int32_t* at) {
+bool across_vectors(const float* x, int64_t dilation, int64_t width, int64_t n, float* best,
+                    int32_t* at) {
   const int64_t kw = KW ? KW : width;
   return each_vector(n, [&](auto d, int64_t i) INGOT_INLINE {
     const hn::RebindToSigned<decltype(d)> di;
@@ -177,20 +180,23 @@ bool across_vectors(const float* x, int64_t dilation, int64_t width, int64_t n, 
       const auto take = larger(v, top);
       top = hn::IfThenElse(take, v, top);
       if constexpr (At)
-        where = hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, static_cast<int32_t>(j)), where);
+        where =
+            hn::IfThenElse(hn::RebindMask(di, take), hn::Set(di, static_cast<int32_t>(j)), where);
     }
     hn::StoreU(top, d, best + i);
     if constexpr (At) hn::StoreU(where, di, at + i);
   });
 }
 template <int S, bool At>
-bool across_width(const float* x, int64_t dilation, int64_t kw, int64_t n, float* best, int32_t* at) {
+bool across_width(const float* x, int64_t dilation, int64_t kw, int64_t n, float* best,
+                  int32_t* at) {
   return (kw == 3   ? across_vectors<S, 3, At>
           : kw == 2 ? across_vectors<S, 2, At>
                     : across_vectors<S, 0, At>)(x, dilation, kw, n, best, at);
 }
 
-void AcrossRow(const float* x, int64_t s, int64_t dilation, int64_t kw, int64_t n, float* best, int32_t* at) {
+void AcrossRow(const float* x, int64_t s, int64_t dilation, int64_t kw, int64_t n, float* best,
+               int32_t* at) {
   bool done = false;
   if (s == 1)
     done = (at ? across_width<1, true> : across_width<1, false>)(x, dilation, kw, n, best, at);
@@ -211,8 +217,8 @@ void AcrossRow(const float* x, int64_t s, int64_t dilation, int64_t kw, int64_t 
 }
 
 template <bool At>
-bool stack_vectors(const float* const* v, const int32_t* const* from, const int32_t* number, int rows,
-                   int64_t n, float* best, int32_t* at) {
+bool stack_vectors(const float* const* v, const int32_t* const* from, const int32_t* number,
+                   int rows, int64_t n, float* best, int32_t* at) {
   return each_vector(n, [&](auto d, int64_t i) INGOT_INLINE {
     const hn::RebindToSigned<decltype(d)> di;
     auto top = hn::LoadU(d, v[0] + i);
@@ -230,8 +236,8 @@ bool stack_vectors(const float* const* v, const int32_t* const* from, const int3
     if constexpr (At) hn::StoreU(where, di, at + i);
   });
 }
-void StackRows(const float* const* v, const int32_t* const* from, const int32_t* number, int rows, int64_t n,
-               float* best, int32_t* at) {
+void StackRows(const float* const* v, const int32_t* const* from, const int32_t* number, int rows,
+               int64_t n, float* best, int32_t* at) {
   if ((at ? stack_vectors<true> : stack_vectors<false>)(v, from, number, rows, n, best, at)) return;
   for (int64_t i = 0; i < n; ++i) {
     int top = 0;
@@ -242,9 +248,9 @@ void StackRows(const float* const* v, const int32_t* const* from, const int32_t*
   }
 }
 
-// Rows first, then columns: what is loaded is compared as it lies and taken apart once. A maximum of the
-// processor's forgets NaN, so the sum of all that was loaded says whether there is one (or two infinities):
-// then the window's elements are compared one by one.
+// Rows first, then columns: what is loaded is compared as it lies and taken apart once. A maximum
+// of the processor's forgets NaN, so the sum of all that was loaded says whether there is one (or
+// two infinities): then the window's elements are compared one by one.
 #if HWY_TARGET != HWY_SCALAR
 template <int KW>
 bool windows_vectors(const float* const* v, int rows, int64_t n, float* best) {
@@ -252,7 +258,8 @@ bool windows_vectors(const float* const* v, int rows, int64_t n, float* best) {
     const auto N = static_cast<int64_t>(hn::Lanes(d));
     // Elements 2 i and on, and (for the third column) 2 i + 1 and on.
     auto load = [&](int r, int64_t k) INGOT_INLINE { return hn::LoadU(d, v[r] + 2 * i + k); };
-    for (int r = rows > 1 ? rows - 2 : 0; r < rows; ++r) {  // a few rows ahead; two of them are new each time
+    for (int r = rows > 1 ? rows - 2 : 0; r < rows;
+         ++r) {  // a few rows ahead; two of them are new each time
       __builtin_prefetch(v[r] + 2 * i + 512);
       __builtin_prefetch(v[r] + 2 * i + 528);
     }
@@ -307,9 +314,9 @@ void BytesRow(const float* best, const int32_t* at, int64_t n, uint8_t* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<uint8_t>(best[i] == never ? 0 : at[i]);
 }
 
-// Elements e.. of the sums of one parity (S == 2) or of all (S == 1): a window that begins t elements before
-// e gives its value if its largest is at place number + S * t + first. Windows in order, so later places
-// first. ROWS and KW are w.rows and w.kw, or 0 where they are not known.
+// Elements e.. of the sums of one parity (S == 2) or of all (S == 1): a window that begins t
+// elements before e gives its value if its largest is at place number + S * t + first. Windows in
+// order, so later places first. ROWS and KW are w.rows and w.kw, or 0 where they are not known.
 template <int S, int ROWS, int KW, class D>
 HWY_INLINE hn::Vec<D> picked(D d, const WindowPicks& w, int64_t first, int64_t e) {
   const hn::RebindToSigned<D> di;
@@ -345,7 +352,9 @@ HWY_INLINE void put_woven(D d, hn::Vec<D> a, hn::Vec<D> b, float* out, bool stre
   // 128-bit blocks 0 1 0' 1', then 0 0' 1 1'.
   const auto x = hn::ConcatLowerLower(d, high, low), y = hn::ConcatUpperUpper(d, high, low);
   put(d, hn::Vec<D>{_mm512_shuffle_f32x4(x.raw, x.raw, _MM_SHUFFLE(3, 1, 2, 0))}, out, stream);
-  if (both) put(d, hn::Vec<D>{_mm512_shuffle_f32x4(y.raw, y.raw, _MM_SHUFFLE(3, 1, 2, 0))}, out + N, stream);
+  if (both)
+    put(d, hn::Vec<D>{_mm512_shuffle_f32x4(y.raw, y.raw, _MM_SHUFFLE(3, 1, 2, 0))}, out + N,
+        stream);
 #elif HWY_TARGET == HWY_SCALAR
   put(d, a, out, stream);
   if (both) put(d, b, out + N, stream);
@@ -400,7 +409,9 @@ void PickRow(const WindowPicks& w, int64_t front, int64_t n, bool stream, float*
   const size_t bytes = sizeof(float) * hn::Lanes(hn::ScalableTag<float>());
   stream = stream && reinterpret_cast<uintptr_t>(out) % bytes == 0;
   if (w.s == 2)
-    (w.kw == 3 ? pick_rows<2, 3> : w.kw == 2 ? pick_rows<2, 2> : pick_row<2, 0, 0>)(w, front, n, stream, out);
+    (w.kw == 3   ? pick_rows<2, 3>
+     : w.kw == 2 ? pick_rows<2, 2>
+                 : pick_row<2, 0, 0>)(w, front, n, stream, out);
   else
     (w.kw == 3 ? pick_row<1, 0, 3> : pick_row<1, 0, 0>)(w, front, n, stream, out);
 }
@@ -425,9 +436,10 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::cpu {
 
 const WindowRows& window_rows() {
-  static const WindowRows f{INGOT_DISPATCH(BestRow),   INGOT_DISPATCH(SumRow),     INGOT_DISPATCH(AcrossRow),
-                            INGOT_DISPATCH(StackRows), INGOT_DISPATCH(WindowsRow), INGOT_DISPATCH(BytesRow),
-                            INGOT_DISPATCH(PickRow),   INGOT_DISPATCH(WidenRow)};
+  static const WindowRows f{INGOT_DISPATCH(BestRow),    INGOT_DISPATCH(SumRow),
+                            INGOT_DISPATCH(AcrossRow),  INGOT_DISPATCH(StackRows),
+                            INGOT_DISPATCH(WindowsRow), INGOT_DISPATCH(BytesRow),
+                            INGOT_DISPATCH(PickRow),    INGOT_DISPATCH(WidenRow)};
   return f;
 }
 

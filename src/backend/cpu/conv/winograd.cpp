@@ -1,10 +1,12 @@
-// Convolutions of float32 with 3 x 3 windows and stride 1 by Winograd's F(2x2, 3x3) (winograd_simd.h): tiles
-// of 2 x 2 results, 16 numbers ("frequencies") for each tile and channel, and for each frequency one matrix
-// product over the channels. That is 4/9 of the plain sum's multiplications, and sums of a ninth of its
-// length, so that results are as near to the exact ones. The work is cut by sizes alone.
+// Convolutions of float32 with 3 x 3 windows and stride 1 by Winograd's F(2x2, 3x3)
+// (winograd_simd.h): tiles of 2 x 2 results, 16 numbers ("frequencies") for each tile and channel,
+// and for each frequency one matrix product over the channels. That is 4/9 of the plain sum's
+// multiplications, and sums of a ninth of its length, so that results are as near to the exact
+// ones. The work is cut by sizes alone.
 //
-// Small weights: a task takes some rows of tiles through all three stages in its cache. Large ones: the
-// stages follow each other over chunks of samples, so that each frequency's weight is read once for a chunk.
+// Small weights: a task takes some rows of tiles through all three stages in its cache. Large ones:
+// the stages follow each other over chunks of samples, so that each frequency's weight is read once
+// for a chunk.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -12,11 +14,11 @@
 #include <vector>
 
 #include "backend/cpu/conv/conv_parts.h"
+#include "backend/cpu/conv/winograd_simd.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/library.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/threads.h"
-#include "backend/cpu/conv/winograd_simd.h"
 #include "base/env.h"
 
 namespace ingot::cpu {
@@ -24,7 +26,8 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int kFrequencies = 16;
-constexpr int64_t kLine = 16;  // floats: keeps the frequencies of a tile out of one set of the cache
+constexpr int64_t kLine =
+    16;  // floats: keeps the frequencies of a tile out of one set of the cache
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t to) { return ceil_div(a, to) * to; }
@@ -46,13 +49,13 @@ struct TileRows {
   int64_t sample, from, to;
 };
 
-/// An activation seen as tiles: of 4 x 4 pixels that overlap (what is read), or of 2 x 2 pixels (results and
-/// their gradients).
+/// An activation seen as tiles: of 4 x 4 pixels that overlap (what is read), or of 2 x 2 pixels
+/// (results and their gradients).
 class Tiles {
  public:
   Tiles() = default;
-  Tiles(const ConvShape& s, const ConvShape::Place& p, const int64_t size[3], int64_t channels, int width,
-        int64_t front, int64_t across)
+  Tiles(const ConvShape& s, const ConvShape::Place& p, const int64_t size[3], int64_t channels,
+        int width, int64_t front, int64_t across)
       : part_(s, p, size, channels),
         rows_(size[1]),
         columns_(size[2]),
@@ -84,7 +87,8 @@ class Tiles {
     if (!part_.direct(base, rows(t))) part_.scatter(base, reinterpret_cast<char*>(at), rows(t));
   }
 
-  /// fn(tile, its pixels) for tiles [first, last) of t, counted from its first; pixels outside are `outside`.
+  /// fn(tile, its pixels) for tiles [first, last) of t, counted from its first; pixels outside are
+  /// `outside`.
   template <class P, class Fn>
   void each(P* at, P* outside, const TileRows& t, int64_t first, int64_t last, Fn fn) const {
     const Part q = rows(t);
@@ -111,7 +115,10 @@ class Tiles {
 struct Grid {
   int64_t down, across, tiles, samples;  // tiles of a sample
   explicit Grid(const ConvShape& s, const int64_t out[3])
-      : down(ceil_div(out[1], 2)), across(ceil_div(out[2], 2)), tiles(down * across), samples(s.N) {}
+      : down(ceil_div(out[1], 2)),
+        across(ceil_div(out[2], 2)),
+        tiles(down * across),
+        samples(s.N) {}
   /// Pieces of whole rows of tiles, about so many tiles each.
   std::vector<TileRows> pieces(int64_t about, int64_t from, int64_t to) const {
     const int64_t count = std::clamp<int64_t>(tiles / std::max<int64_t>(1, about), 1, down),
@@ -155,8 +162,9 @@ class Winograd final : public CpuExecutable {
     const int64_t count = chunk_ * grid_.tiles;
     v_step_ = (fused_ ? block_ : count) * K_ + kLine;
     m_step_ = (fused_ ? block_ : count) * N_ + kLine;
-    scratch_bytes = static_cast<size_t>(weight + (fused_ ? 0 : kFrequencies * (v_step_ + m_step_)) + kLine) *
-                    sizeof(float);
+    scratch_bytes =
+        static_cast<size_t>(weight + (fused_ ? 0 : kFrequencies * (v_step_ + m_step_)) + kLine) *
+        sizeof(float);
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -170,7 +178,8 @@ class Winograd final : public CpuExecutable {
       return;
     }
     float *v = u + kFrequencies * weight_step_, *m = v + kFrequencies * v_step_;
-    for (int64_t n = 0; n < s_.N; n += chunk_) stages(n, std::min(chunk_, s_.N - n), buffers, u, v, m);
+    for (int64_t n = 0; n < s_.N; n += chunk_)
+      stages(n, std::min(chunk_, s_.N - n), buffers, u, v, m);
   }
 
  private:
@@ -180,21 +189,23 @@ class Winograd final : public CpuExecutable {
     const auto* w = static_cast<const float*>(buffers[s_.iw]) + s_.pw.offset;
     const int64_t k_stride = forward_ ? s_.pw.channel : s_.pw.outer,
                   n_stride = forward_ ? s_.pw.outer : s_.pw.channel;
-    parallel_for(panels_ * chunks, std::max<int64_t>(1, panels_ * chunks / 64), [&](int64_t b, int64_t e) {
-      float* taps = thread_scratch(chunk * 9 * nr);
-      for (int64_t t = b; t < e; ++t) {
-        const int64_t n0 = t / chunks * nr, k0 = t % chunks * chunk, k = std::min(chunk, K_ - k0),
-                      n = std::min<int64_t>(nr, N_ - n0);
-        if (n < nr) std::memset(taps, 0, static_cast<size_t>(chunk * 9 * nr) * sizeof(float));
-        const int64_t size[4] = {k, 3, 3, n}, to[4] = {9 * nr, 3 * nr, nr, 1},
-                      from[4] = {k_stride, s_.pw.dim[1], s_.pw.dim[2], n_stride};
-        copy_box(taps, to, w + n0 * n_stride + k0 * k_stride, from, size, 4, 4);
-        // The input's gradient goes through the window backwards.
-        for (int64_t i = 0; i < k; ++i)
-          r_.window(taps + i * 9 * nr + (forward_ ? 0 : 8 * nr), forward_ ? nr : -nr, nr,
-                    u + n0 * K_ + (k0 + i) * nr, weight_step_);
-      }
-    });
+    parallel_for(panels_ * chunks, std::max<int64_t>(1, panels_ * chunks / 64),
+                 [&](int64_t b, int64_t e) {
+                   float* taps = thread_scratch(chunk * 9 * nr);
+                   for (int64_t t = b; t < e; ++t) {
+                     const int64_t n0 = t / chunks * nr, k0 = t % chunks * chunk,
+                                   k = std::min(chunk, K_ - k0), n = std::min<int64_t>(nr, N_ - n0);
+                     if (n < nr)
+                       std::memset(taps, 0, static_cast<size_t>(chunk * 9 * nr) * sizeof(float));
+                     const int64_t size[4] = {k, 3, 3, n}, to[4] = {9 * nr, 3 * nr, nr, 1},
+                                   from[4] = {k_stride, s_.pw.dim[1], s_.pw.dim[2], n_stride};
+                     copy_box(taps, to, w + n0 * n_stride + k0 * k_stride, from, size, 4, 4);
+                     // The input's gradient goes through the window backwards.
+                     for (int64_t i = 0; i < k; ++i)
+                       r_.window(taps + i * 9 * nr + (forward_ ? 0 : 8 * nr), forward_ ? nr : -nr,
+                                 nr, u + n0 * K_ + (k0 + i) * nr, weight_step_);
+                   }
+                 });
   }
 
   /// Frequency f of `count` tiles: m = v u.
@@ -225,17 +236,21 @@ class Winograd final : public CpuExecutable {
       });
       for (int f = 0; f < kFrequencies; ++f)
         product(v + f * v_step_, u + f * weight_step_, m + f * m_step_, last - first);
-      out_.each(y, static_cast<float*>(nullptr), t, first, last, [&](int64_t i, float* const* pixel) {
-        r_.results(m + (i - first) * N_, m_step_, N_, bias(buffers), pixel);
-      });
+      out_.each(y, static_cast<float*>(nullptr), t, first, last,
+                [&](int64_t i, float* const* pixel) {
+                  r_.results(m + (i - first) * N_, m_step_, N_, bias(buffers), pixel);
+                });
     }
     out_.written(buffers[0], t, y);
   }
 
   /// Samples [n, n + count), one stage after the other.
-  void stages(int64_t n, int64_t count, void* const* buffers, const float* u, float* v, float* m) const {
+  void stages(int64_t n, int64_t count, void* const* buffers, const float* u, float* v,
+              float* m) const {
     const std::vector<TileRows> tasks = grid_.pieces(64, n, n + count);
-    auto at = [&](const TileRows& t) { return (t.sample - n) * grid_.tiles + t.from * grid_.across; };
+    auto at = [&](const TileRows& t) {
+      return (t.sample - n) * grid_.tiles + t.from * grid_.across;
+    };
     auto for_each = [&](auto fn) {
       parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t b, int64_t e) {
         for (int64_t i = b; i < e; ++i) fn(tasks[static_cast<size_t>(i)]);
@@ -243,9 +258,10 @@ class Winograd final : public CpuExecutable {
     };
     for_each([&](const TileRows& t) {
       const float* x = in_.read(source(buffers), t, thread_scratch(in_.floats(t)));
-      in_.each(x, zeros(K_), t, 0, (t.to - t.from) * grid_.across, [&](int64_t i, const float* const* pixel) {
-        r_.pixels(pixel, K_, v + (at(t) + i) * K_, v_step_);
-      });
+      in_.each(x, zeros(K_), t, 0, (t.to - t.from) * grid_.across,
+               [&](int64_t i, const float* const* pixel) {
+                 r_.pixels(pixel, K_, v + (at(t) + i) * K_, v_step_);
+               });
     });
     const int64_t tiles = count * grid_.tiles, rows = 12 * g_.mr, blocks = ceil_div(tiles, rows);
     parallel_for(kFrequencies * blocks, 1, [&](int64_t b, int64_t e) {
@@ -272,7 +288,8 @@ class Winograd final : public CpuExecutable {
   const WinogradRows& r_;
   Grid grid_;
   Tiles in_, out_;
-  int64_t K_ = 0, N_ = 0, panels_ = 0, weight_step_ = 0, v_step_ = 0, m_step_ = 0, block_ = 0, chunk_ = 1;
+  int64_t K_ = 0, N_ = 0, panels_ = 0, weight_step_ = 0, v_step_ = 0, m_step_ = 0, block_ = 0,
+          chunk_ = 1;
 };
 
 // --- The weight's gradient
@@ -290,7 +307,8 @@ class WinogradGradWeight final : public CpuExecutable {
     z_step_ = chunk_ * grid_.tiles * s_.O + kLine;
     w_step_ = s_.C * s_.O + kLine;
     scratch_bytes =
-        static_cast<size_t>(kFrequencies * (v_step_ + z_step_ + w_step_) + 4 * kLine + g_.nr) * sizeof(float);
+        static_cast<size_t>(kFrequencies * (v_step_ + z_step_ + w_step_) + 4 * kLine + g_.nr) *
+        sizeof(float);
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -342,18 +360,19 @@ class WinogradGradWeight final : public CpuExecutable {
 
   void finish(float* out, const float* w) const {
     const int64_t wide = 32, deep = 16, across = ceil_div(s_.O, wide), down = ceil_div(s_.C, deep);
-    parallel_for(across * down, std::max<int64_t>(1, across * down / 64), [&](int64_t b, int64_t e) {
-      float* taps = thread_scratch(deep * 9 * wide);
-      for (int64_t t = b; t < e; ++t) {
-        const int64_t o = t % across * wide, c = t / across * deep, n = std::min(wide, s_.O - o),
-                      k = std::min(deep, s_.C - c);
-        for (int64_t i = 0; i < k; ++i)
-          r_.window_gradients(w + (c + i) * s_.O + o, w_step_, n, taps + i * 9 * wide, wide);
-        const int64_t size[4] = {n, k, 3, 3}, from[4] = {1, 9 * wide, 3 * wide, wide},
-                      to[4] = {s_.pw.outer, s_.pw.channel, s_.pw.dim[1], s_.pw.dim[2]};
-        copy_box(out + o * s_.pw.outer + c * s_.pw.channel, to, taps, from, size, 4, 4);
-      }
-    });
+    parallel_for(
+        across * down, std::max<int64_t>(1, across * down / 64), [&](int64_t b, int64_t e) {
+          float* taps = thread_scratch(deep * 9 * wide);
+          for (int64_t t = b; t < e; ++t) {
+            const int64_t o = t % across * wide, c = t / across * deep,
+                          n = std::min(wide, s_.O - o), k = std::min(deep, s_.C - c);
+            for (int64_t i = 0; i < k; ++i)
+              r_.window_gradients(w + (c + i) * s_.O + o, w_step_, n, taps + i * 9 * wide, wide);
+            const int64_t size[4] = {n, k, 3, 3}, from[4] = {1, 9 * wide, 3 * wide, wide},
+                          to[4] = {s_.pw.outer, s_.pw.channel, s_.pw.dim[1], s_.pw.dim[2]};
+            copy_box(out + o * s_.pw.outer + c * s_.pw.channel, to, taps, from, size, 4, 4);
+          }
+        });
   }
 
   ConvShape s_;
@@ -364,12 +383,13 @@ class WinogradGradWeight final : public CpuExecutable {
   int64_t chunk_ = 1, v_step_ = 0, z_step_ = 0, w_step_ = 0;
 };
 
-/// Is it worth while? Multiplications saved against the transforms' traffic, in those of the plain sum.
+/// Is it worth while? Multiplications saved against the transforms' traffic, in those of the plain
+/// sum.
 bool pays(const LibrarySpec& spec, const ConvShape& s) {
   const int64_t* out = spec.op == Op::ConvGradInput ? s.x : s.y;
   const Grid grid(s, out);
-  const double tiles = static_cast<double>(grid.tiles * s.N), channels = static_cast<double>(s.C + s.O),
-               pairs = static_cast<double>(s.C * s.O);
+  const double tiles = static_cast<double>(grid.tiles * s.N),
+               channels = static_cast<double>(s.C + s.O), pairs = static_cast<double>(s.C * s.O);
   const double plain = 9.0 * static_cast<double>(s.N * s.ys()) * pairs;
   const double ours = 16.0 * tiles * pairs + 16.0 * tiles * channels * 8 + 16.0 * pairs * 16;
   return ours < 0.9 * plain;
@@ -390,7 +410,8 @@ std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec) {
   const ConvShape s(spec);
   if (s.n != 2 || s.G != 1 || s.C % 16 || s.O % 16 || s.C > 512 || s.O > 512) return nullptr;
   for (int d = 1; d < 3; ++d)
-    if (s.k[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.pad[d] > 2 || s.pad[d] != s.pad[1])
+    if (s.k[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.pad[d] > 2 ||
+        s.pad[d] != s.pad[1])
       return nullptr;
   if (!pays(spec, s)) return nullptr;
   if (spec.op == Op::ConvGradWeight) return std::make_unique<WinogradGradWeight>(spec);

@@ -1,6 +1,6 @@
-// See winograd_simd.h. With d the 4 x 4 pixels, g the window: results = A' [(G g G') * (B' d B)] A, where
-// B' d = (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g = (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2) and
-// A' m = (m0 + m1 + m2, m1 - m2 - m3). The gradients are the same forms turned around.
+// See winograd_simd.h. With d the 4 x 4 pixels, g the window: results = A' [(G g G') * (B' d B)] A,
+// where B' d = (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g = (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2)
+// / 2, g2) and A' m = (m0 + m1 + m2, m1 - m2 - m3). The gradients are the same forms turned around.
 #include "backend/cpu/conv/winograd_simd.h"
 
 #include "backend/cpu/support/targets.h"
@@ -31,9 +31,10 @@ void Pixels(const float* const* pixel, int64_t n, float* v, int64_t step) {
   for (int64_t c = 0; c < n; c += lanes(), v += lanes()) {
     V t[16], u[16];
     for (int j = 0; j < 4; ++j)
-      pixels_1d(hn::LoadU(d, pixel[j] + c), hn::LoadU(d, pixel[4 + j] + c), hn::LoadU(d, pixel[8 + j] + c),
-                hn::LoadU(d, pixel[12 + j] + c), t + j, 4);
-    for (int i = 0; i < 4; ++i) pixels_1d(t[4 * i], t[4 * i + 1], t[4 * i + 2], t[4 * i + 3], u + 4 * i, 1);
+      pixels_1d(hn::LoadU(d, pixel[j] + c), hn::LoadU(d, pixel[4 + j] + c),
+                hn::LoadU(d, pixel[8 + j] + c), hn::LoadU(d, pixel[12 + j] + c), t + j, 4);
+    for (int i = 0; i < 4; ++i)
+      pixels_1d(t[4 * i], t[4 * i + 1], t[4 * i + 2], t[4 * i + 3], u + 4 * i, 1);
     for (int f = 0; f < 16; ++f) hn::StoreU(u[f], d, v + f * step);
   }
 }
@@ -68,7 +69,8 @@ void Results(const float* m, int64_t step, int64_t n, const float* bias, float* 
     for (int j = 0; j < 4; ++j)
       results_1d(hn::LoadU(d, m + j * step), hn::LoadU(d, m + (4 + j) * step),
                  hn::LoadU(d, m + (8 + j) * step), hn::LoadU(d, m + (12 + j) * step), t + j, 4);
-    for (int i = 0; i < 2; ++i) results_1d(t[4 * i], t[4 * i + 1], t[4 * i + 2], t[4 * i + 3], y + 2 * i, 1);
+    for (int i = 0; i < 2; ++i)
+      results_1d(t[4 * i], t[4 * i + 1], t[4 * i + 2], t[4 * i + 3], y + 2 * i, 1);
     if (bias)
       for (int p = 0; p < 4; ++p) y[p] = hn::Add(y[p], hn::LoadU(d, bias + c));
     for (int p = 0; p < 4; ++p)
@@ -96,7 +98,8 @@ void Window(const float* taps, int64_t pitch, int64_t n, float* u, int64_t step)
   }
 }
 
-HWY_INLINE void window_gradients_1d(const V& a, const V& b, const V& c, const V& e, V* out, int gap) {
+HWY_INLINE void window_gradients_1d(const V& a, const V& b, const V& c, const V& e, V* out,
+                                    int gap) {
   const V half = hn::Set(D(), 0.5f), sum = hn::Mul(half, hn::Add(b, c));
   out[0] = hn::Add(a, sum);
   out[gap] = hn::Mul(half, hn::Sub(b, c));
@@ -109,7 +112,8 @@ void WindowGradients(const float* w, int64_t step, int64_t n, float* taps, int64
     V t[12], out[9];
     for (int j = 0; j < 4; ++j)
       window_gradients_1d(hn::LoadU(d, w + j * step), hn::LoadU(d, w + (4 + j) * step),
-                          hn::LoadU(d, w + (8 + j) * step), hn::LoadU(d, w + (12 + j) * step), t + j, 4);
+                          hn::LoadU(d, w + (8 + j) * step), hn::LoadU(d, w + (12 + j) * step),
+                          t + j, 4);
     for (int i = 0; i < 3; ++i)
       window_gradients_1d(t[4 * i], t[4 * i + 1], t[4 * i + 2], t[4 * i + 3], out + 3 * i, 1);
     for (int k = 0; k < 9; ++k) hn::StoreU(out[k], d, taps + k * pitch + c);
@@ -125,8 +129,9 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::cpu {
 
 const WinogradRows& winograd_rows() {
-  static const WinogradRows f{INGOT_DISPATCH(Pixels), INGOT_DISPATCH(Gradients), INGOT_DISPATCH(Results),
-                              INGOT_DISPATCH(Window), INGOT_DISPATCH(WindowGradients)};
+  static const WinogradRows f{INGOT_DISPATCH(Pixels), INGOT_DISPATCH(Gradients),
+                              INGOT_DISPATCH(Results), INGOT_DISPATCH(Window),
+                              INGOT_DISPATCH(WindowGradients)};
   return f;
 }
 

@@ -1,5 +1,6 @@
-// The small transforms of Winograd's convolution F(2x2, 3x3), with SIMD over channels. A tile is 2 x 2
-// results, computed from 4 x 4 pixels by 16 products for each pair of channels where the plain sum takes 36.
+// The small transforms of Winograd's convolution F(2x2, 3x3), with SIMD over channels. A tile is 2
+// x 2 results, computed from 4 x 4 pixels by 16 products for each pair of channels where the plain
+// sum takes 36.
 #pragma once
 #include <cstdint>
 

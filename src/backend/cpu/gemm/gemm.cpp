@@ -28,7 +28,8 @@ constexpr int nr() {
   return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
 }
 
-/// How A lies: rows as in memory; rows side by side, steps along k at equal distances or at listed places.
+/// How A lies: rows as in memory; rows side by side, steps along k at equal distances or at listed
+/// places.
 enum class Left { Rows, Steps, Places };
 
 /// acc += A B over k steps from A's step p.
@@ -42,7 +43,9 @@ HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const 
   const T* row[M];
   for (int i = 0; i < M; ++i) row[i] = a + i * g.a_row;
   for (b += p * b_row; p < end; ++p, b += b_row) {
-    const T* at = kLeft == Left::Steps ? a + p * a_k : kLeft == Left::Places ? a + g.a_at[p] : nullptr;
+    const T* at = kLeft == Left::Steps    ? a + p * a_k
+                  : kLeft == Left::Places ? a + g.a_at[p]
+                                          : nullptr;
     V bv[kNV];
 #pragma GCC unroll 8
     for (int v = 0; v < kNV; ++v) bv[v] = hn::LoadU(d, b + v * N);
@@ -55,10 +58,12 @@ HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const 
   }
 }
 
-/// The longest sum in one accumulator: rounding errors grow with its length. Deeper blocks are two sums.
+/// The longest sum in one accumulator: rounding errors grow with its length. Deeper blocks are two
+/// sums.
 constexpr int64_t kChain = 192;
 
-/// fn(i, v) for all of a tile, each with numbers the compiler knows: accumulators stay in registers.
+/// fn(i, v) for all of a tile, each with numbers the compiler knows: accumulators stay in
+/// registers.
 template <int M, class Fn>
 HWY_INLINE void each_of_tile(Fn&& fn) {
 #pragma GCC unroll 8
@@ -68,8 +73,9 @@ HWY_INLINE void each_of_tile(Fn&& fn) {
 }
 
 template <class T, int M, Left kLeft>
-HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b,
-                     T* HWY_RESTRICT c, bool add, const T* HWY_RESTRICT bias) {
+HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a,
+                     const T* HWY_RESTRICT b, T* HWY_RESTRICT c, bool add,
+                     const T* HWY_RESTRICT bias) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   constexpr int N = static_cast<int>(hn::MaxLanes(Tag<T>())), NR = nr<T>();
@@ -86,13 +92,15 @@ HWY_INLINE void tile(const GemmBlock& g, int64_t cols, const T* HWY_RESTRICT a, 
       acc[i][v] = hn::Zero(d);
     });
     steps<T, M, kLeft>(acc, g, a, b, (k + 1) / 2, k);
-    each_of_tile<M>([&](int i, int v)
-                        HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N)); });
+    each_of_tile<M>([&](int i, int v) HWY_ATTR {
+      acc[i][v] = hn::Add(acc[i][v], hn::Load(d, half + i * NR + v * N));
+    });
   }
   if (cols == NR) {
     if (add)
-      each_of_tile<M>([&](int i, int v)
-                          HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, c + i * ldc + v * N)); });
+      each_of_tile<M>([&](int i, int v) HWY_ATTR {
+        acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, c + i * ldc + v * N));
+      });
     if (bias)
       each_of_tile<M>([&](int i, int v)
                           HWY_ATTR { acc[i][v] = hn::Add(acc[i][v], hn::LoadU(d, bias + v * N)); });
@@ -182,7 +190,8 @@ template <class T, int W>
 HWY_INLINE void copy_panels(T* HWY_RESTRICT dst, const T* HWY_RESTRICT src, int64_t ks, int64_t k) {
   for (int64_t p = 0; p < k; ++p)
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) std::memcpy(dst + (j * k + p) * W, src + p * ks + j * W, W * sizeof(T));
+    for (int j = 0; j < 4; ++j)
+      std::memcpy(dst + (j * k + p) * W, src + p * ks + j * W, W * sizeof(T));
 }
 
 template <class T>
@@ -207,7 +216,8 @@ void Pack(void* out, int width, const void* src, DType type, int64_t ks, int64_t
       copy_box(dst, ds, static_cast<const T*>(src) + j * cs, ss, e, 2, sizeof(T));
     } else {
       for (int64_t p = 0; p < k; ++p)
-        for (int64_t c = 0; c < n; ++c) dst[p * width + c] = to_compute<T>(src, type, p * ks + (j + c) * cs);
+        for (int64_t c = 0; c < n; ++c)
+          dst[p * width + c] = to_compute<T>(src, type, p * ks + (j + c) * cs);
     }
   }
 }

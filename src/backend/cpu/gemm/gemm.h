@@ -1,6 +1,6 @@
-// C = A B on blocks, for float32 and float64. Operands of any stride are packed (and converted) first, so
-// that the inner kernel sees one form only: A in panels of MR rows, B in panels of NR columns, both k by k.
-// Where memory already suits, the kernel reads it as it lies.
+// C = A B on blocks, for float32 and float64. Operands of any stride are packed (and converted)
+// first, so that the inner kernel sees one form only: A in panels of MR rows, B in panels of NR
+// columns, both k by k. Where memory already suits, the kernel reads it as it lies.
 #pragma once
 #include <cstdint>
 
@@ -8,11 +8,12 @@
 
 namespace ingot::cpu {
 
-/// How the operands of a block lie, in elements. A's numbers are read one by one, so a panel of whole rows
-/// serves as it lies in memory; B's are read by vectors along a row of B.
+/// How the operands of a block lie, in elements. A's numbers are read one by one, so a panel of
+/// whole rows serves as it lies in memory; B's are read by vectors along a row of B.
 struct GemmBlock {
   int64_t k;        // depth
-  int64_t a_row;    // between rows of A, whose numbers along k are neighbours; 0: neighbours along the rows
+  int64_t a_row;    // between rows of A, whose numbers along k are neighbours; 0: neighbours along
+                    // the rows
   int64_t a_k;      // then, between steps along k
   int64_t b_row;    // between rows of B (along k)
   int64_t b_panel;  // between panels of B
@@ -24,13 +25,13 @@ struct GemmBlock {
 struct GemmOps {
   int mr, nr;
   int64_t kc;  // depth of a block
-  /// dst: panels of nr (or mr) columns, kc deep, from a source with strides in elements. cols may be any
-  /// number; the last panel is padded with zeros.
-  void (*pack)(void* dst, int width, const void* src, DType type, int64_t k_stride, int64_t col_stride,
-               int64_t k, int64_t cols);
+  /// dst: panels of nr (or mr) columns, kc deep, from a source with strides in elements. cols may
+  /// be any number; the last panel is padded with zeros.
+  void (*pack)(void* dst, int width, const void* src, DType type, int64_t k_stride,
+               int64_t col_stride, int64_t k, int64_t cols);
   /// rows x cols of C (+)= one panel of A by panels of B, k deep. C has unit column stride.
-  void (*block)(const GemmBlock& g, int64_t rows, int64_t cols, const void* a, const void* b, void* c,
-                bool add);
+  void (*block)(const GemmBlock& g, int64_t rows, int64_t cols, const void* a, const void* b,
+                void* c, bool add);
 };
 const GemmOps& gemm_f32();
 const GemmOps& gemm_f64();

@@ -1,6 +1,6 @@
-// Matmul by packed blocks (gemm.h): any strides, batches, bias, activation, accumulation. 16-bit floats
-// compute in float32, integers in int64. The sum over k is cut at the same places whatever the number of
-// threads, so results do not depend on it.
+// Matmul by packed blocks (gemm.h): any strides, batches, bias, activation, accumulation. 16-bit
+// floats compute in float32, integers in int64. The sum over k is cut at the same places whatever
+// the number of threads, so results do not depend on it.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/support/half.h"
-#include "backend/cpu/library.h"
 #include "backend/cpu/gemm/matmul_shape.h"
+#include "backend/cpu/library.h"
+#include "backend/cpu/support/half.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/move.h"
 #include "backend/cpu/support/threads.h"
@@ -41,10 +41,11 @@ class FloatMatmul final : public CpuExecutable {
     const double flops =
         2.0 * static_cast<double>(sh_.M) * static_cast<double>(sh_.N) * static_cast<double>(sh_.K);
     serial_ = flops * static_cast<double>(sh_.batches) < 1e6;
-    // Small members of a batch are done whole, each by one thread; otherwise threads share one packed B.
+    // Small members of a batch are done whole, each by one thread; otherwise threads share one
+    // packed B.
     local_ = serial_ || (sh_.batches >= 4 && sh_.N * sh_.K <= (256 << 10));
-    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines fall on one
-    // another in the cache: steps along k do, a tile's few rows do not mind.
+    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines
+    // fall on one another in the cache: steps along k do, a tile's few rows do not mind.
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
     a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 &&
               (sh_.a_k == 1 || stride * size_ % 4096 != 0) && sh_.N <= 1024;
@@ -52,9 +53,10 @@ class FloatMatmul final : public CpuExecutable {
     // B is read as it lies where few rows would not pay for packing it.
     b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
               sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
-    bias_lies_ =
-        spec.bias && !turned && spec.operands[3].dtype == compute_ && spec.operands[3].stride.back() == 1;
-    if (!local_ && !b_lies_) scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
+    bias_lies_ = spec.bias && !turned && spec.operands[3].dtype == compute_ &&
+                 spec.operands[3].stride.back() == 1;
+    if (!local_ && !b_lies_)
+      scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
     require_thread_memory(static_cast<size_t>(a_bytes() + (local_ ? b_bytes() : 0) + temp_bytes()));
   }
 
@@ -69,7 +71,8 @@ class FloatMatmul final : public CpuExecutable {
       if (serial_)
         work(0, sh_.batches);
       else
-        parallel_for(sh_.batches, std::max<int64_t>(1, sh_.batches / (16 * get_num_threads())), work);
+        parallel_for(sh_.batches, std::max<int64_t>(1, sh_.batches / (16 * get_num_threads())),
+                     work);
       return;
     }
     for (int64_t n = 0; n < sh_.batches; ++n) shared(c, n, static_cast<char*>(scratch));
@@ -98,8 +101,8 @@ class FloatMatmul final : public CpuExecutable {
   void pack_b(const Call& c, int64_t k, int64_t from, int64_t to, char* packed) const {
     const int64_t kc = depth(k), es = static_cast<int64_t>(size_of(spec_.operands[2].dtype));
     g_.pack(packed + (k * panels_ + from * kc) * g_.nr * size_, g_.nr,
-            c.b + (k * sh_.b_k + from * g_.nr * sh_.b_n) * es, spec_.operands[2].dtype, sh_.b_k, sh_.b_n, kc,
-            std::min(to * g_.nr, sh_.N) - from * g_.nr);
+            c.b + (k * sh_.b_k + from * g_.nr * sh_.b_n) * es, spec_.operands[2].dtype, sh_.b_k,
+            sh_.b_n, kc, std::min(to * g_.nr, sh_.N) - from * g_.nr);
   }
 
   void one_of_batch(const Call& all, int64_t n) const {
@@ -122,15 +125,17 @@ class FloatMatmul final : public CpuExecutable {
                    [&](int64_t b, int64_t e) {
                      for (int64_t t = b; t < e; ++t) {
                        const int64_t from = t % groups * group;
-                       pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_), c.packed);
+                       pack_b(c, t / groups * g_.kc, from, std::min(from + group, panels_),
+                              c.packed);
                      }
                    });
     const int64_t nb = ceil_div(panels_, block_panels());
-    // Enough blocks for the threads to finish together; where A's rows are neighbours in memory and it is
-    // packed, whole lines of it.
+    // Enough blocks for the threads to finish together; where A's rows are neighbours in memory and
+    // it is packed, whole lines of it.
     int64_t rows = block_rows(sh_.M);
     const int64_t step = !a_lies_ && sh_.a_m == 1 && rows % (4 * g_.mr) == 0 ? 4 * g_.mr : g_.mr;
-    while (rows > std::max<int64_t>(2 * g_.mr, step) && ceil_div(sh_.M, rows) * nb < 12 * get_num_threads())
+    while (rows > std::max<int64_t>(2 * g_.mr, step) &&
+           ceil_div(sh_.M, rows) * nb < 12 * get_num_threads())
       rows -= step;
     const int64_t mb = ceil_div(sh_.M, rows);
     parallel_for(mb * nb, 1, [&](int64_t b, int64_t e) {
@@ -140,10 +145,14 @@ class FloatMatmul final : public CpuExecutable {
     });
   }
 
-  int64_t block_rows(int64_t m) const { return std::min<int64_t>(ceil_div(m, g_.mr) * g_.mr, 12 * g_.mr); }
+  int64_t block_rows(int64_t m) const {
+    return std::min<int64_t>(ceil_div(m, g_.mr) * g_.mr, 12 * g_.mr);
+  }
   int64_t a_bytes() const { return (g_.kc * block_rows(sh_.M) + 64) * size_; }
   int64_t b_bytes() const { return (sh_.K * panels_ * g_.nr + 64) * size_; }
-  int64_t block_panels() const { return std::min<int64_t>(panels_, std::max<int64_t>(1, 512 / g_.nr)); }
+  int64_t block_panels() const {
+    return std::min<int64_t>(panels_, std::max<int64_t>(1, 512 / g_.nr));
+  }
   int64_t temp_bytes() const { return in_place_ ? 0 : 12 * g_.mr * block_panels() * g_.nr * size_; }
 
   /// Rows [m, m + rows) by panels [j, j + block_panels()) of C, over all of k.
@@ -170,17 +179,18 @@ class FloatMatmul final : public CpuExecutable {
                         nullptr,
                         last && bias_lies_ ? c.bias + n0 * size_ : nullptr};
       const int64_t step = a_lies_ ? sh_.a_m : kc;
-      const char* b =
-          b_lies_ ? c.b + (k * sh_.b_k + n0) * size_ : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
+      const char* b = b_lies_ ? c.b + (k * sh_.b_k + n0) * size_
+                              : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
       for (int64_t i = 0; i < rows; i += g_.mr)
-        g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b, out + i * ld * size_,
-                 k > 0 || (in_place_ && spec_.accumulate));
+        g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b,
+                 out + i * ld * size_, k > 0 || (in_place_ && spec_.accumulate));
     }
     if ((spec_.bias && !bias_lies_) || spec_.epilogue != Epilogue::None)
       for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, m + i, n0, cols);
     if (!in_place_ && type_ == compute_ && !spec_.accumulate) {
       const int64_t e[2] = {rows, cols}, ds[2] = {sh_.c_m, sh_.c_n}, ss[2] = {ld, 1};
-      copy_box(c.c + (m * sh_.c_m + n0 * sh_.c_n) * size_, ds, out, ss, e, 2, static_cast<int>(size_));
+      copy_box(c.c + (m * sh_.c_m + n0 * sh_.c_n) * size_, ds, out, ss, e, 2,
+               static_cast<int>(size_));
     } else if (!in_place_) {
       for (int64_t i = 0; i < rows; ++i) deliver(c, out + i * ld * size_, m + i, n0, cols);
     }
@@ -227,7 +237,8 @@ class FloatMatmul final : public CpuExecutable {
       const int64_t n = std::min<int64_t>(256, cols - j);
       for (int64_t i = 0; i < n; ++i) {
         const T v = x[j + i];
-        t[i] = erf ? v * T(0.70710678118654752) : T(0.79788456080286536) * (v + T(0.044715) * v * v * v);
+        t[i] = erf ? v * T(0.70710678118654752)
+                   : T(0.79788456080286536) * (v + T(0.044715) * v * v * v);
       }
       fn(t, t, nullptr, nullptr, n);
       for (int64_t i = 0; i < n; ++i) x[j + i] = T(0.5) * x[j + i] * (T(1) + t[i]);
@@ -265,7 +276,7 @@ class FloatMatmul final : public CpuExecutable {
   int64_t size_, panels_ = 0;
   bool in_place_ = false, serial_ = false, local_ = false;
   bool b_lies_ = false, bias_lies_ = false;  // read as it is, by the inner kernel
-  bool a_lies_ = false, along_ = false;      // A needs no packing; its neighbours in memory are rows
+  bool a_lies_ = false, along_ = false;  // A needs no packing; its neighbours in memory are rows
 };
 
 /// Integers and bool: plain loops, sums in int64 that wrap.
@@ -296,7 +307,8 @@ class IntMatmul final : public CpuExecutable {
     }
   }
   static void put(void* p, DType t, int64_t i, int64_t v, bool add) {
-    if (add) v = static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(get(p, t, i)));
+    if (add)
+      v = static_cast<int64_t>(static_cast<uint64_t>(v) + static_cast<uint64_t>(get(p, t, i)));
     switch (t) {
       case DType::Int64:
         static_cast<int64_t*>(p)[i] = v;
@@ -315,10 +327,12 @@ class IntMatmul final : public CpuExecutable {
     }
   }
   void row(void* const* buffers, int64_t r) const {
-    int64_t a = spec_.operands[1].offset, b = spec_.operands[2].offset, c = spec_.operands[0].offset;
+    int64_t a = spec_.operands[1].offset, b = spec_.operands[2].offset,
+            c = spec_.operands[0].offset;
     sh_.offsets(r / sh_.M, a, b, c);
     const int64_t m = r % sh_.M;
-    const DType at = spec_.operands[1].dtype, bt = spec_.operands[2].dtype, ct = spec_.operands[0].dtype;
+    const DType at = spec_.operands[1].dtype, bt = spec_.operands[2].dtype,
+                ct = spec_.operands[0].dtype;
     std::vector<uint64_t> sum(static_cast<size_t>(sh_.N), 0);
     for (int64_t k = 0; k < sh_.K; ++k) {
       const uint64_t x = static_cast<uint64_t>(get(buffers[1], at, a + m * sh_.a_m + k * sh_.a_k));
@@ -338,8 +352,8 @@ class IntMatmul final : public CpuExecutable {
   Shape sh_;
 };
 
-// Few rows by a large B whose columns are dense (a layer's weight): the transposed product reads B as it
-// lies, where the product itself would pack all of it for little work.
+// Few rows by a large B whose columns are dense (a layer's weight): the transposed product reads B
+// as it lies, where the product itself would pack all of it for little work.
 bool turns(const LibrarySpec& spec) {
   const Shape sh(spec);
   const DType t = spec.operands[0].dtype;
@@ -347,8 +361,8 @@ bool turns(const LibrarySpec& spec) {
   if ((t != DType::Float32 && t != DType::Float64) || spec.operands[1].dtype != t ||
       spec.operands[2].dtype != t)
     return false;
-  return sh.batches == 1 && !spec.accumulate && sh.b_k == 1 && sh.M % g.nr == 0 && sh.M <= 64 && sh.K >= 64 &&
-         sh.N >= 4 * sh.M;
+  return sh.batches == 1 && !spec.accumulate && sh.b_k == 1 && sh.M % g.nr == 0 && sh.M <= 64 &&
+         sh.K >= 64 && sh.N >= 4 * sh.M;
 }
 LibrarySpec turned(LibrarySpec s) {
   auto swap_last = [](OperandSpec& o) {

@@ -1,11 +1,12 @@
-// Matmul with few rows, or few columns (then as its transpose): decoding one token, heads with one output.
+// Matmul with few rows, or few columns (then as its transpose): decoding one token, heads with one
+// output.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "backend/cpu/library.h"
 #include "backend/cpu/gemm/matmul_shape.h"
 #include "backend/cpu/gemm/matvec.h"
+#include "backend/cpu/library.h"
 #include "backend/cpu/support/threads.h"
 
 namespace ingot::cpu {
@@ -28,8 +29,8 @@ class FewRows final : public CpuExecutable {
     };
     if (serial) return work(0, sh_.batches * chunks_);
     const int64_t per_chunk = std::min(kChunk, sh_.N) * sh_.K;
-    parallel_for(sh_.batches * chunks_, std::max<int64_t>(1, (32 << 10) / std::max<int64_t>(1, per_chunk)),
-                 work);
+    parallel_for(sh_.batches * chunks_,
+                 std::max<int64_t>(1, (32 << 10) / std::max<int64_t>(1, per_chunk)), work);
   }
 
  private:

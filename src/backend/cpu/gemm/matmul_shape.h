@@ -10,8 +10,8 @@ struct Batch {
   int64_t size, a, b, c;
 };
 
-/// The shape of the call with batch axes merged where memory allows: a batch of A's against one B is one
-/// larger A.
+/// The shape of the call with batch axes merged where memory allows: a batch of A's against one B
+/// is one larger A.
 struct Shape {
   int64_t M, N, K;
   int64_t a_m, a_k, b_k, b_n, c_m, c_n;

@@ -1,5 +1,5 @@
-// See matvec.h. Memory sets the pace: whole rows of b, several at a time, each element used for all M rows of
-// a.
+// See matvec.h. Memory sets the pace: whole rows of b, several at a time, each element used for all
+// M rows of a.
 #include "backend/cpu/gemm/matvec.h"
 
 #include "backend/cpu/support/targets.h"
@@ -19,8 +19,8 @@ constexpr int64_t kAhead = 512;  // elements that are asked for before they are 
 
 /// b's rows run along k: dot products, R rows of b at a time.
 template <int M, int R>
-HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
-                     int64_t b_n) {
+HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m,
+                     const float* b, int64_t b_n) {
   const D d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   V acc[M][R];
@@ -47,11 +47,12 @@ HWY_INLINE void dots(float* sums, int64_t count, int64_t K, const float* a, int6
     }
 }
 
-/// Rows that come from memory are read one after the other: a processor fetches ahead along one stream better
-/// than along several. What a cache holds is read several rows at a time, so that sums do not wait for sums.
+/// Rows that come from memory are read one after the other: a processor fetches ahead along one
+/// stream better than along several. What a cache holds is read several rows at a time, so that
+/// sums do not wait for sums.
 template <int M>
-void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b, int64_t b_n,
-              bool cached) {
+void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, const float* b,
+              int64_t b_n, bool cached) {
   constexpr int R = M <= 4 ? 4 : 2;
   int64_t n = 0;
   if (cached)
@@ -59,10 +60,11 @@ void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m
   for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
 }
 
-/// b's rows run along n: a row of b times one number of a is added to W vectors of sums kept in registers.
+/// b's rows run along n: a row of b times one number of a is added to W vectors of sums kept in
+/// registers.
 template <int M, int W>
-HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k,
-                      const float* b, int64_t b_k) {
+HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m,
+                      int64_t a_k, const float* b, int64_t b_k) {
   const D d;
   const int64_t N = static_cast<int64_t>(hn::Lanes(d));
   V acc[M][W];
@@ -84,8 +86,8 @@ HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int
 }
 
 template <int M>
-void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k, const float* b,
-            int64_t b_k) {
+void sweeps(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m, int64_t a_k,
+            const float* b, int64_t b_k) {
   constexpr int W = M == 1 ? 8 : M == 2 ? 6 : M <= 4 ? 4 : 2;
   const int64_t N = static_cast<int64_t>(hn::Lanes(D()));
   int64_t n = 0;
@@ -136,8 +138,8 @@ HWY_AFTER_NAMESPACE();
 #include "backend/cpu/support/dispatch.h"
 
 namespace ingot::cpu {
-void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a, int64_t a_m,
-              int64_t a_k, const float* b, int64_t b_k, int64_t b_n, bool cached) {
+void few_rows(float* sums, int64_t M, int64_t n0, int64_t n1, int64_t K, const float* a,
+              int64_t a_m, int64_t a_k, const float* b, int64_t b_k, int64_t b_n, bool cached) {
   INGOT_DISPATCH(FewRows)(sums, M, n0, n1, K, a, a_m, a_k, b, b_k, b_n, cached);
 }
 }  // namespace ingot::cpu

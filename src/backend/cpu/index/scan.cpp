@@ -1,6 +1,6 @@
-// Running sums, products, log-sums and extremes along an axis. Floating types accumulate in double. Many
-// lines are shared out among the threads; few long ones are cut into blocks of a fixed size, whose totals are
-// known first, so the bits do not depend on the number of threads.
+// Running sums, products, log-sums and extremes along an axis. Floating types accumulate in double.
+// Many lines are shared out among the threads; few long ones are cut into blocks of a fixed size,
+// whose totals are known first, so the bits do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -92,7 +92,8 @@ class Scan final : public CpuExecutable {
         case ScanKind::ArgMin:
           return all<ScanKind::ArgMin, T, int64_t, V>(buffers, scratch);
         case ScanKind::LogSum:
-          if constexpr (std::is_same_v<V, double>) return all<ScanKind::LogSum, T, T, V>(buffers, scratch);
+          if constexpr (std::is_same_v<V, double>)
+            return all<ScanKind::LogSum, T, T, V>(buffers, scratch);
       }
     });
   }
@@ -101,7 +102,8 @@ class Scan final : public CpuExecutable {
   // Along a dim that is not the last one, whole rows of the last dim go together.
   bool in_columns() const {
     const int last = out_.shape.size() - 1;
-    return axis_ != last && out_.shape[last] >= 8 && out_.stride[last] == 1 && in_.stride[last] == 1;
+    return axis_ != last && out_.shape[last] >= 8 && out_.stride[last] == 1 &&
+           in_.stride[last] == 1;
   }
 
   template <ScanKind K, class T, class O, class V>
@@ -112,19 +114,20 @@ class Scan final : public CpuExecutable {
       if (blocks_) return in_blocks<K, T, O, V>(out, in, static_cast<V*>(scratch));
     const int64_t panels = (columns_ + kColumns - 1) / kColumns, tasks = lines_.count() * panels;
     const int64_t work = length_ * std::min(columns_, kColumns);
-    parallel_for(tasks, std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)), [&](int64_t b, int64_t e) {
-      for (int64_t t = b; t < e; ++t) {
-        int64_t o, i;
-        lines_.place(t / panels, o, i);
-        const int64_t c = t % panels * kColumns;
-        if (columns_ == 1) {
-          Running<K, V> r;
-          line<K>(out + o, in + i, 0, length_, r);
-        } else {
-          panel<K, T, O, V>(out + o + c, in + i + c, std::min(kColumns, columns_ - c));
-        }
-      }
-    });
+    parallel_for(tasks, std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t t = b; t < e; ++t) {
+                     int64_t o, i;
+                     lines_.place(t / panels, o, i);
+                     const int64_t c = t % panels * kColumns;
+                     if (columns_ == 1) {
+                       Running<K, V> r;
+                       line<K>(out + o, in + i, 0, length_, r);
+                     } else {
+                       panel<K, T, O, V>(out + o + c, in + i + c, std::min(kColumns, columns_ - c));
+                     }
+                   }
+                 });
   }
 
   template <ScanKind K, class T, class O, class V>
@@ -134,8 +137,8 @@ class Scan final : public CpuExecutable {
     if constexpr (K == ScanKind::Sum && std::is_same_v<V, double>) {
       // Four at a time: one addition waits for another, not four.
       for (; k + 4 <= to; k += 4) {
-        const V x0 = value_of(in[k * si]), x1 = value_of(in[(k + 1) * si]), x2 = value_of(in[(k + 2) * si]),
-                x3 = value_of(in[(k + 3) * si]);
+        const V x0 = value_of(in[k * si]), x1 = value_of(in[(k + 1) * si]),
+                x2 = value_of(in[(k + 2) * si]), x3 = value_of(in[(k + 3) * si]);
         const V p1 = x0 + x1, p2 = p1 + x2, p3 = p1 + (x2 + x3);
         out[k * so] = element_of<O>(r.total + x0);
         out[(k + 1) * so] = element_of<O>(r.total + p1);
@@ -215,6 +218,8 @@ class Scan final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec) { return std::make_unique<Scan>(spec); }
+std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec) {
+  return std::make_unique<Scan>(spec);
+}
 
 }  // namespace ingot::cpu

@@ -1,14 +1,14 @@
-// ScatterAdd, Scatter and Copy. A scatter visits the positions of its index in order; threads own disjoint
-// parts of the output (rows along the axis, by index value), so every element is summed in the same order
-// whatever the number of threads.
+// ScatterAdd, Scatter and Copy. A scatter visits the positions of its index in order; threads own
+// disjoint parts of the output (rows along the axis, by index value), so every element is summed in
+// the same order whatever the number of threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/support/element.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/element.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/move.h"
 #include "backend/cpu/support/threads.h"
@@ -42,10 +42,12 @@ class Scatter final : public CpuExecutable {
         rank_(index_.shape.size()),
         how_(based_ ? static_cast<Combine>(static_cast<int>(spec.attrs.as<ScatterAttrs>().mode) + 1)
                     : Combine::Add) {
-    // Trailing axes along which the index does not vary and memory is dense: whole rows are added at once.
+    // Trailing axes along which the index does not vary and memory is dense: whole rows are added
+    // at once.
     for (int k = rank_ - 1; k > axis_; --k) {
-      const bool flat = index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ &&
-                                                 out_.stride[k] == run_ && out_.shape[k] == index_.shape[k]);
+      const bool flat =
+          index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ &&
+                                   out_.stride[k] == run_ && out_.shape[k] == index_.shape[k]);
       if (!flat) break;
       run_ *= index_.shape[k];
       ++run_axes_;
@@ -57,7 +59,8 @@ class Scatter final : public CpuExecutable {
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
     if (half_) scratch = line_aligned(scratch);
     const int64_t extent = out_.shape[axis_], total = index_.shape.numel();
-    const int64_t pieces = total * 2 < (16 << 10) ? 1 : std::min<int64_t>(extent, get_num_threads());
+    const int64_t pieces =
+        total * 2 < (16 << 10) ? 1 : std::min<int64_t>(extent, get_num_threads());
     parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
       for (int64_t t = b; t < e; ++t)
         piece(buffers, scratch, args, extent * t / pieces, extent * (t + 1) / pieces);
@@ -65,7 +68,8 @@ class Scatter final : public CpuExecutable {
   }
 
  private:
-  void piece(void* const* buffers, void* scratch, const RunArgs& args, int64_t lo, int64_t hi) const {
+  void piece(void* const* buffers, void* scratch, const RunArgs& args, int64_t lo,
+             int64_t hi) const {
     OperandSpec part = rows(out_, lo, hi);  // the rows [lo, hi) of the output
     void* out = buffers[0];
     if (half_) {
@@ -103,8 +107,8 @@ class Scatter final : public CpuExecutable {
   static void copy(void* out, const OperandSpec& o, const void* in, const OperandSpec& i) {
     const int es = static_cast<int>(size_of(o.dtype));
     copy_box(static_cast<char*>(out) + o.offset * es, o.stride.begin(),
-             static_cast<const char*>(in) + i.offset * es, i.stride.begin(), o.shape.begin(), o.shape.size(),
-             es);
+             static_cast<const char*>(in) + i.offset * es, i.stride.begin(), o.shape.begin(),
+             o.shape.size(), es);
   }
   static void zero(void* out, const OperandSpec& o) {
     const int64_t z = 0;
@@ -147,8 +151,8 @@ class Scatter final : public CpuExecutable {
     const int64_t extent = out_.shape[axis_];
     if (v >= 0 && v < extent) return v;
     int32_t ok = RunStatus::Ok;
-    if (args.status &&
-        std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) {
+    if (args.status && std::atomic_ref<int32_t>(args.status->code)
+                           .compare_exchange_strong(ok, RunStatus::IndexError)) {
       args.status->site = spec_.site;
       args.status->value = v;
       args.status->extent = extent;
@@ -171,7 +175,8 @@ class Scatter final : public CpuExecutable {
   }
 
   template <Combine C, class I, class T, class A>
-  void visit(const I* index, const T* value, A* out, const RunArgs& args, int64_t lo, int64_t hi) const {
+  void visit(const I* index, const T* value, A* out, const RunArgs& args, int64_t lo,
+             int64_t hi) const {
     Dims outer = index_.shape;
     outer.resize(rank_ - run_axes_);
     const Dims os = half_ ? half_stride() : out_.stride;
@@ -223,8 +228,8 @@ class Copy final : public CpuExecutable {
     parallel_for(rows, std::max<int64_t>(1, (128 << 10) / per_row), [&](int64_t b, int64_t e) {
       Dims shape = o.shape;
       shape[0] = e - b;
-      copy_box(dst + b * o.stride[0] * es, o.stride.begin(), src + b * i.stride[0] * es, i.stride.begin(),
-               shape.begin(), shape.size(), es);
+      copy_box(dst + b * o.stride[0] * es, o.stride.begin(), src + b * i.stride[0] * es,
+               i.stride.begin(), shape.begin(), shape.size(), es);
     });
   }
 
@@ -237,6 +242,8 @@ class Copy final : public CpuExecutable {
 std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec) {
   return std::make_unique<Scatter>(spec);
 }
-std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec) { return std::make_unique<Copy>(spec); }
+std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec) {
+  return std::make_unique<Copy>(spec);
+}
 
 }  // namespace ingot::cpu

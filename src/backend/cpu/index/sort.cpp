@@ -1,7 +1,7 @@
-// Where the elements along an axis stand in sorted order. Elements become unsigned keys of the same order
-// (NaN the largest, both zeros equal; inverted for largest first), a key is joined with its place, and joined
-// keys are all different: any way of sorting them is stable. Long lines are sorted by digits, short ones by
-// comparison.
+// Where the elements along an axis stand in sorted order. Elements become unsigned keys of the same
+// order (NaN the largest, both zeros equal; inverted for largest first), a key is joined with its
+// place, and joined keys are all different: any way of sorting them is stable. Long lines are
+// sorted by digits, short ones by comparison.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -51,8 +51,8 @@ struct Pair {
 
 constexpr int kDigit = 11, kBuckets = 1 << kDigit;
 
-/// Sorts by key, 11 bits a pass from the lowest; a digit that is the same everywhere costs nothing. Returns
-/// where the result lies.
+/// Sorts by key, 11 bits a pass from the lowest; a digit that is the same everywhere costs nothing.
+/// Returns where the result lies.
 template <class E>
 E* radix_sort(E* a, E* b, int64_t n, int bits) {
   const int passes = (bits + kDigit - 1) / kDigit;
@@ -86,7 +86,8 @@ class Sort final : public CpuExecutable {
         wanted_(out_.shape[axis_]) {
     wide_ = size_of(in_.dtype) == 8 || length_ >> 32;
     pieces_ = std::min<int64_t>(lines_.count(), std::max(8, 2 * get_num_threads()));
-    scratch_bytes = static_cast<size_t>(pieces_ * length_ * 2) * (wide_ ? sizeof(Pair) : sizeof(Joined)) + 64;
+    scratch_bytes =
+        static_cast<size_t>(pieces_ * length_ * 2) * (wide_ ? sizeof(Pair) : sizeof(Joined)) + 64;
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -151,6 +152,8 @@ class Sort final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec) { return std::make_unique<Sort>(spec); }
+std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec) {
+  return std::make_unique<Sort>(spec);
+}
 
 }  // namespace ingot::cpu

@@ -21,8 +21,8 @@ namespace ingot::cpu {
 #if defined(__linux__)
 namespace {
 
-/// A limit on the size of files (ulimit -f) counts for this memory too, and the signal that comes with it
-/// ends the process: it is held back, and the call says EFBIG.
+/// A limit on the size of files (ulimit -f) counts for this memory too, and the signal that comes
+/// with it ends the process: it is held back, and the call says EFBIG.
 bool set_size(int fd, size_t bytes) {
   sigset_t size, before, waiting;
   sigemptyset(&size);
@@ -53,7 +53,8 @@ struct Mapping {
   }
   bool add(const std::vector<uint8_t>& bytes) {
     for (size_t done = 0; done < bytes.size();) {
-      const ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(used + done));
+      const ssize_t n =
+          pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(used + done));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return false;
       done += static_cast<size_t>(n);

@@ -15,17 +15,18 @@ using namespace x64;
 namespace {
 
 constexpr int kRows = 8;  // at a time
-// The frame: bytes of whole vectors, lanes left over (all, and those of the upper half), groups of rows,
-// single rows.
-constexpr int kVectors = 0, kLanes = 8, kUpperLanes = 16, kGroups = 24, kSingles = 32, kAddresses = 40,
-              kMostAddresses = 24;
+// The frame: bytes of whole vectors, lanes left over (all, and those of the upper half), groups of
+// rows, single rows.
+constexpr int kVectors = 0, kLanes = 8, kUpperLanes = 16, kGroups = 24, kSingles = 32,
+              kAddresses = 40, kMostAddresses = 24;
 constexpr int kUpperTail = 7;
 constexpr int64_t kPrefetchBytes = 512 << 10;
 constexpr Reg kRegisters[] = {rdx, rsi, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15};
 
 class ColumnEmitter final : public VectorEmitter {
  public:
-  ColumnEmitter(const Analysis& an, std::vector<ColumnCode::Pointer>& pointers, std::vector<int>& reduces)
+  ColumnEmitter(const Analysis& an, std::vector<ColumnCode::Pointer>& pointers,
+                std::vector<int>& reduces)
       : VectorEmitter(an.spec), an_(an), pointers_(pointers), reduces_(reduces) {
     collect();
   }
@@ -237,7 +238,8 @@ bool suits_column_code(const Analysis& an) {
   if (!use_machine_code() || spec.n_axes() != 2 || spec.n_outer != 1 || !an.plan.by_columns ||
       an.elem_rounds() != 1)
     return false;
-  if (spec.extent[0] * spec.extent[1] < std::max<int64_t>(machine_code_least_work(), 1)) return false;
+  if (spec.extent[0] * spec.extent[1] < std::max<int64_t>(machine_code_least_work(), 1))
+    return false;
   if (spec.extent[0] < 16 && machine_code_least_work() > 0) return false;
   for (const Store& s : spec.stores) {
     if (spec.instrs[static_cast<size_t>(s.value)].level == Level::Outer) continue;

@@ -1,7 +1,7 @@
-// Reduce kernels that run along columns (a weight's gradient from activations row by row) as machine code: a
-// few rows at a time are worked on and summed in registers, then added to float64 accumulators that stay in
-// the nearest cache. The boxes, splits and merges are those of the tiles (exec.h); only the visit of a tile
-// is replaced.
+// Reduce kernels that run along columns (a weight's gradient from activations row by row) as
+// machine code: a few rows at a time are worked on and summed in registers, then added to float64
+// accumulators that stay in the nearest cache. The boxes, splits and merges are those of the tiles
+// (exec.h); only the visit of a tile is replaced.
 #pragma once
 #include <memory>
 #include <span>

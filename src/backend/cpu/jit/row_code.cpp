@@ -7,9 +7,9 @@
 #include <memory>
 #include <new>
 
+#include "backend/cpu/jit/row_emitter.h"
 #include "backend/cpu/support/dispatch.h"
 #include "backend/cpu/support/move.h"
-#include "backend/cpu/jit/row_emitter.h"
 #include "backend/cpu/support/threads.h"
 #include "base/env.h"
 
@@ -67,8 +67,10 @@ bool mark_streams(RowProgram& program) {
   if (!goes_past_caches(spec, program.an.plan.work * 4)) return false;
   for (size_t s = 0; s < spec.stores.size(); ++s) {
     RowPointer& p = program.pointers[static_cast<size_t>(program.store_pointer[s])];
-    bool aligned = p.along && p.map.offset % 16 == 0 && (program.length < 0 || program.length % 16 == 0);
-    for (int a = 0; a < program.row_axes; ++a) aligned &= p.map.stride[static_cast<size_t>(a)] % 16 == 0;
+    bool aligned =
+        p.along && p.map.offset % 16 == 0 && (program.length < 0 || program.length % 16 == 0);
+    for (int a = 0; a < program.row_axes; ++a)
+      aligned &= p.map.stride[static_cast<size_t>(a)] % 16 == 0;
     p.streamed = aligned;
     any |= aligned;
   }
@@ -163,7 +165,8 @@ void RowCode::host_values(char* frame, const RunArgs& args) const {
     if (s.arg >= 0)
       cell[s.cell] = number_bits(s.dtype, v, is_float(s.dtype) ? 0 : static_cast<int64_t>(v));
     else
-      s.fn(cell + s.cell, cell + s.a, s.b >= 0 ? cell + s.b : nullptr, s.c >= 0 ? cell + s.c : nullptr, 1);
+      s.fn(cell + s.cell, cell + s.a, s.b >= 0 ? cell + s.b : nullptr,
+           s.c >= 0 ? cell + s.c : nullptr, 1);
     if (s.slot >= 0) std::memcpy(frame + s.slot, cell + s.cell, 4);
   }
 }
@@ -179,7 +182,8 @@ void RowCode::run(const Plan& plan, int64_t begin, int64_t end, void* const* buf
   if (streams_) finish_stream();
 }
 
-void RowCode::rows(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, char* frame) const {
+void RowCode::rows(const Plan& plan, int64_t begin, int64_t end, void* const* buffers,
+                   char* frame) const {
   bool aligned = true;
   for (const RowPointer& p : pointers_)
     if (p.streamed) aligned &= reinterpret_cast<uintptr_t>(buffers[p.buffer]) % 64 == 0;
@@ -188,7 +192,8 @@ void RowCode::rows(const Plan& plan, int64_t begin, int64_t end, void* const* bu
   const auto set = [&](size_t k, int64_t at) {
     const RowPointer& p = pointers_[k];
     const int64_t address =
-        p.buffer < 0 ? at : static_cast<int64_t>(reinterpret_cast<intptr_t>(buffers[p.buffer])) + at * 4;
+        p.buffer < 0 ? at
+                     : static_cast<int64_t>(reinterpret_cast<intptr_t>(buffers[p.buffer])) + at * 4;
     std::memcpy(frame + kFramePointers + k * 8, &address, 8);
   };
   if (length_ < 0) {  // one axis: a box is a part of it

@@ -1,10 +1,10 @@
-// Map and Row kernels of float32 as machine code: all rounds of a row in one function, values in registers,
-// one pass over memory. A row is the run of elements along the last axis; a kernel's other axes number the
-// rows. Values that a later round needs are computed again when they are cheap and kept in a row of the frame
-// otherwise.
+// Map and Row kernels of float32 as machine code: all rounds of a row in one function, values in
+// registers, one pass over memory. A row is the run of elements along the last axis; a kernel's
+// other axes number the rows. Values that a later round needs are computed again when they are
+// cheap and kept in a row of the frame otherwise.
 //
-// Made where the processor has AVX-512 and the kernel is nothing but float32 arithmetic on dense rows;
-// everything else runs over tiles (exec.h). Both round every operation alike.
+// Made where the processor has AVX-512 and the kernel is nothing but float32 arithmetic on dense
+// rows; everything else runs over tiles (exec.h). Both round every operation alike.
 #pragma once
 #include <memory>
 
@@ -14,8 +14,8 @@
 
 namespace ingot::cpu {
 
-/// How a row's code finds its memory: the address for the first row is worked out here, the code itself steps
-/// from row to row along the last row axis.
+/// How a row's code finds its memory: the address for the first row is worked out here, the code
+/// itself steps from row to row along the last row axis.
 struct RowPointer {
   int buffer = -1;        // -1: an index, a number instead of an address
   Affine map;             // over the kernel's axes
@@ -65,17 +65,20 @@ class RowCode {
   /// nullptr where the kernel is not one for row code.
   static std::shared_ptr<RowCode> make(const Analysis& an);
   /// Boxes [begin, end) of the plan that make() set up.
-  void run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers, const RunArgs& args) const;
+  void run(const Plan& plan, int64_t begin, int64_t end, void* const* buffers,
+           const RunArgs& args) const;
   /// Of thread_memory(): the code's frame, then the cells.
   size_t thread_bytes() const { return cells_at() + cells_.size() * sizeof(uint64_t); }
   size_t host_bytes() const {
-    return sizeof *this + code_.bytes() + plain_.bytes() + pointers_.capacity() * sizeof(RowPointer) +
-           host_.capacity() * sizeof(HostStep) + (cells_.capacity() + extent_.capacity()) * 8;
+    return sizeof *this + code_.bytes() + plain_.bytes() +
+           pointers_.capacity() * sizeof(RowPointer) + host_.capacity() * sizeof(HostStep) +
+           (cells_.capacity() + extent_.capacity()) * 8;
   }
 
  private:
   size_t cells_at() const { return static_cast<size_t>((frame_bytes_ + 63) / 64 * 64); }
-  /// A value worked out before the code runs, in a cell of its own; slot: where the code wants it, or -1.
+  /// A value worked out before the code runs, in a cell of its own; slot: where the code wants it,
+  /// or -1.
   struct HostStep {
     TileFn fn = nullptr;  // nullptr: an argument, or a constant that is there
     int cell = 0, a = -1, b = -1, c = -1, arg = -1, slot = -1;
@@ -96,8 +99,8 @@ class RowCode {
   friend class RowEmitter;
 };
 
-/// Is machine code made at all? INGOT_JIT=0 says no, INGOT_JIT=all makes it for small kernels too. Tests set
-/// both the switch and the least number of elements.
+/// Is machine code made at all? INGOT_JIT=0 says no, INGOT_JIT=all makes it for small kernels too.
+/// Tests set both the switch and the least number of elements.
 bool use_machine_code();
 void set_machine_code(bool on, int64_t least_work);
 int64_t machine_code_least_work();

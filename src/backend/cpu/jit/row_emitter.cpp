@@ -24,7 +24,8 @@ void RowEmitter::lay_out_frame() {
   int64_t at = kFramePointers + static_cast<int64_t>(p_.pointers.size()) * 8;
   slots_.assign(n, -1);
   for (size_t k = 0; k < n; ++k)
-    if (!p_.full[k] && spec_.instrs[k].dtype == DType::Float32 && spec_.instrs[k].kind != InstrKind::Const) {
+    if (!p_.full[k] && spec_.instrs[k].dtype == DType::Float32 &&
+        spec_.instrs[k].kind != InstrKind::Const) {
       slots_[k] = static_cast<int>(at);
       at += 4;
     }
@@ -43,8 +44,10 @@ void RowEmitter::lay_out_frame() {
     const RowPointer& p = p_.pointers[k];
     if (!p.along) continue;
     if (used < kPointerRegs) gpr_[k] = kPointers[used++];
-    const bool in_order = p_.row_axes > 0 && p.map.stride[static_cast<size_t>(p_.row_axes) - 1] == p_.length;
-    ahead_[k] = in_order && spec_.buffers[static_cast<size_t>(p.buffer)].numel * 4 >= kPrefetchBytes;
+    const bool in_order =
+        p_.row_axes > 0 && p.map.stride[static_cast<size_t>(p_.row_axes) - 1] == p_.length;
+    ahead_[k] =
+        in_order && spec_.buffers[static_cast<size_t>(p.buffer)].numel * 4 >= kPrefetchBytes;
   }
 }
 
@@ -61,14 +64,16 @@ Mem RowEmitter::source(int v) {
   const size_t k = static_cast<size_t>(v);
   if (p_.full[k] && p_.is_kept(v, round_))
     return Mem{.base = rdi, .index = rcx, .disp = kept_[k] + vector_ * 64};
-  if (p_.full[k]) return Mem{.base = pointer(p_.load_pointer[k]), .index = rcx, .disp = vector_ * 64};
+  if (p_.full[k])
+    return Mem{.base = pointer(p_.load_pointer[k]), .index = rcx, .disp = vector_ * 64};
   return Mem{.base = rdi, .disp = slots_[k], .broadcast = true};
 }
 
 void RowEmitter::index_vector(int k, int dst) {
   const Instr& i = spec_.instrs[static_cast<size_t>(k)];
-  const Mem base{
-      .base = rdi, .disp = kFramePointers + p_.index_pointer[static_cast<size_t>(k)] * 8, .broadcast = true};
+  const Mem base{.base = rdi,
+                 .disp = kFramePointers + p_.index_pointer[static_cast<size_t>(k)] * 8,
+                 .broadcast = true};
   a_.v(kBroadcastInt, dst, -1, base);
   if (i.map.stride.back() == 0) return;
   uint32_t lanes[16];
@@ -81,7 +86,8 @@ void RowEmitter::index_vector(int k, int dst) {
   a_.v(kAddInt, dst, dst, t);
   release(t);
   if (vector_)
-    a_.v(kAddInt, dst, dst, Mem{.pool = a_.constant(static_cast<uint32_t>(vector_ * 16)), .broadcast = true});
+    a_.v(kAddInt, dst, dst,
+         Mem{.pool = a_.constant(static_cast<uint32_t>(vector_ * 16)), .broadcast = true});
 }
 
 // --- Numbers of a row
@@ -111,7 +117,8 @@ std::vector<int> RowEmitter::section_list(int round, std::vector<int>& uses) con
     for (int a : i.arg)
       if (a >= 0) {
         ++uses[static_cast<size_t>(a)];
-        if (spec_.instrs[static_cast<size_t>(a)].dtype != DType::Float32) in[static_cast<size_t>(a)] = 1;
+        if (spec_.instrs[static_cast<size_t>(a)].dtype != DType::Float32)
+          in[static_cast<size_t>(a)] = 1;
       }
   }
   std::vector<int> list;
@@ -124,7 +131,8 @@ void RowEmitter::row_value(int k) {
   const Instr& i = spec_.instrs[static_cast<size_t>(k)];
   if (i.kind == InstrKind::Load) {
     const int r = temp();
-    a_.v(kBroadcast, r, -1, Mem{.base = pointer(p_.load_pointer[static_cast<size_t>(k)]), .broadcast = true});
+    a_.v(kBroadcast, r, -1,
+         Mem{.base = pointer(p_.load_pointer[static_cast<size_t>(k)]), .broadcast = true});
     set_register(k, r);
   } else if (i.kind == InstrKind::Compute) {
     compute(k);
@@ -132,13 +140,15 @@ void RowEmitter::row_value(int k) {
   if (i.dtype == DType::Float32) put_slot(k);
 }
 
-/// What comes before the loop of a round: the results of the loop before, and what is computed from them.
+/// What comes before the loop of a round: the results of the loop before, and what is computed from
+/// them.
 void RowEmitter::section(int round) {
   std::vector<int> uses(spec_.instrs.size(), 0);
   const std::vector<int> list = section_list(round, uses);
   std::vector<size_t> stores;
   for (size_t s = 0; s < spec_.stores.size(); ++s)
-    if (!p_.pointers[static_cast<size_t>(p_.store_pointer[s])].along && p_.store_round[s] == round) {
+    if (!p_.pointers[static_cast<size_t>(p_.store_pointer[s])].along &&
+        p_.store_round[s] == round) {
       stores.push_back(s);
       ++uses[static_cast<size_t>(spec_.stores[s].value)];
     }
@@ -241,7 +251,8 @@ void RowEmitter::pin_for_loop(int first_free) {
   std::vector<int> held;
   for (int v : values)
     if (next < 32 && std::find(held.begin(), held.end(), v) == held.end()) {
-      a_.v(kBroadcast, next, -1, Mem{.base = rdi, .disp = slots_[static_cast<size_t>(v)], .broadcast = true});
+      a_.v(kBroadcast, next, -1,
+           Mem{.base = rdi, .disp = slots_[static_cast<size_t>(v)], .broadcast = true});
       pin_value(v, next++);
       held.push_back(v);
     }
@@ -264,8 +275,9 @@ void RowEmitter::loop(int round) {
       if (op == Op::Sum)
         a_.v(kXor, next, next, next);
       else
-        a_.v(kBroadcast, next, -1,
-             Mem{.pool = a_.constant(op == Op::Max ? 0xff800000u : 0x7f800000u), .broadcast = true});
+        a_.v(
+            kBroadcast, next, -1,
+            Mem{.pool = a_.constant(op == Op::Max ? 0xff800000u : 0x7f800000u), .broadcast = true});
     }
     last_.push_back(-1);
     nan_.push_back(op == Op::Sum ? -1 : trackers == 0 ? 7 : 0);
@@ -297,7 +309,8 @@ void RowEmitter::loop_of_known_length() {
       a_.jump_back(Assembler::kLess, top);
     }
   }
-  const int rest = static_cast<int>(p_.length / 16 % unroll_), lanes = static_cast<int>(p_.length % 16);
+  const int rest = static_cast<int>(p_.length / 16 % unroll_),
+            lanes = static_cast<int>(p_.length % 16);
   for (int u = 0; u < rest; ++u) body(u, false);
   if (!lanes) return;
   a_.move32(rax, (1u << lanes) - 1);
@@ -344,7 +357,8 @@ void RowEmitter::body(int vector, bool tail) {
         !in_loop_[static_cast<size_t>(v)])
       reduce_into(static_cast<int>(which));
   for (size_t s = 0; s < spec_.stores.size(); ++s) {
-    if (!p_.pointers[static_cast<size_t>(p_.store_pointer[s])].along || p_.store_round[s] != round_) continue;
+    if (!p_.pointers[static_cast<size_t>(p_.store_pointer[s])].along || p_.store_round[s] != round_)
+      continue;
     const bool alias = spec_.buffers[static_cast<size_t>(spec_.stores[s].buffer)].may_alias;
     if (alias || !in_loop_[static_cast<size_t>(spec_.stores[s].value)]) store_along(s);
   }
@@ -378,10 +392,12 @@ void RowEmitter::element(int k) {
 /// Everything that takes a value out of the loop as soon as it is there.
 void RowEmitter::results_of(int k) {
   for (size_t which = 0; which < reduces_.size(); ++which)
-    if (spec_.instrs[static_cast<size_t>(reduces_[which])].arg[0] == k) reduce_into(static_cast<int>(which));
+    if (spec_.instrs[static_cast<size_t>(reduces_[which])].arg[0] == k)
+      reduce_into(static_cast<int>(which));
   if (p_.kept_round[static_cast<size_t>(k)] == round_) {
     const int r = in_register(k);
-    a_.v(kStore, r, -1, Mem{.base = rdi, .index = rcx, .disp = kept_[static_cast<size_t>(k)] + vector_ * 64});
+    a_.v(kStore, r, -1,
+         Mem{.base = rdi, .index = rcx, .disp = kept_[static_cast<size_t>(k)] + vector_ * 64});
     finish_use(k);
   }
   for (size_t s = 0; s < spec_.stores.size(); ++s)
@@ -392,7 +408,8 @@ void RowEmitter::results_of(int k) {
 }
 
 void RowEmitter::reduce_into(int which) {
-  const int k = reduces_[static_cast<size_t>(which)], v = spec_.instrs[static_cast<size_t>(k)].arg[0];
+  const int k = reduces_[static_cast<size_t>(which)],
+            v = spec_.instrs[static_cast<size_t>(k)].arg[0];
   const std::vector<int>& acc = acc_[static_cast<size_t>(which)];
   const int to = acc[static_cast<size_t>(vector_) % acc.size()], mask = tail_ ? kTail : 0;
   if (spec_.instrs[static_cast<size_t>(k)].op == Op::Sum) {
@@ -428,7 +445,8 @@ void RowEmitter::step_rows() {
   if (p_.row_axes > 0)
     for (size_t k = 0; k < p_.pointers.size(); ++k) {
       const RowPointer& p = p_.pointers[k];
-      const int64_t step = p.map.stride[static_cast<size_t>(p_.row_axes) - 1] * (p.buffer >= 0 ? 4 : 1);
+      const int64_t step =
+          p.map.stride[static_cast<size_t>(p_.row_axes) - 1] * (p.buffer >= 0 ? 4 : 1);
       if (step)
         a_.add(Mem{.base = rdi, .disp = kFramePointers + static_cast<int>(k) * 8},
                static_cast<int32_t>(step));
@@ -446,7 +464,8 @@ std::vector<uint8_t> RowEmitter::emit() {
   const int top = a_.here();
   for (size_t k = 0; k < gpr_.size(); ++k)
     if (gpr_[k] >= 0)
-      a_.load(static_cast<Reg>(gpr_[k]), Mem{.base = rdi, .disp = kFramePointers + static_cast<int>(k) * 8});
+      a_.load(static_cast<Reg>(gpr_[k]),
+              Mem{.base = rdi, .disp = kFramePointers + static_cast<int>(k) * 8});
   for (int r = 0; r < p_.an.n_rounds; ++r) {
     section(r);
     loop(r);

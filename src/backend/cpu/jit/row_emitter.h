@@ -1,13 +1,13 @@
-// The machine code of a RowProgram: void code(frame, rows). The frame holds the row's addresses, the numbers
-// that belong to a row as a whole (means, sums) and the kept rows.
+// The machine code of a RowProgram: void code(frame, rows). The frame holds the row's addresses,
+// the numbers that belong to a row as a whole (means, sums) and the kept rows.
 #pragma once
 #include "backend/cpu/jit/row_code.h"
 #include "backend/cpu/jit/vector_emitter.h"
 
 namespace ingot::cpu {
 
-// Places in the frame of rows whose length is known at run time: bytes done four vectors at a time, bytes
-// done by whole vectors, the lanes left over. The addresses follow.
+// Places in the frame of rows whose length is known at run time: bytes done four vectors at a time,
+// bytes done by whole vectors, the lanes left over. The addresses follow.
 inline constexpr int kFrameMain = 0, kFrameVectors = 8, kFrameLanes = 16, kFramePointers = 64;
 
 class RowEmitter final : public VectorEmitter {

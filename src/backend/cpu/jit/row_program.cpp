@@ -8,7 +8,7 @@ namespace ingot::cpu {
 
 namespace {
 constexpr int64_t kLongestRow =
-    8192;                  // with kept rows: they must stay in the nearest cache or the one behind it
+    8192;  // with kept rows: they must stay in the nearest cache or the one behind it
 constexpr int kCheap = 3;  // what costs no more is computed again in each round
 }  // namespace
 
@@ -33,17 +33,18 @@ bool RowProgram::suits(const Instr& i) const {
   }
 }
 
-/// Values of other types that depend on constants and arguments alone (an optimiser's float64 step size) need
-/// no code.
+/// Values of other types that depend on constants and arguments alone (an optimiser's float64 step
+/// size) need no code.
 bool RowProgram::find_host() {
   const size_t n = spec.instrs.size();
   std::vector<char> could(n, 0);
   host.assign(n, 0);
   for (size_t k = 0; k < n; ++k) {
     const Instr& i = spec.instrs[k];
-    could[k] = an.span[k] == Span::Uniform && !is_half(i.dtype) &&
-               (i.kind == InstrKind::Const || i.kind == InstrKind::Arg || i.kind == InstrKind::Compute) &&
-               i.op != Op::Where;
+    could[k] =
+        an.span[k] == Span::Uniform && !is_half(i.dtype) &&
+        (i.kind == InstrKind::Const || i.kind == InstrKind::Arg || i.kind == InstrKind::Compute) &&
+        i.op != Op::Where;
     for (int a : i.arg) could[k] = could[k] && (a < 0 || could[static_cast<size_t>(a)]);
     if (suits(i)) continue;
     if (!could[k]) return false;
@@ -122,8 +123,10 @@ bool RowProgram::find_pointers() {
     load_pointer[k] = pointer(i.buffer, i.map);
   }
   for (const Store& s : spec.stores) {
-    const bool elem = spec.n_inner() == 0 || spec.instrs[static_cast<size_t>(s.value)].level == Level::Elem;
-    if (!fits(s.map) || (s.map.stride.back() == 1) != (elem && spec.extent.back() > 1)) return false;
+    const bool elem =
+        spec.n_inner() == 0 || spec.instrs[static_cast<size_t>(s.value)].level == Level::Elem;
+    if (!fits(s.map) || (s.map.stride.back() == 1) != (elem && spec.extent.back() > 1))
+      return false;
     store_pointer.push_back(pointer(s.buffer, s.map));
   }
   return pointers.size() <= 48;
@@ -142,7 +145,8 @@ std::vector<int> RowProgram::roots(int round) const {
   return r;
 }
 
-/// The values that the loop of a round works with. What is kept from an earlier round is read again.
+/// The values that the loop of a round works with. What is kept from an earlier round is read
+/// again.
 std::vector<char> RowProgram::reach(int round, std::vector<char>* reloaded) const {
   std::vector<char> in(spec.instrs.size(), 0);
   for (int v : roots(round)) in[static_cast<size_t>(v)] = 1;

@@ -15,7 +15,8 @@ VectorEmitter::VectorEmitter(const KernelSpec& spec)
 static bool whole_number(const KernelSpec& spec, int v) {
   const Instr& i = spec.instrs[static_cast<size_t>(v)];
   if (i.dtype != DType::Int64) return false;
-  if (i.kind == InstrKind::Const) return i.ivalue > -(int64_t{1} << 30) && i.ivalue < int64_t{1} << 30;
+  if (i.kind == InstrKind::Const)
+    return i.ivalue > -(int64_t{1} << 30) && i.ivalue < int64_t{1} << 30;
   return i.kind == InstrKind::Index;
 }
 
@@ -29,8 +30,8 @@ bool VectorEmitter::can(const KernelSpec& spec, const Instr& i) {
     case Op::Le:
     case Op::Gt:
     case Op::Ge:
-      return type(0) == type(1) &&
-             (type(0) == DType::Float32 || (whole_number(spec, i.arg[0]) && whole_number(spec, i.arg[1])));
+      return type(0) == type(1) && (type(0) == DType::Float32 ||
+                                    (whole_number(spec, i.arg[0]) && whole_number(spec, i.arg[1])));
     case Op::Where:
       return i.dtype == DType::Float32 && type(0) == DType::Bool;
     case Op::Cast:
@@ -231,7 +232,8 @@ void VectorEmitter::compute(int k) {
 }
 
 void VectorEmitter::binary(const Enc& e, int k, bool commutes) {
-  int x = spec_.instrs[static_cast<size_t>(k)].arg[0], y = spec_.instrs[static_cast<size_t>(k)].arg[1];
+  int x = spec_.instrs[static_cast<size_t>(k)].arg[0],
+      y = spec_.instrs[static_cast<size_t>(k)].arg[1];
   if (commutes && !operand(x).is_reg() && operand(y).is_reg()) std::swap(x, y);
   const int s = in_register(x);
   const Rm t = operand(y);
@@ -240,7 +242,8 @@ void VectorEmitter::binary(const Enc& e, int k, bool commutes) {
   set_register(k, d);
 }
 
-/// The instruction gives its second operand when one is NaN; a NaN in the first must come through too.
+/// The instruction gives its second operand when one is NaN; a NaN in the first must come through
+/// too.
 void VectorEmitter::extremum(const Enc& e, int k) {
   const Instr& i = spec_.instrs[static_cast<size_t>(k)];
   const int s = in_register(i.arg[0]);

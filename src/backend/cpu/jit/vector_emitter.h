@@ -1,6 +1,6 @@
-// Machine code for the float32 instructions of a kernel on one vector of 16 elements: values live in
-// registers from the instruction that makes them to the last one that uses them. What surrounds it (loops,
-// addresses, reductions) is the business of RowCode and ColumnCode.
+// Machine code for the float32 instructions of a kernel on one vector of 16 elements: values live
+// in registers from the instruction that makes them to the last one that uses them. What surrounds
+// it (loops, addresses, reductions) is the business of RowCode and ColumnCode.
 #pragma once
 #include <map>
 #include <vector>
@@ -26,7 +26,7 @@ class VectorEmitter {
 
  protected:
   static constexpr int kTemps =
-      14;                          // zmm0..13: values of a body; the others: accumulators and what is pinned
+      14;  // zmm0..13: values of a body; the others: accumulators and what is pinned
   static constexpr int kTail = 1;  // k1: the lanes of a row's last vector
   static constexpr int kFirstMask = 2, kEndMask = 6;
 

@@ -1,5 +1,5 @@
-// Transcendental functions in machine code: step for step what math-inl.h does, so that results are the same
-// to the bit.
+// Transcendental functions in machine code: step for step what math-inl.h does, so that results are
+// the same to the bit.
 #include <cstring>
 
 #include "backend/cpu/jit/vector_emitter.h"
@@ -17,8 +17,8 @@ void VectorEmitter::polynomial(int out, int x, std::initializer_list<float> c) {
 /// out = exp(x) * 2^n for |x| <= ln(2)/2. out, x, n are different registers.
 void VectorEmitter::exp_tail(int out, int x, int n) {
   polynomial(out, x,
-             {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
-              5.0000001201e-1f});
+             {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+              1.6666665459e-1f, 5.0000001201e-1f});
   const int square = temp();
   a_.v(kMul, square, x, x);
   a_.v(kFma213, out, square, x);
@@ -59,9 +59,9 @@ void VectorEmitter::tanh(int out, int in) {
   const int a = temp(), z = temp(), small = temp(), n = temp();
   a_.v(kAnd, a, in, constant_bits(0x7fffffffu));
   a_.v(kMul, z, in, in);
-  polynomial(
-      small, z,
-      {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f});
+  polynomial(small, z,
+             {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f,
+              -3.33332819422e-1f});
   a_.v(kMul, small, small, z);
   a_.v(kFma213, small, in, in);
   // t = min(9.1, a), NaN stays; then e^(2t)
@@ -104,9 +104,9 @@ void VectorEmitter::erf(int out, int in) {
   a_.v(kAnd, u, in, constant_bits(0x80000000u));
   a_.v(kAnd, out, out, constant_bits(0x7fffffffu));
   a_.v(kOr, out, out, u);
-  polynomial(
-      r, s,
-      {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
+  polynomial(r, s,
+             {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f,
+              1.28379166e-1f});
   a_.v(kFma213, r, in, in);
   a_.v(kCompare, kEndMask, t, constant(0.927734375f), 0, false, 0x1e);
   a_.v(kBlend, out, r, out, kEndMask);
@@ -129,9 +129,10 @@ void VectorEmitter::log(int out, int in) {
   a_.v(kSub, e, e, constant(23.0f), kEndMask);
   a_.v(kSub, f, f, constant(1.0f));
   a_.v(kMul, z, f, f);
-  polynomial(out, f,
-             {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
-              -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
+  polynomial(
+      out, f,
+      {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+       -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
   a_.v(kMul, out, out, z);
   a_.v(kMul, out, out, f);
   a_.v(kFma231, out, e, constant(-2.12194440e-4f));

@@ -33,7 +33,8 @@ void Assembler::v(const Enc& e, int dst, int src, const Rm& rm, int mask, bool z
   const bool mem = !rm.is_reg();
   const int b = mem ? (rm.mem.base >= 0 ? rm.mem.base >> 3 & 1 : 0) : rm.reg >> 3 & 1;
   const int x = mem ? (rm.mem.index >= 0 ? rm.mem.index >> 3 & 1 : 0) : rm.reg >> 4 & 1;
-  const bool broadcast = mem && rm.mem.broadcast && e.unit == 64;  // others have their own form of it
+  const bool broadcast =
+      mem && rm.mem.broadcast && e.unit == 64;  // others have their own form of it
   byte(0x62);
   byte((!(dst >> 3 & 1) << 7) | (!x << 6) | (!b << 5) | (!(dst >> 4 & 1) << 4) | e.map);
   byte((e.w << 7) | ((~s & 15) << 3) | 4 | e.pp);
@@ -58,7 +59,8 @@ void Assembler::k_not(int dst, int a) { vex(0, 0, 0x44, dst, 0, a); }
 void Assembler::k_test(int a) { vex(0, 0, 0x98, a, 0, a); }
 
 void Assembler::gpr(int w, int op, int reg, const Mem& m, int after) {
-  const int rex = 0x40 | w << 3 | (reg >> 3 & 1) << 2 | (m.index >= 0 ? (m.index >> 3 & 1) << 1 : 0) |
+  const int rex = 0x40 | w << 3 | (reg >> 3 & 1) << 2 |
+                  (m.index >= 0 ? (m.index >> 3 & 1) << 1 : 0) |
                   (m.base >= 0 ? m.base >> 3 & 1 : 0);
   if (rex != 0x40) byte(rex);
   if (op > 0xff) byte(op >> 8);

@@ -1,5 +1,6 @@
-// A small assembler for x86-64 with AVX-512: the few instructions that RowCode and ColumnCode are made of.
-// Constants are collected in a pool behind the code and addressed from the instruction pointer.
+// A small assembler for x86-64 with AVX-512: the few instructions that RowCode and ColumnCode are
+// made of. Constants are collected in a pool behind the code and addressed from the instruction
+// pointer.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -26,7 +27,8 @@ struct Rm {
   bool is_reg() const { return reg >= 0; }
 };
 
-/// How a vector instruction is encoded. unit: bytes that a short displacement counts, when not broadcast.
+/// How a vector instruction is encoded. unit: bytes that a short displacement counts, when not
+/// broadcast.
 struct Enc {
   uint8_t map, pp, w, op;
   uint8_t unit = 64, ll = 2;
@@ -34,20 +36,24 @@ struct Enc {
 
 // pp: 0 none, 1 66, 2 F3. map: 1 0F, 2 0F38, 3 0F3A.
 inline constexpr Enc kLoad{1, 0, 0, 0x10}, kStore{1, 0, 0, 0x11}, kStream{1, 0, 0, 0x2b},
-    kMove{1, 0, 0, 0x28}, kStoreOne{1, 2, 0, 0x11, 4, 0}, kBroadcast{2, 1, 0, 0x18, 4}, kAdd{1, 0, 0, 0x58},
-    kMul{1, 0, 0, 0x59}, kSub{1, 0, 0, 0x5c}, kMin{1, 0, 0, 0x5d}, kDiv{1, 0, 0, 0x5e}, kMax{1, 0, 0, 0x5f},
-    kSqrt{1, 0, 0, 0x51}, kAnd{1, 0, 0, 0x54}, kOr{1, 0, 0, 0x56}, kXor{1, 0, 0, 0x57},
-    kCompare{1, 0, 0, 0xc2}, kFma213{2, 1, 0, 0xa8}, kFma231{2, 1, 0, 0xb8}, kFnma231{2, 1, 0, 0xbc},
-    kFnma213{2, 1, 0, 0xac}, kRound{3, 1, 0, 0x08}, kScale{2, 1, 0, 0x2c}, kBlend{2, 1, 0, 0x65},
-    kCompareInt{3, 1, 0, 0x1f}, kAddInt{1, 1, 0, 0xfe}, kSubInt{1, 1, 0, 0xfa}, kShiftInt{1, 1, 0, 0x72},
+    kMove{1, 0, 0, 0x28}, kStoreOne{1, 2, 0, 0x11, 4, 0}, kBroadcast{2, 1, 0, 0x18, 4},
+    kAdd{1, 0, 0, 0x58}, kMul{1, 0, 0, 0x59}, kSub{1, 0, 0, 0x5c}, kMin{1, 0, 0, 0x5d},
+    kDiv{1, 0, 0, 0x5e}, kMax{1, 0, 0, 0x5f}, kSqrt{1, 0, 0, 0x51}, kAnd{1, 0, 0, 0x54},
+    kOr{1, 0, 0, 0x56}, kXor{1, 0, 0, 0x57}, kCompare{1, 0, 0, 0xc2}, kFma213{2, 1, 0, 0xa8},
+    kFma231{2, 1, 0, 0xb8}, kFnma231{2, 1, 0, 0xbc}, kFnma213{2, 1, 0, 0xac}, kRound{3, 1, 0, 0x08},
+    kScale{2, 1, 0, 0x2c}, kBlend{2, 1, 0, 0x65}, kCompareInt{3, 1, 0, 0x1f},
+    kAddInt{1, 1, 0, 0xfe}, kSubInt{1, 1, 0, 0xfa}, kShiftInt{1, 1, 0, 0x72},
     kToFloat{1, 0, 0, 0x5b}, kBroadcastInt{2, 1, 0, 0x58, 4}, kBroadcastGpr{2, 1, 0, 0x7c},
-    kShuffle4{3, 1, 0, 0x23}, kPermute{3, 1, 0, 0x04}, kWiden{1, 0, 0, 0x5a, 32}, kUpperHalf{3, 1, 1, 0x1b},
-    kAddDouble{1, 1, 1, 0x58}, kLoadDouble{1, 1, 1, 0x10}, kStoreDouble{1, 1, 1, 0x11};
+    kShuffle4{3, 1, 0, 0x23}, kPermute{3, 1, 0, 0x04}, kWiden{1, 0, 0, 0x5a, 32},
+    kUpperHalf{3, 1, 1, 0x1b}, kAddDouble{1, 1, 1, 0x58}, kLoadDouble{1, 1, 1, 0x10},
+    kStoreDouble{1, 1, 1, 0x11};
 
 class Assembler {
  public:
-  /// dst, src (-1: none) and rm; mask: k register, 0 none; zero: lanes that are not in the mask become 0.
-  void v(const Enc& e, int dst, int src, const Rm& rm, int mask = 0, bool zero = false, int imm = -1);
+  /// dst, src (-1: none) and rm; mask: k register, 0 none; zero: lanes that are not in the mask
+  /// become 0.
+  void v(const Enc& e, int dst, int src, const Rm& rm, int mask = 0, bool zero = false,
+         int imm = -1);
 
   // k registers
   void k_set(int k, Reg from);                   // 16 bits

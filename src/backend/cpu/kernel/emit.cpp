@@ -123,15 +123,15 @@ void Emitter::run() {
     outer_round(r);
     elem_round(r);
   }
-  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() && plan_.rounds.back().elem.empty() &&
-         !plan_.rounds.back().columns)
+  while (plan_.rounds.size() > 1 && plan_.rounds.back().outer.empty() &&
+         plan_.rounds.back().elem.empty() && !plan_.rounds.back().columns)
     plan_.rounds.pop_back();
   place_values();
   plan_ahead();
 }
 
-/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory from work
-/// that does not.
+/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory
+/// from work that does not.
 static double loop_cost(const Instr& i) {
   if (i.kind == InstrKind::Reduce) return 0.04;
   if (i.kind != InstrKind::Compute) return 0;
@@ -163,8 +163,8 @@ static double loop_cost(const Instr& i) {
   }
 }
 
-/// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not arithmetic, sets
-/// the pace.
+/// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not
+/// arithmetic, sets the pace.
 void Emitter::plan_ahead() {
   double bytes = 0, cost = 0;
   for (const MemoryRef& m : plan_.refs)
@@ -260,8 +260,8 @@ void Emitter::elem_round(int r) {
         store(round.elem, s);
 }
 
-/// A load of memory that is also written, and whose value is stored as it is: another store may come before,
-/// so the value must be copied while it is there.
+/// A load of memory that is also written, and whose value is stored as it is: another store may
+/// come before, so the value must be copied while it is there.
 bool Emitter::moved_in_place(int k) const {
   if (!spec_.buffers[spec_.instrs[k].buffer].may_alias) return false;
   for (const Store& s : spec_.stores) {
@@ -272,12 +272,14 @@ bool Emitter::moved_in_place(int k) const {
   return false;
 }
 
-/// With several tiles per row, a value used in a later round than its own lives in a buffer of the whole row.
+/// With several tiles per row, a value used in a later round than its own lives in a buffer of the
+/// whole row.
 void Emitter::keep_rows(int r) {
   if (plan_.inner_tiles == 1 || plan_.splits > 1) return;
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     if (an_.span[k] != Span::Full || spec_.instrs[k].kind == InstrKind::Reduce) continue;
-    if (!(an_.needed[k] & ~an_.computed[k]) || !((an_.needed[k] | an_.computed[k]) >> r & 1)) continue;
+    if (!(an_.needed[k] & ~an_.computed[k]) || !((an_.needed[k] | an_.computed[k]) >> r & 1))
+      continue;
     Value& v = values_[k];
     if (!v.permanent) {
       v.permanent = v.placed = true;
@@ -300,7 +302,8 @@ void Emitter::keep_rows(int r) {
 
 void Emitter::call(std::vector<Step>& out, TileFn fn, Span s, int dst, int a, int b, int c) {
   if (!fn)
-    throw Error(ErrorKind::Internal, "cpu kernel", "no loop for an instruction of\n" + to_string(spec_));
+    throw Error(ErrorKind::Internal, "cpu kernel",
+                "no loop for an instruction of\n" + to_string(spec_));
   Step t{StepKind::Call};
   t.span = s;
   t.fn = fn;
@@ -402,7 +405,9 @@ int Emitter::operand(std::vector<Step>& out, int v0, Span want, bool scalar_ok) 
       auto it = splats_.find(v);
       if (it == splats_.end())
         it =
-            splats_.emplace(v, constant(v, std::max<int64_t>(2, std::max(count(Span::Full), plan_.R)))).first;
+            splats_
+                .emplace(v, constant(v, std::max<int64_t>(2, std::max(count(Span::Full), plan_.R))))
+                .first;
       return it->second;
     }
     const auto key = std::make_tuple(v, static_cast<int>(want), -1);
@@ -447,15 +452,18 @@ void Emitter::mark_pairs() {
   for (const Instr& i : spec_.instrs) {
     if (i.kind != InstrKind::Reduce || i.op != Op::Sum) continue;
     const int a = i.arg[0];
-    if (arith(a) && spec_.instrs[a].op == Op::Mul && an_.uses[a] == 1 && an_.computed[a]) absorbed_[a] = 1;
+    if (arith(a) && spec_.instrs[a].op == Op::Mul && an_.uses[a] == 1 && an_.computed[a])
+      absorbed_[a] = 1;
   }
   // exp of a difference is one loop.
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
     const Instr& i = spec_.instrs[k];
-    if (i.kind != InstrKind::Compute || i.op != Op::Exp || i.dtype != DType::Float32 || !an_.computed[k])
+    if (i.kind != InstrKind::Compute || i.op != Op::Exp || i.dtype != DType::Float32 ||
+        !an_.computed[k])
       continue;
     const int a = i.arg[0];
-    if (arith(a) && spec_.instrs[a].op == Op::Sub && an_.uses[a] == 1 && an_.computed[a] == an_.computed[k])
+    if (arith(a) && spec_.instrs[a].op == Op::Sub && an_.uses[a] == 1 &&
+        an_.computed[a] == an_.computed[k])
       absorbed_[a] = 1;
   }
   for (int k = 0; k < static_cast<int>(spec_.instrs.size()); ++k) {
@@ -481,7 +489,8 @@ bool Emitter::pair(std::vector<Step>& out, int k) {
     if (o.op == Op::Exp) {
       const Span sb = values_[resolve(i.arg[1])].span;
       const bool scalar = sb != Span::Full && an_.is_scalar(sb);
-      const int a = operand(out, i.arg[0], Span::Full, false), b = operand(out, i.arg[1], Span::Full, scalar);
+      const int a = operand(out, i.arg[0], Span::Full, false),
+                b = operand(out, i.arg[1], Span::Full, scalar);
       call(out, find_exp_of_difference(scalar ? kScalarB : 0), Span::Full, k, a, b);
       return true;
     }

@@ -1,18 +1,19 @@
-// The end of an Emitter's work: stores, which the producing loop does itself where it can, and the places of
-// values.
+// The end of an Emitter's work: stores, which the producing loop does itself where it can, and the
+// places of values.
 #include <algorithm>
 #include <memory>
 
 #include "backend/cpu/jit/column_code.h"
+#include "backend/cpu/jit/row_code.h"
 #include "backend/cpu/kernel/emit.h"
 #include "backend/cpu/support/move.h"
-#include "backend/cpu/jit/row_code.h"
 
 namespace ingot::cpu {
 
 bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes) {
   int64_t bytes = 0;
-  for (const BufferSpec& b : spec.buffers) bytes += b.numel * static_cast<int64_t>(size_of(b.dtype));
+  for (const BufferSpec& b : spec.buffers)
+    bytes += b.numel * static_cast<int64_t>(size_of(b.dtype));
   return worth_streaming(stored_bytes, bytes);
 }
 
@@ -25,7 +26,8 @@ bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st
   for (size_t t = 0; t < out.size() && first == out.size(); ++t)
     if (out[t].dst == v) first = t;
   if (first == out.size()) return false;  // made in another round or in the prologue
-  if (v < static_cast<int>(spec_.instrs.size()) && (an_.computed[v] & (an_.computed[v] - 1))) return false;
+  if (v < static_cast<int>(spec_.instrs.size()) && (an_.computed[v] & (an_.computed[v] - 1)))
+    return false;
   if (!spec_.buffers[st.buffer].may_alias) return true;
   // Memory that is read too: nothing may read it any more once it is written.
   auto aliased = [&](int x) { return x >= 0 && values_[x].aliased; };
@@ -78,8 +80,8 @@ void Emitter::store(std::vector<Step>& out, size_t index) {
 // --- Places
 // ----------------------------------------------------------------------------------------------------
 
-/// Bytes of the frame, with an odd number of cache lines between buffers so that they do not fall on one
-/// another.
+/// Bytes of the frame, with an odd number of cache lines between buffers so that they do not fall
+/// on one another.
 int64_t Emitter::frame_slot(int64_t bytes) {
   const int64_t at = plan_.tile_bytes;
   int64_t lines = (bytes + 63) / 64 + 1;
@@ -137,7 +139,8 @@ void Emitter::place_values() {
           at = slots.back();
           slots.pop_back();
         }
-        plan_.places[d] = {Segment::Tile, at >= 0 ? at : frame_slot(std::max<int64_t>(bytes_of(d), 8))};
+        plan_.places[d] = {Segment::Tile,
+                           at >= 0 ? at : frame_slot(std::max<int64_t>(bytes_of(d), 8))};
       }
       if (last[d] == static_cast<int>(t) && in_frame(d)) dying.push_back(d);
     }
@@ -150,7 +153,8 @@ size_t thread_bytes_of(const Plan& p) {
   if (p.rows) return p.rows->thread_bytes();
   size_t addresses = 0;
   for (const Round& r : p.rounds)
-    if (r.columns) addresses = std::max(addresses, r.columns->pointers().size() + r.accumulators.size());
+    if (r.columns)
+      addresses = std::max(addresses, r.columns->pointers().size() + r.accumulators.size());
   return p.values_at() + (p.places.size() + addresses) * sizeof(char*);
 }
 }  // namespace

@@ -21,7 +21,8 @@ Exec::Exec(const Plan& plan, void* const* buffers, const RunArgs& run)
     if (place[v].segment == Segment::Tile)
       vals_[v] = frame_ + place[v].offset;
     else if (place[v].segment == Segment::Constant)
-      vals_[v] = reinterpret_cast<char*>(plan.constants[static_cast<size_t>(place[v].offset)].get());
+      vals_[v] =
+          reinterpret_cast<char*>(plan.constants[static_cast<size_t>(place[v].offset)].get());
   }
   use_areas(frame_ + plan.tile_bytes, frame_ + plan.tile_bytes + plan.box_bytes);
   if (plan.prologue.empty()) return;
@@ -118,7 +119,8 @@ void Exec::piece(int64_t box, int64_t split, size_t round, char* box_area, char*
   set_inner(0);
   set_box(box);
   count_points();
-  for (size_t r = 0; r <= round; ++r)  // Outer values that are addresses: found again, nothing is computed
+  for (size_t r = 0; r <= round;
+       ++r)  // Outer values that are addresses: found again, nothing is computed
     for (const Step& s : p_.rounds[r].outer)
       if (s.kind == StepKind::Bind) memory_step(s);
   const Round& r = p_.rounds[round];
@@ -135,7 +137,8 @@ void Exec::merge(int64_t box, size_t round, char* acc, int64_t splits) {
   const int64_t R = n_[static_cast<int>(Span::Outer)];
   for (const Step& s : p_.rounds[round].init) {
     s.reducer->init(acc + s.acc, R);
-    for (int64_t k = 1; k <= splits; ++k) s.reducer->merge(acc + s.acc, acc + k * p_.acc_bytes + s.acc, R);
+    for (int64_t k = 1; k <= splits; ++k)
+      s.reducer->merge(acc + s.acc, acc + k * p_.acc_bytes + s.acc, R);
   }
 }
 
@@ -150,8 +153,8 @@ void Exec::between(int64_t box, size_t round, char* box_area, char* acc) {
   steps(p_.rounds[round].outer);
 }
 
-/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the hardware's
-/// prefetchers do not bridge; asking for all of it at once would only move the wait.
+/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the
+/// hardware's prefetchers do not bridge; asking for all of it at once would only move the wait.
 void Exec::prefetch() {
   for (int lines = p_.ahead_lines; lines > 0 && n_ahead_ > 0; --lines) {
     Ahead& a = ahead_[n_ahead_ - 1];
@@ -191,9 +194,11 @@ void Exec::steps(const std::vector<Step>& list) {
         break;
       case StepKind::Reduce: {
         if (n_ahead_) prefetch();
-        const int64_t R = n_[static_cast<int>(Span::Outer)], C = n_[static_cast<int>(Span::Full)] / R;
+        const int64_t R = n_[static_cast<int>(Span::Outer)],
+                      C = n_[static_cast<int>(Span::Full)] / R;
         if (s.b >= 0)
-          (p_.by_columns ? s.reducer->dot_cols : s.reducer->dot_rows)(acc_ + s.acc, v[s.a], v[s.b], R, C);
+          (p_.by_columns ? s.reducer->dot_cols : s.reducer->dot_rows)(acc_ + s.acc, v[s.a], v[s.b],
+                                                                      R, C);
         else if (p_.by_columns)
           s.reducer->cols(acc_ + s.acc, v[s.a], R, C, inner_index0_, s.pitch ? s.pitch : R);
         else
@@ -218,7 +223,8 @@ void Exec::expand(const Step& s) {
 }
 
 bool Exec::failed() const {
-  return run_.status && std::atomic_ref<int32_t>(run_.status->code).load(std::memory_order_relaxed) != 0;
+  return run_.status &&
+         std::atomic_ref<int32_t>(run_.status->code).load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace ingot::cpu

@@ -7,18 +7,19 @@ namespace ingot::cpu {
 
 class Exec {
  public:
-  /// Sets up this thread's frame and computes the Uniform values. box, acc: where the box's Outer values and
-  /// accumulators live; nullptr: in the frame.
+  /// Sets up this thread's frame and computes the Uniform values. box, acc: where the box's Outer
+  /// values and accumulators live; nullptr: in the frame.
   Exec(const Plan& plan, void* const* buffers, const RunArgs& run);
 
   /// Whole boxes, all rounds.
   void boxes(int64_t begin, int64_t end);
   /// Split plans: the inner tiles of one piece of a box in one round, into the accumulators `acc`.
   void piece(int64_t box, int64_t split, size_t round, char* box_area, char* acc);
-  /// Split plans: joins the accumulators of the pieces of a box, which follow `acc` in memory, into it, in
-  /// order.
+  /// Split plans: joins the accumulators of the pieces of a box, which follow `acc` in memory, into
+  /// it, in order.
   void merge(int64_t box, size_t round, char* acc, int64_t splits);
-  /// Split plans: what comes before the inner tiles of a round, given the accumulators of the round before.
+  /// Split plans: what comes before the inner tiles of a round, given the accumulators of the round
+  /// before.
   void between(int64_t box, size_t round, char* box_area, char* acc);
 
  private:

@@ -1,12 +1,12 @@
-// The steps of an Exec that address memory point by point: strided boxes, padding, gathers, index values,
-// random bits.
+// The steps of an Exec that address memory point by point: strided boxes, padding, gathers, index
+// values, random bits.
 #include <atomic>
 #include <cstring>
 
 #include "backend/cpu/kernel/exec.h"
+#include "backend/cpu/kernel/random.h"
 #include "backend/cpu/support/half.h"
 #include "backend/cpu/support/move.h"
-#include "backend/cpu/kernel/random.h"
 
 namespace ingot::cpu {
 
@@ -25,8 +25,8 @@ void Exec::range(Span s, int& lo, int& hi) const {
   }
 }
 
-/// f(i, row, last, count) for each run along the last axis of the span: i are the coordinates of its first
-/// point, row its number, last the axis (-1: none).
+/// f(i, row, last, count) for each run along the last axis of the span: i are the coordinates of
+/// its first point, row its number, last the axis (-1: none).
 template <class F>
 void Exec::rows(Span s, F f) {
   int lo, hi;
@@ -53,7 +53,8 @@ static int64_t at(const Access& a, const int64_t* i, int n) {
 }
 
 /// The part [lo, hi) of a run in which every bound holds.
-void Exec::valid_range(const MemoryRef& m, const int64_t* i, int last, int64_t& lo, int64_t& hi) const {
+void Exec::valid_range(const MemoryRef& m, const int64_t* i, int last, int64_t& lo,
+                       int64_t& hi) const {
   for (const AccessBound& b : m.bounds) {
     const int64_t p = at(b.at, i, p_.n_axes), s = last >= 0 ? b.at.stride[last] : 0;
     if (s == 0) {
@@ -97,8 +98,8 @@ void Exec::bounded(const Step& s, const MemoryRef& m) {
     if (lo > 0) fill_elements(dst, &m.fill, m.esize, lo < count ? lo : count);
     if (hi > lo) {
       const int64_t stride = last >= 0 ? m.at.stride[last] : 0;
-      copy_run(dst + lo * m.esize, base + (at(m.at, i, p_.n_axes) + lo * stride) * m.esize, stride, m.esize,
-               hi - lo);
+      copy_run(dst + lo * m.esize, base + (at(m.at, i, p_.n_axes) + lo * stride) * m.esize, stride,
+               m.esize, hi - lo);
     }
     const int64_t tail = hi > lo ? hi : lo;
     if (tail < count) fill_elements(dst + tail * m.esize, &m.fill, m.esize, count - tail);
@@ -108,7 +109,9 @@ void Exec::bounded(const Step& s, const MemoryRef& m) {
 void Exec::index_error(const MemoryRef& m, int64_t value) const {
   if (!run_.status) return;
   int32_t ok = RunStatus::Ok;
-  if (!std::atomic_ref<int32_t>(run_.status->code).compare_exchange_strong(ok, RunStatus::IndexError)) return;
+  if (!std::atomic_ref<int32_t>(run_.status->code)
+           .compare_exchange_strong(ok, RunStatus::IndexError))
+    return;
   run_.status->site = m.site;
   run_.status->value = value;
   run_.status->extent = m.index_extent;
@@ -157,7 +160,8 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
     }
     if (per_row && row + 1 < n_rows) {
       // Near enough, and in unsigned numbers: a bad index makes a bad guess, which does no harm.
-      const uint64_t next = static_cast<uint64_t>(index[row + 1]) * static_cast<uint64_t>(m.index_stride);
+      const uint64_t next =
+          static_cast<uint64_t>(index[row + 1]) * static_cast<uint64_t>(m.index_stride);
       const uintptr_t from = reinterpret_cast<uintptr_t>(base) +
                              (static_cast<uint64_t>(p) + next) * static_cast<uint64_t>(m.esize);
       for (int64_t b = 0; b < count * m.esize && b < 1024; b += 64)
@@ -167,8 +171,8 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
     if (w < 0) hi = lo = count;
     if (lo > 0) fill_elements(dst, &m.fill, m.esize, lo);
     if (hi > lo)
-      copy_run(dst + lo * m.esize, base + (p + lo * stride + w * m.index_stride) * m.esize, stride, m.esize,
-               hi - lo);
+      copy_run(dst + lo * m.esize, base + (p + lo * stride + w * m.index_stride) * m.esize, stride,
+               m.esize, hi - lo);
     if (hi < count) fill_elements(dst + hi * m.esize, &m.fill, m.esize, count - hi);
   });
 }
@@ -266,7 +270,8 @@ void Exec::store(const Step& s, const MemoryRef& m) {
         return;
       }
       rows(s.span, [&](const int64_t* i, int64_t row, int, int64_t count) {
-        stream_copy(dst + at(m.at, i, p_.n_axes) * m.esize, src + row * count * m.esize, count * m.esize);
+        stream_copy(dst + at(m.at, i, p_.n_axes) * m.esize, src + row * count * m.esize,
+                    count * m.esize);
       });
       return;
     }

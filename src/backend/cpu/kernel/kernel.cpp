@@ -1,18 +1,19 @@
-// See kernel.h. The tasks of all parts of a launch are one range that the threads share, so a thousand small
-// parts cost one start of the threads. Split parts add a merge between passes.
+// See kernel.h. The tasks of all parts of a launch are one range that the threads share, so a
+// thousand small parts cost one start of the threads. Split parts add a merge between passes.
 #include "backend/cpu/kernel/kernel.h"
 
 #include <algorithm>
 
 #include "backend/cpu/jit/column_code.h"
-#include "backend/cpu/kernel/pieces.h"
 #include "backend/cpu/jit/row_code.h"
+#include "backend/cpu/kernel/pieces.h"
 #include "backend/cpu/support/threads.h"
 
 namespace ingot::cpu {
 
 namespace {
-constexpr int64_t kSerialWork = 16 << 10;  // elements below which waking threads costs more than it gives
+constexpr int64_t kSerialWork =
+    16 << 10;  // elements below which waking threads costs more than it gives
 
 bool same_numbers(const KernelSpec& a, const KernelSpec& b) {
   if (a.extent != b.extent || !same_structure(a, b)) return false;
@@ -103,8 +104,8 @@ char* Kernel::acc_area(const Part& p, char* scratch, int64_t box, int64_t split)
   return scratch + p.scratch + q.boxes * q.box_bytes + (box * (q.splits + 1) + split) * q.acc_bytes;
 }
 
-void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers,
-                       char* scratch, const RunArgs& args) {
+void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end,
+                       void* const* buffers, char* scratch, const RunArgs& args) {
   size_t k = static_cast<size_t>(std::upper_bound(pass.first.begin(), pass.first.end(), begin) -
                                  pass.first.begin()) -
              1;
@@ -123,7 +124,8 @@ void Kernel::run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t en
     } else {
       for (int64_t t = begin - base; t < stop - base; ++t) {
         const int64_t box = t / plan.splits, split = t % plan.splits;
-        exec.piece(box, split, round, box_area(part, scratch, box), acc_area(part, scratch, box, split + 1));
+        exec.piece(box, split, round, box_area(part, scratch, box),
+                   acc_area(part, scratch, box, split + 1));
       }
     }
     begin = stop;
@@ -142,7 +144,8 @@ void Kernel::run_pass(const Pass& pass, size_t round, void* const* buffers, char
                [&](int64_t b, int64_t e) { run_tasks(pass, round, b, e, buffers, scratch, args); });
 }
 
-/// Merges the accumulators of the round before (if any) and does what comes before the tiles of this one.
+/// Merges the accumulators of the round before (if any) and does what comes before the tiles of
+/// this one.
 void Kernel::merge_pass(size_t round, void* const* buffers, char* scratch, const RunArgs& args) {
   for (const Part& part : parts_) {
     const Plan& p = *part.plan;

@@ -1,4 +1,5 @@
-// A compiled launch: one Plan per different part, and the order in which their boxes are handed to threads.
+// A compiled launch: one Plan per different part, and the order in which their boxes are handed to
+// threads.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,11 +21,13 @@ class Chain final : public CpuExecutable {
       : first_(std::move(first)), second_(std::move(second)), buffers_(buffers) {
     scratch_ = add_up(*first_, *second_);
   }
-  size_t host_bytes() const override { return sizeof *this + first_->host_bytes() + second_->host_bytes(); }
+  size_t host_bytes() const override {
+    return sizeof *this + first_->host_bytes() + second_->host_bytes();
+  }
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
     static_cast<CpuExecutable&>(*first_).run(buffers, scratch, args);
-    static_cast<CpuExecutable&>(*second_).run(buffers + buffers_, static_cast<char*>(scratch) + scratch_,
-                                              args);
+    static_cast<CpuExecutable&>(*second_).run(buffers + buffers_,
+                                              static_cast<char*>(scratch) + scratch_, args);
   }
 
  private:
@@ -52,7 +55,8 @@ class Kernel final : public CpuExecutable {
     int64_t tasks = 0;
     int64_t work = 0;
   };
-  void run_pass(const Pass& pass, size_t round, void* const* buffers, char* scratch, const RunArgs& args);
+  void run_pass(const Pass& pass, size_t round, void* const* buffers, char* scratch,
+                const RunArgs& args);
   void run_tasks(const Pass& pass, size_t round, int64_t begin, int64_t end, void* const* buffers,
                  char* scratch, const RunArgs& args);
   void merge_pass(size_t round, void* const* buffers, char* scratch, const RunArgs& args);

@@ -17,8 +17,8 @@ constexpr int64_t kMaxSplitTasks = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Tile extents of the positions [lo, hi), last first, until `budget` elements are reached. Returns their
-/// product.
+/// Tile extents of the positions [lo, hi), last first, until `budget` elements are reached. Returns
+/// their product.
 int64_t take(Plan& p, int lo, int hi, int64_t budget) {
   int64_t product = 1;
   bool open = true;
@@ -56,8 +56,8 @@ Access Analysis::access(const Affine& m) const {
 
 void Analysis::choose_order() {
   const int n = spec.n_axes(), no = spec.n_outer;
-  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk through a
-  // matrix.
+  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk
+  // through a matrix.
   double along_outer = 0, along_inner = 0;
   auto vote = [&](const Affine& m) {
     double elements = 1;
@@ -166,8 +166,10 @@ void Analysis::choose_tiles() {
       for (int k = 0; k < n; ++k) p.tile[k] = 1;
       p.tile[last] = std::min<int64_t>(p.extent[last], 64);
       p.tile[across] = std::min<int64_t>(p.extent[across], 64);
-      if (p.tile[last] < 32) p.tile[across] = std::min<int64_t>(p.extent[across], 2048 / p.tile[last]);
-      if (p.tile[across] < 32) p.tile[last] = std::min<int64_t>(p.extent[last], 2048 / p.tile[across]);
+      if (p.tile[last] < 32)
+        p.tile[across] = std::min<int64_t>(p.extent[across], 2048 / p.tile[last]);
+      if (p.tile[across] < 32)
+        p.tile[last] = std::min<int64_t>(p.extent[last], 2048 / p.tile[across]);
     } else {
       int lo = 0;
       bool gathers = false;  // several rows per tile, so that the next can be prefetched
@@ -192,7 +194,8 @@ void Analysis::choose_tiles() {
            direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
     }
   } else {
-    // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers follow.
+    // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers
+    // follow.
     const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile
                       : !rowish && only_sums_of_memory() ? 16 * kTile
                                                          : kTile;
@@ -215,10 +218,12 @@ bool Analysis::plain_load(int k) const {
          span[k] == Span::Full;
 }
 
-/// A Reduce kernel that reads memory and reduces it, with nothing between and nothing stored per element.
+/// A Reduce kernel that reads memory and reduces it, with nothing between and nothing stored per
+/// element.
 bool Analysis::only_sums_of_memory() const {
   for (size_t k = 0; k < spec.instrs.size(); ++k) {
-    if (spec.instrs[k].kind == InstrKind::Reduce && !plain_load(spec.instrs[k].arg[0])) return false;
+    if (spec.instrs[k].kind == InstrKind::Reduce && !plain_load(spec.instrs[k].arg[0]))
+      return false;
     if (span[k] == Span::Full && !plain_load(static_cast<int>(k))) return false;
   }
   for (const Store& s : spec.stores)
@@ -334,8 +339,8 @@ bool Analysis::alias_cast(int k) const {
   return tile_type(from) == tile_type(i.dtype) && (!is_half(i.dtype) || from == i.dtype);
 }
 
-/// Values are computed as late as their first use allows. One needed in several rounds is kept, unless it is
-/// a mere address, or rounds are passes of their own (split), where nothing is kept.
+/// Values are computed as late as their first use allows. One needed in several rounds is kept,
+/// unless it is a mere address, or rounds are passes of their own (split), where nothing is kept.
 void Analysis::place_rounds() {
   const size_t n = spec.instrs.size();
   needed.assign(n, 0);
@@ -346,9 +351,11 @@ void Analysis::place_rounds() {
     if (spec.instrs[k].kind == InstrKind::Load && spec.buffers[spec.instrs[k].buffer].may_alias)
       last_alias_load = elem_rounds() - 1;
   for (const Store& s : spec.stores) {
-    const bool alias = spec.buffers[s.buffer].may_alias && spec.instrs[s.value].level == Level::Elem;
+    const bool alias =
+        spec.buffers[s.buffer].may_alias && spec.instrs[s.value].level == Level::Elem;
     const bool from_reduce = spec.instrs[s.value].kind == InstrKind::Reduce;
-    store_round.push_back(std::max(round[s.value] + (from_reduce ? 1 : 0), alias ? last_alias_load : 0));
+    store_round.push_back(
+        std::max(round[s.value] + (from_reduce ? 1 : 0), alias ? last_alias_load : 0));
     needed[s.value] |= uint64_t{1} << store_round.back();
   }
   for (size_t k = n; k-- > 0;) {
@@ -356,8 +363,9 @@ void Analysis::place_rounds() {
     if (i.kind == InstrKind::Reduce) {
       if (needed[k]) computed[k] = uint64_t{1} << round[k];
     } else if (span[k] == Span::Full || span[k] == Span::Inv) {
-      const bool again = plan.splits > 1 || alias_cast(static_cast<int>(k)) ||
-                         (plan.inner_tiles > 1 && (span[k] == Span::Inv || rebind(static_cast<int>(k))));
+      const bool again =
+          plan.splits > 1 || alias_cast(static_cast<int>(k)) ||
+          (plan.inner_tiles > 1 && (span[k] == Span::Inv || rebind(static_cast<int>(k))));
       computed[k] = again ? needed[k] : needed[k] & (~needed[k] + 1);
     } else if (needed[k]) {
       computed[k] = uint64_t{1} << round[k];  // Outer values stay for all later rounds

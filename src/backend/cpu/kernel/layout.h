@@ -1,5 +1,5 @@
-// First half of making a Plan: the order of the axes, the sizes of the tiles, the span of each value and the
-// rounds it is needed in.
+// First half of making a Plan: the order of the axes, the sizes of the tiles, the span of each
+// value and the rounds it is needed in.
 #pragma once
 #include "backend/cpu/kernel/plan.h"
 
@@ -32,7 +32,8 @@ struct Analysis {
   bool rebind(int instr) const;
   /// A cast that leaves the tile as it is.
   bool alias_cast(int instr) const;
-  /// By columns: rows of the tile as they lie in memory can be reduced without a copy; their distance, or 0.
+  /// By columns: rows of the tile as they lie in memory can be reduced without a copy; their
+  /// distance, or 0.
   int64_t pitch(int instr) const;
   /// Rounds in which inner tiles are visited.
   int elem_rounds() const;

@@ -1,4 +1,5 @@
-// The tables of tile loops. Each SIMD file fills its part once, for the best instruction set of this machine.
+// The tables of tile loops. Each SIMD file fills its part once, for the best instruction set of
+// this machine.
 #pragma once
 #include "backend/cpu/kernel/tile_types.h"
 

@@ -1,5 +1,6 @@
-// The generic tile loops: one per row of elementwise.def and type, made from the row's own C expression and
-// left to the compiler to vectorise. Included once per instruction set by loops_float.cpp and loops_int.cpp.
+// The generic tile loops: one per row of elementwise.def and type, made from the row's own C
+// expression and left to the compiler to vectorise. Included once per instruction set by
+// loops_float.cpp and loops_int.cpp.
 #if defined(INGOT_CPU_LOOPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_LOOPS_INL
 #undef INGOT_CPU_LOOPS_INL
@@ -41,7 +42,8 @@ constexpr bool allowed() {
   }
 }
 
-// ivdep: out may be one of the operands, element for element, which is no dependence between iterations.
+// ivdep: out may be one of the operands, element for element, which is no dependence between
+// iterations.
 template <class F, class T, class R, bool sa, bool sb>
 void loop(void* out, const void* a, const void* b, const void*, int64_t n) {
   R* HWY_RESTRICT r = static_cast<R*>(out);

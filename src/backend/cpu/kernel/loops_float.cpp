@@ -69,7 +69,9 @@ TileFn find_narrow(DType to) { return op_table().narrow[half(to)]; }
 TileFn find_exp_of_difference(int scalars) { return op_table().exp_sub[scalars]; }
 
 TileFn find_pair(Op inner, Op outer, bool swapped, int scalars) {
-  auto number = [](Op op) { return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1; };
+  auto number = [](Op op) {
+    return op == Op::Add ? 0 : op == Op::Sub ? 1 : op == Op::Mul ? 2 : -1;
+  };
   const int i = number(inner), o = number(outer);
   return i < 0 || o < 0 ? nullptr : op_table().pair[i][o][swapped][scalars];
 }

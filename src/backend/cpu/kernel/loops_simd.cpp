@@ -1,10 +1,10 @@
-// Hand-written SIMD tile loops: float32 transcendental functions, pairs of arithmetic ops done in registers,
-// and the conversions of 16-bit floats.
+// Hand-written SIMD tile loops: float32 transcendental functions, pairs of arithmetic ops done in
+// registers, and the conversions of 16-bit floats.
 #include <cmath>
 #include <cstring>
 
-#include "backend/cpu/support/half.h"
 #include "backend/cpu/kernel/loop_tables.h"
+#include "backend/cpu/support/half.h"
 #include "backend/cpu/support/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/kernel/loops_simd.cpp"
@@ -17,7 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::cpu::HWY_NAMESPACE {
 
-constexpr bool kMasked = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2;  // masked access that cannot fault
+constexpr bool kMasked =
+    HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2;  // masked access that cannot fault
 
 HWY_INLINE V load_n(const float* p, size_t n) {
   const F d;
@@ -101,8 +102,10 @@ template <int quarter>
 struct SinCosV {
   static HWY_INLINE V call(V x) {
     const F d;
-    constexpr bool fused = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;  // the reduction needs it
-    if (fused && HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(x), splat(30000.0f))))) return vsincos<quarter>(x);
+    constexpr bool fused =
+        HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;  // the reduction needs it
+    if (fused && HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(x), splat(30000.0f)))))
+      return vsincos<quarter>(x);
     HWY_ALIGN float t[HWY_MAX_BYTES / 4];
     hn::Store(x, d, t);
     for (size_t i = 0; i < hn::Lanes(d); ++i) t[i] = quarter ? std::cos(t[i]) : std::sin(t[i]);
@@ -123,8 +126,8 @@ HWY_INLINE V arith(V a, V b) {
     return hn::Mul(a, b);
 }
 
-/// r = (a inner b) outer c, or c outer (a inner b). Both are rounded: the result is that of the two ops
-/// alone.
+/// r = (a inner b) outer c, or c outer (a inner b). Both are rounded: the result is that of the two
+/// ops alone.
 template <int inner, int outer, bool swapped, int scalars>
 void pair_loop(void* out, const void* pa, const void* pb, const void* pc, int64_t count) {
   const F d;
@@ -164,8 +167,9 @@ void exp_sub_loop(void* out, const void* pa, const void* pb, const void*, int64_
   float* r = static_cast<float*>(out);
   const float *a = static_cast<const float*>(pa), *b = static_cast<const float*>(pb);
   const V b0 = splat(*b);
-  auto at = [&](size_t i)
-                HWY_ATTR { return vexp(hn::Sub(hn::LoadU(d, a + i), scalar ? b0 : hn::LoadU(d, b + i))); };
+  auto at = [&](size_t i) HWY_ATTR {
+    return vexp(hn::Sub(hn::LoadU(d, a + i), scalar ? b0 : hn::LoadU(d, b + i)));
+  };
   size_t i = 0;
   for (; i + 2 * N <= n; i += 2 * N) {
     const V p = at(i), q = at(i + N);
@@ -173,7 +177,8 @@ void exp_sub_loop(void* out, const void* pa, const void* pb, const void*, int64_
     hn::StoreU(q, d, r + i + N);
   }
   for (; i + N <= n; i += N) hn::StoreU(at(i), d, r + i);
-  if (i < n) store_n(vexp(hn::Sub(load_n(a + i, n - i), scalar ? b0 : load_n(b + i, n - i))), r + i, n - i);
+  if (i < n)
+    store_n(vexp(hn::Sub(load_n(a + i, n - i), scalar ? b0 : load_n(b + i, n - i))), r + i, n - i);
 }
 
 template <int inner, int outer, bool swapped>
@@ -243,7 +248,8 @@ void widen_f16(void* out, const void* a, const void*, const void*, int64_t n) {
   const auto* x = static_cast<const uint16_t*>(a);
   int64_t i = 0;
   for (; i + N <= n; i += N)
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(x + i))), d, r + i);
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(x + i))), d,
+               r + i);
   for (; i < n; ++i) r[i] = f32_from_f16(x[i]);
 }
 void narrow_f16(void* out, const void* a, const void*, const void*, int64_t n) {

@@ -1,5 +1,5 @@
-// float32 transcendental functions on Highway vectors, two units in the last place or better on the whole
-// range, with infinities and NaN as libm gives them. Included once per instruction set.
+// float32 transcendental functions on Highway vectors, two units in the last place or better on the
+// whole range, with infinities and NaN as libm gives them. Included once per instruction set.
 #if defined(INGOT_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_MATH_INL
 #undef INGOT_CPU_MATH_INL

@@ -1,6 +1,7 @@
-// A bound that hangs on one axis alone is true on one range of it and false before and after. Cut there, the
-// pieces of a Map kernel need no test: what padding, cat() and the gradients of slices come to. Where
-// neighbouring axes became one in a piece they are merged, so that rows are as long as they can be.
+// A bound that hangs on one axis alone is true on one range of it and false before and after. Cut
+// there, the pieces of a Map kernel need no test: what padding, cat() and the gradients of slices
+// come to. Where neighbouring axes became one in a piece they are merged, so that rows are as long
+// as they can be.
 #include "backend/cpu/kernel/pieces.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ Range reach(const KernelSpec& k, const Bound& b, size_t without) {
   return r;
 }
 
-/// Where along `axis` the bound holds, if it holds or fails for all points of the other axes together.
+/// Where along `axis` the bound holds, if it holds or fails for all points of the other axes
+/// together.
 bool decided_by(const KernelSpec& k, const Bound& b, size_t axis, Range& in) {
   const auto [least, most] = reach(k, b, axis);
   const int64_t s = b.at.stride[axis], n = k.extent[axis];
@@ -79,7 +81,8 @@ void decide(const KernelSpec& k, Instr& i) {
 }
 
 void drop_axis(KernelSpec& k, size_t axis) {
-  for_each_affine(k, [&](Affine& a) { a.stride.erase(a.stride.begin() + static_cast<ptrdiff_t>(axis)); });
+  for_each_affine(
+      k, [&](Affine& a) { a.stride.erase(a.stride.begin() + static_cast<ptrdiff_t>(axis)); });
   k.extent.erase(k.extent.begin() + static_cast<ptrdiff_t>(axis));
   --k.n_outer;
 }

@@ -1,12 +1,14 @@
-// A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its points lie
-// densely, in "layout order" of the axes: outer axes, then inner ones (by rows), or, when memory runs along
-// the outer axes, inner axes first (by columns). Values of a tile live in a frame of buffers that each thread
-// has; loads and stores of dense memory need no copy and work on the memory itself.
+// A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its
+// points lie densely, in "layout order" of the axes: outer axes, then inner ones (by rows), or,
+// when memory runs along the outer axes, inner axes first (by columns). Values of a tile live in a
+// frame of buffers that each thread has; loads and stores of dense memory need no copy and work on
+// the memory itself.
 //
-// Work is split in outer boxes: R outer points whose C inner points are visited tile by tile, once per round.
-// A round ends with reductions; their results are Outer values of the next. When there are few boxes and long
-// inner axes the inner tiles of a round are split over threads too, in pieces that depend on sizes only, and
-// their accumulators are merged in order: results do not depend on the number of threads.
+// Work is split in outer boxes: R outer points whose C inner points are visited tile by tile, once
+// per round. A round ends with reductions; their results are Outer values of the next. When there
+// are few boxes and long inner axes the inner tiles of a round are split over threads too, in
+// pieces that depend on sizes only, and their accumulators are merged in order: results do not
+// depend on the number of threads.
 #pragma once
 #include <memory>
 #include <vector>
@@ -20,7 +22,8 @@ namespace ingot::cpu {
 class RowCode;
 class ColumnCode;
 
-/// Is so much stored, in a kernel that touches so much, that results had better not go through the caches?
+/// Is so much stored, in a kernel that touches so much, that results had better not go through the
+/// caches?
 bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes);
 
 /// How many elements of a tile a value has.
@@ -91,10 +94,10 @@ struct Step {
   int32_t dst = -1, a = -1, b = -1, c = -1;  // value numbers
   TileFn fn = nullptr;
   const Reducer* reducer = nullptr;
-  int32_t ref = -1;  // MemoryRef
-  int64_t pitch =
-      0;  // Reduce by columns: elements between rows, when they are read where they lie; 0: a dense tile
-  int32_t acc = -1;  // offset of the accumulator in the box's area, per outer point
+  int32_t ref = -1;   // MemoryRef
+  int64_t pitch = 0;  // Reduce by columns: elements between rows, when they are read where they
+                      // lie; 0: a dense tile
+  int32_t acc = -1;   // offset of the accumulator in the box's area, per outer point
 };
 
 /// Where a value lives. Memory: set by Bind.
@@ -114,7 +117,8 @@ struct Round {
 };
 
 struct Plan {
-  int n_axes = 0, outer_lo = 0, outer_hi = 0, inner_lo = 0, inner_hi = 0;  // ranges of layout positions
+  int n_axes = 0, outer_lo = 0, outer_hi = 0, inner_lo = 0,
+      inner_hi = 0;  // ranges of layout positions
   bool by_columns = false;
   int64_t extent[kMaxAxes] = {}, tile[kMaxAxes] = {}, tiles[kMaxAxes] = {};
   int64_t boxes = 1, inner_tiles = 1;
@@ -127,7 +131,7 @@ struct Plan {
   std::vector<ValuePlace> places;
   std::vector<std::unique_ptr<uint64_t[]>> constants;  // ValuePlace::offset is an index
   int64_t tile_bytes = 0;                              // of the frame
-  int64_t box_bytes = 0;                               // Outer values; in the frame, or in scratch when split
+  int64_t box_bytes = 0;  // Outer values; in the frame, or in scratch when split
   int64_t acc_bytes = 0;
   int n_buffers = 0;
   bool all_predicated = false;
@@ -136,8 +140,8 @@ struct Plan {
 
   std::shared_ptr<RowCode> rows;  // machine code instead of steps
 
-  /// What a thread needs for it, beside scratch: tiles, then the places of values, then addresses for column
-  /// code.
+  /// What a thread needs for it, beside scratch: tiles, then the places of values, then addresses
+  /// for column code.
   size_t values_at() const {
     return static_cast<size_t>((tile_bytes + box_bytes + acc_bytes + 63) / 64 * 64);
   }
@@ -145,7 +149,9 @@ struct Plan {
 
   // Split: rounds are passes of their own over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;
-  int64_t scratch_bytes() const { return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1)); }
+  int64_t scratch_bytes() const {
+    return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1));
+  }
 };
 
 std::unique_ptr<Plan> make_plan(const KernelSpec& spec);

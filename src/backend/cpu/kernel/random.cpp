@@ -56,7 +56,8 @@ static uint32_t word(int64_t n, uint64_t base, uint64_t key) {
   return philox(base + static_cast<uint64_t>(n / 4), key).v[n % 4];
 }
 
-void random_run(uint32_t* out, int64_t count, int64_t first, int64_t step, uint64_t base, uint64_t key) {
+void random_run(uint32_t* out, int64_t count, int64_t first, int64_t step, uint64_t base,
+                uint64_t key) {
   int64_t i = 0;
   if (step != 1) {
     for (; i < count; ++i) out[i] = word(first + i * step, base, key);

@@ -44,7 +44,8 @@ struct SumOf {
 template <class T>
 struct ProdOf {
   using Acc = Wide<T>;
-  using L = Wide<T>;  // products of a tile may leave the range of float32 though the result does not
+  using L =
+      Wide<T>;  // products of a tile may leave the range of float32 though the result does not
   static constexpr L start() { return 1; }
   static HWY_INLINE L step(L a, L b) { return a * b; }
   static HWY_INLINE Acc join(Acc a, Acc b) { return a * b; }
@@ -127,7 +128,8 @@ void merge_loop(void* acc, const void* later, int64_t R) {
 // --- float32 sums, the hottest
 // -----------------------------------------------------------------------------------
 
-/// Sum of x[i], or of x[i] * y[i], over a run: float32 lanes for at most kFlush elements, float64 beyond.
+/// Sum of x[i], or of x[i] * y[i], over a run: float32 lanes for at most kFlush elements, float64
+/// beyond.
 template <bool dot>
 HWY_INLINE double sum_run(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, int64_t n) {
   const hn::ScalableTag<float> d;
@@ -162,7 +164,8 @@ void SumRows(void* acc, const void* x, int64_t R, int64_t C, int64_t) {
 }
 void DotRows(void* acc, const void* x, const void* y, int64_t R, int64_t C) {
   const float *p = static_cast<const float*>(x), *q = static_cast<const float*>(y);
-  for (int64_t r = 0; r < R; ++r, p += C, q += C) static_cast<double*>(acc)[r] += sum_run<true>(p, q, C);
+  for (int64_t r = 0; r < R; ++r, p += C, q += C)
+    static_cast<double*>(acc)[r] += sum_run<true>(p, q, C);
 }
 void DotCols(void* acc, const void* x, const void* y, int64_t R, int64_t C) {
   double* HWY_RESTRICT a = static_cast<double*>(acc);
@@ -251,7 +254,8 @@ void add_type(ReduceTable& t, TileType type) {
                    merge_loop<Op>};
   };
   auto arg = [&]<class A>(A) {
-    return Reducer{TileType::I64, static_cast<int>(8 + sizeof(T)), A::init, A::rows, A::cols, A::merge};
+    return Reducer{TileType::I64, static_cast<int>(8 + sizeof(T)), A::init, A::rows, A::cols,
+                   A::merge};
   };
   t.r[0][k] = plain(SumOf<T>{}, wide);
   t.r[1][k] = plain(ProdOf<T>{}, wide);

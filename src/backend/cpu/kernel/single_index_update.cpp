@@ -1,5 +1,6 @@
-// A generated kernel that changes one place along an axis (codegen/single_index_update.h), as one token's keys go into a
-// cache: the kernel of that place alone, with its buffers moved to where the arguments say.
+// A generated kernel that changes one place along an axis (codegen/single_index_update.h), as one
+// token's keys go into a cache: the kernel of that place alone, with its buffers moved to where the
+// arguments say.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -33,7 +34,8 @@ std::optional<Number> number_of(const KernelSpec& k, int i) {
   Number n;
   for (;; i = k.instrs[static_cast<size_t>(i)].arg[0]) {
     const Instr& in = k.instrs[static_cast<size_t>(i)];
-    if (in.dtype != DType::Float32 && in.dtype != DType::Float64 && in.dtype != DType::Int64) return {};
+    if (in.dtype != DType::Float32 && in.dtype != DType::Float64 && in.dtype != DType::Int64)
+      return {};
     n.types.insert(n.types.begin(), in.dtype);
     if (in.kind == InstrKind::Compute) continue;  // a cast
     n.source = in;
@@ -81,8 +83,8 @@ class Pinned final : public CpuExecutable {
     one.stores[0].value = k.instrs[static_cast<size_t>(k.stores[0].value)].arg[1];
     one.stores[0].over = -1;
     drop_unread(one);
-    // A buffer moves as a whole, so all that is read or written in it must move alike; and nothing else may
-    // hang on the axis.
+    // A buffer moves as a whole, so all that is read or written in it must move alike; and nothing
+    // else may hang on the axis.
     std::vector<bool> seen(k.buffers.size(), false);
     bool fits = true;
     auto take = [&](int32_t buffer, Affine& map) {
@@ -125,7 +127,8 @@ class Pinned final : public CpuExecutable {
     std::vector<int> place(k.instrs.size(), -1);
     place[static_cast<size_t>(k.stores[0].value)] = 0;
     for (size_t i = k.instrs.size(); i-- > 0;)
-      if (place[i] >= 0) for_each_operand(k.instrs[i], [&](int a) { place[static_cast<size_t>(a)] = 0; });
+      if (place[i] >= 0)
+        for_each_operand(k.instrs[i], [&](int a) { place[static_cast<size_t>(a)] = 0; });
     std::vector<Instr> left;
     auto moved = [&](int32_t& i) {
       if (i >= 0) i = place[static_cast<size_t>(i)];

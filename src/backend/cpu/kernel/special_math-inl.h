@@ -1,5 +1,5 @@
-// More float32 functions on Highway vectors, built on those of math-inl.h: the same accuracy, infinities and
-// NaN as libm. Included once per instruction set.
+// More float32 functions on Highway vectors, built on those of math-inl.h: the same accuracy,
+// infinities and NaN as libm. Included once per instruction set.
 #if defined(INGOT_CPU_MATH_MORE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_MATH_MORE_INL
 #undef INGOT_CPU_MATH_MORE_INL
@@ -115,8 +115,8 @@ HWY_INLINE V vatan(V x) {
                              hn::IfThenElse(middle, hn::Div(hn::Sub(a, one), hn::Add(a, one)), a));
   const V high = hn::IfThenElse(big, splat(1.57079632679489662f),
                                 hn::IfThenElseZero(middle, splat(0.785398163397448310f)));
-  const V low =
-      hn::IfThenElse(big, splat(-4.37113883e-8f), hn::IfThenElseZero(middle, splat(-2.18556941e-8f)));
+  const V low = hn::IfThenElse(big, splat(-4.37113883e-8f),
+                               hn::IfThenElseZero(middle, splat(-2.18556941e-8f)));
   const V z = hn::Mul(t, t);
   V p = hn::MulAdd(splat(8.05374449538e-2f), z, splat(-1.38776856032e-1f));
   p = hn::MulAdd(p, z, splat(1.99777106478e-1f));

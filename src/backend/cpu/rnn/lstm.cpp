@@ -1,7 +1,7 @@
-// The steps of an LSTM layer in float32. The weight is packed once for all steps. A step is cut into tasks of
-// some rows by one panel of hidden units: a task does the products of its units and then their cells. Threads
-// have rows of their own, or share the tasks of a step where rows are few. Who does a task changes no bit of
-// it.
+// The steps of an LSTM layer in float32. The weight is packed once for all steps. A step is cut
+// into tasks of some rows by one panel of hidden units: a task does the products of its units and
+// then their cells. Threads have rows of their own, or share the tasks of a step where rows are
+// few. Who does a task changes no bit of it.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,8 +16,8 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kRows = 32, kMostColumns = 32;  // of a task
-constexpr int64_t kApart = 16;                    // so that rows do not fall on one another in the cache
-constexpr double kSerial = 4e5;                   // operations of a step that are not worth a second thread
+constexpr int64_t kApart = 16;   // so that rows do not fall on one another in the cache
+constexpr double kSerial = 4e5;  // operations of a step that are not worth a second thread
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -38,7 +38,8 @@ class Lstm : public CpuExecutable {
   }
 
   float* at(void* const* buffers, int operand) const {
-    return static_cast<float*>(buffers[operand]) + spec_.operands[static_cast<size_t>(operand)].offset;
+    return static_cast<float*>(buffers[operand]) +
+           spec_.operands[static_cast<size_t>(operand)].offset;
   }
   /// Between steps, and between rows, of an operand [T, N, ..].
   int64_t stride(int operand, int dim) const {
@@ -46,7 +47,9 @@ class Lstm : public CpuExecutable {
     return o.shape[dim] == 1 ? 0 : o.stride[dim];
   }
   /// The step that comes i-th.
-  int64_t step(int64_t i) const { return spec_.attrs.as<RecurrentAttrs>().reverse ? T_ - 1 - i : i; }
+  int64_t step(int64_t i) const {
+    return spec_.attrs.as<RecurrentAttrs>().reverse ? T_ - 1 - i : i;
+  }
 
   struct Space {
     float *weight, *left, *state;
@@ -58,13 +61,15 @@ class Lstm : public CpuExecutable {
   float* left(const Space& s, int64_t i) const { return s.left + (i & 1) * N_ * pitch_; }
 
   /// Part p of the weight is [K, H] with these strides.
-  void pack(const float* weight, int64_t part_stride, int64_t k_stride, int64_t col_stride, float* to) const {
+  void pack(const float* weight, int64_t part_stride, int64_t k_stride, int64_t col_stride,
+            float* to) const {
     const int64_t each = ceil_div(K_, g_.kc) * panels_;
     parallel_for(parts_ * each, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t p = t / each, k = t % each / panels_ * g_.kc, j = t % panels_;
-        g_.pack(to + packed(p, k, j), g_.nr, weight + p * part_stride + k * k_stride + j * g_.nr * col_stride,
-                DType::Float32, k_stride, col_stride, depth(k), std::min<int64_t>(g_.nr, H_ - j * g_.nr));
+        g_.pack(to + packed(p, k, j), g_.nr,
+                weight + p * part_stride + k * k_stride + j * g_.nr * col_stride, DType::Float32,
+                k_stride, col_stride, depth(k), std::min<int64_t>(g_.nr, H_ - j * g_.nr));
       }
     });
   }
@@ -80,12 +85,14 @@ class Lstm : public CpuExecutable {
     }
   }
 
-  /// fn(i, first row, rows, panel) for all of the steps [0, T), or from the last to the first. Where there
-  /// are enough rows each thread does all steps of its own, and nobody waits for anybody.
+  /// fn(i, first row, rows, panel) for all of the steps [0, T), or from the last to the first.
+  /// Where there are enough rows each thread does all steps of its own, and nobody waits for
+  /// anybody.
   template <class Fn>
   void steps(bool forward, Fn&& fn) const {
     auto nth = [&](int64_t k) { return forward ? k : T_ - 1 - k; };
-    const int64_t threads = get_num_threads(), each = ceil_div(ceil_div(N_, threads), g_.mr) * g_.mr;
+    const int64_t threads = get_num_threads(),
+                  each = ceil_div(ceil_div(N_, threads), g_.mr) * g_.mr;
     if (N_ >= threads * g_.mr) {
       parallel_for(ceil_div(N_, each), 1, [&](int64_t begin, int64_t end) {
         for (int64_t b = begin * each, e = std::min(end * each, N_), k = 0; k < T_; ++k)
@@ -101,7 +108,8 @@ class Lstm : public CpuExecutable {
   template <class Fn>
   void tasks(Fn&& fn) const {
     const int64_t blocks = ceil_div(N_, kRows), count = blocks * panels_;
-    const double work = 8.0 * static_cast<double>(N_) * static_cast<double>(H_) * static_cast<double>(H_);
+    const double work =
+        8.0 * static_cast<double>(N_) * static_cast<double>(H_) * static_cast<double>(H_);
     parallel_for(count, work < kSerial ? count : 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t row = t % blocks * kRows;
@@ -109,13 +117,14 @@ class Lstm : public CpuExecutable {
       }
     });
   }
-  /// Asks for what the cells will read, so that it comes while the products are computed: rows of `count`
-  /// pieces, H apart. (As a call of its own GCC takes it for one without effect.)
-  [[gnu::always_inline]] void ask_for(const float* at, int64_t rows, int64_t row_stride, int64_t count,
-                                      int64_t columns) const {
+  /// Asks for what the cells will read, so that it comes while the products are computed: rows of
+  /// `count` pieces, H apart. (As a call of its own GCC takes it for one without effect.)
+  [[gnu::always_inline]] void ask_for(const float* at, int64_t rows, int64_t row_stride,
+                                      int64_t count, int64_t columns) const {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t g = 0; g < count; ++g)
-        for (int64_t c = 0; c < columns; c += 16) __builtin_prefetch(at + r * row_stride + g * H_ + c, 0, 2);
+        for (int64_t c = 0; c < columns; c += 16)
+          __builtin_prefetch(at + r * row_stride + g * H_ + c, 0, 2);
   }
   int64_t columns(int64_t j) const { return std::min<int64_t>(g_.nr, H_ - j * g_.nr); }
 
@@ -149,12 +158,14 @@ class Forward final : public Lstm {
   }
 
  private:
-  void part(void* const* buffers, const Space& s, int64_t i, int64_t row, int64_t rows, int64_t j) const {
+  void part(void* const* buffers, const Space& s, int64_t i, int64_t row, int64_t rows,
+            int64_t j) const {
     alignas(64) float sums[4][kRows * kMostColumns];
     const int64_t t = step(i), from = j * g_.nr;
     ask_for(at(buffers, first_) + t * stride(first_, 0) + row * stride(first_, 1) + from, rows,
             stride(first_, 1), 4, columns(j));
-    for (int64_t g = 0; g < 4; ++g) product(s.weight, g, j, left(s, i) + row * pitch_, rows, sums[g]);
+    for (int64_t g = 0; g < 4; ++g)
+      product(s.weight, g, j, left(s, i) + row * pitch_, rows, sums[g]);
     const float* before = i == 0       ? at(buffers, first_ + 2)
                           : side2_ > 0 ? at(buffers, side2_) + step(i - 1) * N_ * H_
                                        : s.state;
@@ -196,15 +207,16 @@ class Backward final : public Lstm {
   }
 
  private:
-  void part(void* const* buffers, const Space& s, int64_t i, int64_t row, int64_t rows, int64_t j) const {
+  void part(void* const* buffers, const Space& s, int64_t i, int64_t row, int64_t rows,
+            int64_t j) const {
     alignas(64) float sums[kRows * kMostColumns];
     const int64_t t = step(i), from = j * g_.nr;
     const int64_t first = t * N_ + row;
     ask_for(at(buffers, first_) + first * 4 * H_ + from, rows, 4 * H_, 4, columns(j));
     const float *c = at(buffers, first_ + 1),
                 *before = i > 0 ? c + step(i - 1) * N_ * H_ : at(buffers, first_ + 2),
-                *above =
-                    at(buffers, first_ + 4) + t * stride(first_ + 4, 0) + row * stride(first_ + 4, 1) + from;
+                *above = at(buffers, first_ + 4) + t * stride(first_ + 4, 0) +
+                         row * stride(first_ + 4, 1) + from;
     const int64_t place = row * H_ + from;
     ask_for(before + place, rows, H_, 1, columns(j));
     ask_for(above, rows, stride(first_ + 4, 1), 1, columns(j));
@@ -240,7 +252,8 @@ bool supports_lstm(const LibrarySpec& s) {
          h[0] * h[1] >= 32;
 }
 
-// A cell reads its place of z and then writes the gates there; going back, it reads the gates and writes dz.
+// A cell reads its place of z and then writes the gates there; going back, it reads the gates and
+// writes dz.
 bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
   const bool forward = s.op == Op::Lstm;
   if (operand != static_cast<size_t>(s.written) || result != (forward ? 1 : 0)) return false;

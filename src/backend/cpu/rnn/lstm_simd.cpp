@@ -116,9 +116,11 @@ HWY_INLINE void along(const LstmBlock& b) {
   LstmRow r{b.n, {}, {}};
   int64_t in[LstmBlock::kIn], out[LstmBlock::kOut];  // strides; 0 where there is no result
   for (int k = 0; k < LstmBlock::kIn; ++k) r.in[k] = b.in[k].at, in[k] = b.in[k].stride;
-  for (int k = 0; k < LstmBlock::kOut; ++k) r.out[k] = b.out[k].at, out[k] = r.out[k] ? b.out[k].stride : 0;
+  for (int k = 0; k < LstmBlock::kOut; ++k)
+    r.out[k] = b.out[k].at, out[k] = r.out[k] ? b.out[k].stride : 0;
   for (int64_t i = 0; i < b.rows; ++i) {
-    // Rows that lie a page apart fall on one another in the first cache, so they are fetched one by one.
+    // Rows that lie a page apart fall on one another in the first cache, so they are fetched one by
+    // one.
 #pragma GCC unroll 9
     for (int k = 0; k < LstmBlock::kIn; ++k)
       for (int64_t j = 0; j < b.n; j += 16) __builtin_prefetch(r.in[k] + kAhead * in[k] + j);

@@ -10,7 +10,9 @@ inline uint16_t bf16_from_f32(float f) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);
   return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
-inline float f32_from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+inline float f32_from_bf16(uint16_t h) {
+  return std::bit_cast<float>(static_cast<uint32_t>(h) << 16);
+}
 
 inline uint16_t f16_from_f32(float f) {
   const uint32_t u = std::bit_cast<uint32_t>(f), sign = (u >> 16) & 0x8000u, x = u & 0x7fffffffu;

@@ -16,10 +16,10 @@ constexpr int kPlain = 48;  // up to this size the loops win over the calls
 template <class T>
 struct Lapack {
   void (*getrf)(const int*, const int*, T*, const int*, int*, int*) = nullptr;
-  void (*getrs)(const char*, const int*, const int*, const T*, const int*, const int*, T*, const int*, int*,
-                size_t) = nullptr;
-  void (*trtrs)(const char*, const char*, const char*, const int*, const int*, const T*, const int*, T*,
-                const int*, int*, size_t, size_t, size_t) = nullptr;
+  void (*getrs)(const char*, const int*, const int*, const T*, const int*, const int*, T*,
+                const int*, int*, size_t) = nullptr;
+  void (*trtrs)(const char*, const char*, const char*, const int*, const int*, const T*, const int*,
+                T*, const int*, int*, size_t, size_t, size_t) = nullptr;
   void (*potrf)(const char*, const int*, T*, const int*, int*, size_t) = nullptr;
   explicit operator bool() const { return getrf && getrs && trtrs && potrf; }
 };
@@ -106,7 +106,8 @@ void lu_solve(const T* lu, const int* pivots, bool transposed, T* b, int n, int 
   auto swap_rows = [&](int i) {
     if (pivots[i] != i + 1)
       for (int j = 0; j < k; ++j)
-        std::swap(b[i + static_cast<int64_t>(j) * n], b[pivots[i] - 1 + static_cast<int64_t>(j) * n]);
+        std::swap(b[i + static_cast<int64_t>(j) * n],
+                  b[pivots[i] - 1 + static_cast<int64_t>(j) * n]);
   };
   if (!transposed) {
     for (int i = 0; i < n; ++i) swap_rows(i);

@@ -1,13 +1,13 @@
-// Op::Linalg: each matrix of the batch is copied to column-major scratch, factorised (lapack.h) and written
-// back.
+// Op::Linalg: each matrix of the batch is copied to column-major scratch, factorised (lapack.h) and
+// written back.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
 
-#include "backend/cpu/support/lapack.h"
 #include "backend/cpu/library.h"
+#include "backend/cpu/support/lapack.h"
 #include "backend/cpu/support/memory.h"
 #include "backend/cpu/support/threads.h"
 
@@ -17,11 +17,14 @@ namespace {
 template <class T>
 class Linalg final : public CpuExecutable {
  public:
-  explicit Linalg(const LibrarySpec& s) : spec_(s), attrs_(s.attrs.as<LinalgAttrs>()), kind_(attrs_.kind) {
+  explicit Linalg(const LibrarySpec& s)
+      : spec_(s), attrs_(s.attrs.as<LinalgAttrs>()), kind_(attrs_.kind) {
     const Dims& a = s.operands[1].shape;
     const int r = a.size();
     n_ = static_cast<int>(a[r - 1]);
-    columns_ = two() ? static_cast<int>(s.operands[2].shape[r - 1]) : kind_ == LinalgKind::Inverse ? n_ : 0;
+    columns_ = two()                          ? static_cast<int>(s.operands[2].shape[r - 1])
+               : kind_ == LinalgKind::Inverse ? n_
+                                              : 0;
     for (int i = 0; i < r - 2; ++i) batch_ *= a[i];
     each_ = (static_cast<size_t>(n_) * static_cast<size_t>(n_ + columns_) * sizeof(T) +
              static_cast<size_t>(n_) * sizeof(int) + 63) /
@@ -33,7 +36,8 @@ class Linalg final : public CpuExecutable {
     char* work = line_aligned(scratch);
     // Threads share a batch of small matrices; a large one is LAPACK's own to share out.
     const int64_t grain =
-        n_ > 48 ? batch_ : std::max<int64_t>(1, 20000 / (int64_t{n_} * n_ * std::max(1, n_ + columns_)));
+        n_ > 48 ? batch_
+                : std::max<int64_t>(1, 20000 / (int64_t{n_} * n_ * std::max(1, n_ + columns_)));
     parallel_for(batch_, grain, [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) one(buffers, work + static_cast<size_t>(i) * each_, i, args);
     });
@@ -68,8 +72,8 @@ class Linalg final : public CpuExecutable {
 
   void failed(int64_t matrix, int pivot, const RunArgs& args) const {
     int32_t ok = RunStatus::Ok;
-    if (!args.status ||
-        !std::atomic_ref<int32_t>(args.status->code).compare_exchange_strong(ok, RunStatus::Unsolvable))
+    if (!args.status || !std::atomic_ref<int32_t>(args.status->code)
+                             .compare_exchange_strong(ok, RunStatus::Unsolvable))
       return;
     args.status->site = spec_.site;
     args.status->value = matrix;
@@ -93,7 +97,8 @@ class Linalg final : public CpuExecutable {
         if (!bad) lu_solve(a, pivots, attrs_.transposed, b, n_, columns_);
         break;
       case LinalgKind::Triangular:
-        bad = triangular_solve(a, attrs_.upper, attrs_.transposed, attrs_.unit_diagonal, b, n_, columns_);
+        bad = triangular_solve(a, attrs_.upper, attrs_.transposed, attrs_.unit_diagonal, b, n_,
+                               columns_);
         break;
       case LinalgKind::Cholesky:
         return cholesky(buffers[0], a, i, args);

@@ -19,11 +19,13 @@ namespace ingot::cpu {
 
 namespace {
 constexpr size_t kHuge = size_t{2} << 20;
-constexpr size_t kKeep = size_t{2} << 30;      // bytes of free blocks kept
-constexpr size_t kUnasked = size_t{16} << 20;  // bytes taken from the system without asking what it has
-constexpr size_t kSpare = kUnasked;            // left for small blocks and the rest of the program
+constexpr size_t kKeep = size_t{2} << 30;  // bytes of free blocks kept
+constexpr size_t kUnasked = size_t{16}
+                            << 20;   // bytes taken from the system without asking what it has
+constexpr size_t kSpare = kUnasked;  // left for small blocks and the rest of the program
 
-/// Small sizes to multiples of 64, larger ones to an eighth of their power of two, so that sizes meet again.
+/// Small sizes to multiples of 64, larger ones to an eighth of their power of two, so that sizes
+/// meet again.
 size_t rounded(size_t bytes) {
   if (bytes <= 4096) return (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
   const size_t step = std::max<size_t>(64, std::bit_floor(bytes) / 8);
@@ -56,7 +58,8 @@ namespace {
 std::atomic<size_t> handed_out{0};  // of all pools
 std::string memory_root;
 
-/// Bytes of this process's own in memory: what was handed out and not written to yet is not among them.
+/// Bytes of this process's own in memory: what was handed out and not written to yet is not among
+/// them.
 size_t resident() {
   size_t all = 0, kept = 0, shared = 0;
   if (FILE* f = std::fopen("/proc/self/statm", "r")) {
@@ -69,7 +72,8 @@ size_t resident() {
 bool has_room(size_t bytes) {
   const size_t promised = handed_out.load(std::memory_order_relaxed), there = resident();
   const size_t spare = bytes < (1 << 20) ? 0 : kSpare;
-  return bytes + (promised > there ? promised - there : 0) + spare <= host_memory(memory_root).available;
+  return bytes + (promised > there ? promised - there : 0) + spare <=
+         host_memory(memory_root).available;
 }
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Memory of the CPU devices: 64-byte aligned, huge pages for large blocks, freed blocks kept for the next
-// request so that a training step meets no page faults. Each device has a pool of its own.
+// Memory of the CPU devices: 64-byte aligned, huge pages for large blocks, freed blocks kept for
+// the next request so that a training step meets no page faults. Each device has a pool of its own.
 #pragma once
 #include <atomic>
 #include <cstddef>

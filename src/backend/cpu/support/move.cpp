@@ -1,5 +1,5 @@
-// See move.h. Boxes are reduced to their essential axes first, so that nearly every call ends in memcpy, a
-// fill, a strided run or a blocked transposition in registers.
+// See move.h. Boxes are reduced to their essential axes first, so that nearly every call ends in
+// memcpy, a fill, a strided run or a blocked transposition in registers.
 #include "backend/cpu/support/move.h"
 
 #include <cstring>
@@ -33,8 +33,8 @@ HWY_INLINE void turn_eight(T* dst, To to, const T* src, int64_t sq) {
   const hn::FixedTag<T, 8> d;
   const hn::FixedTag<uint64_t, 4> dw;
   auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
-  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5), a6 = row(6),
-             a7 = row(7);
+  const auto a0 = row(0), a1 = row(1), a2 = row(2), a3 = row(3), a4 = row(4), a5 = row(5),
+             a6 = row(6), a7 = row(7);
   auto wide = [&](auto v) HWY_ATTR { return hn::BitCast(dw, v); };
   const auto b0 = wide(hn::InterleaveLower(d, a0, a1)), b1 = wide(hn::InterleaveUpper(d, a0, a1));
   const auto b2 = wide(hn::InterleaveLower(d, a2, a3)), b3 = wide(hn::InterleaveUpper(d, a2, a3));
@@ -59,8 +59,8 @@ HWY_INLINE void turn_eight(T* dst, To to, const T* src, int64_t sq) {
 #if HWY_TARGET == HWY_AVX3
 constexpr int64_t kSide = 16;
 
-/// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16. A register is loaded with quarters of four rows,
-/// which leaves only pairs and quads to be turned.
+/// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16. A register is loaded with quarters of
+/// four rows, which leaves only pairs and quads to be turned.
 template <bool kStream = false, class T, class To>
 HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   const hn::FixedTag<T, 16> d;
@@ -119,9 +119,11 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
 #endif
 
 /// dst[i*dp + j] = src[i + j*sq], i < p, j < q.
-void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q, Far far) {
+void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int64_t p, int64_t q,
+                 Far far) {
   const int64_t blocks = (p + kSide - 1) / kSide, across = q / kSide;
-  const bool stream = far == Far::Memory && dp % 16 == 0 && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
+  const bool stream =
+      far == Far::Memory && dp % 16 == 0 && reinterpret_cast<uintptr_t>(dst) % 64 == 0;
   auto block = [&](int64_t i, int64_t j) HWY_ATTR {
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     uint32_t* at = dst + i * dp + j;
@@ -149,15 +151,18 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
   if (done + 8 <= q) {
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     const int64_t whole = p / 8 * 8;
-    for (int64_t i = 0; i < whole; i += 8) turn_eight(dst + i * dp + done, to, src + done * sq + i, sq);
-    if (whole < p) transpose_scalar(dst + whole * dp + done, dp, src + done * sq + whole, sq, p - whole, 8);
+    for (int64_t i = 0; i < whole; i += 8)
+      turn_eight(dst + i * dp + done, to, src + done * sq + i, sq);
+    if (whole < p)
+      transpose_scalar(dst + whole * dp + done, dp, src + done * sq + whole, sq, p - whole, 8);
     done += 8;
   }
 #endif
   if (done < q) transpose_scalar(dst + done, dp, src + done * sq, sq, p, q - done);
 }
 
-void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
+void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n,
+                int64_t width) {
   const int64_t done = width / kSide * kSide;
   for (int64_t i = 0; i < n; i += kSide) {
     auto row = [&](int64_t k) HWY_ATTR { return to[i + k]; };
@@ -171,13 +176,14 @@ void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride,
     for (int64_t j = done; j < width; ++j) dst[to[i] + j] = src[j * stride + i];
 }
 
-void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n, int64_t width,
-                  int64_t count, int64_t step) {
+void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
+                  int64_t width, int64_t count, int64_t step) {
   // A square at a time: its rows are summed, then turned.
   HWY_ALIGN float rows[kSide * kSide] = {};
   for (int64_t i = 0; i < n; i += kSide)
     for (int64_t j = 0; j < width; j += kSide) {
-      const int64_t deep = n - i < kSide ? n - i : kSide, wide = width - j < kSide ? width - j : kSide;
+      const int64_t deep = n - i < kSide ? n - i : kSide,
+                    wide = width - j < kSide ? width - j : kSide;
       for (int64_t r = 0; r < deep; ++r) {
         const float* at = src + from[i + r] + j;
         float* sum = rows + r * kSide;
@@ -228,7 +234,8 @@ struct Axis {
   int64_t e, d, s;
 };
 
-/// Drops axes of one, merges neighbours that walk memory as one. Returns how many are left (at least 1).
+/// Drops axes of one, merges neighbours that walk memory as one. Returns how many are left (at
+/// least 1).
 HWY_INLINE int essential(Axis* ax, const int64_t* ds, const int64_t* ss, const int64_t* e, int nd) {
   int n = 0;
   for (int a = 0; a < nd; ++a) {
@@ -261,8 +268,8 @@ HWY_INLINE void odometer(const Axis* ax, int n, T* dst, const T* src, Body body)
 }
 
 template <class T>
-void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss, const int64_t* e, int nd,
-                Far far) {
+void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss, const int64_t* e,
+                int nd, Far far) {
   Axis ax[kMaxAxes];
   int n = essential(ax, ds, ss, e, nd);
   T* dst = static_cast<T*>(out);
@@ -283,11 +290,12 @@ void copy_typed(void* out, const int64_t* ds, const void* in, const int64_t* ss,
     return;
   }
   const Axis last = ax[n - 1];
-  odometer(ax, n - 1, dst, src, [&](T* t, const T* f) HWY_ATTR { run(t, last.d, f, last.s, last.e); });
+  odometer(ax, n - 1, dst, src,
+           [&](T* t, const T* f) HWY_ATTR { run(t, last.d, f, last.s, last.e); });
 }
 
-void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
-             int esize, Far far) {
+void CopyBox(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e,
+             int nd, int esize, Far far) {
   switch (esize) {
     case 1:
       return copy_typed<uint8_t>(dst, ds, src, ss, e, nd, far);
@@ -311,13 +319,17 @@ void repeat_typed(T* dst, const T* src, int64_t count, int64_t times) {
 void RepeatEach(void* dst, const void* src, int esize, int64_t count, int64_t times) {
   switch (esize) {
     case 1:
-      return repeat_typed(static_cast<uint8_t*>(dst), static_cast<const uint8_t*>(src), count, times);
+      return repeat_typed(static_cast<uint8_t*>(dst), static_cast<const uint8_t*>(src), count,
+                          times);
     case 2:
-      return repeat_typed(static_cast<uint16_t*>(dst), static_cast<const uint16_t*>(src), count, times);
+      return repeat_typed(static_cast<uint16_t*>(dst), static_cast<const uint16_t*>(src), count,
+                          times);
     case 4:
-      return repeat_typed(static_cast<uint32_t*>(dst), static_cast<const uint32_t*>(src), count, times);
+      return repeat_typed(static_cast<uint32_t*>(dst), static_cast<const uint32_t*>(src), count,
+                          times);
     default:
-      return repeat_typed(static_cast<uint64_t*>(dst), static_cast<const uint64_t*>(src), count, times);
+      return repeat_typed(static_cast<uint64_t*>(dst), static_cast<const uint64_t*>(src), count,
+                          times);
   }
 }
 
@@ -351,8 +363,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 
-void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
-              int esize) {
+void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e,
+              int nd, int esize) {
   INGOT_DISPATCH(CopyBox)(dst, ds, src, ss, e, nd, esize, Far::Source);
 }
 static void dense_strides(int64_t* d, const int64_t* e, int nd) {
@@ -362,7 +374,8 @@ static void dense_strides(int64_t* d, const int64_t* e, int nd) {
     s *= e[a];
   }
 }
-void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize) {
+void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e, int nd,
+                int esize) {
   int64_t d[kMaxAxes];
   dense_strides(d, e, nd);
   copy_box(dst, d, src, ss, e, nd, esize);
@@ -373,7 +386,8 @@ void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e
   dense_strides(d, e, nd);
   INGOT_DISPATCH(CopyBox)(dst, ds, src, d, e, nd, esize, far);
 }
-void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width) {
+void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n,
+                  int64_t width) {
   INGOT_DISPATCH(TurnToRows)(dst, to, src, stride, n, width);
 }
 void turn_from_rows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
@@ -391,7 +405,9 @@ void repeat_all(void* dst, const void* src, int esize, int64_t count, int64_t ti
   for (int64_t t = 0; t < times; ++t)
     std::memcpy(static_cast<char*>(dst) + static_cast<size_t>(t) * bytes, src, bytes);
 }
-void stream_copy(void* dst, const void* src, int64_t bytes) { INGOT_DISPATCH(StreamCopy)(dst, src, bytes); }
+void stream_copy(void* dst, const void* src, int64_t bytes) {
+  INGOT_DISPATCH(StreamCopy)(dst, src, bytes);
+}
 void stream_rows(void* dst, int64_t pitch, const void* src, int64_t rows, int64_t bytes) {
   INGOT_DISPATCH(StreamRows)(dst, pitch, src, rows, bytes);
 }

@@ -1,5 +1,5 @@
-// Moving elements between strided boxes of memory and dense tiles: copies, fills, transpositions, streaming
-// stores.
+// Moving elements between strided boxes of memory and dense tiles: copies, fills, transpositions,
+// streaming stores.
 #pragma once
 #include <cstdint>
 
@@ -7,21 +7,25 @@
 
 namespace ingot::cpu {
 
-/// What is turned is walked along the rows of what is far away: the source, or the result. Memory: the result
-/// is written past the caches where it is aligned (finish_stream() when all is done).
+/// What is turned is walked along the rows of what is far away: the source, or the result. Memory:
+/// the result is written past the caches where it is aligned (finish_stream() when all is done).
 enum class Far : uint8_t { Source, Result, Memory };
 
-/// dst[sum ds*i] = src[sum ss*i] for all i in the box e[0..nd), elements of esize bytes, strides in elements.
-void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e, int nd,
-              int esize);
-/// The same with a dense destination (or source) in row-major order, which is taken to be near, in the cache.
+/// dst[sum ds*i] = src[sum ss*i] for all i in the box e[0..nd), elements of esize bytes, strides in
+/// elements.
+void copy_box(void* dst, const int64_t* ds, const void* src, const int64_t* ss, const int64_t* e,
+              int nd, int esize);
+/// The same with a dense destination (or source) in row-major order, which is taken to be near, in
+/// the cache.
 void gather_box(void* dst, const void* src, const int64_t* ss, const int64_t* e, int nd, int esize);
 void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e, int nd, int esize,
                  Far far = Far::Result);
 
 /// dst[to[i] + j] = src[j * stride + i] for i < n, j < width.
-void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n, int64_t width);
-/// dst[j * stride + i] = src[from[i] + j], summed with the count - 1 others that follow it, `step` apart.
+void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n,
+                  int64_t width);
+/// dst[j * stride + i] = src[from[i] + j], summed with the count - 1 others that follow it, `step`
+/// apart.
 void turn_from_rows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
                     int64_t width, int64_t count, int64_t step);
 

@@ -1,6 +1,6 @@
-// The ig_* functions that the expressions of elementwise.def are written with, for the scalar types of the
-// CPU: float, double, the integers and bool. Rare ones are plain libm; the hot float32 ones have SIMD loops
-// elsewhere.
+// The ig_* functions that the expressions of elementwise.def are written with, for the scalar types
+// of the CPU: float, double, the integers and bool. Rare ones are plain libm; the hot float32 ones
+// have SIMD loops elsewhere.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -157,7 +157,9 @@ inline T ig_floordiv(T a, T b) {
 template <class T>
 inline T ig_shl(T a, T b) {
   constexpr int bits = sizeof(T) * 8;
-  return b < T(0) || static_cast<int64_t>(b) >= bits ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << b);
+  return b < T(0) || static_cast<int64_t>(b) >= bits
+             ? T(0)
+             : static_cast<T>(static_cast<uint64_t>(a) << b);
 }
 template <class T>
 inline T ig_shr(T a, T b) {
@@ -166,7 +168,8 @@ inline T ig_shr(T a, T b) {
   return static_cast<T>(a >> b);
 }
 
-/// Casts as PyTorch on x86: truncation; out-of-range floats give some value, never undefined behaviour.
+/// Casts as PyTorch on x86: truncation; out-of-range floats give some value, never undefined
+/// behaviour.
 template <class To, class From>
 inline To ig_cast(From a) {
   if constexpr (std::is_same_v<To, bool>) {

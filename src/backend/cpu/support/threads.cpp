@@ -1,9 +1,10 @@
-// See threads.h. A job is published under a ticket number that workers watch. Each thread has a share of the
-// range, the same one in every run, takes pieces of it in order, and then helps the others with theirs: a
-// thread that meets the same memory again finds part of it in its caches (a sum over 64 MiB takes half the
-// time that way). The caller waits until every worker that joined has left, so the job may live on its stack.
-// Everything is ordered by the two atomics `ticket` and `active`: nothing is guarded by luck.
-// An exception stays in the job until everybody has left it, and is thrown again in the caller.
+// See threads.h. A job is published under a ticket number that workers watch. Each thread has a
+// share of the range, the same one in every run, takes pieces of it in order, and then helps the
+// others with theirs: a thread that meets the same memory again finds part of it in its caches (a
+// sum over 64 MiB takes half the time that way). The caller waits until every worker that joined
+// has left, so the job may live on its stack. Everything is ordered by the two atomics `ticket` and
+// `active`: nothing is guarded by luck. An exception stays in the job until everybody has left it,
+// and is thrown again in the caller.
 #include "backend/cpu/support/threads.h"
 
 #include <algorithm>
@@ -60,7 +61,8 @@ struct Job {
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // of the thread that set `failed`; read when all have left
 
-  Job(RangeFn f, void* c, int64_t n, int64_t g, int threads) : fn(f), context(c), count(n), grain(g) {
+  Job(RangeFn f, void* c, int64_t n, int64_t g, int threads)
+      : fn(f), context(c), count(n), grain(g) {
     const int64_t pieces = (count + grain - 1) / grain;
     shares = static_cast<int>(std::min<int64_t>(std::min(threads, kShares), pieces));
     for (int s = 0; s < shares; ++s) {
@@ -79,7 +81,8 @@ struct Job {
     inside_job = before;
   }
   void take_pieces(Share& s) const {
-    while (s.next.load(std::memory_order_relaxed) < s.end && !failed.load(std::memory_order_relaxed)) {
+    while (s.next.load(std::memory_order_relaxed) < s.end &&
+           !failed.load(std::memory_order_relaxed)) {
       const int64_t b = s.next.fetch_add(grain, std::memory_order_relaxed);
       if (b < s.end) fn(context, b, std::min(b + grain, s.end));
     }
@@ -92,10 +95,11 @@ struct Job {
 class Pool {
  public:
   Pool() : wanted_(initial_threads()) {
-    add_fork_lock({ForkOrder::Threads, this,
-                   [](void* p, const timespec& t) { return lock_until(static_cast<Pool*>(p)->use_, t); },
-                   [](void* p) { static_cast<Pool*>(p)->use_.unlock(); },
-                   [](void* p) { static_cast<Pool*>(p)->forget_workers(); }});
+    add_fork_lock(
+        {ForkOrder::Threads, this,
+         [](void* p, const timespec& t) { return lock_until(static_cast<Pool*>(p)->use_, t); },
+         [](void* p) { static_cast<Pool*>(p)->use_.unlock(); },
+         [](void* p) { static_cast<Pool*>(p)->forget_workers(); }});
   }
   ~Pool() { stop(); }
 
@@ -152,8 +156,8 @@ class Pool {
     return n > 0 ? n : 1;
   }
 
-  // With those workers that can be had: each takes part in every share, so fewer of them are slower and no
-  // more.
+  // With those workers that can be had: each takes part in every share, so fewer of them are slower
+  // and no more.
   void start() noexcept {
     started_ = true;
     quit_.store(false, std::memory_order_relaxed);
@@ -192,8 +196,8 @@ class Pool {
     workers_.clear();
   }
 
-  // In the child of a fork. The threads stayed behind: their handles must not be destroyed, which would join
-  // them or end the process, nor may anything they slept on be used again.
+  // In the child of a fork. The threads stayed behind: their handles must not be destroyed, which
+  // would join them or end the process, nor may anything they slept on be used again.
   void forget_workers() {
     new (&workers_) std::vector<std::thread>;
     new (&use_) std::mutex;
@@ -251,7 +255,8 @@ class Pool {
 };
 
 Pool& pool() {
-  static Pool* p = new Pool;  // never destroyed: static destructors of other libraries may still compute
+  static Pool* p =
+      new Pool;  // never destroyed: static destructors of other libraries may still compute
   return *p;
 }
 
@@ -268,7 +273,9 @@ void parallel_range(int64_t count, int64_t grain, RangeFn fn, void* context) {
   job.rethrow();
 }
 
-char* thread_memory(size_t bytes) { return (worker_memory ? *worker_memory : own_memory).at_least(bytes); }
+char* thread_memory(size_t bytes) {
+  return (worker_memory ? *worker_memory : own_memory).at_least(bytes);
+}
 void require_thread_memory(size_t bytes) {
   pool().require(bytes);
   take_required_memory();

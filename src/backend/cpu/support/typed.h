@@ -1,5 +1,5 @@
-// Elements as C++ types, for library calls that work on any element type; and the lines of an operand along
-// one axis.
+// Elements as C++ types, for library calls that work on any element type; and the lines of an
+// operand along one axis.
 #pragma once
 #include <vector>
 
@@ -58,10 +58,12 @@ decltype(auto) with_type(DType t, F&& f) {
   }
 }
 
-/// Every position of the dims other than `axis` (and those not counted in), as offsets into two operands.
+/// Every position of the dims other than `axis` (and those not counted in), as offsets into two
+/// operands.
 class Lines {
  public:
-  Lines(const OperandSpec& a, const OperandSpec& b, int axis, int end) : a0_(a.offset), b0_(b.offset) {
+  Lines(const OperandSpec& a, const OperandSpec& b, int axis, int end)
+      : a0_(a.offset), b0_(b.offset) {
     for (int d = 0; d < end; ++d) {
       if (d == axis || a.shape[d] == 1) continue;
       dims_.push_back({a.shape[d], a.stride[d], b.stride[d]});

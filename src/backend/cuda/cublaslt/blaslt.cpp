@@ -43,7 +43,8 @@ std::string BlasLtFunctions::load() {
   if (!library)
     return "cuBLASLt was not found (" + why + "). Install it with `pip install nvidia-cublas" +
            (thirteen ? "" : "-cu12") +
-           "` and set INGOT_VENV to that Python environment, install a CUDA toolkit, or set INGOT_CUBLASLT "
+           "` and set INGOT_VENV to that Python environment, install a CUDA toolkit, or set "
+           "INGOT_CUBLASLT "
            "to the library's path";
   std::string missing;
   auto find = [&](auto& slot, const char* name) {
@@ -65,13 +66,15 @@ std::string BlasLtFunctions::load() {
   find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   find(check_algo, "cublasLtMatmulAlgoCheck");
   find(matmul, "cublasLtMatmul");
-  if (!missing.empty()) return "the cuBLASLt in " + path + " has no " + missing + ": install a newer one";
+  if (!missing.empty())
+    return "the cuBLASLt in " + path + " has no " + missing + ": install a newer one";
   return {};
 }
 
 void check_lt(int status, const char* what) {
   if (status == 0) return;
-  throw Error(ErrorKind::Internal, "matmul", std::string(what) + " failed: " + blaslt().status_name(status));
+  throw Error(ErrorKind::Internal, "matmul",
+              std::string(what) + " failed: " + blaslt().status_name(status));
 }
 
 BlasLt::BlasLt(Gpu& g) : gpu(g) {

@@ -1,5 +1,6 @@
-// cuBLASLt, loaded at run time. The few functions and constants used have been stable since CUDA 11; they are
-// declared here, so that the plug-in builds from cuda.h alone (a test compares them with cublasLt.h).
+// cuBLASLt, loaded at run time. The few functions and constants used have been stable since CUDA
+// 11; they are declared here, so that the plug-in builds from cuda.h alone (a test compares them
+// with cublasLt.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,13 @@ enum DescAttribute : int {
   kBiasType = 26
 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchStride = 6 };
-enum PreferenceAttribute : int { kMaxWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8 };
+enum PreferenceAttribute : int {
+  kMaxWorkspace = 1,
+  kAlignA = 5,
+  kAlignB = 6,
+  kAlignC = 7,
+  kAlignD = 8
+};
 enum EpilogueKind : int {
   kDefault = 1,
   kRelu = 2,
@@ -47,7 +54,12 @@ enum EpilogueKind : int {
   kSumA = 256,
   kSumB = 512
 };
-enum ComputeType : int { kCompute32F = 68, kCompute32FPedantic = 69, kCompute32FTf32 = 77, kCompute64F = 70 };
+enum ComputeType : int {
+  kCompute32F = 68,
+  kCompute32FPedantic = 69,
+  kCompute32FTf32 = 77,
+  kCompute64F = 70
+};
 enum DataType : int { kF32 = 0, kF64 = 1, kF16 = 2, kBF16 = 14 };
 /// cudaDataType of a dtype, or -1.
 int data_type(DType t);
@@ -66,13 +78,13 @@ struct BlasLtFunctions {
   int (*preference_create)(lt::Preference*) = nullptr;
   int (*preference_destroy)(lt::Preference) = nullptr;
   int (*preference_set)(lt::Preference, int attribute, const void*, size_t) = nullptr;
-  int (*heuristic)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout, lt::Preference,
-                   int, lt::Heuristic*, int*) = nullptr;
+  int (*heuristic)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
+                   lt::Preference, int, lt::Heuristic*, int*) = nullptr;
   int (*check_algo)(lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
                     const lt::Algo*, lt::Heuristic*) = nullptr;
-  int (*matmul)(lt::Handle, lt::MatmulDesc, const void* alpha, const void* a, lt::Layout, const void* b,
-                lt::Layout, const void* beta, const void* c, lt::Layout, void* d, lt::Layout, const lt::Algo*,
-                void* workspace, size_t, CUstream) = nullptr;
+  int (*matmul)(lt::Handle, lt::MatmulDesc, const void* alpha, const void* a, lt::Layout,
+                const void* b, lt::Layout, const void* beta, const void* c, lt::Layout, void* d,
+                lt::Layout, const lt::Algo*, void* workspace, size_t, CUstream) = nullptr;
   std::string path;
 
   /// Empty, or why the library is not there and how to get it.

@@ -1,4 +1,5 @@
-// Compiled where cuBLASLt's own header is: what blaslt.h declares by itself must be what the header says.
+// Compiled where cuBLASLt's own header is: what blaslt.h declares by itself must be what the header
+// says.
 #include <cublasLt.h>
 
 #include "backend/cuda/cublaslt/blaslt.h"
@@ -7,9 +8,11 @@ namespace ingot::cuda::lt {
 
 static_assert(sizeof(Algo) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(Heuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
-static_assert(offsetof(Heuristic, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(Heuristic, workspace) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(Heuristic, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
-static_assert(kTransA == int{CUBLASLT_MATMUL_DESC_TRANSA} && kTransB == int{CUBLASLT_MATMUL_DESC_TRANSB});
+static_assert(kTransA == int{CUBLASLT_MATMUL_DESC_TRANSA} &&
+              kTransB == int{CUBLASLT_MATMUL_DESC_TRANSB});
 static_assert(kEpilogue == int{CUBLASLT_MATMUL_DESC_EPILOGUE} &&
               kBiasPointer == int{CUBLASLT_MATMUL_DESC_BIAS_POINTER});
 static_assert(kBiasType == int{CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE});
@@ -25,7 +28,8 @@ static_assert(kSumA == int{CUBLASLT_EPILOGUE_BGRADA} && kSumB == int{CUBLASLT_EP
 static_assert((kGelu | kAux | kBias) == int{CUBLASLT_EPILOGUE_GELU_AUX_BIAS});
 static_assert(kAuxPointer == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER} &&
               kAuxLd == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD});
-static_assert(kCompute32F == int{CUBLAS_COMPUTE_32F} && kCompute32FTf32 == int{CUBLAS_COMPUTE_32F_FAST_TF32});
+static_assert(kCompute32F == int{CUBLAS_COMPUTE_32F} &&
+              kCompute32FTf32 == int{CUBLAS_COMPUTE_32F_FAST_TF32});
 static_assert(kCompute64F == int{CUBLAS_COMPUTE_64F} &&
               kCompute32FPedantic == int{CUBLAS_COMPUTE_32F_PEDANTIC});
 static_assert(kF32 == int{CUDA_R_32F} && kF64 == int{CUDA_R_64F} && kF16 == int{CUDA_R_16F} &&

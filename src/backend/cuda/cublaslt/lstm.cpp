@@ -1,13 +1,13 @@
-// See lstm.h. The product gives float32 whatever the operands' type, so that a step rounds h alone. It is
-// described and measured once; every step calls it with other addresses.
+// See lstm.h. The product gives float32 whatever the operands' type, so that a step rounds h alone.
+// It is described and measured once; every step calls it with other addresses.
 #include "backend/cuda/cublaslt/lstm.h"
 
 #include <algorithm>
 #include <memory>
 
-#include "backend/cuda/runtime/gpu.h"
-#include "backend/cuda/kernels/kernel_text.h"
 #include "backend/cuda/cublaslt/matmul.h"
+#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -50,15 +50,17 @@ class Lstm : public CudaExecutable {
     m.tf32 = spec_.tf32;
     m.patient = true;
     moved_ = c_.N * in;
-    // Every step's operand begins this far behind the one before it: the offset says how it is aligned.
-    m.operands = {
-        {DType::Float32, Dims{c_.N, out}, Dims{out, 1}, 0},
-        {type, Dims{c_.N, in}, Dims{in, 1}, moved_},
-        {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H}, c_.at(c_.first + 3).offset}};
+    // Every step's operand begins this far behind the one before it: the offset says how it is
+    // aligned.
+    m.operands = {{DType::Float32, Dims{c_.N, out}, Dims{out, 1}, 0},
+                  {type, Dims{c_.N, in}, Dims{in, 1}, moved_},
+                  {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H},
+                   c_.at(c_.first + 3).offset}};
     product_.reset(static_cast<CudaExecutable*>(prepare_matmul(gpu, m).release()));
     HandKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
     auto module = gpu.modules->get(k.text);
-    cell_ = std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 8, std::move(module));
+    cell_ =
+        std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 8, std::move(module));
     product_bytes_ = rounded(c_.N * out * kBytes32);
     state_bytes_ = rounded(c_.N * c_.H * kBytes32);
     scratch_bytes = product_bytes_ + state_bytes_ + product_->scratch_bytes;
@@ -74,7 +76,8 @@ class Lstm : public CudaExecutable {
 
  private:
   int64_t loose_row() const { return c_.N == 1 ? 0 : c_.at(c_.loose()).stride[1]; }
-  /// Elements that a thread does at once: as many as alignment allows, unless too few threads were left.
+  /// Elements that a thread does at once: as many as alignment allows, unless too few threads were
+  /// left.
   int lanes() const {
     const OperandSpec& o = c_.at(c_.loose());
     const int64_t step = c_.T == 1 ? 0 : o.stride[0];
@@ -113,7 +116,8 @@ class Lstm : public CudaExecutable {
     char *z = operand(site, c_.first), *h = operand(site, 0),
          *weighed = static_cast<char*>(site.header.scratch),
          *gates = c_.side1 > 0 ? operand(site, c_.side1) : nullptr,
-         *kept = c_.side2 > 0 ? operand(site, c_.side2) : nullptr, *state = weighed + product_bytes_;
+         *kept = c_.side2 > 0 ? operand(site, c_.side2) : nullptr,
+         *state = weighed + product_bytes_;
     const int64_t one = c_.N * c_.H, z_step = c_.at(c_.first).stride[0];
     char *h_before = operand(site, c_.first + 1), *c_before = operand(site, c_.first + 2);
     for (int64_t i = 0; i < c_.T; ++i) {
@@ -138,12 +142,13 @@ class Lstm : public CudaExecutable {
     for (int64_t i = c_.T - 1; i >= 0; --i) {
       const int64_t t = c_.step(i);
       const bool last = i == c_.T - 1;
-      char *c_before = i > 0 ? c + c_.step(i - 1) * one * kBytes32 : c0, *dz_now = dz + 4 * t * one * c_.size,
+      char *c_before = i > 0 ? c + c_.step(i - 1) * one * kBytes32 : c0,
+           *dz_now = dz + 4 * t * one * c_.size,
            *dc_next = i == 0 && c_.side2 > 0 ? operand(site, c_.side2) : state;
       cell(site,
            {word(top + t * top_step * c_.size), word(last ? nullptr : weighed),
-            word(gates + 4 * t * one * c_.size), word(c + t * one * kBytes32), word(c_before), word(dc),
-            word(dz_now), word(dc_next)},
+            word(gates + 4 * t * one * c_.size), word(c + t * one * kBytes32), word(c_before),
+            word(dc), word(dz_now), word(dc_next)},
            !last);
       dc = dc_next;
       if (i > 0)

@@ -6,8 +6,8 @@
 #include <memory>
 #include <numeric>
 
-#include "backend/cuda/runtime/gpu.h"
 #include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -22,7 +22,8 @@ struct Layout {
   }
 };
 
-/// The largest power of two, up to 256, that divides every address the call can see of this operand.
+/// The largest power of two, up to 256, that divides every address the call can see of this
+/// operand.
 uint32_t alignment(const OperandSpec& o, int64_t batch_stride, bool loops) {
   auto size = static_cast<int64_t>(size_of(o.dtype));
   int64_t g = std::gcd(int64_t{256}, o.offset * size);
@@ -58,9 +59,10 @@ class LtMatmul : public CudaExecutable {
   void enqueue(const LaunchSite& site) override {
     auto set_pointer = [&](int attribute, int operand) {
       const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
-      const char* at =
-          static_cast<const char*>(site.address(operand)) + o.offset * static_cast<int64_t>(size_of(o.dtype));
-      check_lt(blaslt().desc_set(desc_, attribute, &at, sizeof at), "setting an epilogue's operand");
+      const char* at = static_cast<const char*>(site.address(operand)) +
+                       o.offset * static_cast<int64_t>(size_of(o.dtype));
+      check_lt(blaslt().desc_set(desc_, attribute, &at, sizeof at),
+               "setting an epilogue's operand");
     };
     if (spec_.bias || sums()) set_pointer(lt::kBiasPointer, bias_);
     if (aux_ >= 0) set_pointer(lt::kAuxPointer, aux_);
@@ -80,14 +82,17 @@ class LtMatmul : public CudaExecutable {
  private:
   bool sums() const { return spec_.epilogue == Epilogue::BiasGrad; }
 
-  void make_layout(Layout& l, DType t, int64_t rows, int64_t cols, int64_t ld, int64_t stride) const {
+  void make_layout(Layout& l, DType t, int64_t rows, int64_t cols, int64_t ld,
+                   int64_t stride) const {
     check_lt(blaslt().layout_create(&l.raw, lt::data_type(t), static_cast<uint64_t>(rows),
                                     static_cast<uint64_t>(cols), ld),
              "describing a matrix");
     if (p_.batch == 1) return;
     auto count = static_cast<int32_t>(p_.batch);
-    check_lt(blaslt().layout_set(l.raw, lt::kBatchCount, &count, sizeof count), "describing a batch");
-    check_lt(blaslt().layout_set(l.raw, lt::kBatchStride, &stride, sizeof stride), "describing a batch");
+    check_lt(blaslt().layout_set(l.raw, lt::kBatchCount, &count, sizeof count),
+             "describing a batch");
+    check_lt(blaslt().layout_set(l.raw, lt::kBatchStride, &stride, sizeof stride),
+             "describing a batch");
   }
 
   void describe() {
@@ -96,7 +101,8 @@ class LtMatmul : public CudaExecutable {
     int compute = f64                                   ? lt::kCompute64F
                   : in_ == DType::Float32 && spec_.tf32 ? lt::kCompute32FTf32
                                                         : lt::kCompute32F;
-    check_lt(blaslt().desc_create(&desc_, compute, f64 ? lt::kF64 : lt::kF32), "describing a product");
+    check_lt(blaslt().desc_create(&desc_, compute, f64 ? lt::kF64 : lt::kF32),
+             "describing a product");
     int32_t ta = p_.trans_a, tb = p_.trans_b;
     check_lt(blaslt().desc_set(desc_, lt::kTransA, &ta, sizeof ta), "describing a product");
     check_lt(blaslt().desc_set(desc_, lt::kTransB, &tb, sizeof tb), "describing a product");
@@ -109,19 +115,24 @@ class LtMatmul : public CudaExecutable {
     const void* place =
         reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
     if (sums())
-      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place), "describing the sums");
+      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place),
+               "describing the sums");
     if (spec_.bias) {
       epilogue |= lt::kBias;
       DType bias = spec_.operands[static_cast<size_t>(bias_)].dtype;
       int32_t type = lt::data_type(bias);
       if (bias != out)
-        check_lt(blaslt().desc_set(desc_, lt::kBiasType, &type, sizeof type), "describing the bias");
-      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place), "describing the bias");
+        check_lt(blaslt().desc_set(desc_, lt::kBiasType, &type, sizeof type),
+                 "describing the bias");
+      check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place),
+               "describing the bias");
     }
     if (aux_ >= 0) {
       epilogue |= lt::kAux;
-      check_lt(blaslt().desc_set(desc_, lt::kAuxPointer, &place, sizeof place), "describing GELU's operand");
-      check_lt(blaslt().desc_set(desc_, lt::kAuxLd, &p_.m, sizeof p_.m), "describing GELU's operand");
+      check_lt(blaslt().desc_set(desc_, lt::kAuxPointer, &place, sizeof place),
+               "describing GELU's operand");
+      check_lt(blaslt().desc_set(desc_, lt::kAuxLd, &p_.m, sizeof p_.m),
+               "describing GELU's operand");
     }
     epilogue_ = epilogue ? epilogue : lt::kDefault;
     check_lt(blaslt().desc_set(desc_, lt::kEpilogue, &epilogue_, sizeof epilogue_),
@@ -149,8 +160,8 @@ class LtMatmul : public CudaExecutable {
     set(lt::kAlignD, align_[2]);
     lt::Heuristic h[kCandidates];
     int n = 0;
-    int rc =
-        blaslt().heuristic(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, preference, kCandidates, h, &n);
+    int rc = blaslt().heuristic(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, preference,
+                                kCandidates, h, &n);
     blaslt().preference_destroy(preference);
     for (int i = 0; rc == 0 && i < n; ++i)
       if (h[i].state == 0 && h[i].workspace <= kMatmulWorkspace) candidates_.push_back(h[i]);
@@ -159,11 +170,11 @@ class LtMatmul : public CudaExecutable {
   std::string key() const {
     auto s = [](int64_t v) { return std::to_string(v); };
     return std::string(name_of(in_)) + ":" + std::string(name_of(spec_.operands[0].dtype)) + ":" +
-           (p_.trans_a ? "T" : "N") + (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) + "x" +
-           s(p_.k) + ":ld" + s(p_.lda) + "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" + s(p_.batch) + "," +
-           s(p_.stride_a) + "," + s(p_.stride_b) + "," + s(p_.stride_d) + ":e" + s(epilogue_) +
-           (spec_.accumulate ? "+" : "") + ":a" + s(align_[0]) + "," + s(align_[1]) + "," + s(align_[2]) +
-           (spec_.tf32 ? ":tf32" : "");
+           (p_.trans_a ? "T" : "N") + (p_.trans_b ? "T" : "N") + ":" + s(p_.m) + "x" + s(p_.n) +
+           "x" + s(p_.k) + ":ld" + s(p_.lda) + "," + s(p_.ldb) + "," + s(p_.ldd) + ":b" +
+           s(p_.batch) + "," + s(p_.stride_a) + "," + s(p_.stride_b) + "," + s(p_.stride_d) + ":e" +
+           s(epilogue_) + (spec_.accumulate ? "+" : "") + ":a" + s(align_[0]) + "," + s(align_[1]) +
+           "," + s(align_[2]) + (spec_.tf32 ? ":tf32" : "");
   }
 
   /// The choice of an earlier process, if the library still knows it.
@@ -176,7 +187,8 @@ class LtMatmul : public CudaExecutable {
     lt::Heuristic h{};
     if (!unhex(lt_.tuning.find(key()), h.algo.data)) return;
     lt::Heuristic checked{};
-    if (blaslt().check_algo(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, &h.algo, &checked) != 0)
+    if (blaslt().check_algo(lt_.handle, desc_, a_.raw, b_.raw, d_.raw, d_.raw, &h.algo, &checked) !=
+        0)
       return;
     if (checked.workspace > scratch_bytes) return;
     h.workspace = checked.workspace;
@@ -201,13 +213,13 @@ class LtMatmul : public CudaExecutable {
     bool f64 = in_ == DType::Float64;
     const void *alpha = f64 ? static_cast<const void*>(&one64) : &one32,
                *beta = f64 ? static_cast<const void*>(&beta64) : &beta32;
-    return blaslt().matmul(lt_.handle, desc_, alpha, place(p_.operand_a, a), a_.raw, place(p_.operand_b, b),
-                           b_.raw, beta, out, d_.raw, out, d_.raw, &h.algo, site.header.scratch, h.workspace,
-                           site.stream);
+    return blaslt().matmul(lt_.handle, desc_, alpha, place(p_.operand_a, a), a_.raw,
+                           place(p_.operand_b, b), b_.raw, beta, out, d_.raw, out, d_.raw, &h.algo,
+                           site.header.scratch, h.workspace, site.stream);
   }
 
-  /// Times the candidates on the run's own operands. What this writes is written again by the call itself,
-  /// except when that adds to what is there: then a copy is written.
+  /// Times the candidates on the run's own operands. What this writes is written again by the call
+  /// itself, except when that adds to what is there: then a copy is written.
   void choose(const LaunchSite& site) {
     set_choice(candidates_[0]);
     if (site.capturing) {  // nothing may be waited for now
@@ -285,7 +297,8 @@ class ThenPass : public CudaExecutable {
     const bool sums = spec.epilogue == Epilogue::BiasGrad;
     HandKernel k = sums ? row_sums(spec) : gelu_pass(spec);
     auto module = gpu.modules->get(k.text);
-    pass_ = std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));
+    pass_ =
+        std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));
     to_ = at_end_ ? 0 : 1;
     from_ = at_end_ ? buffers_ : sums ? 2 : 0;
     scratch_bytes = product_->scratch_bytes;
@@ -322,11 +335,13 @@ std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
   gpu.make_current();
   auto own = [&](HandKernel k) -> std::unique_ptr<Executable> {
     auto module = gpu.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1,
-                                              static_cast<int>(spec.operands.size()), std::move(module));
+    return std::make_unique<KernelExecutable>(
+        k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
   };
-  if (spec.epilogue == Epilogue::ReluGrad && !is_small_matmul(spec)) return own(simple_matmul(spec));
-  if ((spec.epilogue == Epilogue::BiasGrad || spec.epilogue == Epilogue::ReluGrad) && is_small_matmul(spec))
+  if (spec.epilogue == Epilogue::ReluGrad && !is_small_matmul(spec))
+    return own(simple_matmul(spec));
+  if ((spec.epilogue == Epilogue::BiasGrad || spec.epilogue == Epilogue::ReluGrad) &&
+      is_small_matmul(spec))
     return own(small_matmul(spec));
   if (has_pass(spec)) {
     if (blaslt().matmul && describe_matmul(spec, p)) {

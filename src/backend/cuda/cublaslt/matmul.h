@@ -1,5 +1,5 @@
-// Matrix products through cuBLASLt: descriptors made once, the algorithm measured at the first run and kept
-// in the tuning file.
+// Matrix products through cuBLASLt: descriptors made once, the algorithm measured at the first run
+// and kept in the tuning file.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,7 +12,8 @@ namespace ingot::cuda {
 /// Most workspace an algorithm may use: the plan gives that much arena memory to the call.
 inline constexpr size_t kMatmulWorkspace = 32 << 20;
 
-/// A product as the library sees it: column-major D (m x n) = op(A) op(B). Row-major operands come swapped.
+/// A product as the library sees it: column-major D (m x n) = op(A) op(B). Row-major operands come
+/// swapped.
 struct LtProblem {
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldd = 0;
@@ -32,8 +33,11 @@ inline bool has_aux(const LibrarySpec& spec) {
          (spec.epilogue == Epilogue::GeluTanh && spec.written == 2);
 }
 
-/// May what comes after the product need a pass of its own, where the library cannot do it for these shapes?
-inline bool has_pass(const LibrarySpec& spec) { return has_aux(spec) || spec.epilogue == Epilogue::BiasGrad; }
+/// May what comes after the product need a pass of its own, where the library cannot do it for
+/// these shapes?
+inline bool has_pass(const LibrarySpec& spec) {
+  return has_aux(spec) || spec.epilogue == Epilogue::BiasGrad;
+}
 
 /// False when the library cannot take these strides or types.
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p);

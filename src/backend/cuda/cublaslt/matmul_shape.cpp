@@ -1,4 +1,5 @@
-// From strides to the library's column-major problem. No device needed: tests call this on any machine.
+// From strides to the library's column-major problem. No device needed: tests call this on any
+// machine.
 #include <algorithm>
 
 #include "backend/cuda/cublaslt/matmul.h"
@@ -28,9 +29,10 @@ std::vector<Batch> merged_batch(const LibrarySpec& spec) {
   return dims;
 }
 
-/// A row-major matrix [rows, cols] with these strides, as the library stores it: transposed, or not if the
-/// rows run along memory.
-bool layout(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, bool& rows_run, int64_t& ld) {
+/// A row-major matrix [rows, cols] with these strides, as the library stores it: transposed, or not
+/// if the rows run along memory.
+bool layout(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride, bool& rows_run,
+            int64_t& ld) {
   if (col_stride == 1 || cols == 1) {
     rows_run = false;
     ld = rows == 1 ? std::max(row_stride, cols) : row_stride;
@@ -64,17 +66,19 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   const OperandSpec &o = spec.operands[0], *in = &spec.operands[static_cast<size_t>(spec.written)];
   int r = o.shape.size();
   int64_t M = o.shape[r - 2], N = o.shape[r - 1], K = in[0].shape[r - 1];
-  int64_t om = o.stride[r - 2], on = o.stride[r - 1], am = in[0].stride[r - 2], ak = in[0].stride[r - 1];
+  int64_t om = o.stride[r - 2], on = o.stride[r - 1], am = in[0].stride[r - 2],
+          ak = in[0].stride[r - 1];
   int64_t bk = in[1].stride[r - 2], bn = in[1].stride[r - 1];
   if (K == 0 || M == 0 || N == 0) return false;
   std::vector<Batch> dims = merged_batch(spec);
   // The same b for a whole batch dim whose rows follow one another: one taller matrix.
-  while (!dims.empty() && dims.back().b == 0 && dims.back().a == M * am && dims.back().o == M * om && M > 1) {
+  while (!dims.empty() && dims.back().b == 0 && dims.back().a == M * am &&
+         dims.back().o == M * om && M > 1) {
     M *= dims.back().size;
     dims.pop_back();
   }
-  // Written by columns: the transposed product, with the operands in each other's place. A bias would then
-  // lie along the library's columns, which it does not take.
+  // Written by columns: the transposed product, with the operands in each other's place. A bias
+  // would then lie along the library's columns, which it does not take.
   bool by_columns = on != 1 && N != 1;
   if (by_columns) {
     if ((om != 1 && M != 1) || spec.bias || has_aux(spec)) return false;

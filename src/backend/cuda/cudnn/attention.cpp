@@ -1,6 +1,6 @@
-// See attention.h. What cuDNN wants (seen with 9.14 and 9.19): K given as transposed strides, 16-bit
-// probabilities, row sums and the dQ accumulator as real float32 tensors, the accumulator cleared by the
-// caller.
+// See attention.h. What cuDNN wants (seen with 9.14 and 9.19): K given as transposed strides,
+// 16-bit probabilities, row sums and the dQ accumulator as real float32 tensors, the accumulator
+// cleared by the caller.
 #include "backend/cuda/cudnn/attention.h"
 
 #include <algorithm>
@@ -20,9 +20,27 @@ namespace {
 
 using namespace dnn;
 using Operand = OperandSpec;
-enum Uid : int64_t { Q = 1, K, V, O, Stats, Scale, NegInf, One, DO, DQ, DK, DV, DQAcc, RowSum, Bias };
+enum Uid : int64_t {
+  Q = 1,
+  K,
+  V,
+  O,
+  Stats,
+  Scale,
+  NegInf,
+  One,
+  DO,
+  DQ,
+  DK,
+  DV,
+  DQAcc,
+  RowSum,
+  Bias
+};
 
-cudnnDataType_t type_of(DType t) { return t == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16; }
+cudnnDataType_t type_of(DType t) {
+  return t == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+}
 Dims dims_of(const Operand& o) { return o.shape.vec(); }
 Dims strides_of(const Operand& o) { return o.stride.vec(); }
 Dims swapped(Dims d) {
@@ -63,7 +81,8 @@ void build_forward(Graph& g, const AttentionProblem& p) {
   cudnnDataType_t t = type_of(qo.dtype);
   Tensor q = g.tensor(Q, dims_of(qo), strides_of(qo), t),
          kt = g.tensor(K, swapped(dims_of(ko)), swapped(strides_of(ko)), t);
-  Tensor v = g.tensor(V, dims_of(vo), strides_of(vo), t), out = g.tensor(O, dims_of(o), strides_of(o), t);
+  Tensor v = g.tensor(V, dims_of(vo), strides_of(vo), t),
+         out = g.tensor(O, dims_of(o), strides_of(o), t);
   Tensor product = g.temp(z.square(), z.square_strides());
   g.matmul(q, kt, product);
   Tensor s = g.binary(CUDNN_POINTWISE_MUL, product, g.scalar(Scale));
@@ -90,8 +109,8 @@ void build_backward(Graph& g, const AttentionProblem& p) {
   Tensor vt = g.tensor(V, swapped(dims_of(x[5])), swapped(strides_of(x[5])), t),
          o = g.tensor(O, dims_of(x[6]), strides_of(x[6]), t);
   Tensor dout = g.tensor(DO, dims_of(x[7]), strides_of(x[7]), t);
-  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT), scale = g.scalar(Scale),
-         one = g.scalar(One);
+  Tensor stats = g.tensor(Stats, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT),
+         scale = g.scalar(Scale), one = g.scalar(One);
   Tensor product = g.temp(dims_of(x[6]), {z.h * z.t * z.d, z.t * z.d, z.h * z.d, 1}),
          sums = g.temp(z.rows(), z.row_strides());
   Tensor row_sum = g.tensor(RowSum, z.rows(), z.row_strides(), CUDNN_DATA_FLOAT);
@@ -107,10 +126,12 @@ void build_backward(Graph& g, const AttentionProblem& p) {
   Tensor e = g.unary(CUDNN_POINTWISE_EXP, shifted);
   g.matmul(g.transposed(e, t), dout, g.tensor(DV, dims_of(x[2]), strides_of(x[2]), t));
   g.matmul(dout, vt, dp);
-  Tensor ds = g.binary(CUDNN_POINTWISE_MUL,
-                       g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_SUB, dp, row_sum), e), scale);
+  Tensor ds =
+      g.binary(CUDNN_POINTWISE_MUL,
+               g.binary(CUDNN_POINTWISE_MUL, g.binary(CUDNN_POINTWISE_SUB, dp, row_sum), e), scale);
   g.matmul(g.transposed(ds, t), q, g.tensor(DK, dims_of(x[1]), strides_of(x[1]), t));
-  Tensor acc = g.tensor(DQAcc, dims_of(x[0]), {z.h * z.t * z.d, z.t * z.d, z.d, 1}, CUDNN_DATA_FLOAT);
+  Tensor acc =
+      g.tensor(DQAcc, dims_of(x[0]), {z.h * z.t * z.d, z.t * z.d, z.d, 1}, CUDNN_DATA_FLOAT);
   g.matmul(ds, g.transposed(kt, t), acc);
   g.pointwise(CUDNN_POINTWISE_IDENTITY, acc, nullptr, nullptr,
               g.tensor(DQ, dims_of(x[0]), strides_of(x[0]), t));
@@ -118,13 +139,13 @@ void build_backward(Graph& g, const AttentionProblem& p) {
 
 bool runs(Gpu& gpu, Dnn& d, const AttentionProblem& p, const std::shared_ptr<Graph>& g);
 
-/// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a second); nullptr
-/// when cuDNN has none, or has one that it then does not run.
+/// A planned graph, shared by all calls of the same problem on a GPU (one plan takes up to a
+/// second); nullptr when cuDNN has none, or has one that it then does not run.
 std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Graph>> plans;
-  std::string key =
-      std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") + (p.causal ? "c" : "n") + (p.bias ? "+" : "");
+  std::string key = std::to_string(gpu.ordinal) + (p.backward ? "b" : "f") +
+                    (p.causal ? "c" : "n") + (p.bias ? "+" : "");
   for (const Operand& o : p.operands)
     key += "|" + std::string(name_of(o.dtype)) + to_string(o.shape) + to_string(o.stride);
   std::lock_guard lock(mutex);
@@ -134,7 +155,8 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
   std::string why;
   try {
     p.backward ? build_backward(*g, p) : build_forward(*g, p);
-    if (!g->plan(static_cast<cudnnHandle_t>(d.handle), nullptr, why) || !runs(gpu, d, p, g)) g = nullptr;
+    if (!g->plan(static_cast<cudnnHandle_t>(d.handle), nullptr, why) || !runs(gpu, d, p, g))
+      g = nullptr;
   } catch (const std::exception& e) {
     why = e.what();
     g = nullptr;
@@ -165,7 +187,8 @@ class Attention : public CudaExecutable {
                                 o.offset * static_cast<int64_t>(size_of(o.dtype)));
     };
     auto* scratch = static_cast<char*>(site.header.scratch);
-    float scale = static_cast<float>(p_.scale), neg_inf = std::numeric_limits<float>::lowest(), one = 1;
+    float scale = static_cast<float>(p_.scale), neg_inf = std::numeric_limits<float>::lowest(),
+          one = 1;
     std::vector<int64_t> uids;
     std::vector<void*> pointers;
     auto add = [&](int64_t uid, void* p) {
@@ -183,9 +206,9 @@ class Attention : public CudaExecutable {
       add(One, &one);
       add(RowSum, scratch);
       add(DQAcc, scratch + rows_);
-      ingot::cuda::check(
-          driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0, sums_, site.stream),
-          "clearing memory");
+      ingot::cuda::check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(scratch + rows_), 0,
+                                                  sums_, site.stream),
+                         "clearing memory");
     }
     if (p_.bias) add(Bias, place(static_cast<int>(p_.operands.size()) - 1));
     dnn_.use(site.stream);
@@ -200,8 +223,8 @@ class Attention : public CudaExecutable {
   size_t rows_ = 0, sums_ = 0;
 };
 
-/// Launches it once on memory that means nothing. Throws when cuDNN does not run its own plan. Where there is
-/// no memory to try, the plan is believed.
+/// Launches it once on memory that means nothing. Throws when cuDNN does not run its own plan.
+/// Where there is no memory to try, the plan is believed.
 bool runs(Gpu& gpu, Dnn& d, const AttentionProblem& p, const std::shared_ptr<Graph>& g) {
   Attention call(d, p, g);
   size_t bytes = 0;
@@ -267,7 +290,8 @@ bool attention_fits(const AttentionProblem& p, std::string* why) {
     if (why) *why = text;
     return false;
   };
-  if (p.operands.size() != (p.backward ? 9u : 5u) + (p.bias ? 1u : 0u)) return no("wrong number of operands");
+  if (p.operands.size() != (p.backward ? 9u : 5u) + (p.bias ? 1u : 0u))
+    return no("wrong number of operands");
   size_t lse = p.backward ? 8 : 1;
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const Operand& o = p.operands[i];
@@ -290,7 +314,8 @@ bool attention_fits(const AttentionProblem& p, std::string* why) {
   if (k.shape[1] != z.h) return no("grouped heads");
   if (p.bias) {
     const ingot::Dims& b = p.operands.back().shape;
-    bool ok = (b[0] == 1 || b[0] == z.b) && (b[1] == 1 || b[1] == z.h) && b[2] == z.t && b[3] == z.s;
+    bool ok =
+        (b[0] == 1 || b[0] == z.b) && (b[1] == 1 || b[1] == z.h) && b[2] == z.t && b[3] == z.s;
     if (!ok) return no("a bias that is not [B or 1, H or 1, T, S]");
     if (p.causal) return no("causal beside a bias");
   }

@@ -1,6 +1,6 @@
-// See conv.h. Of the engines that cuDNN's heuristics suggest, only deterministic ones count, and for float32
-// only those that do not round to TF32. The fastest of the first few is found by measuring at the first run
-// and kept in the tuning file, by its place in the heuristics' list.
+// See conv.h. Of the engines that cuDNN's heuristics suggest, only deterministic ones count, and
+// for float32 only those that do not round to TF32. The fastest of the first few is found by
+// measuring at the first run and kept in the tuning file, by its place in the heuristics' list.
 #include "backend/cuda/cudnn/conv.h"
 
 #include <algorithm>
@@ -43,8 +43,9 @@ struct Roles {
   }
 };
 
-// cuDNN wants two dims at least; a third one of size 1 goes in front of a single one. Strides of dims of size
-// 1 are made those of a dense tensor in the same order, which is what its engines look for.
+// cuDNN wants two dims at least; a third one of size 1 goes in front of a single one. Strides of
+// dims of size 1 are made those of a dense tensor in the same order, which is what its engines look
+// for.
 struct Described {
   Dims dims, strides;
 };
@@ -75,14 +76,16 @@ void build(Graph& g, const LibrarySpec& spec) {
   const int n = r.x->shape.size() - 2;
   const ConvAttrs& a = spec.attrs.as<ConvAttrs>();
   const auto dims = [](const ingot::Dims& d) { return Dims(d.begin(), d.end()); };
-  Dims stride = dims(a.stride), dilation = dims(a.dilation), front = dims(a.front), behind = dims(a.behind);
+  Dims stride = dims(a.stride), dilation = dims(a.dilation), front = dims(a.front),
+       behind = dims(a.behind);
   if (n == 1) {
     stride.insert(stride.begin(), 1);
     dilation.insert(dilation.begin(), 1);
     front.insert(front.begin(), 0);
     behind.insert(behind.begin(), 0);
   }
-  const Described dx = describe_operand(*r.x), dw = describe_operand(*r.w), dy = describe_operand(*r.y);
+  const Described dx = describe_operand(*r.x), dw = describe_operand(*r.w),
+                  dy = describe_operand(*r.y);
   const cudnnDataType_t math = t == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
   Tensor x = g.tensor(X, dx.dims, dx.strides, t), w = g.tensor(W, dw.dims, dw.strides, t),
          y = g.tensor(Y, dy.dims, dy.strides, t);
@@ -145,7 +148,8 @@ std::shared_ptr<Planned> planned(Gpu& gpu, Dnn& d, const LibrarySpec& spec) {
   std::string why;
   try {
     build(p->graph, spec);
-    if (!p->graph.plan_all(static_cast<cudnnHandle_t>(d.handle), nullptr, rules_of(spec), why)) p = nullptr;
+    if (!p->graph.plan_all(static_cast<cudnnHandle_t>(d.handle), nullptr, rules_of(spec), why))
+      p = nullptr;
   } catch (const std::exception&) {
     p = nullptr;
   }
@@ -208,7 +212,8 @@ class Conv final : public CudaExecutable {
                              site.header.scratch);
   }
 
-  /// Times the plans on the run's own operands; what this writes is written again by the call itself.
+  /// Times the plans on the run's own operands; what this writes is written again by the call
+  /// itself.
   int choose(const LaunchSite& site) {
     CUevent begin, end;
     ingot::cuda::check(driver().event_create(&begin, CU_EVENT_DEFAULT), "making an event");
@@ -267,7 +272,8 @@ bool conv_fits(const LibrarySpec& spec, std::string* why) {
     if (o.dtype != spec.operands[0].dtype || !is_float(o.dtype)) return no("not one floating type");
   if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
     return no("a bias that is not dense");
-  if (spec.residual && (spec.op != Op::Conv || !same_places(spec.operands[0], spec.operands.back())))
+  if (spec.residual &&
+      (spec.op != Op::Conv || !same_places(spec.operands[0], spec.operands.back())))
     return no("a residual that does not lie as the result does");
   if (spec.epilogue != Epilogue::None && spec.epilogue != Epilogue::Relu)
     return no("an epilogue that cuDNN has not");

@@ -1,5 +1,5 @@
-// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's gradient, as
-// graphs of its backend API.
+// Convolutions through cuDNN: forward (with bias, residual and ReLU), input's and weight's
+// gradient, as graphs of its backend API.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,7 +14,8 @@ class Gpu;
 bool conv_fits(const LibrarySpec& spec, std::string* why = nullptr);
 /// nullptr when there is no cuDNN or it finds no engine: our own kernel runs then.
 std::unique_ptr<Executable> prepare_conv(Gpu& gpu, const LibrarySpec& spec);
-/// Plans for the device that a description (JSON text) names, without one: empty, or what went wrong.
+/// Plans for the device that a description (JSON text) names, without one: empty, or what went
+/// wrong.
 std::string plan_conv_for(const std::string& device_json, const LibrarySpec& spec);
 
 }  // namespace ingot::cuda

@@ -6,7 +6,8 @@
 namespace ingot::cuda {
 namespace {
 
-// A result's dims, slowest first, and those joined that lie behind each other in all of the operands.
+// A result's dims, slowest first, and those joined that lie behind each other in all of the
+// operands.
 struct Axes {
   std::vector<int64_t> extent;
   std::vector<std::vector<int64_t>> stride;  // per operand
@@ -17,7 +18,8 @@ Axes axes_of(const std::vector<const OperandSpec*>& operands) {
   std::vector<int> order;
   for (int d = 0; d < y.shape.size(); ++d)
     if (y.shape[d] > 1) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return y.stride[a] > y.stride[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return y.stride[a] > y.stride[b]; });
   Axes axes;
   axes.stride.resize(operands.size());
   for (int d : order) {
@@ -105,7 +107,9 @@ static std::unique_ptr<CudaExecutable> as_cuda(std::unique_ptr<Executable> e) {
 
 SplitConv::SplitConv(std::unique_ptr<Executable> conv, std::unique_ptr<Executable> tail,
                      std::vector<int> buffers)
-    : conv_(as_cuda(std::move(conv))), tail_(as_cuda(std::move(tail))), buffers_(std::move(buffers)) {
+    : conv_(as_cuda(std::move(conv))),
+      tail_(as_cuda(std::move(tail))),
+      buffers_(std::move(buffers)) {
   scratch_ = add_up(*conv_, *tail_);
 }
 

@@ -1,5 +1,5 @@
-// A convolution with residual and ReLU where cuDNN has no engine for the whole: the convolution alone (with
-// its bias), and a generated kernel that does the rest in place.
+// A convolution with residual and ReLU where cuDNN has no engine for the whole: the convolution
+// alone (with its bias), and a generated kernel that does the rest in place.
 #pragma once
 #include <memory>
 #include <vector>
@@ -19,8 +19,11 @@ std::vector<int> tail_buffers(const LibrarySpec& spec);
 
 class SplitConv final : public CudaExecutable {
  public:
-  SplitConv(std::unique_ptr<Executable> conv, std::unique_ptr<Executable> tail, std::vector<int> buffers);
-  bool fixed_addresses() const override { return conv_->fixed_addresses() || tail_->fixed_addresses(); }
+  SplitConv(std::unique_ptr<Executable> conv, std::unique_ptr<Executable> tail,
+            std::vector<int> buffers);
+  bool fixed_addresses() const override {
+    return conv_->fixed_addresses() || tail_->fixed_addresses();
+  }
   size_t table_words() const override { return conv_->table_words() + tail_->table_words(); }
   void write_table(int64_t* table, const int64_t* pointers) const override;
   void ready() override;

@@ -1,5 +1,5 @@
-// See dnn.h and dnn_api.h. cuDNN matches attention by its pattern: the order of ops and the strides of the
-// operands matter.
+// See dnn.h and dnn_api.h. cuDNN matches attention by its pattern: the order of ops and the strides
+// of the operands matter.
 #include "backend/cuda/cudnn/dnn.h"
 
 #include <memory>
@@ -19,7 +19,8 @@ std::string Functions::load() {
   if (!library)
     return "cuDNN 9 was not found (" + why +
            "). Install it with `pip install nvidia-cudnn-cu13` and set INGOT_VENV to that Python "
-           "environment, or set INGOT_CUDNN to the library's path; until then attention is composed from "
+           "environment, or set INGOT_CUDNN to the library's path; until then attention is "
+           "composed from "
            "matrix products";
   std::string missing;
   auto find = [&](auto& slot, const char* name) {
@@ -38,7 +39,8 @@ std::string Functions::load() {
   find(get_attribute, "cudnnBackendGetAttribute");
   find(finalize, "cudnnBackendFinalize");
   find(execute, "cudnnBackendExecute");
-  return missing.empty() ? "" : "the cuDNN in " + path + " has no " + missing + ": version 9 is needed";
+  return missing.empty() ? ""
+                         : "the cuDNN in " + path + " has no " + missing + ": version 9 is needed";
 }
 
 Functions* functions(std::string* why) {
@@ -56,20 +58,22 @@ void check(cudnnStatus_t s, const char* what) {
               std::string(what) + ": " + functions()->error_string(s) + ": " + last);
 }
 
-Tensor Graph::make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type, bool is_virtual,
-                   bool by_value) {
+Tensor Graph::make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type,
+                   bool is_virtual, bool by_value) {
   auto d = std::make_shared<Desc>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   d->type(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .i64s(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
       .i64s(CUDNN_ATTR_TENSOR_STRIDES, strides);
   d->i64(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid).i64(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
-  d->flag(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual).flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, by_value).done();
+  d->flag(CUDNN_ATTR_TENSOR_IS_VIRTUAL, is_virtual)
+      .flag(CUDNN_ATTR_TENSOR_IS_BY_VALUE, by_value)
+      .done();
   tensors_.push_back(d);
   return {uid, dims, strides, type, d};
 }
 
-void Graph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor* cond,
-                      const Tensor& y, int64_t axis, cudnnDataType_t math) {
+void Graph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b,
+                      const Tensor* cond, const Tensor& y, int64_t axis, cudnnDataType_t math) {
   Desc p(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   p.put(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
       .type(CUDNN_ATTR_POINTWISE_MATH_PREC, math);
@@ -80,7 +84,8 @@ void Graph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* 
   }
   p.done();
   Desc o(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  o.desc(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p).desc(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *x.desc);
+  o.desc(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p)
+      .desc(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, *x.desc);
   if (b) o.desc(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b->desc);
   if (cond) o.desc(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *cond->desc);
   o.desc(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, *y.desc).done();
@@ -106,7 +111,8 @@ void Graph::reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& y) {
       .type(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .done();
   Desc o(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  o.desc(CUDNN_ATTR_OPERATION_REDUCTION_DESC, r).desc(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x.desc);
+  o.desc(CUDNN_ATTR_OPERATION_REDUCTION_DESC, r)
+      .desc(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, *x.desc);
   o.desc(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, *y.desc).done();
   kept_.push_back(std::move(r));
   ops_.push_back(std::move(o));
@@ -116,8 +122,11 @@ void Graph::matmul(const Tensor& a, const Tensor& b, const Tensor& c) {
   Desc m(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   m.type(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT).done();
   Desc o(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  o.desc(CUDNN_ATTR_OPERATION_MATMUL_ADESC, *a.desc).desc(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b.desc);
-  o.desc(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *c.desc).desc(CUDNN_ATTR_OPERATION_MATMUL_DESC, m).done();
+  o.desc(CUDNN_ATTR_OPERATION_MATMUL_ADESC, *a.desc)
+      .desc(CUDNN_ATTR_OPERATION_MATMUL_BDESC, *b.desc);
+  o.desc(CUDNN_ATTR_OPERATION_MATMUL_CDESC, *c.desc)
+      .desc(CUDNN_ATTR_OPERATION_MATMUL_DESC, m)
+      .done();
   kept_.push_back(std::move(m));
   ops_.push_back(std::move(o));
 }
@@ -134,31 +143,40 @@ Tensor Graph::transposed(const Tensor& x, cudnnDataType_t type) {
 }
 
 void Graph::conv(Conv kind, const Tensor& x, const Tensor& w, const Tensor& y, const Dims& front,
-                 const Dims& behind, const Dims& stride, const Dims& dilation, cudnnDataType_t math) {
+                 const Dims& behind, const Dims& stride, const Dims& dilation,
+                 cudnnDataType_t math) {
   struct Names {
     cudnnBackendDescriptorType_t op;
     cudnnBackendAttributeName_t desc, x, w, y, alpha, beta;
   };
   static constexpr Names table[] = {
       {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
       {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
       {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA}};
   const Names& t = table[static_cast<int>(kind)];
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   Desc c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   c.type(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, math)
       .put(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  c.i64s(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilation).i64s(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, stride);
-  c.i64s(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, front).i64s(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, behind);
+  c.i64s(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilation)
+      .i64s(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, stride);
+  c.i64s(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, front)
+      .i64s(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, behind);
   c.i64(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(front.size())).done();
   Desc o(t.op);
   o.desc(t.desc, c).desc(t.x, *x.desc).desc(t.w, *w.desc).desc(t.y, *y.desc);
@@ -214,8 +232,8 @@ static std::unique_ptr<Desc> plan_of(const Desc& config, cudnnHandle_t handle, c
     return nullptr;
   }
   int64_t got = 0;
-  check(functions()->get_attribute(p->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                   &got, &bytes),
+  check(functions()->get_attribute(p->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                   CUDNN_TYPE_INT64, 1, &got, &bytes),
         "workspace size");
   return p;
 }
@@ -224,12 +242,14 @@ bool Graph::follows(const Desc& config, const Rules& rules) const {
   Desc engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   auto raw = engine.get();
   int64_t got = 0;
-  if (functions()->get_attribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                 &got, &raw) != CUDNN_STATUS_SUCCESS)
+  if (functions()->get_attribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got,
+                                 &raw) != CUDNN_STATUS_SUCCESS)
     return false;
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-  if (functions()->get_attribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got, notes) != CUDNN_STATUS_SUCCESS)
+  if (functions()->get_attribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                 CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got,
+                                 notes) != CUDNN_STATUS_SUCCESS)
     return false;
   for (int64_t i = 0; i < got; ++i) {
     if (rules.deterministic && notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
@@ -251,7 +271,8 @@ bool Graph::try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const
   return false;
 }
 
-bool Graph::plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules, std::string& why) {
+bool Graph::plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules,
+                     std::string& why) {
   make_graph(handle, device);
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Desc& config : suggestions(mode, device, 24, why)) {
@@ -275,8 +296,8 @@ void Graph::make_graph(cudnnHandle_t handle, const Desc* device) {
   graph_ = std::make_unique<Desc>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (!device) graph_->put(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   graph_
-      ->put(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(raw.size()),
-            raw.data())
+      ->put(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            static_cast<int64_t>(raw.size()), raw.data())
       .done();
 }
 
@@ -290,8 +311,8 @@ static void run_it(const Desc& plan, cudnnHandle_t handle, const std::vector<int
                    const std::vector<void*>& pointers, void* ws) {
   Desc v(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   v.i64s(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids);
-  v.put(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
-        pointers.data());
+  v.put(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+        static_cast<int64_t>(pointers.size()), pointers.data());
   v.put(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &ws).done();
   check(functions()->execute(handle, plan.get(), v.get()), "execute");
 }
@@ -301,8 +322,8 @@ void Graph::run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>&
   run_it(*plans_[static_cast<size_t>(plan)].desc, handle, uids, pointers, ws);
 }
 
-void Graph::run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers,
-                void* ws) const {
+void Graph::run(cudnnHandle_t handle, const std::vector<int64_t>& uids,
+                const std::vector<void*>& pointers, void* ws) const {
   run_it(*plan_, handle, uids, pointers, ws);
 }
 

@@ -1,5 +1,5 @@
-// cuDNN, loaded at run time, through its backend API. A build without cuDNN's headers, or a machine without
-// the library, has no Dnn; attention is then decomposed by the compiler.
+// cuDNN, loaded at run time, through its backend API. A build without cuDNN's headers, or a machine
+// without the library, has no Dnn; attention is then decomposed by the compiler.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@ namespace ingot::cuda {
 
 class Dnn {
  public:
-  /// A handle on the current GPU, kept until the process ends; nullptr when there is no cuDNN (missing() says
-  /// why).
+  /// A handle on the current GPU, kept until the process ends; nullptr when there is no cuDNN
+  /// (missing() says why).
   static std::unique_ptr<Dnn> open();
   /// Empty when the library is there; else what was looked for and how to get it.
   static std::string missing();

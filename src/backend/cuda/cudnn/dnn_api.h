@@ -1,5 +1,5 @@
-// cuDNN's functions, and one fused operation graph: described op by op, planned once for fixed shapes, run
-// with new pointers. Only files that are built with cuDNN's headers include this.
+// cuDNN's functions, and one fused operation graph: described op by op, planned once for fixed
+// shapes, run with new pointers. Only files that are built with cuDNN's headers include this.
 #pragma once
 #include <cudnn.h>
 #include <cudnn_backend.h>
@@ -43,7 +43,8 @@ class Desc {
   Desc(Desc&& o) noexcept : raw_(std::exchange(o.raw_, nullptr)) {}
   Desc(const Desc&) = delete;
   cudnnBackendDescriptor_t get() const { return raw_; }
-  Desc& put(cudnnBackendAttributeName_t a, cudnnBackendAttributeType_t t, int64_t n, const void* v) {
+  Desc& put(cudnnBackendAttributeName_t a, cudnnBackendAttributeType_t t, int64_t n,
+            const void* v) {
     check(functions()->set_attribute(raw_, a, t, n, v), "set attribute");
     return *this;
   }
@@ -53,7 +54,9 @@ class Desc {
   }
   Desc& f64(cudnnBackendAttributeName_t a, double v) { return put(a, CUDNN_TYPE_DOUBLE, 1, &v); }
   Desc& flag(cudnnBackendAttributeName_t a, bool v) { return put(a, CUDNN_TYPE_BOOLEAN, 1, &v); }
-  Desc& type(cudnnBackendAttributeName_t a, cudnnDataType_t v) { return put(a, CUDNN_TYPE_DATA_TYPE, 1, &v); }
+  Desc& type(cudnnBackendAttributeName_t a, cudnnDataType_t v) {
+    return put(a, CUDNN_TYPE_DATA_TYPE, 1, &v);
+  }
   Desc& desc(cudnnBackendAttributeName_t a, const Desc& d) {
     auto r = d.get();
     return put(a, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &r);
@@ -81,7 +84,9 @@ class Graph {
   Tensor tensor(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type) {
     return make(uid, dims, strides, type, false, false);
   }
-  Tensor scalar(int64_t uid) { return make(uid, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true); }
+  Tensor scalar(int64_t uid) {
+    return make(uid, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, false, true);
+  }
   Tensor temp(const Dims& dims, const Dims& strides, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return make(next_++, dims, strides, type, true, false);
   }
@@ -108,24 +113,26 @@ class Graph {
     int64_t most_workspace = int64_t{1} << 40;
     int most_plans = 1;
   };
-  /// Keeps the first engines of the heuristics that build and follow the rules; false when none does (`why`).
+  /// Keeps the first engines of the heuristics that build and follow the rules; false when none
+  /// does (`why`).
   bool plan_all(cudnnHandle_t handle, const Desc* device, const Rules& rules, std::string& why);
   int plans() const { return static_cast<int>(plans_.size()); }
   int64_t plan_workspace(int plan) const { return plans_[static_cast<size_t>(plan)].workspace; }
   void run_plan(int plan, cudnnHandle_t handle, const std::vector<int64_t>& uids,
                 const std::vector<void*>& pointers, void* ws) const;
 
-  /// Keeps the first engine of the heuristics that builds; false when none does (`why`). With a device
-  /// description instead of a handle it plans without a GPU.
+  /// Keeps the first engine of the heuristics that builds; false when none does (`why`). With a
+  /// device description instead of a handle it plans without a GPU.
   bool plan(cudnnHandle_t handle, const Desc* device, std::string& why);
-  void run(cudnnHandle_t handle, const std::vector<int64_t>& uids, const std::vector<void*>& pointers,
-           void* workspace) const;
+  void run(cudnnHandle_t handle, const std::vector<int64_t>& uids,
+           const std::vector<void*>& pointers, void* workspace) const;
   int64_t workspace = 0, candidates = 0;
 
  private:
-  Tensor make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type, bool is_virtual,
-              bool by_value);
-  bool try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device, std::string& why);
+  Tensor make(int64_t uid, const Dims& dims, const Dims& strides, cudnnDataType_t type,
+              bool is_virtual, bool by_value);
+  bool try_engines(cudnnBackendHeurMode_t mode, cudnnHandle_t handle, const Desc* device,
+                   std::string& why);
   void make_graph(cudnnHandle_t handle, const Desc* device);
   std::vector<Desc> suggestions(cudnnBackendHeurMode_t mode, const Desc* device, int64_t most,
                                 std::string& why);

@@ -1,5 +1,5 @@
-// The frame of a kernel: where a thread stands, the rounds, and how the text is put together with its
-// declarations. See emit/emit.h for the names used in the text.
+// The frame of a kernel: where a thread stands, the rounds, and how the text is put together with
+// its declarations. See emit/emit.h for the names used in the text.
 #include "backend/cuda/emit/emit.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace ingot::cuda {
 
-Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
-                 ElementwiseFunctions& functions, const Pin& pin)
+Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage,
+                 Numbers& numbers, ElementwiseFunctions& functions, const Pin& pin)
     : parts_(parts),
       k_(parts[0]),
       s_(schedule),
@@ -32,8 +32,8 @@ Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, in
   if (s_.hold == Hold::Registers && s_.mode == Mode::Row && k_.n_outer == 0) bring_forward();
 }
 
-/// One row alone waits for memory: what later rounds load is asked for with the first round's loads, and
-/// kept.
+/// One row alone waits for memory: what later rounds load is asked for with the first round's
+/// loads, and kept.
 void Emitter::bring_forward() {
   std::vector<bool> first(k_.instrs.size());
   for (int i : needed(0)) first[i] = true;
@@ -46,14 +46,17 @@ void Emitter::bring_forward() {
       first[i] = true;
       later.push_back(i);
       words +=
-          (size_of(k_.buffers[in.buffer].dtype) * static_cast<size_t>(uniform_[i] ? 1 : s_.lanes) + 3) / 4;
+          (size_of(k_.buffers[in.buffer].dtype) * static_cast<size_t>(uniform_[i] ? 1 : s_.lanes) +
+           3) /
+          4;
     }
   if (words * static_cast<size_t>(s_.groups) > 64) return;
   for (int i : later) rounds_.held[i] = true;
   forward_ = std::move(later);
 }
 
-/// Coordinates i[begin..end) from a linear number; the last of them counts groups of `lanes_on` elements.
+/// Coordinates i[begin..end) from a linear number; the last of them counts groups of `lanes_on`
+/// elements.
 void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on) {
   std::string rest = linear;
   for (int x = end - 1; x > begin; --x) {
@@ -74,7 +77,8 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
   if (end == begin) return;
   if (begin == pin_.axis) return out_.plain("const I i" + str(begin) + " = (I)pin;");
   std::string at = rest + (end - begin == 1 && lanes_on > 1 ? " * " + str(lanes_on) : "");
-  out_.plain("const I i" + str(begin) + " = " + at + (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
+  out_.plain("const I i" + str(begin) + " = " + at +
+             (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
 }
 
 /// How many lanes of the group lie inside the axis.
@@ -82,7 +86,8 @@ void Emitter::count_lanes(int axis) {
   if (!s_.tail || axis < 0) return;
   std::string left = extent(axis) + " - i" + str(axis), v = str(s_.lanes);
   out_.plain("const int cnt = " + left + " < " + v + " ? (int)(" + left + ") : " + v + ";");
-  if (s_.shifted) out_.plain("const int low = i" + str(axis) + " < 0 ? -(int)i" + str(axis) + " : 0;");
+  if (s_.shifted)
+    out_.plain("const int low = i" + str(axis) + " < 0 ? -(int)i" + str(axis) + " : 0;");
   out_.plain("const bool full = cnt == " + v + (s_.shifted ? " && low == 0" : "") + ";");
 }
 
@@ -92,23 +97,25 @@ void Emitter::place_thread() {
   std::string team = str(s_.team), side = str(s_.side);
   out_.plain(row ? "const int t = threadIdx.x % " + team + ", y = threadIdx.x / " + team + ";"
                  : "const int x = threadIdx.x % " + side + ", t = threadIdx.x / " + side + ";");
-  std::string points = first
-                           ? number("no", [](const KernelSpec&, const Geometry& g) { return g.outer_groups; })
-                           : number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
-  std::string inner = first
-                          ? number("ng", [](const KernelSpec&, const Geometry& g) { return g.inner_groups; })
-                          : number("sp", [](const KernelSpec&, const Geometry& g) { return g.splits; });
+  std::string points =
+      first ? number("no", [](const KernelSpec&, const Geometry& g) { return g.outer_groups; })
+            : number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
+  std::string inner =
+      first ? number("ng", [](const KernelSpec&, const Geometry& g) { return g.inner_groups; })
+            : number("sp", [](const KernelSpec&, const Geometry& g) { return g.splits; });
   std::string block = "blk";
   if (first && s_.in_chunks()) {
-    auto value = row ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.splits; })
-                     : Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.column_blocks; });
+    auto value =
+        row ? Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.splits; })
+            : Numbers::Value([](const KernelSpec&, const Geometry& g) { return g.column_blocks; });
     std::string by = number(row ? "sp" : "cb", value);
-    out_.plain("const unsigned q = blk / (unsigned)" + by + ", rem = blk - q * (unsigned)" + by + ";");
+    out_.plain("const unsigned q = blk / (unsigned)" + by + ", rem = blk - q * (unsigned)" + by +
+               ";");
     out_.plain(row ? "const I split = rem;" : "const I split = q;");
     block = row ? "q" : "rem";
     std::string chunk = number("ch", [](const KernelSpec&, const Geometry& g) { return g.chunk; });
-    out_.plain("const I gbeg = split * " + chunk + ", gstop = gbeg + " + chunk + ", gend = gstop < " + inner +
-               " ? gstop : " + inner + ";");
+    out_.plain("const I gbeg = split * " + chunk + ", gstop = gbeg + " + chunk +
+               ", gend = gstop < " + inner + " ? gstop : " + inner + ";");
   } else if (s_.mode != Mode::Map) {
     out_.plain("const I gbeg = 0, gend = " + inner + ";");
   }
@@ -125,11 +132,13 @@ void Emitter::place_thread() {
   if (s_.shifted) shift_lanes();
 }
 
-/// Rows that begin anywhere: groups begin where memory is aligned, up to lanes - 1 elements before the row.
+/// Rows that begin anywhere: groups begin where memory is aligned, up to lanes - 1 elements before
+/// the row.
 void Emitter::shift_lanes() {
   int i = s_.shift_load, n = s_.shift_store;
-  MapText at = i >= 0 ? map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; })
-                      : map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
+  MapText at =
+      i >= 0 ? map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; })
+             : map_text([n](const KernelSpec& k) -> const Affine& { return k.stores[n].map; });
   out_.plain("I shift; { const I i" + str(k_.n_outer) + " = 0; shift = (" + at.base + ") & " +
              str(s_.lanes - 1) + "; }");
 }
@@ -142,14 +151,14 @@ void Emitter::declare_scalars() {
     const Instr& in = k_.instrs[n];
     int i = static_cast<int>(n);
     if (in.kind != InstrKind::Arg && in.kind != InstrKind::Random) continue;
-    std::string slot =
-        number("sl" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].slot; });
+    std::string slot = number(
+        "sl" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].slot; });
     if (in.kind == InstrKind::Arg) {
       out_.plain("const " + std::string(register_type(in.dtype)) + " " + v(i) + " = " +
                  cast(DType::Float64, in.dtype, "__ldg(p.args + " + slot + ")") + ";");
     } else {
-      std::string shift =
-          number("rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].ivalue; });
+      std::string shift = number(
+          "rs" + str(i), [i](const KernelSpec& k, const Geometry&) { return k.instrs[i].ivalue; });
       out_.plain("const ig_u64 rk" + str(i) + " = __ldg(p.seeds + " + slot + "), rc" + str(i) +
                  " = __ldg(p.offsets + " + slot + ") + (ig_u64)" + shift + ";");
     }
@@ -164,13 +173,16 @@ void Emitter::declare_held() {
     int i = static_cast<int>(n);
     if (s_.hold == Hold::None || !rounds_.held[i]) continue;
     bool load = k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
-    std::string type = held_type(i), name = (load && s_.hold == Hold::Registers ? "r" : "h") + str(i);
+    std::string type = held_type(i),
+                name = (load && s_.hold == Hold::Registers ? "r" : "h") + str(i);
     if (s_.hold == Hold::Registers) {
       out_.plain(type + " " + name + "[" + str(s_.groups) + "];");
     } else {
-      std::string room =
-          number("hg", [](const KernelSpec&, const Geometry& g) { return (g.inner_groups + 15) / 16 * 16; });
-      out_.plain(type + "* " + name + " = (" + type + "*)(dynamic + " + room + " * " + str(bytes) + ");");
+      std::string room = number("hg", [](const KernelSpec&, const Geometry& g) {
+        return (g.inner_groups + 15) / 16 * 16;
+      });
+      out_.plain(type + "* " + name + " = (" + type + "*)(dynamic + " + room + " * " + str(bytes) +
+                 ");");
       bytes += static_cast<int64_t>(size_of(k_.instrs[i].dtype)) * (uniform_[i] ? 1 : s_.lanes);
     }
   }
@@ -184,7 +196,8 @@ std::vector<int> Emitter::reduces_of(int round) const {
   return list;
 }
 
-/// Element stores of a round. A row that is read again must not be overwritten before its last reading.
+/// Element stores of a round. A row that is read again must not be overwritten before its last
+/// reading.
 std::vector<int> Emitter::stores_of(int round) const {
   std::vector<int> list;
   for (size_t n = 0; n < k_.stores.size(); ++n) {
@@ -240,7 +253,8 @@ void Emitter::outer_values(int round) {
 /// Where group u of this thread stands: its number g along the inner axes, and its coordinates.
 void Emitter::group_place(bool swapped) {
   if (s_.mode == Mode::Tile) {
-    std::string a = "i" + str(k_.n_outer - 1), b = "i" + str(s_.tile_axis), step = "t + u * " + str(s_.team);
+    std::string a = "i" + str(k_.n_outer - 1), b = "i" + str(s_.tile_axis),
+                step = "t + u * " + str(s_.team);
     std::string along = "x * " + str(s_.lanes);
     out_.plain("const I " + a + " = ta + " + (swapped ? step : along) + ", " + b + " = tb + " +
                (swapped ? along : step) + ";");
@@ -288,8 +302,8 @@ void Emitter::load_groups(const std::vector<int>& need) {
     if (in.kind != InstrKind::Load || in.indirect >= 0 || kept(i) || late(i)) continue;
     std::string into = "r" + str(i) + "[u]";
     if (s_.mode == Mode::Tile && staged_load(i)) {
-      out_.lane(into + ".e[j] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x * " + str(s_.lanes) +
-                " + j];");
+      out_.lane(into + ".e[j] = tile" + str(i) + "[t + u * " + str(s_.team) + "][x * " +
+                str(s_.lanes) + " + j];");
       continue;
     }
     MapText at = map_text([i](const KernelSpec& k) -> const Affine& { return k.instrs[i].map; });
@@ -315,18 +329,22 @@ void Emitter::keep(int i, bool load) {
 /// What a thread does with the groups it has in flight: load, compute, keep, reduce, store.
 void Emitter::groups(const std::vector<int>& need, const std::vector<int>& reduces,
                      const std::vector<int>& stores) {
-  auto plain_load = [&](int i) { return k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0; };
+  auto plain_load = [&](int i) {
+    return k_.instrs[i].kind == InstrKind::Load && k_.instrs[i].indirect < 0;
+  };
   std::string loop = "IG_UNROLL for (int u = 0; u < " + str(s_.groups) + "; ++u) ";
   load_groups(need);
   for (int i : need)
-    if (s_.packed && kept(i) && is_half(k_.instrs[i].dtype))  // else the compiler would keep it unpacked
+    if (s_.packed && kept(i) &&
+        is_half(k_.instrs[i].dtype))  // else the compiler would keep it unpacked
       out_.plain(loop + "ig_opaque(" + (plain_load(i) ? "r" : "h") + str(i) + "[u]);");
   out_.plain(loop + "{");
   group_place(false);
   for (int i : need) out_.plain(declaration(i));
   for (int i : need) value(i, true);
   for (int i : need) {
-    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) || (plain_load(i) && s_.hold == Hold::Registers))
+    if (s_.hold == Hold::None || !rounds_.held[i] || kept(i) ||
+        (plain_load(i) && s_.hold == Hold::Registers))
       continue;
     keep(i, plain_load(i));
   }
@@ -344,7 +362,8 @@ void Emitter::round(int r) {
   std::vector<int> reduces = reduces_of(r), stores = stores_of(r), need = needed(r);
   declare_accumulators(reduces);
   if (reduces.empty() && stores.empty()) return;
-  bool walks = s_.mode == Mode::Row || s_.mode == Mode::Column, looped = walks && s_.hold != Hold::Registers;
+  bool walks = s_.mode == Mode::Row || s_.mode == Mode::Column,
+       looped = walks && s_.hold != Hold::Registers;
   std::string step = str(s_.groups * s_.team);
   if (s_.mode == Mode::Tile) tile_loads(need);
   if (looped && s_.hold == Hold::Shared && !s_.exact) {
@@ -384,15 +403,16 @@ void Emitter::store_partials() {
       continue;
     }
     std::string total = number("np", [](const KernelSpec&, const Geometry& g) { return g.outer; });
-    std::string q =
-        k_.n_outer > 1 ? "(long long)q" + str(k_.n_outer - 1) + " * " + extent(k_.n_outer - 1) + " + " : "";
+    std::string q = k_.n_outer > 1 ? "(long long)q" + str(k_.n_outer - 1) + " * " +
+                                         extent(k_.n_outer - 1) + " + "
+                                   : "";
     if (k_.n_outer == 0)
       q = "0";
     else
       q += "i" + str(k_.n_outer - 1);
     std::string tail = s_.tail ? " && j < cnt" : "", lane = s_.lanes > 1 ? " + j" : "";
-    out_.lane("if (live && t == 0" + tail + ") part[(long long)split * " + total + " + " + q + lane +
-              "] = " + a + ";");
+    out_.lane("if (live && t == 0" + tail + ") part[(long long)split * " + total + " + " + q +
+              lane + "] = " + a + ";");
     out_.plain("}");
   }
 }
@@ -433,9 +453,10 @@ void Emitter::place_pin() {
     return cast(k_.instrs[in.arg[0]].dtype, in.dtype, text(in.arg[0]));
   };
   const int index = pin_.index;
-  std::string size =
-      number("pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].ivalue; });
-  out_.plain("const long long pin = " + text(pin_.number) + ";\nif (pin < 0 || pin >= " + size + ") return;");
+  std::string size = number(
+      "pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].ivalue; });
+  out_.plain("const long long pin = " + text(pin_.number) + ";\nif (pin < 0 || pin >= " + size +
+             ") return;");
 }
 
 std::string Emitter::body() {

@@ -1,10 +1,10 @@
 // The emitter of one kernel's text: private to the cuda_*.cpp files of this room.
 //
-// A kernel is written in four steps: where this thread stands (coordinates of its outer point or lane group),
-// what is computed once per outer point, the rounds (loops over the inner axes that load, compute, reduce and
-// store), and the stores of outer values. In the text i0, i1.. are coordinates, vN the value of instruction N
-// (vN[j] when it differs between the lanes j of a thread), rN what a load brought from memory, hN a kept
-// value, aN an accumulator.
+// A kernel is written in four steps: where this thread stands (coordinates of its outer point or
+// lane group), what is computed once per outer point, the rounds (loops over the inner axes that
+// load, compute, reduce and store), and the stores of outer values. In the text i0, i1.. are
+// coordinates, vN the value of instruction N (vN[j] when it differs between the lanes j of a
+// thread), rN what a load brought from memory, hN a kept value, aN an accumulator.
 #pragma once
 #include <functional>
 #include <set>
@@ -47,8 +47,8 @@ class Lines {
 
 class Emitter {
  public:
-  /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second stage's
-  /// team.
+  /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second
+  /// stage's team.
   Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
           ElementwiseFunctions& functions, const Pin& pin = {});
   /// The statements of the kernel, behind the declarations of numbers and buffers.
@@ -71,7 +71,8 @@ class Emitter {
   void outer_values(int round);
   void bring_forward();
   void round(int r);
-  void groups(const std::vector<int>& need, const std::vector<int>& reduces, const std::vector<int>& stores);
+  void groups(const std::vector<int>& need, const std::vector<int>& reduces,
+              const std::vector<int>& stores);
   void keep(int i, bool load);
   void rounds();
   void store_partials();
@@ -139,7 +140,9 @@ class Emitter {
   /// No thread waits for another: one without a column leaves.
   bool leaves() const { return s_.sweep || s_.alone(); }
   /// What must hold for lane j to lie inside the lane axis.
-  std::string inside_lanes() const { return !s_.tail ? "" : s_.shifted ? "j >= low && j < cnt" : "j < cnt"; }
+  std::string inside_lanes() const {
+    return !s_.tail ? "" : s_.shifted ? "j >= low && j < cnt" : "j < cnt";
+  }
   static std::string v(int i) { return "v" + std::to_string(i); }
   bool is_elem(int i) const { return k_.instrs[i].level == Level::Elem && !is_scalar(i); }
   bool is_scalar(int i) const {
@@ -148,7 +151,8 @@ class Emitter {
   /// Is the value read from where an earlier round left it?
   bool kept(int i) const { return s_.hold != Hold::None && rounds_.held[i] && created_[i]; }
 
-  /// A load that all rows share comes from a cache: it is loaded where it is used, to save registers.
+  /// A load that all rows share comes from a cache: it is loaded where it is used, to save
+  /// registers.
   bool late(int i) const {
     if (s_.hold != Hold::Registers || rounds_.held[i] || k_.n_outer == 0) return false;
     for (int x = 0; x < k_.n_outer; ++x)

@@ -10,7 +10,8 @@ bool is_scalar(const Instr& in) { return in.kind == InstrKind::Const || in.kind 
 
 /// Does the map move along no axis in [begin, end)?
 bool rests(const Affine& a, int begin, int end) {
-  return std::all_of(a.stride.begin() + begin, a.stride.begin() + end, [](int64_t s) { return s == 0; });
+  return std::all_of(a.stride.begin() + begin, a.stride.begin() + end,
+                     [](int64_t s) { return s == 0; });
 }
 
 /// Does the instruction by itself, its operands apart, not change along the axes in [begin, end)?
@@ -21,7 +22,8 @@ bool rests(const Instr& in, int begin, int end) {
                      [&](const Bound& b) { return rests(b.at, begin, end); });
 }
 
-/// Values that depend on no axis in [begin, end). What may raise an error or draws numbers is not among them.
+/// Values that depend on no axis in [begin, end). What may raise an error or draws numbers is not
+/// among them.
 std::vector<bool> resting_values(const KernelSpec& k, int begin, int end) {
   std::vector<bool> rest(k.instrs.size());
   for (size_t i = 0; i < rest.size(); ++i) {
@@ -42,7 +44,8 @@ Bounds common(const Bounds& a, const Bounds& b) {
   return both;
 }
 
-/// For each value, bounds that hold wherever anything sees it: it is picked by a Where that asks for them.
+/// For each value, bounds that hold wherever anything sees it: it is picked by a Where that asks
+/// for them.
 std::vector<Bounds> seen_within(const KernelSpec& k) {
   size_t n = k.instrs.size();
   std::vector<Bounds> within(n);
@@ -75,8 +78,8 @@ bool inside_buffer(const KernelSpec& k, const Instr& load) {
   return low >= 0 && high < k.buffers[load.buffer].numel;
 }
 
-/// Loads that may be done everywhere: nothing sees what they bring where their bounds fail, and there is
-/// memory. Only those that this frees from the inner axes: others are better not done.
+/// Loads that may be done everywhere: nothing sees what they bring where their bounds fail, and
+/// there is memory. Only those that this frees from the inner axes: others are better not done.
 std::vector<bool> free_loads(const KernelSpec& k) {
   std::vector<bool> list(k.instrs.size());
   if (k.n_inner() == 0) return list;
@@ -90,8 +93,8 @@ std::vector<bool> free_loads(const KernelSpec& k) {
   return list;
 }
 
-/// Values that depend on the last axis alone, each of which a thread of a plain map would load or compute
-/// again for every point.
+/// Values that depend on the last axis alone, each of which a thread of a plain map would load or
+/// compute again for every point.
 int column_values(const KernelSpec& k) {
   std::vector<bool> rest = resting_values(k, 0, k.n_outer - 1);
   int count = 0;
@@ -115,8 +118,8 @@ void put_columns_first(KernelSpec& k) {
   for (Store& s : k.stores) last_to_front(s.map.stride);
 }
 
-/// Values that do not change along the inner axes are computed once per outer point. What is stored per
-/// element stays where it is.
+/// Values that do not change along the inner axes are computed once per outer point. What is stored
+/// per element stays where it is.
 void hoist(KernelSpec& k) {
   std::vector<bool> rest = resting_values(k, k.n_outer, k.n_axes());
   for (const Store& s : k.stores)
@@ -140,7 +143,8 @@ Layout choose_layout(std::span<const KernelSpec> parts, const CudaTarget& target
   }
   // A column's values are worth a sweep when there are some and every thread has many rows.
   constexpr int kFewest = 3;
-  if (parts.size() > 1 || k.n_inner() > 0 || k.n_outer < 2 || k.has_reduce() || column_values(k) < kFewest)
+  if (parts.size() > 1 || k.n_inner() > 0 || k.n_outer < 2 || k.has_reduce() ||
+      column_values(k) < kFewest)
     return l;
   Schedule map = choose_schedule(parts, target);
   int64_t groups = k.outer_size() / map.lanes;

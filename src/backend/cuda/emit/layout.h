@@ -1,9 +1,11 @@
-// Rewrites a kernel, before its schedule is chosen, so that a thread computes once what many of its points
-// share:
-// - A map over (rows.., columns) whose operands include vectors along the columns (batch norm's mean and
-//   scale) becomes a sweep: columns outside, rows inside, and what depends on the column alone is an Outer
-//   value.
-// - A load that is bounded like the window it is used in, but brings the same value for every place of the
+// Rewrites a kernel, before its schedule is chosen, so that a thread computes once what many of its
+// points share:
+// - A map over (rows.., columns) whose operands include vectors along the columns (batch norm's
+// mean and
+//   scale) becomes a sweep: columns outside, rows inside, and what depends on the column alone is
+//   an Outer value.
+// - A load that is bounded like the window it is used in, but brings the same value for every place
+// of the
 //   window, loses its bounds when nothing sees it where they fail.
 #pragma once
 #include <span>

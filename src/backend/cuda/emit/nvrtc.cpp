@@ -1,7 +1,8 @@
-// See emit/nvrtc.h. The few functions used have had the same C signatures since CUDA 11, so no header is needed.
+// See emit/nvrtc.h. The few functions used have had the same C signatures since CUDA 11, so no
+// header is needed.
 //
-// Floating-point contraction is off: a multiply and an add that happen to land in one kernel must give the
-// same bits as in two, and the kernels wait for memory, not for arithmetic.
+// Floating-point contraction is off: a multiply and an add that happen to land in one kernel must
+// give the same bits as in two, and the kernels wait for memory, not for arithmetic.
 #include "backend/cuda/emit/nvrtc.h"
 
 #include <dlfcn.h>
@@ -40,12 +41,13 @@ std::vector<std::string> matches(const std::string& pattern) {
   return found;
 }
 
-/// Where NVRTC may be, best first: what the user names, Python environments, toolkits, the loader's own
-/// search.
+/// Where NVRTC may be, best first: what the user names, Python environments, toolkits, the loader's
+/// own search.
 std::vector<std::string> candidates() {
   std::vector<std::string> list;
   auto add = [&](const std::string& pattern) {
-    // A variable such as CUDA_HOME that holds a relative path must not bring code from the current folder.
+    // A variable such as CUDA_HOME that holds a relative path must not bring code from the current
+    // folder.
     if (pattern.empty() || pattern[0] != '/') return;
     for (std::string& s : matches(pattern)) list.push_back(std::move(s));
   };
@@ -59,7 +61,8 @@ std::vector<std::string> candidates() {
   if (const auto home = env::path("HOME")) add_venv(*home + "/.cache/ingot/venv");
   for (const auto& toolkit : {env::path("CUDA_HOME"), env::path("CUDA_PATH")})
     if (toolkit) add(*toolkit + "/lib64/libnvrtc.so");
-  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) list.emplace_back(name);
+  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+    list.emplace_back(name);
   add("/usr/local/cuda/lib64/libnvrtc.so");
   add("/usr/local/cuda-*/lib64/libnvrtc.so");
   return list;
@@ -68,8 +71,8 @@ std::vector<std::string> candidates() {
 }  // namespace
 
 bool Nvrtc::load(const std::string& path, std::string& why) {
-  // NVRTC opens its library of built-ins by name alone; outside the loader's path it is found only if it is
-  // there already.
+  // NVRTC opens its library of built-ins by name alone; outside the loader's path it is found only
+  // if it is there already.
   if (size_t slash = path.rfind('/'); slash != std::string::npos)
     for (const std::string& builtins : matches(path.substr(0, slash) + "/libnvrtc-builtins.so.*"))
       dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -94,7 +97,8 @@ bool Nvrtc::load(const std::string& path, std::string& why) {
   find(f.log_size, "nvrtcGetProgramLogSize");
   find(f.log, "nvrtcGetProgramLog");
   find(f.error, "nvrtcGetErrorString");
-  if (why.empty() && (f.version(&major_, &minor_) != 0 || major_ < 12)) why = "its version is below 12";
+  if (why.empty() && (f.version(&major_, &minor_) != 0 || major_ < 12))
+    why = "its version is below 12";
   if (!why.empty()) {
     dlclose(library_);
     return false;
@@ -119,7 +123,8 @@ bool Nvrtc::search(std::string& tried, int newest) {
     tried += "  " + path + ": " + why + "\n";
   }
   tried +=
-      "Install a CUDA toolkit, or `pip install nvidia-cuda-nvrtc` and set INGOT_VENV to that Python "
+      "Install a CUDA toolkit, or `pip install nvidia-cuda-nvrtc` and set INGOT_VENV to that "
+      "Python "
       "environment, or set "
       "INGOT_NVRTC to the library's path.";
   return false;

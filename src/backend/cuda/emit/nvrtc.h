@@ -1,6 +1,6 @@
-// NVRTC, NVIDIA's run-time compiler, found and loaded when it is first asked for. It needs no GPU, so tests
-// compile the generated text wherever the library is installed (a CUDA toolkit, or the nvidia-cuda-nvrtc
-// wheel).
+// NVRTC, NVIDIA's run-time compiler, found and loaded when it is first asked for. It needs no GPU,
+// so tests compile the generated text wherever the library is installed (a CUDA toolkit, or the
+// nvidia-cuda-nvrtc wheel).
 #pragma once
 #include <string>
 #include <vector>
@@ -15,14 +15,17 @@ struct NvrtcResult {
 
 class Nvrtc {
  public:
-  /// nullptr when there is no NVRTC: missing() then says what was looked for, where, and how to get it.
+  /// nullptr when there is no NVRTC: missing() then says what was looked for, where, and how to get
+  /// it.
   static const Nvrtc* get();
   static std::string missing();
-  /// Ones of a later major version are taken only where there is no other: a driver does not load their code.
+  /// Ones of a later major version are taken only where there is no other: a driver does not load
+  /// their code.
   static void set_newest(int major);
 
   /// arch: "sm_90", "sm_80", "compute_80". Thread-safe.
-  NvrtcResult compile(const std::string& source, const std::string& arch, bool verbose = false) const;
+  NvrtcResult compile(const std::string& source, const std::string& arch,
+                      bool verbose = false) const;
   int major() const { return major_; }
   int minor() const { return minor_; }
   const std::string& path() const { return path_; }

@@ -1,8 +1,8 @@
-// What every kernel's text begins with. No #include: NVRTC knows the mathematical functions, vector types and
-// intrinsics by itself, and compiles in a tenth of a second.
+// What every kernel's text begins with. No #include: NVRTC knows the mathematical functions, vector
+// types and intrinsics by itself, and compiles in a tenth of a second.
 //
-// The part under IG_EMULATED is left out when a C++ compiler builds the text for the emulator, which defines
-// the same names (conversions and memory access with cache hints) itself.
+// The part under IG_EMULATED is left out when a C++ compiler builds the text for the emulator,
+// which defines the same names (conversions and memory access with cache hints) itself.
 #include "backend/cuda/emit/text.h"
 
 namespace ingot {
@@ -333,7 +333,8 @@ IG_FN double ig_uniform_f64(int bits) { return (double)(unsigned)bits * 2.328306
 }  // namespace
 
 const std::string& cuda_prelude() {
-  static const std::string text = std::string(kDevice) + kMemory + kMath + kSpecial + kReduce + kRandom;
+  static const std::string text =
+      std::string(kDevice) + kMemory + kMath + kSpecial + kReduce + kRandom;
   return text;
 }
 

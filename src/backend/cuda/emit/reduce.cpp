@@ -1,6 +1,7 @@
-// From every thread's accumulator to the result of its team, in an order that is fixed by the schedule:
-// shuffles within a warp, shared memory between warps (Row) or between the threads of a column (Column). All
-// threads of the team get the result, so that the next round can use it. No atomics: same bits every time.
+// From every thread's accumulator to the result of its team, in an order that is fixed by the
+// schedule: shuffles within a warp, shared memory between warps (Row) or between the threads of a
+// column (Column). All threads of the team get the result, so that the next round can use it. No
+// atomics: same bits every time.
 #include "backend/cuda/emit/emit.h"
 
 namespace ingot::cuda {
@@ -8,22 +9,24 @@ namespace ingot::cuda {
 std::string Emitter::accumulator_type(int i) const {
   const Instr& in = k_.instrs[i];
   if (in.op == Op::ArgMax || in.op == Op::ArgMin)
-    return (in_order() ? "IgBest<" : "IgArg<") + std::string(register_type(k_.instrs[in.arg[0]].dtype)) + ">";
+    return (in_order() ? "IgBest<" : "IgArg<") +
+           std::string(register_type(k_.instrs[in.arg[0]].dtype)) + ">";
   return register_type(in.dtype);
 }
 
 /// Does every thread meet all elements of its columns, in their order?
 bool Emitter::in_order() const { return s_.alone() && !s_.wide; }
 
-/// The ArgMax or ArgMin of the elements that instruction i is the largest or smallest of: the element it
-/// found is that one. -1: there is none.
+/// The ArgMax or ArgMin of the elements that instruction i is the largest or smallest of: the
+/// element it found is that one. -1: there is none.
 int Emitter::finder(int i) const {
   const Instr& in = k_.instrs[i];
-  if (!in_order() || in.kind != InstrKind::Reduce || !(in.op == Op::Max || in.op == Op::Min)) return -1;
+  if (!in_order() || in.kind != InstrKind::Reduce || !(in.op == Op::Max || in.op == Op::Min))
+    return -1;
   Op op = in.op == Op::Max ? Op::ArgMax : Op::ArgMin;
   for (size_t n = 0; n < k_.instrs.size(); ++n)
-    if (k_.instrs[n].kind == InstrKind::Reduce && k_.instrs[n].op == op && k_.instrs[n].arg[0] == in.arg[0] &&
-        rounds_.round[n] == rounds_.round[i])
+    if (k_.instrs[n].kind == InstrKind::Reduce && k_.instrs[n].op == op &&
+        k_.instrs[n].arg[0] == in.arg[0] && rounds_.round[n] == rounds_.round[i])
       return static_cast<int>(n);
   return -1;
 }
@@ -66,7 +69,8 @@ void Emitter::accumulate(const std::vector<int>& reduces) {
     if (position && in_order())
       line = std::string(in.op == Op::ArgMax ? "ig_next_max(" : "ig_next_min(") + a + ", " +
              operand(in.arg[0]) + ", lin);";
-    std::string in_row = s_.exact ? "" : "ok", in_lanes = s_.mode == Mode::Row ? inside_lanes() : "";
+    std::string in_row = s_.exact ? "" : "ok",
+                in_lanes = s_.mode == Mode::Row ? inside_lanes() : "";
     std::string both = in_row + (in_row.empty() || in_lanes.empty() ? "" : " && ") + in_lanes;
     if (!both.empty()) line = "if (" + both + ") " + line;
     if (s_.mode == Mode::Row || lane_accumulator(i))
@@ -81,15 +85,16 @@ void Emitter::combine_row(const std::vector<int>& reduces) {
   auto shuffles = [&](int i, int from) {
     std::string a = "a" + str(i), f = reduce_function(k_.instrs[i].op);
     if (from > 1)
-      out_.plain("IG_UNROLL for (int m = " + str(from / 2) + "; m > 0; m >>= 1) " + a + " = " + f + "(" + a +
-                 ", ig_shuffle(" + a + ", m));");
+      out_.plain("IG_UNROLL for (int m = " + str(from / 2) + "; m > 0; m >>= 1) " + a + " = " + f +
+                 "(" + a + ", ig_shuffle(" + a + ", m));");
   };
   for (int i : reduces) shuffles(i, warp);
   if (warps <= 1) return;
   for (int i : reduces) {
     out_.plain("__shared__ IgVec<unsigned char, " + str(s_.threads() / 32) + " * sizeof(" +
                accumulator_type(i) + ")> z" + str(i) + ";");
-    out_.plain(accumulator_type(i) + "* y" + str(i) + " = (" + accumulator_type(i) + "*)z" + str(i) + ".e;");
+    out_.plain(accumulator_type(i) + "* y" + str(i) + " = (" + accumulator_type(i) + "*)z" +
+               str(i) + ".e;");
     out_.plain("if ((threadIdx.x & 31) == 0) y" + str(i) + "[threadIdx.x >> 5] = a" + str(i) + ";");
   }
   out_.plain("__syncthreads();");
@@ -97,9 +102,10 @@ void Emitter::combine_row(const std::vector<int>& reduces) {
     std::string zero = reduce_identity(k_.instrs[i].op, k_.instrs[i].dtype);
     if (zero[0] == '{') zero = accumulator_type(i) + zero;
     std::string lane = "(threadIdx.x & 31)", first = s_.side > 1 ? "y * " + str(warps) + " + " : "";
-    out_.plain("a" + str(i) + " = " + lane + " < " + str(warps) + " ? y" + str(i) + "[" + first + lane +
-               "] : " + zero + ";");
-    // Lanes from `warps` on hold neutral elements and take part in none of the first `warps` lanes' sums.
+    out_.plain("a" + str(i) + " = " + lane + " < " + str(warps) + " ? y" + str(i) + "[" + first +
+               lane + "] : " + zero + ";");
+    // Lanes from `warps` on hold neutral elements and take part in none of the first `warps` lanes'
+    // sums.
     shuffles(i, warps);
     std::string a = "a" + str(i);
     if (warps < 32) out_.plain(a + " = ig_from_lane0(" + a + ");");
@@ -117,8 +123,8 @@ void Emitter::combine_column(int i) {
   out_.plain("__syncthreads();");
   out_.plain("for (int m = " + str(s_.team / 2) + "; m > 0; m >>= 1) {");
   out_.plain("if (t < m) {");
-  each("c" + at + "threadIdx.x] = " + f + "(c" + at + "threadIdx.x], c" + at + "threadIdx.x + m * " +
-       str(s_.side) + "]);");
+  each("c" + at + "threadIdx.x] = " + f + "(c" + at + "threadIdx.x], c" + at +
+       "threadIdx.x + m * " + str(s_.side) + "]);");
   out_.plain("}");
   out_.plain("__syncthreads(); }");
   each(a + (lanes ? "[j]" : "") + " = c" + at + "x];");

@@ -1,10 +1,10 @@
-// Which values of a kernel are computed before, between and after its reductions, which are kept from one
-// round to the next, and which do not change along the lanes of a thread. All of it follows from the
-// structure alone.
+// Which values of a kernel are computed before, between and after its reductions, which are kept
+// from one round to the next, and which do not change along the lanes of a thread. All of it
+// follows from the structure alone.
 //
-// Tricky: what is kept should be the smallest cut. A value that is cheap to compute again from kept values, a
-// cast of something narrower, or a load that all rows share (a norm's weight) is computed or loaded again
-// instead.
+// Tricky: what is kept should be the smallest cut. A value that is cheap to compute again from kept
+// values, a cast of something narrower, or a load that all rows share (a norm's weight) is computed
+// or loaded again instead.
 #include <algorithm>
 
 #include "backend/cuda/emit/schedule.h"
@@ -63,8 +63,8 @@ void mark(const KernelSpec& k, int root, const std::vector<bool>& kept, std::vec
 }
 
 /// What each round needs when the values in `held` are kept from the round they first appear in.
-std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const std::vector<bool>& held,
-                                     const std::vector<int>& first) {
+std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r,
+                                     const std::vector<bool>& held, const std::vector<int>& first) {
   size_t n = k.instrs.size();
   std::vector<std::vector<bool>> need(r.last + 1, std::vector<bool>(n));
   for (int b = 0; b <= r.last; ++b) {
@@ -74,7 +74,8 @@ std::vector<std::vector<bool>> needs(const KernelSpec& k, const Rounds& r, const
       if (k.instrs[i].kind == InstrKind::Reduce && r.round[i] == b + 1)
         mark(k, k.instrs[i].arg[0], kept, need[b]);
     for (const Store& s : k.stores)
-      if (k.instrs[s.value].level == Level::Elem && (r.stores_last ? r.last : r.round[s.value]) == b)
+      if (k.instrs[s.value].level == Level::Elem &&
+          (r.stores_last ? r.last : r.round[s.value]) == b)
         mark(k, s.value, kept, need[b]);
   }
   return need;
@@ -99,11 +100,13 @@ std::vector<bool> crossing(const KernelSpec& k, const std::vector<int>& first) {
 
 /// Replaces values by what they are cheaply computed from.
 void shrink(const KernelSpec& k, std::vector<bool>& held) {
-  for (int i = static_cast<int>(k.instrs.size()) - 1; i >= 0; --i) {  // casts: keep the narrower side
+  for (int i = static_cast<int>(k.instrs.size()) - 1; i >= 0;
+       --i) {  // casts: keep the narrower side
     const Instr& in = k.instrs[i];
     if (!held[i] || in.kind != InstrKind::Compute || in.op != Op::Cast) continue;
     const Instr& from = k.instrs[in.arg[0]];
-    if (from.level == Level::Outer || is_scalar(from) || size_of(from.dtype) > size_of(in.dtype)) continue;
+    if (from.level == Level::Outer || is_scalar(from) || size_of(from.dtype) > size_of(in.dtype))
+      continue;
     held[i] = false;
     held[in.arg[0]] = true;
   }
@@ -121,7 +124,8 @@ void shrink(const KernelSpec& k, std::vector<bool>& held) {
 }
 
 /// The most that is kept at any boundary between rounds.
-double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first, bool packed) {
+double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& first,
+                  bool packed) {
   auto need = needs(k, r, r.held, first);
   double peak = 0;
   for (int b = 0; b < r.last; ++b) {
@@ -137,13 +141,14 @@ double peak_words(const KernelSpec& k, const Rounds& r, const std::vector<int>& 
   return peak;
 }
 
-/// Only what comes from memory (or from the random generator) and is needed again: all else is computed
-/// again.
+/// Only what comes from memory (or from the random generator) and is needed again: all else is
+/// computed again.
 std::vector<bool> sources_only(const KernelSpec& k, const std::vector<std::vector<bool>>& need) {
   std::vector<bool> held(k.instrs.size());
   for (size_t i = 0; i < held.size(); ++i) {
     const Instr& in = k.instrs[i];
-    bool source = (in.kind == InstrKind::Load && !is_shared_load(k, in)) || in.kind == InstrKind::Random;
+    bool source =
+        (in.kind == InstrKind::Load && !is_shared_load(k, in)) || in.kind == InstrKind::Random;
     int rounds = 0;
     for (const auto& n : need) rounds += n[i];
     held[i] = source && rounds > 1;
@@ -166,8 +171,8 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
   for (const Store& s : k.stores)
     if (k.instrs[s.value].level == Level::Elem) r.last = std::max(r.last, r.round[s.value]);
 
-  r.stores_last =
-      std::any_of(k.buffers.begin(), k.buffers.end(), [](const BufferSpec& b) { return b.may_alias; });
+  r.stores_last = std::any_of(k.buffers.begin(), k.buffers.end(),
+                              [](const BufferSpec& b) { return b.may_alias; });
   std::vector<int> first(n, -1);
   auto need = needs(k, r, std::vector<bool>(n), first);
   for (int b = r.last; b >= 0; --b)

@@ -1,7 +1,7 @@
 // The choice of schedule, and the sizes that follow from it for each part.
 //
-// Everything here that reaches the text is a bucket: powers of two, or a short list. What is not a bucket
-// (splits, chunks, blocks) is a number of the launch.
+// Everything here that reaches the text is a bucket: powers of two, or a short list. What is not a
+// bucket (splits, chunks, blocks) is a number of the launch.
 #include "backend/cuda/emit/schedule.h"
 
 #include <algorithm>
@@ -41,7 +41,8 @@ std::vector<Access> accesses(const KernelSpec& k) {
     if (in.kind == InstrKind::Load)
       all.push_back({&in.map, k.buffers[in.buffer].dtype, in.level, &in, positions(in.map)});
   for (const Store& s : k.stores)
-    all.push_back({&s.map, k.buffers[s.buffer].dtype, k.instrs[s.value].level, nullptr, positions(s.map)});
+    all.push_back(
+        {&s.map, k.buffers[s.buffer].dtype, k.instrs[s.value].level, nullptr, positions(s.map)});
   return all;
 }
 
@@ -62,7 +63,8 @@ int64_t power_of_two_in(int64_t x, int limit) {
   return p;
 }
 
-/// How many of `lanes` consecutive elements one access can take: the alignment that all numbers share.
+/// How many of `lanes` consecutive elements one access can take: the alignment that all numbers
+/// share.
 int width_of(const KernelSpec& k, const Affine& map, const Instr* load, int axis, int lanes,
              const std::vector<bool>& uniform) {
   if (axis < 0 || map.stride[axis] != 1) return 1;
@@ -72,9 +74,11 @@ int width_of(const KernelSpec& k, const Affine& map, const Instr* load, int axis
   if (load == nullptr) return static_cast<int>(w);
   for (const Bound& b : load->bounds) {
     if (b.at.stride[axis] == 0) continue;
-    // A group that lies inside or outside as a whole (a piece of a concatenation) can still be one access.
+    // A group that lies inside or outside as a whole (a piece of a concatenation) can still be one
+    // access.
     bool whole = b.at.stride[axis] == 1 && b.at.offset % lanes == 0 && b.extent % lanes == 0;
-    for (int x = 0; x < k.n_axes(); ++x) whole = whole && (x == axis || b.at.stride[x] % lanes == 0);
+    for (int x = 0; x < k.n_axes(); ++x)
+      whole = whole && (x == axis || b.at.stride[x] % lanes == 0);
     if (!whole || w < lanes) return 1;
   }
   if (load->indirect >= 0) {
@@ -118,14 +122,16 @@ int choose_lanes(std::span<const KernelSpec> parts, Mode mode) {
   const KernelSpec& k = parts[0];
   int axis = lane_axis(k, mode);
   if (axis < 0) return 1;
-  // Sixteen bytes of the widest large operand: more per thread would leave gaps between the threads of a
-  // warp.
+  // Sixteen bytes of the widest large operand: more per thread would leave gaps between the threads
+  // of a warp.
   double largest = 0;
   size_t widest = 1;
   for (const Access& a : accesses(k)) largest = std::max(largest, a.positions);
   for (const Access& a : accesses(k))
-    if (a.map->stride[axis] == 1 && a.positions * 2 >= largest) widest = std::max(widest, size_of(a.dtype));
-  // A column with several operands has enough under way with four lanes, and needs its registers elsewhere.
+    if (a.map->stride[axis] == 1 && a.positions * 2 >= largest)
+      widest = std::max(widest, size_of(a.dtype));
+  // A column with several operands has enough under way with four lanes, and needs its registers
+  // elsewhere.
   bool few = k.instrs.size() > 80 || (mode == Mode::Column && k.has_reduce() && large_loads(k) > 1);
   int most = static_cast<int>(std::clamp<size_t>(16 / widest, 1, few ? 4 : 8));
   for (int v = most; v > 1; v /= 2)
@@ -140,7 +146,8 @@ std::vector<int64_t> row_signature(const KernelSpec& k, const Affine& a, int lan
   return sig;
 }
 
-/// Rows of odd length: lanes are possible when the large accesses begin at the same place modulo the lanes.
+/// Rows of odd length: lanes are possible when the large accesses begin at the same place modulo
+/// the lanes.
 bool try_shifted_lanes(std::span<const KernelSpec> parts, Schedule& s) {
   if (parts.size() != 1 || parts[0].n_inner() != 1) return false;
   const KernelSpec& k = parts[0];
@@ -198,7 +205,8 @@ void fill_widths(std::span<const KernelSpec> parts, Schedule& s) {
       const Instr& in = k.instrs[i];
       bool mapped = in.kind == InstrKind::Load || in.kind == InstrKind::Random;
       if (mapped)
-        s.load_width[i] = std::min(s.load_width[i], width_of(k, in.map, &in, axis, s.lanes, uniform));
+        s.load_width[i] =
+            std::min(s.load_width[i], width_of(k, in.map, &in, axis, s.lanes, uniform));
     }
     for (size_t i = 0; i < k.stores.size(); ++i)
       s.store_width[i] =
@@ -214,7 +222,8 @@ void fill_widths(std::span<const KernelSpec> parts, Schedule& s) {
 int64_t reach(const KernelSpec& k, const Affine& a, const Instr* load) {
   int64_t r = std::abs(a.offset);
   for (int x = 0; x < k.n_axes(); ++x) r += std::abs(a.stride[x]) * k.extent[x];
-  if (load != nullptr && load->indirect >= 0) r += std::abs(load->indirect_stride) * load->indirect_extent;
+  if (load != nullptr && load->indirect >= 0)
+    r += std::abs(load->indirect_stride) * load->indirect_extent;
   return r;
 }
 
@@ -222,7 +231,8 @@ bool needs_wide(const KernelSpec& k) {
   if (k.outer_size() >= kNarrowLimit || k.inner_size() >= kNarrowLimit) return true;
   if (k.outer_size() * k.inner_size() >= (kNarrowLimit << 5)) return true;
   for (const Instr& in : k.instrs) {
-    bool mapped = in.kind == InstrKind::Load || in.kind == InstrKind::Index || in.kind == InstrKind::Random;
+    bool mapped =
+        in.kind == InstrKind::Load || in.kind == InstrKind::Index || in.kind == InstrKind::Random;
     if (mapped && reach(k, in.map, &in) >= kNarrowLimit) return true;
     for (const Bound& b : in.bounds)
       if (reach(k, b.at, nullptr) >= kNarrowLimit || b.extent >= kNarrowLimit) return true;
@@ -248,7 +258,8 @@ int bucket(int64_t x) {
 }
 
 struct Sizes {
-  int64_t outer = 1, inner = 1;  // largest over the parts: outer points, lane groups along the inner axes
+  int64_t outer = 1,
+          inner = 1;  // largest over the parts: outer points, lane groups along the inner axes
 };
 
 Sizes sizes_of(std::span<const KernelSpec> parts, const Schedule& s, const CudaTarget& target) {
@@ -292,16 +303,18 @@ int window_registers(const KernelSpec& k, int lanes) {
 /// Reduce without a later round: one pass over memory, any number of groups per thread.
 void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
   Sizes z = sizes_of(parts, s, target);
-  if (s.mode == Mode::Column && z.inner <= 32 && z.outer >= int64_t{1024} * target.multiprocessors) {
+  if (s.mode == Mode::Column && z.inner <= 32 &&
+      z.outer >= int64_t{1024} * target.multiprocessors) {
     s.side = 256;  // columns enough for all threads: none is shared
     s.groups = window_groups(z.inner);
-    s.min_blocks = window_registers(parts[0], s.lanes) <= 48 && parts[0].instrs.size() <= 40 ? 4 : 0;
+    s.min_blocks =
+        window_registers(parts[0], s.lanes) <= 48 && parts[0].instrs.size() <= 40 ? 4 : 0;
     return;
   }
   s.groups = 4;
   if (s.mode == Mode::Row) {
-    int64_t team =
-        std::clamp<int64_t>(pow2_ceil(ceil_div(z.inner, 4)), std::min<int64_t>(8, pow2_ceil(z.inner)), 256);
+    int64_t team = std::clamp<int64_t>(pow2_ceil(ceil_div(z.inner, 4)),
+                                       std::min<int64_t>(8, pow2_ceil(z.inner)), 256);
     s.team = static_cast<int>(team);
     s.side = 256 / s.team;
   } else {
@@ -315,10 +328,11 @@ void choose_reduce_team(std::span<const KernelSpec> parts, const CudaTarget& tar
   if (ceil_div(z.inner, s.team) < 4) s.groups = bucket(ceil_div(z.inner, s.team));
   double blocks = 0;
   for (const KernelSpec& k : parts) blocks += static_cast<double>(geometry(s, k, target).blocks[0]);
-  s.split = parts[0].has_reduce() && blocks < 2.0 * target.multiprocessors && z.inner >= int64_t{s.team} * 16;
+  s.split = parts[0].has_reduce() && blocks < 2.0 * target.multiprocessors &&
+            z.inner >= int64_t{s.team} * 16;
   if (!s.split) return;
-  // No more blocks than this are launched (see geometry). Said aloud, or the compiler makes room for more of
-  // them and loads one group after the other.
+  // No more blocks than this are launched (see geometry). Said aloud, or the compiler makes room
+  // for more of them and loads one group after the other.
   s.min_blocks = 1024 / s.threads();
   bool few = z.outer <= 2 * target.multiprocessors;
   s.stage2_team = s.mode == Mode::Row ? (few ? 256 : 32) : (few ? 32 : 8);
@@ -331,7 +345,8 @@ void choose_sweep(std::span<const KernelSpec> parts, const CudaTarget& target, S
   Sizes z = sizes_of(parts, s, target);
   s.sweep = true;
   s.side = static_cast<int>(std::min<int64_t>(pow2_ceil(z.outer), 32));
-  while (s.side < 256 && z.outer % (2 * s.side) == 0) s.side *= 2;  // whole rows, where that is possible
+  while (s.side < 256 && z.outer % (2 * s.side) == 0)
+    s.side *= 2;  // whole rows, where that is possible
   s.team = 256 / s.side;
   int loads = std::max(large_loads(k), 1);
   s.groups = loads == 1 ? 4 : loads <= 3 ? 2 : 1;
@@ -340,7 +355,8 @@ void choose_sweep(std::span<const KernelSpec> parts, const CudaTarget& target, S
   s.min_blocks = std::clamp(65536 / (256 * static_cast<int>(ceil_div(registers, 8) * 8)), 1, 4);
 }
 
-/// How many blocks a multiprocessor should hold: what the held words and a guess for the rest leave room for.
+/// How many blocks a multiprocessor should hold: what the held words and a guess for the rest leave
+/// room for.
 int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
   double registers = held + 32;
   for (const Instr& in : k.instrs) {
@@ -354,8 +370,8 @@ int blocks_for_registers(const KernelSpec& k, const Schedule& s, double held) {
   return std::clamp(65536 / (rounded * s.threads()), 1, 2048 / s.threads());
 }
 
-/// Rounds of reduce and broadcast: the row stays in registers if it fits, else in shared memory, else is read
-/// again.
+/// Rounds of reduce and broadcast: the row stays in registers if it fits, else in shared memory,
+/// else is read again.
 void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target, Schedule& s) {
   Rounds rounds = find_rounds(parts[0]);
   Sizes z = sizes_of(parts, s, target);
@@ -372,7 +388,8 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.side = static_cast<int>(std::clamp<int64_t>(pow2_ceil(z.outer), 1, 32));
     while (team<most&& static_cast<double>(ceil_div(z.inner, team)) * words> budget / 4) team *= 2;
     s.team = static_cast<int>(team);
-    if (s.team * s.side < 128) s.side = std::min<int>(128 / s.team, static_cast<int>(pow2_ceil(z.outer)));
+    if (s.team * s.side < 128)
+      s.side = std::min<int>(128 / s.team, static_cast<int>(pow2_ceil(z.outer)));
     while (s.team > 1 && column_bytes(parts[0], s) > kStaticShared) s.team /= 2;
   }
   int groups = bucket(ceil_div(z.inner, s.team));
@@ -384,8 +401,8 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.groups = groups;
     // One row is one block, whatever registers it takes.
     s.min_blocks = parts[0].n_outer == 0 ? 0 : blocks_for_registers(parts[0], s, groups * packed);
-    // Rows of 32 bits out of memory: with fewer blocks to make room for, the compiler asks for a whole row at
-    // once.
+    // Rows of 32 bits out of memory: with fewer blocks to make room for, the compiler asks for a
+    // whole row at once.
     if (s.streaming && s.mode == Mode::Row && s.lanes == 4 && !s.packed)
       s.min_blocks = std::min(s.min_blocks, 2);
     return;
@@ -397,9 +414,10 @@ void choose_row_team(std::span<const KernelSpec> parts, const CudaTarget& target
     s.hold = Hold::Shared;
     size_t bytes = shared_bytes(parts[0], s, z.inner) + 2048;
     if (s.mode != Mode::Row || s.side > 1 || bytes > target.shared_per_block) continue;
-    s.groups =
-        2;  // few registers: what waits for the row of one block is covered by another block's arithmetic
-    if (2 * bytes > target.shared_per_block) s.team = 1024;  // one block alone on its multiprocessor
+    s.groups = 2;  // few registers: what waits for the row of one block is covered by another
+                   // block's arithmetic
+    if (2 * bytes > target.shared_per_block)
+      s.team = 1024;  // one block alone on its multiprocessor
     return;
   }
   s.hold = Hold::None;
@@ -416,8 +434,8 @@ bool is_exact(std::span<const KernelSpec> parts, const CudaTarget& target, const
   return true;
 }
 
-/// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no such
-/// axis.
+/// The axis that loads and stores of a Map are contiguous along when it is not the last one; -1: no
+/// such axis.
 int other_unit_axis(const KernelSpec& k) {
   int last = k.n_outer - 1;
   if (k.n_axes() < 2 || k.has_reduce() || k.n_inner() > 0) return -1;
@@ -438,8 +456,8 @@ int other_unit_axis(const KernelSpec& k) {
   return shared <= kStaticShared ? axis : -1;
 }
 
-/// Two lanes when all that is staged has elements of at most two bytes and pairs of them are aligned along
-/// either axis.
+/// Two lanes when all that is staged has elements of at most two bytes and pairs of them are
+/// aligned along either axis.
 int tile_lanes(std::span<const KernelSpec> parts, int tile) {
   for (const KernelSpec& k : parts) {
     int last = k.n_outer - 1;
@@ -449,7 +467,8 @@ int tile_lanes(std::span<const KernelSpec> parts, int tile) {
       if (a.map->stride[last] == 0) continue;
       bool staged = is_staged(k, *a.map, a.load, tile);
       if (a.load != nullptr && (!a.load->bounds.empty() || a.load->indirect >= 0)) return 1;
-      if (size_of(a.dtype) > 2 || width_of(k, *a.map, a.load, staged ? tile : last, 2, uniform) < 2) return 1;
+      if (size_of(a.dtype) > 2 || width_of(k, *a.map, a.load, staged ? tile : last, 2, uniform) < 2)
+        return 1;
     }
   }
   return 2;
@@ -546,11 +565,12 @@ Geometry geometry(const Schedule& s, const KernelSpec& k, const CudaTarget& targ
   g.column_blocks = ceil_div(g.outer_groups, s.side);
   g.chunk = g.inner_groups;
   if (s.in_chunks()) {
-    // A reduction: as many as run at once. A sweep: four times as many, since the last ones end apart.
+    // A reduction: as many as run at once. A sweep: four times as many, since the last ones end
+    // apart.
     int64_t blocks = int64_t{4} * (s.sweep ? s.min_blocks : 1) * target.multiprocessors;
     int64_t wanted = ceil_div(blocks, g.column_blocks);
-    int64_t most =
-        std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4), 1);  // at least four groups a thread
+    int64_t most = std::max<int64_t>(g.inner_groups / (int64_t{s.team} * 4),
+                                     1);  // at least four groups a thread
     g.chunk = ceil_div(g.inner_groups, std::min(wanted, most));
     int64_t step = int64_t{s.team} * s.groups;
     g.chunk = ceil_div(g.chunk, step) * step;
@@ -574,8 +594,8 @@ std::string describe(const Schedule& s) {
   std::string d = names[static_cast<int>(s.mode)];
   d += ", " + std::to_string(s.lanes) + (s.lanes == 1 ? " lane" : " lanes");
   if (s.mode == Mode::Row || s.mode == Mode::Column)
-    d += ", " + std::to_string(s.team) + " threads per row, " + std::to_string(s.side) + " rows per block, " +
-         std::to_string(s.groups) + " groups";
+    d += ", " + std::to_string(s.team) + " threads per row, " + std::to_string(s.side) +
+         " rows per block, " + std::to_string(s.groups) + " groups";
   if (s.hold == Hold::Registers) d += " in registers";
   if (s.hold == Hold::Shared) d += ", row in shared memory";
   if (s.split) d += ", two stages";

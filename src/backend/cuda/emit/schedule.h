@@ -1,6 +1,7 @@
-// How a kernel is laid over threads: which axis the lanes of a thread run along, how many threads share a
-// row, what stays in registers between rounds. Decided from the structure and from buckets of the sizes, so
-// that a new batch size seldom means new text. The numbers themselves are collected by name in Numbers.
+// How a kernel is laid over threads: which axis the lanes of a thread run along, how many threads
+// share a row, what stays in registers between rounds. Decided from the structure and from buckets
+// of the sizes, so that a new batch size seldom means new text. The numbers themselves are
+// collected by name in Numbers.
 #pragma once
 #include <functional>
 #include <map>
@@ -28,18 +29,20 @@ struct Schedule {
   int groups = 1;  // lane groups a thread has in flight (in registers: all it has)
   Hold hold = Hold::None;
   bool keep_sources = false;  // what is held: see find_rounds
-  bool split = false;         // two stages: several blocks per outer point, then their partial results
-  bool sweep = false;         // Column without reductions: several blocks share the rows of a column
-  bool packed = false;        // 16-bit values are held two to a register
-  bool exact = false;         // every group of every thread lies inside the row
-  bool shifted = false;  // Row: rows are not aligned; groups begin at aligned places, some before the row
+  bool split = false;   // two stages: several blocks per outer point, then their partial results
+  bool sweep = false;   // Column without reductions: several blocks share the rows of a column
+  bool packed = false;  // 16-bit values are held two to a register
+  bool exact = false;   // every group of every thread lies inside the row
+  bool shifted =
+      false;  // Row: rows are not aligned; groups begin at aligned places, some before the row
   int shift_load = -1, shift_store = -1;  // shifted: the access that says where
   bool wide = false;                      // 64-bit indices
   bool tail = false;                      // the lane axis is not a multiple of lanes
   bool streaming = false;                 // larger than the cache
   int tile_axis = -1;                     // Tile: the other axis
   int stage2_team = 0, stage2_side = 0;
-  std::vector<int> load_width;   // per instruction: elements per memory access (a power of two up to lanes)
+  std::vector<int>
+      load_width;  // per instruction: elements per memory access (a power of two up to lanes)
   std::vector<int> store_width;  // per store
 
   int min_blocks = 0;  // per multiprocessor: a bound on registers; 0: none
@@ -47,7 +50,8 @@ struct Schedule {
   int threads() const { return team * side; }
   bool lanes_outer() const { return mode != Mode::Row; }
   bool in_chunks() const { return split || sweep; }
-  /// Does one thread alone walk a column? It may leave when it has none, and it meets elements in order.
+  /// Does one thread alone walk a column? It may leave when it has none, and it meets elements in
+  /// order.
   bool alone() const { return mode == Mode::Column && team == 1 && !in_chunks(); }
 };
 
@@ -60,13 +64,14 @@ struct Rounds {
   std::vector<bool> held;  // per instruction: kept from its round to a later one
   int last = 0;            // of any store or reduction
   bool stores_last =
-      false;              // elements are stored in the last round: what is read there may be the same memory
-  double held_words = 0;  // registers per element, 16-bit values unpacked
+      false;  // elements are stored in the last round: what is read there may be the same memory
+  double held_words = 0;    // registers per element, 16-bit values unpacked
   double packed_words = 0;  // the same with two 16-bit values to a register
 };
 /// The kernel with one place along the axis; the index keeps the axis' size in ivalue.
 KernelSpec pinned(const KernelSpec& k, const Pin& pin);
-/// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest cut.
+/// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest
+/// cut.
 Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);
 
 /// The axis that lanes run along; -1 when there is none.
@@ -97,7 +102,8 @@ size_t shared_bytes(const KernelSpec& k, const Schedule& s, int64_t inner_groups
 /// Bytes of one partial result of a Reduce instruction.
 size_t partial_bytes(const KernelSpec& k, const Instr& reduce);
 
-/// The numbers a text reads, in order. A number is known by its name; its value is computed for each part.
+/// The numbers a text reads, in order. A number is known by its name; its value is computed for
+/// each part.
 class Numbers {
  public:
   using Value = std::function<int64_t(const KernelSpec&, const Geometry&)>;

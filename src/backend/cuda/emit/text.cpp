@@ -1,5 +1,5 @@
-// Puts kernels together (declarations of numbers and buffers, then the emitter's statements) and computes
-// what a launch needs. See emit/text.h for the layout of the kernel's argument.
+// Puts kernels together (declarations of numbers and buffers, then the emitter's statements) and
+// computes what a launch needs. See emit/text.h for the layout of the kernel's argument.
 #include "backend/cuda/emit/text.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int sta
                  const cuda::Schedule& schedule) {
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());
   std::string s = "extern \"C\" __global__ void __launch_bounds__(" + str(schedule.threads()) +
-                  (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" + str(stage) +
-                  "(const IgParams<" + str(many ? 1 : words) + "> p) {\nig_wait();\n";
+                  (schedule.min_blocks > 1 ? ", " + str(schedule.min_blocks) : "") + ") ENTRY" +
+                  str(stage) + "(const IgParams<" + str(many ? 1 : words) + "> p) {\nig_wait();\n";
   s += plan.schedule.wide ? "typedef long long I; typedef unsigned long long UI;\n"
                           : "typedef int I; typedef unsigned UI;\n";
   if (many) {
@@ -42,8 +42,8 @@ std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int sta
     s += "const long long* firsts = p.table + " + str(stage) + " * parts;\n";
     s += "const int part = ig_part(firsts, parts, blockIdx.x);\n";
     s += "const unsigned blk = blockIdx.x - (unsigned)__ldg(firsts + part);\n";
-    s += "const long long* words = p.table + " + str(plan.n_stages) + " * parts + (long long)part * " +
-         str(words) + ";\n";
+    s += "const long long* words = p.table + " + str(plan.n_stages) +
+         " * parts + (long long)part * " + str(words) + ";\n";
   } else {
     s += "const unsigned blk = blockIdx.x;\n";
   }
@@ -75,7 +75,8 @@ cuda::Schedule second_stage(const cuda::Schedule& first) {
 }
 
 bool has_barriers(const std::string& text) {
-  return text.find("__syncthreads") != std::string::npos || text.find("ig_shuffle") != std::string::npos ||
+  return text.find("__syncthreads") != std::string::npos ||
+         text.find("ig_shuffle") != std::string::npos ||
          text.find("ig_from_lane0") != std::string::npos;
 }
 
@@ -119,9 +120,11 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   std::vector<std::string> bodies;
   bodies.reserve(schedules.size());
   for (int n = 0; n < plan->n_stages; ++n)
-    bodies.push_back(cuda::Emitter(parts, schedules[n], n, plan->numbers, functions, plan->pin).body());
+    bodies.push_back(
+        cuda::Emitter(parts, schedules[n], n, plan->numbers, functions, plan->pin).body());
 
-  bool many = parts.size() > 1 || plan->n_buffers + plan->numbers.list().size() > 480;  // 4 KB of arguments
+  bool many =
+      parts.size() > 1 || plan->n_buffers + plan->numbers.list().size() > 480;  // 4 KB of arguments
   CudaText text;
   text.waits = true;
   text.body = functions.definitions();

@@ -1,17 +1,18 @@
 // CUDA C text from KernelSpecs.
 //
-// emit_cuda() turns the parts of one generated kernel (one structure, many sizes) into a header-free program
-// and all that is needed to launch it. The text depends on the structure and on a few buckets (lanes per
-// thread, threads per row, ...), never on a size: equal `key`, equal text, one compilation. Every number
-// (extents, strides, offsets, magic divisors) arrives at launch.
+// emit_cuda() turns the parts of one generated kernel (one structure, many sizes) into a
+// header-free program and all that is needed to launch it. The text depends on the structure and on
+// a few buckets (lanes per thread, threads per row, ...), never on a size: equal `key`, equal text,
+// one compilation. Every number (extents, strides, offsets, magic divisors) arrives at launch.
 //
 // A kernel takes one argument by value, so that its numbers lie in the constant bank:
 //   struct { const double* args; const uint64_t* seeds; const uint64_t* offsets; RunStatus* status;
 //            char* scratch; const int64_t* table; int64_t n[K]; }
-// For one part, n holds the part's words. For several parts n[0] is their number, and `table`, in device
-// memory, holds for each stage the first block of each part, then the parts' words. A part's words begin with
-// one word per buffer: its address, or, with kIndirectPointer set, the address of the place where its address
-// stands. That is how a replayed CUDA graph sees new external buffers without being patched.
+// For one part, n holds the part's words. For several parts n[0] is their number, and `table`, in
+// device memory, holds for each stage the first block of each part, then the parts' words. A part's
+// words begin with one word per buffer: its address, or, with kIndirectPointer set, the address of
+// the place where its address stands. That is how a replayed CUDA graph sees new external buffers
+// without being patched.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@
 
 namespace ingot {
 
-/// What of the device matters to the choice of schedule. The same text runs on any chip from sm_80 on.
+/// What of the device matters to the choice of schedule. The same text runs on any chip from sm_80
+/// on.
 struct CudaTarget {
   int multiprocessors = 132;
   size_t shared_per_block = 227 * 1024;  // with the opt-in attribute set
@@ -47,8 +49,9 @@ struct CudaHeader {
 /// The numbers of one set of parts.
 struct CudaLaunch {
   struct Stage {
-    unsigned grid = 0;          // blocks, along x
-    unsigned shared_bytes = 0;  // dynamic; above 48 KB the function's attribute must be raised first
+    unsigned grid = 0;  // blocks, along x
+    unsigned shared_bytes =
+        0;  // dynamic; above 48 KB the function's attribute must be raised first
   };
   std::vector<Stage> stages;   // launched one after the other with the same argument
   std::vector<int64_t> words;  // n[]
@@ -80,13 +83,14 @@ struct CudaText {
   std::string body;  // to be compiled behind cuda_prelude()
   std::string key;   // equal for equal text
   std::vector<CudaStage> stages;
-  bool waits = false;  // every kernel begins with ig_wait(): it may be launched before the one in front of it
-                       // has ended
+  bool waits = false;    // every kernel begins with ig_wait(): it may be launched before the one in
+                         // front of it has ended
   std::string schedule;  // for people: "row, 4 lanes, 512 threads per row, 4 groups in registers"
   std::shared_ptr<const cuda::Plan> plan;
 
   std::string source() const;  // prelude and body
-  /// Geometry and numbers for parts that have this text: those given to emit_cuda, or others of the same key.
+  /// Geometry and numbers for parts that have this text: those given to emit_cuda, or others of the
+  /// same key.
   CudaLaunch launch(std::span<const KernelSpec> parts) const;
 };
 

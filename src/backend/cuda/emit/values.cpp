@@ -137,7 +137,8 @@ std::string literal(DType t, double f, int64_t i) {
 std::string ElementwiseFunctions::call(Op op, DType t, const std::string& a, const std::string& b) {
   const Expression* e = expression(op);
   if (e == nullptr)
-    throw Error(ErrorKind::Internal, "cuda_text", "a Compute instruction has an op that is not elementwise");
+    throw Error(ErrorKind::Internal, "cuda_text",
+                "a Compute instruction has an op that is not elementwise");
   std::string name = std::string("ew_") + e->name + "_" + suffix(t);
   std::string type = register_type(t), result = e->rule == TypeRule::Bool ? "unsigned char" : type;
   std::string value = e->text;
@@ -147,10 +148,11 @@ std::string ElementwiseFunctions::call(Op op, DType t, const std::string& a, con
     if (op == Op::Relu) value = "ig_max(a, T(0))";
   }
   if (t == DType::Bool && op == Op::BitNot) value = "a == T(0)";
-  if (t == DType::Bool && e->rule != TypeRule::Bool) value = "(" + value + ") != 0";  // true + true is true
+  if (t == DType::Bool && e->rule != TypeRule::Bool)
+    value = "(" + value + ") != 0";  // true + true is true
   std::string text = "IG_FN " + result + " " + name + "(" + type + " a" +
-                     (e->arity == 2 ? ", " + type + " b" : "") + ") { typedef " + type + " T; return (" +
-                     result + ")(" + value + "); }\n";
+                     (e->arity == 2 ? ", " + type + " b" : "") + ") { typedef " + type +
+                     " T; return (" + result + ")(" + value + "); }\n";
   defined_.insert(text);
   return name + "(" + a + (e->arity == 2 ? ", " + b : "") + ")";
 }
@@ -201,7 +203,8 @@ const char* reduce_function(Op op) {
     case Op::ArgMin:
       return "ig_argmin";
     default:
-      throw Error(ErrorKind::Internal, "cuda_text", "a Reduce instruction has an op that is no reduction");
+      throw Error(ErrorKind::Internal, "cuda_text",
+                  "a Reduce instruction has an op that is no reduction");
   }
 }
 

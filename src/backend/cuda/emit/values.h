@@ -1,8 +1,8 @@
 // Types, constants, conversions and elementwise functions as CUDA C text.
 //
-// A value in a register has the register type of its dtype (16-bit floats: float, rounded after each
-// instruction); in memory it has the memory type (16-bit floats: unsigned short, converted by ig_up_* and
-// ig_down_*).
+// A value in a register has the register type of its dtype (16-bit floats: float, rounded after
+// each instruction); in memory it has the memory type (16-bit floats: unsigned short, converted by
+// ig_up_* and ig_down_*).
 #pragma once
 #include <set>
 #include <string>
@@ -27,7 +27,8 @@ std::string rounded(DType t, const std::string& x);
 /// A constant of the dtype, in register form.
 std::string literal(DType t, double f, int64_t i);
 
-/// The C functions that a kernel's Compute instructions call; each is defined once, from the op table's row.
+/// The C functions that a kernel's Compute instructions call; each is defined once, from the op
+/// table's row.
 class ElementwiseFunctions {
  public:
   /// Text of op applied to operands of type t.

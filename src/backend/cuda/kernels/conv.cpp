@@ -1,5 +1,6 @@
-// Convolutions for what cuDNN does not take (other types, odd strides, no cuDNN), one output element per
-// thread, and Fold. Correct first, not fast. Sums run in one order: the same bits every time.
+// Convolutions for what cuDNN does not take (other types, odd strides, no cuDNN), one output
+// element per thread, and Fold. Correct first, not fast. Sums run in one order: the same bits every
+// time.
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,9 +13,9 @@ namespace {
 
 constexpr int kNumbers = 60;
 
-// n: 0-3 operands; 4 N, 5 C, 6 O, 7 groups; 8 x sizes, 11 y sizes, 14 window, 17 stride, 20 dilation, 23
-// padding (three each); 26, 32, 38: offset and strides (batch or out, channel, dims) of x, w, y; 44, 45 the
-// bias's offset and stride; 46 elements of out
+// n: 0-3 operands; 4 N, 5 C, 6 O, 7 groups; 8 x sizes, 11 y sizes, 14 window, 17 stride, 20
+// dilation, 23 padding (three each); 26, 32, 38: offset and strides (batch or out, channel, dims)
+// of x, w, y; 44, 45 the bias's offset and stride; 46 elements of out
 const char* const kConv = R"cuda(
 typedef TYPE T; typedef ACCUMULATOR A;
 typedef IgParams<60> P;
@@ -110,10 +111,10 @@ const char* const kGradWeight = R"cuda(
   ((T*)ig_pointer(p.n[0]))[at5(pw, o, k, a, b, f)] = DOWN(TC(sum));
 )cuda";
 
-// LANES neighbouring elements of the result per thread; sizes, strides and offsets are part of the text, so
-// that divisions are by constants. Neighbouring threads have neighbouring memory of the result. Each element
-// gathers from the windows that it lies in, in their own order: N0 * N1 * N2 at most, the loads of M of them
-// under way at once. n: out, value, position
+// LANES neighbouring elements of the result per thread; sizes, strides and offsets are part of the
+// text, so that divisions are by constants. Neighbouring threads have neighbouring memory of the
+// result. Each element gathers from the windows that it lies in, in their own order: N0 * N1 * N2
+// at most, the loads of M of them under way at once. n: out, value, position
 const char* const kFold = R"cuda(
 typedef TYPE T; typedef ACCUMULATOR A; typedef INDEX IX; typedef COUNTER I;
 typedef IgParams<4> P;
@@ -176,7 +177,8 @@ CudaText conv_text(const LibrarySpec& spec) {
                                              : kGradWeight);
   std::string bias =
       spec.bias ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);" : "";
-  if (spec.epilogue == Epilogue::Relu) bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
+  if (spec.epilogue == Epilogue::Relu)
+    bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
   for (const char* channel : {"o", "q"}) {
     std::string text = bias;
     replace_all(text, "CHANNEL", channel);
@@ -218,7 +220,8 @@ HandKernel simple_conv(const LibrarySpec& spec) {
   return k;
 }
 
-// The dim along which the result is contiguous, the one that neighbouring threads have neighbours of.
+// The dim along which the result is contiguous, the one that neighbouring threads have neighbours
+// of.
 static int fold_inner_dim(const OperandSpec& out) {
   int inner = 0;
   for (int d = 1; d < out.shape.size(); ++d)
@@ -226,38 +229,43 @@ static int fold_inner_dim(const OperandSpec& out) {
   return inner;
 }
 
-// How many neighbouring elements a thread may take at once: sixteen bytes of them where they lie side by side
-// in the same window of every operand (channels last), else one.
+// How many neighbouring elements a thread may take at once: sixteen bytes of them where they lie
+// side by side in the same window of every operand (channels last), else one.
 static int fold_lanes(const LibrarySpec& spec, int lead) {
   const int inner = fold_inner_dim(spec.operands[0]);
   if (inner >= lead) return 1;
   int lanes = static_cast<int>(16 / size_of(spec.operands[0].dtype));
   auto fits = [&](const OperandSpec& o) {
     bool fine = o.stride[inner] == 1 && o.shape[inner] % lanes == 0 && o.offset % lanes == 0;
-    for (int d = 0; d < o.shape.size(); ++d) fine = fine && (d == inner || o.stride[d] % lanes == 0);
+    for (int d = 0; d < o.shape.size(); ++d)
+      fine = fine && (d == inner || o.stride[d] % lanes == 0);
     return fine;
   };
   while (lanes > 1 && !std::all_of(spec.operands.begin(), spec.operands.end(), fits)) lanes /= 2;
   return lanes;
 }
 
-// Lines that take a thread's number apart, the result's innermost axis first: its place among the windows'
-// dims (e0, e1, e2) and the offsets of its leading dims.
-static std::string fold_decode(const LibrarySpec& spec, int lead, int lanes, const std::string& counter) {
+// Lines that take a thread's number apart, the result's innermost axis first: its place among the
+// windows' dims (e0, e1, e2) and the offsets of its leading dims.
+static std::string fold_decode(const LibrarySpec& spec, int lead, int lanes,
+                               const std::string& counter) {
   const OperandSpec& out = spec.operands[0];
   const int rank = out.shape.size(), dims = rank - lead, inner = fold_inner_dim(out);
   std::vector<int> order;
   for (int d = 0; d < rank; ++d) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out.stride[a] > out.stride[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return out.stride[a] > out.stride[b]; });
   std::string text;
   for (int d = 0; d < 3 - dims; ++d) text += "const I e" + std::to_string(d) + " = 0; ";
   for (size_t k = order.size(); k-- > 0;) {
     const int d = order[k], step = d == inner ? lanes : 1;
     const bool spatial = d >= lead;
-    const std::string name = spatial ? "e" + std::to_string(3 - dims + d - lead) : "l" + std::to_string(d);
+    const std::string name =
+        spatial ? "e" + std::to_string(3 - dims + d - lead) : "l" + std::to_string(d);
     const std::string size = std::to_string(out.shape[d] / step);
-    text += "const I " + name + " = (" + counter + ")t % " + size + " * " + std::to_string(step) + "; t = (" +
-            counter + ")t / " + size + "; to += " + name + " * " + std::to_string(out.stride[d]) + ";";
+    text += "const I " + name + " = (" + counter + ")t % " + size + " * " + std::to_string(step) +
+            "; t = (" + counter + ")t / " + size + "; to += " + name + " * " +
+            std::to_string(out.stride[d]) + ";";
     if (!spatial) {
       text += " value += " + name + " * " + std::to_string(spec.operands[1].stride[d]) + ";";
       if (spec.operands.size() == 3)
@@ -287,20 +295,26 @@ HandKernel fold(const LibrarySpec& spec) {
   const int lanes = fold_lanes(spec, lead);
   const TextType t = text_type(out.dtype);
   std::string body = kFold;
-  // What a window adds: its value where the place that was picked is this one, or the value at this place.
+  // What a window adds: its value where the place that was picked is this one, or the value at this
+  // place.
   replace_all(
       body, "LOAD",
       picks ? "ig_load<LANES, 1>(r[u], v + (value + x * V0 + y * V1 + z * V2));\n"
               "        ig_load<LANES, 1>(at[u], where + (position + x * P0 + y * P1 + z * P2));"
-            : "ig_load<LANES, 1>(r[u], v + (value + x * V0 + y * V1 + z * V2 + a * W0 + b * W1 + f * W2));");
-  replace_all(body, "ADD",
-              std::string(picks ? "if ((I)at[u].e[j] == here[u]) " : "") + "sum[j] += A(UP(r[u].e[j]));");
-  replace_all(body, "DECODE", fold_decode(spec, lead, lanes, small ? "unsigned" : "unsigned long long"));
+            : "ig_load<LANES, 1>(r[u], v + (value + x * V0 + y * V1 + z * V2 + a * W0 + b * W1 + f "
+              "* W2));");
+  replace_all(
+      body, "ADD",
+      std::string(picks ? "if ((I)at[u].e[j] == here[u]) " : "") + "sum[j] += A(UP(r[u].e[j]));");
+  replace_all(body, "DECODE",
+              fold_decode(spec, lead, lanes, small ? "unsigned" : "unsigned long long"));
   for (int d = 0; d < 3; ++d) {
     const int from = d - (3 - dims);
     const bool there = from >= 0;
     const std::string n = std::to_string(d);
-    auto put = [&](const char* name, int64_t v) { replace_all(body, name + n, "(I)" + std::to_string(v)); };
+    auto put = [&](const char* name, int64_t v) {
+      replace_all(body, name + n, "(I)" + std::to_string(v));
+    };
     put("K", there ? a.window[from] : 1);
     put("S", there ? a.stride[from] : 1);
     put("D", there ? a.dilation[from] : 1);

@@ -1,5 +1,5 @@
-// GELU (by tanh) and its gradient as a pass of their own, behind a product whose library has no such
-// epilogue.
+// GELU (by tanh) and its gradient as a pass of their own, behind a product whose library has no
+// such epilogue.
 #include <algorithm>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -21,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<5> p) {
 }
 )cuda";
 
-// n: 0 out, 1 in; 2, 3 their offsets; 4 rows, 5 columns; 6, 7 the strides of in. Neighbouring threads have
-// neighbouring rows, which lie side by side in dY^T; eight of them share a row.
+// n: 0 out, 1 in; 2, 3 their offsets; 4 rows, 5 columns; 6, 7 the strides of in. Neighbouring
+// threads have neighbouring rows, which lie side by side in dY^T; eight of them share a row.
 const char* const kRowSums = R"cuda(
 typedef TYPE T;
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<8> p) {
@@ -53,7 +53,8 @@ HandKernel row_sums(const LibrarySpec& spec) {
   replace_all(body, "DOWN", t.down);
   HandKernel k;
   k.text = hand_text("row_sums", body, {{"", 256, true}});
-  k.launch.words = {0, 0, out.offset, in.offset, in.shape[0], in.shape[1], in.stride[0], in.stride[1]};
+  k.launch.words = {0,           0,           out.offset,   in.offset,
+                    in.shape[0], in.shape[1], in.stride[0], in.stride[1]};
   k.launch.stages = {{static_cast<unsigned>((in.shape[0] + 31) / 32), 0}};
   k.launch.part_words = 8;
   return k;
@@ -66,9 +67,10 @@ HandKernel gelu_pass(const LibrarySpec& spec) {
   TextType t = text_type(out.dtype);
   std::string body = kPass;
   replace_all(body, "RESULT",
-              gradient ? "out[i] = DOWN(UP(out[i]) * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * "
-                         "0.7978845608f * (1.0f + 0.134145f * x * x)));"
-                       : "out[i] = DOWN(0.5f * x * (1.0f + t));");
+              gradient
+                  ? "out[i] = DOWN(UP(out[i]) * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * "
+                    "0.7978845608f * (1.0f + 0.134145f * x * x)));"
+                  : "out[i] = DOWN(0.5f * x * (1.0f + t));");
   replace_all(body, "TYPE", t.memory);
   replace_all(body, "UP", t.up);
   replace_all(body, "DOWN", t.down);
@@ -76,7 +78,8 @@ HandKernel gelu_pass(const LibrarySpec& spec) {
   k.text = hand_text(gradient ? "gelu_grad" : "gelu", body, {{"", 256, true}});
   const int64_t n = in.shape.numel();
   k.launch.words = {0, 0, out.offset, in.offset, n};
-  k.launch.stages = {{static_cast<unsigned>(std::clamp<int64_t>((n + 1023) / 1024, 1, 1 << 16)), 0}};
+  k.launch.stages = {
+      {static_cast<unsigned>(std::clamp<int64_t>((n + 1023) / 1024, 1, 1 << 16)), 0}};
   k.launch.part_words = 5;
   return k;
 }

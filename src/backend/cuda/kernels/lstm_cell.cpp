@@ -1,5 +1,5 @@
-// The cell of an LSTM's step, forward and backward: what is left of a step beside its product. Everything is
-// computed in float32.
+// The cell of an LSTM's step, forward and backward: what is left of a step beside its product.
+// Everything is computed in float32.
 #include "backend/cuda/kernels/kernel_text.h"
 
 namespace ingot::cuda {
@@ -7,9 +7,9 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// What no kernel of this call writes between the last cell and this one is loaded before the product in front
-// has ended. n[8]: threads with work, n[9]: H, n[10]: elements between rows of the operand that need not be
-// dense.
+// What no kernel of this call writes between the last cell and this one is loaded before the
+// product in front has ended. n[8]: threads with work, n[9]: H, n[10]: elements between rows of the
+// operand that need not be dense.
 const char* const kCommon = R"cuda(
 typedef TYPE T;
 typedef IgParams<11> P;
@@ -49,8 +49,9 @@ extern "C" __global__ void __launch_bounds__(128) ENTRY0(const P p) {
 }
 )cuda";
 
-// n: 0 gradient of h from above, 1 the product: from the step behind (none: 0), 2 gates, 3 c, 4 c before,
-// 5 gradient of c from the step behind, 6 gradient of z, 7 gradient of c for the step before
+// n: 0 gradient of h from above, 1 the product: from the step behind (none: 0), 2 gates, 3 c, 4 c
+// before, 5 gradient of c from the step behind, 6 gradient of z, 7 gradient of c for the step
+// before
 const char* const kBackward = R"cuda(
 extern "C" __global__ void __launch_bounds__(128) ENTRY0(const P p) {
   const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.n[9];
@@ -84,7 +85,8 @@ extern "C" __global__ void __launch_bounds__(128) ENTRY0(const P p) {
 
 }  // namespace
 
-HandKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride, int lanes) {
+HandKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+                     int lanes) {
   const TextType t = text_type(type);
   std::string body = std::string(kCommon) + (backward ? kBackward : kForward);
   replace_all(body, "TYPE", t.memory);

@@ -1,8 +1,8 @@
-// Two matrix products. One for what the library does not take: integers, mixed types, odd strides; correct
-// first, not fast. And one for small products of float32, which keep a GPU waiting for memory rather than for
-// arithmetic: a block has one tile of 16 x 16 or 8 x 16 of the result, each of its warps a part of the inner
-// dim, all of it (up to 64) under way at once; the parts are added in order. What nobody writes in this run
-// is asked for while the kernel in front still runs.
+// Two matrix products. One for what the library does not take: integers, mixed types, odd strides;
+// correct first, not fast. And one for small products of float32, which keep a GPU waiting for
+// memory rather than for arithmetic: a block has one tile of 16 x 16 or 8 x 16 of the result, each
+// of its warps a part of the inner dim, all of it (up to 64) under way at once; the parts are added
+// in order. What nobody writes in this run is asked for while the kernel in front still runs.
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,9 +15,10 @@ namespace {
 constexpr int kNumbers = kMatmulNumbers;
 constexpr int kBatchDims = kMaxDims - 2;
 
-// n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets; 13, 14 out
-// strides; 15, 16 a; 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a batch dim: size, strides
-// of out, a, b; with ReluGrad, 3 is what ReLU gave, 19 its offset, 54, 55 its strides
+// n: 0-3 out, a, b, bias; 4 M, 5 N, 6 K; 7 tiles along M, 8 along N; 9 batch dims; 10-12 offsets;
+// 13, 14 out strides; 15, 16 a; 17, 18 b; 19 bias offset; 20 bias stride; from 21 four words a
+// batch dim: size, strides of out, a, b; with ReluGrad, 3 is what ReLU gave, 19 its offset, 54, 55
+// its strides
 const char* const kText = R"cuda(
 extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -52,11 +53,12 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<60> p) {
 }
 )cuda";
 
-// The same numbers; with SUMS, 0-3 are out, the sums of a's rows, a, b, and 19, 20 are the sums'. WARPS is 1,
-// 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim are under way at once. AX, BX:
-// the operand lies along the inner dim; VA, VB: elements that a lane loads at once. INDEX counts elements;
-// WHOLE_M, WHOLE_N: no tile stands out over the result. Of a piece, a lane has 4 x 4 results for every
-// (32 / ROWS)th place of the inner dim; no two lanes meet in a bank.
+// The same numbers; with SUMS, 0-3 are out, the sums of a's rows, a, b, and 19, 20 are the sums'.
+// WARPS is 1, 2, 4, 8 or 16; ROWS, of a tile, 8 or 16; STEPS pieces of 16 of the inner dim are
+// under way at once. AX, BX: the operand lies along the inner dim; VA, VB: elements that a lane
+// loads at once. INDEX counts elements; WHOLE_M, WHOLE_N: no tile stands out over the result. Of a
+// piece, a lane has 4 x 4 results for every (32 / ROWS)th place of the inner dim; no two lanes meet
+// in a bank.
 const char* const kSmall = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -165,7 +167,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 
 // Which rows a block has; of a batch, which member.
 const char* const kOnly = "const int row0 = (int)t * ROWS;";
-const char* const kMember = R"cuda(const int row0 = (int)(t % (unsigned)p.n[7]) * ROWS; t /= (unsigned)p.n[7];
+const char* const kMember =
+    R"cuda(const int row0 = (int)(t % (unsigned)p.n[7]) * ROWS; t /= (unsigned)p.n[7];
   for (int d = (int)p.n[9] - 1; d >= 0; --d) {
     const long long* q = p.n + 21 + 4 * d;
     const long long i = t % (unsigned)q[0]; t /= (unsigned)q[0];
@@ -186,21 +189,24 @@ std::string accumulator(const LibrarySpec& spec) {
 std::string finish(const LibrarySpec& spec) {
   std::string s;
   if (spec.accumulate) s += "sum += ACC(UPO(*at));";
-  if (spec.bias) s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
+  if (spec.bias)
+    s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
   switch (spec.epilogue) {
     case Epilogue::None:
     case Epilogue::GeluTanhGrad:  // a pass of its own (kernels/gelu.cpp)
     case Epilogue::BiasGrad:      // the small product's SUMS, or such a pass
       break;
     case Epilogue::ReluGrad:
-      s += " if (!(UPO(((const TO*)ig_pointer(p.n[3]))[p.n[19] + row * p.n[54] + col * p.n[55]]) > TC(0))) "
+      s += " if (!(UPO(((const TO*)ig_pointer(p.n[3]))[p.n[19] + row * p.n[54] + col * p.n[55]]) > "
+           "TC(0))) "
            "sum = ACC(0);";
       break;
     case Epilogue::Relu:
       s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
       break;
     case Epilogue::GeluTanh:
-      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + ACC(0.044715) * sum * "
+      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + "
+           "ACC(0.044715) * sum * "
            "sum * sum)));";
       break;
     case Epilogue::GeluErf:
@@ -217,8 +223,9 @@ void finish_matmul(const LibrarySpec& spec, std::string& body) {
   TextType out = text_type(o[0].dtype), a = text_type(factors(spec)[0].dtype),
            b = text_type(factors(spec)[1].dtype);
   replace_all(body, "FINISH", finish(spec));
-  std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory + " TO; typedef " +
-                      a.memory + " TA; typedef " + b.memory + " TB; typedef " + out.compute + " TC;";
+  std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory +
+                      " TO; typedef " + a.memory + " TA; typedef " + b.memory + " TB; typedef " +
+                      out.compute + " TC;";
   if (spec.bias) {
     TextType bias = text_type(o[3].dtype);
     types += " typedef " + bias.memory + " TBIAS;";
@@ -303,7 +310,8 @@ CudaText simple_text(const LibrarySpec& spec) {
 HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   const auto& o = spec.operands;
   int rank = o[0].shape.size(), dims = rank - 2;
-  if (dims > kBatchDims) throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
+  if (dims > kBatchDims)
+    throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
   HandKernel k;
   k.text = small ? small_text(spec) : simple_text(spec);
   std::vector<int64_t>& n = k.launch.words;
@@ -326,7 +334,8 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
   for (int d = 0; d < dims; ++d) {
     int64_t* q = &n[21 + 4 * static_cast<size_t>(d)];
     q[0] = o[0].shape[d];
-    for (int i = 0; i < 3; ++i) q[1 + i] = three[i]->shape[d] == 1 && q[0] > 1 ? 0 : three[i]->stride[d];
+    for (int i = 0; i < 3; ++i)
+      q[1 + i] = three[i]->shape[d] == 1 && q[0] > 1 ? 0 : three[i]->stride[d];
     batch *= q[0];
   }
   int64_t blocks = tiles_m * tiles_n * batch;
@@ -338,8 +347,8 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
 
 }  // namespace
 
-// Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim leave most
-// of the GPU idle.
+// Above this the library's larger tiles win; with one block a tile, few tiles and a long inner dim
+// leave most of the GPU idle.
 bool is_small_product(int64_t m, int64_t n, int64_t k, int64_t batch) {
   return m * n * k <= (int64_t{1} << 24) && batch * m * n <= (int64_t{1} << 20) && k <= 4096;
 }
@@ -351,8 +360,8 @@ bool is_small_matmul(const LibrarySpec& spec) {
     if (x.dtype != DType::Float32) return false;
   int64_t batch = 1;
   for (int d = 0; d < rank - 2; ++d) batch *= o[0].shape[d];
-  return is_small_product(o[0].shape[rank - 2], o[0].shape[rank - 1], factors(spec)[0].shape[rank - 1],
-                          batch);
+  return is_small_product(o[0].shape[rank - 2], o[0].shape[rank - 1],
+                          factors(spec)[0].shape[rank - 1], batch);
 }
 
 HandKernel simple_matmul(const LibrarySpec& spec) { return own_matmul(spec, false); }

@@ -1,9 +1,9 @@
-// Attention of one query per head, as decoding asks for: it waits for keys and values and for nothing else.
-// A head's keys are shared out to PARTS blocks, which are a cluster. Neighbouring lanes share a key, each
-// with 16 bytes of it and of its value, and each team of lanes goes through its keys by itself with the
-// largest score, the sum and the weighted values so far; the teams are put together, then the warps, then, by
-// the cluster's last block, the blocks. A key whose bias is minus infinity counts for nothing, and is not
-// read after the first round.
+// Attention of one query per head, as decoding asks for: it waits for keys and values and for
+// nothing else. A head's keys are shared out to PARTS blocks, which are a cluster. Neighbouring
+// lanes share a key, each with 16 bytes of it and of its value, and each team of lanes goes through
+// its keys by itself with the largest score, the sum and the weighted values so far; the teams are
+// put together, then the warps, then, by the cluster's last block, the blocks. A key whose bias is
+// minus infinity counts for nothing, and is not read after the first round.
 #include <bit>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -17,8 +17,8 @@ constexpr int kNumbers = 54;
 constexpr unsigned kThreads = 256;
 constexpr int64_t kMostParts = 8, kBusy = 264;  // blocks that keep a GPU of today busy
 
-// n: pointers of o, (lse), q, k, v, (bias, (key, value)); from 10 five words an operand (o, lse, q, k, v,
-// bias, key, value): offset, strides; 50 heads, 51 keys, 52 scale
+// n: pointers of o, (lse), q, k, v, (bias, (key, value)); from 10 five words an operand (o, lse, q,
+// k, v, bias, key, value): offset, strides; 50 heads, 51 keys, 52 scale
 const char* const kAttend = R"cuda(
 template <class T, int N> IG_FN void get(IgVec<T, N>& into, const T* from, int stride) {
   if (ALIGNED) ig_load<N, 1>(into, from);
@@ -164,13 +164,16 @@ bool is_row_attention(const LibrarySpec& spec) {
   const DType t = o[first].dtype;
   if (!(is_half(t) || t == DType::Float32)) return false;
   for (size_t i = 0; i < n; ++i)
-    if (o[i].shape.size() != (i == 1 && first == 2 ? 3 : 4) || (o[i].dtype != t && !(i == 1 && first == 2)))
+    if (o[i].shape.size() != (i == 1 && first == 2 ? 3 : 4) ||
+        (o[i].dtype != t && !(i == 1 && first == 2)))
       return false;
   const Dims &q = o[first].shape, &k = o[first + 1].shape, &v = o[first + 2].shape;
   const int64_t per = 16 / static_cast<int64_t>(size_of(t)), lanes = q[3] / per;
-  if (q[2] != 1 || q[3] % per != 0 || !std::has_single_bit(static_cast<uint64_t>(lanes)) || lanes > 32)
+  if (q[2] != 1 || q[3] % per != 0 || !std::has_single_bit(static_cast<uint64_t>(lanes)) ||
+      lanes > 32)
     return false;
-  if (k[0] != q[0] || k[1] != q[1] || !(v == k) || k[2] < 1 || k[2] > (int64_t{1} << 30)) return false;
+  if (k[0] != q[0] || k[1] != q[1] || !(v == k) || k[2] < 1 || k[2] > (int64_t{1} << 30))
+    return false;
   if (q[0] * q[1] < 1 || (k[2] > kLongest && q[0] * q[1] < kManyHeads)) return false;
   if (n == first + 3) return true;
   if (more && !(o[first + 4].shape == q && o[first + 5].shape == q)) return false;
@@ -196,25 +199,27 @@ HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
   }
   std::string body = kAttend;
   replace_all(body, "MASK_ON", bias ? "mask += AHEAD * TEAMS * p.n[38];" : "");
-  replace_all(
-      body, "MASK",
-      bias ? "const T* mask = (const T*)ig_pointer(p.n[BIAS_AT]) + p.n[35] + b * p.n[36] + h * p.n[37] "
-             "+ team * p.n[38];"
-           : "");
+  replace_all(body, "MASK",
+              bias ? "const T* mask = (const T*)ig_pointer(p.n[BIAS_AT]) + p.n[35] + b * p.n[36] + "
+                     "h * p.n[37] "
+                     "+ team * p.n[38];"
+                   : "");
   replace_all(body, "BIAS_AT", std::to_string(first + 3));
   replace_all(body, "BIAS", bias ? "UP(mask[j * TEAMS * p.n[38]])" : "0.0f");
-  replace_all(
-      body, "LSE",
-      lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h * p.n[17]] = "
-            "most + logf(total);"
-          : "");
+  replace_all(body, "LSE",
+              lse ? "if (threadIdx.x == 0) ((float*)ig_pointer(p.n[1]))[p.n[15] + b * p.n[16] + h "
+                    "* p.n[17]] = "
+                    "most + logf(total);"
+                  : "");
   replace_all(body, "MORE", spec.attrs.as<AttentionAttrs>().newest() ? kMore : "");
   const std::pair<const char*, int> places[] = {
       {"Q_AT", 0}, {"K_AT", 1}, {"V_AT", 2}, {"KEY_AT", 4}, {"VALUE_AT", 5}};
   for (const auto& [name, i] : places) replace_all(body, name, std::to_string(first + i));
-  const int64_t heads = o[0].shape[0] * o[0].shape[1], keys = o[static_cast<size_t>(first) + 1].shape[2];
+  const int64_t heads = o[0].shape[0] * o[0].shape[1],
+                keys = o[static_cast<size_t>(first) + 1].shape[2];
   int64_t parts = 1;
-  while (clusters && parts < kMostParts && 2 * parts * heads <= kBusy && parts * 128 < keys) parts *= 2;
+  while (clusters && parts < kMostParts && 2 * parts * heads <= kBusy && parts * 128 < keys)
+    parts *= 2;
   replace_all(body, "CLUSTER", parts > 1 ? "__cluster_dims__(PARTS, 1, 1)" : "");
   replace_all(body, "PARTS", std::to_string(parts));
   replace_all(body, "ALIGNED", aligned ? "true" : "false");

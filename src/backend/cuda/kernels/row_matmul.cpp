@@ -1,11 +1,11 @@
-// A product of few rows: x [M, K] by weights whose columns lie along memory, as a linear layer's do. Such a
-// product waits for the weights and for nothing else, so every one of them is asked for at once. The weights
-// do not come from the kernel in front: those that nobody writes in this run are read while that one still
-// runs, the others are on their way into the second cache.
+// A product of few rows: x [M, K] by weights whose columns lie along memory, as a linear layer's
+// do. Such a product waits for the weights and for nothing else, so every one of them is asked for
+// at once. The weights do not come from the kernel in front: those that nobody writes in this run
+// are read while that one still runs, the others are on their way into the second cache.
 //
-// In float32, SPLIT warps share COLS columns, and a lane has DEPTH pieces of 16 bytes of each under way. In
-// 16 bits the tensor cores multiply, which leaves the lanes nothing to convert and add: a block has 16
-// columns, each of its warps a part of the inner dim.
+// In float32, SPLIT warps share COLS columns, and a lane has DEPTH pieces of 16 bytes of each under
+// way. In 16 bits the tensor cores multiply, which leaves the lanes nothing to convert and add: a
+// block has 16 columns, each of its warps a part of the inner dim.
 #include <algorithm>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kMostRows = 4, kMostPieces = 8, kMostSplit = 8;
 constexpr int64_t kMostTensorRows = 8, kMostSteps = 8, kMostChunks = 4;
 
-// n as in kernels/matmul.cpp: 0-3 out, a, b, bias; 5 N, 6 K; 10-12 offsets; 13, 14 out strides; 15 a's row
-// stride; 18 b's column stride; 19, 20 bias
+// n as in kernels/matmul.cpp: 0-3 out, a, b, bias; 5 N, 6 K; 10-12 offsets; 13, 14 out strides; 15
+// a's row stride; 18 b's column stride; 19, 20 bias
 const char* const kRows = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -76,11 +76,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 }
 )cuda";
 
-// The same numbers. A step is 32 of the inner dim. As the first operand of a product of 16 x 16 by 16 x 8,
-// lane (g, t) has of columns g and g + 8 the 16 bytes at 8 t: the order of the inner dim is not the tensor
-// cores', but x is taken in the same one. One row of x would leave seven of the eight columns idle, and most
-// lanes without a piece of x: there lane (g, t) has x of step g, and each step adds to a column of its own.
-// The columns are summed up at the end.
+// The same numbers. A step is 32 of the inner dim. As the first operand of a product of 16 x 16 by
+// 16 x 8, lane (g, t) has of columns g and g + 8 the 16 bytes at 8 t: the order of the inner dim is
+// not the tensor cores', but x is taken in the same one. One row of x would leave seven of the
+// eight columns idle, and most lanes without a piece of x: there lane (g, t) has x of step g, and
+// each step adds to a column of its own. The columns are summed up at the end.
 const char* const kTensorRows = R"cuda(
 extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<60> p) {
   TYPES
@@ -159,8 +159,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<6
 }
 )cuda";
 
-/// How a product in 16 bits is cut: each of `warps` has chunks * depth steps, of which `depth` are under way
-/// at once.
+/// How a product in 16 bits is cut: each of `warps` has chunks * depth steps, of which `depth` are
+/// under way at once.
 struct Steps {
   int64_t warps, chunks = 1, depth;
   explicit Steps(int64_t K) {
@@ -180,8 +180,10 @@ struct Shape {
     M = o[0].shape[rank - 2], N = o[0].shape[rank - 1], K = o[1].shape[rank - 1];
     per = 16 / static_cast<int64_t>(size_of(o[2].dtype));
     auto deep = [&] { return (K / per + 32 * split - 1) / (32 * split); };
-    // More warps to a column while that leaves a chip of the size of today's room, or a lane has too much.
-    for (split = 1; split < kMostSplit && ((deep() > 4 && N * split < 4096) || deep() > kMostPieces);)
+    // More warps to a column while that leaves a chip of the size of today's room, or a lane has
+    // too much.
+    for (split = 1;
+         split < kMostSplit && ((deep() > 4 && N * split < 4096) || deep() > kMostPieces);)
       split *= 2;
     pieces = deep();
     cols = N * split > 8192 && pieces <= 4 ? 2 : 1;

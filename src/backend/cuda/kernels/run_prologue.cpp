@@ -97,7 +97,8 @@ CudaText hand_text(const std::string& name, std::string body, std::vector<CudaSt
   t.key = name + "_" + hash_text(body);
   t.schedule = name;
   std::string entry = "ig_" + t.key + "_";
-  for (size_t at = body.find("ENTRY"); at != std::string::npos; at = body.find("ENTRY", at + entry.size()))
+  for (size_t at = body.find("ENTRY"); at != std::string::npos;
+       at = body.find("ENTRY", at + entry.size()))
     body.replace(at, 5, entry);
   for (size_t s = 0; s < stages.size(); ++s) stages[s].entry = entry + std::to_string(s);
   t.body = std::move(body);

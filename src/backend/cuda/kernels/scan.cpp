@@ -1,10 +1,10 @@
 // Scan: running values along an axis, in an order that depends on the shape alone.
 //
-// Rows: the axis is dense in memory. A block takes a chunk of a line, 2048 elements at a time: each thread
-// combines 8 of them, the threads' totals are scanned in shared memory, and the total so far is carried on.
-// Columns: neighbouring lines are neighbours in memory. A thread takes a chunk of one line.
-// Where lines are few, each is cut into chunks: the chunks' totals are found first, then scanned, then each
-// chunk begins from what came before it.
+// Rows: the axis is dense in memory. A block takes a chunk of a line, 2048 elements at a time: each
+// thread combines 8 of them, the threads' totals are scanned in shared memory, and the total so far
+// is carried on. Columns: neighbouring lines are neighbours in memory. A thread takes a chunk of
+// one line. Where lines are few, each is cut into chunks: the chunks' totals are found first, then
+// scanned, then each chunk begins from what came before it.
 #include <algorithm>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -14,8 +14,9 @@ namespace {
 
 constexpr int kNumbers = 72;
 
-// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 elements of a chunk, 6 chunks; 7, 8 strides along the axis
-// of out and in; 10, 11 offsets; 14 dims of a line's number; from 28 three words a dim: size, strides
+// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 elements of a chunk, 6 chunks; 7, 8 strides
+// along the axis of out and in; 10, 11 offsets; 14 dims of a line's number; from 28 three words a
+// dim: size, strides
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef RESULT R; typedef COMPUTE A;
 typedef IgParams<72> P;
@@ -215,7 +216,8 @@ HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
   const int64_t size = spec.operands[1].stride[spec.attrs.as<ScanAttrs>().axis];
   const bool rows = size == 1 || size == -1 || n[3] < 32;
   // A block's share of a line, or a thread's: enough of them to fill the device.
-  const int64_t wanted = rows ? multiprocessors * 4 : multiprocessors * 1024, least = rows ? 8192 : 64;
+  const int64_t wanted = rows ? multiprocessors * 4 : multiprocessors * 1024,
+                least = rows ? 8192 : 64;
   n[5] = n[4];
   if (n[3] < wanted && n[4] > 2 * least) {
     const int64_t chunks = std::min((wanted + n[3] - 1) / n[3], (n[4] + least - 1) / least);
@@ -231,7 +233,9 @@ HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
                                : kColumnsWhole);
   k.text = hand_text(rows ? "scan_rows" : "scan_columns", body,
                      std::vector<CudaStage>(chunks ? 3 : 1, CudaStage{"", 256, rows}));
-  auto blocks = [&](int64_t tasks) { return static_cast<unsigned>(rows ? tasks : (tasks + 255) / 256); };
+  auto blocks = [&](int64_t tasks) {
+    return static_cast<unsigned>(rows ? tasks : (tasks + 255) / 256);
+  };
   if (chunks) {
     k.launch.stages = {{blocks(n[3] * n[6]), 0}, {blocks(n[3]), 0}, {blocks(n[3] * n[6]), 0}};
     k.launch.scratch_bytes = static_cast<size_t>(n[3] * n[6]) * 16;

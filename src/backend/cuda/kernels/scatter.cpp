@@ -1,11 +1,11 @@
 // ScatterAdd and Scatter: the same bits every time, without float atomics.
 //
-// Lines: index differs from line to line. One thread takes a line (all positions along the axis, in order).
-// Rows: the index is the same for a whole row of values, as in the gradient of an embedding. The positions
-// are sorted by index (a stable radix sort), cut into chunks of 64, and each chunk combines its runs of equal
-// indices. A run inside one chunk is written at once; pieces of a run over several chunks are kept and
-// combined in order at the end. Singles: lines, but long and few. Each value is a row of one, sorted by its
-// place in the result.
+// Lines: index differs from line to line. One thread takes a line (all positions along the axis, in
+// order). Rows: the index is the same for a whole row of values, as in the gradient of an
+// embedding. The positions are sorted by index (a stable radix sort), cut into chunks of 64, and
+// each chunk combines its runs of equal indices. A run inside one chunk is written at once; pieces
+// of a run over several chunks are kept and combined in order at the end. Singles: lines, but long
+// and few. Each value is a row of one, sorted by its place in the result.
 #include <algorithm>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -16,12 +16,12 @@ namespace {
 constexpr int kNumbers = 104;
 constexpr int64_t kChunk = 64, kColumns = 128;
 
-// n: 0 out, then base (Scatter), index, value; 4 positions, 5 size of the indexed axis, 6 site; 7-9 strides
-// along the axis of out, index, value; 10-12 offsets; 13 elements of out; 14 dims of a line's number; 15
-// tiles; 16 chunks; 17 column blocks; 18 lines or columns; 19 positions of a line (singles); 20-25 byte
-// offsets in scratch: keys, positions, their second copies, counts, pieces; 26 keys that stand for a place;
-// from 28 four words a dim: size, strides; 70 offset of base; 71 dims of base; from 72 two words a dim: size,
-// stride of base
+// n: 0 out, then base (Scatter), index, value; 4 positions, 5 size of the indexed axis, 6 site; 7-9
+// strides along the axis of out, index, value; 10-12 offsets; 13 elements of out; 14 dims of a
+// line's number; 15 tiles; 16 chunks; 17 column blocks; 18 lines or columns; 19 positions of a line
+// (singles); 20-25 byte offsets in scratch: keys, positions, their second copies, counts, pieces;
+// 26 keys that stand for a place; from 28 four words a dim: size, strides; 70 offset of base; 71
+// dims of base; from 72 two words a dim: size, stride of base
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef INDEX IX; typedef ACCUMULATOR A;
 typedef IgParams<104> P;
@@ -81,8 +81,8 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY2(const P p) {
 }
 )cuda";
 
-// Where a position's index stands, which key it gives, where a key's values and results stand: for rows and
-// for singles.
+// Where a position's index stands, which key it gives, where a key's values and results stand: for
+// rows and for singles.
 const char* const kRowsPlaces = R"cuda(
 IG_FN long long index_of(const P& p, long long i) { return p.n[11] + i * p.n[8]; }
 IG_FN unsigned key_of(const P&, long long, long long at) { return (unsigned)at; }
@@ -242,7 +242,8 @@ std::string with_names(const LibrarySpec& spec, std::string s) {
   return s;
 }
 
-/// Numbers all ways share. The dims of a line are those of the value but the axis, neighbours merged.
+/// Numbers all ways share. The dims of a line are those of the value but the axis, neighbours
+/// merged.
 std::vector<int64_t> numbers(const LibrarySpec& spec, int axis) {
   Operands op(spec);
   std::vector<int64_t> n(kNumbers, 0);
@@ -319,7 +320,8 @@ HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const cha
   std::string body = with_names(spec, std::string(kCommon) + radix_text() + places + kSort);
   std::vector<CudaStage> stages{{"", 256, false}};
   k.launch.stages = {{blocks_for(std::max(n[13], L), multiprocessors * 8), 0}};
-  append_radix_passes(body, stages, k.launch.stages, kPass, passes, 1, static_cast<unsigned>(tiles));
+  append_radix_passes(body, stages, k.launch.stages, kPass, passes, 1,
+                      static_cast<unsigned>(tiles));
   std::string part = with_names(spec, kSegments);
   for (int s = 1; s <= 2; ++s)
     replace_all(part, "ENTRY@" + std::to_string(s),
@@ -363,8 +365,8 @@ HandKernel scatter(const LibrarySpec& spec, int multiprocessors) {
     n[26] = n[5];
     return by_sorting(spec, std::move(n), kRowsPlaces, multiprocessors);
   }
-  bool singles =
-      n[4] >= 128 && n[18] < int64_t{256} * multiprocessors && n[4] * n[18] < most && n[13] < most - 1;
+  bool singles = n[4] >= 128 && n[18] < int64_t{256} * multiprocessors && n[4] * n[18] < most &&
+                 n[13] < most - 1;
   if (!singles) return by_lines(spec, std::move(n), multiprocessors);
   n[19] = n[4];
   n[4] *= n[18];

@@ -1,9 +1,10 @@
-// The gradient of attention over short sequences (up to 256, heads of 64, 16 bits): a block has one head,
-// with queries, keys, values and the gradient of the result in shared memory, so that everything is read
-// once, and nothing is added up in global memory: no accumulator to clear, no pass to round it, the same bits
-// every time. A warp has 32 keys, for which it goes through the queries (gradients of keys and values), then
-// 32 queries, for which it goes through the keys; with a causal mask those two together are as much for every
-// warp. Scores are computed in both rounds, from the row sums that the forward call has left.
+// The gradient of attention over short sequences (up to 256, heads of 64, 16 bits): a block has one
+// head, with queries, keys, values and the gradient of the result in shared memory, so that
+// everything is read once, and nothing is added up in global memory: no accumulator to clear, no
+// pass to round it, the same bits every time. A warp has 32 keys, for which it goes through the
+// queries (gradients of keys and values), then 32 queries, for which it goes through the keys; with
+// a causal mask those two together are as much for every warp. Scores are computed in both rounds,
+// from the row sums that the forward call has left.
 #include <bit>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -14,12 +15,12 @@ namespace {
 constexpr int64_t kLongest = 256, kHead = 64, kPitch = 72;  // kPitch: rows begin in different banks
 constexpr int kNumbers = 45;
 
-// n: pointers of dq, dk, dv, q, k, v, o, do, lse; from 10 four words for each of the first eight: offset,
-// strides of batch, head, row; 42 lse's offset; 43 heads; 44 scale
+// n: pointers of dq, dk, dv, q, k, v, o, do, lse; from 10 four words for each of the first eight:
+// offset, strides of batch, head, row; 42 lse's offset; 43 heads; 44 scale
 //
-// Operands of the tensor cores (16 x 16 by 16 x 8) come from shared memory by ldmatrix: `left` is the first
-// operand, 16 rows of a matrix; `right` the second, 16 rows of its transpose; `turned` the second, 16 rows as
-// they are.
+// Operands of the tensor cores (16 x 16 by 16 x 8) come from shared memory by ldmatrix: `left` is
+// the first operand, 16 rows of a matrix; `right` the second, 16 rows of its transpose; `turned`
+// the second, 16 rows as they are.
 const char* const kGrad = R"cuda(
 IG_FN void left(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + (lane & 15) * 72 + (lane >> 4) * 8); }
 IG_FN void right(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + ((lane & 7) + (lane >> 4) * 8) * 72 + (lane >> 3 & 1) * 8); }
@@ -187,12 +188,14 @@ bool is_short_attention_grad(const LibrarySpec& spec) {
       q[2] % 32 != 0 || q[3] != kHead || spec.attrs.as<AttentionAttrs>().newest())
     return false;
   for (size_t i = 0; i < 8; ++i) {
-    if (o[i].dtype != o[3].dtype || !(o[i].shape == q) || o[i].stride[3] != 1 || o[i].offset % 8 != 0)
+    if (o[i].dtype != o[3].dtype || !(o[i].shape == q) || o[i].stride[3] != 1 ||
+        o[i].offset % 8 != 0)
       return false;
     for (int d = 0; d < 3; ++d)
       if (q[d] > 1 && o[i].stride[d] % 8 != 0) return false;
   }
-  return o[8].dtype == DType::Float32 && o[8].shape.size() == 3 && o[8].stride == row_major(o[8].shape);
+  return o[8].dtype == DType::Float32 && o[8].shape.size() == 3 &&
+         o[8].stride == row_major(o[8].shape);
 }
 
 HandKernel short_attention_grad(const LibrarySpec& spec) {
@@ -217,7 +220,8 @@ HandKernel short_attention_grad(const LibrarySpec& spec) {
     n[10 + 4 * i] = o[i].offset;
     for (size_t d = 0; d < 3; ++d) n[11 + 4 * i + d] = o[i].stride[static_cast<int>(d)];
   }
-  n[42] = o[8].offset, n[43] = q[1], n[44] = std::bit_cast<int64_t>(spec.attrs.as<AttentionAttrs>().scale);
+  n[42] = o[8].offset, n[43] = q[1],
+  n[44] = std::bit_cast<int64_t>(spec.attrs.as<AttentionAttrs>().scale);
   const int64_t shared = q[2] * (4 * kPitch * 2 + 2 * 4);
   k.launch.stages = {{static_cast<unsigned>(q[0] * q[1]), static_cast<unsigned>(shared)}};
   k.launch.part_words = kNumbers;

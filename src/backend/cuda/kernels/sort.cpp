@@ -1,12 +1,12 @@
 // Sort: where the elements along an axis stand in sorted order.
 //
-// Elements become unsigned keys of the same order (NaN the largest, both zeros equal; inverted for largest
-// first). Short: lines of up to 2048 elements, as many as fit into a block's shared memory, by a bitonic
-// network over keys and places; places make all pairs different, so the result is the stable order. Long: a
-// stable radix sort over global memory, 8 bits a pass. Each block counts the digits of a tile of 4096 keys;
-// one block for each line turns the counts into first places; then each block moves its tile. A warp ranks 32
-// keys at once by voting on the digit's bits, and its earlier keys come first, so equal digits keep their
-// order.
+// Elements become unsigned keys of the same order (NaN the largest, both zeros equal; inverted for
+// largest first). Short: lines of up to 2048 elements, as many as fit into a block's shared memory,
+// by a bitonic network over keys and places; places make all pairs different, so the result is the
+// stable order. Long: a stable radix sort over global memory, 8 bits a pass. Each block counts the
+// digits of a tile of 4096 keys; one block for each line turns the counts into first places; then
+// each block moves its tile. A warp ranks 32 keys at once by voting on the digit's bits, and its
+// earlier keys come first, so equal digits keep their order.
 #include <algorithm>
 
 #include "backend/cuda/kernels/kernel_text.h"
@@ -17,10 +17,10 @@ namespace {
 constexpr int kNumbers = 72;
 constexpr int64_t kShort = 2048;
 
-// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 places wanted; 6, 7 strides along the axis of out and in;
-// 8, 9 offsets; 10 dims of a line's number; 11 smallest power of two that holds a line; 12 lines a block; 13
-// tiles of a line; 20-24 byte offsets in scratch: keys, places, their second copies, counts; from 28 three
-// words a dim: size, strides
+// n: 0 out, 1 in; 3 lines, 4 elements of a line, 5 places wanted; 6, 7 strides along the axis of
+// out and in; 8, 9 offsets; 10 dims of a line's number; 11 smallest power of two that holds a line;
+// 12 lines a block; 13 tiles of a line; 20-24 byte offsets in scratch: keys, places, their second
+// copies, counts; from 28 three words a dim: size, strides
 const char* const kCommon = R"cuda(
 typedef TYPE T; typedef KEY K;
 typedef IgParams<72> P;

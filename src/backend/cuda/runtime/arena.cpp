@@ -31,14 +31,15 @@ bool Arena::try_reserve(CUdevice device, size_t most) {
   Driver& d = driver();
   int able = 0;
   if (!env::flag("INGOT_CUDA_VMM") || !all_there(d) ||
-      d.device_get_attribute(&able, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
-          CUDA_SUCCESS ||
+      d.device_get_attribute(&able, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                             device) != CUDA_SUCCESS ||
       !able)
     return false;
   kind_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   kind_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   kind_.location.id = device;
-  if (d.mem_get_allocation_granularity(&step_, &kind_, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS ||
+  if (d.mem_get_allocation_granularity(&step_, &kind_, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+          CUDA_SUCCESS ||
       step_ == 0)
     return false;
   const size_t bytes = (most + step_ - 1) / step_ * step_;

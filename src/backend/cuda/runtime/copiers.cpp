@@ -7,7 +7,8 @@
 namespace ingot::cuda {
 
 Copiers& Copiers::shared() {
-  static auto* all = new Copiers(static_cast<int>(std::min(std::thread::hardware_concurrency() / 4, 6U)));
+  static auto* all =
+      new Copiers(static_cast<int>(std::min(std::thread::hardware_concurrency() / 4, 6U)));
   return *all;
 }
 

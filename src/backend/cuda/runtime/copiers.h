@@ -1,5 +1,5 @@
-// memcpy by several threads. One thread fills pinned memory at a fifth of what the bus takes, and fresh pages
-// of the destination are slower still.
+// memcpy by several threads. One thread fills pinned memory at a fifth of what the bus takes, and
+// fresh pages of the destination are slower still.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -18,8 +18,8 @@ class Copiers {
   ~Copiers();
   /// Those of the process: a quarter of its hardware threads, six at most. They are never stopped.
   static Copiers& shared();
-  /// As memcpy. Large copies are done together with the workers, which start at the first of them; while they
-  /// work for another thread, the caller copies alone.
+  /// As memcpy. Large copies are done together with the workers, which start at the first of them;
+  /// while they work for another thread, the caller copies alone.
   void copy(void* dst, const void* src, size_t bytes);
 
  private:

@@ -15,7 +15,9 @@ namespace {
 #define INGOT_NAME_OF(x) #x
 #define INGOT_EXPANDED_NAME_OF(x) INGOT_NAME_OF(x)
 
-std::string version_text(int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); }
+std::string version_text(int v) {
+  return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+}
 
 constexpr int kOldest = 12040;  // CUDA 12.4
 
@@ -30,8 +32,9 @@ std::string Driver::load() {
   const auto named = env::path("INGOT_CUDA_DRIVER");
   std::string tried;
   void* library = nullptr;
-  for (const char* name : {named ? named->c_str() : "libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
-                           "/usr/lib/wsl/lib/libcuda.so.1"}) {
+  for (const char* name :
+       {named ? named->c_str() : "libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
+        "/usr/lib/wsl/lib/libcuda.so.1"}) {
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library || named) break;
     if (tried.empty()) tried = dlerror();
@@ -39,7 +42,8 @@ std::string Driver::load() {
   if (!library)
     return "no NVIDIA driver: libcuda.so.1 could not be loaded (" +
            (tried.empty() ? named.value_or("") : tried) +
-           "). Install the driver (Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers install) and "
+           "). Install the driver (Debian: apt install nvidia-driver; Ubuntu: ubuntu-drivers "
+           "install) and "
            "see that nvidia-smi "
            "works, or use the device \"cpu\"";
 #define X(member, function)                                                                      \
@@ -53,8 +57,8 @@ std::string Driver::load() {
   member = reinterpret_cast<decltype(member)>(dlsym(library, INGOT_EXPANDED_NAME_OF(function)));
   INGOT_CUDA_VMM_FUNCTIONS(X)
 #undef X
-  // Newer headers mean a second version, which older drivers do not have; the two differ in what they
-  // measure, not in form.
+  // Newer headers mean a second version, which older drivers do not have; the two differ in what
+  // they measure, not in form.
   for (const char* name : {"cuEventElapsedTime_v2", "cuEventElapsedTime"})
     if (!event_elapsed_time)
       event_elapsed_time = reinterpret_cast<decltype(event_elapsed_time)>(dlsym(library, name));
@@ -64,10 +68,11 @@ std::string Driver::load() {
     return "the NVIDIA driver does not start: " + describe(r) +
            ". See what nvidia-smi says; in a container, pass the GPU "
            "(docker run --gpus all)";
-  if (CUresult r = driver_get_version(&version)) return "the NVIDIA driver gives no version: " + describe(r);
+  if (CUresult r = driver_get_version(&version))
+    return "the NVIDIA driver gives no version: " + describe(r);
   if (version < kOldest)
-    return "the NVIDIA driver is too old: it supports CUDA " + version_text(version) + ", Ingot needs " +
-           version_text(kOldest) + ". Install driver 550 or newer";
+    return "the NVIDIA driver is too old: it supports CUDA " + version_text(version) +
+           ", Ingot needs " + version_text(kOldest) + ". Install driver 550 or newer";
   return {};
 }
 
@@ -81,8 +86,9 @@ std::string describe(CUresult r) {
 
 void check(CUresult r, const char* what) {
   if (r == CUDA_SUCCESS) return;
-  throw Error(ErrorKind::Internal, "cuda", std::string(what) + " failed: " + describe(r), {},
-              "run again with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the kernel");
+  throw Error(
+      ErrorKind::Internal, "cuda", std::string(what) + " failed: " + describe(r), {},
+      "run again with CUDA_LAUNCH_BLOCKING=1 or under compute-sanitizer to find the kernel");
 }
 
 }  // namespace ingot::cuda

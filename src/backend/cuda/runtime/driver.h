@@ -1,6 +1,6 @@
-// The CUDA driver API, loaded at run time: nothing is linked, so the plug-in starts on a machine without a
-// GPU and can say what is missing. Functions keep their names in snake case; cuda.h decides which version of
-// each is meant.
+// The CUDA driver API, loaded at run time: nothing is linked, so the plug-in starts on a machine
+// without a GPU and can say what is missing. Functions keep their names in snake case; cuda.h
+// decides which version of each is meant.
 #pragma once
 #include <cuda.h>
 
@@ -72,8 +72,8 @@ struct Driver {
   CUresult (*event_elapsed_time)(float*, CUevent, CUevent) = nullptr;
   int version = 0;  // 13000 for CUDA 13.0
 
-  /// Finds libcuda.so.1 ($INGOT_CUDA_DRIVER names another) and starts it. Empty, or what failed and how to
-  /// mend it.
+  /// Finds libcuda.so.1 ($INGOT_CUDA_DRIVER names another) and starts it. Empty, or what failed and
+  /// how to mend it.
   std::string load();
 };
 

@@ -7,8 +7,8 @@
 
 namespace ingot::cuda {
 
-void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream,
-            void* argument, bool early) {
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes,
+            CUstream stream, void* argument, bool early) {
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   attribute.value.programmaticStreamSerializationAllowed = 1;
@@ -25,8 +25,8 @@ void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned sha
   check(driver().launch_kernel_ex(&config, function, arguments, nullptr), "launching a kernel");
 }
 
-KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int parts, int buffers_per_part,
-                                   std::shared_ptr<Module> module)
+KernelExecutable::KernelExecutable(const CudaText& text, CudaLaunch launch, int parts,
+                                   int buffers_per_part, std::shared_ptr<Module> module)
     : launch_(std::move(launch)),
       waits_(text.waits),
       parts_(parts),
@@ -58,7 +58,8 @@ void KernelExecutable::enqueue(const LaunchSite& site) {
   static_assert(sizeof(CudaHeader) == 6 * sizeof(int64_t));
   std::memcpy(argument, &site.header, sizeof site.header);
   std::copy(launch_.words.begin(), launch_.words.end(), argument + 6);
-  if (launch_.table.empty()) std::copy_n(site.pointers, buffers_, argument + 6 + launch_.first_part);
+  if (launch_.table.empty())
+    std::copy_n(site.pointers, buffers_, argument + 6 + launch_.first_part);
   bool after_kernel = site.after_kernel;
   for (size_t s = 0; s < functions_.size(); ++s) {
     const CudaLaunch::Stage& stage = launch_.stages[s];
@@ -73,8 +74,8 @@ static std::unique_ptr<CudaExecutable> as_cuda(std::unique_ptr<Executable> e) {
   return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
 }
 
-ChainExecutable::ChainExecutable(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
-                                 int buffers)
+ChainExecutable::ChainExecutable(std::unique_ptr<Executable> first,
+                                 std::unique_ptr<Executable> second, int buffers)
     : first_(as_cuda(std::move(first))), second_(as_cuda(std::move(second))), buffers_(buffers) {
   scratch_ = add_up(*first_, *second_);
   touches = first_->touches;

@@ -8,8 +8,8 @@
 
 namespace ingot::cuda {
 
-/// Everything one launch needs. `pointers` holds a word per buffer: its address or, for kernels that follow
-/// pointers, kIndirectPointer and the place in device memory where the address stands.
+/// Everything one launch needs. `pointers` holds a word per buffer: its address or, for kernels
+/// that follow pointers, kIndirectPointer and the place in device memory where the address stands.
 struct LaunchSite {
   CUstream stream = nullptr;
   CudaHeader header;  // scratch and table of this launch included
@@ -24,11 +24,15 @@ struct LaunchSite {
 class CudaExecutable : public Executable {
  public:
   Touches touches;  // what of its buffers a launch reads and writes
-  /// Must every address be the buffer's own (library calls), so that a captured graph holds for these alone?
+  /// Must every address be the buffer's own (library calls), so that a captured graph holds for
+  /// these alone?
   virtual bool fixed_addresses() const { return true; }
-  /// Words of device memory that say what each block works on, and how they follow from the pointers.
+  /// Words of device memory that say what each block works on, and how they follow from the
+  /// pointers.
   virtual size_t table_words() const { return 0; }
-  virtual void write_table(int64_t* table, const int64_t* pointers) const { (void)table, (void)pointers; }
+  virtual void write_table(int64_t* table, const int64_t* pointers) const {
+    (void)table, (void)pointers;
+  }
   /// Waits for compilation, and throws what can fail, before the first launch of a run.
   virtual void ready() {}
   virtual void enqueue(const LaunchSite& site) = 0;
@@ -37,10 +41,10 @@ class CudaExecutable : public Executable {
 };
 
 /// Text compiled by NVRTC: the compiler's kernels and our own.
-/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits by
-/// itself).
-void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes, CUstream stream,
-            void* argument, bool early);
+/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits
+/// by itself).
+void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes,
+            CUstream stream, void* argument, bool early);
 
 class KernelExecutable : public CudaExecutable {
  public:
@@ -65,8 +69,11 @@ class KernelExecutable : public CudaExecutable {
 /// Two generated kernels, one after the other.
 class ChainExecutable : public CudaExecutable {
  public:
-  ChainExecutable(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second, int buffers);
-  bool fixed_addresses() const override { return first_->fixed_addresses() || second_->fixed_addresses(); }
+  ChainExecutable(std::unique_ptr<Executable> first, std::unique_ptr<Executable> second,
+                  int buffers);
+  bool fixed_addresses() const override {
+    return first_->fixed_addresses() || second_->fixed_addresses();
+  }
   size_t table_words() const override { return first_->table_words() + second_->table_words(); }
   void write_table(int64_t* table, const int64_t* pointers) const override;
   void ready() override;

@@ -10,7 +10,8 @@ namespace ingot::cuda {
 namespace {
 
 void add_matches(const std::string& pattern, std::vector<std::string>& list) {
-  // A variable such as CUDA_HOME that holds a relative path must not bring code from the current folder.
+  // A variable such as CUDA_HOME that holds a relative path must not bring code from the current
+  // folder.
   if (pattern.empty() || pattern[0] != '/') return;
   glob_t g{};
   if (glob(pattern.c_str(), 0, nullptr, &g) == 0)
@@ -35,9 +36,9 @@ std::vector<std::string> candidates(const LibraryQuery& q) {
     add_matches("/usr/local/cuda*/lib64/" + std::string(name), list);
     add_matches("/usr/local/cuda*/targets/x86_64-linux/lib/" + std::string(name), list);
     for (const char* w : q.wheels)
-      for (const char* site :
-           {"/usr/local/lib/python3*/dist-packages/nvidia/", "/usr/lib/python3/dist-packages/nvidia/",
-            "/opt/*/.venv/lib/python3*/site-packages/nvidia/"})
+      for (const char* site : {"/usr/local/lib/python3*/dist-packages/nvidia/",
+                               "/usr/lib/python3/dist-packages/nvidia/",
+                               "/opt/*/.venv/lib/python3*/site-packages/nvidia/"})
         add_matches(site + std::string(w) + "/" + name, list);
   }
   return list;

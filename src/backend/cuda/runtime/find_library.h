@@ -1,5 +1,5 @@
-// Where NVIDIA's libraries may be: named by a variable, in a Python environment's nvidia wheels, in a
-// toolkit, or wherever the loader looks.
+// Where NVIDIA's libraries may be: named by a variable, in a Python environment's nvidia wheels, in
+// a toolkit, or wherever the loader looks.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace ingot::cuda {
 struct LibraryQuery {
   env::NameOf<env::Kind::Path> variable;  // that names the file
   std::vector<const char*> sonames;       // best first: "libcublasLt.so.13", ...
-  std::vector<const char*> wheels;        // folders under site-packages/nvidia: "cu13/lib", "cublas/lib"
+  std::vector<const char*> wheels;  // folders under site-packages/nvidia: "cu13/lib", "cublas/lib"
 };
 
 /// dlopen's handle, or nullptr and in `why` what was tried.

@@ -28,14 +28,16 @@ Gpu::Gpu(int n) : ordinal(n) {
   memory_clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
   bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
   cache_bytes = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
-  shared_per_block = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  shared_per_block =
+      static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   architecture = "sm_" + std::to_string(major) + std::to_string(minor);
 
   check(d.primary_ctx_retain(&context_, device_), "making a context on the GPU");
   make_current();
   check(d.stream_create(&compute, CU_STREAM_NON_BLOCKING), "making a stream");
   check(d.stream_create(&copy, CU_STREAM_NON_BLOCKING), "making a stream");
-  for (CUstream& s : captured) check(d.stream_create(&s, CU_STREAM_NON_BLOCKING), "making a stream");
+  for (CUstream& s : captured)
+    check(d.stream_create(&s, CU_STREAM_NON_BLOCKING), "making a stream");
   check(d.event_create(&copied_, CU_EVENT_DISABLE_TIMING), "making an event");
   modules = std::make_unique<ModuleCache>(architecture);
   runner = std::make_unique<Runner>(*this);
@@ -134,8 +136,8 @@ void Gpu::copy_on_device(void* dst, const void* src, size_t bytes) {
   std::lock_guard lock(mutex);
   join_copies();
   loose_work = true;
-  check(driver().memcpy_dtod_async(reinterpret_cast<CUdeviceptr>(dst), reinterpret_cast<CUdeviceptr>(src),
-                                   bytes, compute),
+  check(driver().memcpy_dtod_async(reinterpret_cast<CUdeviceptr>(dst),
+                                   reinterpret_cast<CUdeviceptr>(src), bytes, compute),
         "copying on the GPU");
 }
 

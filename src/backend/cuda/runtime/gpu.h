@@ -57,7 +57,8 @@ class Gpu {
   std::unique_ptr<ModuleCache> modules;
   std::unique_ptr<Runner> runner;
 
-  // Memory has a lock of its own, so that buffers come and go while another thread waits for the device.
+  // Memory has a lock of its own, so that buffers come and go while another thread waits for the
+  // device.
   std::mutex memory_mutex;
   Memory memory;
   Arena arena;

@@ -94,7 +94,8 @@ Staging::Buffer& Staging::next() {
   turn_ = (turn_ + 1) % kBuffers;
   if (!b.data) {
     void* p = nullptr;
-    check(driver().mem_host_alloc(&p, kBytes, CU_MEMHOSTALLOC_PORTABLE), "allocating pinned memory");
+    check(driver().mem_host_alloc(&p, kBytes, CU_MEMHOSTALLOC_PORTABLE),
+          "allocating pinned memory");
     b.data = static_cast<char*>(p);
     check(driver().event_create(&b.done, CU_EVENT_DISABLE_TIMING), "making an event");
   }
@@ -109,8 +110,9 @@ void Staging::to_device(CUstream stream, void* dst, const void* src, size_t byte
     piece = std::min(piece, bytes - at);
     Buffer& b = next();
     Copiers::shared().copy(b.data, static_cast<const char*>(src) + at, piece);
-    check(driver().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst) + at, b.data, piece, stream),
-          "copying to the GPU");
+    check(
+        driver().memcpy_htod_async(reinterpret_cast<CUdeviceptr>(dst) + at, b.data, piece, stream),
+        "copying to the GPU");
     check(driver().event_record(b.done, stream), "recording an event");
     b.busy = true;
   }
@@ -131,8 +133,9 @@ void Staging::to_host(CUstream stream, void* dst, const void* src, size_t bytes)
   for (size_t at = 0; at < bytes;) {
     size_t piece = std::min(kBytes, bytes - at);
     Buffer& b = next();
-    check(driver().memcpy_dtoh_async(b.data, reinterpret_cast<CUdeviceptr>(src) + at, piece, stream),
-          "copying from the GPU");
+    check(
+        driver().memcpy_dtoh_async(b.data, reinterpret_cast<CUdeviceptr>(src) + at, piece, stream),
+        "copying from the GPU");
     check(driver().event_record(b.done, stream), "recording an event");
     b.busy = true;
     take();

@@ -1,13 +1,15 @@
 // Device memory and copies of one GPU.
 //
-// Blocks that are given back are kept by size and handed out again at once: everything runs on one compute
-// stream, so whoever writes a block next comes after whoever read it last. Requests up to 1 MiB are rounded
-// up to a quarter of their power of two and cut from slabs; larger ones to 2 MiB. Kept blocks of 64 MiB and
-// more serve a request up to a fiftieth smaller; if none fits, they all go back to the driver before it is
-// asked for more, so that what is held at the peak is what is used there.
+// Blocks that are given back are kept by size and handed out again at once: everything runs on one
+// compute stream, so whoever writes a block next comes after whoever read it last. Requests up to 1
+// MiB are rounded up to a quarter of their power of two and cut from slabs; larger ones to 2 MiB.
+// Kept blocks of 64 MiB and more serve a request up to a fiftieth smaller; if none fits, they all
+// go back to the driver before it is asked for more, so that what is held at the peak is what is
+// used there.
 //
-// Host copies go through pinned staging. A copy into a block that nothing on the device touches any more runs
-// on the copy stream, beside the kernels; any other one waits its turn on the compute stream.
+// Host copies go through pinned staging. A copy into a block that nothing on the device touches any
+// more runs on the copy stream, beside the kernels; any other one waits its turn on the compute
+// stream.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,11 +30,12 @@ class Memory {
   void* allocate(size_t bytes);
   /// `last_run`: the newest run that may still use it.
   void deallocate(void* p, size_t bytes, uint64_t last_run);
-  /// Gives unused blocks of that size and larger ones back to the driver. (Small ones are parts of slabs.)
+  /// Gives unused blocks of that size and larger ones back to the driver. (Small ones are parts of
+  /// slabs.)
   void trim(size_t size = kSmall + 1);
 
-  /// Was p handed out since the last run began, and is everything that used it before run `finished` or
-  /// earlier?
+  /// Was p handed out since the last run began, and is everything that used it before run
+  /// `finished` or earlier?
   bool quiet(void* p, uint64_t finished) const;
   /// A run begins: from now on blocks handed out before it may be in use.
   void run_begins() { fresh_.clear(); }

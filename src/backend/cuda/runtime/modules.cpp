@@ -8,9 +8,9 @@
 #include <memory>
 #include <thread>
 
+#include "backend/cuda/emit/nvrtc.h"
 #include "backend/cuda/runtime/private_cache.h"
 #include "base/sha256.h"
-#include "backend/cuda/emit/nvrtc.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -40,8 +40,8 @@ class Workers {
   }
 
  private:
-  // NVRTC loads and sets up the rest of itself at its first program; what is set up first is taken down last,
-  // so that must come before these threads.
+  // NVRTC loads and sets up the rest of itself at its first program; what is set up first is taken
+  // down last, so that must come before these threads.
   Workers() : most_(std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16)) {
     if (const Nvrtc* nvrtc = Nvrtc::get()) nvrtc->compile("", "sm_80", false);
   }
@@ -101,7 +101,8 @@ void Module::load() {
   functions_.assign(entries_.size(), nullptr);
   shared_.assign(entries_.size(), 0);
   for (size_t i = 0; i < entries_.size(); ++i) {
-    check(driver().module_get_function(&functions_[i], module_, entries_[i].c_str()), entries_[i].c_str());
+    check(driver().module_get_function(&functions_[i], module_, entries_[i].c_str()),
+          entries_[i].c_str());
     int fixed = 0;  // up to 48 KB, static and dynamic together, need no permission
     driver().func_get_attribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, functions_[i]);
     shared_[i] = static_cast<unsigned>(std::max(0, 48 * 1024 - fixed));
@@ -112,7 +113,8 @@ CUfunction Module::function(size_t stage, unsigned shared_bytes) {
   std::lock_guard lock(mutex_);
   load();
   if (shared_bytes > shared_[stage]) {
-    check(driver().func_set_attribute(functions_[stage], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    check(driver().func_set_attribute(functions_[stage],
+                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       static_cast<int>(shared_bytes)),
           "asking for shared memory");
     shared_[stage] = shared_bytes;

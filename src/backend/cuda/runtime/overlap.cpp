@@ -79,14 +79,15 @@ Overlap::Place Overlap::add(std::span<const Access> accesses, bool may_fail, boo
   if (predicated)
     for (int f : may_fail_) wait_for(f, needs);
 
-  // Behind the newest of what it waits for, if that is the end of its lane; else on the lane that has been
-  // quiet longest.
+  // Behind the newest of what it waits for, if that is the end of its lane; else on the lane that
+  // has been quiet longest.
   Place place;
   int best = -2;
   for (size_t l = 0; l < lanes; ++l)
     if (needs[l] >= 0 && needs[l] == tail_[l] && needs[l] > best)
       best = needs[l], place.lane = static_cast<int>(l);
-  if (best == -2) place.lane = static_cast<int>(std::min_element(tail_.begin(), tail_.end()) - tail_.begin());
+  if (best == -2)
+    place.lane = static_cast<int>(std::min_element(tail_.begin(), tail_.end()) - tail_.begin());
 
   auto lane = static_cast<size_t>(place.lane);
   PerLane over = tail_[lane] >= 0 ? waited_[static_cast<size_t>(tail_[lane])] : PerLane(lanes, -1);

@@ -1,10 +1,10 @@
 // Which launches of a run may run side by side.
 //
-// A run is a list of launches that is right when they follow each other. Some of them have nothing to do with
-// one another (the gradient of a weight and that of its input), and on a GPU one that fills it badly leaves
-// room for another. From the memory each launch reads and writes follow the launches it must wait for; a
-// captured graph keeps just these. What the memory plan gave to two values in turn is memory like any other
-// here: the later writer waits for the earlier readers.
+// A run is a list of launches that is right when they follow each other. Some of them have nothing
+// to do with one another (the gradient of a weight and that of its input), and on a GPU one that
+// fills it badly leaves room for another. From the memory each launch reads and writes follow the
+// launches it must wait for; a captured graph keeps just these. What the memory plan gave to two
+// values in turn is memory like any other here: the later writer waits for the earlier readers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +59,8 @@ class Overlap {
 
   std::map<uintptr_t, Segment> segments_;  // each reaches to the next one
   std::vector<int> lane_of_;               // per launch
-  std::vector<PerLane> waited_;  // per launch: the newest launch of each lane that is over when it begins
+  std::vector<PerLane>
+      waited_;  // per launch: the newest launch of each lane that is over when it begins
   PerLane tail_, may_fail_;
 };
 

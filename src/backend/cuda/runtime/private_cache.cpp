@@ -24,14 +24,16 @@ void warn_once(const std::string& path, const char* why) {
   static std::atomic<bool> told = false;
   if (told.exchange(true)) return;
   std::cerr << "ingot: the cache " << path << " is not used: " << why
-            << ". Give it to your user alone (chown, chmod go-w), or name another folder with INGOT_CACHE_DIR"
+            << ". Give it to your user alone (chown, chmod go-w), or name another folder with "
+               "INGOT_CACHE_DIR"
             << std::endl;
 }
 
 /// Is it ours, and nobody else's to write? Says why not.
 bool ours(const struct stat& info, const std::string& path) {
   if (info.st_uid != ::geteuid()) return warn_once(path, "it belongs to another user"), false;
-  if (info.st_mode & (S_IWGRP | S_IWOTH)) return warn_once(path, "other users may write to it"), false;
+  if (info.st_mode & (S_IWGRP | S_IWOTH))
+    return warn_once(path, "other users may write to it"), false;
   return true;
 }
 
@@ -52,7 +54,8 @@ bool private_folder(const std::string& path) {
 
 std::string cache_folder() {
   if (!env::flag("INGOT_CACHE")) return {};
-  const std::string named = env::path("INGOT_CACHE_DIR").value_or(""), home = env::path("HOME").value_or("");
+  const std::string named = env::path("INGOT_CACHE_DIR").value_or(""),
+                    home = env::path("HOME").value_or("");
   if (named.empty() && home.empty()) return {};
   const std::string folder = named.empty() ? home + "/.cache/ingot" : named;
   std::error_code failed;
@@ -107,8 +110,9 @@ std::string unsealed(const std::string& file, const std::string& made_from) {
   const size_t head = kMagic.size() + 2 * (kDigits + 1);
   if (file.size() <= head) return {};
   const std::string code = file.substr(head);
-  return file.compare(0, head, kMagic + sha256(made_from) + "\n" + sha256(code) + "\n") == 0 ? code
-                                                                                             : std::string();
+  return file.compare(0, head, kMagic + sha256(made_from) + "\n" + sha256(code) + "\n") == 0
+             ? code
+             : std::string();
 }
 
 FileLock::FileLock(const std::string& path)

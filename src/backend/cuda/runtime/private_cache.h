@@ -1,20 +1,21 @@
-// Files that hold machine code, or decide which is taken: believed only when no other user can have written
-// them.
+// Files that hold machine code, or decide which is taken: believed only when no other user can have
+// written them.
 //
-// ${INGOT_CACHE_DIR:-~/.cache/ingot} and the folders in it are made with mode 0700. A folder or file that
-// belongs to another user, or that others may write to, is passed over with one warning; kernels are then
-// compiled in each process. INGOT_CACHE=0 does without.
+// ${INGOT_CACHE_DIR:-~/.cache/ingot} and the folders in it are made with mode 0700. A folder or
+// file that belongs to another user, or that others may write to, is passed over with one warning;
+// kernels are then compiled in each process. INGOT_CACHE=0 does without.
 #pragma once
 #include <string>
 
 namespace ingot::cuda {
 
-/// The folder, made if it is not there; empty when nothing can be kept or what is there is not ours alone.
+/// The folder, made if it is not there; empty when nothing can be kept or what is there is not ours
+/// alone.
 std::string cache_folder();
 /// The whole of a plain file that is ours alone; empty when it is not there or not that.
 std::string read_private(const std::string& path);
-/// A file of ours alone (0600) in place of the old one: under a name nobody can guess, synced, renamed.
-/// False: not written (no room, no permission), which is no error.
+/// A file of ours alone (0600) in place of the old one: under a name nobody can guess, synced,
+/// renamed. False: not written (no room, no permission), which is no error.
 bool write_private(const std::string& path, const std::string& text);
 
 /// The content of a cache file: what it was made from and the code, each with its SHA-256.

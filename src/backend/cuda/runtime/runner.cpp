@@ -10,8 +10,8 @@
 #include <cstring>
 #include <memory>
 
-#include "backend/cuda/runtime/gpu.h"
 #include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/runtime/gpu.h"
 #include "base/env.h"
 #include "ingot/error.h"
 
@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kMostPlans = 256;  // whose graphs are kept
 constexpr size_t kMostGraphs = 8;   // of one plan
 constexpr int kMostCaptures = 40;   // of one plan, before it is launched kernel by kernel for good
-// Launches that a captured call's graph lets overlap: long chains of large ones lost by it, and launching
-// such a graph takes the host longer, which a loop that records each step does not have.
+// Launches that a captured call's graph lets overlap: long chains of large ones lost by it, and
+// launching such a graph takes the host longer, which a loop that records each step does not have.
 constexpr size_t kMostBeside = 32;
 constexpr size_t kRecordWords = 4;   // run, code and site, value, extent
 constexpr size_t kStateBytes = 256;  // counter of runs, counter that plain runs count on, status
@@ -37,8 +37,9 @@ CudaExecutable& executable(const LaunchItem& i) { return static_cast<CudaExecuta
 
 int64_t* pinned(size_t words) {
   void* p = nullptr;
-  check(driver().mem_host_alloc(&p, words * 8, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-        "allocating pinned memory");
+  check(
+      driver().mem_host_alloc(&p, words * 8, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+      "allocating pinned memory");
   std::memset(p, 0, words * 8);
   return static_cast<int64_t*>(p);
 }
@@ -81,8 +82,9 @@ void Runner::start() {
   edges_->function(0, 0);
   char* state = static_cast<char*>(gpu_.allocate(kStateBytes));
   if (!state) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for 256 bytes");
-  check(driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(state), 0, kStateBytes, gpu_.compute),
-        "clearing memory");
+  check(
+      driver().memset_d8_async(reinterpret_cast<CUdeviceptr>(state), 0, kStateBytes, gpu_.compute),
+      "clearing memory");
   slots_.resize(kAhead);
   state_ = state;
 }
@@ -139,7 +141,8 @@ uint64_t Runner::run(uint64_t plan, std::span<const LaunchItem> items, const Run
   return run;
 }
 
-// Notes which addresses have changed since the last run. False: more of them move than the graphs know.
+// Notes which addresses have changed since the last run. False: more of them move than the graphs
+// know.
 bool Runner::learn(PlanState& p, std::span<const LaunchItem> items) {
   std::vector<void*> now;
   now.reserve(p.addresses.size());
@@ -153,7 +156,8 @@ bool Runner::learn(PlanState& p, std::span<const LaunchItem> items) {
     p.n_moving = 0;
     p.fixed.clear();
     for (const LaunchItem& i : items) {
-      p.fixed.insert(p.fixed.end(), static_cast<size_t>(i.n_buffers), executable(i).fixed_addresses());
+      p.fixed.insert(p.fixed.end(), static_cast<size_t>(i.n_buffers),
+                     executable(i).fixed_addresses());
       p.fixed.push_back(1);
     }
     steady = false;
@@ -224,8 +228,8 @@ void Runner::forget_old_plans() {
 }
 
 // Launches the kernel in front of a run (stage 0) or behind it (stage 1).
-void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
-                          void* block, bool after_kernel, bool continues) {
+void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words,
+                          uint64_t slots, void* block, bool after_kernel, bool continues) {
   struct {
     CudaHeader header;
     int64_t n[kEdgeWords];
@@ -261,7 +265,8 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
     slot.host = pinned(size);
     slot.device = gpu_.allocate((kBlockHeader + size) * 8);
     if (!slot.device)
-      throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for the parameters of a run");
+      throw Error(ErrorKind::OutOfMemory, "cuda",
+                  "the GPU has no room for the parameters of a run");
     slot.words = size;
   }
   int64_t* table = write_parameters(slot.host, args);
@@ -301,7 +306,8 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   if (failure) std::rethrow_exception(failure);
 }
 
-void Runner::run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args, uint64_t run) {
+void Runner::run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args,
+                       uint64_t run) {
   Graph& g = graph_for(p, items, args);
   if (p.plain) return run_plain(items, args, run);
   int64_t* at = write_parameters(p.host_slots + (p.graph_runs % kAhead) * p.slot_words, args);
@@ -315,7 +321,8 @@ void Runner::run_graph(PlanState& p, std::span<const LaunchItem> items, const Ru
   gpu_.loose_work = false;
 }
 
-Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args) {
+Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items,
+                                 const RunArgs& args) {
   std::vector<void*> key;
   for (size_t k = 0; k < p.addresses.size(); ++k)
     if (p.fixed[k]) key.push_back(p.addresses[k]);
@@ -334,7 +341,8 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
     capture(p, g, items, args);
   } catch (const Error& e) {
     // Launched kernel by kernel instead, which raises what is really wrong, if anything is.
-    if (env::debug("plan")) std::fprintf(stderr, "[ingot plan] a plan cannot be captured: %s\n", e.what());
+    if (env::debug("plan"))
+      std::fprintf(stderr, "[ingot plan] a plan cannot be captured: %s\n", e.what());
     p.plain = true;
     drop_layout(p);
     static Graph none;
@@ -344,16 +352,19 @@ Runner::Graph& Runner::graph_for(PlanState& p, std::span<const LaunchItem> items
   return g;
 }
 
-// Captures the launches of a run on several streams, each waiting for what it depends on and for nothing
-// else.
-void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers,
-                            LaunchSite site, const int64_t* table, bool beside) {
-  const int lanes = lanes_ = beside && env::flag("INGOT_CUDA_OVERLAP") && items.size() <= kMostBeside
-                                 ? static_cast<int>(std::size(gpu_.captured))
-                                 : 1;
+// Captures the launches of a run on several streams, each waiting for what it depends on and for
+// nothing else.
+void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> items,
+                            const int64_t* pointers, LaunchSite site, const int64_t* table,
+                            bool beside) {
+  const int lanes = lanes_ =
+      beside && env::flag("INGOT_CUDA_OVERLAP") && items.size() <= kMostBeside
+          ? static_cast<int>(std::size(gpu_.captured))
+          : 1;
   Overlap overlap(lanes);
   while (marks_.size() < items.size() + 1)
-    check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING), "making an event");
+    check(driver().event_create(&marks_.emplace_back(), CU_EVENT_DISABLE_TIMING),
+          "making an event");
   CUevent begun = marks_[items.size()];
   check(driver().event_record(begun, gpu_.captured[0]), "recording an event");
   for (int l = 1; l < lanes; ++l)
@@ -378,8 +389,8 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
     site.header.scratch = items[n].scratch;
     site.header.table = table;
     site.pointers = pointers;
-    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the run's
-    // first edge.
+    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the
+    // run's first edge.
     size_t lane = static_cast<size_t>(place.lane);
     site.after_kernel = place.after.empty() && kernel_before[lane] && early_wanted(gpu_);
     exe.enqueue(site);
@@ -397,15 +408,17 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
   }
 }
 
-void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args) {
+void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items,
+                     const RunArgs& args) {
   const int64_t* parameters = static_cast<const int64_t*>(p.block) + kBlockHeader;
   const int64_t* table_of_moving = parameters + parameter_words(args);
   std::vector<int64_t> pointers(p.addresses.size());
   for (size_t k = 0; k < pointers.size(); ++k)
-    pointers[k] = p.moving[k] < 0
-                      ? reinterpret_cast<int64_t>(p.addresses[k])
-                      : static_cast<int64_t>(reinterpret_cast<uint64_t>(table_of_moving + p.moving[k]) |
-                                             kIndirectPointer);
+    pointers[k] =
+        p.moving[k] < 0
+            ? reinterpret_cast<int64_t>(p.addresses[k])
+            : static_cast<int64_t>(reinterpret_cast<uint64_t>(table_of_moving + p.moving[k]) |
+                                   kIndirectPointer);
   // The tables of this graph's kernels never change: they are copied once.
   std::vector<int64_t> tables;
   const int64_t* at = pointers.data();
@@ -432,9 +445,12 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
     site.stream = gpu_.captured[0];
     site.capturing = true;
     site.header = header_at(parameters, args, state_ + 64);
-    enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block, false, args.continues);
-    enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables), args.captured);
-    bool after_kernel = !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
+    enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block, false,
+                 args.continues);
+    enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables),
+                   args.captured);
+    bool after_kernel =
+        !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
     enqueue_edge(1, site.stream, nullptr, 0, 1, p.block, after_kernel);
   } catch (...) {
     failure = std::current_exception();
@@ -454,8 +470,8 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, 
 void Runner::collect() {
   while (finished_ < started_) {
     int64_t* record = records_ + (finished_ % kRecords) * kRecordWords;
-    if (static_cast<uint64_t>(std::atomic_ref<int64_t>(record[0]).load(std::memory_order_acquire)) !=
-        finished_ + 1)
+    if (static_cast<uint64_t>(
+            std::atomic_ref<int64_t>(record[0]).load(std::memory_order_acquire)) != finished_ + 1)
       return;
     ++finished_;
     if (!record[1]) continue;

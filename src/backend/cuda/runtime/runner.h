@@ -1,14 +1,15 @@
 // Runs of plans on one GPU: parameters up, kernels in order, status back.
 //
-// Each run begins with a small kernel that copies the run's parameters (arguments, seeds, addresses) from
-// pinned host memory into device memory and clears the status word, and ends with one that writes the status
-// and the run's number into pinned memory, where the host reads it. So a run needs no event and no copy call,
-// and a captured graph takes its new parameters by itself: one launch per run.
+// Each run begins with a small kernel that copies the run's parameters (arguments, seeds,
+// addresses) from pinned host memory into device memory and clears the status word, and ends with
+// one that writes the status and the run's number into pinned memory, where the host reads it. So a
+// run needs no event and no copy call, and a captured graph takes its new parameters by itself: one
+// launch per run.
 //
-// A plan seen for the second time is captured. Buffers whose addresses have changed between runs are reached
-// through the parameters, the others directly. Library calls need the addresses themselves: a graph is kept
-// for each set of them that comes (they alternate between few), up to a limit, beyond which the plan is
-// launched kernel by kernel.
+// A plan seen for the second time is captured. Buffers whose addresses have changed between runs
+// are reached through the parameters, the others directly. Library calls need the addresses
+// themselves: a graph is kept for each set of them that comes (they alternate between few), up to a
+// limit, beyond which the plan is launched kernel by kernel.
 //
 // The host runs ahead by at most kAhead runs. All calls are made under the GPU's lock.
 #pragma once
@@ -25,8 +26,8 @@ namespace ingot::cuda {
 
 class Gpu;
 
-/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before sm_90
-/// cannot.
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before
+/// sm_90 cannot.
 bool early_wanted(const Gpu& gpu);
 
 class Runner {
@@ -66,7 +67,7 @@ class Runner {
     int captured = 0;
     bool plain = false;             // not captured any more
     int64_t* host_slots = nullptr;  // pinned: kAhead slots
-    void* block = nullptr;          // device memory: the counter of runs, then the slot of the current run
+    void* block = nullptr;  // device memory: the counter of runs, then the slot of the current run
     size_t slot_words = 0;
     uint64_t graph_runs = 0;
     std::vector<Graph> graphs;
@@ -84,12 +85,13 @@ class Runner {
   void wait_for(uint64_t run);
   void run_plain(std::span<const LaunchItem> items, const RunArgs& args, uint64_t run,
                  std::span<const CUevent> marks = {});
-  void run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args, uint64_t run);
+  void run_graph(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args,
+                 uint64_t run);
   bool learn(PlanState& p, std::span<const LaunchItem> items);
   void set_layout(PlanState& p, const RunArgs& args);
   Graph& graph_for(PlanState& p, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items, const int64_t* pointers,
-                      LaunchSite site, const int64_t* table, bool beside);
+  void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items,
+                      const int64_t* pointers, LaunchSite site, const int64_t* table, bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
   void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
                     void* block, bool after_kernel = false, bool continues = false);
@@ -100,7 +102,8 @@ class Runner {
   Gpu& gpu_;
   uint64_t started_ = 0, finished_ = 0;
   int captures_ = 0;
-  std::unordered_map<uint64_t, RunStatus> failed_;  // runs that ended with an error nobody has asked for yet
+  std::unordered_map<uint64_t, RunStatus>
+      failed_;  // runs that ended with an error nobody has asked for yet
   std::unordered_map<uint64_t, std::unique_ptr<PlanState>> plans_;
   std::vector<Slot> slots_;
   int lanes_ = 1;               // of the graph that is being captured

@@ -12,8 +12,8 @@
 namespace ingot::cuda {
 namespace {
 
-// A file that the user names may be anybody's (every choice is checked before it is used); one that is found
-// must be ours.
+// A file that the user names may be anybody's (every choice is checked before it is used); one that
+// is found must be ours.
 std::string text_of(const std::string& path, bool named) {
   if (!named) return read_private(path);
   std::ifstream in(path);
@@ -47,7 +47,8 @@ std::string hex(std::span<const uint64_t> words) {
 bool unhex(const std::string& s, std::span<uint64_t> words) {
   if (s.size() != 16 * words.size() || s.find_first_not_of("0123456789abcdef") != std::string::npos)
     return false;
-  for (size_t i = 0; i < words.size(); ++i) std::from_chars(&s[16 * i], &s[16 * i] + 16, words[i], 16);
+  for (size_t i = 0; i < words.size(); ++i)
+    std::from_chars(&s[16 * i], &s[16 * i] + 16, words[i], 16);
   return true;
 }
 

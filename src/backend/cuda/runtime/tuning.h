@@ -1,7 +1,8 @@
-// The tuning file: which algorithm was fastest for a matrix product on this kind of GPU, so that every
-// process makes the same choice, and gets the same bits. <cache>/tuning-<architecture>-<library version>.txt,
-// one line per product: its key, then the algorithm in hexadecimal. INGOT_TUNE=0 takes the library's first
-// suggestion instead of measuring; INGOT_TUNING_FILE names another file.
+// The tuning file: which algorithm was fastest for a matrix product on this kind of GPU, so that
+// every process makes the same choice, and gets the same bits.
+// <cache>/tuning-<architecture>-<library version>.txt, one line per product: its key, then the
+// algorithm in hexadecimal. INGOT_TUNE=0 takes the library's first suggestion instead of measuring;
+// INGOT_TUNING_FILE names another file.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,8 +13,8 @@
 
 namespace ingot::cuda {
 
-/// A choice is words of 64 bits in hexadecimal, or the place in a list of `count`. What a file holds may be
-/// anything: false, nothing, for what is neither.
+/// A choice is words of 64 bits in hexadecimal, or the place in a list of `count`. What a file
+/// holds may be anything: false, nothing, for what is neither.
 std::string hex(std::span<const uint64_t> words);
 bool unhex(const std::string& choice, std::span<uint64_t> words);
 std::optional<int> place_in(const std::string& choice, int count);

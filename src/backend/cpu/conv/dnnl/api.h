@@ -1,6 +1,6 @@
-// What libingot_dnnl.so offers: oneDNN's convolutions, one thread each, activations channels-last. Plain C
-// types only: the module is built with oneDNN's headers and knows nothing else of Ingot; libingot never sees
-// oneDNN and starts without it.
+// What libingot_dnnl.so offers: oneDNN's convolutions, one thread each, activations channels-last.
+// Plain C types only: the module is built with oneDNN's headers and knows nothing else of Ingot;
+// libingot never sees oneDNN and starts without it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,8 @@ struct DnnlConvDesc {
   bool operator==(const DnnlConvDesc&) const = default;
 };
 
-/// How the weight lies for a convolution: dims (groups first, when there are several) cut into blocks.
+/// How the weight lies for a convolution: dims (groups first, when there are several) cut into
+/// blocks.
 struct DnnlBlocking {
   int32_t rank;
   int64_t size[6], padded[6], stride[6];  // stride of whole blocks
@@ -34,8 +35,8 @@ struct DnnlApi {
   void (*conv_destroy)(void*);
   void (*conv_weight)(void*, DnnlBlocking*);
   size_t (*conv_scratch)(void*);
-  /// a, b: the operands in the order of the call (x, w / gy, w / x, gy); out: y, gx or gw. bias: Forward, or
-  /// nullptr.
+  /// a, b: the operands in the order of the call (x, w / gy, w / x, gy); out: y, gx or gw. bias:
+  /// Forward, or nullptr.
   void (*conv_run)(void*, const void* a, const void* b, void* out, const void* bias, void* scratch);
 };
 inline constexpr int32_t kDnnlApiVersion = 1;

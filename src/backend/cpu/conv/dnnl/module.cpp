@@ -1,5 +1,5 @@
-// See api.h. oneDNN's parallel regions have one thread here: Ingot's own threads share the work, so that
-// results do not depend on their number and no other pool of threads exists.
+// See api.h. oneDNN's parallel regions have one thread here: Ingot's own threads share the work, so
+// that results do not depend on their number and no other pool of threads exists.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -63,7 +63,8 @@ struct Geometry {
       s = {d.O, d.C};
     s.insert(s.end(), d.k, d.k + d.dims);
     const bool f32 = !d.bf16 || d.kind == DnnlConvDesc::GradWeight;
-    w = memory::desc(s, f32 ? memory::data_type::f32 : memory::data_type::bf16, memory::format_tag::any);
+    w = memory::desc(s, f32 ? memory::data_type::f32 : memory::data_type::bf16,
+                     memory::format_tag::any);
     if (d.bias)
       bias = memory::desc({d.O}, d.bf16 ? memory::data_type::bf16 : memory::data_type::f32,
                           memory::format_tag::x);
@@ -85,7 +86,8 @@ Forward::primitive_desc forward_of(const Geometry& g, bool bias, const memory::d
                                    const dnnl::primitive_attr& attr) {
   const auto kind = dnnl::prop_kind::forward_training;
   if (bias)
-    return {engine(), kind, kDirect, g.x, w, g.bias, g.y, g.stride, g.dilation, g.front, g.behind, attr};
+    return {engine(), kind,     kDirect,    g.x,     w,        g.bias,
+            g.y,      g.stride, g.dilation, g.front, g.behind, attr};
   return {engine(), kind, kDirect, g.x, w, g.y, g.stride, g.dilation, g.front, g.behind, attr};
 }
 GradInput::primitive_desc grad_input_of(const Geometry& g, const Forward::primitive_desc& f,
@@ -100,17 +102,22 @@ void blocking_of(const memory::desc& m, DnnlBlocking& b) {
   const auto size = m.get_dims(), padded = m.get_padded_dims(), stride = m.get_strides(),
              block = m.get_inner_blks(), dim = m.get_inner_idxs();
   b.rank = static_cast<int32_t>(size.size());
-  for (int i = 0; i < b.rank; ++i) b.size[i] = size[i], b.padded[i] = padded[i], b.stride[i] = stride[i];
+  for (int i = 0; i < b.rank; ++i)
+    b.size[i] = size[i], b.padded[i] = padded[i], b.stride[i] = stride[i];
   b.blocks = m.get_inner_nblks();
   for (int i = 0; i < b.blocks; ++i) b.block[i] = block[i], b.dim[i] = static_cast<int32_t>(dim[i]);
 }
-bool is_blocked(const memory::desc& m) { return m.get_format_kind() == memory::format_kind::blocked; }
+bool is_blocked(const memory::desc& m) {
+  return m.get_format_kind() == memory::format_kind::blocked;
+}
 #else
 Forward::primitive_desc forward_of(const Geometry& g, bool bias, const memory::desc& w,
                                    const dnnl::primitive_attr& attr) {
   const auto kind = dnnl::prop_kind::forward_training;
   if (bias)
-    return {{kind, kDirect, g.x, w, g.bias, g.y, g.stride, g.dilation, g.front, g.behind}, attr, engine()};
+    return {{kind, kDirect, g.x, w, g.bias, g.y, g.stride, g.dilation, g.front, g.behind},
+            attr,
+            engine()};
   return {{kind, kDirect, g.x, w, g.y, g.stride, g.dilation, g.front, g.behind}, attr, engine()};
 }
 GradInput::primitive_desc grad_input_of(const Geometry& g, const Forward::primitive_desc& f,
@@ -160,8 +167,16 @@ std::unique_ptr<Conv> make(const DnnlConvDesc& d) {
   } else if (d.kind == DnnlConvDesc::GradInput) {
     GradInput::primitive_desc p = grad_input_of(g, f, attr);
     if (is_slow(p)) return nullptr;
-    *c = {GradInput(p),        p.diff_dst_desc(), p.weights_desc(),  p.diff_src_desc(), {},
-          p.scratchpad_desc(), p.weights_desc(),  DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS,  DNNL_ARG_DIFF_SRC};
+    *c = {GradInput(p),
+          p.diff_dst_desc(),
+          p.weights_desc(),
+          p.diff_src_desc(),
+          {},
+          p.scratchpad_desc(),
+          p.weights_desc(),
+          DNNL_ARG_DIFF_DST,
+          DNNL_ARG_WEIGHTS,
+          DNNL_ARG_DIFF_SRC};
   } else {
     GradWeight::primitive_desc p = grad_weight_of(g, f, attr);
     if (is_slow(p)) return nullptr;
@@ -189,7 +204,8 @@ void conv_weight(void* c, DnnlBlocking* b) {
 }
 size_t conv_scratch(void* c) { return static_cast<Conv*>(c)->scratch.get_size(); }
 
-void conv_run(void* handle, const void* a, const void* b, void* out, const void* bias, void* scratch) {
+void conv_run(void* handle, const void* a, const void* b, void* out, const void* bias,
+              void* scratch) {
   one_thread();
   Conv& c = *static_cast<Conv*>(handle);
   thread_local dnnl::stream stream(engine());
