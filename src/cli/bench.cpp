@@ -9,8 +9,8 @@
 #include "bottleneck.h"
 #include "cli.h"
 #include "files.h"
-#include "rates.h"
 #include "plan_and_explain.h"
+#include "rates.h"
 
 namespace ingot::cli {
 using nlohmann::json;

@@ -14,14 +14,14 @@
 #include "cli.h"
 #include "doctor.h"
 #include "files.h"
+#include "inference.h"
 #include "inspect.h"
+#include "plan_and_explain.h"
 #include "profile.h"
 #include "recipe.h"
-#include "plan_and_explain.h"
 #include "sweep.h"
 #include "train.h"
 #include "usage.h"
-#include "inference.h"
 
 namespace ingot::cli {
 

@@ -10,10 +10,10 @@
 #include "bottleneck.h"
 #include "cli.h"
 #include "files.h"
+#include "plan_and_explain.h"
 #include "progress.h"
 #include "report.h"
 #include "run_folder.h"
-#include "plan_and_explain.h"
 #include "tensorboard.h"
 
 namespace ingot::cli {

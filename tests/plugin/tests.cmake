@@ -5,7 +5,7 @@ if(TARGET ingot_cuda)
   add_library(fake_cuda MODULE ${cuda_tests}/fake_cuda.cpp ${cuda_tests}/fake_memory.cpp ${cuda_tests}/fake_blaslt.cpp ${cuda_tests}/fake_dnn.cpp ${cuda_emulator}/fibers.cpp)
   target_include_directories(fake_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_definitions(fake_cuda PRIVATE INGOT_EMULATOR_DIR="${cuda_emulator}")
-  target_link_libraries(fake_cuda PRIVATE ingot ingot_options ${CMAKE_DL_LIBS})
+  target_link_libraries(fake_cuda PRIVATE ingot_cuda_emit ingot ingot_options ${CMAKE_DL_LIBS})
 
   ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp
     LIBS ingot_test_emulator ingot_cuda_objects TIMEOUT 600)
