@@ -176,23 +176,24 @@ int axis_of(const LibrarySpec& l) {
   }
 }
 
+std::string to_string(Epilogues all) {
+  static const char* const names[kEpilogues] = {"+bias", "+add",       "+relu",      "+gelu",
+                                                "",      "+gelu_grad", "+relu_grad", "+bias_grad"};
+  std::string s;
+  for (int e = 0; e < kEpilogues; ++e)
+    if (all.has(static_cast<Epilogue>(e))) s += names[e];
+  return s;
+}
+
 std::string to_string(const LibrarySpec& l) {
-  static const char* const ends[] = {
-      "", " relu", " gelu_tanh", " gelu_erf", " gelu_tanh_grad", " bias_grad", " relu_grad"};
-  std::string s = std::string("library ") + info(l.op).name;
+  std::string s = std::string("library ") + info(l.op).name + to_string(l.epilogues);
   for (const OperandSpec& o : l.operands)
     s += " " + std::string(name_of(o.dtype)) + to_string(o.shape) + "/" + to_string(o.stride) +
          (o.offset ? "+" + std::to_string(o.offset) : "");
   if (!l.attrs.empty()) s += " " + l.attrs.text();
-  if (l.bias) s += " bias";
-  if (l.residual) s += " residual";
-  s += ends[static_cast<int>(l.epilogue)];
   if (l.accumulate) s += " accumulate";
   return s;
 }
-
-// --- Verifier
-// --------------------------------------------------------------------------------------------------
 
 namespace {
 

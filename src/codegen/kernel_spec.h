@@ -18,6 +18,7 @@
 // Extents of 0 never get here.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -126,22 +127,63 @@ std::string to_string(const KernelSpec& k);
 /// ...
 void verify(const KernelSpec& k);
 
-// --- Library calls
-// --------------------------------------------------------------------------------------------
+// Library calls
 
 struct OperandSpec {
   DType dtype = DType::Float32;
   Dims shape, stride;  // stride in elements; 0: broadcast
   int64_t offset = 0;
 };
-enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, BiasGrad, ReluGrad };
-/// A call of a library or of a kernel written by hand. Operands, results first (`written` of them):
+/// What a library call does with its result before it is stored. An operand that one of them reads
+/// follows the op's own operands.
+enum class Epilogue : uint8_t {
+  Bias,          // adds a vector: Matmul [N], Conv [O], ConvGradInput [C]
+  Residual,      // Conv: adds the last operand, of the result's shape
+  Relu,          // negative results become 0
+  GeluTanh,      // Matmul: GELU by tanh
+  KeepSum,       // beside GeluTanh: what GELU is applied to is the result, GELU of it result 1
+  GeluTanhGrad,  // Matmul: times GELU's derivative at the last operand
+  ReluGrad,      // Matmul: 0 where the last operand is not positive
+  BiasGrad,      // Matmul: result 1 is the sums of operand a along K, [M]
+};
+inline constexpr int kEpilogues = 8;
+
+/// The epilogues of a call, in the order in which they are applied: that of the enum.
+class Epilogues {
+ public:
+  constexpr Epilogues() = default;
+  constexpr Epilogues(std::initializer_list<Epilogue> all) {
+    for (Epilogue e : all) set(e);
+  }
+  constexpr bool has(Epilogue e) const { return bits_ >> static_cast<int>(e) & 1; }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool within(Epilogues all) const { return (bits_ & ~all.bits_) == 0; }
+  constexpr void set(Epilogue e, bool on = true) {
+    const auto bit = static_cast<uint16_t>(1 << static_cast<int>(e));
+    bits_ = static_cast<uint16_t>(on ? bits_ | bit : bits_ & ~bit);
+  }
+  constexpr Epilogues with(Epilogue e) const {
+    Epilogues more = *this;
+    more.set(e);
+    return more;
+  }
+  constexpr Epilogues without(Epilogues others) const {
+    Epilogues fewer = *this;
+    fewer.bits_ &= static_cast<uint16_t>(~others.bits_);
+    return fewer;
+  }
+  bool operator==(const Epilogues&) const = default;
+
+ private:
+  uint16_t bits_ = 0;
+};
+std::string to_string(Epilogues all);  // "+bias+relu"
+
+/// A call of a library or of a hand-written kernel. Operands, results first (`written` of them):
 ///   Matmul          out [b.., M, N], a [b.., M, K], b [b.., K, N], (bias [N]).
-///                   GeluTanh with two results: out is what GELU is applied to, then GELU of it
-///                   (any shape), a, b. GeluTanhGrad: after b (no bias) comes what GELU was applied
-///                   to. These are whole, row-major. BiasGrad: out, the sums of a along K [M], a,
-///                   b. ReluGrad: after b (no bias) comes what ReLU gave; where that is not
-///                   positive, out is 0
+///                   GeluTanh with KeepSum: out, GELU of it (any shape), a, b. GeluTanhGrad and
+///                   ReluGrad: after b (no bias) comes what GELU was applied to, what ReLU gave;
+///                   both are dense and row-major. BiasGrad: out, the sums [M], a, b
 ///   ScatterAdd      out, index (int64 or int32), value; out is zeroed first
 ///   Scatter         out, base, index, value; out begins as base
 ///   Scan            out, in
@@ -150,28 +192,35 @@ enum class Epilogue : uint8_t { None, Relu, GeluTanh, GeluErf, GeluTanhGrad, Bia
 ///   AttentionGrad   dq, dk, dv, q, k, v, o, do, lse, (bias)
 ///   Lstm            h, (gates), (c), z, h0, c0, weight
 ///   LstmGrad        dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
-///   Conv            y, x, w, (bias [O]), (residual, of y's shape): y = epilogue(conv + residual +
-///   bias) ConvGradInput   gx, gy, w, (bias [C]) ConvGradWeight  gw, x, gy Fold            out,
-///   value, (position) Linalg          out, a, (b) ToDevice        out, in; between devices
+///   Conv            y, x, w, (bias [O]), (residual, of y's shape)
+///   ConvGradInput   gx, gy, w, (bias [C])
+///   ConvGradWeight  gw, x, gy
+///   Fold            out, value, (position)
+///   Linalg          out, a, (b)
+///   ToDevice        out, in; between devices
 struct LibrarySpec {
   Op op = Op::Matmul;
   Attributes attrs;
-  std::vector<OperandSpec>
-      operands;  // operand k is buffer k of the launch; the first `written` are written
+  /// Operand k is buffer k of the launch; the first `written` are written.
+  std::vector<OperandSpec> operands;
   int written = 1;
   uint32_t results = 1;  // bit k: the op's result k is written
-  bool tf32 = false;     // products of float32 may round their operands to TF32
-  bool bias = false;
-  bool residual = false;    // Conv: the last operand is added
+  Epilogues epilogues;
+  bool tf32 = false;        // products of float32 may round their operands to TF32
   bool accumulate = false;  // out += instead of out =
-  bool patient =
-      false;  // Matmul: the launch behind reads before it waits what a launch in front has written
-  uint32_t steady =
-      0;  // bit k: nobody writes operand k's buffer between the run's begin and this call
-  Epilogue epilogue = Epilogue::None;
+  /// Matmul: the next launch reads before it waits for what a previous launch has written, so this
+  /// one must not let it start early.
+  bool holds_back_next = false;
+  /// Bit k: nobody writes operand k's buffer between the start of the run and this call.
+  uint32_t unwritten_operands = 0;
   int32_t site = -1;
 
   bool gives(int result) const { return results >> result & 1; }
+  bool has(Epilogue e) const { return epilogues.has(e); }
+  /// Does more follow than a bias and a residual?
+  bool activates() const {
+    return !epilogues.within({Epilogue::Bias, Epilogue::Residual});
+  }
 };
 /// The axis along which ScatterAdd, Scatter, Scan and Sort work.
 int axis_of(const LibrarySpec& l);

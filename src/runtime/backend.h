@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_spec.h"
+#include "codegen/offer.h"
 #include "ingot/device.h"
 
 namespace ingot {
@@ -64,6 +64,9 @@ class Executable {
   virtual ~Executable() = default;
   size_t scratch_bytes = 0;  // the plan gives this much arena memory to each launch
   int launches = 1;          // device launches one run takes (a two-stage reduce is 2)
+  /// Library calls: the row of the backend's table that it is, and why those before it are not.
+  const char* kernel = nullptr;
+  std::vector<Refusal> refused;
   /// Host memory it holds, code included: what the plan cache counts. A prepared library call by
   /// default.
   virtual size_t host_bytes() const { return 1024; }
@@ -77,6 +80,22 @@ class Executable {
     return at;
   }
 };
+
+/// The first row's kernel that takes the call and can be made; nullptr when there is none. `make` as
+/// in first_offer(): its result, or nullptr with a reason.
+template <class Row, class Make>
+std::unique_ptr<Executable> make_offered(std::span<const Row> table, const LibrarySpec& spec,
+                                         Make make) {
+  std::unique_ptr<Executable> made;
+  std::vector<Refusal> refused;
+  first_offer(table, spec, &refused, [&](const Row& row, const char*& why) {
+    made = make(row, why);
+    if (made) made->kernel = row.kernel;
+    return made != nullptr;
+  });
+  if (made) made->refused = std::move(refused);
+  return made;
+}
 
 /// The memory that the plans of a device share for what does not survive a run.
 struct ArenaBlock {
@@ -117,30 +136,15 @@ class Backend {
   virtual void copy_on_device(int device, void* dst, const void* src, size_t bytes) = 0;
   /// Is memory of this device readable by the host through the same pointer?
   virtual bool host_visible() const = 0;
-  /// Do its convolutions want activations and weights with the channels innermost?
-  virtual bool channels_last() const { return false; }
-  /// Do its products of 16-bit floats come with GELU (by tanh) and its gradient?
-  /// (Epilogue::GeluTanh with one or two results, and GeluTanhGrad.)
-  virtual bool gelu_epilogue() const { return false; }
-  /// Does a product [m, k] by [k, n] of this type come with BiasGrad, with ReluGrad?
-  virtual bool takes(Epilogue, DType, int64_t /*m*/, int64_t /*n*/, int64_t /*k*/) const {
-    return false;
-  }
-  /// Do its convolutions take a bias, a residual and ReLU at no cost, so that batch norm at
-  /// inference is best folded into their weights and bias?
-  virtual bool fused_convolutions() const { return false; }
 
   // Code. All parts of a generated kernel have the same structure; buffers of a launch are the
-  // parts' buffers one after the other. supports() says no for a library call this backend has none
-  // for: the compiler then decomposes it or reports it.
-  virtual bool supports(const LibrarySpec& spec) = 0;
-  /// May a result of this call lie where an operand lies whose value nobody needs afterwards?
-  /// Numbers of spec.operands; no other operand is that value.
-  virtual bool in_place(const LibrarySpec&, size_t /*operand*/, size_t /*result*/) const {
-    return false;
-  }
+  // parts' buffers one after the other.
   virtual std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) = 0;
-  /// nullptr for attention that the library refuses after all: the compiler then writes it out.
+  /// The kernel that would run a library call. None: the compiler does without that epilogue,
+  /// decomposes the op, or reports it.
+  virtual Offer best_offer(const LibrarySpec& spec) = 0;
+  /// nullptr where all kernels refuse the call after all (a library may find out so late): the
+  /// compiler then decomposes it.
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;
   /// One kernel of two stages: the second begins when all of the first is done. Their buffers
   /// follow each other; `buffers` are the first's.

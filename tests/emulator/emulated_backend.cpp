@@ -110,9 +110,13 @@ class EmulatedBackend : public Backend {
   void copy_to_host(int, void* d, const void* s, size_t n) override { std::memcpy(d, s, n); }
   void copy_on_device(int, void* d, const void* s, size_t n) override { std::memmove(d, s, n); }
   bool host_visible() const override { return false; }
-  bool channels_last() const override { return true; }
 
-  bool supports(const LibrarySpec& spec) override { return cpu()->supports(spec); }
+  // The CPU's kernels, in the layout that a GPU's would ask for.
+  Offer best_offer(const LibrarySpec& spec) override {
+    Offer offer = cpu()->best_offer(spec);
+    offer.channels_last = true;
+    return offer;
+  }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     for (const KernelSpec& k : parts) verify(k);
     auto e = std::make_unique<EmulatedKernel>();

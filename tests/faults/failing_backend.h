@@ -58,10 +58,7 @@ class FailingBackend final : public Backend {
     cpu_.copy_on_device(d, to, from, n);
   }
   bool host_visible() const override { return true; }
-  bool supports(const LibrarySpec& s) override { return cpu_.supports(s); }
-  bool in_place(const LibrarySpec& s, size_t o, size_t r) const override {
-    return cpu_.in_place(s, o, r);
-  }
+  Offer best_offer(const LibrarySpec& s) override { return cpu_.best_offer(s); }
   std::unique_ptr<Executable> compile(int d, std::span<const KernelSpec> p) override {
     return cpu_.compile(d, p);
   }

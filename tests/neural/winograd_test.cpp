@@ -68,14 +68,14 @@ Call call_of(const Problem& p, Op op) {
   if (op == Op::ConvGradWeight) shapes = {k, x, y};
   c.spec.op = op;
   c.spec.attrs = ConvAttrs{{1, 1}, {1, 1}, {p.pad, p.pad}, {p.pad, p.pad}, 1};
-  c.spec.bias = p.bias && op == Op::Conv;
+  c.spec.epilogues.set(Epilogue::Bias, p.bias && op == Op::Conv);
   for (size_t i = 0; i < 3; ++i) {
     c.data.emplace_back();
     const bool weight = shapes[i] == k;
     c.spec.operands.push_back(
         operand(shapes[i], p.channels_last && !weight, c.data.back(), double(i)));
   }
-  if (c.spec.bias) {
+  if (c.spec.has(Epilogue::Bias)) {
     c.data.emplace_back();
     c.spec.operands.push_back(operand({p.o}, false, c.data.back(), 5));
   }
@@ -83,7 +83,8 @@ Call call_of(const Problem& p, Op op) {
 }
 
 void run(Call& c) {
-  std::unique_ptr<cpu::CpuExecutable> e = cpu::prepare_winograd(c.spec);
+  const char* why = nullptr;
+  std::unique_ptr<cpu::CpuExecutable> e = cpu::prepare_winograd(c.spec, why);
   REQUIRE(e);
   std::vector<char> scratch(e->scratch_bytes);
   std::vector<void*> buffers;
@@ -106,7 +107,7 @@ void check(const Problem& p, Op op, const Call& c) {
     for (int64_t o = 0; o < p.o; ++o)
       for (int64_t i = 0; i < h; ++i)
         for (int64_t j = 0; j < w; ++j) {
-          double sum = c.spec.bias ? c.data[3][static_cast<size_t>(3 + o)] : 0;
+          double sum = c.spec.has(Epilogue::Bias) ? c.data[3][static_cast<size_t>(3 + o)] : 0;
           for (int64_t k = 0; k < 9; ++k) {
             const int64_t r = i + k / 3 - p.pad, q = j + k % 3 - p.pad;
             if (r < 0 || r >= p.height || q < 0 || q >= p.width) continue;
@@ -169,11 +170,11 @@ TEST_CASE("the number of threads changes no bit of Winograd's convolutions") {
 
 TEST_CASE("Winograd leaves to others what it is not for") {
   Call c = call_of(kProblems[0], Op::Conv);
-  REQUIRE(cpu::prepare_winograd(c.spec));
+  REQUIRE(!cpu::winograd_refuses(c.spec));
   auto refused = [&](auto change) {
     LibrarySpec s = c.spec;
     change(s);
-    return !cpu::prepare_winograd(s);
+    return cpu::winograd_refuses(s) != nullptr;
   };
   auto refused_with = [&](auto change) {
     ConvAttrs a = c.spec.attrs.as<ConvAttrs>();
@@ -185,8 +186,9 @@ TEST_CASE("Winograd leaves to others what it is not for") {
   CHECK(refused_with([](ConvAttrs& a) { a.front[0] = 3; }));     // padding
   CHECK(refused_with([](ConvAttrs& a) { a.front[0] = 0; }));     // another one for each dim
   CHECK(refused_with([](ConvAttrs& a) { a.groups = 16; }));
-  CHECK(refused([](LibrarySpec& s) { s.epilogue = Epilogue::Relu; }));
+  for (const cpu::LibraryKernel& kernel : cpu::library_kernels())
+    if (kernel.kernel == std::string("Winograd")) CHECK(!kernel.epilogues.has(Epilogue::Relu));
   CHECK(refused([](LibrarySpec& s) { s.operands[1].dtype = DType::BFloat16; }));
-  CHECK(!cpu::prepare_winograd(
+  CHECK(cpu::winograd_refuses(
       call_of({1, 16, 16, 4, 4, 1, false, false}, Op::Conv).spec));  // too small
 }

@@ -98,9 +98,7 @@ TEST_CASE("one sequence and one query have strides of 0 in the compiler's operan
                   operand(q, {0, 64, queries > 1 ? 2304 : 0, 1}, bfloat16),
                   operand(k, {0, 64, 2304, 1}, bfloat16), operand(k, {0, 64, 2304, 1}, bfloat16)};
     const cuda::AttentionProblem p = cuda::attention_problem(s);
-    std::string why;
-    CHECK(cuda::attention_fits(p, &why));
-    CHECK(why == "");
+    CHECK(!cuda::attention_refuses(p));
     if (!cuda::Dnn::missing().empty() || !Nvrtc::get()) continue;
     CHECK(engine_on_h200(p));
   }
@@ -120,20 +118,20 @@ TEST_CASE("the gradient of one sequence has strides of 0 in the compiler's opera
   for (int i = 0; i < 2; ++i) s.operands.push_back(operand(q, {0, 64, 768, 1}, bfloat16));
   s.operands.push_back(operand({1, 12, 512}, {0, 512, 1}, float32));
   const cuda::AttentionProblem p = cuda::attention_problem(s);
-  std::string why;
-  CHECK(cuda::attention_fits(p, &why));
-  CHECK(why == "");
+  CHECK(!cuda::attention_refuses(p));
   if (!cuda::Dnn::missing().empty() || !Nvrtc::get()) return;
   CHECK(engine_on_h200(p));
 }
 
 TEST_CASE("what cuDNN does not take is said") {
-  std::string why;
-  CHECK(cuda::attention_fits(problem(false, true, 2, 2, 64, 64)));
-  CHECK_FALSE(cuda::attention_fits(problem(false, true, 2, 2, 64, 63), &why));
-  CHECK_FALSE(cuda::attention_fits(problem(false, true, 2, 2, 64, 64, float32), &why));
+  auto why = [](const cuda::AttentionProblem& p) {
+    const char* refusal = cuda::attention_refuses(p);
+    return std::string(refusal ? refusal : "");
+  };
+  CHECK(why(problem(false, true, 2, 2, 64, 64)) == "");
+  CHECK(why(problem(false, true, 2, 2, 64, 63)).find("head size") != std::string::npos);
+  CHECK(why(problem(false, true, 2, 2, 64, 64, float32)).find("not float16") != std::string::npos);
   auto p = problem(false, true, 2, 2, 64, 64);
   p.operands[3].shape[2] = 32;
-  CHECK_FALSE(cuda::attention_fits(p, &why));
-  CHECK(why.find("different lengths") != std::string::npos);
+  CHECK(why(p).find("different lengths") != std::string::npos);
 }

@@ -150,8 +150,8 @@ double residual_call_difference(Backend& b, bool odd, bool relu) {
   LibrarySpec l;
   l.op = Op::Conv;
   l.operands = {y.spec(), x.spec(), w.spec(), {float32, {O}, {1}, 0}, add.spec()};
-  l.bias = l.residual = true;
-  if (relu) l.epilogue = Epilogue::Relu;
+  l.epilogues = {Epilogue::Bias, Epilogue::Residual};
+  if (relu) l.epilogues.set(Epilogue::Relu);
   l.attrs = ConvAttrs{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1};
   auto exe = b.prepare(0, l);
   std::vector<float>* host[] = {&y.data, &x.data, &w.data, &bias, &add.data};

@@ -168,12 +168,12 @@ TEST_CASE("GELU and its gradient as a pass behind a product") {
   std::mt19937 gen(9);
   for (int n = 0; n < 20; ++n) {
     const LibrarySpec s = random_gelu_matmul(gen);
-    const bool gradient = s.epilogue == Epilogue::GeluTanhGrad;
+    const bool gradient = s.has(Epilogue::GeluTanhGrad);
     cuda::HandKernel k = cuda::gelu_pass(s);
     CAPTURE(to_string(s));
     // What the product alone leaves, then the pass over it, must be what the whole call gives.
     LibrarySpec plain = s;
-    plain.epilogue = Epilogue::None;
+    plain.epilogues = {};
     CallMemory got(s, 3), want = got;
     reference(plain, got);
     reference(s, want);

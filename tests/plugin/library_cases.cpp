@@ -33,16 +33,15 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     }
     int64_t p = place(o[0], at);
     if (spec.accumulate) sum += value(o[0], m.at(0), p);
-    if (spec.bias)
+    if (spec.has(Epilogue::Bias))
       sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
-    if (spec.epilogue == Epilogue::Relu) sum = std::max(sum, 0.0);
-    if (spec.epilogue == Epilogue::ReluGrad &&
+    if (spec.has(Epilogue::Relu)) sum = std::max(sum, 0.0);
+    if (spec.has(Epilogue::ReluGrad) &&
         !(value(o[more], m.at(more), place(o[more], at)) > 0))
       sum = 0;
-    if (spec.epilogue == Epilogue::GeluErf) sum = 0.5 * sum * (1 + std::erf(sum * std::sqrt(0.5)));
-    if (spec.epilogue == Epilogue::GeluTanhGrad)
+    if (spec.has(Epilogue::GeluTanhGrad))
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));
-    if (spec.epilogue == Epilogue::BiasGrad && at[r - 1] == 0) {
+    if (spec.has(Epilogue::BiasGrad) && at[r - 1] == 0) {
       double all = 0;
       for (int64_t k = 0; k < o[ia].shape[r - 1]; ++k) {
         a[r - 1] = k;
@@ -50,7 +49,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
       }
       write_element(o[1].dtype, m.at(1), o[1].offset + at[r - 2], {all, 0});
     }
-    if (spec.epilogue == Epilogue::GeluTanh) {
+    if (spec.has(Epilogue::GeluTanh)) {
       if (spec.written == 2) write_element(o[1].dtype, m.at(1), o[1].offset + n, {gelu(sum), 0});
       if (spec.written == 1) sum = gelu(sum);
     }
@@ -96,12 +95,17 @@ CallMemory::CallMemory(const LibrarySpec& spec, uint32_t seed, int64_t extent) {
   }
 }
 
+// 0: none, 1: ReLU, 2: GELU.
+static void add_activation(LibrarySpec& s, unsigned which) {
+  if (which > 0) s.epilogues.set(which == 1 ? Epilogue::Relu : Epilogue::GeluTanh);
+}
+
 LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
   static const DType all[] = {float64, float32, float16, bfloat16, int64,
                               int32,   int16,   int8,    uint8};
   LibrarySpec s;
   s.op = Op::Matmul;
-  s.steady = gen() % 8;
+  s.unwritten_operands = gen() % 8;
   DType t = all[gen() % (library_types ? 4 : 9)], out = is_half(t) && gen() % 4 == 0 ? float32 : t;
   int64_t M = pick(gen, 1, 33), N = pick(gen, 1, 33), K = pick(gen, 1, gen() % 6 ? 33 : 1400);
   Dims a, b, o;
@@ -117,11 +121,11 @@ LibrarySpec random_matmul(std::mt19937& gen, bool library_types) {
     for (int d = 0; d < b.size() - 2; ++d) s.operands[2].stride[d] = 0;
   s.accumulate = gen() % 5 == 0;
   if (is_float(t) && gen() % 3 == 0) {
-    s.bias = true;
+    s.epilogues.set(Epilogue::Bias);
     s.operands.push_back(operand(out, Dims{N}, gen, false));
     s.operands[3].stride = Dims{1};
   }
-  if (is_float(t)) s.epilogue = static_cast<Epilogue>(gen() % 3);
+  if (is_float(t)) add_activation(s, gen() % 3);
   return s;
 }
 
@@ -132,7 +136,8 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
   const int64_t unit = gen() % 2 ? 8 : 1;  // the library wants multiples of 16 bytes
   const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 9);
   const bool gradient = gen() % 2;
-  s.epilogue = gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
+  s.epilogues.set(gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh);
+  s.epilogues.set(Epilogue::KeepSum, !gradient);
   auto whole = [&](const Dims& shape) { return OperandSpec{t, shape, row_major(shape), 0}; };
   s.operands = {whole({M, N})};
   if (!gradient) s.operands.push_back(whole({1, M, N}));
@@ -146,7 +151,7 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
   s.operands.push_back(b);
   if (gradient) s.operands.push_back(whole({M, N}));
   if (!gradient && gen() % 3) {
-    s.bias = true;
+    s.epilogues.set(Epilogue::Bias);
     s.operands.push_back({t, {N}, {1}, 0});
   }
   return s;
@@ -155,11 +160,11 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
 LibrarySpec random_bias_gradient(std::mt19937& gen) {
   LibrarySpec s;
   s.op = Op::Matmul;
-  s.epilogue = Epilogue::BiasGrad;
+  s.epilogues.set(Epilogue::BiasGrad);
   s.written = 2;
   static const DType types[] = {bfloat16, float16, float32};
   const DType t = types[gen() % 3];
-  s.steady = gen() % 16;
+  s.unwritten_operands = gen() % 16;
   const int64_t unit = gen() % 2 ? 8 : 1;
   const int64_t M = unit * pick(gen, 1, 9), N = unit * pick(gen, 1, 9), K = unit * pick(gen, 1, 30);
   s.operands = {{t, {M, N}, {N, 1}, 0},
@@ -173,8 +178,8 @@ LibrarySpec random_bias_gradient(std::mt19937& gen) {
 LibrarySpec random_relu_gradient(std::mt19937& gen) {
   LibrarySpec s;
   s.op = Op::Matmul;
-  s.epilogue = Epilogue::ReluGrad;
-  s.steady = gen() % 16;
+  s.epilogues.set(Epilogue::ReluGrad);
+  s.unwritten_operands = gen() % 16;
   const int64_t M = pick(gen, 1, 40), N = pick(gen, 1, 40), K = pick(gen, 1, 70);
   s.operands = {operand(float32, {M, N}, gen, false), operand(float32, {M, K}, gen, gen() % 2),
                 operand(float32, {K, N}, gen, gen() % 2),
@@ -187,7 +192,7 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   static const int64_t depths[] = {8, 64, 264, 768, 1600, 4104};
   LibrarySpec s;
   s.op = Op::Matmul;
-  s.steady = gen() % 2 ? 4 : 0;
+  s.unwritten_operands = gen() % 2 ? 4 : 0;
   const DType t = all[gen() % 3], out = gen() % 3 == 0 ? float32 : t;
   const int64_t M = gen() % 2 ? 1 : pick(gen, 1, 9), K = depths[gen() % 6],
                 pitch = K + 8 * pick(gen, 0, 2);
@@ -204,10 +209,10 @@ LibrarySpec random_row_matmul(std::mt19937& gen) {
   s.operands = {o, a, b};
   s.accumulate = gen() % 5 == 0;
   if (gen() % 2) {
-    s.bias = true;
+    s.epilogues.set(Epilogue::Bias);
     s.operands.push_back({gen() % 2 ? out : t, Dims{N}, Dims{1}, pick(gen, 0, 3)});
   }
-  s.epilogue = static_cast<Epilogue>(gen() % 4);
+  add_activation(s, gen() % 3);
   return s;
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("products and scatters through the backend") {
     if (n % 30 == 25) s = random_sort(gen, n % 60 == 25 ? 300 : 5000);
     CAPTURE(n);
     CAPTURE(to_string(s));
-    REQUIRE(b.supports(s));
+    REQUIRE(b.best_offer(s));
     int64_t extent = index_extent(s);
     CallMemory got(s, 3, extent), want = got;
     reference(s, want);

@@ -88,16 +88,8 @@ class CpuBackend final : public Backend {
   }
   bool host_visible() const override { return true; }
 
-  bool supports(const LibrarySpec& spec) override {
-    if (spec.op == Op::Attention || spec.op == Op::AttentionGrad)
-      return cpu::supports_attention(spec);
-    if (spec.op == Op::Lstm || spec.op == Op::LstmGrad) return cpu::supports_lstm(spec);
-    if (spec.op == Op::Conv && spec.residual) return false;
-    return spec.op != Op::Matmul || cpu::supports_matmul(spec);
-  }
-  bool in_place(const LibrarySpec& spec, size_t operand, size_t result) const override {
-    return (spec.op == Op::Lstm || spec.op == Op::LstmGrad) &&
-           cpu::lstm_in_place(spec, operand, result);
+  Offer best_offer(const LibrarySpec& spec) override {
+    return ingot::best_offer(cpu::library_kernels(), spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
@@ -105,36 +97,10 @@ class CpuBackend final : public Backend {
     return std::make_unique<cpu::Kernel>(parts);
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
-    switch (spec.op) {
-      case Op::Matmul:
-        return cpu::prepare_matmul(spec);
-      case Op::ScatterAdd:
-      case Op::Scatter:
-        return cpu::prepare_scatter(spec);
-      case Op::Scan:
-        return cpu::prepare_scan(spec);
-      case Op::Sort:
-        return cpu::prepare_sort(spec);
-      case Op::Linalg:
-        return cpu::prepare_linalg(spec);
-      case Op::ToDevice:
-        return cpu::prepare_copy(spec);
-      case Op::Conv:
-      case Op::ConvGradInput:
-      case Op::ConvGradWeight:
-        return cpu::prepare_conv(spec);
-      case Op::Fold:
-        return cpu::prepare_fold(spec);
-      case Op::Attention:
-      case Op::AttentionGrad:
-        return cpu::prepare_attention(spec);
-      case Op::Lstm:
-      case Op::LstmGrad:
-        return cpu::prepare_lstm(spec);
-      default:
-        break;
-    }
-    throw Error(ErrorKind::Unsupported, "cpu", "no library call for " + to_string(spec));
+    return make_offered(cpu::library_kernels(), spec,
+                        [&](const cpu::LibraryKernel& kernel, const char*& why) {
+                          return kernel.prepare(spec, why);
+                        });
   }
   std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
                                     std::unique_ptr<Executable> second, int buffers) override {

@@ -32,6 +32,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matvec.cpp
   ${CMAKE_CURRENT_LIST_DIR}/support/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/support/move.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/offers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/pieces.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/single_index_update.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/random.cpp

@@ -5,19 +5,14 @@
 #include <vector>
 
 #include "backend/cuda/cublaslt/blaslt.h"
-#include "backend/cuda/cublaslt/lstm.h"
-#include "backend/cuda/cublaslt/matmul.h"
-#include "backend/cuda/cudnn/conv_epilogue.h"
 #include "backend/cuda/emit/nvrtc.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/offers.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "base/env.h"
 #include "ingot/error.h"
 #include "ingot/version.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
-#include "backend/cuda/cudnn/attention.h"
-#include "backend/cuda/cudnn/conv.h"
 #include "backend/cuda/cudnn/dnn.h"
 #endif
 
@@ -42,6 +37,23 @@ DeviceRates rates_of(const Gpu& g) {
   r.threads = g.multiprocessors * 2048;
   return r;
 }
+
+}  // namespace
+
+std::unique_ptr<Executable> compile_kernel(Gpu& g, std::span<const KernelSpec> parts) {
+  CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
+  CudaText text = emit_cuda(parts, target);
+  if (env::debug("text"))
+    std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(),
+                 text.schedule.c_str(), text.body.c_str());
+  auto made = std::make_unique<KernelExecutable>(
+      text, text.launch(parts), static_cast<int>(parts.size()),
+      static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
+  made->touches = touches_of(parts);
+  return made;
+}
+
+namespace {
 
 class CudaBackend final : public Backend {
  public:
@@ -98,123 +110,23 @@ class CudaBackend final : public Backend {
     gpu(device).copy_on_device(dst, src, bytes);
   }
   bool host_visible() const override { return false; }
-  bool channels_last() const override { return true; }
-  bool gelu_epilogue() const override { return true; }
-  bool takes(Epilogue e, DType t, int64_t m, int64_t n, int64_t k) const override {
-    if (t == DType::Float32) return is_small_product(m, n, k, 1);
-    return e == Epilogue::BiasGrad && is_half(t);
-  }
-  bool fused_convolutions() const override { return true; }
-
-  bool supports(const LibrarySpec& spec) override {
-    switch (spec.op) {
-      // GELU by erf is not among the library's epilogues; as a kernel of its own it fuses with what
-      // follows.
-      case Op::Matmul:
-        return spec.epilogue != Epilogue::GeluErf;
-      case Op::ScatterAdd:
-      case Op::Conv:
-      case Op::ConvGradInput:
-      case Op::ConvGradWeight:
-      case Op::Fold:
-      case Op::Scatter:
-        return true;
-      case Op::Scan:
-        return supports_scan(spec);
-      case Op::Sort:
-        return supports_sort(spec);
-      case Op::Lstm:
-      case Op::LstmGrad:
-        return supports_lstm(spec);
-      case Op::Attention:
-      case Op::AttentionGrad:
-        if (is_row_attention(spec) || is_short_attention_grad(spec)) return true;
-#ifdef INGOT_HAVE_CUDNN
-        return attention_fits(attention_problem(spec)) && Dnn::missing().empty();
-#else
-        return false;
-#endif
-      default:
-        return false;
-    }
+  Offer best_offer(const LibrarySpec& spec) override {
+    return ingot::best_offer(library_kernels(), spec);
   }
 
   std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) override {
-    Gpu& g = gpu(device);
-    CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
-    CudaText text = emit_cuda(parts, target);
-    if (env::debug("text"))
-      std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(),
-                   text.schedule.c_str(), text.body.c_str());
-    auto made = std::make_unique<KernelExecutable>(
-        text, text.launch(parts), static_cast<int>(parts.size()),
-        static_cast<int>(parts[0].buffers.size()), g.modules->get(text));
-    made->touches = touches_of(parts);
-    return made;
+    return compile_kernel(gpu(device), parts);
   }
 
   std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) override {
-    std::unique_ptr<Executable> made = has_tail(spec) ? prepare_tailed(device, spec) : nullptr;
-    if (!made) made = prepare_call(gpu(device), spec);
+    std::unique_ptr<Executable> made = prepare_library(gpu(device), spec);
     if (made) static_cast<CudaExecutable&>(*made).touches = touches_of(spec);
     return made;
-  }
-
-  /// A convolution with residual or ReLU: cuDNN's, or the convolution and a kernel.
-  std::unique_ptr<Executable> prepare_tailed(int device, const LibrarySpec& spec) {
-#ifdef INGOT_HAVE_CUDNN
-    if (auto made = prepare_conv(gpu(device), spec)) return made;
-#endif
-    const KernelSpec tail = conv_tail(spec);
-    return std::make_unique<SplitConv>(prepare_call(gpu(device), without_tail(spec)),
-                                       compile(device, {&tail, 1}), tail_buffers(spec));
   }
 
   std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
                                     std::unique_ptr<Executable> second, int buffers) override {
     return std::make_unique<ChainExecutable>(std::move(first), std::move(second), buffers);
-  }
-
-  static std::unique_ptr<Executable> hand_call(Gpu& g, HandKernel k, const LibrarySpec& spec) {
-    auto module = g.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(
-        k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
-  }
-  static std::unique_ptr<Executable> prepare_call(Gpu& g, const LibrarySpec& spec) {
-    switch (spec.op) {
-      case Op::Matmul:
-        return prepare_matmul(g, spec);
-      case Op::ScatterAdd:
-      case Op::Scatter:
-        return hand_call(g, scatter(spec, g.multiprocessors), spec);
-      case Op::Scan:
-        return hand_call(g, scan(spec, g.multiprocessors), spec);
-      case Op::Sort:
-        return hand_call(g, sort(spec), spec);
-      case Op::Lstm:
-      case Op::LstmGrad:
-        return prepare_lstm(g, spec);
-      case Op::Conv:
-      case Op::ConvGradInput:
-      case Op::ConvGradWeight:
-#ifdef INGOT_HAVE_CUDNN
-        if (auto made = prepare_conv(g, spec)) return made;
-#endif
-        return hand_call(g, simple_conv(spec), spec);
-      case Op::Fold:
-        return hand_call(g, fold(spec), spec);
-      case Op::Attention:
-      case Op::AttentionGrad:
-        if (is_row_attention(spec)) return hand_call(g, row_attention(spec, g.major >= 9), spec);
-        if (is_short_attention_grad(spec)) return hand_call(g, short_attention_grad(spec), spec);
-#ifdef INGOT_HAVE_CUDNN
-        return prepare_attention(g, attention_problem(spec));
-#else
-        [[fallthrough]];
-#endif
-      default:
-        throw Error(ErrorKind::Unsupported, "cuda", "no library call for " + to_string(spec));
-    }
   }
 
   void launch(int device, Executable& exe, void* const* buffers, void* scratch,

@@ -40,12 +40,15 @@ class NullBackend : public Backend {
   void copy_on_device(int, void*, const void*, size_t) override {}
   size_t total_memory(int) override { return 0; }
   bool host_visible() const override { return true; }
-  bool fused_convolutions() const override { return true; }
-  bool supports(const LibrarySpec& spec) override {
-    if (spec.op != Op::Attention && spec.op != Op::AttentionGrad) return true;
-    // As cuDNN does: in 16 bits, for heads of common sizes; float32 is written out.
+  Offer best_offer(const LibrarySpec& spec) override {
+    const bool takes = spec.epilogues.within({Epilogue::Bias, Epilogue::Residual, Epilogue::Relu});
+    return {takes && !decomposed(spec) ? "null" : nullptr};
+  }
+  // As on a GPU: attention is a call in 16 bits, for heads of common sizes.
+  static bool decomposed(const LibrarySpec& spec) {
+    if (spec.op != Op::Attention && spec.op != Op::AttentionGrad) return false;
     const OperandSpec& head = spec.operands[0];
-    return is_half(head.dtype) && head.shape.back() % 8 == 0 && head.shape.back() <= 128;
+    return !is_half(head.dtype) || head.shape.back() % 8 != 0 || head.shape.back() > 128;
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     for (const KernelSpec& k : parts) verify(k);

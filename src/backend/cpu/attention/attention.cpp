@@ -315,31 +315,19 @@ class Backward final : public Attention {
 
 }  // namespace
 
-bool supports_attention(const LibrarySpec& s) {
-  if (s.attrs.as<AttentionAttrs>().newest()) return supports_newest(s);
-  if (s.op == Op::AttentionGrad) return true;  // its forward pass was asked about
+const char* attention_refuses(const LibrarySpec& s) {
+  const AttentionAttrs& attrs = s.attrs.as<AttentionAttrs>();
   const size_t first = static_cast<size_t>(s.written);
-  if (s.operands.size() < first + 3 || s.operands.size() > first + 4) return false;
-  const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape,
-             &v = s.operands[first + 2].shape;
+  if (attrs.newest()) return "it is no attention to the newest position of a cache";
   for (const OperandSpec& o : s.operands)
-    if (o.dtype != DType::Float32) return false;
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4) return false;
-  if (q[2] * k[2] < (s.attrs.as<AttentionAttrs>().causal() ? kLeastCausal : kLeastScores))
-    return false;
-  for (int d : {0, 1})
-    if (q[d] != k[d] || q[d] != v[d]) return false;
-  if (s.operands.size() == first + 4) {
-    const Dims& b = s.operands.back().shape;
-    const Dims all{q[0], q[1], q[2], k[2]};
-    for (int d = 0; d < 4; ++d)
-      if (b[d] != 1 && b[d] != all[d]) return false;
-  }
-  return q.numel() > 0 && k.numel() > 0 && v.numel() > 0;
+    if (o.dtype != DType::Float32) return "it computes in float32 only";
+  const Dims &q = s.operands[first].shape, &k = s.operands[first + 1].shape;
+  if (q[2] * k[2] < (attrs.causal() ? kLeastCausal : kLeastScores))
+    return "the sequences are so short that products and a softmax are faster";
+  return nullptr;
 }
 
-std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec) {
-  if (spec.attrs.as<AttentionAttrs>().newest()) return prepare_newest(spec);
+std::unique_ptr<CpuExecutable> prepare_attention(const LibrarySpec& spec, const char*&) {
   if (spec.op == Op::Attention) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);
 }

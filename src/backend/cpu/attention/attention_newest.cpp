@@ -133,23 +133,15 @@ class Newest final : public CpuExecutable {
 
 }  // namespace
 
-bool supports_newest(const LibrarySpec& s) {
-  if (s.operands.size() != kOperands || s.written != 1) return false;
+const char* newest_refuses(const LibrarySpec& s) {
+  if (!s.attrs.as<AttentionAttrs>().newest()) return "it is for the newest position of a cache";
+  if (s.written != 1) return "it writes no log-sum-exp";
   for (const OperandSpec& o : s.operands)
-    if (o.dtype != DType::Float32 || o.shape.size() != 4 || o.shape.numel() == 0) return false;
-  const Dims &q = s.operands[kQ].shape, &k = s.operands[kKeys].shape,
-             &v = s.operands[kValues].shape;
-  auto is = [&](int operand, int64_t places, int64_t width) {
-    return s.operands[static_cast<size_t>(operand)].shape == Dims{q[0], q[1], places, width};
-  };
-  const Dims& bias = s.operands[kBias].shape;
-  for (int d : {0, 1, 2})
-    if (bias[d] != 1 && bias[d] != q[d]) return false;
-  return is(kQ, 1, q[3]) && is(kKeys, k[2], q[3]) && is(kValues, k[2], v[3]) && is(kKey, 1, q[3]) &&
-         is(kValue, 1, v[3]) && bias[3] == k[2];
+    if (o.dtype != DType::Float32) return "it computes in float32 only";
+  return nullptr;
 }
 
-std::unique_ptr<CpuExecutable> prepare_newest(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_newest(const LibrarySpec& spec, const char*&) {
   return std::make_unique<Newest>(spec);
 }
 

@@ -225,14 +225,14 @@ class FloatConv final : public CpuExecutable {
     const DType t = spec_.operands[0].dtype;
     for (int64_t i = 0; i < m; ++i) {
       T add = T(0);
-      if (spec_.bias) {
+      if (spec_.has(Epilogue::Bias)) {
         const OperandSpec& b = spec_.operands[3];
         add = read<T>(buffers[3], b.dtype, b.offset + (channel + i) * b.stride[0]);
       }
       const T* row = s.c.data() + i * cols_;
       for (int64_t j = 0; j < n; ++j) {
         T v = row[j] + add;
-        if (spec_.epilogue == Epilogue::Relu) v = v > T(0) || v != v ? v : T(0);
+        if (spec_.has(Epilogue::Relu)) v = v > T(0) || v != v ? v : T(0);
         write<T>(out, t, base + i * p_.c_m + s.cols[static_cast<size_t>(j)].c, v);
       }
     }
@@ -270,14 +270,14 @@ class IntConv final : public CpuExecutable {
           sum[n] += x * static_cast<uint64_t>(read<int64_t>(b, p_.pb->dtype, b0 + at));
     }
     uint64_t add = 0;
-    if (spec_.bias) {
+    if (spec_.has(Epilogue::Bias)) {
       const OperandSpec& o = spec_.operands[3];
       add = static_cast<uint64_t>(
           read<int64_t>(buffers[3], o.dtype, o.offset + (batch % p_.s.G * p_.M + m) * o.stride[0]));
     }
     for (size_t n = 0; n < sum.size(); ++n) {
       auto v = static_cast<int64_t>(sum[n] + add);
-      if (spec_.epilogue == Epilogue::Relu) v = std::max<int64_t>(v, 0);
+      if (spec_.has(Epilogue::Relu)) v = std::max<int64_t>(v, 0);
       write<int64_t>(buffers[0], p_.pc->dtype, c0 + m * p_.c_m + cols[n].c, v);
     }
   }
@@ -290,15 +290,8 @@ class IntConv final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_conv(const LibrarySpec& spec, const char*&) {
   const DType t = spec.operands[0].dtype;
-  if (spec.residual)
-    throw Error(ErrorKind::Unsupported, "conv", "no residual on the CPU: " + to_string(spec));
-  if (auto fast = prepare_depthwise(spec)) return fast;
-  if (auto fast = prepare_picture_conv(spec)) return fast;
-  if (wants_winograd(spec.op))
-    if (auto fast = prepare_winograd(spec)) return fast;
-  if (auto fast = prepare_dnnl_conv(spec)) return fast;
   if (t == DType::Float64) return std::make_unique<FloatConv<double>>(spec);
   if (is_float(t)) return std::make_unique<FloatConv<float>>(spec);
   return std::make_unique<IntConv>(spec);

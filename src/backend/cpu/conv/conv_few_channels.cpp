@@ -135,7 +135,7 @@ class Forward final : public Picture {
       for (int64_t i = 0; i < s_.y[2]; i += g_.mr)
         g_.block(g, std::min<int64_t>(g_.mr, s_.y[2] - i), s_.O,
                  picture + r * s_.stride[1] * band_.row() + i, weight, out + i * s_.O, false);
-      if (spec_.bias) add_bias(buffers, out);
+      if (spec_.has(Epilogue::Bias)) add_bias(buffers, out);
       if (!there) y_.scatter(buffers[0], reinterpret_cast<char*>(row), q);
     }
     if (y_.streams()) finish_stream();
@@ -209,21 +209,27 @@ class GradWeight final : public Picture {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_picture_conv(const LibrarySpec& spec) {
-  if (spec.op == Op::ConvGradInput || spec.epilogue != Epilogue::None) return nullptr;
+const char* conv_few_channels_refuses(const LibrarySpec& spec) {
   for (const OperandSpec& o : spec.operands)
-    if (o.dtype != DType::Float32) return nullptr;
+    if (o.dtype != DType::Float32) return "it computes in float32 only";
   const ConvShape s(spec);
-  if (s.n != 2 || s.G != 1 || s.C > kMostChannels || s.dilation[1] != 1 || s.dilation[2] != 1)
-    return nullptr;
-  // Whole panels of output channels, and enough positions and places of the window for the
-  // products: with windows of 3 x 3 oneDNN is quicker. The weight is read for every few positions
-  // and must stay in the cache.
-  const int64_t places = s.C * s.ks();
-  if (s.O % gemm_f32().nr != 0 || s.k[1] < 4 || places < 48 || s.y[2] < 16) return nullptr;
-  if (places * s.O > kMostWeights) return nullptr;
+  if (s.n != 2 || s.G != 1 || s.dilation[1] != 1 || s.dilation[2] != 1)
+    return "it takes two dimensions, one group, no dilation";
+  if (s.C > kMostChannels) return "there are too many input channels";
+  // Complete panels of output channels, and enough positions and taps for the products: with 3 x 3
+  // windows oneDNN is faster. The weight is read for every few positions and must stay in the
+  // cache.
+  const int64_t taps = s.C * s.ks();
+  if (s.O % gemm_f32().nr != 0) return "output channels do not fill its panels";
+  if (s.k[1] < 4 || taps < 48 || s.y[2] < 16) return "the window or the image is too small";
+  if (taps * s.O > kMostWeights) return "the weight does not stay in the cache";
   const bool dense = s.pw.dim[2] == 1 && s.pw.dim[1] == s.k[2] && s.pw.channel == s.ks();
-  if (spec.op == Op::Conv) return dense ? std::make_unique<Forward>(spec) : nullptr;
+  if (spec.op == Op::Conv && !dense) return "the weight is not dense";
+  return nullptr;
+}
+
+std::unique_ptr<CpuExecutable> prepare_conv_few_channels(const LibrarySpec& spec, const char*&) {
+  if (spec.op == Op::Conv) return std::make_unique<Forward>(spec);
   return std::make_unique<GradWeight>(spec);
 }
 

@@ -24,23 +24,24 @@ bool dense_rows(const ConvShape::Place& p, const int64_t size[3]) {
 
 class Depthwise final : public CpuExecutable {
  public:
-  /// False when it is of another form.
-  bool init(const LibrarySpec& spec) {
+  /// Why it is of another form, or nullptr.
+  const char* init(const LibrarySpec& spec) {
     s_ = std::make_unique<ConvShape>(spec);
     const ConvShape& s = *s_;
     op_ = spec.op;
-    if (s.G != s.C || s.O != s.C || s.x[0] != 1 || s.y[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 ||
-        s.behind[0] != 0)
-      return false;
-    if (!dense_rows(s.px, s.x) || !dense_rows(s.py, s.y) || s.pw.dtype != DType::Float32 ||
-        s.ks() > 128)
-      return false;
+    if (s.G != s.C || s.O != s.C) return "channels are summed";
+    if (s.x[0] != 1 || s.y[0] != 1 || s.k[0] != 1 || s.pad[0] != 0 || s.behind[0] != 0)
+      return "it is three-dimensional";
+    if (!dense_rows(s.px, s.x) || !dense_rows(s.py, s.y) || s.pw.dtype != DType::Float32)
+      return "it takes dense rows of float32 only";
+    if (s.ks() > 128) return "the window is too large";
     const bool to_x = op_ == Op::ConvGradInput;
-    if (to_x && (s.stride[1] != 1 || s.stride[2] != 1)) return false;
-    relu_ = spec.epilogue == Epilogue::Relu;
-    if (spec.epilogue != Epilogue::None && !(relu_ && op_ == Op::Conv)) return false;
-    if (spec.bias) {
-      if (op_ != Op::Conv || spec.operands[3].dtype != DType::Float32) return false;
+    if (to_x && (s.stride[1] != 1 || s.stride[2] != 1)) return "the gradient has a stride";
+    relu_ = spec.has(Epilogue::Relu);
+    if (relu_ && op_ != Op::Conv) return "the gradient has a ReLU";
+    if (spec.has(Epilogue::Bias)) {
+      if (op_ != Op::Conv || spec.operands[3].dtype != DType::Float32)
+        return "the bias is not float32";
       bias_ = spec.operands[3].offset;
       bias_step_ = spec.operands[3].stride[0];
       has_bias_ = true;
@@ -49,14 +50,13 @@ class Depthwise final : public CpuExecutable {
       in_[d] = to_x ? s.y[d + 1] : s.x[d + 1];
       out_[d] = to_x ? s.x[d + 1] : s.y[d + 1];
       pad_[d] = to_x ? s.dilation[d + 1] * (s.k[d + 1] - 1) - s.pad[d + 1] : s.pad[d + 1];
-      if (pad_[d] < 0) return false;
+      if (pad_[d] < 0) return "the padding is larger than the window";
     }
-    // Short rows leave most of a vector empty.
-    if (out_[1] < 12) return false;
+    if (out_[1] < 12) return "rows are so short that most of a vector would be empty";
     set_pieces();
     if (op_ == Op::ConvGradWeight)
       scratch_bytes = static_cast<size_t>(s.N * s.C * s.ks()) * sizeof(float);
-    return true;
+    return nullptr;
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
@@ -187,9 +187,12 @@ class Depthwise final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_depthwise(const LibrarySpec& spec) {
+const char* depthwise_refuses(const LibrarySpec& spec) { return Depthwise().init(spec); }
+
+std::unique_ptr<CpuExecutable> prepare_depthwise(const LibrarySpec& spec, const char*& why) {
   auto d = std::make_unique<Depthwise>();
-  return d->init(spec) ? std::move(d) : nullptr;
+  why = d->init(spec);
+  return why ? nullptr : std::move(d);
 }
 
 }  // namespace ingot::cpu

@@ -110,7 +110,7 @@ DnnlConvDesc desc_of(const LibrarySpec& spec, const ConvShape& s) {
                                           : DnnlConvDesc::GradWeight;
   d.dims = s.n;
   d.bf16 = spec.operands[0].dtype == DType::BFloat16;
-  d.bias = spec.bias;
+  d.bias = spec.has(Epilogue::Bias);
   d.N = s.N, d.C = s.C, d.O = s.O, d.G = s.G;
   for (int i = 0; i < s.n; ++i) {
     const int f = 3 - s.n + i;
@@ -262,7 +262,7 @@ class DnnlConv final : public CpuExecutable {
     char* result = out ? out : local;
     if (!out) local += round_up(out_.bytes(t.out));
     const char* bias = nullptr;
-    if (spec_.bias) {
+    if (spec_.has(Epilogue::Bias)) {
       const OperandSpec& b = spec_.operands[3];
       bias = static_cast<const char*>(buffers[3]) +
              (b.offset + t.out.c0) * static_cast<int64_t>(size_of(b.dtype));
@@ -409,13 +409,19 @@ class DnnlGradWeight final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec) {
+const char* dnnl_conv_refuses(const LibrarySpec& spec) {
   const DType t = spec.operands[0].dtype;
-  if ((t != DType::Float32 && t != DType::BFloat16) || !api() || spec.epilogue != Epilogue::None)
-    return nullptr;
-  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
+  if (!api()) return "the library is not there";
+  if (t != DType::Float32 && t != DType::BFloat16) return "it takes float32 and bfloat16 only";
+  if (spec.has(Epilogue::Bias) && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
+    return "the bias is not dense";
   for (int k = 1; k < 3; ++k)
-    if (spec.operands[static_cast<size_t>(k)].dtype != t) return nullptr;
+    if (spec.operands[static_cast<size_t>(k)].dtype != t) return "the operands differ in type";
+  return nullptr;
+}
+
+std::unique_ptr<CpuExecutable> prepare_dnnl_conv(const LibrarySpec& spec, const char*& why) {
+  why = "the library has nothing fast for these sizes";
   if (spec.op == Op::ConvGradWeight) {
     auto c = std::make_unique<DnnlGradWeight>();
     return c->init(spec) ? std::move(c) : nullptr;

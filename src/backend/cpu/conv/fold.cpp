@@ -219,7 +219,7 @@ class Fold final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_fold(const LibrarySpec& spec, const char*&) {
   switch (spec.operands[0].dtype) {
     case DType::Float64:
       return std::make_unique<Fold<double>>(spec);

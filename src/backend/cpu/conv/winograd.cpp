@@ -218,7 +218,7 @@ class Winograd final : public CpuExecutable {
   }
 
   const float* bias(void* const* buffers) const {
-    return spec_.bias ? static_cast<const float*>(buffers[3]) + spec_.operands[3].offset : nullptr;
+    return spec_.has(Epilogue::Bias) ? static_cast<const float*>(buffers[3]) + spec_.operands[3].offset : nullptr;
   }
   void* source(void* const* buffers) const { return buffers[forward_ ? s_.ix : s_.iy]; }
 
@@ -402,18 +402,24 @@ bool wants_winograd(Op op) {
   return choice == "all" || (choice == "gradients" && op != Op::Conv);
 }
 
-std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec) {
-  if (spec.epilogue != Epilogue::None || spec.accumulate) return nullptr;
+const char* winograd_refuses(const LibrarySpec& spec) {
+  if (spec.accumulate) return "it adds nothing to its result";
   for (const OperandSpec& o : spec.operands)
-    if (o.dtype != DType::Float32) return nullptr;
-  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1)) return nullptr;
+    if (o.dtype != DType::Float32) return "it computes in float32 only";
+  if (spec.has(Epilogue::Bias) && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
+    return "the bias is not dense";
   const ConvShape s(spec);
-  if (s.n != 2 || s.G != 1 || s.C % 16 || s.O % 16 || s.C > 512 || s.O > 512) return nullptr;
+  if (s.n != 2 || s.G != 1) return "it takes two dimensions and one group";
+  if (s.C % 16 || s.O % 16 || s.C > 512 || s.O > 512)
+    return "channels must be multiples of 16, up to 512";
   for (int d = 1; d < 3; ++d)
     if (s.k[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.pad[d] > 2 ||
         s.pad[d] != s.pad[1])
-      return nullptr;
-  if (!pays(spec, s)) return nullptr;
+      return "it takes 3 x 3 windows with stride 1 and equal padding";
+  return pays(spec, s) ? nullptr : "the transforms would cost more than they save";
+}
+
+std::unique_ptr<CpuExecutable> prepare_winograd(const LibrarySpec& spec, const char*&) {
   if (spec.op == Op::ConvGradWeight) return std::make_unique<WinogradGradWeight>(spec);
   return std::make_unique<Winograd>(spec);
 }

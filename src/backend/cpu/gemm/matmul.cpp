@@ -36,7 +36,7 @@ class FloatMatmul final : public CpuExecutable {
         size_(static_cast<int64_t>(size_of(compute_))) {
     // Float32 and float64 results are built in place when rows of C are dense.
     in_place_ = type_ == compute_ && (sh_.c_n == 1 || sh_.N == 1) &&
-                !(spec.accumulate && (spec.bias || spec.epilogue != Epilogue::None));
+                !(spec.accumulate && (spec.has(Epilogue::Bias) || spec.activates()));
     panels_ = ceil_div(sh_.N, g_.nr);
     const double flops =
         2.0 * static_cast<double>(sh_.M) * static_cast<double>(sh_.N) * static_cast<double>(sh_.K);
@@ -53,7 +53,7 @@ class FloatMatmul final : public CpuExecutable {
     // B is read as it lies where few rows would not pay for packing it.
     b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
               sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
-    bias_lies_ = spec.bias && !turned && spec.operands[3].dtype == compute_ &&
+    bias_lies_ = spec.has(Epilogue::Bias) && !turned && spec.operands[3].dtype == compute_ &&
                  spec.operands[3].stride.back() == 1;
     if (!local_ && !b_lies_)
       scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
@@ -63,7 +63,7 @@ class FloatMatmul final : public CpuExecutable {
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
     const int a = turned_ ? 2 : 1;  // operands are swapped, buffers are not
     Call c{at(buffers[0], 0), at(buffers[a], 1), at(buffers[3 - a], 2),
-           spec_.bias ? at(buffers[3], 3) : nullptr, nullptr};
+           spec_.has(Epilogue::Bias) ? at(buffers[3], 3) : nullptr, nullptr};
     if (local_) {
       auto work = [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) one_of_batch(c, n);
@@ -185,7 +185,7 @@ class FloatMatmul final : public CpuExecutable {
         g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b,
                  out + i * ld * size_, k > 0 || (in_place_ && spec_.accumulate));
     }
-    if ((spec_.bias && !bias_lies_) || spec_.epilogue != Epilogue::None)
+    if ((spec_.has(Epilogue::Bias) && !bias_lies_) || spec_.activates())
       for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, m + i, n0, cols);
     if (!in_place_ && type_ == compute_ && !spec_.accumulate) {
       const int64_t e[2] = {rows, cols}, ds[2] = {sh_.c_m, sh_.c_n}, ss[2] = {ld, 1};
@@ -217,7 +217,7 @@ class FloatMatmul final : public CpuExecutable {
   }
   template <class T>
   void finish_row(T* x, const Call& c, int64_t m, int64_t n0, int64_t cols) const {
-    if (spec_.bias && !bias_lies_) {
+    if (spec_.has(Epilogue::Bias) && !bias_lies_) {
       if (turned_) {
         const T b = static_cast<T>(bias_at(c.bias, m));
         for (int64_t j = 0; j < cols; ++j) x[j] += b;
@@ -225,24 +225,8 @@ class FloatMatmul final : public CpuExecutable {
         for (int64_t j = 0; j < cols; ++j) x[j] += static_cast<T>(bias_at(c.bias, n0 + j));
       }
     }
-    if (spec_.epilogue == Epilogue::None) return;
-    if (spec_.epilogue == Epilogue::Relu) {
-      for (int64_t j = 0; j < cols; ++j) x[j] = (x[j] > T(0) || x[j] != x[j]) ? x[j] : T(0);
-      return;
-    }
-    const bool erf = spec_.epilogue == Epilogue::GeluErf;
-    const TileFn fn = find_op(erf ? Op::Erf : Op::Tanh, tile_type(compute_), 0);
-    T t[256];
-    for (int64_t j = 0; j < cols; j += 256) {
-      const int64_t n = std::min<int64_t>(256, cols - j);
-      for (int64_t i = 0; i < n; ++i) {
-        const T v = x[j + i];
-        t[i] = erf ? v * T(0.70710678118654752)
-                   : T(0.79788456080286536) * (v + T(0.044715) * v * v * v);
-      }
-      fn(t, t, nullptr, nullptr, n);
-      for (int64_t i = 0; i < n; ++i) x[j + i] = T(0.5) * x[j + i] * (T(1) + t[i]);
-    }
+    if (!spec_.has(Epilogue::Relu)) return;
+    for (int64_t j = 0; j < cols; ++j) x[j] = (x[j] > T(0) || x[j] != x[j]) ? x[j] : T(0);
   }
 
   /// A finished row from the temporary to C: strides, conversion, accumulation.
@@ -341,10 +325,10 @@ class IntMatmul final : public CpuExecutable {
     }
     for (int64_t n = 0; n < sh_.N; ++n) {
       int64_t v = static_cast<int64_t>(sum[n]);
-      if (spec_.bias)
+      if (spec_.has(Epilogue::Bias))
         v += get(buffers[3], spec_.operands[3].dtype,
                  spec_.operands[3].offset + n * spec_.operands[3].stride.back());
-      if (spec_.epilogue == Epilogue::Relu) v = std::max<int64_t>(v, 0);
+      if (spec_.has(Epilogue::Relu)) v = std::max<int64_t>(v, 0);
       put(buffers[0], ct, c + m * sh_.c_m + n * sh_.c_n, v, spec_.accumulate);
     }
   }
@@ -378,18 +362,27 @@ LibrarySpec turned(LibrarySpec s) {
 
 }  // namespace
 
-bool supports_matmul(const LibrarySpec& spec) {
+const char* matmul_refuses(const LibrarySpec& spec) {
   const bool fl = is_float(spec.operands[0].dtype);
   for (const OperandSpec& o : spec.operands)
-    if (is_float(o.dtype) != fl) return false;
-  return fl || spec.epilogue == Epilogue::None || spec.epilogue == Epilogue::Relu;
+    if (is_float(o.dtype) != fl) return "integers and floats are mixed";
+  return nullptr;
 }
 
-std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec) {
-  if (auto few = prepare_few_rows(spec)) return few;
-  if (is_float(spec.operands[0].dtype) && turns(spec))
-    return std::make_unique<FloatMatmul>(turned(spec), true);
-  if (is_float(spec.operands[0].dtype)) return std::make_unique<FloatMatmul>(spec);
+const char* int_matmul_refuses(const LibrarySpec& spec) {
+  return is_float(spec.operands[0].dtype) ? "it is for integers" : matmul_refuses(spec);
+}
+
+std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec, const char*& why) {
+  if (!is_float(spec.operands[0].dtype)) {
+    why = "it is for floats";
+    return nullptr;
+  }
+  if (turns(spec)) return std::make_unique<FloatMatmul>(turned(spec), true);
+  return std::make_unique<FloatMatmul>(spec);
+}
+
+std::unique_ptr<CpuExecutable> prepare_int_matmul(const LibrarySpec& spec, const char*&) {
   return std::make_unique<IntMatmul>(spec);
 }
 

@@ -49,7 +49,7 @@ class FewRows final : public CpuExecutable {
     const float* right = operand(buffers, transposed_ ? 1 : 2) + b;
     few_rows(sums, sh_.M, n0, n1, sh_.K, left, sh_.a_m, sh_.a_k, right, sh_.b_k, sh_.b_n, cached_);
     float* out = static_cast<float*>(buffers[0]) + spec_.operands[0].offset + o;
-    const float* bias = spec_.bias ? operand(buffers, 3) : nullptr;
+    const float* bias = spec_.has(Epilogue::Bias) ? operand(buffers, 3) : nullptr;
     for (int64_t m = 0; m < sh_.M; ++m)
       for (int64_t n = 0; n < count; ++n) {
         float v = sums[m * count + n];
@@ -60,16 +60,7 @@ class FewRows final : public CpuExecutable {
       }
   }
   float activate(float v) const {
-    switch (spec_.epilogue) {
-      case Epilogue::None:
-        return v;
-      case Epilogue::Relu:
-        return v > 0 || v != v ? v : 0;
-      case Epilogue::GeluTanh:
-        return 0.5f * v * (1 + std::tanh(0.79788456080286536f * (v + 0.044715f * v * v * v)));
-      default:
-        return 0.5f * v * (1 + std::erf(v * 0.70710678118654752f));
-    }
+    return spec_.has(Epilogue::Relu) && v <= 0 ? 0 : v;
   }
 
   LibrarySpec spec_;
@@ -80,14 +71,14 @@ class FewRows final : public CpuExecutable {
 
 bool fits(const Shape& s) { return s.M <= kFewRows && (s.b_n == 1 || (s.b_k == 1 && s.a_k == 1)); }
 
-}  // namespace
-
-std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec) {
-  for (const OperandSpec& o : spec.operands)
-    if (o.dtype != DType::Float32) return nullptr;
+Shape few_shape(const LibrarySpec& spec) {
   Shape s(spec);
   if (s.K == 1) s.a_k = 1;  // strides of single steps are of no consequence
-  if (fits(s)) return std::make_unique<FewRows>(spec, s, false);
+  return s;
+}
+
+Shape transposed(const LibrarySpec& spec) {
+  const Shape s = few_shape(spec);
   Shape t = s;
   std::swap(t.M, t.N);
   std::swap(t.c_m, t.c_n);
@@ -96,8 +87,21 @@ std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec) {
   t.b_k = s.a_k;
   t.b_n = s.a_m;
   for (Batch& b : t.batch) std::swap(b.a, b.b);
-  if (fits(t)) return std::make_unique<FewRows>(spec, t, true);
-  return nullptr;
+  return t;
+}
+
+}  // namespace
+
+const char* few_rows_refuses(const LibrarySpec& spec) {
+  for (const OperandSpec& o : spec.operands)
+    if (o.dtype != DType::Float32) return "it computes in float32 only";
+  if (fits(few_shape(spec)) || fits(transposed(spec))) return nullptr;
+  return "there are too many rows and columns, or they are not dense";
+}
+
+std::unique_ptr<CpuExecutable> prepare_few_rows(const LibrarySpec& spec, const char*&) {
+  if (const Shape s = few_shape(spec); fits(s)) return std::make_unique<FewRows>(spec, s, false);
+  return std::make_unique<FewRows>(spec, transposed(spec), true);
 }
 
 }  // namespace ingot::cpu

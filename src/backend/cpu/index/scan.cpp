@@ -218,7 +218,7 @@ class Scan final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_scan(const LibrarySpec& spec, const char*&) {
   return std::make_unique<Scan>(spec);
 }
 

@@ -239,10 +239,10 @@ class Copy final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_scatter(const LibrarySpec& spec, const char*&) {
   return std::make_unique<Scatter>(spec);
 }
-std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_copy(const LibrarySpec& spec, const char*&) {
   return std::make_unique<Copy>(spec);
 }
 

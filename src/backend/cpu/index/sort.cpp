@@ -152,7 +152,7 @@ class Sort final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_sort(const LibrarySpec& spec, const char*&) {
   return std::make_unique<Sort>(spec);
 }
 

@@ -245,11 +245,13 @@ class Backward final : public Lstm {
 
 }  // namespace
 
-bool supports_lstm(const LibrarySpec& s) {
-  const Dims& h = s.operands[0].shape;
-  // Packing the weight must pay.
-  return s.operands[0].dtype == DType::Float32 && gemm_f32().nr <= kMostColumns && h[0] >= 4 &&
-         h[0] * h[1] >= 32;
+const char* lstm_refuses(const LibrarySpec& s) {
+  // Operand 0 is h [T, N, H] forward, the gradient of z [T, N, 4 H] backward.
+  const Dims& steps = s.operands[0].shape;
+  if (s.operands[0].dtype != DType::Float32) return "it computes in float32 only";
+  if (gemm_f32().nr > kMostColumns) return "the processor's vectors are too wide for its cells";
+  if (steps[0] < 4 || steps[0] * steps[1] < 32) return "too few steps to pack the weight for";
+  return nullptr;
 }
 
 // A cell reads its place of z and then writes the gates there; going back, it reads the gates and
@@ -264,7 +266,7 @@ bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
   return whole(s.operands[operand]) && whole(s.operands[result]);
 }
 
-std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_lstm(const LibrarySpec& spec, const char*&) {
   if (spec.op == Op::Lstm) return std::make_unique<Forward>(spec);
   return std::make_unique<Backward>(spec);
 }

@@ -158,7 +158,7 @@ class Linalg final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_linalg(const LibrarySpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_linalg(const LibrarySpec& spec, const char*&) {
   if (spec.operands[0].dtype == DType::Float64) return std::make_unique<Linalg<double>>(spec);
   return std::make_unique<Linalg<float>>(spec);
 }

@@ -8,6 +8,7 @@
 #include "backend/cuda/cublaslt/matmul.h"
 #include "backend/cuda/kernels/kernel_text.h"
 #include "backend/cuda/runtime/gpu.h"
+#include "backend/cuda/offers.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -48,7 +49,7 @@ class Lstm : public CudaExecutable {
     LibrarySpec m;
     m.op = Op::Matmul;
     m.tf32 = spec_.tf32;
-    m.patient = true;
+    m.holds_back_next = true;
     moved_ = c_.N * in;
     // Every step's operand begins this far behind the one before it: the offset says how it is
     // aligned.
@@ -56,7 +57,7 @@ class Lstm : public CudaExecutable {
                   {type, Dims{c_.N, in}, Dims{in, 1}, moved_},
                   {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H},
                    c_.at(c_.first + 3).offset}};
-    product_.reset(static_cast<CudaExecutable*>(prepare_matmul(gpu, m).release()));
+    product_.reset(static_cast<CudaExecutable*>(prepare_library(gpu, m).release()));
     HandKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
     auto module = gpu.modules->get(k.text);
     cell_ =
@@ -169,13 +170,14 @@ class Lstm : public CudaExecutable {
 
 }  // namespace
 
-bool supports_lstm(const LibrarySpec& spec) {
+const char* lstm_refuses(const LibrarySpec& spec) {
   const Call c(spec);
   const DType type = spec.operands[0].dtype;
-  return (type == DType::Float32 || is_half(type)) && 4 * c.N * c.H < (int64_t{1} << 31);
+  if (type != DType::Float32 && !is_half(type)) return "it takes float32 and 16-bit types";
+  return 4 * c.N * c.H < (int64_t{1} << 31) ? nullptr : "positions would not fit 32 bits";
 }
 
-std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec) {
+std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec, const char*&) {
   return std::make_unique<Lstm>(gpu, spec);
 }
 

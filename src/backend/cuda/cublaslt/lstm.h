@@ -9,7 +9,7 @@ namespace ingot::cuda {
 class Gpu;
 
 /// float32 and the 16-bit types, of sizes that 32-bit positions reach.
-bool supports_lstm(const LibrarySpec& spec);
-std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec);
+const char* lstm_refuses(const LibrarySpec& spec);
+std::unique_ptr<Executable> prepare_lstm(Gpu& gpu, const LibrarySpec& spec, const char*& why);
 
 }  // namespace ingot::cuda

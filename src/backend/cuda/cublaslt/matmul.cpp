@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/offers.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
 
@@ -39,8 +40,8 @@ class LtMatmul : public CudaExecutable {
         spec_(spec),
         p_(problem),
         in_(spec.operands[static_cast<size_t>(spec.written)].dtype),
-        result_(spec.epilogue == Epilogue::GeluTanh ? spec.written - 1 : 0),
-        bias_(spec.epilogue == Epilogue::BiasGrad ? 1 : spec.written + 2),
+        result_(spec.has(Epilogue::GeluTanh) ? spec.written - 1 : 0),
+        bias_(spec.has(Epilogue::BiasGrad) ? 1 : spec.written + 2),
         aux_(!has_aux(spec)      ? -1
              : spec.written == 2 ? 0
                                  : spec.written + 2) {
@@ -64,7 +65,7 @@ class LtMatmul : public CudaExecutable {
       check_lt(blaslt().desc_set(desc_, attribute, &at, sizeof at),
                "setting an epilogue's operand");
     };
-    if (spec_.bias || sums()) set_pointer(lt::kBiasPointer, bias_);
+    if (spec_.has(Epilogue::Bias) || sums()) set_pointer(lt::kBiasPointer, bias_);
     if (aux_ >= 0) set_pointer(lt::kAuxPointer, aux_);
     if (!chosen_) choose(site);
     std::vector<int64_t> at(p_.loops.size(), 0);
@@ -80,7 +81,7 @@ class LtMatmul : public CudaExecutable {
   }
 
  private:
-  bool sums() const { return spec_.epilogue == Epilogue::BiasGrad; }
+  bool sums() const { return spec_.has(Epilogue::BiasGrad); }
 
   void make_layout(Layout& l, DType t, int64_t rows, int64_t cols, int64_t ld,
                    int64_t stride) const {
@@ -106,9 +107,9 @@ class LtMatmul : public CudaExecutable {
     int32_t ta = p_.trans_a, tb = p_.trans_b;
     check_lt(blaslt().desc_set(desc_, lt::kTransA, &ta, sizeof ta), "describing a product");
     check_lt(blaslt().desc_set(desc_, lt::kTransB, &tb, sizeof tb), "describing a product");
-    int32_t epilogue = spec_.epilogue == Epilogue::Relu           ? lt::kRelu
-                       : spec_.epilogue == Epilogue::GeluTanh     ? lt::kGelu
-                       : spec_.epilogue == Epilogue::GeluTanhGrad ? lt::kGeluGrad
+    int32_t epilogue = spec_.has(Epilogue::Relu)           ? lt::kRelu
+                       : spec_.has(Epilogue::GeluTanh)     ? lt::kGelu
+                       : spec_.has(Epilogue::GeluTanhGrad) ? lt::kGeluGrad
                        : !sums()                                  ? 0
                        : p_.operand_a == spec_.written            ? lt::kSumA
                                                                   : lt::kSumB;
@@ -117,7 +118,7 @@ class LtMatmul : public CudaExecutable {
     if (sums())
       check_lt(blaslt().desc_set(desc_, lt::kBiasPointer, &place, sizeof place),
                "describing the sums");
-    if (spec_.bias) {
+    if (spec_.has(Epilogue::Bias)) {
       epilogue |= lt::kBias;
       DType bias = spec_.operands[static_cast<size_t>(bias_)].dtype;
       int32_t type = lt::data_type(bias);
@@ -280,9 +281,9 @@ class LtMatmul : public CudaExecutable {
 /// The product, then what its epilogue would have done, by a kernel of its own.
 class ThenPass : public CudaExecutable {
  public:
-  ThenPass(Gpu& gpu, const LibrarySpec& spec) : at_end_(spec.epilogue == Epilogue::GeluTanhGrad) {
+  ThenPass(Gpu& gpu, const LibrarySpec& spec) : at_end_(spec.has(Epilogue::GeluTanhGrad)) {
     LibrarySpec plain = spec;
-    plain.epilogue = Epilogue::None;
+    plain.epilogues = {};
     plain.written = 1;
     // out, a, b and a bias in their order: what is more lies beside out, or at the end.
     if (at_end_)
@@ -293,8 +294,8 @@ class ThenPass : public CudaExecutable {
     auto own = [](std::unique_ptr<Executable> e) {
       return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
     };
-    product_ = own(prepare_matmul(gpu, plain));
-    const bool sums = spec.epilogue == Epilogue::BiasGrad;
+    product_ = own(prepare_library(gpu, plain));
+    const bool sums = spec.has(Epilogue::BiasGrad);
     HandKernel k = sums ? row_sums(spec) : gelu_pass(spec);
     auto module = gpu.modules->get(k.text);
     pass_ =
@@ -330,35 +331,31 @@ class ThenPass : public CudaExecutable {
 
 }  // namespace
 
-std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec) {
+const char* lt_matmul_refuses(const LibrarySpec& spec) {
+  LtProblem p;
+  const DType type = spec.operands[0].dtype;
+  if (!blaslt().matmul) return "the library is not there";
+  if (type == DType::Float64 && spec.has(Epilogue::GeluTanh))
+    return "its GELU is not exact to float64's digits";
+  if (type == DType::Float32 && spec.has(Epilogue::BiasGrad))
+    return "its bias gradient is for 16-bit types";
+  return describe_matmul(spec, p) ? nullptr : "it does not take these types or strides";
+}
+
+std::unique_ptr<Executable> prepare_lt_matmul(Gpu& gpu, const LibrarySpec& spec, const char*& why) {
   LtProblem p;
   gpu.make_current();
-  auto own = [&](HandKernel k) -> std::unique_ptr<Executable> {
-    auto module = gpu.modules->get(k.text);
-    return std::make_unique<KernelExecutable>(
-        k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
-  };
-  if (spec.epilogue == Epilogue::ReluGrad && !is_small_matmul(spec))
-    return own(simple_matmul(spec));
-  if ((spec.epilogue == Epilogue::BiasGrad || spec.epilogue == Epilogue::ReluGrad) &&
-      is_small_matmul(spec))
-    return own(small_matmul(spec));
-  if (has_pass(spec)) {
-    if (blaslt().matmul && describe_matmul(spec, p)) {
-      auto call = std::make_unique<LtMatmul>(gpu, spec, p);
-      if (call->found()) return call;
-    }
-    return std::make_unique<ThenPass>(gpu, spec);
-  }
-  // The library's GELU is not exact to float64's digits.
-  if (is_row_matmul(spec)) return own(row_matmul(spec));
-  if (is_small_matmul(spec)) return own(small_matmul(spec));
-  bool exact = spec.operands[0].dtype != DType::Float64 || spec.epilogue != Epilogue::GeluTanh;
-  if (exact && blaslt().matmul && describe_matmul(spec, p)) {
-    auto call = std::make_unique<LtMatmul>(gpu, spec, p);
-    if (call->found()) return call;
-  }
-  return own(simple_matmul(spec));
+  describe_matmul(spec, p);
+  auto call = std::make_unique<LtMatmul>(gpu, spec, p);
+  if (call->found()) return call;
+  why = "the library has no algorithm for it";
+  return nullptr;
+}
+
+std::unique_ptr<Executable> prepare_matmul_and_pass(Gpu& gpu, const LibrarySpec& spec,
+                                                    const char*&) {
+  gpu.make_current();
+  return std::make_unique<ThenPass>(gpu, spec);
 }
 
 }  // namespace ingot::cuda

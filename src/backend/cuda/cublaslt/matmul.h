@@ -29,20 +29,24 @@ struct LtProblem {
 
 /// Does the call read or write, beside its operands, what GELU is applied to?
 inline bool has_aux(const LibrarySpec& spec) {
-  return spec.epilogue == Epilogue::GeluTanhGrad ||
-         (spec.epilogue == Epilogue::GeluTanh && spec.written == 2);
+  return spec.has(Epilogue::GeluTanhGrad) ||
+         (spec.has(Epilogue::GeluTanh) && spec.written == 2);
 }
 
 /// May what comes after the product need a pass of its own, where the library cannot do it for
 /// these shapes?
 inline bool has_pass(const LibrarySpec& spec) {
-  return has_aux(spec) || spec.epilogue == Epilogue::BiasGrad;
+  return has_aux(spec) || spec.has(Epilogue::BiasGrad);
 }
 
 /// False when the library cannot take these strides or types.
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p);
 
-/// A call of the library, or of our own kernel where the library has none.
-std::unique_ptr<Executable> prepare_matmul(Gpu& gpu, const LibrarySpec& spec);
+/// A call of the library.
+const char* lt_matmul_refuses(const LibrarySpec& spec);
+std::unique_ptr<Executable> prepare_lt_matmul(Gpu& gpu, const LibrarySpec& spec, const char*& why);
+/// The product without its epilogue, and a kernel that computes that.
+std::unique_ptr<Executable> prepare_matmul_and_pass(Gpu& gpu, const LibrarySpec& spec,
+                                                    const char*& why);
 
 }  // namespace ingot::cuda

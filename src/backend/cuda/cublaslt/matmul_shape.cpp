@@ -62,7 +62,7 @@ int64_t LtProblem::calls() const {
 }
 
 bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
-  if (!types_fit(spec) || spec.epilogue == Epilogue::GeluErf) return false;
+  if (!types_fit(spec)) return false;
   const OperandSpec &o = spec.operands[0], *in = &spec.operands[static_cast<size_t>(spec.written)];
   int r = o.shape.size();
   int64_t M = o.shape[r - 2], N = o.shape[r - 1], K = in[0].shape[r - 1];
@@ -81,7 +81,7 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
   // would then lie along the library's columns, which it does not take.
   bool by_columns = on != 1 && N != 1;
   if (by_columns) {
-    if ((om != 1 && M != 1) || spec.bias || has_aux(spec)) return false;
+    if ((om != 1 && M != 1) || spec.has(Epilogue::Bias) || has_aux(spec)) return false;
     std::swap(M, N);
     std::swap(om, on);
     std::swap(am, bn);
@@ -108,7 +108,7 @@ bool describe_matmul(const LibrarySpec& spec, LtProblem& p) {
       p.loops.push_back({d->size, d->b, d->a, d->o});
   }
   if (has_aux(spec) && (!dims.empty() || p.ldd != N)) return false;
-  if (spec.epilogue == Epilogue::BiasGrad && (p.batch != 1 || !p.loops.empty())) return false;
+  if (spec.has(Epilogue::BiasGrad) && (p.batch != 1 || !p.loops.empty())) return false;
   return p.calls() <= 4096;
 }
 

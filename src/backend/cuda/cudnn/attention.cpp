@@ -285,48 +285,44 @@ AttentionProblem attention_problem(const LibrarySpec& spec) {
   return p;
 }
 
-bool attention_fits(const AttentionProblem& p, std::string* why) {
-  auto no = [&](const char* text) {
-    if (why) *why = text;
-    return false;
-  };
+const char* attention_refuses(const AttentionProblem& p) {
   if (p.operands.size() != (p.backward ? 9u : 5u) + (p.bias ? 1u : 0u))
-    return no("wrong number of operands");
+    return "wrong number of operands";
   size_t lse = p.backward ? 8 : 1;
   for (size_t i = 0; i < p.operands.size(); ++i) {
     const Operand& o = p.operands[i];
     if (i == lse) {
       if (o.dtype != DType::Float32 || o.shape.size() != 3 || !(o.stride == row_major(o.shape)))
-        return no("lse is not a dense float32 [B,H,T]");
+        return "lse is not a dense float32 [B,H,T]";
       continue;
     }
-    if (!is_half(o.dtype) || o.shape.size() != 4) return no("not float16 or bfloat16 [B,H,T,D]");
-    if (o.stride[3] != 1) return no("the last stride is not 1");
+    if (!is_half(o.dtype) || o.shape.size() != 4) return "not float16 or bfloat16 [B,H,T,D]";
+    if (o.stride[3] != 1) return "the last stride is not 1";
     bool bias = p.bias && i + 1 == p.operands.size();
     for (int d = 0; d < 3; ++d)
       if (o.stride[d] % 8 != 0 || (o.stride[d] == 0 && !(bias && o.shape[d] == 1)))
-        return no("a stride is not a multiple of 16 bytes");
-    if (o.offset % 8 != 0) return no("an operand is not aligned to 16 bytes");
+        return "a stride is not a multiple of 16 bytes";
+    if (o.offset % 8 != 0) return "an operand is not aligned to 16 bytes";
   }
   Sizes z(p);
   const Operand& k = p.operands[p.backward ? 4 : 3];
-  if (z.d % 8 != 0 || z.d > 128) return no("the head size is not a multiple of 8 up to 128");
-  if (k.shape[1] != z.h) return no("grouped heads");
+  if (z.d % 8 != 0 || z.d > 128) return "the head size is not a multiple of 8 up to 128";
+  if (k.shape[1] != z.h) return "grouped heads";
   if (p.bias) {
     const ingot::Dims& b = p.operands.back().shape;
     bool ok =
         (b[0] == 1 || b[0] == z.b) && (b[1] == 1 || b[1] == z.h) && b[2] == z.t && b[3] == z.s;
-    if (!ok) return no("a bias that is not [B or 1, H or 1, T, S]");
-    if (p.causal) return no("causal beside a bias");
+    if (!ok) return "a bias that is not [B or 1, H or 1, T, S]";
+    if (p.causal) return "causal beside a bias";
   }
-  if (p.causal && z.t != z.s) return no("causal with queries and keys of different lengths");
-  return true;
+  if (p.causal && z.t != z.s) return "causal with queries and keys of different lengths";
+  return nullptr;
 }
 
 std::unique_ptr<Executable> prepare_attention(Gpu& gpu, const AttentionProblem& p) {
   gpu.make_current();
   Dnn* d = gpu.dnn();
-  if (!d || !attention_fits(p)) return nullptr;
+  if (!d || attention_refuses(p)) return nullptr;
   std::shared_ptr<Graph> g = planned(gpu, *d, p);
   if (!g) return nullptr;
   return std::make_unique<Attention>(*d, p, std::move(g));
@@ -335,7 +331,7 @@ std::unique_ptr<Executable> prepare_attention(Gpu& gpu, const AttentionProblem& 
 std::string plan_attention_for(const std::string& device_json, const AttentionProblem& p) {
   std::string why;
   if (!functions(&why)) return why;
-  if (!attention_fits(p, &why)) return why;
+  if (const char* refusal = attention_refuses(p)) return refusal;
   try {
     Desc device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     device

@@ -24,8 +24,8 @@ struct AttentionProblem {
 
 /// The problem of a library call.
 AttentionProblem attention_problem(const LibrarySpec& spec);
-/// Does cuDNN have a graph for this? (`why` when not.) Asks no device.
-bool attention_fits(const AttentionProblem& p, std::string* why = nullptr);
+/// Why cuDNN has no graph for this, or nullptr. Asks no device.
+const char* attention_refuses(const AttentionProblem& p);
 /// nullptr when there is no cuDNN or it finds no engine: the caller decomposes.
 std::unique_ptr<Executable> prepare_attention(Gpu& gpu, const AttentionProblem& p);
 /// Plans for the device that a description (JSON text) names, without one: empty, or what went

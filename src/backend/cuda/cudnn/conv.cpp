@@ -100,17 +100,17 @@ void build(Graph& g, const LibrarySpec& spec) {
   std::vector<Tensor> values;
   values.reserve(2);
   std::vector<End> ends;
-  if (spec.residual) {
+  if (spec.has(Epilogue::Residual)) {
     values.push_back(g.tensor(Residual, dy.dims, dy.strides, t));
     ends.push_back({CUDNN_POINTWISE_ADD, &values.back()});
   }
-  if (spec.bias) {
+  if (spec.has(Epilogue::Bias)) {
     Dims bd(dy.dims.size(), 1), bs(dy.dims.size(), dy.dims[1]);
     bd[1] = dy.dims[1], bs[1] = 1;
     values.push_back(g.tensor(Bias, bd, bs, t));
     ends.push_back({CUDNN_POINTWISE_ADD, &values.back()});
   }
-  if (spec.epilogue == Epilogue::Relu) ends.push_back({CUDNN_POINTWISE_RELU_FWD, nullptr});
+  if (spec.has(Epilogue::Relu)) ends.push_back({CUDNN_POINTWISE_RELU_FWD, nullptr});
   Tensor value = ends.empty() ? y : g.temp(dy.dims, dy.strides, math);
   g.conv(kind, x, w, value, front, behind, stride, dilation, math);
   for (size_t i = 0; i < ends.size(); ++i) {
@@ -199,11 +199,11 @@ class Conv final : public CudaExecutable {
     };
     std::vector<int64_t> uids{X, W, Y};
     std::vector<void*> pointers{place(roles_.ix), place(roles_.iw), place(roles_.iy)};
-    if (spec_.bias) {
+    if (spec_.has(Epilogue::Bias)) {
       uids.push_back(Bias);
       pointers.push_back(place(3));
     }
-    if (spec_.residual) {
+    if (spec_.has(Epilogue::Residual)) {
       uids.push_back(Residual);
       pointers.push_back(place(static_cast<int>(spec_.operands.size()) - 1));
     }
@@ -262,23 +262,17 @@ static bool same_places(const OperandSpec& a, const OperandSpec& b) {
   return b.offset * static_cast<int64_t>(size_of(b.dtype)) % 16 == 0;
 }
 
-bool conv_fits(const LibrarySpec& spec, std::string* why) {
-  auto no = [&](const char* text) {
-    if (why) *why = text;
-    return false;
-  };
+const char* conv_refuses(const LibrarySpec& spec) {
   const Roles r(spec);
   for (const OperandSpec& o : spec.operands)
-    if (o.dtype != spec.operands[0].dtype || !is_float(o.dtype)) return no("not one floating type");
-  if (spec.bias && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
-    return no("a bias that is not dense");
-  if (spec.residual &&
+    if (o.dtype != spec.operands[0].dtype || !is_float(o.dtype)) return "not one floating type";
+  if (spec.has(Epilogue::Bias) && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
+    return "a bias that is not dense";
+  if (spec.has(Epilogue::Residual) &&
       (spec.op != Op::Conv || !same_places(spec.operands[0], spec.operands.back())))
-    return no("a residual that does not lie as the result does");
-  if (spec.epilogue != Epilogue::None && spec.epilogue != Epilogue::Relu)
-    return no("an epilogue that cuDNN has not");
-  bool last[3];
-  int k = 0;
+    return "a residual with another layout than the result";
+  if (spec.activates() && !spec.has(Epilogue::Relu))
+    return "an epilogue that cuDNN does not have";
   for (const OperandSpec* o : {r.x, r.w, r.y}) {
     // Dense, with channels first or last.
     const int n = o->shape.size();
@@ -295,20 +289,17 @@ bool conv_fits(const LibrarySpec& spec, std::string* why) {
       if (!channels_last && !fits(1)) return false;
       return fits(0);
     };
-    last[k] = dense(true);
-    if (!last[k] && !dense(false)) return no("an operand is not dense");
+    if (!dense(true) && !dense(false)) return "an operand is not dense";
     if (o->offset * static_cast<int64_t>(size_of(o->dtype)) % 16)
-      return no("an operand is not aligned to 16 bytes");
-    ++k;
+      return "an operand is not aligned to 16 bytes";
   }
-  (void)last;
-  return true;
+  return nullptr;
 }
 
 std::unique_ptr<Executable> prepare_conv(Gpu& gpu, const LibrarySpec& spec) {
   gpu.make_current();
   Dnn* d = gpu.dnn();
-  if (!d || !conv_fits(spec)) return nullptr;
+  if (!d || conv_refuses(spec)) return nullptr;
   std::shared_ptr<Planned> p = planned(gpu, *d, spec);
   if (!p) return nullptr;
   return std::make_unique<Conv>(gpu, *d, spec, std::move(p));
@@ -317,7 +308,7 @@ std::unique_ptr<Executable> prepare_conv(Gpu& gpu, const LibrarySpec& spec) {
 std::string plan_conv_for(const std::string& device_json, const LibrarySpec& spec) {
   std::string why;
   if (!functions(&why)) return why;
-  if (!conv_fits(spec, &why)) return why;
+  if (const char* refusal = conv_refuses(spec)) return refusal;
   try {
     Desc device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     device

@@ -10,8 +10,8 @@ namespace ingot::cuda {
 
 class Gpu;
 
-/// Does cuDNN take these types and strides? (`why` when not.) Asks no device.
-bool conv_fits(const LibrarySpec& spec, std::string* why = nullptr);
+/// Why cuDNN does not take these types and strides, or nullptr. Asks no device.
+const char* conv_refuses(const LibrarySpec& spec);
 /// nullptr when there is no cuDNN or it finds no engine: our own kernel runs then.
 std::unique_ptr<Executable> prepare_conv(Gpu& gpu, const LibrarySpec& spec);
 /// Plans for the device that a description (JSON text) names, without one: empty, or what went

@@ -45,20 +45,20 @@ int64_t reached(const OperandSpec& o) {
 }  // namespace
 
 bool has_tail(const LibrarySpec& spec) {
-  return spec.op == Op::Conv && (spec.residual || spec.epilogue == Epilogue::Relu);
+  return spec.op == Op::Conv && (spec.has(Epilogue::Residual) || spec.has(Epilogue::Relu));
 }
 
 LibrarySpec without_tail(const LibrarySpec& spec) {
   LibrarySpec plain = spec;
-  if (plain.residual) plain.operands.pop_back();
+  if (plain.has(Epilogue::Residual)) plain.operands.pop_back();
   plain.residual = false;
-  plain.epilogue = Epilogue::None;
+  plain.epilogues = {};
   return plain;
 }
 
 std::vector<int> tail_buffers(const LibrarySpec& spec) {
   std::vector<int> b{0};
-  if (spec.residual) b.push_back(static_cast<int>(spec.operands.size()) - 1);
+  if (spec.has(Epilogue::Residual)) b.push_back(static_cast<int>(spec.operands.size()) - 1);
   b.push_back(0);
   return b;
 }
@@ -66,12 +66,12 @@ std::vector<int> tail_buffers(const LibrarySpec& spec) {
 KernelSpec conv_tail(const LibrarySpec& spec) {
   const OperandSpec& y = spec.operands[0];
   std::vector<const OperandSpec*> read{&y};
-  if (spec.residual) read.push_back(&spec.operands.back());
+  if (spec.has(Epilogue::Residual)) read.push_back(&spec.operands.back());
   const Axes axes = axes_of(read);
   KernelSpec k;
   k.extent = axes.extent;
   k.n_outer = static_cast<int>(k.extent.size());
-  k.label = spec.residual ? "add relu" : "relu";
+  k.label = spec.has(Epilogue::Residual) ? "add relu" : "relu";
   auto compute = [&](Op op, int a, int b) {
     Instr i;
     i.kind = InstrKind::Compute;
@@ -90,8 +90,8 @@ KernelSpec conv_tail(const LibrarySpec& spec) {
     k.instrs.push_back(i);
     k.buffers.push_back({read[n]->dtype, reached(*read[n]), false, n == 0});
   }
-  int value = spec.residual ? compute(Op::Add, 0, 1) : 0;
-  if (spec.epilogue == Epilogue::Relu) value = compute(Op::Relu, value, -1);
+  int value = spec.has(Epilogue::Residual) ? compute(Op::Add, 0, 1) : 0;
+  if (spec.has(Epilogue::Relu)) value = compute(Op::Relu, value, -1);
   Store s;
   s.value = value;
   s.buffer = static_cast<int32_t>(k.buffers.size());

@@ -176,8 +176,8 @@ CudaText conv_text(const LibrarySpec& spec) {
               : spec.op == Op::ConvGradInput ? kGradInput
                                              : kGradWeight);
   std::string bias =
-      spec.bias ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);" : "";
-  if (spec.epilogue == Epilogue::Relu)
+      spec.has(Epilogue::Bias) ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);" : "";
+  if (spec.has(Epilogue::Relu))
     bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
   for (const char* channel : {"o", "q"}) {
     std::string text = bias;
@@ -213,7 +213,7 @@ HandKernel simple_conv(const LibrarySpec& spec) {
     q[0] = places[i]->offset, q[1] = places[i]->outer, q[2] = places[i]->channel;
     for (int d = 0; d < 3; ++d) q[3 + d] = places[i]->dim[d];
   }
-  if (spec.bias) n[44] = spec.operands[3].offset, n[45] = spec.operands[3].stride[0];
+  if (spec.has(Epilogue::Bias)) n[44] = spec.operands[3].offset, n[45] = spec.operands[3].stride[0];
   n[46] = spec.operands[0].shape.numel();
   k.launch.stages = {{blocks_for(n[46], info(spec.op).name), 0}};
   k.launch.part_words = kNumbers;

@@ -61,7 +61,7 @@ HandKernel row_sums(const LibrarySpec& spec) {
 }
 
 HandKernel gelu_pass(const LibrarySpec& spec) {
-  const bool gradient = spec.epilogue == Epilogue::GeluTanhGrad;
+  const bool gradient = spec.has(Epilogue::GeluTanhGrad);
   const OperandSpec &out = spec.operands[gradient ? 0 : 1],
                     &in = gradient ? spec.operands.back() : spec.operands[0];
   TextType t = text_type(out.dtype);

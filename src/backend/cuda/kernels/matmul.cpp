@@ -189,30 +189,18 @@ std::string accumulator(const LibrarySpec& spec) {
 std::string finish(const LibrarySpec& spec) {
   std::string s;
   if (spec.accumulate) s += "sum += ACC(UPO(*at));";
-  if (spec.bias)
+  if (spec.has(Epilogue::Bias))
     s += " sum += ACC(UPBIAS(((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]));";
-  switch (spec.epilogue) {
-    case Epilogue::None:
-    case Epilogue::GeluTanhGrad:  // a pass of its own (kernels/gelu.cpp)
-    case Epilogue::BiasGrad:      // the small product's SUMS, or such a pass
-      break;
-    case Epilogue::ReluGrad:
-      s += " if (!(UPO(((const TO*)ig_pointer(p.n[3]))[p.n[19] + row * p.n[54] + col * p.n[55]]) > "
-           "TC(0))) "
-           "sum = ACC(0);";
-      break;
-    case Epilogue::Relu:
-      s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
-      break;
-    case Epilogue::GeluTanh:
-      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + "
-           "ACC(0.044715) * sum * "
-           "sum * sum)));";
-      break;
-    case Epilogue::GeluErf:
-      s += " sum = ACC(0.5) * sum * (ACC(1) + ig_erf(sum * ACC(0.7071067811865476)));";
-      break;
-  }
+  // GELU's gradient is a separate pass (kernels/gelu.cpp), a bias's gradient too, or SUMS.
+  if (spec.has(Epilogue::ReluGrad))
+    s += " if (!(UPO(((const TO*)ig_pointer(p.n[3]))[p.n[19] + row * p.n[54] + col * p.n[55]]) > "
+         "TC(0))) "
+         "sum = ACC(0);";
+  if (spec.has(Epilogue::Relu)) s += " sum = sum > ACC(0) ? sum : (sum != sum ? sum : ACC(0));";
+  if (spec.has(Epilogue::GeluTanh))
+    s += " sum = ACC(0.5) * sum * (ACC(1) + ig_tanh(ACC(0.7978845608028654) * (sum + "
+         "ACC(0.044715) * sum * "
+         "sum * sum)));";
   return s;
 }
 
@@ -226,7 +214,7 @@ void finish_matmul(const LibrarySpec& spec, std::string& body) {
   std::string types = "typedef " + accumulator(spec) + " ACC; typedef " + out.memory +
                       " TO; typedef " + a.memory + " TA; typedef " + b.memory + " TB; typedef " +
                       out.compute + " TC;";
-  if (spec.bias) {
+  if (spec.has(Epilogue::Bias)) {
     TextType bias = text_type(o[3].dtype);
     types += " typedef " + bias.memory + " TBIAS;";
     replace_all(body, "UPBIAS", bias.up);
@@ -287,10 +275,10 @@ CudaText small_text(const LibrarySpec& spec) {
       {"WARPS", std::to_string(warps)},
       {"ROWS", std::to_string(tile_rows(spec))},
       {"STEPS", std::to_string(steps)},
-      {"STEADY_A", spec.steady >> spec.written & 1 ? "true" : "false"},
-      {"STEADY_B", spec.steady >> spec.written & 2 ? "true" : "false"},
-      {"SUMS", spec.epilogue == Epilogue::BiasGrad ? "1" : "0"},
-      {"WAIT", spec.patient ? "ig_wait();" : "ig_go(); ig_wait();"},
+      {"STEADY_A", spec.unwritten_operands >> spec.written & 1 ? "true" : "false"},
+      {"STEADY_B", spec.unwritten_operands >> spec.written & 2 ? "true" : "false"},
+      {"SUMS", spec.has(Epilogue::BiasGrad) ? "1" : "0"},
+      {"WAIT", spec.holds_back_next ? "ig_wait();" : "ig_go(); ig_wait();"},
       {"AX", ax ? "true" : "false"},
       {"BX", bx ? "true" : "false"},
       {"VA", a4 ? "4" : "1"},
@@ -327,10 +315,10 @@ HandKernel own_matmul(const LibrarySpec& spec, bool small) {
     n[13 + 2 * i] = three[i]->stride[rank - 2];
     n[14 + 2 * i] = three[i]->stride[rank - 1];
   }
-  if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
-  if (spec.epilogue == Epilogue::ReluGrad)
+  if (spec.has(Epilogue::Bias)) n[19] = o[3].offset, n[20] = o[3].stride[0];
+  if (spec.has(Epilogue::ReluGrad))
     n[19] = o[3].offset, n[54] = o[3].stride[rank - 2], n[55] = o[3].stride[rank - 1];
-  if (spec.epilogue == Epilogue::BiasGrad) n[19] = o[1].offset, n[20] = o[1].stride.back();
+  if (spec.has(Epilogue::BiasGrad)) n[19] = o[1].offset, n[20] = o[1].stride.back();
   for (int d = 0; d < dims; ++d) {
     int64_t* q = &n[21 + 4 * static_cast<size_t>(d)];
     q[0] = o[0].shape[d];

@@ -222,15 +222,15 @@ HandKernel row_matmul(const LibrarySpec& spec) {
   const int64_t warps = half ? steps.warps : s.warps;
   std::string body = half ? kTensorRows : kRows;
   replace_all(body, "MMA", o[1].dtype == DType::BFloat16 ? "ig_mma_bf16" : "ig_mma_f16");
-  replace_all(body, "WAIT", spec.patient ? "ig_wait();" : "ig_go(); ig_wait();");
-  replace_all(body, "STEADY", spec.steady & 4 ? "true" : "false");
+  replace_all(body, "WAIT", spec.holds_back_next ? "ig_wait();" : "ig_go(); ig_wait();");
+  replace_all(body, "STEADY", spec.unwritten_operands & 4 ? "true" : "false");
   // The bias is on its way from the beginning, too: its lane is the one that writes the result.
   replace_all(body, "BIAS_SOON",
-              spec.bias ? "if (p.n[3] >= 0 && lane < COLS && col0 + lane < N) "
+              spec.has(Epilogue::Bias) ? "if (p.n[3] >= 0 && lane < COLS && col0 + lane < N) "
                           "ig_prefetch((const TBIAS*)p.n[3] + p.n[19] + (col0 + lane) * p.n[20]);"
                         : "");
   replace_all(body, "BIAS_NOW",
-              spec.bias ? "TBIAS bias = 0; if (col0 + lane % COLS < N) bias = ((const "
+              spec.has(Epilogue::Bias) ? "TBIAS bias = 0; if (col0 + lane % COLS < N) bias = ((const "
                           "TBIAS*)ig_pointer(p.n[3]))[p.n[19] + (col0 + lane % COLS) * p.n[20]];"
                         : "");
   finish_matmul(spec, body);
@@ -253,7 +253,7 @@ HandKernel row_matmul(const LibrarySpec& spec) {
     n[13 + 2 * i] = o[i].stride[rank - 2];
     n[14 + 2 * i] = o[i].stride[rank - 1];
   }
-  if (spec.bias) n[19] = o[3].offset, n[20] = o[3].stride[0];
+  if (spec.has(Epilogue::Bias)) n[19] = o[3].offset, n[20] = o[3].stride[0];
   const int64_t columns = half ? 16 : s.warps / s.split * s.cols;
   k.launch.stages = {{static_cast<unsigned>((s.N + columns - 1) / columns), 0}};
   k.launch.part_words = kMatmulNumbers;
