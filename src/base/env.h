@@ -31,6 +31,8 @@ inline constexpr Variable kTable[] = {
     {"INGOT_DEBUG", Kind::Words, "",
      "print the stages named, separated by commas: graph, fuse, memory, kernels, plan, time, text",
      "compile, CUDA"},
+    {"INGOT_VERIFY", Kind::Flag, "0",
+     "verify the graph after every set of rewrites, as debug builds do", "compile"},
     {"INGOT_PLAN_CACHE_MIB", Kind::Number, "256", "MiB of host memory that compiled plans may take",
      "compile", 0, int64_t{1} << 30},
     // The CPU

@@ -484,7 +484,7 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   s.operands = {{q.dtype, o, row_major(o), 0}, {DType::Float32, lse, row_major(lse), 0}};
   for (const Node* n : {&q, &k, &v, bias})
     if (n) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
-  if (!b->supports(s)) return false;
+  if (!b->best_offer(s)) return false;
   if (!q.requires_grad && !k.requires_grad && !v.requires_grad) return true;
   LibrarySpec g = s;
   g.op = Op::AttentionGrad;
@@ -493,7 +493,7 @@ bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias
   const auto& x = s.operands;  // o, lse, q, k, v, (bias)
   g.operands = {x[2], x[3], x[4], x[2], x[3], x[4], x[0], x[0], x[1]};
   if (bias) g.operands.push_back(x[5]);
-  return b->supports(g);
+  return static_cast<bool>(b->best_offer(g));
 }
 
 bool has_lstm(const Node& z, const Node& weight) {
@@ -518,7 +518,7 @@ bool has_lstm(const Node& z, const Node& weight) {
   add(z.dtype, one);
   add(wide, one);
   add(z.dtype, weight.shape);
-  return b->supports(s);
+  return static_cast<bool>(b->best_offer(s));
 }
 
 bool has_cached_attention(std::span<Node* const> in, double scale) {
@@ -530,7 +530,7 @@ bool has_cached_attention(std::span<Node* const> in, double scale) {
   s.attrs = AttentionAttrs{AttentionMask::Newest, scale};
   s.operands = {{q.dtype, q.shape, row_major(q.shape), 0}};
   for (const Node* n : in) s.operands.push_back({n->dtype, n->shape, row_major(n->shape), 0});
-  return b->supports(s);
+  return static_cast<bool>(b->best_offer(s));
 }
 
 void materialise(std::span<Node* const> nodes, const SourceLoc&) {

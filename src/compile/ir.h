@@ -27,10 +27,6 @@ class InputList {
   std::vector<int> more_;
 };
 
-/// Matmul: GELU (by tanh) of what it gives, alone or (Both) beside it as result 1; or what it gives
-/// times GELU's derivative at input 2.
-enum class Gelu : uint8_t { None, Result, Both, Gradient };
-
 struct Val {
   Op op = Op::Leaf;
   DType dtype = DType::Float32;
@@ -45,16 +41,10 @@ struct Val {
   bool history = false;   // a gradient may still be asked through this node
   bool copied = false;    // a movement op that is carried out, not only looked through
   bool material = false;  // has a buffer
-  bool alone =
-      false;          // begins a kernel of its own (an index map did not fit the one it would join)
-  bool bias = false;  // Matmul: input 2 is added to every row
-  bool relu = false;  // Matmul, Conv: negative results become 0
-  bool residual = false;  // Conv: the last input, of the result's shape, is added
-  Gelu gelu = Gelu::None;
-  Dims joined_at;  // AttentionGrad: where its three results begin in the rows of one buffer, or
-                   // empty
-  bool bias_grad = false;  // Matmul: result 1 is the sum over the columns of input 0
-  bool relu_grad = false;  // Matmul: 0 where input 2 is not positive
+  bool alone = false;  // begins its own kernel (an index map did not fit the one it would join)
+  Epilogues epilogues;  // of a library call; the operands they read follow its own
+  Dims joined_at;  // AttentionGrad: where its three results begin in the rows of one buffer; empty:
+                   // they have a buffer each
   Dims stride;  // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
@@ -69,7 +59,8 @@ struct Val {
   /// How many results has the call, its own value included?
   int results() const {
     if (joined()) return 1;
-    return gelu == Gelu::Both || bias_grad ? 2 : info(op).results;
+    const bool two = epilogues.has(Epilogue::KeepSum) || epilogues.has(Epilogue::BiasGrad);
+    return two ? 2 : info(op).results;
   }
   /// Work of a generated kernel.
   bool compute() const {
@@ -87,32 +78,25 @@ struct Graph {
   void count_users();
 };
 
-/// Rewrites that change no bit of a result: common subexpressions, movement ops that do nothing,
-/// chains of the same movement, dead values. Ids stay; replaced values get `replaced[id]`.
+/// Common subexpressions, movement ops that do nothing, chains of the same movement, dead values:
+/// no bit of a result changes. Ids stay.
 void simplify(Graph& g);
-/// The transpose of a product of a transposed value -> the product the other way round, so that its
-/// rows lie as they are read.
-void turn_products(Graph& g);
+/// Sets of rules (compile/rules), in the order in which they are applied.
+void transpose_products(Graph& g);
+void add_epilogues(Graph& g);
+void fold_conv_epilogues(Graph& g);
+void use_space_to_depth(Graph& g);
+void join_attention_gradients(Graph& g);
 /// The physical order of convolutions' operands and results: channels innermost, where the backend
 /// wants that. What must stay as it is (leaves, what survives the run) is copied.
 void choose_layouts(Graph& g);
-/// Matmul + bias, ReLU, ReLU's gradient -> one library call with an epilogue, where the backend
-/// can.
-void fuse_epilogues(Graph& g);
-/// GELU and its gradient -> epilogues of the products beside them, where the backend can.
-void fuse_gelu(Graph& g);
-/// A bias's gradient -> a second result of the product that gives its weight's, where the backend
-/// can.
-void fuse_bias_gradients(Graph& g);
-/// Gradients of q, k and v that are put together -> written together by attention's gradient.
-void join_attention_gradients(Graph& g);
 /// One of them as an operand of the call: the gradient of `of`, at `offset` in rows of `row`
 /// elements.
 OperandSpec joined_operand(const Val& of, DType type, int64_t row, int64_t offset);
 /// Values that nobody uses lose their inputs, so that they keep nothing alive.
 void drop_dead(Graph& g);
-/// Throws Error(Internal) when an input is not earlier than its user, or a shape is wrong. Debug
-/// builds run it between passes.
+/// Throws Error(Internal) when an input is not earlier than its user, an op has another number of
+/// operands than its row and its epilogues say, or a shape is wrong.
 void verify(const Graph& g);
 
 }  // namespace ingot

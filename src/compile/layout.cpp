@@ -1,10 +1,9 @@
-// Channels-last around convolutions. A backend whose convolutions want it (Backend::channels_last)
-// gets their operands and results in that order of memory, max pooling's gradients as well; what
+// Channels-last around convolutions. A kernel that wants it (Offer::channels_last) gets the operands and results in that order of memory, max pooling's gradients as well; what
 // reads and writes them follows by its index maps, at no cost. Values that must keep their own
 // order, leaves and what survives the run, are copied in between.
 #include <algorithm>
 
-#include "compile/ir.h"
+#include "compile/rewrite.h"
 #include "runtime/backend.h"
 
 namespace ingot {
@@ -74,6 +73,7 @@ class Layouts {
   explicit Layouts(Graph& g) : old_(g) {}
 
   void run() {
+    find_devices();
     now_.resize(old_.vals.size());
     reshaped_.resize(old_.vals.size(), false);
     for (const Val& v : old_.vals)
@@ -94,7 +94,7 @@ class Layouts {
     for (int k = 0; k < v.n_in; ++k) v.in[k] = now_[static_cast<size_t>(v.in[k])];
     if (is_conv(v) && v.n_in >= 2 && v.numel() > 0 && wants(v)) {
       for (int k = 0; k < 2; ++k) v.in[k] = turned(v.in[k]);
-      if (v.residual) v.in[v.n_in - 1] = turned(v.in[v.n_in - 1]);
+      if (v.epilogues.has(Epilogue::Residual)) v.in[v.n_in - 1] = turned(v.in[v.n_in - 1]);
       now_[static_cast<size_t>(i)] = result(v);
       return;
     }
@@ -136,9 +136,18 @@ class Layouts {
     const int rank = out_.vals[static_cast<size_t>(u)].shape.size();
     base.stride = channels_last(base.shape, std::min(base.shape.size(), rank));
   }
-  static bool wants(const Val& v) {
-    Backend* b = backend_for(v.device.type());
-    return b && b->channels_last();
+  // Some convolution on the value's device is run by a kernel that wants channels last.
+  bool wants(const Val& v) const {
+    return std::count(devices_.begin(), devices_.end(), v.device) > 0;
+  }
+  void find_devices() {
+    for (size_t i = 0; i < old_.vals.size(); ++i) {
+      const Val& v = old_.vals[i];
+      if (!is_conv(v) || v.n_in < 2 || v.numel() == 0 || wants(v)) continue;
+      Backend* backend = backend_for(v.device.type());
+      const LibrarySpec call = abstract_call(old_, static_cast<int>(i));
+      if (backend && backend->best_offer(call).channels_last) devices_.push_back(v.device);
+    }
   }
   int push(const Val& v) {
     out_.vals.push_back(v);
@@ -196,6 +205,7 @@ class Layouts {
   Graph out_;
   std::vector<int> now_;
   std::vector<bool> reshaped_;
+  std::vector<Device> devices_;
 };
 
 }  // namespace

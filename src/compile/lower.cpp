@@ -550,13 +550,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides,
   LibrarySpec l;
   l.op = val.op;
   l.attrs = val.attrs;
-  l.bias = val.bias;
-  l.residual = val.residual;
-  if (val.relu) l.epilogue = Epilogue::Relu;
-  if (val.bias_grad) l.epilogue = Epilogue::BiasGrad;
-  if (val.relu_grad) l.epilogue = Epilogue::ReluGrad;
-  if (val.gelu != Gelu::None)
-    l.epilogue = val.gelu == Gelu::Gradient ? Epilogue::GeluTanhGrad : Epilogue::GeluTanh;
+  l.epilogues = val.epilogues;
   if (val.joined()) {
     for (int k = 0; k < 3; ++k)
       l.operands.push_back(
@@ -580,7 +574,7 @@ LibrarySpec lower_library(const Graph& g, int v, std::span<const int> sides,
     o.shape = g.vals[u].shape;
     if (!strided_view(g, u, producer, o.stride, o.offset))
       throw Error(ErrorKind::Internal, "lower", "a library operand has no strides");
-    if (l.bias && k == 2) {  // [1, 1, N] -> [N]; a convolution's is [1, O, 1, ..]
+    if (l.has(Epilogue::Bias) && k == 2) {  // [1, 1, N] -> [N]; a convolution's is [1, O, 1, ..]
       int last = val.op == Op::Conv ? 1 : o.shape.size() - 1;
       o.shape = Dims{o.shape[last]};
       o.stride = Dims{o.stride[last]};

@@ -8,7 +8,6 @@
 #include <queue>
 
 #include "base/hash.h"
-#include "compile/conv_passes.h"
 #include "compile/decompose_attention.h"
 #include "compile/group.h"
 #include "compile/lower.h"
@@ -42,7 +41,7 @@ std::vector<int> extra_results(const Graph& g, int v) {
 // Operands of attention that lie as no call takes them are copied; false when there are none.
 bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
   Backend* b = backend_for(g.vals[v].device.type());
-  if (!b || b->supports(l)) return false;
+  if (!b || b->best_offer(l)) return false;
   bool any = false;
   for (int k = 0; k < g.vals[v].n_in; ++k) {
     Val& u = g.vals[g.vals[v].in[k]];
@@ -214,18 +213,13 @@ class Planner {
     g.count_users();
     simplify(g);
     if (o_.fuse) {
-      turn_products(g);
-      fuse_epilogues(g);
-      fuse_conv_epilogues(g);
-      block_stems(g);
-      fuse_gelu(g);
-      fuse_bias_gradients(g);
+      transpose_products(g);
+      add_epilogues(g);
+      fold_conv_epilogues(g);
+      use_space_to_depth(g);
       join_attention_gradients(g);
     }
     choose_layouts(g);
-#ifndef NDEBUG
-    verify(g);
-#endif
     works_ = make_works(g, o_.fuse);
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
@@ -321,7 +315,8 @@ class Planner {
     auto place = [&](int v) {
       return static_cast<size_t>(std::find(w.vals.begin(), w.vals.end(), v) - w.vals.begin());
     };
-    return backend_for(w.device.type())->in_place(w.library, place(in), place(out));
+    const Offer offer = backend_for(w.device.type())->best_offer(w.library);
+    return offer.in_place && offer.in_place(w.library, place(in), place(out));
   }
 
   // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it
@@ -450,7 +445,7 @@ class Planner {
     for (int wi : order_) {
       Work& w = works_[wi];
       for (size_t b = 0; w.library_call && !assigned && b < w.vals.size(); ++b)
-        if (val(w.vals[b]).op == Op::Leaf) w.library.steady |= uint32_t{1} << b;
+        if (val(w.vals[b]).op == Op::Leaf) w.library.unwritten_operands |= uint32_t{1} << b;
       assigned = assigned || writes_assigned(w);
       note_overwritten(w);
       copy_before(w);

@@ -3,8 +3,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/decompose_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/conv_epilogue.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/space_to_depth.cpp
   ${CMAKE_CURRENT_LIST_DIR}/describe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/executor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
@@ -18,10 +16,14 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/publish.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan_cache.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/bias_grad.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/gelu.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/join_attention.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rewrite.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/epilogues.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/fold_conv.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/join_attention.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/space_to_depth.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/transposed_products.cpp
   ${CMAKE_CURRENT_LIST_DIR}/simplify.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/verify.cpp
   ${CMAKE_CURRENT_LIST_DIR}/views.cpp)

@@ -61,11 +61,7 @@ void describe_step(const Graph& g, Step& s) {
     return;
   }
   s.label = s.kind == Step::Copy ? "copy" : info(s.library.op).name;
-  if (s.library.bias) s.label += "+bias";
-  if (s.library.residual) s.label += "+add";
-  static const char* const ends[] = {"",           "+relu",      "+gelu",     "+gelu",
-                                     "+gelu_grad", "+bias_grad", "+relu_grad"};
-  s.label += ends[static_cast<int>(s.library.epilogue)];
+  s.label += to_string(s.library.epilogues);
   for (size_t b = 0; b < s.vals.size(); ++b) {
     if (b > 0 && b < static_cast<size_t>(s.library.written) && s.vals[b] == s.vals[0])
       continue;  // joined

@@ -53,7 +53,7 @@ bool choose_layout(Graph& g, int r) {
   if (g.vals[perm].op != Op::Permute || g.vals[perm].copied) return false;
   Val& p = g.vals[g.vals[perm].in[0]];
   if ((p.op != Op::Matmul && p.op != Op::Attention) || p.output || p.history || !p.stride.empty() ||
-      p.gelu != Gelu::None || p.bias_grad || p.relu_grad)
+      !p.epilogues.within({Epilogue::Bias, Epilogue::Residual, Epilogue::Relu}))
     return false;
   const Dims& order = g.vals[perm].attrs.as<PermuteAttrs>().order;
   Dims packed = row_major(g.vals[perm].shape);
