@@ -3,6 +3,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/decompose_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/captured_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv_epilogue.cpp
   ${CMAKE_CURRENT_LIST_DIR}/space_to_depth.cpp
   ${CMAKE_CURRENT_LIST_DIR}/describe.cpp
@@ -10,13 +11,18 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
   ${CMAKE_CURRENT_LIST_DIR}/index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_times.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/library_queries.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order.cpp
   ${CMAKE_CURRENT_LIST_DIR}/check_before_assign.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan_for.cpp
   ${CMAKE_CURRENT_LIST_DIR}/publish.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run_errors.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/settings.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan_cache.cpp
   ${CMAKE_CURRENT_LIST_DIR}/bias_grad.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gelu.cpp
@@ -24,4 +30,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/simplify.cpp
   ${CMAKE_CURRENT_LIST_DIR}/step_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/views.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/views.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/watch.cpp)

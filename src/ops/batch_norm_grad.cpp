@@ -1,9 +1,9 @@
 // Batch normalisation in training: one pass for the statistics, one for the result; the backward is
 // one pass for two sums and one for the input's gradient. The backward is written with
 // differentiable functions of the input, so a second derivative is there when it is asked for.
-#include "ops/norm.h"
-#include "autograd/lift.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
+#include "ops/norm.h"
 
 namespace ingot {
 namespace {

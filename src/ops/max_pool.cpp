@@ -1,14 +1,12 @@
 // Max pooling's gradient: all of it goes to the first of a window's largest elements, as a fold of
 // single positions. The positions are found again in the backward; in one plan with the forward
 // that is no work of its own.
-#include "autograd/lift.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ops/windows.h"
 
 namespace ingot {
 namespace {
-
-using autograd::node_of;
 
 Tensor reduce_windows(Op op, const Tensor& x, const Windows& w, const SourceLoc& loc) {
   Tensor view = window_view(x, w, loc);

@@ -1,15 +1,11 @@
 // Attention as one library call: forward and backward are primitives of their own, tied together as
 // a custom function that saves the output and the rows' log-sum-exp.
-#include "autograd/lift.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "ops/common.h"
 
 namespace ingot {
-
-using autograd::lift;
-using autograd::node_of;
-using autograd::result_of;
 
 // The gradients of q, k and v (and none of a bias) by ops that have gradients themselves.
 static std::vector<Tensor> decomposed(const std::vector<Tensor>& saved, const Tensor& g,

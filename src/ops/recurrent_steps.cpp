@@ -5,15 +5,11 @@
 // recorded again, and everything below is differentiable.
 #include "ops/recurrent.h"
 
-#include "autograd/lift.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 
 namespace ingot {
-
-using autograd::lift;
-using autograd::node_of;
-using autograd::result_of;
 
 namespace {
 

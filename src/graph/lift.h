@@ -2,7 +2,7 @@
 #pragma once
 #include "graph/handle.h"
 
-namespace ingot::autograd {
+namespace ingot {
 
 /// A new handle on the node, with a cell of its own.
 inline Tensor lift(NodeRef n) { return tensor_of(std::move(n)); }
@@ -21,4 +21,4 @@ Tensor make(Op op, NodeRef (&&inputs)[N], const OpSpec& spec) {
   return lift(record_taking(op, inputs, spec, user_loc(SourceLoc::current())));
 }
 
-}  // namespace ingot::autograd
+}  // namespace ingot
