@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "autograd/lift.h"
+#include "graph/lift.h"
 #include "ingot/ops.h"
 
 namespace ingot::autograd {

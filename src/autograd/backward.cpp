@@ -2,17 +2,14 @@
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/leaves.h"
-#include "autograd/lift.h"
 #include "graph/leaf.h"
+#include "graph/lift.h"
 #include "graph/recorder.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 
 namespace ingot {
 namespace {
-
-using autograd::lift;
-using autograd::node_of;
 
 // The gradient a walk starts with: the given one, or 1 for a single element.
 Tensor start_gradient(const NodeRef& root, const Tensor& given, const char* op,
@@ -99,15 +96,6 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   return grads;
 }
 
-bool Tensor::requires_grad(SourceLoc loc) const {
-  return ingot::node_of(*this, "requires_grad", loc)->requires_grad;
-}
-
-bool Tensor::is_leaf(SourceLoc loc) const {
-  NodeRef n = ingot::node_of(*this, "is_leaf", loc);
-  return n->leaf || !n->requires_grad;
-}
-
 Tensor& Tensor::requires_grad_(bool on, SourceLoc loc) {
   NodeRef n = ingot::node_of(*this, "requires_grad_", loc);
   if (on && !is_float(n->dtype))
@@ -168,11 +156,5 @@ void Tensor::retain_grad(SourceLoc loc) const {
                 user_loc(loc), "call requires_grad_() on a parameter it depends on");
   if (!n->leaf) autograd::retain_grad(n);
 }
-
-NoGrad::NoGrad() : previous_(grad_enabled()) { set_grad_enabled(false); }
-NoGrad::~NoGrad() { set_grad_enabled(previous_); }
-EnableGrad::EnableGrad() : previous_(grad_enabled()) { set_grad_enabled(true); }
-EnableGrad::~EnableGrad() { set_grad_enabled(previous_); }
-bool is_grad_enabled() { return grad_enabled(); }
 
 }  // namespace ingot

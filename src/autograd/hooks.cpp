@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "autograd/leaves.h"
-#include "autograd/lift.h"
 #include "graph/leaf.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 
@@ -109,7 +109,7 @@ HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> h
     throw Error(ErrorKind::Autograd, "register_hook",
                 "the tensor does not require a gradient, so no hook would be called", user_loc(loc),
                 "call requires_grad_() on it first");
-  NodeRef n(autograd::node_of(t));
+  NodeRef n(node_of(t));
   int id = next.fetch_add(1);
   autograd::add_hook(
       *n, id, std::make_shared<autograd::HookEntry>(autograd::HookEntry{std::move(hook), {}}));

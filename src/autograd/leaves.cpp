@@ -1,7 +1,7 @@
 #include "autograd/leaves.h"
 
-#include "autograd/lift.h"
 #include "graph/leaf.h"
+#include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 

@@ -1,6 +1,6 @@
 // Gradients of convolutions, which are convolutions again, and of windows.
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/ops.h"
 #include "ops/windows.h"
 

@@ -3,8 +3,8 @@
 // mentions them.
 #include <string_view>
 
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/elementwise.h"
 #include "ingot/ops.h"
 

@@ -2,8 +2,8 @@
 // where the gradient goes (which position was the last, where the zeros are) is not differentiated.
 #include <limits>
 
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/ops.h"
 
 namespace ingot::autograd {

@@ -1,7 +1,7 @@
 // Gradients of Op::Linalg, written with the same functions, so that they can be differentiated
 // again.
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/linalg.h"
 #include "ingot/movement.h"
 

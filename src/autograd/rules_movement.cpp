@@ -1,7 +1,7 @@
 // Gradients of the movement ops (index arithmetic backwards) and of the ops that only carry a value
 // on.
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/ops.h"
 
 namespace ingot::autograd {

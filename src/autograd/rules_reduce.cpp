@@ -1,6 +1,6 @@
 // Gradients of reductions, of indexing and of the matrix product.
-#include "autograd/lift.h"
 #include "autograd/rules.h"
+#include "graph/lift.h"
 #include "ingot/ops.h"
 
 namespace ingot::autograd {

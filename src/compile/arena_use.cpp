@@ -1,18 +1,26 @@
 // What fills the arena when it is fullest: DryRun::largest(), which `ingot plan` shows.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "compile/launch_times.h"
 #include "graph/layer_log.h"
+#include "graph/thread_state.h"
 #include "ingot/profile.h"
 
 namespace ingot {
+
+struct DryRunUses {
+  std::map<std::pair<int, int>, ArenaUse> of;  // by device
+};
+
 namespace {
 
 std::map<std::pair<int, int>, ArenaUse>& noted() {
-  thread_local std::map<std::pair<int, int>, ArenaUse> uses;
-  return uses;
+  std::shared_ptr<DryRunUses>& uses = thread_lists().dry_runs;
+  if (!uses) uses = std::make_shared<DryRunUses>();
+  return uses->of;
 }
 std::pair<int, int> key_of(const Device& d) { return {static_cast<int>(d.type()), d.index()}; }
 

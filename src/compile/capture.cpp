@@ -37,12 +37,6 @@ void let_go(Ref<Storage>& s) {
 
 }  // namespace
 
-CaptureLog*& capture_log() {
-  thread_local CaptureLog* log = nullptr;
-  return log;
-}
-bool is_capturing() { return capture_log() != nullptr; }
-
 struct Captured::Variant {
   std::vector<std::pair<DType, Dims>> inputs;
   std::vector<Device> devices;
@@ -112,18 +106,12 @@ std::vector<Tensor> Captured::operator()(const std::vector<Tensor>& inputs, Sour
 }
 
 std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
-  if (capture_log())
+  if (is_capturing())
     throw Error(ErrorKind::State, "capture", "a captured function calls another one", loc);
   run_pending();  // what came before is not part of it
   auto v = std::make_unique<Variant>();
-  capture_log() = &v->log;
-  random_uses() = &v->random;
-  struct Off {
-    ~Off() {
-      capture_log() = nullptr;
-      random_uses() = nullptr;
-    }
-  } off;
+  const ThreadScope<&ThreadState::capture> runs(&v->log);
+  const ThreadScope<&ThreadState::random_uses> draws(&v->random);
   // fn gets handles of its own, so that an input is told from the same tensor given twice or used
   // beside, and what fn does to it in place stays inside, the first time as every other.
   std::vector<Tensor> own;

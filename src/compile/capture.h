@@ -5,19 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "compile/plan.h"
-#include "graph/checks.h"
+#include "compile/run_errors.h"
+#include "graph/thread_state.h"
 #include "runtime/storage.h"
 
 namespace ingot {
-
-/// An op that may meet a bad index.
-struct CheckSite {
-  int node;  // its number in the trace
-  SourceLoc loc;
-  const char* op;
-  Check check;
-};
 
 /// Buffers held here are counted in Storage::captured.
 struct CapturedRun {
@@ -35,8 +27,15 @@ struct CaptureLog {
   std::vector<CapturedRun> runs;
 };
 /// Where this thread's runs are noted, or null.
-CaptureLog*& capture_log();
+inline CaptureLog*& capture_log() { return this_thread.capture; }
 
+/// What is kept of a run with these buffers.
+CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan,
+                         std::span<Storage* const> leaves, const std::vector<Ref<Storage>>& out);
+/// Counts its buffers as held by a captured function, or (-1) no longer.
+void count_captured(CapturedRun& r, int by);
+
+/// Repeats it on these buffers and numbers.
 void run_captured(const CapturedRun& r, const Plan& plan, std::span<const Ref<Storage>> leaves,
                   std::span<const Ref<Storage>> outputs, std::span<const double> args,
                   std::span<const uint64_t> seeds, std::span<const uint64_t> offsets);

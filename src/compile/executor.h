@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compile/plan.h"
+#include "graph/engine.h"
 #include "graph/node.h"
 
 namespace ingot {
@@ -39,7 +40,12 @@ struct PlanStats {
   int64_t compiled = 0, runs = 0;
 };
 PlanStats plan_stats();
+void count_run();
 
+/// What runs recorded nodes: make_engine() of graph/engine.h gives it.
+Engine& executor();
+
+// Settings of the process
 bool fusion_enabled();
 /// May float32 products on a GPU round their inputs to TF32?
 bool tf32_allowed();

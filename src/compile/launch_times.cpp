@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "compile/describe.h"
 #include "graph/layer_log.h"
+#include "graph/thread_state.h"
 #include "ingot/error.h"
 #include "ingot/profile.h"
 
@@ -28,17 +29,15 @@ Log& profile_log() {
   return *log;
 }
 std::atomic<bool> profiling{false};
-thread_local bool dry = false;
 
 }  // namespace
 
-bool is_dry_run() { return dry; }
-DryRun::DryRun() : previous_(std::exchange(dry, true)) {
+DryRun::DryRun() : previous_(std::exchange(this_thread.dry_run, true)) {
   if (!previous_) clear_dry_runs();
   ++layer_log().wanted;
 }
 DryRun::~DryRun() {
-  dry = previous_;
+  this_thread.dry_run = previous_;
   if (--layer_log().wanted == 0) layer_log().calls.clear();
   if (!previous_) clear_dry_runs();
 }

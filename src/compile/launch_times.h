@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "compile/executor.h"
+#include "graph/thread_state.h"
 
 namespace ingot {
 
 /// Does this thread only plan? (DryRun)
-bool is_dry_run();
+inline bool is_dry_run() { return this_thread.dry_run; }
 /// A run that was only planned: what DryRun::largest() tells of it.
 void note_dry_run(const Plan& p, const Trace& t);
 /// Forgets them; called where the outermost DryRun begins and ends.

@@ -18,6 +18,7 @@
 #include "base/fork.h"
 #include "base/hash.h"
 #include "compile/executor.h"
+#include "graph/thread_state.h"
 #include "ingot/error.h"
 #include "ingot/runtime.h"
 
@@ -42,10 +43,7 @@ uint64_t hash_of(const std::vector<uint64_t>& key) {
 }
 
 // A loop comes back to the plan it ran last: that one is compared before its key is hashed.
-std::weak_ptr<Plan>& last_plan() {
-  thread_local std::weak_ptr<Plan> last;
-  return last;
-}
+std::weak_ptr<Plan>& last_plan() { return thread_lists().last_plan; }
 
 // Lets the oldest plans go until the others take at most `room` bytes; they are freed by the
 // caller, outside the lock.

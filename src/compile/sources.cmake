@@ -3,18 +3,24 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/decompose_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/captured_run.cpp
   ${CMAKE_CURRENT_LIST_DIR}/describe.cpp
   ${CMAKE_CURRENT_LIST_DIR}/executor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
   ${CMAKE_CURRENT_LIST_DIR}/index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_times.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/library_queries.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order.cpp
   ${CMAKE_CURRENT_LIST_DIR}/check_before_assign.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/plan_for.cpp
   ${CMAKE_CURRENT_LIST_DIR}/publish.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/run_errors.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/settings.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan_cache.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rewrite.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules/epilogues.cpp
@@ -26,4 +32,5 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/step_work.cpp
   ${CMAKE_CURRENT_LIST_DIR}/trace.cpp
   ${CMAKE_CURRENT_LIST_DIR}/verify.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/views.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/views.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/watch.cpp)

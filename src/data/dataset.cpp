@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "data/host.h"
+#include "graph/thread_state.h"
 #include "ingot/random.h"
 #include "ops/common.h"
 
@@ -23,8 +25,6 @@ uint64_t mix(uint64_t z) {
 }
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
 
-thread_local Random* current = nullptr;
-
 }  // namespace
 
 uint64_t Random::next() { return mix(state_ += kStep); }
@@ -35,16 +35,18 @@ int64_t Random::below(int64_t count) {
 }
 
 Random& random() {
-  if (current) return *current;
-  thread_local Random own(default_generator().seed());
-  return own;
+  if (this_thread.sample_random) return *this_thread.sample_random;
+  std::shared_ptr<Random>& own = thread_lists().sample_random;
+  if (!own) own = std::make_shared<Random>(default_generator().seed());
+  return *own;
 }
 
 RandomScope::RandomScope(uint64_t seed, uint64_t epoch, uint64_t index)
-    : own_(mix(mix(mix(seed + kStep) + epoch * kStep) + index * kStep)), previous_(current) {
-  current = &own_;
+    : own_(mix(mix(mix(seed + kStep) + epoch * kStep) + index * kStep)),
+      previous_(this_thread.sample_random) {
+  this_thread.sample_random = &own_;
 }
-RandomScope::~RandomScope() { current = previous_; }
+RandomScope::~RandomScope() { this_thread.sample_random = previous_; }
 
 // ---- Batches
 

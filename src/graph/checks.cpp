@@ -2,12 +2,10 @@
 
 #include <string>
 
-#include "base/thread.h"
+#include "graph/thread_state.h"
 
 namespace ingot {
 namespace {
-
-INGOT_THREAD_LOCAL Check scope_check = Check::None;
 
 struct Words {
   const char* op;
@@ -53,12 +51,12 @@ static_assert(sizeof words / sizeof *words == static_cast<size_t>(Check::Count_)
 
 }  // namespace
 
-CheckScope::CheckScope(Check check) : previous_(scope_check) {
-  if (scope_check == Check::None) scope_check = check;
+CheckScope::CheckScope(Check check) : previous_(this_thread.check) {
+  if (previous_ == Check::None) this_thread.check = check;
 }
-CheckScope::~CheckScope() { scope_check = previous_; }
+CheckScope::~CheckScope() { this_thread.check = previous_; }
 
-Check current_check() { return scope_check; }
+Check current_check() { return this_thread.check; }
 
 const char* name_of(Check check) { return words[static_cast<size_t>(check)].op; }
 

@@ -1,11 +1,10 @@
 #include "graph/layer_log.h"
 
+#include "graph/thread_state.h"
+
 namespace ingot {
 
-LayerLog& layer_log() {
-  thread_local LayerLog log;
-  return log;
-}
+LayerLog& layer_log() { return thread_lists().layers; }
 
 std::string layer_of(const std::vector<LayerCall>& calls, uint64_t seq) {
   for (const LayerCall& c : calls)

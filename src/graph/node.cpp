@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
 #include "base/thread.h"
 #include "graph/cell.h"
 #include "graph/handle.h"
 #include "graph/layer_log.h"
 #include "graph/leaf.h"
 #include "graph/recorder.h"
-#include "ingot/runtime.h"
-#include "runtime/storage.h"
+#include "graph/storage.h"
+#include "graph/thread_state.h"
 
 namespace ingot {
 namespace {
@@ -98,15 +97,6 @@ Slab<T>& slab() {
 }
 
 std::atomic<uint64_t> next_seq{1};
-INGOT_THREAD_LOCAL bool grad_mode = true;
-
-// Dead nodes whose inputs are still to be released, chained by `next`: releasing must not need
-// memory.
-struct ReleaseStack {
-  Node* top;
-  bool active;
-};
-INGOT_THREAD_LOCAL ReleaseStack release_stack{nullptr, false};
 
 void destroy(Node* n) {
   for (Node* i : n->inputs())
@@ -150,28 +140,22 @@ bool differentiable(Op op, DType result) { return is_float(result) && info(op).d
 
 }  // namespace
 
+// Dead nodes wait in a chain for their turn: releasing must neither recurse nor need memory.
 void destroy_node(Node* n) {
-  ReleaseStack& s = release_stack;
+  ThreadState& t = this_thread;
   if (n->linked) n->recorder->unlink(n);
-  n->next = s.top;
-  s.top = n;
-  if (s.active) return;
-  s.active = true;
-  while (s.top) destroy(std::exchange(s.top, s.top->next));
-  s.active = false;
+  n->next = t.dying;
+  t.dying = n;
+  if (t.releasing) return;
+  t.releasing = true;
+  while (t.dying) destroy(std::exchange(t.dying, t.dying->next));
+  t.releasing = false;
 }
 
 void retain(LeafMeta* m) { m->refs.fetch_add(1, std::memory_order_relaxed); }
 void release(LeafMeta* m) {
   if (m->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete m;
 }
-
-static std::atomic<bool> eager{env::flag("INGOT_EAGER")};
-bool is_eager() { return eager.load(std::memory_order_relaxed); }
-void set_eager(bool on) { eager = on; }
-
-bool grad_enabled() { return grad_mode; }
-void set_grad_enabled(bool on) { grad_mode = on; }
 
 NodeRef record_list(Op op, std::span<Node* const> inputs, const OpSpec& spec,
                     const SourceLoc& loc) {
@@ -191,7 +175,7 @@ NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const 
     fresh = fresh || (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed));
   }
   Inferred r = infer(op, inputs, spec, loc);
-  needs_grad = needs_grad && grad_mode && differentiable(op, r.dtype);
+  needs_grad = needs_grad && this_thread.grad && differentiable(op, r.dtype);
   if (foreign) run_foreign(inputs, rec, loc);
   if (fresh) await_leaves(inputs, rec);
   if (!rec.running.load(std::memory_order_relaxed) &&
@@ -318,18 +302,17 @@ Recorders& recorders() {
   static Recorders* r = new Recorders;  // never destroyed: threads may end late
   return *r;
 }
-INGOT_THREAD_LOCAL Recorder* own_recorder = nullptr;
 
 Recorder& take_recorder() {
   thread_local struct AtExit {
     bool here = false;
     ~AtExit() {
-      if (own_recorder) recorders().leave(std::exchange(own_recorder, nullptr));
+      if (this_thread.recorder) recorders().leave(std::exchange(this_thread.recorder, nullptr));
     }
   } at_exit;
   at_exit.here = true;
-  own_recorder = recorders().take();
-  return *own_recorder;
+  this_thread.recorder = recorders().take();
+  return *this_thread.recorder;
 }
 
 }  // namespace
@@ -362,7 +345,9 @@ void Recorder::let_guests_pass() const {
     std::this_thread::yield();
 }
 
-Recorder& Recorder::current() { return own_recorder ? *own_recorder : take_recorder(); }
+Recorder& Recorder::current() {
+  return this_thread.recorder ? *this_thread.recorder : take_recorder();
+}
 
 void Recorder::link(Node* n) {
   n->linked = true;
@@ -544,11 +529,7 @@ bool is_tracked(const Node& view, const Node& old_base, const Node& base) {
 
 // The ops of the view on the base's new value. False: another thread was quicker.
 bool Cell::take_anew(const ViewState& old, const NodeRef& now, uint64_t writes) {
-  struct Mode {
-    bool before = grad_mode;
-    ~Mode() { grad_mode = before; }
-  } restore;
-  grad_mode = is_tracked(*old.node, *old.base_node, *now);
+  const ThreadScope<&ThreadState::grad> history(is_tracked(*old.node, *old.base_node, *now));
   NodeRef between, n = now;
   if (old.via) n = between = record(old.via->op, {n}, spec_of(*old.via), old.via->loc);
   n = record(old.node->op, {n}, spec_of(*old.node), old.node->loc);

@@ -22,7 +22,7 @@
 namespace ingot {
 
 struct Node;
-struct Storage;   // runtime/storage.h: a counted device buffer
+struct Storage;   // graph/storage.h: a counted device buffer
 class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
 inline void retain(Node* n);
@@ -201,7 +201,8 @@ inline std::string describe(const NodeRef& n) { return describe(*n); }
 std::string dump(std::span<Node* const> roots);
 
 /// Makes every node of the list computed: what is pending below them is compiled and run, together
-/// with all pending values of this thread that a live handle names. (compile/executor.cpp)
+/// with all pending values of this thread that a live handle names. This and the next three are the
+/// engine's (graph/engine.h).
 void materialise(std::span<Node* const> nodes, const SourceLoc& loc);
 /// Runs everything that is pending in this thread and named by a handle.
 void run_pending();

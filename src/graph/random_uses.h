@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/thread_state.h"
 #include "ingot/random.h"
 
 namespace ingot {
@@ -13,6 +14,6 @@ struct RandomUse {
   uint64_t seed, start, end;  // counters taken: [start, end)
 };
 /// Where this thread's draws are noted, or null.
-std::vector<RandomUse>*& random_uses();
+inline std::vector<RandomUse>*& random_uses() { return this_thread.random_uses; }
 
 }  // namespace ingot

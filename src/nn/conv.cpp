@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "graph/thread_state.h"
 #include "ingot/autograd.h"
 #include "ingot/movement.h"
 #include "nn/layer_common.h"
 #include "nn/module_state.h"
-#include "ops/recompute.h"
 
 namespace ingot::nn {
 namespace {
@@ -145,7 +145,7 @@ Tensor BatchNorm::forward(Tensor x) {
   if (moves) {
     NoGrad guard;
     Tensor count = own(buffers() + 2);
-    if (!recomputing()) count.add_(1);
+    if (!this_thread.recomputing) count.add_(1);
     if (!o_.momentum) momentum = 1 / count.item();
   }
   return batch_norm(x, running_mean(), running_var(), weight(), bias(),

@@ -13,6 +13,7 @@
 
 #include "base/context.h"
 #include "graph/layer_log.h"
+#include "graph/thread_state.h"
 #include "nn/module_state.h"
 #include "ops/common.h"
 
@@ -63,10 +64,7 @@ NamedTensors Module::State::named(bool trained) {
 
 namespace detail {
 struct Frames {
-  static const Call*& top() {
-    thread_local const Call* call = nullptr;
-    return call;
-  }
+  static const Call*& top() { return this_thread.call; }
   static const Module& module(const Call& c) { return c.module_; }
   static const Call* outer(const Call& c) { return c.outer_; }
 };

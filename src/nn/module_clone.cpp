@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "graph/leaf.h"
+#include "graph/thread_state.h"
 #include "ingot/runtime.h"
 #include "nn/module_state.h"
 #include "ops/common.h"
@@ -18,10 +19,7 @@ struct CloneMap {
   std::vector<std::string> names;
   CloneMap* outer = nullptr;
 
-  static CloneMap*& current() {
-    thread_local CloneMap* map = nullptr;
-    return map;
-  }
+  static CloneMap*& current() { return this_thread.clones; }
 
   Tensor copy_of(const Tensor& t) {
     const auto found = tensors.find(t.cell());

@@ -1,9 +1,7 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/containers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/fit.cpp
   ${CMAKE_CURRENT_LIST_DIR}/image.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/metrics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/models/generate.cpp
   ${CMAKE_CURRENT_LIST_DIR}/models/gpt.cpp
   ${CMAKE_CURRENT_LIST_DIR}/models/vision.cpp

@@ -3,43 +3,38 @@
 // compiler.
 #include "ops/autocast.h"
 
-#include "base/thread.h"
+#include "graph/thread_state.h"
 #include "ingot/amp.h"
 #include "ops/common.h"
 
 namespace ingot {
-namespace {
 
-struct Mode {
-  bool on = false;
-  DType type = DType::BFloat16;
-};
-INGOT_THREAD_LOCAL Mode mode;
-
-}  // namespace
-
-bool autocasting() { return mode.on; }
-DType autocast_type() { return mode.type; }
+bool autocasting() { return this_thread.autocast; }
+DType autocast_type() { return this_thread.autocast_type; }
 
 Tensor lowered(const Tensor& x) {
-  if (!mode.on || !x.defined()) return x;
+  if (!autocasting() || !x.defined()) return x;
   const DType t = x.dtype();
-  return t == DType::Float32 || is_half(t) ? x.to(mode.type) : x;
+  return t == DType::Float32 || is_half(t) ? x.to(autocast_type()) : x;
 }
 
-DType raised(DType t) { return mode.on && is_half(t) ? DType::Float32 : t; }
+DType raised(DType t) { return autocasting() && is_half(t) ? DType::Float32 : t; }
 
 namespace amp {
 
 Autocast::Autocast(DType dtype, bool enabled, SourceLoc loc)
-    : previous_type_(mode.type), previous_on_(mode.on) {
+    : previous_type_(autocast_type()), previous_on_(autocasting()) {
   if (!is_half(dtype))
     fail(ErrorKind::DType, "Autocast",
          "casts to bfloat16 or float16, not to " + std::string(name_of(dtype)), user_loc(loc));
-  mode = {enabled, dtype};
+  this_thread.autocast = enabled;
+  this_thread.autocast_type = dtype;
 }
-Autocast::~Autocast() { mode = {previous_on_, previous_type_}; }
-bool is_autocast_enabled() { return mode.on; }
+Autocast::~Autocast() {
+  this_thread.autocast = previous_on_;
+  this_thread.autocast_type = previous_type_;
+}
+bool is_autocast_enabled() { return autocasting(); }
 
 }  // namespace amp
 }  // namespace ingot

@@ -1,8 +1,8 @@
 // Batch normalisation: checks, running statistics and the evaluation form. The training form has a
-// gradient of its own (autograd/norm.cpp).
+// gradient of its own (ops/batch_norm_grad.cpp).
+#include "graph/thread_state.h"
 #include "ops/autocast.h"
 #include "ops/norm.h"
-#include "ops/recompute.h"
 
 namespace ingot {
 
@@ -48,7 +48,7 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
 // old + momentum * (now - old), in place and outside of any gradient.
 void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op,
                   const SourceLoc& loc) {
-  if (recomputing()) return;
+  if (this_thread.recomputing) return;
   Tensor old = running.to(now.dtype());
   Tensor next = (old * (1.0 - momentum) + now.detach().reshape(running.shape()) * momentum)
                     .to(running.dtype());

@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "ingot/capture.h"
-
 namespace ingot {
 
 void fail(ErrorKind kind, const char* op, std::string what, const SourceLoc& loc, std::string fix) {
@@ -30,23 +28,6 @@ void check_new_shape(const Dims& shape, const char* op, const SourceLoc& loc) {
   }
   if (n > 0x1p60)
     fail(ErrorKind::Shape, op, "shape " + to_string(shape) + " has more than 2^60 elements", loc);
-}
-
-void throw_undefined(const char* op, const SourceLoc& loc) {
-  throw Error(ErrorKind::State, op,
-              "a tensor is undefined: it was made by Tensor() and never given a value, or it is "
-              "the gradient "
-              "of a parameter that has none",
-              loc,
-              "assign it first, for instance with zeros(shape); optimizer.step() takes gradients "
-              "away: read "
-              "them before it, or keep them by step(/*keep_gradients=*/true)");
-}
-
-void run_at_its_line(const Tensor& t) {
-  const NodeRef held = t.cell()->current();
-  Node* n = held;
-  if (!n->computed.load(std::memory_order_acquire) && !is_capturing()) materialise({&n, 1}, n->loc);
 }
 
 std::string describe(const Tensor& x) {

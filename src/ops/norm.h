@@ -16,8 +16,8 @@ void move_towards(const Tensor& running, const Tensor& now, double momentum, con
 struct NormResult {
   Tensor y, mean, var;  // mean and var [1, C, 1, ...], without history
 };
-/// Training batch normalisation with a gradient of its own (autograd/norm.cpp). weight and bias may
-/// be undefined.
+/// Training batch normalisation with a gradient of its own (ops/batch_norm_grad.cpp). weight and
+/// bias may be undefined.
 NormResult normalised_batch(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                             const SourceLoc& loc);
 

@@ -25,7 +25,7 @@ Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const Sour
 struct LstmSteps {
   Tensor all, c;  // [T, N, H], and the last cell state
 };
-/// The steps of an LSTM layer with a gradient of its own (autograd/recurrent.cpp). z [T, N, 4 H]:
+/// The steps of an LSTM layer with a gradient of its own (ops/recurrent_steps.cpp). z [T, N, 4 H]:
 /// the input's part, both biases included. All are of one type.
 LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
                      bool backwards, const SourceLoc& loc);

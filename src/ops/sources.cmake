@@ -1,13 +1,16 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/activation.cpp
   ${CMAKE_CURRENT_LIST_DIR}/arrange.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/attention_call.cpp
   ${CMAKE_CURRENT_LIST_DIR}/autocast.cpp
   ${CMAKE_CURRENT_LIST_DIR}/batch_norm.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/batch_norm_grad.cpp
   ${CMAKE_CURRENT_LIST_DIR}/cached_attention.cpp
   ${CMAKE_CURRENT_LIST_DIR}/common.cpp
   ${CMAKE_CURRENT_LIST_DIR}/composed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/creation.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/custom_function.cpp
   ${CMAKE_CURRENT_LIST_DIR}/data_shapes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/einsum.cpp
   ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp
@@ -20,6 +23,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
   ${CMAKE_CURRENT_LIST_DIR}/losses.cpp
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/max_pool.cpp
   ${CMAKE_CURRENT_LIST_DIR}/methods.cpp
   ${CMAKE_CURRENT_LIST_DIR}/methods_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp
@@ -29,8 +33,8 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/advanced_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/recompute.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recurrent.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/recurrent_steps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/resample.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce_more.cpp

@@ -22,6 +22,15 @@ int64_t Tensor::size(int64_t dim, SourceLoc where) const {
 DType Tensor::dtype(SourceLoc loc) const { return node_of(*this, "dtype", loc)->dtype; }
 Device Tensor::device(SourceLoc loc) const { return node_of(*this, "device", loc)->device; }
 
+bool Tensor::requires_grad(SourceLoc loc) const {
+  return node_of(*this, "requires_grad", loc)->requires_grad;
+}
+
+bool Tensor::is_leaf(SourceLoc loc) const {
+  NodeRef n = node_of(*this, "is_leaf", loc);
+  return n->leaf || !n->requires_grad;
+}
+
 std::string Tensor::name(SourceLoc loc) const {
   NodeRef n = node_of(*this, "name", loc);
   return ingot::name_of(*n, cell_->meta.get());

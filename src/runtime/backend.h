@@ -194,7 +194,7 @@ class Backend {
 Backend* backend_for(DeviceType type);
 void register_backend(DeviceType type, std::unique_ptr<Backend> backend);
 /// Makes the backend of a type at its first use, or says in `reason` why there is none
-/// (backend/builtin.cpp).
+/// (wiring/wiring.cpp).
 std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason);
 /// Why backend_for(type) is nullptr, and what to do about it.
 std::string missing_reason(DeviceType type);

@@ -1,4 +1,4 @@
-// Device names, the default device, and the registry of backends.
+// Devices by name, what they say of themselves, and the registry of backends.
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -31,8 +31,6 @@ void start(DeviceType type) {
   if (auto made = make_builtin_backend(type, r.reason[k])) r.backend[k] = made.release();
 }
 
-std::atomic<uint16_t> default_packed{0};
-
 }  // namespace
 
 Backend* backend_for(DeviceType type) {
@@ -52,10 +50,6 @@ std::string missing_reason(DeviceType type) {
   backend_for(type);
   return registry().reason[static_cast<int>(type)];
 }
-
-Device::Device() { *this = default_device(); }
-
-Device::Device(DeviceType type, int index) : type_(type), index_(static_cast<uint8_t>(index)) {}
 
 Device::Device(std::string_view name) {
   std::string_view kind = name.substr(0, name.find(':'));
@@ -87,18 +81,6 @@ Device::Device(std::string_view name) {
                 "the device \"" + std::string(name) + "\" is not there: this machine has " +
                     std::to_string(b->device_count()) + " device(s) of that kind, numbered from 0");
   index_ = static_cast<uint8_t>(index);
-}
-
-std::string Device::name() const {
-  switch (type_) {
-    case DeviceType::CPU:
-      return index_ ? "cpu:" + std::to_string(index_) : "cpu";
-    case DeviceType::CUDA:
-      return "cuda:" + std::to_string(index_);
-    case DeviceType::Null:
-      return "null:" + std::to_string(index_);
-  }
-  return "?";
 }
 
 Device Device::best() {
@@ -151,18 +133,5 @@ std::string describe_devices() {
 void Device::synchronize() const {
   if (Backend* b = backend_for(type_)) b->synchronize(index_);
 }
-
-static thread_local int scoped = -1;  // what a DeviceScope says, packed as default_packed
-static uint16_t pack(Device d) {
-  return static_cast<uint16_t>(static_cast<int>(d.type()) << 8 | d.index());
-}
-
-Device default_device() {
-  int p = scoped >= 0 ? scoped : default_packed.load(std::memory_order_relaxed);
-  return Device(static_cast<DeviceType>(p >> 8), p & 255);
-}
-void set_default_device(Device d) { default_packed = pack(d); }
-DeviceScope::DeviceScope(Device d) : previous_(scoped) { scoped = pack(d); }
-DeviceScope::~DeviceScope() { scoped = previous_; }
 
 }  // namespace ingot

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/fork.h"
+#include "graph/thread_state.h"
 #include "ingot/error.h"
 #include "ingot/profile.h"
 #include "runtime/backend.h"
@@ -62,8 +63,6 @@ std::string human(size_t bytes) {
   throw OutOfMemory(what, bytes, m.stats.in_use, m.stats.limit);
 }
 
-thread_local int leases_held = 0;
-
 // Counts the bytes in, or throws. The caller holds no lock.
 void* take(Device d, size_t bytes, const char* why) {
   DeviceMemory& m = memory_of(d);
@@ -86,24 +85,16 @@ void give(Device d, void* p, size_t bytes) {
 
 constexpr size_t kLarge = 1 << 20;
 
-}  // namespace
-
-void retain(Storage* s) { s->refs.fetch_add(1, std::memory_order_relaxed); }
-
-void release(Storage* s) {
-  if (s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (s->on_release) {
-    s->on_release();
-  } else if (s->data) {
-    if (s->bytes >= kLarge) {
-      DeviceMemory& m = memory_of(s->device);
-      std::lock_guard lock(m.mutex);
-      m.large.erase(s);
-    }
-    give(s->device, s->data, s->bytes);
+void free_storage(Storage& s) {
+  if (s.bytes >= kLarge) {
+    DeviceMemory& m = memory_of(s.device);
+    std::lock_guard lock(m.mutex);
+    m.large.erase(&s);
   }
-  delete s;
+  give(s.device, s.data, s.bytes);
 }
+
+}  // namespace
 
 // An arena that an earlier plan needed is given back before memory is said to be out; the next run
 // takes what it needs.
@@ -111,7 +102,7 @@ static void* take_or_shrink(Device device, size_t bytes, const char* why) {
   try {
     return take(device, bytes, why);
   } catch (const OutOfMemory&) {
-    if (leases_held || !device.memory().arena) throw;
+    if (this_thread.leases_held || !device.memory().arena) throw;
   }
   release_arena(device);
   return take(device, bytes, why);
@@ -122,6 +113,7 @@ Ref<Storage> allocate_storage(Device device, size_t bytes, const char* why) {
   s->data = take_or_shrink(device, bytes, why);
   s->bytes = bytes;
   s->device = device;
+  s->free = free_storage;
   if (bytes >= kLarge) {
     DeviceMemory& m = memory_of(device);
     std::lock_guard lock(m.mutex);
@@ -174,11 +166,11 @@ ArenaLease::ArenaLease(Device device, size_t bytes) : device_(device) {
     throw;
   }
   data_ = m.arena.data;
-  ++leases_held;
+  ++this_thread.leases_held;
 }
 
 ArenaLease::~ArenaLease() {
-  --leases_held;
+  --this_thread.leases_held;
   memory_of(device_).arena_mutex.unlock();
 }
 

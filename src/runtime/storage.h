@@ -1,25 +1,11 @@
-// Storage: a counted buffer on a device, and the allocator's statistics and limits around it.
+// Makes buffers: the allocator with its statistics and limits, and the arenas.
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <functional>
 
-#include "base/ref.h"
-#include "ingot/device.h"
+#include "graph/storage.h"
 
 namespace ingot {
-
-struct Storage {
-  std::atomic<uint32_t> refs{0};
-  std::atomic<uint32_t> captured{
-      0};  // references held by captured functions, which do not mind updates in place
-  void* data = nullptr;
-  size_t bytes = 0;
-  Device device{DeviceType::CPU, 0};
-  std::function<void()> on_release;  // wrapped host memory: called instead of freeing
-};
-void retain(Storage* s);
-void release(Storage* s);
 
 /// A fresh buffer. Throws OutOfMemory naming the largest live tensors when the device or its limit
 /// has no room.

@@ -11,7 +11,7 @@ target_include_directories(test_cpu_attention PRIVATE ${PROJECT_SOURCE_DIR}/src)
 
 ingot_test(cpu_lstm SOURCES ${cpu_tests}/lstm_test.cpp LABELS asan tsan)
 
-ingot_test(cpu_index SOURCES ${cpu_tests}/index_calls_test.cpp ${cpu_tests}/../plugin/library_cases.cpp ${cpu_tests}/../spec_interpreter.cpp
+ingot_test(cpu_index SOURCES ${cpu_tests}/index_calls_test.cpp ${cpu_tests}/../plugin/library_cases.cpp ${cpu_tests}/../support/spec_interpreter.cpp
   LIBS ingot_test_oracle LABELS asan tsan)
 
 ingot_test(cpu_move SOURCES ${cpu_tests}/move_test.cpp LABELS asan)

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "emulator/emulator.h"
-#include "spec_interpreter.h"
+#include "support/spec_interpreter.h"
 
 namespace ingot::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "random_program.h"
+#include "support/random_program.h"
 
 using namespace ingot;
 using namespace ingot::check;

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "../io/folder.h"
+#include "support/folder.h"
 
 namespace ingot::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "../io/folder.h"
+#include "support/folder.h"
 #include "targets.h"
 
 TEST_CASE("the kept corpus") {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <set>
 
-#include "../io/folder.h"
 #include "io/hash.h"
+#include "support/folder.h"
 #include "targets.h"
 
 namespace ingot::fuzz {

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "folder.h"
 #include "io/hash.h"
+#include "support/folder.h"
 
 using namespace ingot;
 

@@ -14,8 +14,8 @@
 #include <functional>
 #include <thread>
 
-#include "folder.h"
 #include "io/file.h"
+#include "support/folder.h"
 
 using namespace ingot;
 

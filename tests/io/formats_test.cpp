@@ -7,11 +7,11 @@
 #include <fstream>
 #include <functional>
 
-#include "folder.h"
 #include "io/npy.h"
 #include "io/pt.h"
 #include "io/safetensors.h"
 #include "io/zip.h"
+#include "support/folder.h"
 
 using namespace ingot;
 

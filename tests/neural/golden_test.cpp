@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "graph/cell.h"
-#include "oracle.h"
+#include "support/oracle.h"
 
 using namespace ingot;
 using V = std::vector<double>;

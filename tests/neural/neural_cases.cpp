@@ -1,5 +1,5 @@
 // The op cases (see op_cases.h) of convolutions, poolings and norms; op_test.cpp runs them.
-#include "op_cases.h"
+#include "ops/op_cases.h"
 
 #include <algorithm>
 #include <functional>

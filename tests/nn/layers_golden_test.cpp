@@ -2,7 +2,7 @@
 // state_dict, its result, its gradients, all with the same parameters and inputs.
 #include <cmath>
 
-#include "nn_check.h"
+#include "support/nn_check.h"
 
 using namespace ingot;
 using namespace ingot::check;

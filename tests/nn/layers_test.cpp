@@ -1,7 +1,7 @@
 // The layers: what they compute, what they begin with, what they refuse.
 #include <cmath>
 
-#include "nn_check.h"
+#include "support/nn_check.h"
 
 using namespace ingot;
 using namespace ingot::check;

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "nn_check.h"
+#include "support/nn_check.h"
 
 // The public names live beside the standard library's.
 using namespace std;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/kernel_spec.h"
-#include "spec_interpreter.h"
+#include "support/spec_interpreter.h"
 
 namespace ingot::test {
 

@@ -36,10 +36,10 @@ if(TARGET ingot_cuda)
     add_library(stub_driver MODULE ${cuda_tests}/stub_driver.cpp)
     target_link_options(stub_driver PRIVATE -Wl,-soname,libcuda.so.1)
     target_compile_definitions(test_cuda_attention PRIVATE
-      H200_JSON="${cuda_tests}/../data/h200.json" STUB_DRIVER="$<TARGET_FILE:stub_driver>")
+      H200_JSON="${cuda_tests}/h200.json" STUB_DRIVER="$<TARGET_FILE:stub_driver>")
     add_dependencies(test_cuda_attention stub_driver)
     target_compile_definitions(test_cuda_conv PRIVATE
-      H200_JSON="${cuda_tests}/../data/h200.json" STUB_DRIVER="$<TARGET_FILE:stub_driver>")
+      H200_JSON="${cuda_tests}/h200.json" STUB_DRIVER="$<TARGET_FILE:stub_driver>")
     add_dependencies(test_cuda_conv stub_driver)
   endif()
 endif()

@@ -4,6 +4,11 @@ set(project_tests ${CMAKE_CURRENT_LIST_DIR})
 add_test(NAME include_scan COMMAND Python3::Interpreter ${project_tests}/include_scan.py ${PROJECT_SOURCE_DIR})
 add_test(NAME include_scan_self COMMAND Python3::Interpreter ${project_tests}/include_scan.py --self-test)
 
+# The same of the objects that were built.
+add_test(NAME link_graph COMMAND Python3::Interpreter ${project_tests}/link_graph.py ${PROJECT_BINARY_DIR})
+set_tests_properties(link_graph PROPERTIES SKIP_RETURN_CODE 77)
+add_test(NAME link_graph_self COMMAND Python3::Interpreter ${project_tests}/link_graph.py --self-test)
+
 add_test(NAME references COMMAND Python3::Interpreter ${project_tests}/references.py ${PROJECT_SOURCE_DIR})
 add_test(NAME references_self COMMAND Python3::Interpreter ${project_tests}/references.py --self-test)
 

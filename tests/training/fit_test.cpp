@@ -2,9 +2,9 @@
 #include <cmath>
 #include <memory>
 
-#include "../nn/nn_check.h"
 #include "compile/executor.h"
 #include "ingot/models.h"
+#include "support/nn_check.h"
 
 using namespace ingot;
 using namespace ingot::check;

@@ -2,8 +2,8 @@
 // infinite loss skips its step and halves the scale.
 #include <limits>
 
-#include "../nn/nn_check.h"
 #include "ingot/models.h"
+#include "support/nn_check.h"
 
 using namespace ingot;
 using namespace ingot::check;

@@ -1,8 +1,8 @@
 // The models of the library: parameters by torchvision's and GPT-2's names and counts, shapes,
 // errors, and that each learns.
 #include "ingot/models.h"
-#include "../nn/nn_check.h"
 #include "ingot/profile.h"
+#include "support/nn_check.h"
 
 using namespace ingot;
 using namespace ingot::check;

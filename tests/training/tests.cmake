@@ -1,6 +1,7 @@
 # Whole models: what they are, that they learn, and that training them is training PyTorch's.
 set(training ${CMAKE_CURRENT_LIST_DIR})
 ingot_test(models SOURCES ${training}/models_test.cpp)
+ingot_test(training SOURCES ${training}/training_test.cpp LIBS ingot_test_check LABELS asan tsan)
 ingot_test(fit SOURCES ${training}/fit_test.cpp)
 ingot_test(mixed SOURCES ${training}/mixed_test.cpp LABELS slow TIMEOUT 1200)
 # Trains a model from given weights and batches and writes what it saw; parity.py does the same with PyTorch and compares.

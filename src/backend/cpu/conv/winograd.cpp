@@ -39,9 +39,7 @@ float* thread_scratch(int64_t floats) {
 
 /// Zeros to read where a tile reaches over the edge.
 const float* zeros(int64_t n) {
-  static thread_local std::vector<float> z;
-  if (static_cast<int64_t>(z.size()) < n) z.assign(static_cast<size_t>(n), 0.0f);
-  return z.data();
+  return static_cast<const float*>(thread_zeros(static_cast<size_t>(n) * sizeof(float)));
 }
 
 /// Rows of tiles, of a sample.

@@ -34,7 +34,7 @@ class MemoryPool {
 /// Where pools look for /proc and /sys, in place of the machine (tests); "": the machine.
 void set_memory_root(const std::string& root);
 
-/// What a thread keeps from call to call (static thread_local), on whole pages.
+/// What a thread keeps from call to call (see thread_memory() in threads.h), on whole pages.
 class ThreadMemory {
  public:
   ThreadMemory() = default;

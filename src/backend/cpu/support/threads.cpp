@@ -276,6 +276,11 @@ void parallel_range(int64_t count, int64_t grain, RangeFn fn, void* context) {
 char* thread_memory(size_t bytes) {
   return (worker_memory ? *worker_memory : own_memory).at_least(bytes);
 }
+const void* thread_zeros(size_t bytes) {
+  thread_local std::vector<char> zeros;
+  if (zeros.size() < bytes) zeros.assign(bytes, 0);
+  return zeros.data();
+}
 void require_thread_memory(size_t bytes) {
   pool().require(bytes);
   take_required_memory();

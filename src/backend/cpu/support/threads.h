@@ -35,6 +35,8 @@ void parallel_for(int64_t count, int64_t grain, Fn&& fn) {
 /// Scratch of the calling thread, on whole pages, kept from kernel to kernel: one block for all of
 /// them, since they do not nest. When it grows, what was in it is lost. Throws std::bad_alloc.
 char* thread_memory(size_t bytes);
+/// Zeros to read, of the calling thread too.
+const void* thread_zeros(size_t bytes);
 /// A kernel that is prepared says how much of it each thread will ask for: the pool's threads get
 /// it now, so that a run does not stop half-way for want of it. Throws std::bad_alloc.
 void require_thread_memory(size_t bytes);

@@ -26,14 +26,21 @@ void one_thread() {
                      : nullptr;
     return self ? reinterpret_cast<void (*)(int)>(dlsym(self, "omp_set_num_threads")) : nullptr;
   }();
-  thread_local bool done = false;
-  if (!done && here) here(1);
-  done = true;
+  if (here) here(1);
 }
 
 const dnnl::engine& engine() {
   static const dnnl::engine e(dnnl::engine::kind::cpu, 0);
   return e;
+}
+
+/// What a thread keeps from call to call.
+const dnnl::stream& thread_stream() {
+  thread_local const dnnl::stream stream = [] {
+    one_thread();
+    return dnnl::stream(engine());
+  }();
+  return stream;
 }
 
 struct Conv {
@@ -206,9 +213,8 @@ size_t conv_scratch(void* c) { return static_cast<Conv*>(c)->scratch.get_size();
 
 void conv_run(void* handle, const void* a, const void* b, void* out, const void* bias,
               void* scratch) {
-  one_thread();
+  const dnnl::stream& stream = thread_stream();
   Conv& c = *static_cast<Conv*>(handle);
-  thread_local dnnl::stream stream(engine());
   std::unordered_map<int, memory> args;
   auto put = [&](int arg, const memory::desc& m, const void* p) {
     args.emplace(arg, memory(m, engine(), const_cast<void*>(p)));

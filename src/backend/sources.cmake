@@ -1,1 +1,0 @@
-target_sources(ingot PRIVATE ${CMAKE_CURRENT_LIST_DIR}/builtin.cpp)

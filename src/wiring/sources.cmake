@@ -1,0 +1,1 @@
+target_sources(ingot PRIVATE ${CMAKE_CURRENT_LIST_DIR}/wiring.cpp)

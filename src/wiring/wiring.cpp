@@ -1,0 +1,28 @@
+// Where the library is put together: which engine runs what is recorded, and which backends are
+// part of it. Both functions are declared in rooms below, which see no more than an interface; no
+// other function is defined above the room that declares it.
+#include <memory>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/null/null_backend.h"
+#include "compile/executor.h"
+#include "graph/engine.h"
+#include "runtime/plugin.h"
+
+namespace ingot {
+
+Engine& make_engine() { return executor(); }
+
+std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason) {
+  switch (type) {
+    case DeviceType::CPU:
+      return make_cpu_backend();
+    case DeviceType::Null:
+      return make_null_backend();
+    case DeviceType::CUDA:
+      return load_cuda_plugin(reason);
+  }
+  return nullptr;
+}
+
+}  // namespace ingot
