@@ -127,7 +127,7 @@ int run_bench(const BenchArgs& args) {
   std::vector<std::string> header{"model", "batch", "unit"};
   for (const std::string& d : devices)
     header.insert(header.end(),
-                  {d + ", a second", "of its limit", "bound by", "memory planned", "and taken"});
+                  {d + ", per second", "of its limit", "bound by", "memory planned", "and taken"});
   if (devices.size() > 1) header.emplace_back("times as fast");
   Table table(header);
   for (const std::string& name : args.recipes) {

@@ -65,7 +65,7 @@ class Trainer {
   Bottleneck bound_;
   int64_t steps_here_ = 0;  // of this process
   int64_t stride_ = 1;      // the metrics have every n-th step, however fast they are
-  double rate_ = 0;         // units a second
+  double rate_ = 0;         // units per second
   struct Window {
     double seconds = 0;
     int64_t steps = 0;
