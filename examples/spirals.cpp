@@ -1,5 +1,6 @@
 // Trains a small network to separate two spirals, and draws what it learned: the predicted spiral
 // for every pixel of an image.
+//
 //   spirals [image.png]
 #include <png.h>
 

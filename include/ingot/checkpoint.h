@@ -50,15 +50,15 @@ struct CheckpointFolder {
 
 /// Files folder/ckpt-000001.safetensors, ... with the tensors of each part ("model.fc.weight",
 /// "optimizer.state.0"), its other values, the default generator and the number given to save() as
-/// metadata, and a checksum over all of it. A file is written beside its place,
-/// synced and then renamed: a program killed at any moment, or a disk that fills up,
-/// leaves the earlier files intact. No file is ever overwritten, and only intact
-/// files of this run are removed (see `keep`): what another run left, or what cannot
-/// be read, stays. Signals: SIGTERM or SIGINT (Ctrl-C) is recorded; between two
-/// batches of a loader that is one of the parts, in save() or in save_every(), the
-/// program saves and exits with 128 + the signal's number (143, 130). A second one
-/// ends it at once, as ever. A signal that the program handles itself, or ignores, is
-/// left alone.
+/// metadata, and a checksum over all of it. A file is written to a temporary name, synced and then
+/// renamed: a program killed at any moment, or a disk that fills up, leaves the earlier files
+/// intact. No file is ever overwritten, and only intact files of this run are removed (see
+/// `keep`): files of another run, or files that cannot be read, stay.
+///
+/// Signals: SIGTERM or SIGINT (Ctrl-C) is recorded; between two batches of a loader that is one
+/// of the parts, in save() or in save_every(), the program saves and exits with status 128 + the
+/// signal's number (143, 130). A second one ends it at once, as usual. A signal that the program
+/// handles itself, or ignores, is left alone.
 ///
 /// The parts are used until the checkpoint is gone. One program per folder: folder/.lock is held
 /// while it lives.
