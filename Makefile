@@ -9,7 +9,7 @@ CLANG_FORMAT = $(firstword $(shell command -v clang-format-14 clang-format) clan
 CLANG_TIDY = $(firstword $(shell command -v clang-tidy-14 clang-tidy) clang-tidy)
 # The device files of NVIDIA's driver, of this machine or (WSL) of the one it runs on.
 GPU = $(wildcard /dev/nvidiactl /dev/dxg)
-# TSan of g++ 12 wants fixed addresses; setarch -R gives them where it is allowed.
+# TSan of g++ 12 needs fixed addresses; setarch -R provides them where it is allowed.
 FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .PHONY: help setup configure build demo python test test-all sanitize debug-test fuzz format tidy bench gpu gpu-bundle install clean
@@ -33,7 +33,7 @@ demo: configure ## train a network to tell clothes apart (Fashion-MNIST) and wri
 	@targets=ingot_cli; \
 	if [ -n "$(GPU)" ]; then \
 	  if tools/setup.sh --gpu && cmake --preset release -Wno-dev --log-level=WARNING -DINGOT_CUDA=ON >/dev/null; then targets="ingot_cli ingot_cuda"; \
-	  else echo "demo: what the GPU needs could not be had, so this is the CPU alone; \`make gpu\` tries again"; fi; \
+	  else echo "demo: the GPU libraries could not be installed, so this runs on the CPU only; \`make gpu\` tries again"; fi; \
 	fi; \
 	echo "demo: building the program ingot into build/release"; \
 	cmake --build build/release -j$(JOBS) --target $$targets
@@ -48,17 +48,17 @@ python: ## build the Python package into build/release/python (PYTHONPATH=build/
 test: ## build and run the tests (a few minutes)
 	@echo "test: building into build/release and running every test that is not labelled slow"
 	@tools/setup.sh
-	@tools/setup.sh --cuda-text || echo "test: NVRTC is not there, the tests that compile CUDA text will be skipped"
-	@tools/setup.sh --python || echo "test: nanobind is not there, the Python package will not be built or tested"
+	@tools/setup.sh --cuda-text || echo "test: NVRTC is missing, the tests that compile CUDA text will be skipped"
+	@tools/setup.sh --python || echo "test: nanobind is missing, the Python package will not be built or tested"
 	@$(MAKE) --no-print-directory build
 	@cd build/release && $(CTEST) -LE slow
 
 test-all: ## every test: slow ones, the debug build and the sanitizers too
 	@echo "test-all: running all tests in release, the quick ones in debug, and the sanitizer subsets"
 	@tools/setup.sh
-	@tools/setup.sh --cuda-text || echo "test-all: NVRTC is not there, the tests that compile CUDA text will be skipped"
-	@tools/setup.sh --torch || echo "test-all: PyTorch is not there, the tests that compare with it will be skipped"
-	@tools/setup.sh --python || echo "test-all: nanobind is not there, the Python package will not be built or tested"
+	@tools/setup.sh --cuda-text || echo "test-all: NVRTC is missing, the tests that compile CUDA text will be skipped"
+	@tools/setup.sh --torch || echo "test-all: PyTorch is missing, the tests that compare with it will be skipped"
+	@tools/setup.sh --python || echo "test-all: nanobind is missing, the Python package will not be built or tested"
 	@$(MAKE) --no-print-directory build
 	@cd build/release && $(CTEST)
 	@$(MAKE) --no-print-directory debug-test sanitize
@@ -97,7 +97,7 @@ tidy: configure ## run clang-tidy over the library
 	@git ls-files 'src/*.cpp' | xargs -P$(JOBS) -n1 $(CLANG_TIDY) --quiet -p build/release
 
 bench: configure ## compare with PyTorch on this CPU (needs: tools/setup.sh --torch)
-	@echo "bench: running ingot-bench and PyTorch in turns and printing the ratio for each case"
+	@echo "bench: alternating ingot-bench and PyTorch and printing the ratio for each case"
 	@cmake --build build/release -j$(JOBS) --target ingot-bench
 	@bench/compare_cpu $(BENCH_FLAGS)
 

@@ -1,5 +1,5 @@
 // A benchmark case: a name, and a function that sets it up and returns the work to be timed.
-// Nothing of a case is made before it is asked for.
+// Nothing of a case is created before it is requested.
 #pragma once
 #include <functional>
 #include <string>

@@ -29,7 +29,7 @@ struct Work {
   double bytes = 0, flops = 0, units = 0;  // of one iteration; units: tokens, steps
   const char* unit = "";
   double parts =
-      1;  // what is reported is an iteration's time over this: a token's, where it makes many
+      1;  // the reported time is an iteration's divided by this: per token, where it makes many
 };
 struct Case {
   std::string name;
@@ -112,7 +112,7 @@ void add_kernels() {
   });
 }
 
-/// Batch norm in training and a ReLU over channels-last images, the kernels of a ResNet beside its
+/// Batch norm in training and a ReLU over channels-last images, the kernels of a ResNet besides its
 /// convolutions: [images * height * width, channels] here.
 void add_batch_norms() {
   struct Size {
@@ -129,8 +129,8 @@ void add_batch_norms() {
                    b = zeros({z.c}).requires_grad_(backward);
             Tensor mean = zeros({z.c}), var = ones({z.c}), g = randn(x.shape(), bfloat16);
             eval({x, w, b, mean, var, g});
-            // At least: x for its statistics, x and y; and going back x, g and y's sign for the
-            // sums (in one pass with y), the same for dx. Signs are not counted.
+            // At least: x for its statistics, x and y; and in the backward pass x, g and y's sign
+            // for the sums (in one pass with y), the same for dx. Signs are not counted.
             double bytes = 2.0 * static_cast<double>(x.numel()) * (backward ? 7 : 3);
             return Work{[=] {
                           Tensor y = relu(batch_norm(x, mean, var, w, b, true));
@@ -307,8 +307,7 @@ void add_sequences() {
                 },
                 0, 0, B * T, "tokens"};
   });
-  // One token after the other, from position 256 to 768 of a cache of 1024 (the peer's stands at
-  // 512).
+  // One token after the other, from position 256 to 768 of a cache of 1024 (the peer's is at 512).
   auto decode = [](const std::string& name, int64_t layers, int64_t heads, int64_t width) {
     add("gpt2-" + name + "-decode-B1-bf16", [=] {
       auto model = std::make_shared<models::GPT>(

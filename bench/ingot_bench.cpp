@@ -164,7 +164,7 @@ Options parse(int argc, char** argv) {
   for (const std::string& name : o.names) {
     const auto is = [&](const Case& c) { return c.name == name; };
     if (std::none_of(cases().begin(), cases().end(), is))
-      throw std::invalid_argument("no case is called " + name + "; --list shows them");
+      throw std::invalid_argument("no case is named " + name + "; --list shows them");
   }
   return o;
 }

@@ -26,7 +26,7 @@ Work forward(Function f, double bytes, Tensor x) {
   return {[=] { eval(f(x)); }, 0, bytes};
 }
 
-// Forward and backward: the gradient is what is asked for, as PyTorch computes both.
+// Forward and backward: the gradient is requested, as PyTorch computes both.
 Work forward_backward(Function f, double bytes, Tensor x, Tensor gradient) {
   x.requires_grad_();
   return {[=] {

@@ -1,8 +1,7 @@
-// Images per second from a folder of JPEGs, as a training loop would take them: decoded, cropped to
+// Images per second from a folder of JPEGs, as a training loop would read them: decoded, cropped to
 // 224, flipped, normalised, batched.
 //   ingot-bench-loader FOLDER [WORKERS] [EPOCHS]
-// Prints one line of JSON per epoch. bench/compare_loader runs it in turns with PyTorch's
-// DataLoader.
+// Prints one line of JSON per epoch. bench/compare_loader alternates it with PyTorch's DataLoader.
 #include <ingot/ingot.h>
 
 #include <chrono>

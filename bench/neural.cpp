@@ -88,7 +88,7 @@ void add_pool_cases() {
   });
 }
 
-/// Parameters and buffers by the order in which a model asks for them: made once, used in every
+/// Parameters and buffers in the order in which a model requests them: created once, used in every
 /// step.
 class Store {
  public:

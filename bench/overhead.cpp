@@ -44,7 +44,7 @@ void add_scaling_cases(int n) {
     return Work{.run = [=] { long_graph(x, w, n); }, .note = "recorded and dropped", .nodes = n};
   });
   add("scaling_plan_" + size, [n] {
-    // Every iteration has another batch size, so none finds a plan.
+    // Every iteration has another batch size, so none finds a cached plan.
     Tensor w = randn({16, 16}) * 0.1;
     eval(w);
     auto rows = std::make_shared<int64_t>(8);

@@ -1,4 +1,4 @@
-# The libraries Ingot stands on, all from the system (tools/setup.sh installs them). Nothing is fetched.
+# The libraries Ingot depends on, all from the system (tools/setup.sh installs them). Nothing is fetched.
 
 set(setup_hint "run tools/setup.sh, which installs what Ingot needs")
 
@@ -13,7 +13,7 @@ endif()
 add_library(ingot_hwy INTERFACE)
 target_include_directories(ingot_hwy SYSTEM INTERFACE ${INGOT_HWY_INCLUDE})
 
-# For libingot_codecs; without them gzip and pictures cannot be read.
+# For libingot_codecs; without them gzip and images cannot be read.
 find_package(ZLIB QUIET)
 find_package(PNG QUIET)
 find_package(JPEG QUIET)

@@ -27,15 +27,15 @@ if(INGOT_WERROR)
   target_compile_options(ingot_options INTERFACE -Werror)
 endif()
 
-# Inside the library __FILE__ reads ingot/src/... wherever the checkout lies: error messages tell Ingot's own lines
-# from the user's by that prefix. The second mapping is for ccache, which may make paths relative to the build folder.
+# Inside the library __FILE__ reads ingot/src/... wherever the checkout is: error messages distinguish Ingot's own
+# lines from the user's by that prefix. The second mapping is for ccache, which may make paths relative to the build folder.
 file(RELATIVE_PATH source_from_build ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 string(REGEX REPLACE "/+$" "" source_from_build "${source_from_build}")
 target_compile_options(ingot_options INTERFACE
   -ffile-prefix-map=${source_from_build}/=ingot/
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=ingot/)
 
-# Ingot reads files of strangers: what overflows all the same ends the program instead of being exploited. (docs/reliability.md has the
+# Ingot reads untrusted files: an overflow ends the program instead of being exploited. (docs/reliability.md has the
 # cost. Sanitizers and _FORTIFY_SOURCE get in each other's way.)
 if(NOT INGOT_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set(fortify 2)

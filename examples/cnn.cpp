@@ -1,4 +1,4 @@
-// A convolutional network that tells drawn shapes apart; the data is made on the spot.
+// A convolutional network that classifies drawn shapes; the data is generated on the fly.
 //
 //   cnn [--device cpu]
 #include <ingot/ingot.h>

@@ -1,6 +1,6 @@
-// A gradient of one's own: rounding has none that is of use, so the backward half lets it pass
-// straight through; and a function that is computed in a stabler way than its derivative would be
-// found. gradcheck() tells whether a gradient is right.
+// Custom gradients: rounding has no useful gradient, so the backward half passes it straight
+// through; and a function whose derivative has a more stable form than differentiation would give.
+// gradcheck() tests whether a gradient is correct.
 //
 //   custom_gradient [--device cpu]
 #include <ingot/ingot.h>

@@ -1,4 +1,4 @@
-// A layer of one's own: parameters under names, parts inside parts, saved and moved like any other.
+// A custom layer: named parameters, nested parts, saved and moved like any other.
 //
 //   custom_layer [--device cpu]
 #include <ingot/ingot.h>

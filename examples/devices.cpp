@@ -1,4 +1,4 @@
-// The device chosen while the program runs: what there is, what is best, and how to name one.
+// Choosing a device at run time: which ones there are, which is best, and how to name one.
 //
 //   devices [--device cuda:1]
 #include <ingot/ingot.h>
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   const Device device = argc > 1 ? Device(argv[argc - 1]) : Device::best();
   std::cout << "chosen: " << device.name() << "\n";
 
-  // New tensors go to the default device; a DeviceScope changes it for a while, Options for one
+  // New tensors go to the default device; a DeviceScope changes it for a scope, Options for one
   // tensor.
   set_default_device(device);
   const Tensor a = ones({1000, 1000});
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   std::cout << "in use on " << device.name() << ": " << (device.memory().in_use >> 10)
             << " KiB, at most " << (device.memory().peak >> 10) << " KiB\n";
 
-  // A device that is not there is an error that says what is.
+  // A device that does not exist is an error that lists those that do.
   try {
     Device missing("cuda:63");
   } catch (const Error& e) {

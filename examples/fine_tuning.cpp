@@ -8,7 +8,7 @@
 #include <ingot/ingot.h>
 using namespace ingot;
 
-// Points in the plane; the classes of the second task are those of the first turned by a little.
+// Points in the plane; the classes of the second task are those of the first, slightly rotated.
 static std::pair<Tensor, Tensor> points(double angle) {
   const Tensor x = randn({512, 2});
   const Tensor turned = x.select(1, 0) * std::cos(angle) + x.select(1, 1) * std::sin(angle);
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const int64_t layers = nn::add_lora(third, "body.*", {.r = 4, .lora_alpha = 4});
   const double lora = train(third, 0.4, 100);
   std::cout << "second task, LoRA of rank 4 in " << layers << " layers: loss " << lora << "\n";
-  nn::merge_lora(third);  // the updates go into the weights: a plain network again
+  nn::merge_lora(third);  // merges the updates into the weights: a plain network again
   std::filesystem::remove(file);
   return lora < 0.5 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// A small GPT learns a rhyme by heart and recites it.
+// A small GPT memorises a rhyme and recites it.
 //
 //   gpt [--device cpu]
 #include <ingot/ingot.h>

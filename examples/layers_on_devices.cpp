@@ -14,7 +14,7 @@ struct Net : nn::Module {
 };
 
 int main(int argc, char** argv) {
-  // The encoder lies on the CPU, the decoder on the device that was asked for.
+  // The encoder is on the CPU, the decoder on the requested device.
   const Device first = "cpu", second = argc > 1 ? Device(argv[argc - 1]) : Device::best();
   manual_seed(1);
   Net model;

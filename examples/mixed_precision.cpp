@@ -1,5 +1,5 @@
 // Mixed precision: products in 16 bits, parameters and sums in 32. bfloat16 needs nothing else;
-// float16 needs the loss scaled, so that small gradients survive.
+// float16 needs loss scaling, so that small gradients do not underflow.
 //
 //   mixed_precision [--device cpu]
 #include <ingot/ingot.h>

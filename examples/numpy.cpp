@@ -1,5 +1,5 @@
-// For NumPy users: what they write, and what it is here. A tensor is an array that may lie on a GPU
-// and knows its gradient; to look at its numbers from the host they are copied (to_vector, item).
+// For NumPy users: NumPy's expressions and their equivalents. A tensor is an array that may be on a
+// GPU and have a gradient; to read its values on the host they are copied (to_vector, item).
 //
 //   numpy [--device cpu]
 #include <ingot/ingot.h>

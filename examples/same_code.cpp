@@ -6,7 +6,7 @@
 #include <ingot/ingot.h>
 using namespace ingot;
 
-// Knows nothing of devices: it computes where its inputs lie.
+// Independent of devices: it computes where its inputs are.
 static Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   return matmul(softmax(matmul(q, k.transpose(-1, -2)) / 8.0, -1), v);
 }
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   manual_seed(1);
   const Tensor x = randn({8, 256, 64}, "cpu");
   const Tensor here = timed("cpu", x), there = timed(device, x);
-  // Tensors of different devices do not mix: one of them has to be moved, and the program says so.
+  // Tensors on different devices do not mix: one of them has to be moved, explicitly.
   const double difference = (here - there.to("cpu")).abs().max().item();
   std::cout << "largest difference: " << difference << "\n";
   return difference < 1e-4 ? 0 : 1;

@@ -1,7 +1,7 @@
-// Trains a small network to tell two spirals apart, and draws what it learned: every pixel of the
-// picture is asked which spiral it belongs to.
+// Trains a small network to separate two spirals, and draws what it learned: the predicted spiral
+// for every pixel of an image.
 //
-//   spirals [picture.png]
+//   spirals [image.png]
 #include <png.h>
 
 #include <chrono>
@@ -43,7 +43,7 @@ struct Network : ingot::nn::Module {
   Tensor forward(Tensor x) override { return out(tanh(middle(tanh(in(x))))); }
 };
 
-// Probability of spiral 1 for every pixel of a size x size picture of the square [-1, 1] x [-1, 1].
+// Probability of spiral 1 for every pixel of a size x size image of the square [-1, 1] x [-1, 1].
 std::vector<float> ask_everywhere(Network& network, int size) {
   ingot::NoGrad no_grad;
   std::vector<float> xy;
@@ -57,9 +57,9 @@ std::vector<float> ask_everywhere(Network& network, int size) {
   return ingot::softmax(network(pixels), -1)[{ingot::Slice{}, 1}].to_vector<float>();
 }
 
-class Picture {
+class Image {
  public:
-  explicit Picture(int size)
+  explicit Image(int size)
       : size_(size), rgb_(3 * static_cast<size_t>(size) * static_cast<size_t>(size)) {}
 
   void set(int row, int column, int red, int green, int blue) {
@@ -84,14 +84,14 @@ class Picture {
 
 bool draw(Network& network, const Points& points, const std::string& path) {
   constexpr int size = 480;
-  Picture picture(size);
+  Image image(size);
   const std::vector<float> probability = ask_everywhere(network, size);
   for (int row = 0; row < size; ++row) {
     for (int column = 0; column < size; ++column) {
       const float p = probability[static_cast<size_t>(row * size + column)];
       // From orange (spiral 0) over white (undecided) to blue (spiral 1).
       const float blue = std::max(0.0f, 2 * p - 1), orange = std::max(0.0f, 1 - 2 * p);
-      picture.set(row, column, static_cast<int>(255 - 140 * blue),
+      image.set(row, column, static_cast<int>(255 - 140 * blue),
                   static_cast<int>(255 - 70 * blue - 75 * orange),
                   static_cast<int>(255 - 165 * orange));
     }
@@ -102,10 +102,10 @@ bool draw(Network& network, const Points& points, const std::string& path) {
     const bool one = points.spiral[i] == 1;
     for (int dr = -1; dr <= 1; ++dr) {
       for (int dc = -1; dc <= 1; ++dc)
-        picture.set(row + dr, column + dc, one ? 20 : 190, one ? 60 : 80, one ? 150 : 0);
+        image.set(row + dr, column + dc, one ? 20 : 190, one ? 60 : 80, one ? 150 : 0);
     }
   }
-  return picture.write(path);
+  return image.write(path);
 }
 
 int main(int argc, char** argv) {
@@ -148,6 +148,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "spirals: could not write %s\n", path.c_str());
     return 1;
   }
-  std::printf("the picture of what the network learned is in %s\n", path.c_str());
+  std::printf("the image of what the network learned is in %s\n", path.c_str());
   return 0;
 }

@@ -1,4 +1,4 @@
-// Tensors: making them, computing with them, looking at them, gradients.
+// Tensors: creating them, computing with them, printing them, gradients.
 //
 //   tensors [--device cpu]
 #include <ingot/ingot.h>
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   a[{Slice{}, 0}] = 0;
   std::cout << "first column cleared =\n" << a << "\nlargest of each row: " << a.amax(1) << "\n";
 
-  // Nothing has to run until a value is asked for: the three lines below become one kernel.
+  // Nothing has to run until a value is needed: the three lines below become one kernel.
   Tensor x = linspace(0, 1, 1000);
   Tensor y = exp(-x) * sin(10 * x);
   std::cout << "mean of exp(-x) sin(10 x): " << (y * y).mean().sqrt().item()

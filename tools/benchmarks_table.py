@@ -49,7 +49,7 @@ def table(columns, rows):
 
 
 def legend(run):
-    """What a letter in the column "command" stands for."""
+    """The meaning of a letter in the column "command"."""
     command = f"`{run['command']}`" if run["command"] else ""
     parts = filter(None, [command, run.get("note"), run["date"]])
     text = f"- {run['run']}: " + "; ".join(parts)
@@ -125,7 +125,7 @@ def main():
     if not sys.argv[1:]:
         TARGET.write_text(text)
     elif TARGET.read_text() != text:
-        sys.exit("docs/benchmarks.md is not what bench/results says: run tools/benchmarks_table.py")
+        sys.exit("docs/benchmarks.md does not match bench/results: run tools/benchmarks_table.py")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ elif [ "$wanted" = cuda ]; then
   exit 1
 fi
 "$ingot" train fashion --out out/fashion --fresh
-echo "demo: what the network says to images it has not seen"
+echo "demo: predictions of the network on test images"
 "$ingot" predict out/fashion out/fashion/samples/0[0-4].png --top 1
 if [ -z "${gpu:-}" ]; then
-  echo "demo: this was the CPU; there is no GPU that Ingot can use here. On a machine with an NVIDIA GPU, \`make gpu\` gets what is needed and trains on it."
+  echo "demo: this was the CPU; there is no GPU that Ingot can use here. On a machine with an NVIDIA GPU, \`make gpu\` installs what is needed and trains on it."
 fi

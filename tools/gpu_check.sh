@@ -14,7 +14,7 @@ limit="${SECONDS_EACH:-240}"
 mkdir -p "$logs"
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export INGOT_CUDA_PLUGIN="$here/lib/libingot_cuda.so"
-# A folder of this run's own: in a known place another user could have put machine code there before. INGOT_CACHE_DIR names one to keep.
+# A fresh folder for this run: in a known folder another user could have put machine code before. INGOT_CACHE_DIR names one to keep.
 umask 077
 if [ -z "${INGOT_CACHE_DIR:-}" ]; then
   INGOT_CACHE_DIR="$(mktemp -d)" || exit 1

@@ -4,7 +4,7 @@ PyTorch's and NumPy's names.
 
     tools/op_reference.py            writes docs/ops.md
     tools/op_reference.py --check    fails when docs/ops.md is not what would be written (a test runs this)
-    tools/op_reference.py --names    looks the other libraries' names up again (PyTorch and NumPy must be installed) and
+    tools/op_reference.py --names    looks up the other libraries' names again (PyTorch and NumPy must be installed) and
                                      writes tools/op_names.csv, then docs/ops.md
     tools/op_reference.py --python FILE   writes the docstrings of the Python package, rows of a C++ table
 """
@@ -19,10 +19,11 @@ HEADERS = ROOT / "include/ingot"
 NAMES = ROOT / "tools/op_names.csv"
 TARGET = ROOT / "docs/ops.md"
 
-# Headers of functions on tensors, in the order of the reference; others that hold such functions are added behind.
+# Headers of functions on tensors, in the order of the reference; others that hold such functions
+# are appended.
 ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
 LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
-# Headers that are about something else than functions on tensors.
+# Headers that are not about functions on tensors.
 OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
          "optim.h", "runtime.h", "shape.h", "source.h", "standard.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
 
@@ -86,7 +87,7 @@ def parse(path):
         line = lines[k]
         k += 1
         s = line.strip()
-        if skipping:  # namespace detail and what else is not for users
+        if skipping:  # namespace detail and other parts that are not for users
             skipping += line.count("{") - line.count("}")
             continue
         if s.startswith("namespace detail"):
@@ -348,7 +349,7 @@ def main():
     if TARGET.exists() and TARGET.read_text() == text:
         print("docs/ops.md is up to date")
         return 0
-    print("docs/ops.md is not what the headers say: run tools/op_reference.py", file=sys.stderr)
+    print("docs/ops.md does not match the headers: run tools/op_reference.py", file=sys.stderr)
     return 1
 
 

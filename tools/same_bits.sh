@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Do two commits train to the same bits? Builds the library of each, trains five models for 20 steps in float32 and with Autocast
-# (tests/training/same_bits.cpp), and compares the SHA-256 of their parameters. Exits with 1 where one differs.
+# (tests/training/same_bits.cpp), and compares the SHA-256 of their parameters. Exits with status 1 if one differs.
 #
 #   tools/same_bits.sh OLD [NEW]       (NEW: the working tree)
 #

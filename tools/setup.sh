@@ -4,20 +4,20 @@
 #   tools/setup.sh               packages to build, test and run Ingot
 #   tools/setup.sh --dev         also clang, clang-format and clang-tidy
 #   tools/setup.sh --cuda-text   also NVRTC, in a Python environment, for the tests that compile CUDA text (no GPU needed)
-#   tools/setup.sh --gpu         also the headers and libraries that the CUDA plug-in needs beside the driver, in that environment
+#   tools/setup.sh --gpu         also the headers and libraries that the CUDA plug-in needs besides the driver, in that environment
 #   tools/setup.sh --torch       also PyTorch, in the same environment, the peer of bench/compare_cpu
 #   tools/setup.sh --python      also what builds and tests the Python package, in the same environment
 #   tools/setup.sh --data NAME   also real data, under data/: fashion-mnist (31 MB), mnist (55 MB), cifar10 (139 MB), text (the King James
 #                                Bible, 4 MB)
 #
-# The Python environment lies outside the source tree, in $INGOT_VENV (by default ~/.cache/ingot/venv).
+# The Python environment is outside the source tree, in $INGOT_VENV (by default ~/.cache/ingot/venv).
 # Without root the script prints the command to run, and stops.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev doctest-dev libpng-dev zlib1g-dev libjpeg-dev libopenblas0 libcli11-dev nlohmann-json3-dev python3 python3-venv)
 dev_packages=(clang clang-format clang-tidy)
 nvrtc="nvidia-cuda-nvrtc==13.0.88"
-# What a GPU needs beside its driver, and how many MB of each come over the network. CUDA 13 wants driver 580; older ones take CUDA 12.
+# What a GPU needs besides its driver, and how many MB of each come over the network. CUDA 13 wants driver 580; older ones take CUDA 12.
 gpu_wheels_13=(nvidia-cuda-nvrtc==13.0.88:91 nvidia-cuda-runtime==13.0.96:3 nvidia-cuda-crt==13.0.88:1 nvidia-cuda-cccl==13.0.85:4 nvidia-cublas==13.1.0.3:424)
 gpu_wheels_12=(nvidia-cuda-nvrtc-cu12==12.9.86:90 nvidia-cuda-runtime-cu12==12.9.79:4 nvidia-cuda-nvcc-cu12==12.9.86:41 nvidia-cublas-cu12==12.9.1.4:582)
 cudnn_13=nvidia-cudnn-cu13==9.19.0.56:367
@@ -60,7 +60,7 @@ has_python() {
   return 1
 }
 
-# run_pip PACKAGE... [OPTION...]: in the environment, which is made if it is not there.
+# run_pip PACKAGE... [OPTION...]: in the environment, which is created if it is missing.
 run_pip() {
   say "installing $1 in $venv"
   [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "could not make a Python environment in $venv"
@@ -68,7 +68,7 @@ run_pip() {
   "$venv/bin/python" -m pip install --quiet --retries 1 --disable-pip-version-check "$@"
 }
 
-# install_python NAME==VERSION...: those that are missing, from the very files that tools/python-packages.txt names.
+# install_python NAME==VERSION...: those that are missing, from exactly the files that tools/python-packages.txt lists.
 install_python() {
   local package line missing=() list
   for package in "$@"; do has_python "$package" || missing+=("$package"); done
@@ -82,19 +82,19 @@ install_python() {
   rm -f "$list"
 }
 
-# PyTorch is pinned by its version: some machines have it from a folder of their own, where it was built otherwise.
+# PyTorch is pinned by its version: some machines have their own build of it.
 install_torch() {
   has_python "$torch" || run_pip "$torch" "$torch" || fail "pip could not install $torch"
   install_python numpy==2.4.6
 }
 
-# What is missing of headers and libraries beside the driver: a toolkit's are taken where they are, the others come as Python wheels.
+# What is missing of headers and libraries besides the driver: a toolkit's are taken where they are, the others come as Python wheels.
 install_gpu() {
   local driver="" cuda=13 toolkit="${CUDA_HOME:-/usr/local/cuda}" wanted=() missing=() megabytes=0 wheel
   if command -v nvidia-smi >/dev/null; then
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1) || driver=""
   else
-    say "nvidia-smi is not here: without NVIDIA's driver (550 or newer) the GPU will not be found"
+    say "nvidia-smi is missing: without NVIDIA's driver (550 or newer) the GPU will not be found"
   fi
   if [ "${driver:-580}" -lt 580 ] 2>/dev/null; then cuda=12; fi
   if [ -e "$toolkit/include/cuda.h" ] && compgen -G "$toolkit/lib64/libnvrtc.so*" >/dev/null && compgen -G "$toolkit/lib64/libcublasLt.so*" >/dev/null &&
@@ -128,13 +128,13 @@ unpack_npm() {
   rm -rf "$work"
 }
 
-# check_data NAME FOLDER: every file there has the checksum that tools/data.sha256 says, and none is missing.
+# check_data NAME FOLDER: every file there has the checksum listed in tools/data.sha256, and none is missing.
 check_data() {
   local list
   list=$(sed -n "s|  $1/|  $2/|p" tools/data.sha256)
   [ "$(wc -l <<<"$list")" -eq "$(find "$2" -type f | wc -l)" ] && sha256sum --quiet --strict -c - <<<"$list" >&2 && return 0
   rm -rf "$2"
-  fail "the files that came for $1 are not the ones they should be (tools/data.sha256); nothing was kept"
+  fail "the files downloaded for $1 have wrong checksums (tools/data.sha256); nothing was kept"
 }
 
 # get_data NAME: fills data/NAME unless it is there.
@@ -156,7 +156,7 @@ get_data() {
       mkdir -p "$folder"
       bible -l72 gen1:1-rev22:21 >"$folder/kjv.txt"
       ;;
-    *) fail "no data called $1 (there are fashion-mnist, mnist, cifar10 and text)" ;;
+    *) fail "no data named $1 (there are fashion-mnist, mnist, cifar10 and text)" ;;
   esac
   mv "$folder" "data/$1"
 }

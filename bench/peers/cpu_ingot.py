@@ -3,7 +3,7 @@
 
   PYTHONPATH=build/release/python python bench/peers/cpu_ingot.py [--only REGEX] [--threads N] [--budget S] [--serve] [--list]
 
-One JSON line per case: case, ms (median), min_ms, iters. bench/compare_cpu --python takes turns between this and ingot-bench.
+One JSON line per case: case, ms (median), min_ms, iters. bench/compare_cpu --python alternates this with ingot-bench.
 """
 import argparse
 import gc

@@ -6,7 +6,7 @@
 One JSON line per case: case, ms (median), min_ms, iters, gflops or gbs.
 --compile measures the cases that torch.compile can fuse, through torch.compile, under the same names.
 --serve reads one regular expression per line from standard input, measures what matches, and ends each answer with
-an empty line: bench/compare_cpu takes turns between several such processes.
+an empty line: bench/compare_cpu alternates several such processes.
 The thread count is set in the environment BEFORE torch loads, so that it reaches every library underneath.
 gbs counts the least traffic a perfectly fused kernel would need ("effective" bandwidth).
 """
@@ -42,7 +42,7 @@ def kept(key, make):
     return KEPT[key]
 
 def cpu_other():
-    '''CPU seconds burnt by everyone else on the machine (incl. steal) so far: shows whether a case was measured alone.'''
+    '''CPU seconds used by everything else on the machine (incl. steal) so far: shows whether a case was measured alone.'''
     f = [int(v) for v in open('/proc/stat').readline().split()[1:9]]; busy = (sum(f) - f[3] - f[4]) / os.sysconf('SC_CLK_TCK')
     t = os.times(); return busy - (t[0] + t[1])
 def timed(fn, inner):

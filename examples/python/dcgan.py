@@ -1,4 +1,4 @@
-"""A DCGAN: a generator of pictures and a discriminator that learn from each other."""
+"""A DCGAN: a generator of images and a discriminator that learn from each other."""
 import argparse
 
 import numpy as np
@@ -60,7 +60,7 @@ class GAN(nn.Module):
         self.netG, self.netD = Generator(), Discriminator()
 
 
-def pictures(batch, rng):
+def images(batch, rng):
     """Bright squares on dark ground, [-1, 1]."""
     x = -np.ones((batch, nc, 16, 16), np.float32)
     for i, (r, c) in enumerate(rng.integers(1, 9, (batch, 2))):
@@ -77,9 +77,9 @@ def run(model, steps=15, device="cpu", data=None, batch=16):
     real_label, fake_label = 1.0, 0.0
     losses = []
     for _ in range(steps):
-        # the discriminator: real pictures, then false ones
+        # the discriminator: real images, then generated ones
         netD.zero_grad()
-        real = torch.from_numpy(pictures(batch, rng)).to(device)
+        real = torch.from_numpy(images(batch, rng)).to(device)
         label = torch.full((batch,), real_label, dtype=torch.float, device=device)
         output = netD(real).view(-1)
         errD_real = criterion(output, label)
@@ -92,7 +92,7 @@ def run(model, steps=15, device="cpu", data=None, batch=16):
         errD_fake.backward()
         errD = errD_real + errD_fake
         optimizerD.step()
-        # the generator: its pictures should be taken for real
+        # the generator: its images should be classified as real
         netG.zero_grad()
         label.fill_(real_label)
         output = netD(fake).view(-1)

@@ -1,4 +1,4 @@
-"""A convolutional network on MNIST (or on made-up digits of the same shape)."""
+"""A convolutional network on MNIST (or on synthetic digits of the same shape)."""
 import argparse
 import gzip
 import os
@@ -41,7 +41,7 @@ def read_idx(path):
 
 
 def load(folder, n=1024):
-    """Pictures [n, 1, 28, 28] and labels, as arrays."""
+    """Images [n, 1, 28, 28] and labels, as arrays."""
     if folder:
         names = {f.split(".")[0].replace("-idx", ".idx").split(".")[0]: os.path.join(folder, f) for f in sorted(os.listdir(folder))}
         images = read_idx(next(p for k, p in names.items() if k.startswith("train-images")))

@@ -1,4 +1,4 @@
-"""A small ResNet on CIFAR-10 (or on made-up pictures of the same shape)."""
+"""A small ResNet on CIFAR-10 (or on synthetic images of the same shape)."""
 import argparse
 import os
 
@@ -59,7 +59,7 @@ class ResNet(nn.Module):
         return self.linear(out)
 
 
-class Pictures(Dataset):
+class Images(Dataset):
     """CIFAR's binary files, or noise around ten patterns."""
 
     def __init__(self, folder=None, n=512):
@@ -82,7 +82,7 @@ class Pictures(Dataset):
 
 
 def run(model, steps=20, device="cpu", data=None, batch_size=16):
-    loader = DataLoader(Pictures(data), batch_size=batch_size, num_workers=0)
+    loader = DataLoader(Images(data), batch_size=batch_size, num_workers=0)
     model = model.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)

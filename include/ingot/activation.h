@@ -1,4 +1,4 @@
-// Activations beside those of ops.h (relu, sigmoid, tanh, gelu, silu, softplus, leaky_relu,
+// Activations besides those of ops.h (relu, sigmoid, tanh, gelu, silu, softplus, leaky_relu,
 // softmax). Floating types only, Error(DType) otherwise; 16-bit floats compute in float32 and are
 // rounded once. Gradients at kinks are PyTorch's.
 #pragma once
@@ -28,7 +28,7 @@ Tensor logsigmoid(const Tensor& x, INGOT_LOC);   ///< log(sigmoid(x)), stable
 Tensor tanhshrink(const Tensor& x, INGOT_LOC);   ///< x - tanh(x)
 Tensor hardshrink(const Tensor& x, double lambd = 0.5,
                   INGOT_LOC);  ///< 0 from -lambd to lambd, x elsewhere
-/// x brought nearer to 0 by lambd, 0 from -lambd to lambd. Error(Value) when lambd is negative.
+/// x moved towards 0 by lambd, 0 from -lambd to lambd. Error(Value) when lambd is negative.
 Tensor softshrink(const Tensor& x, double lambd = 0.5, INGOT_LOC);
 /// x where it is above threshold, value elsewhere.
 Tensor threshold(const Tensor& x, double threshold, double value, INGOT_LOC);

@@ -1,7 +1,7 @@
-// Training in 16-bit floats. Autocast has matrix products computed in a 16-bit type while
-// parameters stay float32; with float16, GradScaler keeps small gradients alive: the loss is scaled
-// up so that small gradients survive; a step whose gradients overflow is skipped and the scale
-// lowered. Scale and verdict stay on the device: no step waits for the host.
+// Training in 16-bit floats. Autocast computes matrix products in a 16-bit type while parameters
+// stay float32; with float16, GradScaler keeps small gradients from underflowing: it scales the
+// loss up; a step whose gradients overflow is skipped and the scale lowered. Scale and verdict stay
+// on the device: no step waits for the host.
 #pragma once
 #include <vector>
 
@@ -11,12 +11,12 @@
 namespace ingot::amp {
 
 /// While one lives, on this thread: matmul, linear and attention cast float32 operands to `dtype`
-/// and answer in it; softmax, norms and losses compute and answer in float32; everything else takes
-/// what it is given. Parameters are not changed.
+/// and return it; softmax, norms and losses compute and return float32; everything else uses its
+/// operands' types. Parameters are not changed.
 ///   { amp::Autocast scope(bfloat16); loss = cross_entropy(model(x), target); }
 ///   loss.backward();
-/// With enabled = false it lifts an outer one. Throws Error(DType) unless the type is bfloat16 or
-/// float16.
+/// With enabled = false it disables an outer one. Throws Error(DType) unless the type is bfloat16
+/// or float16.
 class Autocast {
  public:
   explicit Autocast(DType dtype = bfloat16, bool enabled = true,
@@ -53,11 +53,11 @@ class GradScaler {
   /// step: Error(State) otherwise.
   void unscale_(optim::Optimizer& optimizer, SourceLoc loc = SourceLoc::current());
   /// Records the optimiser's step, to be skipped if a gradient is not finite. update() runs it, and
-  /// takes the gradients away unless keep_gradients; those that stay are unscaled.
+  /// clears the gradients unless keep_gradients; those that stay are unscaled.
   void step(optim::Optimizer& optimizer, bool keep_gradients = false,
             SourceLoc loc = SourceLoc::current());
-  /// Runs the recorded steps and sets the scale for the next. When the run fails everything is as
-  /// it was.
+  /// Runs the recorded steps and sets the scale for the next. When the run fails nothing
+  /// changes.
   void update(SourceLoc loc = SourceLoc::current());
   /// The scale now (a device value; item() waits for it).
   Tensor get_scale() const;

@@ -37,7 +37,7 @@ class EnableGrad {
 
 /// Are operations of this thread recorded with history?
 bool is_grad_enabled();
-/// Says whether they are, from now on; NoGrad and EnableGrad say so for a block.
+/// Sets whether they are, from now on; NoGrad and EnableGrad set it for a block.
 void set_grad_enabled(bool on);
 
 /// Runs fn without history and returns what it returns.
@@ -58,7 +58,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                          std::optional<bool> retain_graph = {}, bool create_graph = false,
                          bool allow_unused = false, SourceLoc loc = SourceLoc::current());
 
-/// Takes a hook off again.
+/// Removes a hook.
 class HookHandle {
  public:
   HookHandle() = default;
@@ -76,7 +76,7 @@ class HookHandle {
 HookHandle register_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook,
                          SourceLoc loc = SourceLoc::current());
 
-/// What the two halves of a custom function share.
+/// Shared by the two halves of a custom function.
 class FunctionContext {
  public:
   /// Keeps tensors for the backward half: inputs, results, or others. Inputs and results may be
@@ -93,7 +93,7 @@ class FunctionContext {
   std::vector<bool> needs_;
 };
 
-/// An operation with a gradient of its own:
+/// An operation with a custom gradient:
 ///   CustomFunction clipped([](auto& ctx, auto& in) { ctx.save_for_backward(in); return
 ///   std::vector{in[0].clamp(0, 1)}; },
 ///                          [](auto& ctx, auto& g) { return std::vector{g[0]}; });
@@ -117,10 +117,10 @@ class CustomFunction {
   std::string name_;
 };
 
-/// Runs fn(inputs) without keeping what lies between; backward computes it again from the inputs,
+/// Runs fn(inputs) without keeping intermediates; backward computes them again from the inputs,
 /// after the gradient has arrived. Random numbers and amp::Autocast are the same both times, and
-/// running statistics (batch norm's) move once. fn must compute the same both times; it is kept
-/// until then, so it must own what it captures, or refer only to what lives that long.
+/// running statistics (batch norm's) are updated once. fn must compute the same both times; it is
+/// kept until then, so it must own what it captures, or refer only to what lives that long.
 std::vector<Tensor> checkpoint(
     const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn,
     const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
@@ -128,7 +128,7 @@ std::vector<Tensor> checkpoint(
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
                   const std::vector<Tensor>& inputs, SourceLoc loc = SourceLoc::current());
 
-/// What gradcheck found: the worst element, in words.
+/// What gradcheck found: the worst element, described.
 struct GradCheck {
   bool ok = true;
   double worst =

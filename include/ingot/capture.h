@@ -11,9 +11,9 @@ namespace ingot {
 struct Plan;
 
 /// A function whose runs are kept. Calling it with inputs of shapes, types and devices seen before
-/// repeats those runs. What fn may do: anything whose course does not depend on values. State that
-/// changes from call to call must be updated in place (optimisers do); learning rates are read
-/// anew, random numbers go on. Reading a value inside (item(), printing) throws Error(State).
+/// repeats those runs. What fn may do: anything whose control flow does not depend on values. State
+/// that changes from call to call must be updated in place (optimisers do); learning rates are read
+/// again, random numbers continue. Reading a value inside (item(), printing) throws Error(State).
 class Captured {
  public:
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;

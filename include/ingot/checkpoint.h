@@ -1,4 +1,4 @@
-// Checkpoint: everything a training run needs to go on to the same bit, in one file, that survives
+// Checkpoint: everything a training run needs to resume bit for bit, in one file, that survives
 // whatever happens to the program.
 //
 //   Checkpoint ckpt("runs/fashion", model, opt, train);
@@ -50,14 +50,14 @@ struct CheckpointFolder {
 
 /// Files folder/ckpt-000001.safetensors, ... with the tensors of each part ("model.fc.weight",
 /// "optimizer.state.0"), its other values, the default generator and the number given to save() as
-/// metadata, and a checksum over all of it. A file is written beside its place, synced and then
-/// renamed: a program killed at any moment, or a disk that fills up, leaves the files from before
-/// whole. No file is ever overwritten, and only files of this run that are whole are removed (see
-/// `keep`): what another run left, or what cannot be read, stays.
+/// metadata, and a checksum over all of it. A file is written to a temporary name, synced and then
+/// renamed: a program killed at any moment, or a disk that fills up, leaves the earlier files
+/// intact. No file is ever overwritten, and only intact files of this run are removed (see
+/// `keep`): files of another run, or files that cannot be read, stay.
 ///
-/// Signals: SIGTERM or SIGINT (Ctrl-C) is taken note of; between two batches of a loader that is
-/// one of the parts, in save() or in save_every(), the program saves and exits with 128 + the
-/// signal's number (143, 130). A second one ends it at once, as ever. A signal that the program
+/// Signals: SIGTERM or SIGINT (Ctrl-C) is recorded; between two batches of a loader that is one
+/// of the parts, in save() or in save_every(), the program saves and exits with status 128 + the
+/// signal's number (143, 130). A second one ends it at once, as usual. A signal that the program
 /// handles itself, or ignores, is left alone.
 ///
 /// The parts are used until the checkpoint is gone. One program per folder: folder/.lock is held
@@ -86,18 +86,18 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
-  /// Restores the newest file that is whole and returns the number it was saved under; 0 when there
-  /// is no file. A damaged file is reported on stderr and passed over; when all are, Error(Io).
-  /// Throws Error(State) when a file belongs to other parts, tensors of another shape or type, or
-  /// other data. A resume() that throws has changed nothing.
+  /// Restores the newest intact file and returns the number it was saved under; 0 when there is no
+  /// file. A damaged file is reported on stderr and skipped; when all are, Error(Io). Throws
+  /// Error(State) when a file belongs to other parts, tensors of another shape or type, or other
+  /// data. A resume() that throws changes nothing.
   int64_t resume(SourceLoc loc = SourceLoc::current());
   /// Saves under a number of yours, such as the epochs done: what resume() will return. Saves that
-  /// signals ask for in the middle of an epoch count on from it by the loader's epochs. Throws
+  /// signals request in the middle of an epoch count on from it by the loader's epochs. Throws
   /// Error(Io) when the file cannot be written, io::DiskFull when there is no room; then all files
-  /// are as they were, and training can continue.
+  /// are unchanged, and training can continue.
   void save(int64_t number, SourceLoc loc = SourceLoc::current());
-  /// For loops that count steps: saves when `step` is a multiple of `every`, or when a signal asks
-  /// for it; returns whether it did.
+  /// For loops that count steps: saves when `step` is a multiple of `every`, or when a signal
+  /// requests it; returns whether it did.
   bool save_every(int64_t step, int64_t every, SourceLoc loc = SourceLoc::current());
   /// Waits for an asynchronous save; throws what went wrong with it. save() does so first.
   void wait(SourceLoc loc = SourceLoc::current());

@@ -1,18 +1,18 @@
-// New tensors beside those of ops.h and random.h.
+// New tensors besides those of ops.h and random.h.
 #pragma once
 #include "ingot/ops.h"
 #include "ingot/random.h"
 
 namespace ingot {
 
-/// `steps` numbers from base^start to base^end, evenly spaced in the exponent. Error(Value) when
+/// `steps` values from base^start to base^end, evenly spaced in the exponent. Error(Value) when
 /// steps is negative.
 Tensor logspace(double start, double end, int64_t steps, double base = 10,
                 const Options& options = {}, INGOT_LOC);
 /// [n, m] with ones on and below the diagonal (moved up by `diagonal`), zeros above.
 Tensor tri(int64_t n, std::optional<int64_t> m = {}, int64_t diagonal = 0,
            const Options& options = {}, INGOT_LOC);
-/// Row and column numbers, [2, k] int64, of the lower and upper triangle of a [row, col] matrix.
+/// Row and column indices, [2, k] int64, of the lower and upper triangle of a [row, col] matrix.
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {},
                     INGOT_LOC);
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset = 0, const Options& options = {},
@@ -24,7 +24,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
                              INGOT_LOC);
 
 /// Throws Error(Value) when an integer type cannot hold the number: too large, too small, infinite
-/// or NaN. Floats are cut to whole numbers and negative integers wrap in uint8, as in PyTorch.
+/// or NaN. Floats are truncated to integers and negative integers wrap in uint8, as in PyTorch.
 /// Floating types take every number.
 void check_fits(const Scalar& value, DType type, const char* op, const SourceLoc& loc);
 
@@ -50,7 +50,7 @@ Tensor normal(const Tensor& mean, const Operand& std,
 /// negative.
 Tensor randperm(int64_t n, const Options& options = {},
                 const Generator& generator = default_generator(), INGOT_LOC);
-/// num_samples places drawn from each row of weights [C] or [N, C] (not negative, not all 0; they
+/// num_samples indices drawn from each row of weights [C] or [N, C] (not negative, not all 0; they
 /// need not add up to 1): int64. Error(DType) unless floating, Error(Shape) with other dims,
 /// Error(Value) unless 1 <= num_samples, and <= C without replacement.
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,

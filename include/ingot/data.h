@@ -1,4 +1,4 @@
-// Data: datasets, the loader that makes batches of them, transforms of pictures, readers of files,
+// Data: datasets, the loader that makes batches of them, transforms of images, readers of files,
 // tokenizers.
 //
 //   data::DataLoader train(data::FashionMNIST("data"), {.batch_size = 128, .shuffle = true});

@@ -41,7 +41,7 @@ class Device {
   void reset_peak_memory() const;
   /// At most this many bytes for tensors and arena; 0 lifts the limit.
   void set_memory_limit(size_t bytes) const;
-  /// Waits for all work given to the device; raises pending device errors.
+  /// Waits for all work submitted to the device; raises pending device errors.
   void synchronize() const;
 
   friend bool operator==(const Device& a, const Device& b) {

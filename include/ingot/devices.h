@@ -1,4 +1,4 @@
-// What devices this machine has, in words.
+// What devices this machine has, as text.
 #pragma once
 #include <string>
 #include <utility>

@@ -18,8 +18,8 @@ namespace ingot {
 /// copies on that device, which is also the default device; so the model's code stays as it is. fn
 /// returns a 0-d mean over its part; the parts are weighted by their sizes and added on the first
 /// device. Gradients flow back to the parameters themselves. Parts are as equal as they can be; a
-/// device for which nothing is left is not used. Throws Error(Value) without devices or inputs,
-/// Error(Shape) when the inputs' first sizes differ, are 0 or fn returns more than one element.
+/// device for which nothing is left is not used. Throws Error(Value) without devices or
+/// inputs, Error(Shape) when the inputs' dims 0 differ, are 0 or fn returns more than one element.
 Tensor data_parallel(const std::vector<Device>& devices, const std::vector<Tensor>& params,
                      const std::vector<Tensor>& inputs,
                      const std::function<Tensor(const std::vector<Tensor>& part)>& fn,

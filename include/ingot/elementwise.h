@@ -1,4 +1,4 @@
-// Elementwise functions beside those of ops.h, mostly composed from them so that they fuse. Shapes
+// Elementwise functions besides those of ops.h, mostly composed from them so that they fuse. Shapes
 // broadcast and types promote as everywhere (ops.h says what is checked). NaN, infinities and -0.0
 // come out as PyTorch's.
 #pragma once
@@ -6,7 +6,7 @@
 
 namespace ingot {
 
-// ---- One operand. Those that only make sense on floating numbers turn integers into float32.
+// ---- One operand. Those that only make sense on floating types convert integers to float32.
 
 Tensor asinh(const Tensor& x, INGOT_LOC);  ///< the number whose sinh is x
 Tensor acosh(const Tensor& x, INGOT_LOC);  ///< the number whose cosh is x; NaN below 1
@@ -25,14 +25,14 @@ Tensor logit(const Tensor& x, std::optional<double> eps = {}, INGOT_LOC);
 Tensor frac(const Tensor& x, INGOT_LOC);
 /// sin(pi x) / (pi x), 1 at 0.
 Tensor sinc(const Tensor& x, INGOT_LOC);
-/// Rounded to so many decimals (halves to even), or to a multiple of 10^-decimals when negative.
+/// Rounded to this many decimals (halves to even), or to a multiple of 10^-decimals when negative.
 Tensor round(const Tensor& x, int64_t decimals, INGOT_LOC);
 Tensor signbit(const Tensor& x, INGOT_LOC);   ///< bool: negative, or -0.0
 Tensor isposinf(const Tensor& x, INGOT_LOC);  ///< bool: is it +inf?
 Tensor isneginf(const Tensor& x, INGOT_LOC);  ///< bool: is it -inf?
 Tensor deg2rad(const Tensor& x, INGOT_LOC);   ///< degrees to radians
 Tensor rad2deg(const Tensor& x, INGOT_LOC);   ///< radians to degrees
-/// NaN and infinities replaced; the infinities by the type's largest and smallest numbers when not
+/// NaN and infinities replaced; the infinities by the type's largest and smallest values when not
 /// given. Integers as they are.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
                   std::optional<double> neginf = {}, INGOT_LOC);

@@ -11,7 +11,7 @@ namespace ingot {
 struct EnvironmentVariable {
   std::string name;
   std::string kind;      ///< "flag", "number", "bytes", "words" or "path"
-  std::string standard;  ///< what holds where it is not set; "" for nothing
+  std::string standard;  ///< used where it is not set; "" for nothing
   std::string purpose, reader;
   std::optional<std::string> value;  ///< what it is set to now
 };

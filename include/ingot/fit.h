@@ -17,7 +17,7 @@
 
 namespace ingot {
 
-/// A figure over many batches. What update() is given stays on the device; value() waits for it.
+/// A metric over many batches. What update() is given stays on the device; value() waits for it.
 class Metric {
  public:
   explicit Metric(std::string name) : name_(std::move(name)) {}
@@ -34,7 +34,7 @@ class Metric {
 
 namespace metrics {
 
-/// Share of the rows of output [N, C, ...] whose largest element stands at target [N, ...]. All of
+/// Share of the rows of output [N, C, ...] whose largest element is at target [N, ...]. All of
 /// these throw Error(Shape) for a target that does not fit.
 std::shared_ptr<Metric> accuracy();
 /// Share of the targets among the k largest. Error(Value) unless k >= 1.
@@ -42,7 +42,7 @@ std::shared_ptr<Metric> top_k(int64_t k, SourceLoc loc = SourceLoc::current());
 /// exp of the mean cross entropy; targets of -100 do not count.
 std::shared_ptr<Metric> perplexity();
 
-/// How often class i (row) was taken for class j (column); value() is the accuracy. Error(Value)
+/// How often class i (row) was predicted as class j (column); value() is the accuracy. Error(Value)
 /// unless num_classes >= 1.
 class Confusion : public Metric {
  public:
@@ -84,9 +84,9 @@ struct FitOptions {
   optim::LRScheduler* scheduler = nullptr;
   bool schedule_each_step =
       false;  ///< else after each epoch (a plateau's metric is the validation loss, or the loss)
-  std::optional<DType> autocast{};  ///< bfloat16 or float16 (with a GradScaler of its own)
-  int64_t accumulate = 1;           ///< batches whose gradients make one step
-  double clip_grad_norm = 0;        ///< 0: none
+  std::optional<DType> autocast{};               ///< bfloat16 or float16 (with its own GradScaler)
+  int64_t accumulate = 1;                        ///< batches whose gradients make one step
+  double clip_grad_norm = 0;                     ///< 0: none
   std::optional<optim::NonFinite> non_finite{};  ///< what a NanGuard does
   Checkpoint* checkpoint = nullptr;  ///< resumed at the beginning, saved after each epoch
   std::function<void(int64_t step, const Tensor& loss)>
@@ -101,8 +101,8 @@ struct FitOptions {
 std::vector<EpochRecord> fit(nn::Module& model, data::DataLoader& train, const FitOptions& options,
                              SourceLoc loc = SourceLoc::current());
 
-/// Mean loss and metrics over a loader, in eval() and without gradients; the model's mode is put
-/// back.
+/// Mean loss and metrics over a loader, in eval() and without gradients; the model's mode is
+/// restored.
 EpochRecord evaluate(nn::Module& model, data::DataLoader& loader, const FitOptions& options,
                      SourceLoc loc = SourceLoc::current());
 

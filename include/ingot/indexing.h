@@ -2,7 +2,7 @@
 // PyTorch's; what every function checks is said at the top of ops.h. Indices are int64 or int32;
 // one outside the dim raises Error(Index), naming the line, when the value is computed. Negative
 // ones count from the end in index_fill, index_put, take and put, and are outside elsewhere. Of
-// several values for one place the last one stays, every time.
+// several values for one position the last one wins, every time.
 //
 // Functions marked "reads values" have a result whose shape depends on values: they run what is
 // pending, wait for it once, and throw Error(State) inside a captured function.
@@ -17,8 +17,8 @@ namespace ingot {
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC);
 /// x with src added there, in a fixed order.
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC);
-/// reduce: "sum", "prod", "mean", "amax" or "amin" of what comes to a place, with x's own element
-/// when include_self; places that nothing comes to keep x's. Error(Value) for another word.
+/// reduce: "sum", "prod", "mean", "amax" or "amin" of the values for a position, with x's own
+/// element when include_self; positions without values keep x's. Error(Value) for another word.
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                       std::string_view reduce, bool include_self = true, INGOT_LOC);
 /// index: a vector. x with x[..., index[i], ...] += alpha * source[..., i, ...].
@@ -46,7 +46,7 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
 // ---- By several indices: x[...] in function form
 
 /// x with x[indices] = values (broadcast, cast to x's type), or += with accumulate: then every
-/// value for a place counts. Masks read values, but for x[mask] = one number.
+/// value for a position counts. Masks read values, but for x[mask] = one number.
 Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values,
                  bool accumulate = false, INGOT_LOC);
 
@@ -54,7 +54,7 @@ Tensor index_put(const Tensor& x, const Indices& indices, const Operand& values,
 
 /// The elements where mask is true, as a vector. Reads values.
 Tensor masked_select(const Tensor& x, const Tensor& mask, INGOT_LOC);
-/// x with the places where mask is true filled, in order, by the elements of source. Too few of
+/// x with the positions where mask is true filled, in order, by the elements of source. Too few of
 /// them: Error(Index) when computed.
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source, INGOT_LOC);
 /// int64 [count, dims]: where x is not zero, in row-major order. Reads values.

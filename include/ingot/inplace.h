@@ -13,10 +13,10 @@ namespace ingot {
 #include "ingot/methods.def"
 
 /// From now on x, in every handle, has value's elements, type, shape and device; no gradient flows
-/// to value. A leaf stays the leaf it was, with its hooks and its grad(), so optimisers go on with
-/// it. What x was a view of, and views taken from it whose sizes, type or device no longer fit,
-/// keep the old elements. Throws Error(Autograd) when x is the result of an operation that requires
-/// gradients, Error(DType) when x requires gradients and value is not floating.
+/// to value. A leaf stays the leaf it was, with its hooks and its grad(), so optimisers continue
+/// with it. What x was a view of, and views taken from it whose sizes, type or device no longer
+/// fit, keep the old elements. Throws Error(Autograd) when x is the result of an operation that
+/// requires gradients, Error(DType) when x requires gradients and value is not floating.
 void set_data(const Tensor& x, const Tensor& value, INGOT_LOC);
 
 inline Tensor fill_(Tensor x, const Scalar& value, INGOT_LOC) { return x.fill_(value, loc); }

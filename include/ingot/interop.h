@@ -1,4 +1,4 @@
-// Memory shared with other libraries: NumPy's buffers, DLPack, whoever holds a pointer.
+// Memory shared with other libraries: NumPy's buffers, DLPack, any holder of a pointer.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace ingot {
 
-/// Where a value lies: row-major, without gaps. It stays there, unchanged by Ingot, as long as
+/// Where a value is stored: row-major, without gaps. It stays there, unchanged by Ingot, as long as
 /// `owner` (or a copy of it) lives.
 struct SharedMemory {
   void* data = nullptr;
@@ -27,7 +27,7 @@ SharedMemory share_memory(const Tensor& x, SourceLoc loc = SourceLoc::current())
 Tensor from_shared_memory(void* data, DType dtype, const Dims& shape, const Device& device,
                           std::function<void()> on_release, SourceLoc loc = SourceLoc::current());
 
-/// An array as another library describes it. Nothing of it is believed before it is checked, except
+/// An array as another library describes it. Nothing of it is trusted before it is checked, except
 /// that its elements are where it says.
 struct ForeignArray {
   void* data = nullptr;  ///< of the element at index 0 in each dim

@@ -5,8 +5,8 @@
 // memory in proportion to that size, and execute nothing. A file that cannot be opened, is damaged
 // or cut short, or is of another format throws Error(Io) naming the file and what is wrong; an
 // element type Ingot does not have throws Error(Unsupported); more memory than the machine has,
-// Error(OutOfMemory). Writers put the new file in place in one go: a temporary file, fsync, rename,
-// fsync of the folder.
+// Error(OutOfMemory). Writers replace the file atomically: a temporary file, fsync, rename, fsync
+// of the folder.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -33,7 +33,7 @@ using Metadata = Texts;
 // ---- Writing
 
 /// Thrown, as an Error(Io), when a file cannot be written because the disk is full, a quota is used
-/// up or the process's limit on file sizes is reached: what was there before is whole, and it may
+/// up or the process's limit on file sizes is reached: what was there before is intact, and it may
 /// be tried again later.
 class DiskFull : public Error {
  public:
@@ -42,7 +42,7 @@ class DiskFull : public Error {
 
 // ---- safetensors
 
-/// A safetensors file, open: the header is read, tensors are read when asked for.
+/// A safetensors file, open: the header is read, tensors are read on request.
 class SafeTensors {
  public:
   explicit SafeTensors(const std::string& path, SourceLoc loc = SourceLoc::current());
@@ -67,9 +67,9 @@ class SafeTensors {
   Tensor get(std::string_view name, const Options& options = {},
              SourceLoc loc = SourceLoc::current()) const;
   /// Reads the whole file and compares it with its checksum, which files written by Ingot have;
-  /// Error(Io) when they differ. Returns whether there is one. It finds accidents (a changed byte,
-  /// a disk's fault), not forgery. load_safetensors(), load_tensors() and load_weights() do this by
-  /// themselves.
+  /// Error(Io) when they differ. Returns whether there is one. It detects accidents (a changed
+  /// byte, a disk error), not forgery. load_safetensors(), load_tensors() and load_weights() do
+  /// this by themselves.
   bool verify(SourceLoc loc = SourceLoc::current()) const;
 
   struct State;
@@ -107,14 +107,14 @@ void save_npz(const std::string& path, const NamedTensors& tensors,
 // ---- PyTorch
 
 /// The tensors of a file made by torch.save (1.6 and newer): dicts and lists of tensors, nested
-/// ones with their names joined by dots; numbers and texts among them are passed over. The pickle
+/// ones with their names joined by dots; numbers and texts among them are skipped. The pickle
 /// inside is read by a machine that knows tensors, dicts, lists and plain values and refuses every
 /// other class: nothing in the file is executed.
 NamedTensors load_pt(const std::string& path, const Options& options = {},
                      SourceLoc loc = SourceLoc::current());
 
-/// A file of any of these formats (told by its content), or the index of a model split over several
-/// safetensors files (model.safetensors.index.json).
+/// A file of any of these formats (detected by its content), or the index of a model split over
+/// several safetensors files (model.safetensors.index.json).
 NamedTensors load_tensors(const std::string& path, const Options& options = {},
                           SourceLoc loc = SourceLoc::current());
 
@@ -123,9 +123,9 @@ struct Contents {
   NamedTensors tensors;
   Metadata metadata;  ///< of a safetensors file
   /// Of a file of torch.save: how its values were nested, as JSON. What JSON does not have is an
-  /// object
-  /// {"$": kind, "v": value}: a tensor (its number among the tensors), a tuple or set (a list), a
-  /// dict or argparse.Namespace (a list of pairs), bytes (in hexadecimal), a dtype (its name).
+  /// object {"$": kind, "v": value}: a tensor (its index among the tensors), a tuple or set (a
+  /// list), a dict or argparse.Namespace (a list of pairs), bytes (in hexadecimal), a dtype (its
+  /// name).
   std::string tree;
 };
 /// The same formats, with what a file holds besides its tensors.
@@ -137,8 +137,8 @@ Contents load_contents(std::span<const uint8_t> bytes, const std::string& name,
 
 // ---- Text
 
-/// Writes a file whole or not at all: a temporary file beside it, fsync, rename. Throws Error(Io),
-/// DiskFull without room; then the old file is as it was.
+/// Writes a file atomically: a temporary file beside it, fsync, rename. Throws Error(Io), DiskFull
+/// without room; then the old file is unchanged.
 void write_text(const std::string& path, std::string_view text,
                 SourceLoc loc = SourceLoc::current());
 
@@ -149,13 +149,13 @@ struct LoadWeightsOptions {
   /// and is carried over in order:
   /// {{"transformer.h.*.ln_1.*", "blocks.*.norm1.*"}}. A name that no rule fits stays as it is.
   std::vector<std::pair<std::string, std::string>> mapping{};
-  /// Names in the file (with "*") whose matrices are stored the other way round, as GPT-2's are:
-  /// turned when loaded.
+  /// Names in the file (with "*") whose matrices are stored transposed, as GPT-2's are: transposed
+  /// when loaded.
   std::vector<std::string> transpose{};
-  /// Names in the file (with "*") to pass over.
+  /// Names in the file (with "*") to skip.
   std::vector<std::string> ignore{};
-  /// A missing, unexpected or misshapen name throws Error(Value) listing all of them, and nothing
-  /// is loaded. Otherwise what fits is loaded and the report says the rest.
+  /// A name that is missing, unexpected or of the wrong shape throws Error(Value) listing all of
+  /// them, and nothing is loaded. Otherwise what fits is loaded and the report says the rest.
   bool strict = true;
 };
 

@@ -1,4 +1,4 @@
-// Linear algebra beside matmul and linear (ops.h). Products need equal types, Error(DType)
+// Linear algebra besides matmul and linear (ops.h). Products need equal types, Error(DType)
 // otherwise, and sizes that fit, Error(Shape). The factorisations (solve, cholesky, inv, det,
 // slogdet and what is built on them) run on the CPU, by LAPACK where the machine has it; operands
 // on another device are copied there and the results back, which explain() shows as copies. They
@@ -44,9 +44,9 @@ Tensor addbmm(const Tensor& x, const Tensor& batch1, const Tensor& batch2, const
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims = 2, INGOT_LOC);
 Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b,
                  INGOT_LOC);
-/// Products and sums by letters: "ij,jk->ik"; repeated letters of one operand take a diagonal,
-/// letters not in the result are summed, "..." stands for batch dims. Without "->" the letters that
-/// occur once, in order. Error(Value) for a text that is not such, Error(Shape) when sizes of a
+/// Products and sums by index letters: "ij,jk->ik"; repeated letters of one operand take a
+/// diagonal, letters not in the result are summed, "..." means batch dims. Without "->" the letters
+/// that occur once, in order. Error(Value) for an invalid equation, Error(Shape) when sizes of a
 /// letter differ.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, INGOT_LOC);
 /// The product of matrices (the first and last may be vectors), in the cheapest order.

@@ -1,4 +1,4 @@
-// Losses beside those of ops.h (cross_entropy, nll_loss, mse_loss), and distances. `reduction` is
+// Losses besides those of ops.h (cross_entropy, nll_loss, mse_loss), and distances. `reduction` is
 // "mean", "sum" or "none" (another word: Error(Value)). Input and target broadcast: Error(Shape)
 // when they do not fit; Error(DType) unless floating. 16-bit floats compute in float32 and are
 // rounded once.

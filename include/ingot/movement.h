@@ -1,4 +1,4 @@
-// Movement beside that of ops.h: views where nothing is said, joined and repeated values otherwise.
+// Movement besides that of ops.h: views, and where stated, new values.
 #pragma once
 #include "ingot/ops.h"
 
@@ -7,7 +7,7 @@ namespace ingot {
 /// One dim split into `sizes`, one of which may be -1. Error(Shape) when they do not make up its
 /// size.
 Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, INGOT_LOC);
-/// Dims `source` moved to the places `destination`, the others in their order. Error(Dim) when one
+/// Dims `source` moved to positions `destination`, the others in their order. Error(Dim) when one
 /// is named twice or the lists differ in length.
 Tensor movedim(const Tensor& x, int64_t source, int64_t destination, INGOT_LOC);
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, INGOT_LOC);
@@ -31,7 +31,7 @@ inline Tensor ravel(const Tensor& x, INGOT_LOC) { return reshape(x, {-1}, loc); 
 /// Columns (dim 1) and rows (dim 0) in reverse order. Error(Dim) when there is no such dim.
 Tensor fliplr(const Tensor& x, INGOT_LOC);
 Tensor flipud(const Tensor& x, INGOT_LOC);
-/// Turned by k quarters in the plane of two dims. Error(Dim) unless dims names two different ones.
+/// Rotated by k quarters in the plane of two dims. Error(Dim) unless dims names two different ones.
 Tensor rot90(const Tensor& x, int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC);
 /// One slice per element of dim, without it.
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0, INGOT_LOC);
@@ -46,26 +46,26 @@ Tensor atleast_2d(const Tensor& x, INGOT_LOC);
 Tensor atleast_3d(const Tensor& x, INGOT_LOC);
 /// All expanded to their common shape. Error(Shape) when there is none.
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, INGOT_LOC);
-/// The elements along a diagonal of the dims dim1 and dim2, as a new last dim; offset > 0 lies
-/// above the main one. A view. Error(Dim) when dim1 is dim2.
+/// The elements along a diagonal of the dims dim1 and dim2, as a new last dim; offset > 0 is above
+/// the main one. A view. Error(Dim) when dim1 is dim2.
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1, INGOT_LOC);
 
-// ---- Values of their own
+// ---- New values
 
-/// Adds elements around, as many as `padding` says ({front, behind} of the last dim, then of the
-/// one before it, ...; negative numbers cut): mode "constant" (value), "reflect" (mirrored, without
-/// the edge), "replicate" (the edge) or "circular". Error(Value) for another mode and for too much
-/// padding (reflect: less than the size; circular: at most the size).
+/// Pads by `padding` elements ({before, after} of the last dim, then of the one before it, ...;
+/// negative numbers crop): mode "constant" (value), "reflect" (mirrored, without the edge),
+/// "replicate" (the edge) or "circular". Error(Value) for another mode and for too much padding
+/// (reflect: less than the size; circular: at most the size).
 Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Scalar& value = 0.0,
            INGOT_LOC);
-/// Elements shifted along dims, those pushed over the end coming in at the front; without dims the
-/// flattened tensor is shifted. Error(Value) unless there is one shift per dim.
+/// Elements shifted along dims, those shifted past the end re-entering at the front; without dims
+/// the flattened tensor is shifted. Error(Value) unless there is one shift per dim.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {}, INGOT_LOC);
-/// repeat(), with as many leading ones as there are dims more.
+/// repeat(), with leading ones for additional dims.
 Tensor tile(const Tensor& x, const Dims& dims, INGOT_LOC);
-/// Each element (or slice along dim) so many times in a row; without dim of the flattened tensor.
-/// Counts in a tensor are read when the call is made. Error(Value) when negative, Error(Shape)
-/// unless there is one count per slice.
+/// Each element (or slice along dim) repeated in a row; without dim of the flattened tensor. Counts
+/// in a tensor are read when the call is made. Error(Value) when negative, Error(Shape) unless
+/// there is one count per slice.
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim = {},
                          INGOT_LOC);
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim = {},

@@ -29,7 +29,7 @@ class PerDim {
 };
 
 /// Zeros added on both sides of every dim: a number, one for each dim, "valid" (none) or "same"
-/// (the result has the input's size; an odd number of zeros puts one more behind).
+/// (the result has the input's size; an odd number of zeros puts one more at the end).
 class ConvPadding : public PerDim {
  public:
   using PerDim::PerDim;
@@ -43,7 +43,7 @@ class ConvPadding : public PerDim {
 };
 
 // ---- Convolution. weight [out, in / groups, window...]; bias [out] or undefined. Under
-// amp::Autocast operands are cast as those of matmul. "same" wants stride 1: another throws
+// amp::Autocast operands are cast as those of matmul. "same" needs stride 1: another throws
 // Error(Value).
 
 Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias = {},
@@ -85,7 +85,7 @@ Tensor max_pool2d(const Tensor& input, const PerDim& kernel_size, const PerDim& 
 Tensor max_pool3d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
                   const PerDim& padding = 0, const PerDim& dilation = 1, bool ceil_mode = false,
                   INGOT_LOC);
-/// With the int64 place of each largest element (the first of equals) in the flattened dims of its
+/// With the int64 index of each largest element (the first of equals) in the flattened dims of its
 /// channel.
 ValuesIndices max_pool1d_with_indices(const Tensor& input, const PerDim& kernel_size,
                                       const PerDim& stride = {}, const PerDim& padding = 0,
@@ -129,7 +129,7 @@ Tensor adaptive_max_pool3d(const Tensor& input, const PerDim& output_size, INGOT
 
 /// Over all dims but dim 1: (x - mean) / sqrt(var + eps) * weight + bias. Training (or without
 /// running statistics) takes the batch's mean and variance and, where running statistics are given,
-/// moves them by momentum in place (variance with n - 1); otherwise the running ones are used.
+/// updates them by momentum in place (variance with n - 1); otherwise uses the running ones.
 /// Statistics, weight and bias are [C]. Throws Error(Value) when training on one value per channel.
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
@@ -139,8 +139,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
 /// Error(Value) unless num_groups divides the channels.
 Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5, INGOT_LOC);
-/// Over the dims behind the channels of each sample. use_input_stats = false takes the running
-/// statistics; with both, these are moved by momentum towards the mean over the samples.
+/// Over the dims after the channels of each sample. use_input_stats = false uses the running
+/// statistics; with both, these are updated by momentum towards the mean over the samples.
 Tensor instance_norm(const Tensor& input, const Tensor& running_mean = {},
                      const Tensor& running_var = {}, const Tensor& weight = {},
                      const Tensor& bias = {}, bool use_input_stats = true, double momentum = 0.1,
@@ -166,7 +166,7 @@ Tensor alpha_dropout(const Tensor& input, double p = 0.5, bool training = false,
 /// [N, C, H, W] -> [N, C * window, L]: every window as a column, in row-major order.
 Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dilation = 1,
               const PerDim& padding = 0, const PerDim& stride = 1, INGOT_LOC);
-/// The way back: columns added up where windows overlap, into [N, C, output_size].
+/// The inverse: columns added up where windows overlap, into [N, C, output_size].
 Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel_size,
             const PerDim& dilation = 1, const PerDim& padding = 0, const PerDim& stride = 1,
             INGOT_LOC);
@@ -181,13 +181,13 @@ struct InterpolateOptions {
   bool align_corners = false;  ///< linear and cubic: the corners' centres stay where they are
   bool recompute_scale_factor = false;  ///< use the sizes' ratio although a scale_factor was given
 };
-/// The dims behind the channels of [N, C, ...] in another size. Error(Value) for a mode that does
-/// not suit the rank, or unless exactly one of size and scale_factor is given.
+/// Resizes the dims after the channels of [N, C, ...]. Error(Value) for a mode that does not suit
+/// the rank, or unless exactly one of size and scale_factor is given.
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options, INGOT_LOC);
 /// [.., C r^2, H, W] -> [.., C, H r, W r], and back.
 Tensor pixel_shuffle(const Tensor& input, int64_t upscale_factor, INGOT_LOC);
 Tensor pixel_unshuffle(const Tensor& input, int64_t downscale_factor, INGOT_LOC);
-/// Channels of `groups` groups dealt out in turn.
+/// Interleaves the channels of `groups` groups.
 Tensor channel_shuffle(const Tensor& input, int64_t groups, INGOT_LOC);
 
 // ---- Recurrent networks
@@ -198,7 +198,7 @@ struct RnnOptions {
   bool training = true;
   bool bidirectional = false;
   bool batch_first = false;        ///< input and output [N, T, ..] instead of [T, N, ..]
-  std::vector<int64_t> lengths{};  ///< of each sequence; steps behind a sequence's end leave its
+  std::vector<int64_t> lengths{};  ///< of each sequence; steps past a sequence's end leave its
                                    ///< state and give zeros
   std::string_view nonlinearity = "tanh";  ///< rnn: or "relu"
 };

@@ -137,12 +137,12 @@ inline Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> v, con
   return detail::from_list(v, o, loc);
 }
 
-// ---- Movement: views, no work of their own
+// ---- Movement: views, without work
 
 /// Same elements in row-major order under another shape; one size may be -1. Throws Error(Shape)
 /// when the counts differ.
 Tensor reshape(const Tensor& x, const Dims& shape, INGOT_LOC);
-/// Dims start_dim to end_dim made one.
+/// Merges dims start_dim to end_dim.
 Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC);
 /// Without the dims of size 1: all of them, or the named one if it is.
 Tensor squeeze(const Tensor& x, INGOT_LOC);
@@ -152,26 +152,26 @@ Tensor unsqueeze(const Tensor& x, int64_t dim, INGOT_LOC);
 /// Dims in another order; dims names each once.
 Tensor permute(const Tensor& x, const Dims& dims, INGOT_LOC);
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1,
-                 INGOT_LOC);  ///< two dims in each other's place
+                 INGOT_LOC);  ///< two dims swapped
 /// The transpose of a matrix; a vector or 0-d tensor as it is. Throws Error(Dim) with more dims.
 Tensor t(const Tensor& x, INGOT_LOC);
-/// Dims of size 1 repeated to `shape`, which may have more dims in front; -1 keeps a size.
+/// Dims of size 1 repeated to `shape`, which may have more leading dims; -1 keeps a size.
 Tensor expand(const Tensor& x, const Dims& shape, INGOT_LOC);
 Tensor broadcast_to(const Tensor& x, const Dims& shape, INGOT_LOC);  ///< expand
 /// The tensor repeated this many times along each dim (a copy).
 Tensor repeat(const Tensor& x, const Dims& times, INGOT_LOC);
 /// Elements start to start + length of one dim. Throws Error(Index) outside.
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, INGOT_LOC);
-/// Element `index` of one dim, which goes away. Throws Error(Index) outside.
+/// Element `index` of one dim, which is removed. Throws Error(Index) outside.
 Tensor select(const Tensor& x, int64_t dim, int64_t index, INGOT_LOC);
 /// x[..., start:stop:step, ...] along one dim; bounds are clipped as in Python.
 Tensor slice(const Tensor& x, int64_t dim, const Slice& range, INGOT_LOC);
 Tensor flip(const Tensor& x, const Axes& dims,
             INGOT_LOC);  ///< the elements of these dims in reverse order
-/// Elements shifted along one dim; those pushed over the end come in at the front.
+/// Elements shifted along one dim; those shifted past the end re-enter at the front.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, INGOT_LOC);
-/// Adds `value` around: padding holds {front, behind} of the last dim, then of the one before it,
-/// ... as in PyTorch. Negative numbers cut.
+/// Pads with `value`: padding holds {before, after} of the last dim, then of the one before it, ...
+/// as in PyTorch. Negative numbers crop.
 Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value = 0.0, INGOT_LOC);
 /// Joined along one dim; the other sizes must agree.
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0, INGOT_LOC);
@@ -187,7 +187,7 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim = 0, INGO
 Tensor tril(const Tensor& x, int64_t diagonal = 0, INGOT_LOC);
 Tensor triu(const Tensor& x, int64_t diagonal = 0, INGOT_LOC);
 
-// ---- Elementwise, one operand. Those that only make sense on floating numbers turn integers into
+// ---- Elementwise, one operand. Those that only make sense on floating types convert integers to
 // float32.
 
 Tensor neg(const Tensor& x, INGOT_LOC);          ///< throws Error(DType) on bool: use logical_not
@@ -217,8 +217,8 @@ Tensor erf(const Tensor& x, INGOT_LOC);          ///< the error function
 Tensor erfc(const Tensor& x, INGOT_LOC);         ///< 1 - erf(x), exact for large x
 Tensor sigmoid(const Tensor& x, INGOT_LOC);      ///< 1 / (1 + e^-x)
 Tensor relu(const Tensor& x, INGOT_LOC);         ///< x where positive, 0 elsewhere; NaN stays
-Tensor floor(const Tensor& x, INGOT_LOC);        ///< the largest whole number not above x
-Tensor ceil(const Tensor& x, INGOT_LOC);         ///< the smallest whole number not below x
+Tensor floor(const Tensor& x, INGOT_LOC);        ///< the largest integer not above x
+Tensor ceil(const Tensor& x, INGOT_LOC);         ///< the smallest integer not below x
 Tensor round(const Tensor& x, INGOT_LOC);        ///< halves to even
 Tensor trunc(const Tensor& x, INGOT_LOC);        ///< rounded towards 0
 Tensor isnan(const Tensor& x, INGOT_LOC);        ///< bool
@@ -304,10 +304,10 @@ Tensor max(const Tensor& x, INGOT_LOC);
 Tensor min(const Tensor& x, INGOT_LOC);
 Tensor max(const Tensor& a, const Tensor& b, INGOT_LOC);  ///< maximum(a, b)
 Tensor min(const Tensor& a, const Tensor& b, INGOT_LOC);  ///< minimum(a, b)
-/// Values and the place of the first of them along one dim.
+/// Values and the index of the first of them along one dim.
 ValuesIndices max(const Tensor& x, int64_t dim, bool keepdim = false, INGOT_LOC);
 ValuesIndices min(const Tensor& x, int64_t dim, bool keepdim = false, INGOT_LOC);
-/// Place of the first largest or smallest along one dim, or in the flattened tensor; int64.
+/// Index of the first largest or smallest along one dim, or in the flattened tensor; int64.
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC);
 Tensor argmin(const Tensor& x, std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC);
 Tensor any(const Tensor& x, const Axes& dim = {}, bool keepdim = false,
@@ -364,7 +364,7 @@ Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
                const Generator& generator = default_generator(), INGOT_LOC);
 
 struct AttentionOptions {
-  Tensor mask{};  ///< bool: where to look; floating: added to the scores
+  Tensor mask{};  ///< bool: visible positions; floating: added to the scores
   double dropout_p = 0;
   bool is_causal = false;         ///< position i sees 0..i
   std::optional<double> scale{};  ///< 1 / sqrt(d) when not given
@@ -372,7 +372,7 @@ struct AttentionOptions {
       false;  ///< key and value may have fewer heads (dim -3), each for a group of the query's
 };
 /// softmax(q k^T * scale + mask) v over [..., T, d] operands. Throws Error(Shape) for operands that
-/// do not fit each other, Error(Value) for a mask beside is_causal.
+/// do not fit each other, Error(Value) for a mask together with is_causal.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {}, INGOT_LOC);
 
@@ -383,13 +383,13 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;           ///< in [0, 1]
 };
 /// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]. target: class
-/// numbers without C, int64 or int32, or probabilities of the input's shape, floating. "mean"
+/// indices without C, int64 or int32, or probabilities of the input's shape, floating. "mean"
 /// divides by the sum of the targets' weights; with probabilities by N times the other sizes but C.
-/// A class number outside 0..C-1 other than ignore_index raises Error(Index) when computed;
+/// A class index outside 0..C-1 other than ignore_index raises Error(Index) when computed;
 /// Error(Shape) and Error(DType) when input, target and weight do not fit.
 Tensor cross_entropy(const Tensor& input, const Tensor& target,
                      const CrossEntropyOptions& options = {}, INGOT_LOC);
-/// The same for log-probabilities, with class numbers only.
+/// The same for log-probabilities, with class indices only.
 Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {},
                 INGOT_LOC);
 /// (input - target)^2, reduced: "mean", "sum" or "none".

@@ -40,13 +40,13 @@ class Profile {
   double now_us() const;
 };
 
-/// What lies in a device's arena at the moment of a run when most does. The parts add up to
+/// What a device's arena holds at the peak of a run. The parts add up to
 /// `bytes`.
 struct ArenaUse {
   double bytes = 0;
   double weights = 0;      ///< parameters in another type or layout
-  double activations = 0;  ///< what the way to the loss computed and the way back still needs
-  double gradients = 0;    ///< what the way back computed, of parameters and of activations
+  double activations = 0;  ///< computed by the forward pass and still needed by the backward pass
+  double gradients = 0;    ///< computed by the backward pass, of parameters and of activations
   double workspace = 0;    ///< of library calls, and gaps between the others
   /// The activations by the layer that computed them, in the order of their first: "h.0.mlp.c_fc";
   /// "" for what no module computed.
@@ -55,7 +55,7 @@ struct ArenaUse {
 
 /// While one lives, what this thread runs is planned, compiled and given its memory, but nothing is
 /// launched: values are whatever that memory held. device.memory().peak then says what a step
-/// takes, in no time. How `ingot plan` works.
+/// takes, quickly. How `ingot plan` works.
 class DryRun {
  public:
   DryRun();
@@ -69,8 +69,8 @@ class DryRun {
   bool previous_;
 };
 
-/// Gives back what the device's plans share and no run needs now (MemoryStats::arena); the next run
-/// takes what it needs. Before a measurement: memory().peak then owes nothing to what ran before.
+/// Frees what the device's plans share and no run needs now (MemoryStats::arena); the next run
+/// allocates it again. For use before measuring: memory().peak then ignores earlier runs.
 void empty_cache(const Device& device);
 
 }  // namespace ingot

@@ -1,6 +1,6 @@
 // Random numbers: counter-based (Philox 4x32-10), so a seed gives the same uniform bits on every
 // device, however the work is fused, tiled or threaded. A Generator is a handle; each call takes
-// the next stretch of its counter.
+// the next range of its counter.
 #pragma once
 
 #include "ingot/standard.h"
@@ -14,9 +14,9 @@ class Generator {
  public:
   explicit Generator(uint64_t seed = 0);
   uint64_t seed() const;
-  /// Starts again from counter 0.
+  /// Restarts from counter 0.
   void manual_seed(uint64_t seed) const;
-  /// Blocks of four numbers used so far; saving and restoring seed and offset resumes the sequence.
+  /// Blocks of four values used so far; saving and restoring seed and offset resumes the sequence.
   uint64_t offset() const;
   void set_offset(uint64_t offset) const;
   /// Takes the next n blocks and returns the first one's number. (For the library.)

@@ -28,7 +28,7 @@ void set_fusion(bool on);
 /// before. Captured functions are recorded all the same.
 void set_eager(bool on);
 
-/// How exact float32 matrix products are on GPUs: "highest" (at start: full float32) or "high"
+/// The precision of float32 matrix products on GPUs: "highest" (at start: full float32) or "high"
 /// (TF32: inputs rounded to 10 bits of mantissa, several times faster). The CPU's are always exact.
 /// Throws Error(Value) for another word.
 void set_matmul_precision(const std::string& precision, SourceLoc loc = SourceLoc::current());

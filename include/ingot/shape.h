@@ -1,4 +1,4 @@
-// Dims: a short vector of sizes (or strides, or axis numbers) held inline.
+// Dims: a short vector of sizes (or strides, or axis indices) held inline.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

@@ -14,34 +14,34 @@ namespace ingot {
 
 // ---- Running values along one dim
 
-/// Sum and product of the elements up to each place, in `dtype` if given; integers and bool in
+/// Sum and product of the elements up to each position, in `dtype` if given; integers and bool in
 /// int64 otherwise.
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype = {}, INGOT_LOC);
 Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype = {}, INGOT_LOC);
 /// log(cumsum(exp(x))), stable. Error(DType) unless x is floating.
 Tensor logcumsumexp(const Tensor& x, int64_t dim, INGOT_LOC);
-/// Largest and smallest so far, and the last place they were found at; NaN wins.
+/// Largest and smallest so far, and the last index they were found at; NaN wins.
 ValuesIndices cummax(const Tensor& x, int64_t dim, INGOT_LOC);
 ValuesIndices cummin(const Tensor& x, int64_t dim, INGOT_LOC);
 
 // ---- Order
 
-/// Sorted along dim, and where each element stood. Always stable.
+/// Sorted along dim, and the original index of each element. Always stable.
 ValuesIndices sort(const Tensor& x, int64_t dim = -1, bool descending = false, INGOT_LOC);
-/// The indices of sort(); `stable` is there for PyTorch's sake.
+/// The indices of sort(); `stable` is there for compatibility with PyTorch.
 Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false, bool stable = true,
                INGOT_LOC);
 /// The values of sort(x, 0).
 Tensor msort(const Tensor& x, INGOT_LOC);
-/// The k largest (smallest) elements along dim, in order, and where they stand. Error(Value) unless
-/// 0 <= k <= size.
+/// The k largest (smallest) elements along dim, in order, and their indices. Error(Value) unless 0
+/// <= k <= size.
 ValuesIndices topk(const Tensor& x, int64_t k, int64_t dim = -1, bool largest = true,
                    bool sorted = true, INGOT_LOC);
-/// The k-th smallest element along dim (k counts from 1), and where it stands. Error(Value) unless
-/// 1 <= k <= size.
+/// The k-th smallest element along dim (k counts from 1), and its index. Error(Value) unless 1 <= k
+/// <= size.
 ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t dim = -1, bool keepdim = false,
                        INGOT_LOC);
-/// The lower of the two middle elements of all, or along dim with its place; NaN wins. Error(Shape)
+/// The lower of the two middle elements of all, or along dim with its index; NaN wins. Error(Shape)
 /// over no elements.
 Tensor median(const Tensor& x, INGOT_LOC);
 ValuesIndices median(const Tensor& x, int64_t dim, bool keepdim = false, INGOT_LOC);
@@ -71,7 +71,7 @@ Unique unique(const Tensor& x, INGOT_LOC);
 /// values.
 Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0, INGOT_LOC);
 /// How many elements fall into each of `bins` equal parts of [min, max]; with min == max, of the
-/// elements' own range. NaN and what is outside do not count. Error(DType) unless x is floating,
+/// elements' own range. NaN and values outside do not count. Error(DType) unless x is floating,
 /// Error(Value) for bins < 1 or max < min.
 Tensor histc(const Tensor& x, int64_t bins = 100, double min = 0, double max = 0, INGOT_LOC);
 

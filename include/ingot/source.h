@@ -1,5 +1,5 @@
 // Where in the user's program an operation was called. Public functions take a defaulted SourceLoc,
-// evaluated at the caller's line; Ingot's own calls inside a LocScope take the scope's place
+// evaluated at the caller's line; Ingot's own calls inside a LocScope take the scope's location
 // instead.
 #pragma once
 #include <cstdint>
@@ -15,10 +15,10 @@ struct SourceLoc {
   }
 };
 
-/// Is this a place in Ingot's own sources (its file name begins with ingot/src/ or ingot/include/)?
+/// Is this a line of Ingot's own sources (its file name begins with ingot/src/ or ingot/include/)?
 bool is_internal(const SourceLoc& loc);
-/// loc itself, or, when loc lies in Ingot's sources, the user's line that the innermost open
-/// LocScope holds.
+/// loc itself, or, when loc is in Ingot's sources, the user's line that the innermost open LocScope
+/// holds.
 SourceLoc user_loc(const SourceLoc& loc);
 
 /// Library code that composes other public functions opens one with the location it was given.

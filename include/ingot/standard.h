@@ -1,6 +1,6 @@
-// std::function, std::shared_ptr and std::unique_ptr. The whole of <functional> and <memory> costs
-// every file that includes Ingot a seventh of its compile time (searchers, ranges, parallel
-// algorithms), so GNU's library is asked for just these three.
+// std::function, std::shared_ptr and std::unique_ptr. All of <functional> and <memory> costs every
+// file that includes Ingot a seventh of its compile time (searchers, ranges, parallel algorithms),
+// so with GNU's library only these three are included.
 #pragma once
 #include <iosfwd>  // defines __GLIBCXX__, where it is GNU's
 

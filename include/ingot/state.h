@@ -1,5 +1,5 @@
-// StateDict: what an object must remember to go on where it was. Everything a Checkpoint saves has
-// state_dict() and load_state_dict(); a class of your own takes part by having them too.
+// StateDict: what an object must save to continue where it was. Everything a Checkpoint saves has
+// state_dict() and load_state_dict(); your own class takes part by having them too.
 #pragma once
 #include <string>
 #include <string_view>

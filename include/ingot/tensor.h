@@ -25,12 +25,12 @@
 
 namespace ingot {
 
-struct Cell;  // what copies of a Tensor share; the library's business
+struct Cell;  // what copies of a Tensor share; internal
 class Tensor;
 class Generator;  // random.h
 const Generator& default_generator();
 class IndexedTensor;
-struct IndexPlace;  // where an index with tensors leads
+struct IndexPlace;  // the target of an index with tensors
 void retain(Cell* c);
 void release(Cell* c);
 
@@ -75,14 +75,14 @@ struct Slice {
   std::optional<int64_t> start{}, stop{}, step{};
 };
 struct EllipsisType {};
-/// In an index: as many whole dims as are left.
+/// In an index: all remaining dims, complete.
 inline constexpr EllipsisType Ellipsis{};
 struct NewAxisType {};
 /// In an index: a new dim of size 1.
 inline constexpr NewAxisType NewAxis{};
 
 /// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor:
-/// int64 or int32 (elements of the dim, by number) or bool (a mask over as many dims as it has). A
+/// int64 or int32 (elements of the dim, by index) or bool (a mask over as many dims as it has). A
 /// tensor must live until the index is used.
 struct IndexItem {
   enum class Kind : uint8_t { At, Range, Dots, New, Places };
@@ -114,7 +114,7 @@ struct IndexItem {
       : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
 };
 
-/// What stands between the brackets of x[...]: one item or a braced list of them, and the caller's
+/// What is between the brackets of x[...]: one item or a braced list of them, and the caller's
 /// line.
 class Indices {
  public:
@@ -270,8 +270,8 @@ class Tensor {
   /// tensor's own type, or converted to `as`.
   void copy_to(void* dst, INGOT_LOC) const;
   void copy_to(void* dst, DType as, INGOT_LOC) const;
-  /// The value as it is now, on its own: later writes to this tensor do not reach it. Nothing is
-  /// copied. Whoever reads size and elements while other threads write reads both of one snapshot.
+  /// A snapshot of the value: later writes to this tensor do not reach it. Nothing is copied.
+  /// Reading size and elements from it while other threads write is consistent.
   Tensor snapshot(INGOT_LOC) const;
   /// As operator<< prints it.
   ::std::string to_string(INGOT_LOC) const;
@@ -308,12 +308,12 @@ class Tensor {
   /// x[3], x[Slice{1, 5}], x[{0, Slice{1, 5}, Ellipsis}]: a view; writing to it (x[...] = v, x[...]
   /// += v) writes to x. Throws Error(Index) outside the tensor or with more items than dims. With
   /// tensors among the items, x[{rows, Slice{}, mask}], a new tensor: integer tensors broadcast
-  /// against each other and pick elements, a mask stands for the places where it is true (its
-  /// values are read: Error(State) inside a captured function). The picked dims stand where the
-  /// items stood if those are neighbours, else in front, as in PyTorch. x[...] = v and x[...] += v
-  /// still write to x (of several values for one place the last one stays); methods such as add_()
-  /// change the new tensor alone. A number outside its dim raises Error(Index) when the value is
-  /// computed.
+  /// against each other and pick elements, a mask selects the positions where it is true (its
+  /// values are read: Error(State) inside a captured function). The selected dims are where the
+  /// items were if those are neighbours, else first, as in PyTorch. x[...] = v and x[...] += v
+  /// still write to x (of several values for one position the last one wins); methods such as
+  /// add_() change the new tensor alone. An index outside its dim raises Error(Index) when the
+  /// value is computed.
   IndexedTensor operator[](const Indices& index) const;
 
   // ---- In place. Other handles of the same tensor see the change; a view writes through to its
@@ -353,7 +353,7 @@ class Tensor {
   Tensor& triu_(int64_t diagonal = 0, INGOT_LOC);
   /// `value` along the main diagonal of a matrix.
   Tensor& fill_diagonal_(const Scalar& value, INGOT_LOC);
-  /// Replaced by random numbers (creation.h): uniform in [from, to), normal, 1 with probability p,
+  /// Replaced by random values (creation.h): uniform in [from, to), normal, 1 with probability p,
   /// integers, exponential.
   Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(),
                    INGOT_LOC);
@@ -380,7 +380,7 @@ class Tensor {
   }
   Tensor cpu(INGOT_LOC) const;
   Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
-  Tensor clone(INGOT_LOC) const;       ///< A tensor of its own with the same value and history.
+  Tensor clone(INGOT_LOC) const;       ///< A separate tensor with the same value and history.
 
   // ---- Movement (ops.h).
 
@@ -607,7 +607,7 @@ class Tensor {
   // ---- For the library.
 
   Cell* cell() const { return cell_; }
-  /// Takes over one reference to the cell.
+  /// Adopts one reference to the cell.
   static Tensor adopt(Cell* c) {
     Tensor t;
     t.cell_ = c;
@@ -625,8 +625,8 @@ struct SignLogdet {
   Tensor sign, logabsdet;
 };
 
-/// What x[...] gives: the tensor, and for an index with tensors also the place in x that assignment
-/// writes to. As a Tensor (Tensor y = x[...]) it is like any other.
+/// The result of x[...]: the tensor, and for an index with tensors also the positions in x that
+/// assignment writes to. As a Tensor (Tensor y = x[...]) it is like any other.
 class IndexedTensor : public Tensor {
  public:
   explicit IndexedTensor(Tensor t, ::std::shared_ptr<const IndexPlace> place = {})

@@ -1,5 +1,5 @@
-// Texts: short texts under names, in the order of the names. Of std::map it has what a header of a
-// file needs, at a small part of the compile time.
+// Texts: short texts under names, in the order of the names. The part of std::map that file headers
+// need, at a fraction of its compile time.
 #pragma once
 #include <initializer_list>
 #include <string>

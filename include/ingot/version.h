@@ -1,5 +1,5 @@
-// The version of Ingot: the macros say what a program was compiled against, version() what it runs
-// with.
+// The version of Ingot: the macros give the version compiled against, version() the one in
+// use.
 #pragma once
 
 #define INGOT_VERSION_MAJOR 0

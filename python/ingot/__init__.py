@@ -10,7 +10,7 @@
     optimizer.step()
 
 Nothing runs op by op: a call records and returns at once; what was recorded runs as few fused kernels when a value is needed.
-docs/python.md says what of PyTorch is there, and where Ingot differs.
+docs/python.md says what of PyTorch is supported, and where Ingot differs.
 """
 import builtins as _builtins
 import os as _os
@@ -20,7 +20,7 @@ from . import _ingot
 _ingot.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from ._ingot import *  # noqa: E402,F401,F403 (the functions of the core)
-# Bound for the package's own use, mostly under other signatures than the public names have.
+# Bound for internal use, mostly under other signatures than the public names have.
 for _name in ("aminmax_pair block_diag_list broadcast_list meshgrid_list slogdet_pair tensordot_n tensordot_dims einsum_list pad_constant pad_mode "
               "pick_rows put_rows scatter_set nonzero_rows unique_parts custom_function checkpoint grad gradcheck gradgradcheck Captured "
               "NoGradGuard EnableGradGuard AutocastGuard CheckpointFiles doc_of dtype_named promote_dtypes set_package_folder load_contents "
@@ -62,7 +62,7 @@ FloatTensor = LongTensor = Tensor  # noqa: F405
 
 
 def __getattr__(name):
-    """Parts that few programs need are imported when first asked for."""
+    """Parts that few programs need are imported at first use."""
     if name in ("compat", "testing", "array_api", "check"):
         import importlib
 

@@ -1,4 +1,4 @@
-"""Checkpoint: everything a training run needs to go on to the same bit, in one file that survives whatever happens to the program."""
+"""Checkpoint: everything a training run needs to resume bit for bit, in one file that survives whatever happens to the program."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ from .serialization import _reader, _Writer
 
 
 class _Signals:
-    """SIGTERM and Ctrl-C, taken note of while a Checkpoint lives. The second one ends the program at once."""
+    """SIGTERM and Ctrl-C, recorded while a Checkpoint lives. The second one ends the program at once."""
 
     def __init__(self):
         self.pending, self._watchers, self._before = 0, 0, {}
@@ -26,7 +26,7 @@ class _Signals:
         if self._watchers > 1:
             return
         for number, usual in ((signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
-            if signal.getsignal(number) is usual or signal.getsignal(number) == usual:  # what the program handles itself is left alone
+            if signal.getsignal(number) is usual or signal.getsignal(number) == usual:  # signals that the program handles itself are left alone
                 self._before[number] = signal.signal(number, self._note)
 
     def unwatch(self):
@@ -92,10 +92,10 @@ class Checkpoint:
             ckpt.save(epoch + 1)
 
     A file is written beside its place, synced and then renamed: a program that is killed at any moment, or a full disk, leaves the files
-    from before whole. The newest `keep` are kept (0: all). With asynchronous, save() copies to the host and returns; a thread writes.
+    from before intact. The newest `keep` are kept (0: all). With asynchronous, save() copies to the host and returns; a thread writes.
 
-    With handle_signals, SIGTERM or Ctrl-C is taken note of; between two batches of a DataLoader that is one of the parts, in save() or in
-    save_every(), the program saves and leaves by SystemExit with 128 + the signal's number (143, 130). A second one ends it at once. A
+    With handle_signals, SIGTERM or Ctrl-C is recorded; between two batches of a DataLoader that is one of the parts, in save() or in
+    save_every(), the program saves and exits by SystemExit with status 128 + the signal's number (143, 130). A second one ends it at once. A
     signal that the program handles itself is left alone, and so are all when this is not the main thread."""
 
     def __init__(self, folder, *parts, keep=3, asynchronous=False, handle_signals=True):
@@ -153,25 +153,25 @@ class Checkpoint:
             self.save(self._number + self._loaders[0].epoch - self._at_epoch)
 
     def resume(self):
-        """Restores the newest file that is whole and returns the number it was saved under; 0 when there is none. A damaged file is
-        reported on stderr and passed over. Raises StateError when a file belongs to other parts; then nothing has changed."""
+        """Restores the newest intact file and returns the number it was saved under; 0 when there is none. A damaged file is
+        reported on stderr and skipped. Raises StateError when a file belongs to other parts; then nothing changes."""
         number = self._files.resume()
         self._remember(number)
         return number
 
     def save(self, number):
         """Saves under a number of yours, such as the epochs done: what resume() will return. Raises IoError when the file cannot be written;
-        then all files are as they were, and training can go on."""
+        then all files are unchanged, and training can continue."""
         self._files.save(number)
         self._remember(number)
         if self._watching and _signals.pending:
             self._files.wait()
             name = signal.Signals(_signals.pending).name
-            print(f"checkpoint: {name}: saved {self.files()[-1]}, leaving", file=sys.stderr, flush=True)
+            print(f"checkpoint: {name}: saved {self.files()[-1]}, exiting", file=sys.stderr, flush=True)
             raise SystemExit(128 + _signals.pending)
 
     def save_every(self, step, every):
-        """For loops that count steps: saves when step is a multiple of every, or when a signal asks for it; returns whether it did."""
+        """For loops that count steps: saves when step is a multiple of every, or when a signal requests it; returns whether it did."""
         if every < 1:
             raise _ingot.ValueError("[save_every] every is below 1")
         self._by_steps = True
@@ -185,7 +185,7 @@ class Checkpoint:
         self._files.wait()
 
     def close(self):
-        """Waits for what is being written, and lets the folder and the signals go."""
+        """Waits for what is being written, and releases the folder and the signals."""
         self._files.wait()
         self._end()
         self._files.close()

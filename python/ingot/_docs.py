@@ -5,7 +5,7 @@ from . import _ingot
 
 
 def fill(namespace, prefix=""):
-    """Gives the functions and classes in a dict their texts; prefix is put before the names ("Module." for methods)."""
+    """Sets the docstrings of the functions and classes in a dict; prefix is put before the names ("Module." for methods)."""
     for name, value in namespace.items():
         if isinstance(value, (FunctionType, type)) and not value.__doc__ and not name.startswith("_"):
             text = _LINES.get(prefix + name) or _ingot.doc_of(prefix + name) or _ingot.doc_of(_OTHER_NAMES.get(name, ""))
@@ -22,14 +22,14 @@ _OTHER_NAMES = {"bitwise_invert": "bitwise_not", "concat": "cat", "cumulative_pr
 
 _LINES = {
     # Functions
-    "adjoint": "The last two dims in each other's place.",
+    "adjoint": "The last two dims swapped.",
     "can_cast": "May values of the first dtype be put into the second by PyTorch's rules?",
     "cartesian_prod": "Every combination of the vectors' elements, one per row.",
     "chain_matmul": "The product of matrices in the cheapest order.",
     "clone": "A copy; gradients flow through it.",
     "combinations": "The combinations of r elements of a vector, one per row.",
     "corrcoef": "Correlation coefficients of the rows.",
-    "cov": "Covariances of the rows; correction is taken off the count.",
+    "cov": "Covariances of the rows; correction is subtracted from the count.",
     "cumulative_trapezoid": "Running integral by the trapezoid rule along dim.",
     "detach": "The same values without a history: no gradient flows back.",
     "diagonal_scatter": "A copy of input with src on a diagonal.",
@@ -43,7 +43,7 @@ _LINES = {
     "is_grad_enabled": "Are gradients recorded on this thread?",
     "is_nonzero": "The truth of a tensor of one element.",
     "is_tensor": "Is obj a Tensor?",
-    "isin": "bool: which elements stand among test_elements?",
+    "isin": "bool: which elements are among test_elements?",
     "isreal": "bool: all true, as there are no complex types.",
     "nanquantile": "quantile() of the elements that are not NaN.",
     "numel": "The number of elements.",
@@ -60,7 +60,7 @@ _LINES = {
     "trapz": "The integral by the trapezoid rule along dim.",
     "vander": "The Vandermonde matrix: powers of x as columns.",
     "view_copy": "A copy in another shape.",
-    "get_default_dtype": "The dtype of floating numbers where none is given: float32.",
+    "get_default_dtype": "The default floating dtype: float32.",
     "set_default_dtype": "Only float32 may be given.",
     "gradgradcheck": "gradcheck() of the gradients.",
     # nn.functional
@@ -69,17 +69,17 @@ _LINES = {
     "dropout1d": "Dropout of whole channels.", "dropout2d": "Dropout of whole channels.", "dropout3d": "Dropout of whole channels.",
     # special
     "erfcx": "exp(x^2) * erfc(x).", "multigammaln": "Logarithm of the multivariate gamma function.",
-    "ndtri": "The number below which that share of the normal distribution lies.", "xlog1py": "input * log1p(other), 0 where input is 0.",
+    "ndtri": "The value below which that share of the normal distribution is.", "xlog1py": "input * log1p(other), 0 where input is 0.",
     # utils.data
     "BatchSampler": "Lists of batch_size indices from a sampler.", "ChainDataset": "Iterable data sets one after the other.",
-    "RandomSampler": "The indices in random order, with or without replacement.", "Sampler": "Where a DataLoader's indices come from.",
+    "RandomSampler": "The indices in random order, with or without replacement.", "Sampler": "The source of a DataLoader's indices.",
     "SequentialSampler": "The indices in order.", "SubsetRandomSampler": "Given indices in random order.",
     "WeightedRandomSampler": "Indices drawn by weights.",
     # nn
     "BatchNorm1d": "Normalises each channel over the batch, with running statistics for eval().",
     "BatchNorm2d": "Normalises each channel over the batch, with running statistics for eval().",
     "BatchNorm3d": "Normalises each channel over the batch, with running statistics for eval().",
-    "ChannelShuffle": "Channels of the groups in turn.", "CosineSimilarity": "The cosine of the angle between vectors along dim.",
+    "ChannelShuffle": "Interleaves the channels of the groups.", "CosineSimilarity": "The cosine of the angle between vectors along dim.",
     "Conv1d": "Convolution with a weight [out, in / groups, window] and a bias.",
     "Conv2d": "Convolution with a weight [out, in / groups, height, width] and a bias.",
     "Conv3d": "Convolution with a weight [out, in / groups, depth, height, width] and a bias.",
@@ -94,20 +94,20 @@ _LINES = {
     "TransformerDecoder": "Decoder layers, one after the other.", "TransformerDecoderLayer": "Self-attention, attention to memory, feed-forward.",
     "TransformerEncoderLayer": "Self-attention and feed-forward, with residuals and norms.",
     "constant_": "Fills with val.", "ones_": "Fills with 1.", "zeros_": "Fills with 0.",
-    "kaiming_normal_": "Normal numbers that keep the variance through layers with this nonlinearity.",
-    "kaiming_uniform_": "Uniform numbers that keep the variance through layers with this nonlinearity.",
-    "xavier_normal_": "Normal numbers that keep the variance forward and backward.",
-    "xavier_uniform_": "Uniform numbers that keep the variance forward and backward.",
+    "kaiming_normal_": "Normal values that keep the variance through layers with this nonlinearity.",
+    "kaiming_uniform_": "Uniform values that keep the variance through layers with this nonlinearity.",
+    "xavier_normal_": "Normal values that keep the variance forward and backward.",
+    "xavier_uniform_": "Uniform values that keep the variance forward and backward.",
     # nn.Module
     "Module.add_module": "Makes module a part under this name.", "Module.register_module": "Makes module a part under this name.",
     "Module.bfloat16": "Floating parameters and buffers as bfloat16.", "Module.half": "Floating parameters and buffers as float16.",
     "Module.float": "Floating parameters and buffers as float32.", "Module.double": "Floating parameters and buffers as float64.",
     "Module.cpu": "Moves parameters and buffers to the CPU.", "Module.cuda": "Moves parameters and buffers to a GPU.",
     "Module.buffers": "All buffers.", "Module.named_buffers": "All buffers by their paths.",
-    "Module.children": "The parts of this very module.", "Module.named_children": "The parts of this very module by their names.",
+    "Module.children": "The direct parts of this module.", "Module.named_children": "The direct parts of this module by their names.",
     "Module.modules": "This module and every one below.", "Module.named_parameters": "All parameters by their paths.",
     "Module.compile": "Nothing to do: what is recorded is compiled anyway.", "Module.eval": "train(False).",
-    "Module.extra_repr": "What the printed form says in its parentheses; for subclasses to define.",
+    "Module.extra_repr": "The text in the parentheses of the printed form; for subclasses to define.",
     "Module.get_parameter": "A parameter by its path.", "Module.get_submodule": "A part by its path.",
     "Module.share_memory": "The module itself: threads share memory anyway.",
     "Module.apply": "Calls fn for every module below and then for this one.",
@@ -115,9 +115,9 @@ _LINES = {
     # cuda
     "device_count": "The number of GPUs.", "is_bf16_supported": "Does the GPU compute with bfloat16?",
     "memory_allocated": "Bytes of the GPU's memory in use.", "max_memory_allocated": "The most bytes that were in use.",
-    "reset_peak_memory_stats": "Begins to count max_memory_allocated() anew.",
+    "reset_peak_memory_stats": "Restarts max_memory_allocated().",
     # Tensor
-    "detach_": "detach(), of this very tensor.", "fill_diagonal_": "Writes value on a matrix's diagonal.",
+    "detach_": "detach() in place.", "fill_diagonal_": "Writes value on a matrix's diagonal.",
     "is_signed": "Does the dtype have negative numbers?", "pin_memory": "The tensor itself.", "share_memory_": "The tensor itself.",
     "to_device": "to(device), the array API's name.", "type": "The dtype's name, or the tensor as another dtype.",
     "new_empty": "empty() with this tensor's dtype and device.", "new_full": "full() with this tensor's dtype and device.",
@@ -127,8 +127,8 @@ _LINES = {
     "astype": "The array as another dtype.", "broadcast_arrays": "The arrays in the shape they broadcast to.",
     "count_nonzero": "How many elements are not 0.", "finfo": "What a floating dtype holds.", "isdtype": "Is the dtype of this kind?",
     "imag": "Raises: there are no complex types.", "real": "The array itself.", "conj": "The array itself.",
-    "nonzero": "The places of elements that are not 0, one array per dim.", "std": "The square root of var().",
-    "unique_all": "The different values, where they first stand, which one each element is, and how often they occur.",
+    "nonzero": "The indices of elements that are not 0, one array per dim.", "std": "The square root of var().",
+    "unique_all": "The different values, where they first occur, which one each element is, and how often they occur.",
     "unique_counts": "The different values and how often they occur.",
     "unique_inverse": "The different values and which one each element is.",
     "asarray": "An array of any array, buffer, DLPack object, number or nested list.",

@@ -1,4 +1,4 @@
-"""Functions of the package that are written with the core's: other signatures, several results, names of Python's own."""
+"""Functions of the package that are written with the core's: other signatures, several results, Python's own names."""
 import builtins
 import math
 from collections import namedtuple
@@ -112,7 +112,7 @@ def finfo(type=None):
     """What a floating dtype holds: eps, max, tiny, ..."""
     d = type.dtype if isinstance(type, Tensor) else type or _ingot.float32
     if d.name not in _FLOATS:
-        raise TypeError(f"finfo() wants a floating dtype, not {d}")
+        raise TypeError(f"finfo() needs a floating dtype, not {d}")
     bits, mantissa, top = _FLOATS[d.name]
     eps, largest, tiny = 2.0**-mantissa, (2 - 2.0**-mantissa) * 2.0**top, 2.0 ** (1 - top)
     return finfo_type(bits, eps, largest, -largest, tiny, tiny, 10.0 ** -int(mantissa * math.log10(2)), d)
@@ -121,7 +121,7 @@ def finfo(type=None):
 def iinfo(type):
     d = type.dtype if isinstance(type, Tensor) else type
     if d.is_floating_point or d is _ingot.bool_:
-        raise TypeError(f"iinfo() wants an integer dtype, not {d}")
+        raise TypeError(f"iinfo() needs an integer dtype, not {d}")
     bits = d.itemsize * 8
     return iinfo_type(bits, 2**bits - 1, 0, d) if d is _ingot.uint8 else iinfo_type(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), d)
 
@@ -194,7 +194,7 @@ def slogdet(input):
 
 
 def mode(input, dim=-1, keepdim=False):
-    """The most frequent value along dim (the smallest of several) and the last place it stands."""
+    """The most frequent value along dim (the smallest of several) and its last index."""
     from . import return_types
 
     if input.dim() == 0:
@@ -218,7 +218,7 @@ def _largest(d):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The different values, sorted; with their places and numbers where asked for."""
+    """The different values, sorted; with their indices and counts on request."""
     if dim is not None:
         return _unique_slices(input, dim, return_inverse, return_counts)
     values, inverse, counts = _ingot.unique_parts(input)
@@ -248,7 +248,7 @@ def _unique_slices(input, dim, return_inverse, return_counts):
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Runs of equal values made one; with dim, of equal slices along it."""
+    """Merges runs of equal values; with dim, of equal slices along it."""
     rows = input.reshape(-1) if dim is None else input.movedim(dim, 0)
     n = rows.size(0)
     flat = rows.reshape(n, math.prod(rows.shape[1:]))
@@ -368,7 +368,7 @@ def tensordot(a, b, dims=2):
     if isinstance(dims, int):
         return _ingot.tensordot_n(a, b, dims)
     first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
-    for i, j in zip(first, second):  # a dim of size 1 meets every element of the other
+    for i, j in zip(first, second):  # a dim of size 1 broadcasts against the other
         if a.size(i) == 1 != b.size(j):
             b = b.sum(j, True)
         elif b.size(j) == 1 != a.size(i):
@@ -390,7 +390,7 @@ def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """A vector's p-norm over dim; "fro" is the 2-norm."""
     x = input if dtype is None else input.to(dtype)
     if isinstance(p, str) and p != "fro":
-        raise _ingot.UnsupportedError(f"[norm] p={p!r} is not there: p is a number or 'fro'")
+        raise _ingot.UnsupportedError(f"[norm] p={p!r} is not supported: p is a number or 'fro'")
     return _ingot.vector_norm(x, 2.0 if p in ("fro", None) else float(p), dim, keepdim)
 
 
@@ -548,19 +548,19 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=N
 
 
 def randperm(n, *, generator=None, dtype=None, device=None):
-    """0..n-1 in a random order."""
+    """0..n-1 in random order."""
     keys = _ingot.rand(n, dtype=_ingot.float64, device=device, generator=generator)
     return keys.argsort().to(dtype=dtype or _ingot.int64)
 
 
 def multinomial(input, num_samples, replacement=False, *, generator=None):
-    """num_samples places per row, drawn with the probabilities the rows hold up to a factor."""
+    """num_samples indices per row, drawn with the rows' values as unnormalised probabilities."""
     rows = input if input.dim() == 2 else input.unsqueeze(0)
     n = rows.size(-1)
     if not _ingot.is_capturing():  # a captured function reads no values
         sums = rows.to(_ingot.float64).sum(-1)
         if not builtins.bool(((rows >= 0).all() & sums.isfinite().all() & (sums > 0).all())):
-            raise _ingot.ValueError("[multinomial] the probabilities contain a number that is negative, infinite or NaN, or a row whose sum "
+            raise _ingot.ValueError("[multinomial] the probabilities contain a value that is negative, infinite or NaN, or a row whose sum "
                                     "is 0\n  fix: give weights of 0 or more, at least one of them above 0")
     if replacement:
         edges = rows.to(_ingot.float64).cumsum(-1)
@@ -578,11 +578,11 @@ def manual_seed(seed):
     return _ingot.manual_seed(seed & 0xFFFFFFFFFFFFFFFF)
 
 
-# ---- Taken for PyTorch's sake
+# ---- Accepted for compatibility with PyTorch
 
 
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
-    """Has no effect: Ingot prints four digits and the edges of what is large."""
+    """Has no effect: Ingot prints four digits and the edges of large tensors."""
 
 
 def get_default_dtype():

@@ -1,4 +1,4 @@
-"""Arguments that are taken for PyTorch's sake and cannot change a result: (argument, functions, why). docs/python.md holds the same table,
+"""Arguments that are accepted for compatibility with PyTorch and cannot change a result: (argument, functions, why). docs/python.md holds the same table,
 and tests/python/test_keywords.py keeps both true. Every other argument acts or is refused."""
 
 HINTS = (

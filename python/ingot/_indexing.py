@@ -1,7 +1,7 @@
 """Indices with tensors, lists and bools in them (x[mask], x[:, rows], x[a, b] = v), taken apart into the core's functions.
 
-The basic parts (numbers, slices, None, ...) are applied first, as views. What is left are index tensors for some dims: those dims
-are moved to the front and made one, and their indices made one number each."""
+The basic parts (integers, slices, None, ...) are applied first, as views. What remains are index tensors for some dims: those dims
+are moved to the front and merged, and their indices combined into one each."""
 import math
 
 from . import _ingot
@@ -27,7 +27,7 @@ def _as_index(item):
 
 
 def _split(x, index):
-    """(view of x, [(dim, index tensor)]): the basic parts applied, masks turned into numbers."""
+    """(view of x, [(dim, index tensor)]): the basic parts applied, masks converted to indices."""
     items = index if isinstance(index, tuple) else (index,)
     if isinstance(index, list) and any(isinstance(i, (slice, type(None), type(Ellipsis), Tensor, list)) for i in index) and not all(
             isinstance(i, list) for i in index):
@@ -77,7 +77,7 @@ def _split(x, index):
 
 
 def _flat(view, advanced):
-    """(rows, numbers, shape of the indices, where they go): view with the indexed dims made one in front, and one number per row."""
+    """(rows, indices, shape of the indices, where they go): view with the indexed dims merged in front, and one index per row."""
     dims = [d for d, _ in advanced]
     indices = [i.to(view.device) for _, i in advanced]
     if len(indices) > 1:
@@ -89,7 +89,7 @@ def _flat(view, advanced):
     number = None
     for size, i in zip(sizes, indices):
         i = i.to(_ingot.int64)
-        if len(indices) > 1:  # each is checked by itself, before they become one number
+        if len(indices) > 1:  # each is checked separately, before they are combined
             i = _ingot.pick_rows(_ingot.arange(size, device=view.device), i.reshape(-1)).reshape(shape)
         number = i if number is None else number * size + i
     rows = rows.reshape([math.prod(sizes)] + [view.shape[d] for d in rest])
@@ -121,7 +121,7 @@ def get(x, index):
     rows, numbers, shape, place = _flat(view, advanced)
     rest = list(rows.shape[1:])
     out = _ingot.pick_rows(rows, numbers).reshape(shape + rest)
-    if place:  # the indices' dims stand where the first indexed dim was
+    if place:  # the indices' dims are where the first indexed dim was
         n = len(shape)
         out = out.permute(list(range(n, n + place)) + list(range(n)) + list(range(n + place, out.dim())))
     return out

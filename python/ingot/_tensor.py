@@ -1,4 +1,4 @@
-"""Methods of Tensor that are easier said in Python: iteration, copying, pickling, formats, NumPy's protocol."""
+"""Methods of Tensor that are easier to write in Python: iteration, copying, pickling, formats, NumPy's protocol."""
 import copy
 import copyreg
 import math
@@ -124,7 +124,7 @@ def _in_place(name):
 
 
 def uniform_(self, from_=0.0, to=1.0, *, generator=None, **words):
-    """This tensor filled with numbers that are uniform between from and to."""
+    """This tensor filled with uniform values between from and to."""
     if set(words) - {"from"}:
         raise TypeError(f"uniform_() does not take {', '.join(words)}")
     low = words.get("from", from_)
@@ -134,7 +134,7 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **words):
 
 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
-    """This tensor filled with normal numbers."""
+    """This tensor filled with normal values."""
     if not std >= 0:
         raise _ingot.ValueError(f"[normal_] std is {std}, but cannot be negative")
     return self.copy_(_ingot.randn(self.shape, generator=generator, **_like(self)) * std + mean)
@@ -151,7 +151,7 @@ _WHOLE = {"float32": 24, "float16": 11, "bfloat16": 8, "bool": 1, "int8": 7, "ui
 
 
 def random_(self, from_=0, to=None, *, generator=None, **words):
-    """This tensor filled with whole numbers from `from` to to - 1; with one argument from 0; with none, all that the dtype holds (of wider
+    """This tensor filled with integers from `from` to to - 1; with one argument from 0; with none, all that the dtype holds (of wider
     ones those below 2^31)."""
     if set(words) - {"from"}:
         raise TypeError(f"random_() does not take {', '.join(words)}")
@@ -163,7 +163,7 @@ def random_(self, from_=0, to=None, *, generator=None, **words):
 
 
 def exponential_(self, lambd=1.0, *, generator=None):
-    """This tensor filled with numbers of the exponential distribution."""
+    """This tensor filled with values of the exponential distribution."""
     if not lambd > 0:
         raise _ingot.ValueError(f"[exponential_] lambd is {lambd}, but must be above 0")
     return self.copy_(-(1 - _ingot.rand(self.shape, generator=generator, **_like(self))).log() / lambd)
@@ -227,7 +227,7 @@ def _html(self):
 
 
 def _unfold(self, dimension, size, step):
-    """Windows of one dim, as one more dim behind."""
+    """Windows of one dim, as one more trailing dim."""
     if self.dim() == 0:
         return _unfold(self.reshape(1), dimension, size, step)[0]
     n = (self.size(dimension) - size) // step + 1
@@ -240,7 +240,7 @@ def _unfold(self, dimension, size, step):
 def _namespace(self, *, api_version=None):
     """The array API standard's functions for tensors."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"version {api_version} of the array API is not there")
+        raise ValueError(f"version {api_version} of the array API is not supported")
     from . import array_api
 
     return array_api
@@ -248,7 +248,7 @@ def _namespace(self, *, api_version=None):
 
 def _to_device(self, device, /, *, stream=None):
     if stream is not None:
-        raise _ingot.UnsupportedError("[to_device] there is no choice of streams\n  fix: leave stream out")
+        raise _ingot.UnsupportedError("[to_device] streams are not supported\n  fix: leave stream out")
     return self.to(device)
 
 

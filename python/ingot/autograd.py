@@ -1,4 +1,4 @@
-"""Gradients: modes, grad(), Function with a gradient of its own, checks."""
+"""Gradients: modes, grad(), Function with a custom gradient, checks."""
 from . import _ingot
 from ._ingot import Tensor, is_grad_enabled
 from ._scope import Scope
@@ -79,7 +79,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
          is_grads_batched=False, materialize_grads=False):
     """The gradients of the outputs' sum with respect to each input, as a tuple; .grad is left alone."""
     if is_grads_batched or not only_inputs:
-        raise _ingot.UnsupportedError("[grad] is_grads_batched=True and only_inputs=False are not there\n"
+        raise _ingot.UnsupportedError("[grad] is_grads_batched=True and only_inputs=False are not supported\n"
                                       "  fix: call grad() once for each row of grad_outputs")
     inputs = _tuple(inputs)
     found = _ingot.grad(_tuple(outputs), inputs, _tuple(grad_outputs), retain_graph, create_graph,
@@ -98,7 +98,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False):
 
 
 class _Context:
-    """What forward and backward of a Function share."""
+    """Shared by forward and backward of a Function."""
 
     saved_tensors = ()
     needs_input_grad = ()
@@ -120,7 +120,7 @@ class _Context:
 
 
 class Function:
-    """An operation with a gradient of its own:
+    """An operation with a custom gradient:
 
         class Clipped(ingot.autograd.Function):
             @staticmethod

@@ -15,7 +15,7 @@ GUIDE = """From PyTorch to Ingot
 3. What differs:
    - Nothing runs until a value is needed (item(), printing, numpy(), optimizer.step()); errors of shapes and types come at the call,
      a bad index when the value is computed. INGOT_EAGER=1 runs each op at its line.
-   - optimizer.step() takes away gradients that the program does not use after it; step(keep_gradients=True) keeps them.
+   - optimizer.step() clears gradients that the program does not use after it; step(keep_gradients=True) keeps them.
    - from_numpy() copies (share=True shares); an array of .numpy() shares memory until the tensor is changed in place.
    - dtypes: float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool. No complex, no sparse, no quantised tensors.
    - DataLoader's workers are threads.

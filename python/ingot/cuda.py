@@ -44,7 +44,7 @@ def reset_peak_memory_stats(device=None):
 
 
 def empty_cache():
-    """Taken for PyTorch's sake: there is no cache to empty."""
+    """Accepted for compatibility with PyTorch: there is no cache to empty."""
 
 
 def manual_seed(seed):

@@ -1,4 +1,4 @@
-"""torch.linalg's names for what is there."""
+"""torch.linalg's names for the supported functions."""
 from . import _ingot
 from ._functions import slogdet, tensordot  # noqa: F401
 from ._ingot import Tensor, matmul  # noqa: F401
@@ -44,7 +44,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
-    """"fro", 1, -1, inf and -inf; the norms that need singular values are not there."""
+    """"fro", 1, -1, inf and -inf; the norms that need singular values are not supported."""
     x = A if dtype is None else A.to(dtype)
     if not isinstance(dim, (tuple, list)) or len(dim) != 2:
         raise TypeError(f"matrix_norm() takes two dims, not {dim!r}")
@@ -56,7 +56,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
         sums = x.abs().sum(summed, True)
         out = sums.amax(other, True) if ord > 0 else sums.amin(other, True)
         return out if keepdim else out.squeeze([rows, cols])
-    raise _ingot.UnsupportedError(f"[matrix_norm] ord={ord} needs singular values, which are not there")
+    raise _ingot.UnsupportedError(f"[matrix_norm] ord={ord} needs singular values, which are not supported")
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):

@@ -1,4 +1,4 @@
-"""What functions with several results return: tuples whose parts have names."""
+"""The results of functions with several of them: named tuples."""
 from collections import namedtuple
 
 

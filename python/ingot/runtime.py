@@ -7,7 +7,7 @@ from ._ingot import Tensor
 
 
 def _flat(x, out):
-    """The tensors of nested tuples, lists and dicts, in order; returns the same nest with their numbers in their places."""
+    """The tensors of nested tuples, lists and dicts, in order; returns the same nest with their indices in their place."""
     if isinstance(x, Tensor):
         out.append(x)
         return ("tensor", len(out) - 1)
@@ -75,7 +75,7 @@ class capture:
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None, disable=False):
-    """Taken for PyTorch's sake: everything is compiled already. Returns the model or function as it is."""
+    """Accepted for compatibility with PyTorch: everything is compiled already. Returns the model or function as it is."""
     if model is None:
         return lambda m: m
     return model
@@ -100,7 +100,7 @@ def plan(what, *args, **kwargs):
 
 class progress:
     """for batch in progress(loader): ... draws a bar in a terminal or a notebook, and a line at the end where there is neither.
-    bar.set(loss=...) shows figures beside it (numbers, or 0-d tensors, which are read only when drawn)."""
+    bar.set(loss=...) shows values beside it (numbers, or 0-d tensors, which are read only when drawn)."""
 
     def __init__(self, items, desc="", total=None, interval=0.2, file=None):
         self._items = items

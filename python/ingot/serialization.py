@@ -1,5 +1,5 @@
-"""save and load: safetensors files, which hold tensors under names and no code. How the values were nested, and what is no tensor,
-stands in the file's metadata as JSON; what JSON does not have is an object {"$": kind, "v": value} there."""
+"""save and load: safetensors files, which hold tensors under names and no code. How the values were nested, and what is not a tensor,
+is in the file's metadata as JSON; what JSON does not have is an object {"$": kind, "v": value} there."""
 import argparse
 import json
 import os
@@ -20,7 +20,7 @@ def _shown(path):
 
 
 class _Writer:
-    """Takes a value apart into tensors with names and a tree of all else."""
+    """Splits a value into named tensors and a tree of everything else."""
 
     def __init__(self):
         self.tensors, self._names, self._open = [], set(), set()
@@ -52,7 +52,7 @@ class _Writer:
             kind = "tensor" if type(value) is Tensor else "parameter" if type(value).__name__ == "Parameter" else "tensor"
             return self._tensor(kind, value, path, **({"grad": True} if value.requires_grad and value.is_leaf else {}))
         if id(value) in self._open or len(path) > _DEEPEST:
-            self._fail("part of itself" if id(value) in self._open else "nested too deeply", path, "save what is needed of it by itself")
+            self._fail("part of itself" if id(value) in self._open else "nested too deeply", path, "save the parts you need separately")
         self._open.add(id(value))
         try:
             return self._nested(value, path)
@@ -77,7 +77,7 @@ class _Writer:
             return {"$": "dtype", "v": value.name}
         if isinstance(value, _ingot.device):
             return {"$": "device", "v": value.name}
-        for kind in (bool, int, float, str):  # of a class of their own: NumPy's float64, enums of numbers
+        for kind in (bool, int, float, str):  # of their own class: NumPy's float64, enums of numbers
             if isinstance(value, kind):
                 return kind(value)
         return self._foreign(value, path)
@@ -92,16 +92,16 @@ class _Writer:
                 except TypeError:
                     pass
         if hasattr(value, "state_dict"):
-            self._fail(f"a {type(value).__name__}, an object with code of its own: only a pickle could hold it, and a pickle runs code when "
+            self._fail(f"a {type(value).__name__}, an object with its own code: only a pickle could hold it, and a pickle runs code when "
                        "it is read", path, "save its state: save(model.state_dict(), path), and load_state_dict() of a new object later")
         self._fail(f"of type {type(value).__name__}: a file holds tensors, numbers, strings, None, lists, tuples, sets, dicts, "
-                   "argparse.Namespace and NumPy arrays", path, "save what it is made of")
+                   "argparse.Namespace and NumPy arrays", path, "save its parts")
 
 
 def save(obj, f):
     """Writes a tensor, or dicts and lists of tensors, numbers and strings (a state_dict; {"epoch": 3, "model": ..., "args": ...}), as a
-    safetensors file. The new file takes the place of an old one in one go: a program that is killed, or a disk that is full, leaves
-    the old one whole. f is a path or has write()."""
+    safetensors file. The new file replaces an old one atomically: a program that is killed, or a disk that is full, leaves
+    the old one intact. f is a path or has write()."""
     writer = _Writer()
     tree = writer.tree(obj, ())
     _ingot.eval([t for _, t in writer.tensors])
@@ -127,7 +127,7 @@ def _device(name):
 
 
 def _reader(tensors, place):
-    """What makes a value of a tree's node."""
+    """Builds a value from a tree's node."""
 
     def take(node):
         t = tensors[node["v"]]
@@ -169,7 +169,7 @@ def _reader(tensors, place):
 def _place(map_location):
     if map_location is None or isinstance(map_location, (str, int, _ingot.device)):
         return map_location
-    if isinstance(map_location, dict):  # what lay on the CPU goes where the dict says
+    if isinstance(map_location, dict):  # CPU tensors go where the dict says
         return map_location.get("cpu")
     raise TypeError(f"load: map_location is a device, its name, or a dict of names, not {type(map_location).__name__}")
 

@@ -127,8 +127,8 @@ void bind_autograd(nb::module_& m) {
 
 namespace {
 
-// The function belongs to this object alone, so that Python's collector sees the circles it is part
-// of (a step is often a method of what holds the captured step).
+// The function belongs to this object alone, so that Python's collector sees the reference cycles
+// it is part of (a step is often a method of what holds the captured step).
 struct PyCaptured {
   nb::object function;
   std::unique_ptr<Captured> captured;
@@ -220,7 +220,7 @@ void bind_runtime(nb::module_& m) {
         d["evicted"] = i.evicted;
         return d;
       },
-      "What the cache of compiled plans holds: plans, bytes, limit, evicted.");
+      "The content of the cache of compiled plans: plans, bytes, limit, evicted.");
   def(
       m, "set_plan_cache_limit",
       [](int64_t bytes) {
@@ -231,7 +231,7 @@ void bind_runtime(nb::module_& m) {
       "bytes"_a, "How many bytes of compiled plans are kept; 256 MiB at start.");
   def(
       m, "clear_plan_cache", [] { without_gil([] { clear_plan_cache(); }); },
-      "Lets go every compiled plan; what is needed again is compiled again.");
+      "Drops every compiled plan; what is needed again is recompiled.");
 }
 
 }  // namespace ingot_python

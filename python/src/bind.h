@@ -1,4 +1,4 @@
-// What the parts of the extension share: the user's Python line, conversions of arguments, and
+// Shared by the parts of the extension: the user's Python line, conversions of arguments, and
 // Table, which binds one function per line.
 #pragma once
 #include <nanobind/nanobind.h>
@@ -24,7 +24,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace ingot;
 
-/// The innermost line of Python that is not the package's own: what errors and plans show.
+/// The innermost line of Python outside the package: shown in errors and plans.
 SourceLoc here();
 /// Files under this folder are the package's own.
 void set_package_folder(const std::string& folder);
@@ -55,8 +55,8 @@ struct OperandIn {
     return tensor ? Operand(*tensor, loc) : Operand(scalar, loc);
   }
 };
-/// A device, or its name or number: looked for when the call runs, so that the error says why it is
-/// not there.
+/// A device, or its name or number: resolved when the call runs, so that the error says why it is
+/// missing.
 struct DeviceIn {
   std::optional<Device> device;
   std::string name;
@@ -83,10 +83,9 @@ Dims dims_of(const nb::args& args, const char* function);
 /// values and indices as one named tuple (see set_return_types in module.cpp).
 nb::object values_indices(const char* name, const ValuesIndices& v);
 
-/// Error unless alpha can multiply what is added to a tensor of this type: whole numbers for
-/// integers.
+/// Error unless alpha can multiply what is added to a tensor of this type: integers for integers.
 void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc);
-/// f(b * alpha), for add(), sub() and their kin; numbers stay whole where both are.
+/// f(b * alpha), for add(), sub() and related functions; integers stay integers where both are.
 template <class F>
 auto scaled(const Tensor& a, const Operand& b, const Scalar& alpha, const SourceLoc& loc, F f) {
   if (alpha.f == 1) return f(b);
@@ -153,8 +152,8 @@ auto without_gil(F&& f) {
   return f();
 }
 
-/// f with the GIL, which is what guards recording: threads may share tensors. The core gives the
-/// GIL away while it computes or copies values (set_host_wait).
+/// f with the GIL, which is what guards recording: threads may share tensors. The core releases the
+/// GIL while it computes or copies values (set_host_wait).
 template <class F>
 auto recorded(F&& f) {
   return f();
@@ -162,8 +161,8 @@ auto recorded(F&& f) {
 
 // ---- One function per line
 
-/// What the comment of the C++ function says (docs.cpp holds the table, written from the headers at
-/// build time); "" where there is none.
+/// The comment of the C++ function (docs.cpp holds the table, generated from the headers at build
+/// time); "" where there is none.
 const char* doc_of(std::string_view name);
 
 /// m.def(...) with that text as the docstring, where extra has none of its own.

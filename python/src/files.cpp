@@ -7,7 +7,7 @@
 namespace ingot_python {
 namespace {
 
-// Names in files are bytes, as a rule UTF-8; what is not comes through as Python's surrogates.
+// Names in files are bytes, usually UTF-8; other bytes become Python's surrogate escapes.
 nb::object text_of(const std::string& s) {
   for (const char* manner : {"surrogatepass", "surrogateescape"}) {
     PyObject* text = PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), manner);
@@ -46,8 +46,8 @@ struct Parts {
   }
 };
 
-// What a Checkpoint saves and restores for Python: all parts in one, as ingot/_checkpoint.py takes
-// them apart.
+// What a Checkpoint saves and restores for Python: all parts in one, as
+// ingot/_checkpoint.py splits them.
 struct PythonState {
   nb::callable get, set;
 
@@ -111,7 +111,7 @@ void bind_checkpoint(nb::module_& m) {
       });
   m.def(
       "_default_generator", [] { return default_generator(); },
-      "The generator that random numbers come from where none is given.");
+      "The default generator of random numbers.");
 }
 
 }  // namespace
@@ -152,7 +152,8 @@ void bind_files(nb::module_& m) {
         recorded([&] { io::save_safetensors(p, parts.tensors, parts.metadata, loc); });
       },
       "path"_a, "tensors"_a, "metadata"_a,
-      "Writes pairs of a name (bytes) and a tensor as a safetensors file, which takes its place "
+      "Writes pairs of a name (bytes) and a tensor as a safetensors file, which replaces the old "
+      "one "
       "whole.");
   def(
       m, "write_safetensors",
@@ -165,7 +166,7 @@ void bind_files(nb::module_& m) {
         };
         recorded([&] { io::write_safetensors(give, parts.tensors, parts.metadata, loc); });
       },
-      "write"_a, "tensors"_a, "metadata"_a, "The same file handed to write(bytes) piece by piece.");
+      "write"_a, "tensors"_a, "metadata"_a, "The same file passed to write(bytes) piece by piece.");
 }
 
 }  // namespace ingot_python

@@ -60,7 +60,7 @@ bool from_format(const char* format, int64_t size, DType& out) {
 }
 
 bool fills(const HostBuffer& b, const Dims& shape) {
-  __int128 bytes = b.item_bytes;  // counted up to the first product that is more than there are
+  __int128 bytes = b.item_bytes;  // counted up to the first product that overflows the limit
   bool none = false;
   for (const int64_t n : shape) {
     if (n < 0) return false;

@@ -1,5 +1,5 @@
-// What DLPack and Python's buffer protocol say of another library's memory, read into a
-// ForeignArray. No Python in here.
+// Another library's memory as DLPack and Python's buffer protocol describe it, read into a
+// ForeignArray. Independent of Python.
 #pragma once
 #include <ingot/interop.h>
 

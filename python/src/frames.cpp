@@ -1,6 +1,7 @@
 // The user's line: the innermost Python frame whose file is not the package's own. Every op asks
-// for it, and below a few modules it lies several frames up. The public functions make an object of
-// every frame they pass; in CPython 3.11 and 3.12, whose frames are known, they are only looked at.
+// for it, and below a few modules it is several frames up. The public functions create an object
+// for every frame they pass; in CPython 3.11 and 3.12, whose frame layout is known, the frames are
+// only read.
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -108,8 +109,7 @@ SourceLoc by_frames() {
   return {"", 0};
 }
 
-// Should an interpreter of these versions lay its frames out in another way, the first lines would
-// differ.
+// If an interpreter of these versions had another frame layout, the first lines would differ.
 bool frames_are_known() {
   static int agreed = 0;
   if (agreed < 0 || agreed >= 8) return agreed > 0;

@@ -131,7 +131,7 @@ struct ListReader {
   DType type = DType::Bool;  // of tensors inside the list
   bool typed = false, ragged = false;
   bool too_large = false,
-       real = false;  // there are integers that no int64 holds; numbers that are no integers
+       real = false;  // there are integers that int64 cannot hold; numbers that are not integers
   void read(nb::handle h, int level) {
     PyObject* o = h.ptr();
     if (PyList_Check(o) || PyTuple_Check(o)) {
@@ -210,8 +210,7 @@ Tensor from_numpy(nb::handle array, bool share) {
   SourceLoc loc = here();
   auto* b = new Buffer;
   std::unique_ptr<Buffer> guard(b);
-  if (!share) {  // what is written to the array later must not reach a value that has not been
-                 // computed yet
+  if (!share) {  // later writes to the array must not reach a value that has not been computed yet
     if (!b->open(array, PyBUF_FORMAT | PyBUF_STRIDES))
       throw nb::type_error("from_numpy() takes a NumPy array, or another object with a buffer");
     return copy_buffer(*b, Options(Device("cpu")), loc);
@@ -220,7 +219,7 @@ Tensor from_numpy(nb::handle array, bool share) {
     throw nb::value_error("from_numpy(share=True) takes a contiguous array that may be written to");
   const ForeignArray a = array_of(b->view);
   guard.release();
-  // The array is let go of later, by a thread that holds the GIL.
+  // The array is released later, by a thread that holds the GIL.
   PyObject* keep = PyCapsule_New(b, nullptr, [](PyObject* c) {
     delete static_cast<Buffer*>(PyCapsule_GetPointer(c, nullptr));
   });
@@ -274,7 +273,7 @@ nb::object lend(const Tensor& x, SharedMemory memory, const char* capsule_name, 
     m->flags = copied ? kCopied : 0;
   }
   return nb::steal(PyCapsule_New(m, capsule_name, [](PyObject* c) {
-    // A consumer renames the capsule; then the memory is its.
+    // A consumer renames the capsule; then it owns the memory.
     const char* name = PyCapsule_GetName(c);
     if (name && std::strncmp(name, "used_", 5) != 0) {
       auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(c, name));
@@ -317,8 +316,7 @@ nb::object to_dlpack(const Tensor& x, nb::handle, nb::object max_version, nb::ob
                    : lend<DLManaged>(y, memory, "dltensor", want_copy || moves);
 }
 
-// What is wrong with an array is a BufferError; too little memory, a GPU that is not there are what
-// they are.
+// An invalid array is a BufferError; too little memory or a missing GPU keep their own error.
 [[noreturn]] void rethrow_buffer_error() {
   try {
     throw;
@@ -382,7 +380,7 @@ Tensor from_dlpack(nb::handle source, const std::optional<DeviceIn>& device, nb:
   Tensor t = take_capsule(capsule, must_copy, loc);
   if (device && device->get() != t.device()) {
     if (!copy.is_none() && !must_copy)
-      throw nb::value_error("from_dlpack: copy=False, but the data lies on another device");
+      throw nb::value_error("from_dlpack: copy=False, but the data is on another device");
     return recorded([&] { return t.to(device->get(), loc); });
   }
   return t;
@@ -477,7 +475,7 @@ void bind_interop(nb::module_& m, nb::object& tensor) {
         if (static_cast<size_t>(b.view.len) != static_cast<size_t>(shape.numel()) * size_of(dtype))
           throw nb::value_error("from_bytes(): the bytes do not fill the shape");
         return recorded([&] {
-          // Bools of strangers may be any byte: taken as numbers, they become 0 or 1.
+          // Foreign bools may be any byte: read as integers, they become 0 or 1.
           const bool bools = dtype == DType::Bool;
           Tensor t = from_data(b.view.buf, bools ? DType::UInt8 : dtype, shape,
                                Options(Device("cpu")), loc);

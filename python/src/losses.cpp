@@ -1,5 +1,5 @@
-// Activations and losses beyond those of networks.cpp; nn/functional.py puts PyTorch's signatures
-// around them.
+// Activations and losses beyond those of networks.cpp; nn/functional.py wraps them in PyTorch's
+// signatures.
 #include "bind.h"
 #include "ingot/activation.h"
 #include "ingot/loss.h"

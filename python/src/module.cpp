@@ -10,10 +10,10 @@ NB_MODULE(_ingot, m) {
   m.attr("__version__") = INGOT_VERSION_STRING;
   m.def("doc_of", &doc_of, "name"_a,
         "The comment of the C++ function or class of this name; empty where there is none.");
-  // What a program still holds at its end is no news to its user; the tests ask.
+  // Objects that a program still holds at exit do not interest its user; the tests check them.
   nb::set_leak_warnings(environment("INGOT_LEAK_CHECK").has_value());
-  // At the end of the program this goes after the modules that used the package: what they let go
-  // last is dropped too.
+  // At exit this is destroyed after the modules that used the package: what they
+  // release last is dropped too.
   static char last;
   m.attr("_last") = nb::capsule(&last, [](void*) noexcept { drop_now(); });
   set_host_wait(

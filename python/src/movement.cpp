@@ -130,13 +130,12 @@ void bind_filled(nb::module_& m) {
 }
 
 void bind_random(nb::module_& m) {
-  nb::class_<Generator>(m, "Generator", "Where random numbers come from: a seed and a counter.")
+  nb::class_<Generator>(m, "Generator", "A source of random numbers: a seed and a counter.")
       .def(
           "__init__",
           [](Generator* g, const std::optional<DeviceIn>& device) {
             if (device)
-              device
-                  ->get();  // an unknown one is an error; the numbers are the same on every device
+              device->get();  // an unknown one is an error; the values are the same on every device
             new (g) Generator(0);
           },
           "device"_a.none() = nb::none())

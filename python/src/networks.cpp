@@ -1,5 +1,5 @@
-// What networks are made of; python/ingot/nn/functional.py gives it PyTorch's signatures where they
-// need more than a line.
+// The functions of networks; python/ingot/nn/functional.py gives them PyTorch's signatures where
+// that needs more than a line.
 #include "bind.h"
 
 namespace ingot_python {

@@ -1,4 +1,4 @@
-// Reductions, products, and what gathers by index.
+// Reductions, products, and gathering by index.
 #include "bind.h"
 
 namespace ingot_python {

@@ -1,5 +1,5 @@
-// The class Tensor: what it is, how it is read, indexed, written in place, converted and
-// differentiated. Functions that are methods too come from the tables of the other files.
+// The class Tensor: reading, indexing, writing in place, converting and differentiating. Functions
+// that are also methods come from the tables of the other files.
 #include <memory>
 #include <sstream>
 
@@ -39,7 +39,7 @@ bool read_item(nb::handle h, std::vector<IndexItem>& out) {
   return true;
 }
 
-// false: there are tensors, lists or bools in it, which python/ingot/_indexing.py takes apart.
+// false: there are tensors, lists or bools in it, which python/ingot/_indexing.py splits.
 bool read_index(nb::handle index, std::vector<IndexItem>& items) {
   if (!PyTuple_Check(index.ptr())) return read_item(index, items);
   Py_ssize_t n = PyTuple_GET_SIZE(index.ptr());
@@ -202,8 +202,8 @@ void bind_facts(nb::class_<Tensor>& c) {
           [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
       .def(
           "stride", [](const Tensor& x) { return row_major(x.shape()); },
-          "How many elements lie between neighbours of a dim, in row-major order: every tensor "
-          "reads so.")
+          "How many elements are between neighbours of a dim, in row-major order, which every "
+          "tensor has.")
       .def(
           "stride",
           [](const Tensor& x, int64_t dim) {
@@ -252,8 +252,8 @@ void bind_gradients(nb::class_<Tensor>& c) {
           nb::for_setter(nb::arg("grad").none()))
       .def_prop_ro(
           "_grad", [](const Tensor& x) { return or_none(x.grad(here())); },
-          "grad for the package itself: None after a step that took it away, and no sign that it "
-          "is used.")
+          "grad for the package itself: None after a step that cleared it, without marking it as "
+          "used.")
       .def_prop_rw(
           "requires_grad", [](const Tensor& x) { return x.requires_grad(here()); },
           [](Tensor& x, bool on) { x.requires_grad_(on, here()); })
@@ -272,7 +272,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
                    })
       .def(
           "retain_grad", [](const Tensor& x) { x.retain_grad(here()); },
-          "Keeps .grad of a tensor that is no leaf, too.")
+          "Keeps .grad of a non-leaf tensor too.")
       .def(
           "detach", [](const Tensor& x) { return x.detach(here()); },
           "The same values without a history: no gradient flows back.")
@@ -307,7 +307,7 @@ void bind_gradients(nb::class_<Tensor>& c) {
           "hook"_a, doc_of("register_hook"));
 }
 
-// In-place functions return the very object they were called on.
+// In-place functions return the object they were called on.
 template <class F>
 auto in_place(F f) {
   return [f](nb::handle self, const OperandIn& v) {
@@ -380,8 +380,8 @@ void bind_conversions(nb::class_<Tensor>& c) {
       return copy && y.cell() == x.cell() ? y.clone(loc) : y;
     });
   };
-  // to(dtype), to(device), to(device, dtype), to(other); PyTorch's other keywords are taken and
-  // have no effect.
+  // to(dtype), to(device), to(device, dtype), to(other); PyTorch's other keywords are
+  // accepted and have no effect.
   c.def(
        "to",
        [to](const Tensor& x, DType dtype, bool, bool copy, nb::handle) {
@@ -463,9 +463,9 @@ PyType_Slot* tensor_slots();
 
 void bind_tensor(nb::module_& m) {
   nb::class_<HookHandle>(m, "HookHandle").def("remove", &HookHandle::remove);
-  nb::class_<Tensor> c(
-      m, "Tensor", nb::type_slots(tensor_slots()), nb::is_weak_referenceable(),
-      "A multidimensional array, on any device; made by ingot.tensor, ingot.zeros and their kin.");
+  nb::class_<Tensor> c(m, "Tensor", nb::type_slots(tensor_slots()), nb::is_weak_referenceable(),
+                       "A multidimensional array, on any device; created by ingot.tensor, "
+                       "ingot.zeros and similar functions.");
   tensor_class = reinterpret_cast<PyTypeObject*>(c.ptr());
   c.def(
       "__init__", [](Tensor* t, const TensorIn& other) { new (t) Tensor(other); }, "data"_a,

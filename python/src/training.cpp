@@ -11,7 +11,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// Options by keyword; what a dict does not name keeps its default.
+// Options by keyword; those not in the dict keep their defaults.
 struct Reader {
   nb::dict from;
   template <class T>

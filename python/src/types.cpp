@@ -7,7 +7,7 @@
 
 namespace ingot_python {
 
-// ---- Objects whose last user had no GIL
+// ---- Objects released without the GIL
 
 namespace {
 std::mutex dropped_mutex;
@@ -42,7 +42,7 @@ bool read_scalar(nb::handle h, Scalar& out, bool convert) noexcept {
     int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
     out = overflow ? Scalar(PyLong_AsDouble(o)) : Scalar(v);
     if (overflow) out.i = overflow;      // is_huge()
-    if (overflow && PyErr_Occurred()) {  // not even a double holds it
+    if (overflow && PyErr_Occurred()) {  // too large even for a double
       PyErr_Clear();
       return false;
     }
@@ -129,7 +129,7 @@ Dims dims_of(const nb::args& args, const char* function) {
 void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc) {
   if (is_float(type)) return;
   if (alpha.kind == Scalar::Kind::Float)
-    throw Error(ErrorKind::DType, "add", "alpha must be a whole number for integer tensors", loc,
+    throw Error(ErrorKind::DType, "add", "alpha must be an integer for integer tensors", loc,
                 "convert the tensors with .to(float32)");
   check_fits(alpha, type, "add", loc);
 }
@@ -208,8 +208,8 @@ static void bind_device(nb::module_& m) {
                ", peak=" + std::to_string(s.peak) + ", arena=" + std::to_string(s.arena) +
                ", limit=" + std::to_string(s.limit) + ")";
       });
-  nb::class_<Device>(m, "device",
-                     "Where a tensor lies: device('cpu'), device('cuda:1'), device('cuda', 1).")
+  nb::class_<Device>(
+      m, "device", "Where a tensor is stored: device('cpu'), device('cuda:1'), device('cuda', 1).")
       .def(nb::init<const Device&>(), "device"_a)
       .def(
           "__init__", [](Device* d, std::string_view name) { new (d) Device(name); }, "type"_a)
@@ -241,8 +241,8 @@ static void bind_device(nb::module_& m) {
       .def(
           "__eq__",
           [type](const Device& a, const std::string& b) {
-            return a.name() == b ||
-                   (a.index() == 0 && type(a) == b);  // a name of no device here is no error
+            return a.name() == b || (a.index() == 0 &&
+                                     type(a) == b);  // a device that is not present is not an error
           },
           nb::is_operator())
       .def("__reduce__", [](const Device& d) {
@@ -271,8 +271,7 @@ PyObject* new_error(nb::module_& m, const char* name, const char* doc, nb::tuple
 
 static void bind_errors(nb::module_& m) {
   PyObject* base = new_error(
-      m, "Error",
-      "What Ingot raises on bad input: the operation, its operands, your line and the fix.",
+      m, "Error", "Raised on bad input: the operation, its operands, your line and the fix.",
       nb::make_tuple(nb::handle(PyExc_RuntimeError)));
   struct Row {
     ErrorKind kind;

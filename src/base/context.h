@@ -1,5 +1,5 @@
-// What stands around an error: nn says here which layer's forward() is running, so that every error
-// raised inside names it.
+// The context of an error: nn reports here which layer's forward() is running, so that every
+// error raised inside names it.
 #pragma once
 #include <string>
 

@@ -58,7 +58,8 @@ To narrow(double x) {
     return BFloat{float_to_bfloat(static_cast<float>(x))};
   else if constexpr (std::is_same_v<To, bool>)
     return x != 0;
-  else if constexpr (std::is_integral_v<To>)  // beyond int64 and for NaN, C++ says nothing: 0
+  else if constexpr (std::is_integral_v<To>)  // beyond int64 and for NaN, C++ leaves it undefined:
+                                              // 0
     return std::fabs(x) < 9.2e18 ? static_cast<To>(static_cast<int64_t>(x)) : To(0);
   else
     return static_cast<To>(x);

@@ -56,7 +56,7 @@ bool report_unknown() {
   return true;
 }
 
-// The first use reports what is set and unknown.
+// The first use reports variables that are set and unknown.
 const char* read(const Variable& v) {
   [[maybe_unused]] static const bool reported = report_unknown();
   return std::getenv(v.name.data());
@@ -67,13 +67,14 @@ void report_nonsense(Name v, const char* value, const std::string& wanted) {
   static std::atomic<bool> reported[std::size(kTable)];
   if (reported[v.index()].exchange(true)) return;
   const Variable& variable = kTable[v.index()];
-  std::fprintf(stderr, "[ingot] %s=%s is no %s: %s is used\n", variable.name.data(), value,
+  std::fprintf(stderr, "[ingot] %s=%s is not a %s: %s is used\n", variable.name.data(), value,
                wanted.c_str(), variable.standard.data());
 }
 
 std::optional<int64_t> parsed_number(const char* text, const Variable& v) {
   char* end = nullptr;
-  const int64_t n = std::strtoll(text, &end, 10);  // what is too long is beyond every range
+  const int64_t n =
+      std::strtoll(text, &end, 10);  // a number that is too long is beyond every range
   return *end || n < v.least || n > v.most ? std::nullopt : std::optional(n);
 }
 

@@ -1,6 +1,6 @@
-// The environment: every variable that Ingot reads, and the only functions that read them. env.cpp
-// alone calls getenv, so that what is not in the table is not read; docs/environment.md is made
-// from it.
+// The environment: every variable that Ingot reads, and the only functions that read
+// them. Only env.cpp calls getenv, so what is not in the table is not read;
+// docs/environment.md is made from it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace ingot::env {
 
-/// Flag: "0" is off, anything else on. Number: a whole number of the range. Bytes: a number, or one
-/// of MiB, GiB or TiB. Words: one word or several. Path: a file, a folder or several of them.
+/// Flag: "0" is off, anything else on. Number: an integer in the range. Bytes: a number, also of
+/// MiB, GiB or TiB. Words: one word or several. Path: a file, a folder or several of them.
 enum class Kind { Flag, Number, Bytes, Words, Path };
 
 struct Variable {
   std::string_view name;
   Kind kind;
   std::string_view
-      standard;  ///< what holds where it is not set; of flags "0" or "1", of numbers the number
+      standard;  ///< used where it is not set; for flags "0" or "1", for numbers the number
   std::string_view purpose;
   std::string_view reader;
   int64_t least = 0, most = 0;  ///< of numbers
@@ -38,13 +38,15 @@ inline constexpr Variable kTable[] = {
     // The CPU
     {"INGOT_NUM_THREADS", Kind::Number, "0",
      "threads that the CPU devices use; 0: one for each core", "CPU", 0, INT32_MAX},
-    {"INGOT_SIMD", Kind::Words, "", "run the loops of a lesser instruction set: avx2 or base",
+    {"INGOT_SIMD", Kind::Words, "", "use the loops of a smaller instruction set: avx2 or base",
      "CPU"},
-    {"INGOT_JIT", Kind::Words, "", "0: make no machine code; all: for small kernels too", "CPU"},
+    {"INGOT_JIT", Kind::Words, "", "0: generate no machine code; all: for small kernels too",
+     "CPU"},
     {"INGOT_DNNL", Kind::Flag, "1", "compute convolutions by oneDNN where it is found", "CPU"},
     {"INGOT_LAPACK", Kind::Flag, "1", "factorise by LAPACK where it is found", "CPU"},
     {"INGOT_WINOGRAD", Kind::Words, "",
-     "convolve 3 x 3 windows by Winograd's tiles where that pays: gradients or all", "CPU"},
+     "convolve 3 x 3 windows by Winograd's algorithm where that is faster: gradients or all",
+     "CPU"},
     // CUDA
     {"INGOT_CUDA_PLUGIN", Kind::Path, "libingot_cuda.so beside the library", "the plug-in's file",
      "runtime"},
@@ -64,27 +66,27 @@ inline constexpr Variable kTable[] = {
     {"INGOT_CUDA_GRAPH", Kind::Flag, "1", "launch runs as CUDA graphs; 0: kernel by kernel",
      "CUDA"},
     {"INGOT_CUDA_OVERLAP", Kind::Flag, "1", "let independent launches of a graph overlap", "CUDA"},
-    {"INGOT_CUDA_EARLY", Kind::Flag, "1", "start a kernel before the one in front of it has ended",
+    {"INGOT_CUDA_EARLY", Kind::Flag, "1", "start a kernel before the previous one has ended",
      "CUDA"},
     {"INGOT_CUDA_VMM", Kind::Flag, "1", "grow the arena by mapping memory; 0: a block that moves",
      "CUDA"},
     // Files and the Python package
     {"INGOT_READ_LIMIT", Kind::Bytes, "0",
-     "bytes that reading a file may take where its size allows less, as in 8GiB", "io"},
-    {"INGOT_LEAK_CHECK", Kind::Words, "",
-     "set to any value: report Python objects alive at the end", "Python"},
-    // Others' variables
-    {"HOME", Kind::Path, "", "the folder that ~ stands for", "codegen, CUDA, program"},
-    {"VIRTUAL_ENV", Kind::Path, "", "as INGOT_VENV, after it", "codegen, CUDA"},
+     "memory that reading a file may take beyond what its size allows, as in 8GiB", "io"},
+    {"INGOT_LEAK_CHECK", Kind::Words, "", "set to any value: report Python objects alive at exit",
+     "Python"},
+    // Variables of other programs
+    {"HOME", Kind::Path, "", "the home folder (~)", "codegen, CUDA, program"},
+    {"VIRTUAL_ENV", Kind::Path, "", "like INGOT_VENV, tried after it", "codegen, CUDA"},
     {"CUDA_HOME", Kind::Path, "", "a CUDA toolkit", "codegen, CUDA"},
-    {"CUDA_PATH", Kind::Path, "", "as CUDA_HOME, after it", "codegen, CUDA"},
+    {"CUDA_PATH", Kind::Path, "", "like CUDA_HOME, tried after it", "codegen, CUDA"},
     {"LD_LIBRARY_PATH", Kind::Path, "", "folders where `ingot doctor` looks for libraries",
      "program"},
     {"CUDA_VISIBLE_DEVICES", Kind::Words, "",
      "the GPUs that the driver shows; `ingot doctor` reports when it hides all", "program"},
 };
 
-/// Of its tests, measurements and tools: what begins so is not reported as unknown.
+/// Prefixes of its tests, benchmarks and tools: such variables are not reported as unknown.
 inline constexpr std::string_view kOfTests[] = {"INGOT_TEST_", "INGOT_BENCH", "INGOT_EMULATOR_",
                                                 "INGOT_RANDOM_", "INGOT_SANITIZED"};
 
@@ -92,12 +94,12 @@ inline constexpr std::string_view kOfTests[] = {"INGOT_TEST_", "INGOT_BENCH", "I
 class Name {
  public:
   consteval Name(const char* name) {
-    while (kTable[index_].name != name) ++index_;  // beyond the table is no constant expression
+    while (kTable[index_].name != name) ++index_;  // past the table is not a constant expression
   }
   constexpr size_t index() const { return index_; }
 
  private:
-  size_t index_ = 0;  // no address: a library loaded later may have a table of its own
+  size_t index_ = 0;  // no address: a library loaded later may have its own table
 };
 /// A name of that kind.
 template <Kind kind>
@@ -108,10 +110,10 @@ class NameOf : public Name {
   }
 };
 
-/// What it is set to. Each call reads the environment anew; so do all below but debug().
+/// Its value. Each call reads the environment again; so do all below except debug().
 std::optional<std::string> text(Name v);
 bool flag(NameOf<Kind::Flag> v);
-/// What is no number of the range counts as not set and is reported, once.
+/// A value outside the range counts as not set and is reported once.
 int64_t number(NameOf<Kind::Number> v);
 size_t bytes(NameOf<Kind::Bytes> v);
 /// Is it set to this word?

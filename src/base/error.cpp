@@ -1,4 +1,4 @@
-// How an error reads: what went wrong, where, and the call that fixes it.
+// The text of an error: what went wrong, where, and the call that fixes it.
 #include "ingot/error.h"
 
 #include <utility>

@@ -41,8 +41,8 @@ void parent() {
   --detail::forks_waiting;
 }
 
-// Not unlocked but made anew: a recursive mutex knows its owner by a number that the child's thread
-// no longer has.
+// Not unlocked but recreated: a recursive mutex knows its owner by a thread id that the
+// child's thread no longer has.
 void child() {
   Table& t = table();
   for (const ForkLock& l : t.locks) l.renew(l.object);
@@ -56,7 +56,7 @@ namespace detail {
 
 std::atomic<int> forks_waiting{0};
 
-// Not for ever: the caller may hold what the fork waits for.
+// Not for ever: the caller may hold a lock that the fork waits for.
 void wait_for_forks() {
   for (int i = 0; i < 100 && forks_waiting.load(std::memory_order_acquire); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,7 +1,7 @@
-// Locks across fork(). The child has one thread; a lock that another thread holds at that moment
-// would stay locked in it for ever, and what it guards might be half changed. So fork() takes the
-// locks named here first, in one order, and both processes find them free. Runs under way are
-// waited for.
+// Locks across fork(). The child has one thread; a lock that another thread holds at that
+// moment would stay locked in it for ever, and what it guards might be half changed. So
+// fork() takes the locks named here first, in one order, and both processes find them free.
+// It waits for running plans.
 #pragma once
 #include <atomic>
 #include <ctime>
@@ -24,9 +24,9 @@ enum class ForkOrder {
   Lists
 };
 
-/// One lock, or what stands for it. `take` may give up at the deadline (CLOCK_REALTIME) and return
-/// false: better a fork that might go wrong than one that never comes back. `renew` makes it free
-/// in the child.
+/// One lock, or something that acts as one. `take` may give up at the deadline (CLOCK_REALTIME)
+/// and return false: better a fork that might go wrong than one that never comes back. `renew`
+/// makes it free in the child.
 struct ForkLock {
   ForkOrder order;
   void* object;

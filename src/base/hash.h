@@ -1,5 +1,5 @@
-// A quick 64-bit hash of words, for plan keys and common subexpressions (always followed by a full
-// comparison).
+// A fast 64-bit hash of words, for plan keys and common subexpressions (always
+// followed by a full comparison).
 #pragma once
 #include <cstdint>
 #include <cstring>

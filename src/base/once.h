@@ -1,4 +1,4 @@
-// What threads may set and read at once, without a lock: a value that is set one time, and a flag.
+// What threads may set and read concurrently without a lock: a value that is set once, and a flag.
 #pragma once
 #include <atomic>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace ingot {
 
-/// A flag that says nothing about other memory. Costs what a bool does.
+/// A flag without ordering of other memory. Costs what a bool does.
 class Flag {
  public:
   Flag(bool v = false) : v_(v) {}  // NOLINT(google-explicit-constructor)
@@ -25,7 +25,7 @@ class Flag {
   std::atomic<bool> v_;
 };
 
-/// Null until it is set; from then on the same for good.
+/// Null until it is set; constant from then on.
 template <class T>
 class OnceRef {
  public:
@@ -36,7 +36,7 @@ class OnceRef {
   OnceRef(const OnceRef&) = delete;
   OnceRef& operator=(const OnceRef&) = delete;
   T* get() const { return p_.load(std::memory_order_acquire); }
-  /// Sets it unless it is set. Returns what it is now.
+  /// Sets it unless it is set. Returns the current value.
   T* set(Ref<T> r) {
     T* found = nullptr;
     if (p_.compare_exchange_strong(found, r.get(), std::memory_order_acq_rel,
@@ -52,7 +52,7 @@ class OnceRef {
   std::atomic<T*> p_{nullptr};
 };
 
-/// The same for what one owner has, made when it is asked for first.
+/// The same for a value of one owner, created at first use.
 template <class T>
 class OnceBox {
  public:

@@ -1,6 +1,6 @@
 // Ref<T>: an intrusive shared pointer. T offers retain(T*) and release(T*) found by
-// argument-dependent lookup. A Ref with a name is taken as a T*; one that is about to end is not,
-// so that no pointer outlives it.
+// argument-dependent lookup. A Ref with a name converts to T*; a temporary does not, so
+// that no pointer outlives it.
 #pragma once
 #include <utility>
 
@@ -22,13 +22,13 @@ class Ref {
     std::swap(p_, o.p_);
     return *this;
   }
-  /// Takes over a reference that the caller already owns.
+  /// Adopts a reference that the caller already owns.
   static Ref adopt(T* p) {
     Ref r;
     r.p_ = p;
     return r;
   }
-  /// Gives the reference up to the caller.
+  /// Releases the reference to the caller.
   T* leak() { return std::exchange(p_, nullptr); }
   T* get() const { return p_; }
   T* operator->() const { return p_; }

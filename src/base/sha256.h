@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4): names for content that nobody can make two of. Short texts such as kernel
-// sources; not made for speed.
+// SHA-256 (FIPS 180-4): collision-resistant names for content. For short texts such as kernel
+// sources; not optimised for speed.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
-// What every recorded op asks of its thread is found without a call of the loader. That needs a
-// place in the storage that the loader has kept free since the program began: for few and small
-// variables alone.
+// Thread-local variables that every recorded op reads are found without a call into the
+// loader. They take space in the storage that the loader reserves at program start: for
+// few and small variables only.
 #pragma once
 
 #if defined(__linux__) && (defined(__GNUC__) || defined(__clang__))

@@ -1,4 +1,5 @@
-// ingot bench: the same training step on every device, and how near to the device's limit it comes.
+// ingot bench: the same training step on every device, and how close it comes to the device's
+// limit.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -35,7 +36,7 @@ Subject from_recipe(const Recipe& recipe, const Device& device) {
           [task, optimizer, b = data::Batch(example)] { train_step(*task, *optimizer, b); }};
 }
 
-// A network that is no recipe's, trained on made-up data.
+// A network that no recipe has, trained on synthetic data.
 template <class Model, class Loss>
 Subject from_model(const std::string& unit, int64_t batch, double units, Model model,
                    const Tensor& x, Loss loss) {
@@ -53,8 +54,7 @@ Subject make_subject(const std::string& name, const Device& device) {
   manual_seed(1);
   DeviceScope scope(device);
   if (name == "unet")
-    return from_model("pictures", 1, 1, models::UNet(3, 1, {.width = 16}),
-                      randn({1, 3, 1024, 1024}),
+    return from_model("images", 1, 1, models::UNet(3, 1, {.width = 16}), randn({1, 3, 1024, 1024}),
                       [](models::UNet& m, const Tensor& x) { return m(x).square().mean(); });
   if (name == "lstm-8192")
     return from_model("steps of time", 8, 8 * 8192, nn::LSTM(32, 64, {.batch_first = true}),
@@ -69,7 +69,7 @@ struct Result {
   double planned = 0, peak = 0;  // bytes: what the plans say, and what was taken then
 };
 
-// Bytes on top of what is there when it begins.
+// Bytes beyond what is allocated when it begins.
 template <class F>
 double peak_of(const Device& device, const F& run) {
   empty_cache(device);
@@ -87,7 +87,7 @@ double planned_peak(const std::string& name, const Device& device) {
   });
 }
 
-// The limit: what all launches take at the device's rates, over what the step takes.
+// The share of the limit: the time of all launches at the device's rates over the measured time.
 Result measure_subject(const std::string& name, const Device& device, const Rates& rates,
                        double seconds) {
   const double planned = planned_peak(name, device);
@@ -127,7 +127,7 @@ int run_bench(const BenchArgs& args) {
   std::vector<std::string> header{"model", "batch", "unit"};
   for (const std::string& d : devices)
     header.insert(header.end(),
-                  {d + ", a second", "of its limit", "bound by", "memory planned", "and taken"});
+                  {d + ", per second", "of its limit", "bound by", "memory planned", "and taken"});
   if (devices.size() > 1) header.emplace_back("times as fast");
   Table table(header);
   for (const std::string& name : args.recipes) {

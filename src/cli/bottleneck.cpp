@@ -42,7 +42,7 @@ Shares shares_of(double step, const DeviceTime& device, double data) {
   return s;
 }
 
-Tensor Bound::measure(const Device& device, const std::function<Tensor()>& step) {
+Tensor Bottleneck::measure(const Device& device, const std::function<Tensor()>& step) {
   Tensor loss;
   std::vector<LaunchTime> launches;
   {
@@ -56,7 +56,7 @@ Tensor Bound::measure(const Device& device, const std::function<Tensor()>& step)
   return loss;
 }
 
-std::string Bound::text(double seconds, int64_t steps) const {
+std::string Bottleneck::text(double seconds, int64_t steps) const {
   if (!measured_ || steps < 1) return {};
   const auto n = static_cast<double>(steps);
   const auto [name, share] = shares_of(seconds / n, device_, waited_ / n).largest();

@@ -25,8 +25,8 @@ struct DeviceTime {
 };
 DeviceTime device_time(const std::vector<LaunchTime>& launches);
 
-/// The launches with what they take at measured rates. (On GPUs the backend's own are measured ones
-/// already; the CPU's are guesses for any processor.)
+/// The launches with their times at measured rates. (A GPU backend's own rates are measured
+/// already; the CPU's are estimates for any processor.)
 std::vector<LaunchTime> with_rates(std::vector<LaunchTime> launches, const Device& device,
                                    const Rates& rates);
 
@@ -35,8 +35,8 @@ std::vector<LaunchTime> with_rates(std::vector<LaunchTime> launches, const Devic
 /// waited for, and the host's for the rest.
 Shares shares_of(double step, const DeviceTime& device, double data);
 
-/// For a training loop: one step is measured launch by launch, the waiting for data always.
-class Bound {
+/// For a training loop: one step is measured launch by launch, waiting for data in every step.
+class Bottleneck {
  public:
   /// Runs a step and times its launches; rates() of the device says which of them memory bounds.
   Tensor measure(const Device& device, const std::function<Tensor()>& step);

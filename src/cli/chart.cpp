@@ -38,8 +38,7 @@ std::vector<Tick> ticks(double low, double high) {
   std::vector<Tick> t;
   for (double v = std::ceil(low / step - 1e-9) * step; v <= high + step * 1e-9; v += step)
     t.push_back({std::abs(v) < step * 1e-9 ? 0 : v, ""});
-  // One unit for the whole axis: by the largest, with as many decimals as tell two neighbours
-  // apart.
+  // One unit for the axis: by the largest value, with enough decimals to distinguish neighbours.
   double most = 0;
   for (const Tick& one : t) most = std::max(most, std::abs(one.value));
   double unit = 1;
@@ -61,7 +60,7 @@ std::vector<Tick> ticks(double low, double high) {
   return t;
 }
 
-// A thousand points are more than a screen shows; the first and the last are always there.
+// A thousand points are more than a screen shows; the first and the last are always kept.
 static std::vector<std::pair<double, double>> thinned(
     const std::vector<std::pair<double, double>>& points) {
   constexpr size_t kMost = 1000;
@@ -81,7 +80,7 @@ std::string chart(const std::string& title, const std::string& x_name,
   if (x0 > x1) return {};
   if (x1 - x0 < 1e-9) x1 = x0 + 1;
   const double margin = y1 - y0 > 1e-12 ? 0.05 * (y1 - y0) : std::max(0.05 * std::abs(y1), 1e-6);
-  // What hardly changes, memory for one, is shown from 0 on.
+  // Values that hardly change, such as memory, are shown from 0 on.
   const bool touches_zero = y0 >= 0 && (y0 - margin < 0.35 * y1 || y1 - y0 < 0.02 * y1);
   y0 = touches_zero ? 0 : y0 - margin, y1 += margin;
   if (percent) y1 = std::min(y1, 100.0);

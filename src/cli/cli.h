@@ -1,4 +1,4 @@
-// What the commands of the program share: how they fail, and how numbers are printed.
+// Shared by the program's commands: how they fail, and how numbers are printed.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -11,19 +11,19 @@ namespace ingot::cli {
 /// What the program exits with. docs/errors.md lists them for users.
 enum ExitCode : int {
   kOk = 0,
-  kFailed = 1,      ///< anything not named below; `ingot doctor` found an error
-  kUsage = 2,       ///< an option, a recipe or a setting that does not exist
-  kNoData = 3,      ///< a file or folder that is not there or cannot be read
-  kNoDevice = 4,    ///< a device that is not there
-  kNoRoom = 5,      ///< it does not fit into the device's memory
-  kDamaged = 6,     ///< a checkpoint or data file that is damaged or was written by something else
-  kConflict = 7,    ///< the folder holds another run, or another process works there
-  kNotWritten = 8,  ///< a result could not be written: a full disk, a folder without permission
+  kFailed = 1,         ///< anything not listed below; `ingot doctor` found an error
+  kUsage = 2,          ///< an option, a recipe or a setting that does not exist
+  kNoData = 3,         ///< a file or folder that is not there or cannot be read
+  kNoDevice = 4,       ///< a device that is not there
+  kNoRoom = 5,         ///< it does not fit into the device's memory
+  kDamaged = 6,        ///< a checkpoint or data file that is damaged or from another program
+  kConflict = 7,       ///< the folder holds another run, or another process works there
+  kNotWritten = 8,     ///< a result could not be written: a full disk, a folder without permission
   kInterrupted = 130,  ///< Ctrl-C: saved, `--resume` continues
   kTerminated = 143,   ///< SIGTERM: saved, `--resume` continues
 };
 
-/// One clear sentence, and the way out.
+/// One clear sentence, and the fix.
 class Failure : public std::exception {
  public:
   Failure(ExitCode code, std::string what, std::string fix = {})
@@ -47,20 +47,19 @@ std::string rate_text(double per_second);
 std::string time_text(double seconds);
 /// "64 MB", "1.5GiB", "24g": bytes. Throws Failure(kUsage) for another text.
 size_t parse_bytes(const std::string& text);
-/// The word in `known` that is nearest to `word`, or "" when none is near.
+/// The word in `known` that is closest to `word`, or "" when none is close.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
-/// Text of a stranger for a terminal: control characters and bytes that are not UTF-8 as \\x1b,
-/// newlines as
-/// \\n.
+/// Untrusted text for a terminal: control characters and bytes that are not UTF-8 as \\x1b,
+/// newlines as \\n.
 std::string printable(const std::string& text);
-/// Is it UTF-8 throughout?
+/// Is all of it valid UTF-8?
 bool is_utf8(const std::string& text);
-/// A word for a POSIX shell, between quotes where it needs them.
+/// A word for a POSIX shell, quoted where it needs to be.
 std::string shell_word(const std::string& text);
 /// printf into a string.
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
-/// Lines with columns; numbers are put to the right.
+/// Lines with columns; numbers are right-aligned.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}

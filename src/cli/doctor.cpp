@@ -69,7 +69,7 @@ static void check_cpu(const System& s, Findings& f) {
   double quota = 0, period = 0;
   if (std::istringstream(limit) >> quota >> period && period > 0 && quota / period < 0.75 * n)
     add(f, Severity::Warning, "C03",
-        format("this container may use %.1f of %d hardware threads: that many threads will wait "
+        format("this container may use %.1f of %d hardware threads: that many threads would wait "
                "for each other",
                quota / period, n),
         format("INGOT_NUM_THREADS=%d, or start the container with --cpus=%d",
@@ -78,7 +78,7 @@ static void check_cpu(const System& s, Findings& f) {
   if (governor.starts_with("powersave") &&
       s.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver").find("pstate") ==
           std::string::npos)
-    add(f, Severity::Note, "C04", "the processor is held at its lowest clock (governor powersave)",
+    add(f, Severity::Note, "C04", "the processor runs at its lowest clock (governor powersave)",
         "sudo cpupower frequency-set -g performance");
 }
 
@@ -91,7 +91,7 @@ static void check_memory(const System& s, Findings& f) {
   const double limit = static_cast<double>(memory.limit);
   if (limit > 0 && limit < 2 * kGiB && limit <= total)
     add(f, Severity::Warning, "M02",
-        "this container is held to " + bytes_text(limit) + " of memory",
+        "this container is limited to " + bytes_text(limit) + " of memory",
         "start it with --memory=8g");
   else if (free < kGiB)
     add(f, Severity::Warning, "M01",
@@ -114,7 +114,7 @@ static void check_disk(const System& s, Findings& f) {
     add(f, Severity::Error, "D02", "/tmp cannot be written to", "chmod 1777 /tmp");
   if (s.exists(home + "/.cache") && !s.writable(home + "/.cache"))
     add(f, Severity::Warning, "D03",
-        home + "/.cache cannot be written to: compiled kernels and tuning are made anew every time",
+        home + "/.cache cannot be written to: kernels are compiled and tuned again every time",
         "chown -R \"$USER\" " + home + "/.cache");
   if (const auto size = s.size_of("/dev/shm")) {
     if (size->total < 256 * kMiB && in_container(s))
@@ -148,7 +148,7 @@ static void check_parts(const System& s, Findings& f) {
 // ---- The GPU
 
 struct Gpu {
-  bool on_bus = false;             // a card is plugged in
+  bool on_bus = false;             // a card is present
   bool module = false;             // NVIDIA's kernel module runs
   double driver = 0;               // its version
   std::string driver_text;         // "580.159.04"
@@ -192,7 +192,7 @@ static bool too_old(const std::string& model) {
   return false;
 }
 
-// Why the driver is not usable, from the card outwards; false: no use looking further.
+// Why the driver is not usable, from the card outwards; false: no point in further checks.
 static bool check_driver(const System& s, const Gpu& g, Findings& f) {
   const bool container = in_container(s);
   if (s.read("/proc/version").find("icrosoft") != std::string::npos && !s.exists("/dev/dxg") &&
@@ -204,7 +204,7 @@ static bool check_driver(const System& s, const Gpu& g, Findings& f) {
     return ok(f, "no NVIDIA GPU in this machine: Ingot uses the CPU"), false;
   if (s.read("/proc/modules").find("nouveau ") != std::string::npos && !g.module)
     return add(f, Severity::Error, "G02",
-               "there is an NVIDIA GPU, but the kernel runs it with nouveau, which cannot compute",
+               "there is an NVIDIA GPU, but its driver is nouveau, which cannot compute",
                "sudo apt-get install nvidia-driver && sudo reboot"),
            false;
   if (!g.module && container)
@@ -255,7 +255,7 @@ static void check_nodes(const System& s, const Gpu& g, Findings& f) {
     if (exact.empty() && !other.empty())
       add(f, Severity::Error, "G09",
           "the driver in the kernel is " + g.driver_text + ", but its library is " + other +
-              ": they must be of one version",
+              ": they must be of the same version",
           "sudo reboot (after an update), or use the host's library in the container");
   }
   for (const std::string& m : g.models)
@@ -359,8 +359,8 @@ int run_doctor(const DoctorArgs& args) {
               << "\n";
   } else {
     std::cout << (errors     ? ""
-                  : warnings ? "nothing that stops Ingot; "
-                             : "all is well; ")
+                  : warnings ? "nothing that prevents Ingot from running; "
+                             : "no problems found; ")
               << errors << " errors, " << warnings << " warnings\n";
   }
   return errors ? kFailed : kOk;

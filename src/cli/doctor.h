@@ -1,4 +1,4 @@
-// ingot doctor: what is wrong with this machine's set-up, and the command that mends it.
+// ingot doctor: what is wrong with this machine's set-up, and the command that fixes it.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,21 +11,21 @@ enum class Severity { Ok, Note, Warning, Error };
 
 struct Finding {
   Severity severity;
-  std::string code;  ///< "G03"; "" for what is as it should be
+  std::string code;  ///< "G03"; "" where nothing is wrong
   std::string text;
   std::string fix;  ///< a command, or what to do
 };
 
-/// Everything that can be told from files, sizes and variables.
+/// All findings that follow from files, sizes and variables.
 std::vector<Finding> check_system(const System& system);
-/// Rates measured on the devices there are, against what they should give.
+/// Measured rates of the available devices, compared with what they should reach.
 std::vector<Finding> check_rates();
 
 struct DoctorArgs {
   std::string root;
   bool measure = true, json = false;
 };
-/// 0, or kFailed when there is an error among the findings.
+/// 0, or kFailed when one of the findings is an error.
 int run_doctor(const DoctorArgs& args);
 
 }  // namespace ingot::cli

@@ -51,8 +51,8 @@ void GrowingFile::open(const std::string& path) {
 }
 
 bool GrowingFile::add(const std::string& piece) {
-  // Days of a full disk must not become a full memory: the figures of the checkpoints' steps are
-  // written again.
+  // A disk that stays full for days must not fill memory: figures after a checkpoint's step are
+  // written again when the run resumes.
   constexpr size_t kMost = size_t{64} << 20;
   if (waiting_.size() + piece.size() <= kMost) waiting_ += piece;
   size_t done = 0;
@@ -61,7 +61,7 @@ bool GrowingFile::add(const std::string& piece) {
                                static_cast<off_t>(size_ + static_cast<int64_t>(done)));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      // Half a line would spoil the next one.
+      // Half a line would corrupt the next one.
       if (::ftruncate(fd_, static_cast<off_t>(size_)) != 0) return false;
       return false;
     }
@@ -73,7 +73,7 @@ bool GrowingFile::add(const std::string& piece) {
 }
 
 void GrowingFile::sync() const {
-  (void)::fdatasync(fd_);  // figures are not worth an error
+  (void)::fdatasync(fd_);  // metrics are not worth an error
 }
 
 // ---- FolderLock
@@ -93,9 +93,9 @@ FolderLock::FolderLock(const std::string& folder) {
     name.erase(name.find_last_not_of(" \n") + 1);
     throw Failure(kConflict,
                   "another process works in " + folder + (name.empty() ? "" : " (" + name + ")"),
-                  "Wait until it has ended, or name another folder with --out.");
+                  "Wait until it ends, or name another folder with --out.");
   }
-  // A file system without locks has none to give; then the folder is as unprotected as ever.
+  // On a file system without locks the folder stays unprotected.
 }
 
 void FolderLock::sign() const {
@@ -103,7 +103,7 @@ void FolderLock::sign() const {
   ::gethostname(host, sizeof host - 1);
   const std::string mine = format("process %d on %s\n", static_cast<int>(::getpid()), host);
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, mine.data(), mine.size(), 0) < 0) {
-    // The lock holds without a name too.
+    // The lock is held even if the name cannot be written.
   }
 }
 
@@ -111,7 +111,7 @@ FolderLock::~FolderLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// ---- What data it was
+// ---- Fingerprint of the data
 
 namespace {
 
@@ -129,7 +129,7 @@ class Sum {
   uint64_t h_ = 0xcbf29ce484222325ull;
 };
 
-// Size and `samples` blocks of 4 KiB spread over the file, its ends among them.
+// The size, and `samples` blocks of 4 KiB spread over the file, the first and last included.
 void add_file(Sum& sum, const std::string& path, int samples) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat info {};
@@ -166,7 +166,7 @@ std::string fingerprint(const std::string& path) {
     if (i->is_regular_file(ignored)) files.push_back(i->path().string());
   }
   std::sort(files.begin(), files.end());
-  // Few large files (IDX, CIFAR) are looked into; of very many small ones the names and sizes say
+  // A few large files (IDX, CIFAR) are sampled; for very many small ones names and sizes are
   // enough.
   const int samples = files.size() <= 64 ? 256 : files.size() <= 20000 ? 1 : 0;
   for (const std::string& f : files) {

@@ -76,14 +76,14 @@ size_t parse_bytes(const std::string& text) {
   if (factor == 0 || end == text.c_str() || !(number > 0))
     throw Failure(kUsage, "\"" + text + "\" is not an amount of memory",
                   "Write it as 8GiB, 24GB or 500MiB.");
-  // No machine has more, and the product would not fit the integer.
+  // No machine has more, and the product would overflow.
   if (!(number * factor < std::pow(2.0, 60)))
     throw Failure(kUsage, "\"" + text + "\" is more memory than any machine has",
                   "Write it as 8GiB, 24GB or 500MiB.");
   return static_cast<size_t>(number * factor);
 }
 
-// Bytes of the UTF-8 character at `at`; 0 when there is none.
+// Length of the UTF-8 character at `at`; 0 when it is not valid.
 static size_t utf8_length(const std::string& s, size_t at) {
   const auto byte = [&](size_t i) {
     return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u;
@@ -96,7 +96,7 @@ static size_t utf8_length(const std::string& s, size_t at) {
                                                    : 0;
   for (size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Longer than needed, a surrogate, or beyond the last character.
+  // An overlong form, a surrogate, or beyond the last character.
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90))
     return 0;

@@ -21,45 +21,45 @@ int run_eval(const EvalArgs& args) {
               << "\n";
   else
     std::cout << format("test loss %.4f  %s %.2f %%\n", e.loss,
-                        t.task->is_text() ? "next token right" : "accuracy", 100 * e.accuracy);
+                        t.task->is_text() ? "next-token accuracy" : "accuracy", 100 * e.accuracy);
   return kOk;
 }
 
-// Grey or colour as the network wants it, cut to its square.
-static Tensor read_picture(Task& task, const std::string& file) {
-  const int side = static_cast<int>(task.ends().side);
-  const Tensor picture = data::load_image(file, static_cast<int>(task.ends().channels));
-  return data::Transforms{data::Resize(side), data::CenterCrop(side)}(picture);
+// Grey or colour as the network expects, cropped to its square.
+static Tensor read_image(Task& task, const std::string& file) {
+  const int side = static_cast<int>(task.model_shape().side);
+  const Tensor image = data::load_image(file, static_cast<int>(task.model_shape().channels));
+  return data::Transforms{data::Resize(side), data::CenterCrop(side)}(image);
 }
 
-static bool is_picture(const fs::path& p) {
+static bool is_image(const fs::path& p) {
   const std::string e = p.extension().string();
   return e == ".png" || e == ".jpg" || e == ".jpeg" || e == ".PNG" || e == ".JPG";
 }
 
-static std::vector<std::string> pictures_in(const std::vector<std::string>& inputs) {
+static std::vector<std::string> images_in(const std::vector<std::string>& inputs) {
   std::vector<std::string> files;
   for (const std::string& i : inputs) {
     if (fs::is_directory(i)) {
       std::vector<std::string> found;
       for (const auto& entry : fs::recursive_directory_iterator(i))
-        if (entry.is_regular_file() && is_picture(entry.path()))
+        if (entry.is_regular_file() && is_image(entry.path()))
           found.push_back(entry.path().string());
       std::sort(found.begin(), found.end());
       if (found.empty())
-        throw Failure(kNoData, "there are no pictures (PNG, JPEG) in " + i,
+        throw Failure(kNoData, "there are no images (PNG, JPEG) in " + i,
                       "Name another folder or a file.");
       files.insert(files.end(), found.begin(), found.end());
     } else if (fs::exists(i)) {
       files.push_back(i);
     } else {
-      throw Failure(kNoData, "there is no file " + i, "Name a picture or a folder of pictures.");
+      throw Failure(kNoData, "there is no file " + i, "Name an image or a folder of images.");
     }
   }
   return files;
 }
 
-// What a network writes may hold anything: on a terminal control characters are shown, not obeyed.
+// A network may generate anything: on a terminal, control characters are shown, not obeyed.
 static std::string written(const std::string& text) {
   if (!on_terminal()) return text;
   std::string s;
@@ -75,27 +75,25 @@ int run_predict(const PredictArgs& args) {
   Trained t = load_trained(args.run, args.device, false);
   Task& task = *t.task;
   if (task.is_text()) {
-    // For a text: what comes next.
+    // For a text: its continuation.
     std::string prompt;
     for (const std::string& i : args.inputs) prompt += (prompt.empty() ? "" : " ") + i;
     std::cout << written(prompt + task.generate(prompt, 80, 0.5, 1)) << "\n";
     return kOk;
   }
   if (task.recipe().text("task") == "points")
-    throw Failure(kUsage, "this network is for points, not for pictures",
+    throw Failure(kUsage, "this network is for points, not for images",
                   "Its report.html shows what it learned.");
   NoGrad no_grad;
   task.model().eval();
-  for (const std::string& file : pictures_in(args.inputs)) {
-    const auto p =
-        softmax(task.model()(read_picture(task, file).unsqueeze(0).to(task.device())), -1)
-            .to_vector<float>();
+  for (const std::string& file : images_in(args.inputs)) {
+    const auto p = softmax(task.model()(read_image(task, file).unsqueeze(0).to(task.device())), -1)
+                       .to_vector<float>();
     if (std::any_of(p.begin(), p.end(), [](float v) { return !std::isfinite(v); }))
-      throw Failure(
-          kFailed,
-          "the network says nothing about " + file + ": its answers are not finite numbers",
-          "Its training went wrong: `ingot inspect --values " + shell_word(t.file) +
-              "` shows where; train again with a lower --lr.");
+      throw Failure(kFailed,
+                    "the network has no prediction for " + file + ": its outputs are not finite",
+                    "Its training went wrong: `ingot inspect --values " + shell_word(t.file) +
+                        "` shows where; train again with a lower --lr.");
     std::vector<size_t> order(p.size());
     for (size_t i = 0; i < p.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });

@@ -1,4 +1,4 @@
-// What trained networks are used for: ingot eval, predict, generate.
+// Inference with trained networks: ingot eval, predict, generate.
 #pragma once
 #include <string>
 #include <vector>

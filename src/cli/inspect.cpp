@@ -18,7 +18,7 @@ struct Entry {
   std::string name, dtype;
   Dims shape;
   double bytes;
-  Tensor value;  // undefined until asked for
+  Tensor value;  // undefined until requested
 };
 
 struct Content {
@@ -71,7 +71,7 @@ static Content read_content(const std::string& path, bool values) {
     in.read(&brace, 1);
     if (!path.ends_with(".safetensors") && brace != '{')
       throw Failure(kDamaged, path + " is of no format that inspect reads, or it is damaged",
-                    "There are safetensors, npy, npz, pt and IDX (names with ubyte or .idx).");
+                    "It reads safetensors, npy, npz, pt and IDX (names with ubyte or .idx).");
     const io::SafeTensors file(path);
     c.metadata = file.metadata();
     for (const auto& e : file.entries())

@@ -1,4 +1,4 @@
-// The ingot program: its commands and options, and how what goes wrong is told.
+// The ingot program: its commands and options, and how errors are reported.
 #include <algorithm>
 #include <cctype>
 #include <csignal>
@@ -38,11 +38,11 @@ static ExitCode code_of(const Error& e) {
   }
 }
 
-// Reason and fix, without the line of this program that met the error.
+// Reason and fix, without this program's own source line.
 static std::string sentence(const Error& e) {
   std::string fix = e.fix();
   const std::string word = fix.substr(0, fix.find(' '));
-  // A call of a function keeps its small letter.
+  // A function call keeps its lower-case letter.
   if (!fix.empty() &&
       std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); }))
     fix[0] = static_cast<char>(std::toupper(fix[0]));
@@ -62,8 +62,7 @@ int report(const std::exception& e) {
     return code_of(*ours);
   }
   if (dynamic_cast<const std::bad_alloc*>(&e)) {
-    std::cerr << "ingot: this needs more memory than there is. Close other programs, or give it "
-                 "less to do\n";
+    std::cerr << "ingot: out of memory. Close other programs, or use smaller batches or models\n";
     return kNoRoom;
   }
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&e) ||
@@ -87,28 +86,27 @@ struct Program {
   void add_profile();
   void add_use();
   void add_recipes();
-  void add_study();
+  void add_plan_and_explain();
 };
 
 void Program::add_machine() {
   auto* devices = app.add_subcommand(
-      "devices", "The CPU and the GPUs of this machine, and why a GPU is not there.");
+      "devices", "The CPU and the GPUs of this machine, and why a GPU is not available.");
   static bool json = false;
-  devices->add_flag("--json", json, "for a program to read");
+  devices->add_flag("--json", json, "machine-readable output");
   devices->callback([this] { chosen = [] { return run_devices(json); }; });
 
   auto* doctor = app.add_subcommand(
       "doctor",
-      "Is this machine set up right? Each finding has a code and the command that mends it.");
+      "Is this machine set up correctly? Each finding has a code and the command that fixes it.");
   static DoctorArgs args;
   static bool quick = false;
-  doctor->add_flag("--json", args.json, "for a program to read");
-  doctor->add_flag("--quick", quick, "look only, measure nothing");
-  doctor->add_option(
-      "--root", args.root,
-      "examine a folder that looks like a machine's root instead (measures nothing)");
+  doctor->add_flag("--json", args.json, "machine-readable output");
+  doctor->add_flag("--quick", quick, "check only, measure nothing");
+  doctor->add_option("--root", args.root,
+                     "check a folder laid out like a machine's root instead (measures nothing)");
   doctor->footer(
-      "Leaves with 1 when there is an error among the findings. docs/errors.md explains the "
+      "Exits with status 1 when one of the findings is an error. docs/errors.md explains the "
       "codes.");
   doctor->callback([this] {
     args.measure = !quick;
@@ -117,14 +115,14 @@ void Program::add_machine() {
 }
 
 void Program::add_files() {
-  auto* inspect =
-      app.add_subcommand("inspect", "What is in a file: safetensors, npy, npz, PyTorch's pt, IDX.");
+  auto* inspect = app.add_subcommand(
+      "inspect", "The contents of a file: safetensors, npy, npz, PyTorch's pt, IDX.");
   static InspectArgs args;
-  inspect->add_option("file", args.file, "its path")->required();
-  inspect->add_option("--only", args.pattern, "tensors whose name contains this");
+  inspect->add_option("file", args.file, "path of the file")->required();
+  inspect->add_option("--only", args.pattern, "only tensors whose name contains this");
   inspect->add_flag("--values", args.values,
-                    "read the values too: least, greatest, mean, standard deviation");
-  inspect->add_flag("--json", args.json, "for a program to read");
+                    "also read the values: minimum, maximum, mean, standard deviation");
+  inspect->add_flag("--json", args.json, "machine-readable output");
   inspect->callback([this] { chosen = [] { return run_inspect(args); }; });
 }
 
@@ -134,23 +132,23 @@ static void add_amp(CLI::App* command, TrainArgs& a) {
     a.amp = words.empty() || words[0].empty() || words[0] == "{}" ? "bf16" : words[0];
     return true;
   };
-  command->add_option("--amp", read, "products in bfloat16: bf16, off")
+  command->add_option("--amp", read, "matrix products in bfloat16: bf16, off")
       ->expected(0, 1)
       ->type_name("TEXT=bf16");
 }
 
 void Program::add_train() {
-  auto* train = app.add_subcommand("train",
-                                   "Train a network as a recipe says; leaves the network, "
-                                   "checkpoints, metrics and report.html.");
+  auto* train = app.add_subcommand(
+      "train",
+      "Train a network by a recipe; writes the network, checkpoints, metrics and report.html.");
   static TrainArgs a;
   train
       ->add_option("recipe", a.recipe,
-                   "a recipe's name (`ingot recipes` lists them) or a file of yours")
+                   "a recipe's name (`ingot recipes` lists them) or your own file")
       ->required();
   train->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
   train->add_option("--epochs", a.epochs, "passes over the data")->check(whole());
-  train->add_option("--batch", a.batch, "samples a step")->check(whole());
+  train->add_option("--batch", a.batch, "samples per step")->check(whole());
   train->add_option("--lr", a.lr, "learning rate")->check(positive());
   add_amp(train, a);
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
@@ -159,60 +157,58 @@ void Program::add_train() {
       train->add_flag("--resume", a.resume, "continue from the newest checkpoint in --out");
   train
       ->add_flag("--fresh", a.fresh,
-                 "begin anew where a run is; the old one is kept in --out/old-N")
+                 "start over in a folder that has a run; the old run is kept in --out/old-N")
       ->excludes(resume);
   train
       ->add_flag("--accept-changes", a.accept_changes,
                  "resume although the settings or the data have changed")
       ->needs(resume);
   train->add_option("--from", a.from,
-                    "begin with the weights of a run or a file (safetensors, pt, npz)");
+                    "start from the weights of a run or a file (safetensors, pt, npz)");
   train->add_option("--freeze", a.freeze,
-                    "leave parameters as they are whose names match: \"stages.*\"");
-  train->add_option("--lora", a.lora, "train updates of this rank only")->check(whole());
-  train->add_option("--out", a.out, "folder of the run; out/RECIPE when not given");
-  train->add_option("--memory", a.memory, "use at most so much of the device's memory: 8GiB");
+                    "do not train parameters whose names match: \"stages.*\"");
+  train->add_option("--lora", a.lora, "train low-rank updates of this rank only")->check(whole());
+  train->add_option("--out", a.out, "folder of the run; default: out/RECIPE");
+  train->add_option("--memory", a.memory, "limit on the device memory used: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
-  train->add_flag("--json", a.json, "the result for a program to read, and no other output");
+  train->add_flag("--json", a.json, "machine-readable result, and no other output");
   train->footer(
-      "Ctrl-C and SIGTERM save a checkpoint and exit with 130 and 143; --resume continues to the "
-      "same "
-      "result.\n"
+      "Ctrl-C and SIGTERM save a checkpoint and exit with status 130 and 143; --resume continues "
+      "to the same result.\n"
       "  ingot train fashion --epochs 10 --lr 0.02\n"
       "  ingot train chars --set data=my.txt --set width=256 --device cuda --amp\n"
-      "  ingot train images --set data=my/pictures --from out/cifar --freeze \"body.*\"");
+      "  ingot train images --set data=my/images --from out/cifar --freeze \"body.*\"");
   train->callback([this] { chosen = [] { return run_train(a); }; });
 }
 
 void Program::add_sweep() {
-  auto* sweep =
-      app.add_subcommand("sweep",
-                         "Train a recipe with other settings again and again; a ranked table and "
-                         "sweep.html say which are best.");
+  auto* sweep = app.add_subcommand(
+      "sweep",
+      "Train a recipe with varied settings; a ranked table and sweep.html show which are best.");
   static SweepArgs s;
   TrainArgs& a = s.recipe;
   sweep->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
   sweep
       ->add_option(
           "--set", a.sets,
-          "what to try: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
+          "what to vary: lr=1e-4..1e-2:log (a range), width=128,256 (a list), epochs=2 (one value)")
       ->take_all();
   sweep
       ->add_option("--trials", s.trials,
-                   "how many; all combinations of lists, or 16, when not given")
+                   "number of trials; default: all combinations of lists, or 16")
       ->check(whole());
-  sweep->add_option("--epochs", a.epochs, "passes over the data in each")->check(whole());
-  sweep->add_option("--batch", a.batch, "samples a step")->check(whole());
+  sweep->add_option("--epochs", a.epochs, "passes over the data in each trial")->check(whole());
+  sweep->add_option("--batch", a.batch, "samples per step")->check(whole());
   sweep->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
-  sweep->add_option("--seed", s.seed, "other points of the ranges")->check(whole());
-  sweep->add_option("--out", a.out, "folder of the sweep; out/sweep-RECIPE when not given");
-  sweep->add_flag("--no-stop", s.no_stop, "let hopeless trials go on to their end");
-  sweep->add_flag("--json", s.json, "for a program to read");
+  sweep->add_option("--seed", s.seed, "a different seed samples other points of the ranges")
+      ->check(whole());
+  sweep->add_option("--out", a.out, "folder of the sweep; default: out/sweep-RECIPE");
+  sweep->add_flag("--no-stop", s.no_stop, "run hopeless trials to their end");
+  sweep->add_flag("--json", s.json, "machine-readable output");
   sweep->footer(
-      "A trial is stopped when its training loss lies above the middle of the others' at the same "
-      "point and "
-      "does not come closer "
-      "fast enough. Stop the sweep whenever you like: the same command goes on.");
+      "A trial is stopped when its training loss is above the median of the others at the same "
+      "point and does not approach it fast enough. Stop the sweep at any time: the same command "
+      "resumes it.");
   sweep->callback([this] { chosen = [] { return run_sweep(s); }; });
 }
 
@@ -223,53 +219,54 @@ void Program::add_use() {
   eval->add_option("run", e.run, "a run's folder (out/fashion) or its model.safetensors")
       ->required();
   eval->add_option("--device", e.device, "cpu, cuda, ...");
-  eval->add_flag("--json", e.json, "for a program to read");
+  eval->add_flag("--json", e.json, "machine-readable output");
   eval->callback([this] { chosen = [] { return run_eval(e); }; });
 
   auto* predict = app.add_subcommand(
-      "predict", "What a trained network says to pictures, folders of pictures, or a text.");
+      "predict", "What a trained network predicts for images, folders of images, or a text.");
   static PredictArgs p;
   predict->add_option("run", p.run, "a run's folder or its model.safetensors")->required();
-  predict->add_option("input", p.inputs, "pictures, folders, or a text")->required();
-  predict->add_option("--top", p.top, "answers to show")->check(whole());
+  predict->add_option("input", p.inputs, "images, folders, or a text")->required();
+  predict->add_option("--top", p.top, "classes to show")->check(whole());
   predict->add_option("--device", p.device, "cpu, cuda, ...");
-  predict->add_flag("--json", p.json, "one line for each picture, for a program to read");
+  predict->add_flag("--json", p.json, "machine-readable output, one line per image");
   predict->callback([this] { chosen = [] { return run_predict(p); }; });
 
-  auto* generate = app.add_subcommand("generate", "Text from a trained network, as it comes.");
+  auto* generate =
+      app.add_subcommand("generate", "Generate text with a trained network, token by token.");
   static GenerateArgs g;
   generate->add_option("run", g.run, "a run's folder or its model.safetensors")->required();
-  generate->add_option("--prompt", g.prompt, "what it begins with");
+  generate->add_option("--prompt", g.prompt, "text to continue");
   generate->add_option("--length", g.length, "tokens")->check(whole());
   generate
       ->add_option("--temperature", g.temperature,
-                   "0: always the likeliest; 1: as likely as it thinks")
+                   "0: always the most likely token; 1: sample from the network's distribution")
       ->check(not_negative());
-  generate->add_option("--seed", g.seed, "another seed, another text")->check(whole(0));
+  generate->add_option("--seed", g.seed, "seed of the sampling")->check(whole(0));
   generate->add_option("--device", g.device, "cpu, cuda, ...");
   generate->callback([this] { chosen = [] { return run_generate(g); }; });
 }
 
 static void add_recipe_options(CLI::App* command, TrainArgs& a) {
   command->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
-  command->add_option("--batch", a.batch, "samples a step")->check(whole());
+  command->add_option("--batch", a.batch, "samples per step")->check(whole());
   command->add_option("--set", a.sets, "any setting of the recipe")->take_all();
   add_amp(command, a);
 }
 
-void Program::add_study() {
+void Program::add_plan_and_explain() {
   auto* plan = app.add_subcommand("plan",
                                   "How much memory a recipe's training takes, and whether it fits. "
                                   "Needs neither GPU nor data.");
   static PlanArgs p;
   add_recipe_options(plan, p.recipe);
   plan->add_option("--device", p.recipe.device,
-                   "where it will be trained: cpu, cuda; auto: a GPU if there is one");
-  plan->add_option("--gpu", p.gpu, "fits on this one? h200, h100, a100, l4, rtx4090, ...");
-  plan->add_option("--memory", p.memory, "fits in so much? 16GiB")->excludes("--gpu");
-  plan->add_flag("--json", p.json, "for a program to read");
+                   "device to train on: cpu, cuda; auto: a GPU if there is one");
+  plan->add_option("--gpu", p.gpu, "does it fit on this GPU? h200, h100, a100, l4, rtx4090, ...");
+  plan->add_option("--memory", p.memory, "does it fit in this much? 16GiB")->excludes("--gpu");
+  plan->add_flag("--json", p.json, "machine-readable output");
   plan->footer(
-      "Leaves with 5 when it does not fit, and names the cheapest remedy.\n"
+      "Exits with status 5 when it does not fit, and names the cheapest remedy.\n"
       "  ingot plan gpt2 --gpu rtx4090\n"
       "  ingot plan chars --batch 64 --memory 8GiB");
   plan->callback([this] { chosen = [] { return run_plan(p); }; });
@@ -284,7 +281,7 @@ void Program::add_study() {
   explain->add_option("--device", e.device, "cpu, cuda, ...");
   explain->add_option("--rates", rates, "predict the time at another device's rates: h200");
   explain->add_flag("--kernels", kernels, "every kernel, with its ops and bytes");
-  explain->add_flag("--json", e.json, "for a program to read");
+  explain->add_flag("--json", e.json, "machine-readable output");
   explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
 
   auto* bench =
@@ -293,30 +290,28 @@ void Program::add_study() {
                          "the ratio, and the share of the hardware's limit.");
   static BenchArgs b;
   b.recipes = {"fashion", "cifar", "chars", "chars-lstm", "unet", "lstm-8192"};
-  bench->add_option(
-      "recipe", b.recipes,
-      "recipes, unet (1024 x 1024), lstm-8192 (8192 steps of time); fashion cifar chars "
-      "chars-lstm unet lstm-8192 when none is named");
+  bench->add_option("recipe", b.recipes,
+                    "recipes, unet (1024 x 1024), lstm-8192 (8192 time steps); default: fashion "
+                    "cifar chars chars-lstm unet lstm-8192");
   bench->add_option("--device", b.devices, "these devices only")->take_all();
-  bench->add_option("--seconds", b.seconds, "time for each")->check(positive());
-  bench->add_flag("--json", b.json, "for a program to read");
+  bench->add_option("--seconds", b.seconds, "seconds per measurement")->check(positive());
+  bench->add_flag("--json", b.json, "machine-readable output");
   bench->callback([this] { chosen = [] { return run_bench(b); }; });
 }
 
 void Program::add_profile() {
-  auto* profile =
-      app.add_subcommand("profile",
-                         "Where the time of a step goes: the kernels that take most, their share "
-                         "of the limit, and what bounds the step.");
+  auto* profile = app.add_subcommand("profile",
+                                     "Where the time of a step goes: the slowest kernels, their "
+                                     "share of the limit, and what bounds the step.");
   static ProfileArgs p;
   add_recipe_options(profile, p.recipe);
   profile->add_option("--device", p.recipe.device, "cpu, cuda, ...");
   profile->add_option("--steps", p.steps, "steps to measure")->check(whole());
   profile->add_option("--top", p.top, "kernels to show")->check(whole());
   profile->add_option("--trace", p.trace,
-                      "where the trace for Perfetto goes; out/RECIPE-trace.json when not given");
-  profile->add_flag("--json", p.json, "for a program to read");
-  profile->footer("Without the recipe's data it steps on zeros and says so.");
+                      "file for the Perfetto trace; default: out/RECIPE-trace.json");
+  profile->add_flag("--json", p.json, "machine-readable output");
+  profile->footer("Without the recipe's data it profiles steps on zeros and says so.");
   profile->callback([this] { chosen = [] { return run_profile(p); }; });
 }
 
@@ -337,14 +332,14 @@ static std::string recipes_json(const std::string& name, bool all_settings) {
 
 void Program::add_recipes() {
   auto* recipes = app.add_subcommand("recipes",
-                                     "The recipes there are; with a name, its text, to be copied: "
-                                     "ingot recipes fashion > my.json");
+                                     "List the recipes; with a name, print that recipe, ready to "
+                                     "copy: ingot recipes fashion > my.json");
   static std::string name;
   static bool all = false;
   recipes->add_option("name", name, "print this one");
-  recipes->add_flag("--settings", all, "what a recipe can say");
+  recipes->add_flag("--settings", all, "list the settings a recipe can have");
   static bool json = false;
-  recipes->add_flag("--json", json, "for a program to read");
+  recipes->add_flag("--json", json, "machine-readable output");
   recipes->callback([this] {
     chosen = [] {
       if (json) {
@@ -353,7 +348,7 @@ void Program::add_recipes() {
         Recipe::load(name);
         std::cout << recipe_text(name);
       } else if (all) {
-        Table t({"setting", "when not given", "what it says"});
+        Table t({"setting", "default", "meaning"});
         for (const Setting& s : settings()) t.row({s.key, s.standard.dump(), s.meaning});
         std::cout << t.text();
       } else {
@@ -371,14 +366,14 @@ int run(int argc, char** argv) {
   p.app.set_version_flag("--version", std::string("ingot ") + INGOT_VERSION_STRING);
   p.app.require_subcommand(1);
   p.app.footer(
-      "`ingot COMMAND --help` says what a command takes. To begin with:\n"
-      "  ingot doctor             is this machine set up right?\n"
+      "`ingot COMMAND --help` lists a command's options. To begin with:\n"
+      "  ingot doctor             is this machine set up correctly?\n"
       "  ingot train spirals      needs no data, takes seconds\n"
-      "  ingot recipes            what else there is to train");
+      "  ingot recipes            what else can be trained");
   p.add_train();
   p.add_sweep();
   p.add_use();
-  p.add_study();
+  p.add_plan_and_explain();
   p.add_profile();
   p.add_recipes();
   p.add_machine();
@@ -399,8 +394,8 @@ int run(int argc, char** argv) {
 }  // namespace ingot::cli
 
 int main(int argc, char** argv) {
-  // A limit on the size of files (ulimit -f) is then an error of write(), which is reported, and no
-  // sudden end.
+  // A limit on file sizes (ulimit -f) then makes write() fail, which is reported, instead of
+  // killing the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return ingot::cli::run(argc, argv);

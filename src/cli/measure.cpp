@@ -1,4 +1,4 @@
-// Rates of the devices there are: matrix products, memory, transfers.
+// Rates of the available devices: matrix products, memory, transfers.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -70,7 +70,7 @@ Rates measure(const Device& device, double budget) {
   return r;
 }
 
-// ~/.cache/ingot/rates.json, by device and threads; what is not a figure there does not count.
+// ~/.cache/ingot/rates.json, by device and threads; anything in it that is not a number is ignored.
 static std::string rates_file() {
   if (environment("INGOT_CACHE") == "0") return {};
   const std::string named = environment("INGOT_CACHE_DIR").value_or(""),
@@ -98,7 +98,7 @@ Rates known_rates(const Device& device, double budget, bool anew) {
     kept.matmul = figure("matmul"), kept.memory = figure("memory");
   }
   if (!anew && kept.matmul > 0 && kept.memory > 0) return kept;
-  // On a CPU device of its own: neither its limit nor its peak is the training's.
+  // On a separate CPU device, so that the training's limit and peak are not affected.
   Rates r = measure(device.is_cpu() ? Device("cpu:14") : device, budget);
   if (device.is_cpu()) empty_cache(Device("cpu:14"));
   r.matmul = std::max(r.matmul, kept.matmul), r.memory = std::max(r.memory, kept.memory);
@@ -111,7 +111,7 @@ Rates known_rates(const Device& device, double budget, bool anew) {
 }
 
 std::optional<Rates> promised(const std::string& chip) {
-  // Dense bf16 with float32 sums, memory, PCIe: the makers' figures.
+  // Dense bf16 with float32 accumulation, memory, PCIe: the vendor's figures.
   static const std::pair<const char*, Rates> known[] = {
       {"H200", {989e12, 4.8e12, 55e9, 55e9}},     {"H100 PCIe", {756e12, 2.0e12, 55e9, 55e9}},
       {"H100", {989e12, 3.35e12, 55e9, 55e9}},    {"B200", {2250e12, 8.0e12, 55e9, 55e9}},
@@ -123,8 +123,8 @@ std::optional<Rates> promised(const std::string& chip) {
   return std::nullopt;
 }
 
-// Bytes a second that one thread of the host copies: what comes from the program's memory passes
-// through it.
+// Bytes per second that one host thread copies: transfers from the program's memory pass through
+// it.
 static double host_copy_rate() {
   std::vector<char> from(size_t{64} << 20, 1), to(from.size(), 0);
   double best = 1e30;
@@ -152,25 +152,26 @@ std::vector<Finding> check_rates() {
                        rate_text(r.to_host).c_str());
       const std::optional<Rates> should = promised(info.name);
       if (should)
-        text += format("; %s promises %sFLOP/s and %sB/s", info.name.c_str(),
+        text += format("; %s is rated at %sFLOP/s and %sB/s", info.name.c_str(),
                        rate_text(should->matmul).c_str(), rate_text(should->memory).c_str());
       findings.push_back({Severity::Ok, "", text, ""});
       if (should && (r.matmul < 0.4 * should->matmul || r.memory < 0.4 * should->memory))
-        findings.push_back({Severity::Warning, "R01",
-                            who + " gives less than 40 % of what it should: another program uses "
-                                  "it, or it is held back",
-                            "nvidia-smi (look for other processes, temperature, power limit)"});
-      // A healthy machine reaches the lesser of what its bus carries and what its host copies.
+        findings.push_back(
+            {Severity::Warning, "R01",
+             who +
+                 " reaches less than 40 % of its rate: another program uses it, or it is throttled",
+             "nvidia-smi (look for other processes, temperature, power limit)"});
+      // A healthy machine reaches the lower of the bus bandwidth and the host's copy rate.
       if (should && r.to_device < 0.4 * std::min(0.5 * should->to_device, host_copy_rate()))
         findings.push_back(
             {Severity::Warning, "R02",
-             who + " is fed at less than 40 % of what the host's memory and its bus allow",
+             who + " receives data at less than 40 % of what the host's memory and its bus allow",
              "nvidia-smi -q | grep -A3 'Link Width' (is it x16?)"});
-      // 5 GFLOP/s a thread is far below any processor with AVX2.
+      // 5 GFLOP/s per thread is far below any processor with AVX2.
       if (info.device.is_cpu() && r.matmul < 5e9 * get_num_threads())
         findings.push_back({Severity::Warning, "R03",
-                            "the processor gives less than 5 GFLOP/s a thread: it is shared with "
-                            "others or held back",
+                            "the processor reaches less than 5 GFLOP/s per thread: it is shared "
+                            "with others or throttled",
                             "top (look for other programs)"});
     } catch (const Error& e) {
       findings.push_back(

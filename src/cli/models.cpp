@@ -18,7 +18,7 @@ static nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride =
       in, out, {.kernel_size = kernel, .stride = stride, .padding = kernel / 2, .bias = false});
 }
 
-// One block after the other; with `recompute`, what lies inside of them is not kept for the
+// One block after the other; with `recompute`, values inside the blocks are not kept for the
 // gradients.
 static Tensor through(nn::Sequential& blocks, Tensor x, bool recompute) {
   for (size_t i = 0; i < blocks.size(); ++i)
@@ -35,11 +35,11 @@ bool can_recompute(const Recipe& r) {
   return model == "gpt" || model == "resnet" || model == "cnn";
 }
 
-// Channels of pictures of that side, laid out as features. Files say how large both are.
+// The features of a flattened image. Both sizes may come from files.
 static int64_t flattened(int64_t channels, int64_t side) {
   int64_t n = channels;
   if (__builtin_mul_overflow(n, side, &n) || __builtin_mul_overflow(n, side, &n))
-    throw Failure(kUsage, "pictures of side " + std::to_string(side) + " are too large",
+    throw Failure(kUsage, "images of side " + std::to_string(side) + " are too large",
                   "Set image_size or width lower.");
   return n;
 }
@@ -47,23 +47,23 @@ static int64_t flattened(int64_t channels, int64_t side) {
 // Stages of convolution, batch norm, relu and pooling; two linear layers.
 class Cnn : public nn::Module {
  public:
-  Cnn(const Recipe& r, const Ends& ends)
+  Cnn(const Recipe& r, const ModelShape& shape)
       : drop_(r.number("dropout")), recompute_(r.integer("recompute") > 0) {
-    int64_t in = ends.channels, out = r.integer("width"), side = ends.side;
+    int64_t in = shape.channels, out = r.integer("width"), side = shape.side;
     nn::Sequential stages;
     for (int64_t i = 0; i < r.integer("layers"); ++i, in = out, out *= 2, side /= 2) {
       if (side < 2)
         throw Failure(
             kUsage,
-            format("%lld stages are too many for pictures of side %lld",
-                   static_cast<long long>(r.integer("layers")), static_cast<long long>(ends.side)),
+            format("%lld stages are too many for images of side %lld",
+                   static_cast<long long>(r.integer("layers")), static_cast<long long>(shape.side)),
             "Set layers lower.");
       stages.push_back(
           nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), nn::MaxPool2d(2)));
     }
     stages_ = add("stages", stages);
     hidden_ = std::make_unique<nn::Linear>(add("hidden", nn::Linear(flattened(in, side), 128)));
-    head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(128, ends.classes)));
+    head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(128, shape.classes)));
     add("drop", drop_);
   }
   Tensor forward(Tensor x) override {
@@ -78,12 +78,12 @@ class Cnn : public nn::Module {
   std::unique_ptr<nn::Linear> hidden_, head_;
 };
 
-// ResNet for small pictures: three stages of blocks (He et al. 2015, section 4.2).
+// ResNet for small images: three stages of blocks (He et al. 2015, section 4.2).
 class ResNet : public nn::Module {
  public:
-  ResNet(const Recipe& r, const Ends& ends) : recompute_(r.integer("recompute") > 0) {
+  ResNet(const Recipe& r, const ModelShape& shape) : recompute_(r.integer("recompute") > 0) {
     const int64_t width = r.integer("width");
-    nn::Sequential body(conv(ends.channels, width, 3), nn::BatchNorm2d(width), nn::ReLU());
+    nn::Sequential body(conv(shape.channels, width, 3), nn::BatchNorm2d(width), nn::ReLU());
     int64_t in = width;
     for (int64_t stage = 0; stage < 3; ++stage)
       for (int64_t i = 0; i < r.integer("layers"); ++i) {
@@ -92,7 +92,7 @@ class ResNet : public nn::Module {
         in = out;
       }
     body_ = add("body", body);
-    head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(in, ends.classes)));
+    head_ = std::make_unique<nn::Linear>(add("head", nn::Linear(in, shape.classes)));
   }
   Tensor forward(Tensor x) override {
     return (*head_)(through(body_, to_unit(x), recompute_ && is_training()).mean({2, 3}));
@@ -120,7 +120,7 @@ class Mlp : public nn::Module {
   std::unique_ptr<nn::Linear> head_;
 };
 
-std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
+std::shared_ptr<nn::Module> make_model(const Recipe& r, const ModelShape& shape) {
   const std::string task = r.text("task"), model = r.text("model");
   if (r.integer("recompute") > 0 && !can_recompute(r))
     throw Failure(kUsage, "a " + model + " has no blocks to recompute", "Set recompute to 0.");
@@ -134,8 +134,8 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
     if (model == "gpt") {
       if (r.integer("width") % r.integer("heads") != 0)
         throw Failure(kUsage,
-                      "width " + std::to_string(r.integer("width")) + " is no multiple of heads " +
-                          std::to_string(r.integer("heads")),
+                      "width " + std::to_string(r.integer("width")) +
+                          " is not a multiple of heads " + std::to_string(r.integer("heads")),
                       "Change one of them.");
       if (r.integer("context") < 2)
         throw Failure(kUsage, "a gpt needs a context of at least 2", "Set context higher.");
@@ -154,13 +154,13 @@ std::shared_ptr<nn::Module> make_model(const Recipe& r, const Ends& ends) {
   if (task == "points") {
     if (model != "mlp")
       throw Failure(kUsage, "there is no model \"" + model + "\" for points", "Set model to mlp.");
-    return std::make_shared<Mlp>(r, 2, ends.classes);
+    return std::make_shared<Mlp>(r, 2, shape.classes);
   }
-  if (model == "cnn") return std::make_shared<Cnn>(r, ends);
-  if (model == "resnet") return std::make_shared<ResNet>(r, ends);
+  if (model == "cnn") return std::make_shared<Cnn>(r, shape);
+  if (model == "resnet") return std::make_shared<ResNet>(r, shape);
   if (model == "mlp")
-    return std::make_shared<Mlp>(r, flattened(ends.channels, ends.side), ends.classes);
-  throw Failure(kUsage, "there is no model \"" + model + "\" for pictures",
+    return std::make_shared<Mlp>(r, flattened(shape.channels, shape.side), shape.classes);
+  throw Failure(kUsage, "there is no model \"" + model + "\" for images",
                 "Set model to cnn, resnet or mlp.");
 }
 

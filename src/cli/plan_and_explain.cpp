@@ -23,21 +23,21 @@ static double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
-// As many batches as may be on the device beside the one that is worked on: two that the loader has
-// ready, and two that steps before still hold.
+// Batches that may be on the device besides the current one: two that the loader has ready, and two
+// that earlier steps still hold.
 constexpr int64_t kOtherBatches = 4;
 
-// What the data takes on the CPU: of what is here, or, while it is not, of what will be.
+// The data's memory on the CPU: as loaded, or estimated while it has not been downloaded.
 static double data_bytes(const Recipe& recipe) {
   const Device host("cpu");
   const auto before = static_cast<double>(host.memory().in_use);
   try {
     const Task with_data(recipe, Device("null:7"), true);
     return static_cast<double>(host.memory().in_use) - before;
-  } catch (const Failure&) {  // training will say what is wrong with it
+  } catch (const Failure&) {  // training reports what is wrong with it
   }
   const std::string name = recipe.text("data");
-  // Pictures as bytes, labels as int64.
+  // Images as bytes, labels as int64.
   if (name == "cifar10") return 60000.0 * (3 * 32 * 32 + 8);
   return name == "mnist" || name == "fashion-mnist" ? 70000.0 * (28 * 28 + 8) : 0;
 }
@@ -66,7 +66,7 @@ Footprint footprint(const Recipe& recipe, const Device& device) {
     f.peak = static_cast<double>(device.memory().peak) - before;
     const ArenaUse arena = only_planned.largest(device);
     f.converted = arena.weights, f.activations = arena.activations, f.gradients = arena.gradients;
-    // Gradients that wait for those of the other parts of a batch are kept outside.
+    // Gradients accumulated over the parts of a batch are kept outside the plan.
     if (recipe.integer("accumulate") > 1) f.gradients += bytes_of(parameters);
     f.layers = arena.layers;
   }
@@ -75,8 +75,8 @@ Footprint footprint(const Recipe& recipe, const Device& device) {
   return f;
 }
 
-// Where to plan: on the device that is meant if it is here, out of the way of what this program
-// itself computes.
+// Where to plan: on the target device if it is present, separate from what this program itself
+// computes.
 static Device planning_device(const Recipe& recipe, const PlanArgs& args) {
   const Device here = Device::best();
   if (!args.gpu.empty()) return here.is_cuda() ? here : Device("null:7");
@@ -94,19 +94,19 @@ static size_t memory_of(const PlanArgs& args, std::string& name) {
   for (const char c : args.gpu)
     if (c != ' ' && c != '_') wanted += static_cast<char>(std::tolower(c));
   for (const auto& [card, bytes] : cards)
-    // What the driver and the context keep for themselves is not there to be used.
+    // The driver and the context reserve some memory for themselves.
     if (wanted == card) return name = args.gpu, static_cast<size_t>(bytes) - (size_t{700} << 20);
   std::string list;
   for (const auto& c : cards) list += (list.empty() ? "" : ", ") + c.first;
   throw Failure(kUsage, "there is no GPU \"" + args.gpu + "\" in the list",
-                "Known are " + list + "; or say its memory: --memory 16GiB.");
+                "The list has " + list + "; or give its memory: --memory 16GiB.");
 }
 
 static bool has_batch_norm(const Recipe& r) {
   return r.text("model") == "cnn" || r.text("model") == "resnet";
 }
 
-// The first change that makes it fit, from the one that costs least.
+// The first change that makes it fit, cheapest first.
 static std::string remedy(const Recipe& recipe, const Device& device, double limit) {
   const int64_t batch = recipe.integer("batch");
   auto fits = [&](const std::vector<std::pair<std::string, json>>& changes) {
@@ -115,7 +115,7 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
     return footprint(r, device).peak <= limit;
   };
   if (recipe.text("amp") == "off" && fits({{"amp", "bf16"}}))
-    return "--amp bf16 makes it fit: products in bfloat16";
+    return "--amp bf16 makes it fit: matrix products in bfloat16";
   for (int64_t parts = 2; parts <= batch; parts *= 2)
     if (batch % parts == 0 && fits({{"accumulate", parts}}))
       return format("--set accumulate=%lld makes it fit: the same step from %lld parts of %lld%s",
@@ -124,7 +124,7 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
                     has_batch_norm(recipe) ? " (batch norm sees one part at a time)" : "");
   if (can_recompute(recipe) && recipe.integer("recompute") == 0) {
     if (fits({{"recompute", 1}}))
-      return "--set recompute=1 makes it fit: the same result, with what lies inside of blocks "
+      return "--set recompute=1 makes it fit: the same result, with the values inside blocks "
              "computed "
              "twice";
     if (batch > 1 && fits({{"recompute", 1}, {"accumulate", batch}}))
@@ -144,14 +144,13 @@ static std::string remedy(const Recipe& recipe, const Device& device, double lim
   return "not even a batch of 1 fits, nor a network of half the width: it needs more memory";
 }
 
-// The same, with a data set that stays in memory as a whole.
+// The same, with a data set that stays in memory completely.
 static std::string remedy_with_data(const Recipe& recipe, const Device& device, double limit,
                                     double data, double peak) {
   if (data < limit) return remedy(recipe, device, limit - data);
   return format(
-      "the data set alone takes %s, which is kept in memory as a whole: neither a smaller batch "
-      "nor "
-      "a smaller network helps; --memory %.0fMiB would be enough for this recipe",
+      "the data set alone takes %s and is kept in memory completely: neither a smaller batch nor a "
+      "smaller network helps; --memory %.0fMiB would be enough for this recipe",
       bytes_text(data).c_str(), std::ceil(peak / (1 << 20)) + 1);
 }
 
@@ -159,10 +158,10 @@ Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemor
   const Device device = device_of(recipe);
   device.set_memory_limit(0);
   const std::string what =
-      bytes_text(static_cast<double>(error.requested)) + " more were asked for with " +
+      bytes_text(static_cast<double>(error.requested)) + " more were requested with " +
       bytes_text(static_cast<double>(error.in_use)) + " in use" +
       (error.limit ? " of " + bytes_text(static_cast<double>(error.limit)) : "");
-  const std::string more = "`ingot plan " + shell_word(named) + "` says what takes how much.";
+  const std::string more = "`ingot plan " + shell_word(named) + "` shows what uses the memory.";
   if (error.limit) try {
       const Device planning = device.is_cpu() ? Device("cpu:15") : device;
       const Footprint f = footprint(recipe, planning);
@@ -174,7 +173,7 @@ Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemor
           kNoRoom,
           (data >= limit ? "the data set does not fit: " : "the training does not fit: ") + what,
           way + "; " + more};
-    } catch (const std::exception&) {  // no plan, no advice that was tried
+    } catch (const std::exception&) {  // no plan, so no tested advice
     }
   return {kNoRoom, "the training does not fit: " + what,
           recipe.integer("batch") > 1 ? "Use a smaller --batch, or --set accumulate=2; " + more
@@ -183,7 +182,7 @@ Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemor
 
 namespace {
 
-// Layers of the same kind and size in blocks of one sequence: "h.0.mlp", "h.1.mlp", ... are one
+// Layers of the same kind and size in a sequence of blocks ("h.0.mlp", "h.1.mlp", ...) share one
 // row.
 struct LayerRow {
   std::string before, after;  // of the number
@@ -258,7 +257,8 @@ static void print_layers(const Recipe& recipe, const Footprint& f) {
   std::cout << "\n" << table.text();
 }
 
-// What the device has that the plan is for: as --gpu or --memory say it, or the one that is here.
+// The memory of the device planned for: as --gpu or --memory give it, or that of the device
+// present.
 static double limit_of(const PlanArgs& args, const Device& device, const Device& meant,
                        std::string& name) {
   if (!args.gpu.empty() || !args.memory.empty()) return static_cast<double>(memory_of(args, name));
@@ -319,7 +319,7 @@ int run_plan(const PlanArgs& args) {
             << (device.is_cpu() ? "the CPU"
                 : device.is_cuda()
                     ? device.name()
-                    : "a GPU that is not here (what its libraries take beside is not counted)")
+                    : "a GPU that is not present (the memory of its libraries is not counted)")
             << "\n"
             << t.text();
   print_layers(recipe, f);
@@ -327,18 +327,18 @@ int run_plan(const PlanArgs& args) {
   std::cout << format("\n%s: %s of %s, %s\n", name.c_str(), bytes_text(f.peak).c_str(),
                       bytes_text(limit).c_str(), fits ? "fits" : "does not fit");
   if (!fits) std::cout << remedy_with_data(recipe, device, limit, f.data, f.peak) << "\n";
-  return fits || !limited ? kOk : kNoRoom;  // nobody asked whether it fits this machine
+  return fits || !limited ? kOk : kNoRoom;  // whether it fits this machine was not the question
 }
 
-// Places inside Ingot are none of the user's: " at ingot/src/ops/loss.cpp:42" is left out.
-static std::string without_own_places(const std::string& text) {
+// Lines inside Ingot do not help the user: " at ingot/src/ops/loss.cpp:42" is left out.
+static std::string without_library_lines(const std::string& text) {
   static const std::regex place("[ \\t]*(at |\\()?ingot/(src|include)/[^ \\t\\n,;)]*:[0-9]+\\)?");
   return std::regex_replace(text, place, "");
 }
 
 int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
   const Recipe recipe = effective_recipe(args);
-  // At another device's rates: as that kind of device plans it, here or stood in for.
+  // At another device's rates: planned as for that kind of device, present or simulated.
   const bool stand_in = !rates.empty() && args.device.empty() && !Device::best().is_cuda();
   Task task(recipe, stand_in ? Device("null:7") : device_of(recipe), false);
   const std::vector<Tensor> batch = task.example(recipe.integer("batch"));
@@ -383,7 +383,7 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
             << " written\npredicted: " << time_text(e.predicted_us * 1e-6)
             << (rates.empty() ? " on " + task.device().name() : " on " + rates)
             << "; peak of the run: " << bytes_text(static_cast<double>(e.peak_bytes)) << "\n";
-  if (kernels) std::cout << "\n" << without_own_places(e.text);
+  if (kernels) std::cout << "\n" << without_library_lines(e.text);
   return kOk;
 }
 

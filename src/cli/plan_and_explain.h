@@ -1,4 +1,4 @@
-// What a recipe costs, before it is trained: ingot plan, explain, bench.
+// What a recipe costs before it is trained: ingot plan, explain, bench.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,21 +11,21 @@ namespace ingot::cli {
 /// Bytes of one training step, exactly as its plans place them.
 struct Footprint {
   double parameters = 0, optimizer = 0;
-  double batch = 0;      ///< batches: the one that is worked on and those that the loader has ready
-  double data = 0;       ///< of a data set that lies on the device (the CPU) as a whole
+  double batch = 0;      ///< batches: the current one and those that the loader has ready
+  double data = 0;       ///< of a data set that is kept on the device (the CPU) completely
   double converted = 0;  ///< parameters in another type or layout
   double activations = 0, gradients = 0;
   double workspace = 0;  ///< of library calls, small results, gaps
   double peak = 0;
   std::vector<std::pair<std::string, double>> layers;  ///< activations by layer
 };
-/// Plans two steps and a test on the device without computing anything; needs no data. A GPU that
-/// is not here is stood in for by the null device, which knows nothing of what its libraries take
-/// beside.
+/// Plans two steps and a test on the device without computing anything; needs no data. For a GPU
+/// that is not present, the null device takes its place; it does not know the memory of a GPU's
+/// libraries.
 Footprint footprint(const Recipe& recipe, const Device& device);
 
 /// What is too large for the memory, and a remedy that was planned and fits. `named`: the recipe as
-/// the user says it. Lifts the device's limit.
+/// the user wrote it. Lifts the device's limit.
 Failure no_room(const Recipe& recipe, const std::string& named, const OutOfMemory& error);
 
 struct PlanArgs {

@@ -38,8 +38,7 @@ struct Sum {
   double us = 0, floor_us = 0, bytes = 0, flops = 0, memory_us = 0, compute_us = 0;
 };
 
-// Batches one after the other, epoch after epoch; the same zeros again and again where the data is
-// not there.
+// Batches one after the other, epoch after epoch; zeros every time where the data is not there.
 class Batches {
  public:
   explicit Batches(Task& task, bool with_data) : task_(task) {
@@ -49,7 +48,7 @@ class Batches {
       still_ = std::make_unique<data::Batch>(e);
     }
   }
-  /// Calls `use` with so many batches and the seconds each was waited for.
+  /// Calls `use` with this many batches and the seconds each took to arrive.
   void each(int count, const std::function<void(const data::Batch&, double)>& use) {
     if (still_) {
       for (int i = 0; i < count; ++i) use(*still_, 0);
@@ -78,7 +77,7 @@ Measured observe(Task& task, bool with_data, int steps) {
   batches.each(3, [&](const data::Batch& b, double) { train_step(task, *optimizer, b); });
   task.device().synchronize();
   double start = 0;
-  // The first batch of an iteration waits for the loader's threads to start; it is not counted.
+  // The first batch of an iteration waits for the loader's threads to start and is not counted.
   int counted = -1;
   batches.each(steps + 1, [&](const data::Batch& b, double waited) {
     if (++counted > 0) m.data += waited;
@@ -164,12 +163,12 @@ void print(const Task& task, const Measured& m, const Rates& rates, const Shares
                       time_text(m.step).c_str(),
                       m.launches.size() / static_cast<size_t>(m.profiled),
                       time_text(1e-6 * all / m.profiled).c_str());
-  std::cout << format("limits: %sFLOP/s in products, %sB/s of memory (measured)\n\n",
+  std::cout << format("limits: %sFLOP/s in matrix products, %sB/s of memory (measured)\n\n",
                       rate_text(rates.matmul).c_str(), rate_text(rates.memory).c_str());
   Table t({"share", "a step", "launches", "of the limit", "bound", "kind", "ops"});
   for (size_t i = 0; i < kernels.size() && i < static_cast<size_t>(top); ++i) {
     const auto& [ops, k] = kernels[i];
-    // Data that stays in the caches comes faster than memory gives it.
+    // Data that stays in the caches is read faster than memory allows.
     const double limit = k.floor_us / k.us;
     t.row({format("%.1f %%", 100 * k.us / all), time_text(1e-6 * k.us / m.profiled),
            std::to_string(k.count / m.profiled),

@@ -14,7 +14,7 @@ Progress::Progress(int64_t total, std::string unit, bool quiet, std::string labe
       quiet_(quiet),
       terminal_(on_terminal()),
       start_(now()),
-      last_(label_.empty() ? 0 : start_) {}  // a labelled line among many waits for its time
+      last_(label_.empty() ? 0 : start_) {}  // a labelled line among many waits its turn
 
 bool Progress::due() const { return !quiet_ && now() - last_ >= (terminal_ ? 0.1 : 10.0); }
 
@@ -37,7 +37,7 @@ void Progress::update(int64_t done, double rate, const std::string& rest) {
     std::fflush(stdout);
     return;
   }
-  // The bar takes what the figures leave; eighths of a column make it move smoothly.
+  // The bar fills the space left by the figures; eighths of a column make it move smoothly.
   const int room =
       std::clamp(terminal_width() - static_cast<int>(tail.size() + name.size()) - 2, 0, 30);
   const auto eighths =

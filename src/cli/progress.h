@@ -1,4 +1,4 @@
-// The line that moves while something trains; plain lines where there is no terminal.
+// The progress bar of a training run; plain lines where there is no terminal.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,18 +7,17 @@ namespace ingot::cli {
 
 class Progress {
  public:
-  /// quiet: nothing but warnings. label: what stands in front of each line; then say() says
-  /// nothing.
+  /// quiet: nothing but warnings. label: a prefix of each line; say() then prints nothing.
   Progress(int64_t total, std::string unit, bool quiet, std::string label = {});
   /// Draws at most ten times a second on a terminal, a line every ten seconds elsewhere. `rest`:
   /// loss, rate and so on.
   void update(int64_t done, double rate, const std::string& rest);
-  /// A line of its own that stays.
+  /// A separate line that stays.
   void say(const std::string& line);
-  /// On stderr, however quiet.
+  /// On stderr, even when quiet.
   void warn(const std::string& line);
   void finish();
-  /// Is it time to draw? What is drawn may cost a wait for the device.
+  /// Is it time to draw? Drawing may have to wait for the device.
   bool due() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a device gives: measured, and what its maker promises.
+// The rates of a device: as measured, and as its vendor specifies.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,11 +13,11 @@ namespace ingot::cli {
 struct Rates {
   double matmul = 0, memory = 0, to_device = 0, to_host = 0;
 };
-/// Measured, with about this many seconds for each.
+/// Measured, with about this many seconds for each rate.
 Rates measure(const Device& device, double budget);
-/// The best that was ever measured on this machine, kept in ~/.cache/ingot/rates.json (other
-/// programs only ever make a device slower): train, profile and bench judge by the same figures.
-/// Measures where nothing is kept, for so many seconds each, and with `anew` always.
+/// The best ever measured on this machine, kept in ~/.cache/ingot/rates.json (other programs only
+/// ever make a device slower): train, profile and bench use the same figures. Measures where
+/// nothing is kept, for this many seconds each, and with `anew` always.
 Rates known_rates(const Device& device, double budget = 0.05, bool anew = false);
 /// For chips whose figures are known.
 std::optional<Rates> promised(const std::string& chip);

@@ -1,6 +1,6 @@
 // A recipe: a small text file (JSON; comments with //) that says what is trained, on what and how.
-// A user copies one
-// (`ingot recipes fashion > my.json`), edits it and trains it (`ingot train my.json`).
+// A user copies one (`ingot recipes fashion > my.json`), edits it and trains it (`ingot train
+// my.json`).
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,7 @@ namespace ingot::cli {
 
 struct Setting {
   const char* key;
-  nlohmann::json
-      standard;  ///< what it is when the recipe does not say; its type is the setting's type
+  nlohmann::json standard;  ///< the default; its type is the setting's type
   const char* meaning;
 };
 /// Every setting there is.
@@ -20,12 +19,12 @@ const std::vector<Setting>& settings();
 
 class Recipe {
  public:
-  /// The name of a recipe of Ingot's own, or a file. Throws Failure(kUsage): unknown name, damaged
-  /// file, unknown setting. `others`: what else could have been named, for the message.
+  /// The name of a recipe that comes with Ingot, or a file. Throws Failure(kUsage): unknown name,
+  /// damaged file, unknown setting. `others`: what else could have been named, for the message.
   static Recipe load(const std::string& name_or_file, const std::vector<std::string>& others = {});
-  /// Of a text; `file` is what messages call it.
+  /// From text; `file` is its name in messages.
   static Recipe parse(const std::string& text, const std::string& name, const std::string& file);
-  /// As a run's folder or a weights file has it.
+  /// As stored in a run's folder or a weights file.
   static Recipe from_json(const nlohmann::json& values, const std::string& name);
 
   /// "lr=0.01". Throws Failure(kUsage) for an unknown key or a value of another type.

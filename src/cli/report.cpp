@@ -26,7 +26,7 @@ static std::string base64(const std::string& bytes) {
   return out;
 }
 
-static std::string picture_source(const std::string& file) {
+static std::string image_source(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::stringstream s;
   s << in.rdbuf();
@@ -39,7 +39,7 @@ static std::string facts(Task& task, const History& h) {
     s += "<div><b>" + escaped(value) + "</b><span>" + escaped(name) + "</span></div>";
   };
   fact(format("%.2f %%", 100 * h.last.accuracy),
-       task.is_text() ? "next token right" : "test accuracy");
+       task.is_text() ? "next-token accuracy" : "test accuracy");
   fact(format("%.4f", h.last.loss), "test loss");
   fact(time_text(h.seconds), "training");
   double rate = 0;
@@ -55,7 +55,7 @@ static std::string facts(Task& task, const History& h) {
 static std::string charts(Task& task, const History& h) {
   std::vector<std::pair<double, double>> loss, smooth, lr, rate, memory, test_loss, accuracy;
   double mean = h.train.empty() ? 0 : h.train[0].loss;
-  // Smoothed over about a fiftieth of the run; a short one is drawn as it was.
+  // Smoothed over about a fiftieth of the run; a short run is drawn unsmoothed.
   const double weight = std::clamp(50.0 / static_cast<double>(h.train.size() + 1), 0.02, 1.0);
   for (const Point& p : h.train) {
     mean += weight * (p.loss - mean);
@@ -67,10 +67,10 @@ static std::string charts(Task& task, const History& h) {
         accuracy.emplace_back(p.epoch, 100 * p.test_accuracy);
   std::string s = "<div class=\"charts\">\n";
   s += chart("Loss", "epoch", {{"training", "a", loss}, {"test", "b", test_loss}});
-  s += chart(task.is_text() ? "Next token right" : "Test accuracy", "epoch",
+  s += chart(task.is_text() ? "Next-token accuracy" : "Test accuracy", "epoch",
              {{"test", "b", accuracy}}, true);
   s += chart("Learning rate", "epoch", {{"", "a", lr}});
-  s += chart(std::string("Throughput (") + task.unit() + " a second)", "epoch", {{"", "a", rate}});
+  s += chart(std::string("Throughput (") + task.unit() + " per second)", "epoch", {{"", "a", rate}});
   s += chart("Memory in use (MiB)", "epoch", {{"", "a", memory}});
   return s + "</div>\n";
 }
@@ -81,8 +81,8 @@ static std::string confusion(Task& task, const Evaluation& e) {
     return escaped(i < task.classes().size() ? task.classes()[i] : std::to_string(i));
   };
   std::string s =
-      "<h2>Confusion matrix</h2><p class=\"sub\">Rows: what it is. Columns: what the network "
-      "said.</p><div "
+      "<h2>Confusion matrix</h2><p class=\"sub\">Rows: true class. Columns: predicted "
+      "class.</p><div "
       "class=\"scroll\"><table><tr><th></th>";
   for (size_t i = 0; i < e.confusion.size(); ++i) s += "<th>" + name(i) + "</th>";
   for (size_t i = 0; i < e.confusion.size(); ++i) {
@@ -103,21 +103,21 @@ static std::string confusion(Task& task, const Evaluation& e) {
   return s + "</tr></table></div>\n";
 }
 
-static std::string pictures(Task& task, const std::string& folder) {
+static std::string images(Task& task, const std::string& folder) {
   fs::remove_all(folder + "/samples");
   fs::create_directories(folder + "/samples");
-  std::string s = "<h2>What it says to pictures it has not seen</h2><div class=\"samples\">\n";
+  std::string s = "<h2>Predictions on test images</h2><div class=\"samples\">\n";
   int n = 0;
   auto name = [&](int64_t i) {
     return i >= 0 && i < static_cast<int64_t>(task.classes().size())
                ? task.classes()[static_cast<size_t>(i)]
                : std::to_string(i);
   };
-  for (const SamplePicture& p : task.samples(24)) {
+  for (const SampleImage& p : task.samples(24)) {
     const std::string file = folder + format("/samples/%02d.png", n++);
-    data::save_image(file, p.picture);
+    data::save_image(file, p.image);
     const bool right = p.truth == p.answer;
-    s += "<div><img alt=\"" + escaped(name(p.truth)) + "\" src=\"" + picture_source(file) +
+    s += "<div><img alt=\"" + escaped(name(p.truth)) + "\" src=\"" + image_source(file) +
          "\"><br><span class=\"" + (right ? "good" : "bad") + "\">" + escaped(name(p.answer)) +
          format("<br>%.0f %%</span>", 100 * p.certainty) +
          (right ? "" : "<br>is " + escaped(name(p.truth))) + "</div>\n";
@@ -125,7 +125,7 @@ static std::string pictures(Task& task, const std::string& folder) {
   return s + "</div>\n";
 }
 
-// Every pixel of the square asked which spiral it belongs to.
+// For every pixel of the square, the spiral that the network assigns it to.
 static std::string plane(Task& task, const std::string& folder) {
   constexpr int64_t side = 200;
   NoGrad no_grad;
@@ -148,10 +148,10 @@ static std::string plane(Task& task, const std::string& folder) {
     rgb[i + 2 * side * side] = static_cast<uint8_t>(255 - 165 * orange);
   }
   data::save_image(folder + "/plane.png", tensor(rgb, {3, side, side}, "cpu"));
-  return "<h2>What it says about every point of the plane</h2><p><img alt=\"two spirals\" "
+  return "<h2>Prediction at every point of the plane</h2><p><img alt=\"two spirals\" "
          "width=\"400\" "
          "style=\"max-width:100%\" src=\"" +
-         picture_source(folder + "/plane.png") + "\"></p>\n";
+         image_source(folder + "/plane.png") + "\"></p>\n";
 }
 
 void write_report(Task& task, const History& h, const std::string& folder) {
@@ -159,15 +159,15 @@ void write_report(Task& task, const History& h, const std::string& folder) {
   std::string body = "<h1>" + escaped(r.name()) + "</h1><p class=\"sub\">" +
                      escaped(r.text("model")) + " on " + escaped(r.text("data")) +
                      ", trained with Ingot " + INGOT_VERSION_STRING + "</p>\n";
-  body += facts(task, h) + "<h2>How it went</h2>\n" + charts(task, h);
+  body += facts(task, h) + "<h2>Training curves</h2>\n" + charts(task, h);
   if (task.is_text() && r.integer("vocabulary") == 256) {
     const std::string prompt = r.text("prompt");
-    body += "<h2>What it writes</h2><pre>" + escaped(prompt + task.generate(prompt, 400, 0.8, 1)) +
+    body += "<h2>Generated text</h2><pre>" + escaped(prompt + task.generate(prompt, 400, 0.8, 1)) +
             "</pre>\n";
   } else if (r.text("task") == "points") {
     body += plane(task, folder) + confusion(task, h.last);
   } else if (!task.is_text()) {
-    body += confusion(task, h.last) + pictures(task, folder);
+    body += confusion(task, h.last) + images(task, folder);
   }
   body += "<h2>The recipe</h2><pre>" + escaped(json_text(r.values(), 2)) + "</pre>\n";
   body += "<h2>The network</h2><pre>" + escaped(task.model().to_string()) + "</pre>\n";

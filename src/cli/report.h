@@ -1,5 +1,4 @@
-// report.html: what happened in a training run, in one file that needs nothing else, not even
-// scripts.
+// report.html: the results of a training run in one self-contained file, without scripts.
 #pragma once
 #include <string>
 
@@ -7,15 +6,15 @@
 
 namespace ingot::cli {
 
-/// Writes folder/report.html and, for pictures, folder/samples/*.png.
+/// Writes folder/report.html and, for images, folder/samples/*.png.
 void write_report(Task& task, const History& history, const std::string& folder);
 
-/// A place on an axis and what is written there.
+/// A position on an axis and its label.
 struct Tick {
   double value;
   std::string text;
 };
-/// About five round numbers that cover the range, all written in one way.
+/// About five round numbers that cover the range, all in the same format.
 std::vector<Tick> ticks(double low, double high);
 
 struct Series {

@@ -13,7 +13,7 @@ namespace ingot::cli {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Where the data of a recipe is: data/NAME for the ones Ingot knows by name.
+// Where the data of a recipe is: data/NAME for the data sets Ingot knows by name.
 static std::string data_path(const Recipe& recipe) {
   const std::string data = recipe.text("data");
   return data == "fashion-mnist" || data == "mnist" || data == "cifar10" ? "data/" + data : data;
@@ -23,8 +23,7 @@ json identity_of(const Recipe& recipe, const TrainArgs& args) {
   json settings_now = json::object();
   for (const Setting& s : settings()) {
     const std::string key = s.key;
-    // These change how fast and where it is computed and what the report shows, not what is
-    // learned.
+    // These affect where and how fast it is computed and what the report shows, not the result.
     if (key == "device" || key == "workers" || key == "prompt") continue;
     if (s.standard.is_string())
       settings_now[key] = recipe.text(key);
@@ -49,7 +48,7 @@ static std::vector<std::string> checkpoints_in(const std::string& folder) {
   }
   if (e && e != std::errc::no_such_file_or_directory)
     throw Failure(kDamaged, folder + "/checkpoints cannot be read: " + e.message(),
-                  "Give it back to its user (chown), or name another folder with --out.");
+                  "Restore its owner (chown), or name another folder with --out.");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -60,7 +59,7 @@ static std::string step_of(const std::string& file) {
     const io::SafeTensors t(file);
     const auto step = t.metadata().find("schedule/last_epoch");
     if (step != t.metadata().end()) return " of step " + printable(step->second);
-  } catch (const Error&) {  // damaged; resuming will say so
+  } catch (const Error&) {  // damaged; resuming reports it
   }
   return {};
 }
@@ -85,7 +84,7 @@ static std::string difference(const json& before, const json& now) {
           before.contains(name) && before.at(name).is_object() && before.at(name).contains(key)
               ? before.at(name).at(key)
               : json();
-      // A run of an older program may not say everything.
+      // A run of an older version may lack some entries.
       if (!old.is_null() && old != value)
         changes.push_back(key + " " + (shown(old).empty() ? "(none)" : shown(old)) + " -> " +
                           (shown(value).empty() ? "(none)" : shown(value)));
@@ -116,11 +115,11 @@ RunFolder::RunFolder(const std::string& path, const json& now, const TrainArgs& 
     compare(args.accept_changes);
   else if (fs::exists(path_ + "/model.safetensors"))
     throw Failure(kConflict, path_ + " holds a trained network but no checkpoint to resume from",
-                  "--fresh begins anew and keeps the old run aside; --from " + path_ +
-                      " --out FOLDER begins with its weights.");
+                  "--fresh starts over and keeps the old run aside; --from " + path_ +
+                      " --out FOLDER starts from its weights.");
   else if (!difference(known(), now_).empty())
     move_aside();
-  // A run that left nothing but its log: nothing to lose, and yet it is kept.
+  // A run that left nothing but its log is kept too.
   if (!args.resume && !args.fresh) move_aside();
   lock_->sign();
 }
@@ -128,14 +127,14 @@ RunFolder::RunFolder(const std::string& path, const json& now, const TrainArgs& 
 void RunFolder::refuse_overwriting() const {
   const auto files = checkpoints_in(path_);
   const std::string ways =
-      "--resume continues, --fresh begins anew and keeps the old run aside, --out names "
-      "another folder.";
+      "--resume continues, --fresh starts over and keeps the old run aside, --out names another "
+      "folder.";
   if (!files.empty())
     throw Failure(kConflict, "there are checkpoints" + step_of(files.back()) + " in " + path_,
                   ways);
   if (fs::exists(path_ + "/model.safetensors"))
     throw Failure(kConflict, "there is a trained network in " + path_,
-                  "--fresh begins anew and keeps the old run aside, --out names another folder.");
+                  "--fresh starts over and keeps the old run aside, --out names another folder.");
 }
 
 void RunFolder::move_aside() {
@@ -169,7 +168,7 @@ void RunFolder::move_aside() {
   messages_.push_back("the run that was in " + path_ + " is now in " + aside);
 }
 
-// What the run in the folder was begun with, as far as it says.
+// The settings the run in the folder was started with, as far as they are recorded.
 json RunFolder::known() const {
   const json whole = read_json(path_ + "/run.json"), recipe = read_json(path_ + "/recipe.json");
   if (whole.is_object()) return whole;
@@ -184,8 +183,7 @@ json RunFolder::known() const {
 void RunFolder::compare(bool accept) {
   const json before = known();
   if (before.empty())
-    messages_.push_back(path_ +
-                        " does not say what its run was begun with: the settings are not compared");
+    messages_.push_back(path_ + " does not record the settings of its run: they are not compared");
   const std::string changes = difference(before, now_);
   if (changes.empty()) return;
   if (!accept)
@@ -194,7 +192,7 @@ void RunFolder::compare(bool accept) {
         "the checkpoints in " + path_ + " are of a run with other settings: " + printable(changes),
         "Continue that run with ingot train " + shell_word(path_ + "/recipe.json") +
             " --resume --out " + shell_word(path_) +
-            "; --accept-changes continues with the new settings, --fresh begins anew.");
+            "; --accept-changes continues with the new settings, --fresh starts over.");
   messages_.push_back("continues with changes: " + printable(changes));
 }
 

@@ -11,14 +11,14 @@ namespace ingot::cli {
 
 class RunFolder {
  public:
-  /// Makes the folder and locks it. `now`: what this run is, as identity_of() says it. Throws
-  /// Failure(kConflict): another process works there; there is a run and neither --resume nor
-  /// --fresh was said; the run that is to be resumed is another one and --accept-changes was not
-  /// said.
+  /// Makes the folder and locks it. `now`: this run's identity, as identity_of() returns it. Throws
+  /// Failure(kConflict) when another process works there; when there is a run and neither --resume
+  /// nor --fresh was given; or when the run to be resumed differs and --accept-changes was not
+  /// given.
   RunFolder(const std::string& path, const nlohmann::json& now, const TrainArgs& args);
   /// For the user: what was moved aside, what was accepted.
   const std::vector<std::string>& messages() const { return messages_; }
-  /// Writes down what this run is: recipe.json for users and run.json for the next --resume.
+  /// Records this run's identity: recipe.json for users and run.json for the next --resume.
   void write_down(const Recipe& recipe) const;
 
  private:
@@ -32,8 +32,8 @@ class RunFolder {
   std::vector<std::string> messages_;
 };
 
-/// What must not change between two parts of one run: the settings that decide the result, the
-/// data, and what --from, --freeze and --lora said.
+/// What must not change between two parts of one run: the settings that determine the result, the
+/// data, and the values of --from, --freeze and --lora.
 nlohmann::json identity_of(const Recipe& recipe, const TrainArgs& args);
 
 }  // namespace ingot::cli

@@ -19,7 +19,7 @@ Recipe effective_recipe(const TrainArgs& a) {
   if (r.text("amp") != "off" && r.text("amp") != "bf16")
     throw Failure(kUsage, "there is no amp \"" + r.text("amp") + "\"", "Set amp to off or bf16.");
   if (r.integer("accumulate") > 1 && r.integer("batch") % r.integer("accumulate") != 0)
-    throw Failure(kUsage, "batch is no multiple of accumulate", "Change one of them.");
+    throw Failure(kUsage, "batch is not a multiple of accumulate", "Change one of them.");
   return r;
 }
 
@@ -30,8 +30,8 @@ Device device_of(const Recipe& recipe) {
     return Device(name);
   } catch (const Error& e) {
     throw Failure(kNoDevice, e.reason(),
-                  "`ingot devices` lists what is there, `ingot doctor` looks closer; --device cpu "
-                  "works everywhere.");
+                  "`ingot devices` lists the devices, `ingot doctor` finds what is wrong; --device "
+                  "cpu works everywhere.");
   }
 }
 
@@ -39,7 +39,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& r,
                                                  const std::vector<Tensor>& parameters) {
   const std::string kind = r.text("optimizer");
   const double lr = r.number("lr"), decay = r.number("weight_decay");
-  // Decay is for matrices and kernels: not for biases and norms.
+  // Weight decay applies to matrices and kernels, not to biases and norms.
   std::vector<Tensor> decayed, rest;
   for (const Tensor& p : parameters) (p.dim() > 1 ? decayed : rest).push_back(p);
   auto groups = [&]<class O>(O o) {
@@ -103,7 +103,7 @@ Tensor train_step(Task& task, optim::Optimizer& optimizer, const data::Batch& ba
     for (size_t i = 0; i < xs.size(); ++i) {
       const Tensor l = task.forward_loss(xs[i], ys[i]) * (1.0 / static_cast<double>(xs.size()));
       l.backward();
-      // Each part runs before the next begins: that is what saves the memory.
+      // Each part runs before the next begins, which is what saves memory.
       std::vector<Tensor> now_needed{l};
       for (const Tensor& p : optimizer.params())
         if (p.grad().defined()) now_needed.push_back(p.grad());

@@ -16,7 +16,7 @@ namespace ingot::cli {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// ---- What is tried
+// ---- The settings to try
 
 static const Setting& setting_of(const std::string& key) {
   for (const Setting& s : settings())
@@ -30,7 +30,7 @@ static json value_of(const Setting& s, const std::string& text) {
   return s.standard.is_string() || v.is_discarded() ? json(text) : v;
 }
 
-// Three digits are enough, and are easier to read and to type.
+// Three digits are enough and are easier to read and to type.
 static double rounded(double v) {
   if (v == 0) return 0;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(v))) - 2);
@@ -127,7 +127,7 @@ class Space {
       part /= static_cast<double>(base), u += part * static_cast<double>(n % base);
     return u;
   }
-  // A part of all combinations should not be its first corner.
+  // A subset of all combinations should not be just its first corner.
   int64_t spread(int64_t number, int64_t of) const {
     if (of >= combinations_) return number;
     int64_t stride =
@@ -140,7 +140,7 @@ class Space {
   bool grid_ = true;
 };
 
-// ---- What is known of a sweep, kept in its folder
+// ---- The state of a sweep, kept in its folder
 
 json to_json(const Trial& t) {
   return {{"number", t.number},   {"values", t.values}, {"state", t.state},
@@ -182,7 +182,7 @@ class Sweep {
   json about_;
   bool by_accuracy_ = true, may_stop_ = true;
   std::vector<Trial> trials_;
-  std::vector<Tensor> losses_;  // of the tenth that is being worked on
+  std::vector<Tensor> losses_;  // of the current tenth
 };
 
 Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
@@ -209,7 +209,7 @@ Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
     Trial t;
     t.number = i + 1, t.values = space.trial(i, n);
     for (const auto& [key, value] : t.values) {
-      // Losses that are not of one kind cannot be compared while training.
+      // Losses of different kinds cannot be compared during training.
       if (key == "label_smoothing" || key == "context" || key == "tokens" || key == "vocabulary")
         may_stop_ = false;
       Recipe(recipe).set(key, value);
@@ -240,7 +240,7 @@ void Sweep::load() {
   try {
     for (const json& t : j.at("trials")) {
       const Trial old = trial_from(t);
-      // More trials than before may be wanted; a grid that is taken in part is another one then.
+      // More trials than before may be requested; a partial grid is then a different one.
       for (Trial& now : trials_)
         if (now.number == old.number && now.values == old.values) now = old, kept += old.ended();
     }
@@ -257,8 +257,8 @@ void Sweep::save() const {
   write_file(out_ + "/sweep.json", json_text({{"about", about_}, {"trials", list}}, 1) + "\n");
 }
 
-// Worse than the middle of the others at the same point, and by more than its own last progress
-// could make up for in the time left.
+// Worse than the median of the others at the same point, by more than its recent progress could
+// make up for in the time left.
 bool Sweep::hopeless(const Trial& t) const {
   const size_t k = t.tenths.size();
   if (k < 2 || k >= 10) return false;
@@ -302,7 +302,7 @@ void Sweep::run_trial(Trial& t) {
   if (!args_.json)
     a.label = format("trial %lld/%zu", static_cast<long long>(t.number), trials_.size());
   for (const auto& [key, value] : t.values) a.sets.push_back(key + "=" + value_text(value));
-  // Options of their own (--lr) must not undo what is tried.
+  // Separate options (--lr) must not override the settings that are tried.
   if (t.values.count("lr")) a.lr = 0;
   if (t.values.count("batch")) a.batch = 0;
   if (t.values.count("epochs")) a.epochs = 0;
@@ -319,16 +319,15 @@ void Sweep::run_trial(Trial& t) {
     t.state = "failed", t.why = e.what();
   }
   save();
-  // Only now that its result is kept.
+  // Only now that its result is saved.
   std::error_code ignored;
   fs::remove_all(a.out + "/checkpoints", ignored);
 }
 
 int Sweep::run() {
   if (!args_.json)
-    std::cout << format(
-                     "%s: %zu trials in %s; stop it whenever you like, the same command goes on\n",
-                     name_.c_str(), trials_.size(), out_.c_str())
+    std::cout << format("%s: %zu trials in %s; stop it at any time, the same command resumes it\n",
+                        name_.c_str(), trials_.size(), out_.c_str())
               << std::flush;
   for (Trial& t : trials_) {
     if (t.ended()) continue;
@@ -341,7 +340,7 @@ int Sweep::run() {
       std::cout << printable(t.why);
     else
       std::cout << format("test loss %.4f  %s %.2f %%  (%s)%s", t.loss,
-                          by_accuracy_ ? "accuracy" : "next token right", 100 * t.accuracy,
+                          by_accuracy_ ? "accuracy" : "next-token accuracy", 100 * t.accuracy,
                           time_text(t.seconds).c_str(),
                           t.state == "stopped"
                               ? format("  stopped at %.0f %%: hopeless", 100 * t.part).c_str()
@@ -366,7 +365,7 @@ void Sweep::finish() const {
   std::vector<std::string> header{"rank", "trial"};
   for (const Choice& c : choices_) header.push_back(c.key);
   for (const char* h :
-       {"test loss", by_accuracy_ ? "accuracy" : "next token right", "time", "state"})
+       {"test loss", by_accuracy_ ? "accuracy" : "next-token accuracy", "time", "state"})
     header.emplace_back(h);
   Table table(header);
   for (size_t i = 0; i < order.size(); ++i) {
@@ -383,8 +382,7 @@ void Sweep::finish() const {
     table.row(row);
   }
   std::cout << "\n" << table.text();
-  if (!any)
-    throw Failure(kFailed, "no trial came to its end", "Try lower rates or smaller batches.");
+  if (!any) throw Failure(kFailed, "no trial finished", "Try lower rates or smaller batches.");
   std::cout << "\nbest: " << printable(best_command()) << "\n  " << folder(*order[0])
             << "/model.safetensors   its network\n  " << out_ << "/sweep.html   the charts\n";
 }

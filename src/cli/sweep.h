@@ -1,4 +1,4 @@
-// ingot sweep: a recipe trained again and again with other settings, and which of them are best.
+// ingot sweep: trains a recipe with varied settings and ranks them.
 #pragma once
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ struct SweepArgs {
 };
 int run_sweep(const SweepArgs& args);
 
-/// A setting that is tried with several values: those of a list, or any between two ends.
+/// A setting that is tried with several values: those of a list, or any in a range.
 struct Choice {
   std::string key;
   std::vector<nlohmann::json> list;
@@ -34,12 +34,12 @@ struct Trial {
   std::map<std::string, nlohmann::json> values;
   std::string state;  ///< "", "done", "stopped", "failed"
   std::string why;
-  double loss = 0, accuracy = 0, seconds = 0, part = 0;  ///< part of the steps that were made
+  double loss = 0, accuracy = 0, seconds = 0, part = 0;  ///< fraction of the steps that were run
   std::vector<double> tenths;  ///< the mean loss of each tenth of the steps
   bool ended() const { return !state.empty(); }
 };
 
-/// The best first: those that ended well, then the stopped ones, then the failed.
+/// The best first: finished trials, then stopped ones, then failed ones.
 std::vector<const Trial*> ranked(const std::vector<Trial>& trials, bool by_accuracy);
 /// The page with the charts, and a link to the report of each trial.
 std::string sweep_page(const std::string& name, const std::vector<Choice>& choices,

@@ -1,4 +1,4 @@
-// sweep.html: how each trial went, and what each setting did.
+// sweep.html: the result of each trial, and the effect of each setting.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-// One point for each trial: a setting's value against what came out.
+// One point per trial: a setting's value against the result.
 std::string dots(const Choice& c, const std::vector<const Trial*>& order, bool by_accuracy) {
   constexpr double w = 640, h = 300, left = 90, right = 14, top = 14, bottom = 46;
   double y0 = 1e300, y1 = -1e300;
@@ -86,7 +86,7 @@ std::string curves(const std::vector<const Trial*>& order) {
   }
   if (series.size() < 2) return {};
   series.front().name = "all", series.back().name = "best";
-  return chart("Training loss of each trial", "part of the steps (%)", series);
+  return chart("Training loss of each trial", "share of the steps (%)", series);
 }
 
 }  // namespace
@@ -105,7 +105,8 @@ std::string sweep_page(const std::string& name, const std::vector<Choice>& choic
   body += curves(order) +
           "</div>\n<h2>Ranked</h2><div class=\"scroll\"><table><tr><th>rank</th><th>trial</th>";
   for (const Choice& c : choices) body += "<th>" + escaped(c.key) + "</th>";
-  body += std::string("<th>test loss</th><th>") + (by_accuracy ? "accuracy" : "next token right") +
+  body += std::string("<th>test loss</th><th>") +
+          (by_accuracy ? "accuracy" : "next-token accuracy") +
           "</th><th>time</th><th>state</th></tr>\n";
   for (size_t i = 0; i < order.size(); ++i) {
     const Trial& t = *order[i];

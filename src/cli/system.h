@@ -1,5 +1,5 @@
 // The machine as `ingot doctor` sees it: files, folders, sizes and variables, of this machine or of
-// a folder that looks like one (--root), so that tests can make any machine there is.
+// a folder laid out like one (--root), so that tests can simulate any machine.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ class System {
 
   std::string read(const std::string& path) const;  ///< "" when there is no such file
   bool exists(const std::string& path) const;
-  /// May everybody read and write it? (The mode, so that root sees what others would meet.)
+  /// May all users read and write it? (By its mode, so that root sees what other users would.)
   bool open_to_all(const std::string& path) const;
   bool writable(const std::string& folder) const;
   std::vector<std::string> list(const std::string& folder) const;  ///< names, sorted
@@ -27,8 +27,8 @@ class System {
   };
   std::optional<Size> size_of(const std::string& path) const;
 
-  /// The first of the library folders (and of Python wheels under the given environments) with a
-  /// file whose name begins so; its full path, or "".
+  /// The first file whose name begins with this in the library folders (and in Python wheels under
+  /// the given environments); its full path, or "".
   std::string find_library(const std::string& prefix) const;
   /// The folder of libingot itself ("/usr/lib/ingot" in another root).
   std::string ingot_folder() const;

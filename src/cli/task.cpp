@@ -31,14 +31,14 @@ static void check_task(const Recipe& recipe) {
 Task::Task(const Recipe& recipe, const Device& device, bool with_data)
     : recipe_(recipe), device_(device) {
   check_task(recipe);
-  guess_ends();
+  guess_model_shape();
   if (with_data) open_data();
   make_network();
 }
 
-Task::Task(const Recipe& recipe, const Device& device, const Ends& ends,
+Task::Task(const Recipe& recipe, const Device& device, const ModelShape& shape,
            std::vector<std::string> classes)
-    : recipe_(recipe), device_(device), ends_(ends), classes_(std::move(classes)) {
+    : recipe_(recipe), device_(device), model_shape_(shape), classes_(std::move(classes)) {
   check_task(recipe);
   make_network();
 }
@@ -46,21 +46,21 @@ Task::Task(const Recipe& recipe, const Device& device, const Ends& ends,
 void Task::make_network() {
   manual_seed(static_cast<uint64_t>(recipe_.integer("seed")));
   DeviceScope scope(device_);
-  model_ = make_model(recipe_, ends_);
+  model_ = make_model(recipe_, model_shape_);
 }
 
-void Task::guess_ends() {
+void Task::guess_model_shape() {
   const std::string data = recipe_.text("data");
   if (data == "cifar10")
-    ends_ = {3, 32, 10}, classes_ = kCifar;
+    model_shape_ = {3, 32, 10}, classes_ = kCifar;
   else if (data == "mnist")
-    ends_ = {1, 28, 10}, classes_ = kDigits;
+    model_shape_ = {1, 28, 10}, classes_ = kDigits;
   else if (data == "fashion-mnist")
-    ends_ = {1, 28, 10}, classes_ = kFashion;
+    model_shape_ = {1, 28, 10}, classes_ = kFashion;
   else if (data == "spirals")
-    ends_ = {1, 1, 2}, classes_ = {"orange", "blue"};
+    model_shape_ = {1, 1, 2}, classes_ = {"orange", "blue"};
   else
-    ends_ = {3, std::max<int64_t>(recipe_.integer("image_size"), 1), 10};
+    model_shape_ = {3, std::max<int64_t>(recipe_.integer("image_size"), 1), 10};
 }
 
 void Task::open_data() {
@@ -87,7 +87,7 @@ static std::unique_ptr<data::DataLoader> make_loader(const data::AnyDataset& set
     if (train)
       throw Failure(
           kUsage,
-          format("a batch of %lld is more than the %lld samples of the data",
+          format("a batch of %lld is larger than the data's %lld samples",
                  static_cast<long long>(o.batch_size), static_cast<long long>(set->size())),
           "Set --batch lower.");
     o.drop_last = false;
@@ -108,33 +108,33 @@ static std::vector<data::Transform> augmentation(const Recipe& r, int side) {
   return steps;
 }
 
-// Labels come from a file: what they count must be there.
+// Labels come from a file and may be out of range.
 static void check_labels(const Tensor& labels, const std::string& root, int64_t classes) {
   const auto all = labels.to_vector<int64_t>();
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i] < 0 || all[i] >= classes)
-      throw Failure(
-          kDamaged,
-          format("the data in %s is not whole: record %zu has the label %lld, but there are the "
-                 "classes 0 to %lld",
-                 root.c_str(), i, static_cast<long long>(all[i]),
-                 static_cast<long long>(classes) - 1),
-          "Correct or take out that record, or get the data again: rm -r " + shell_word(root) +
-              "; tools/setup.sh --data " + root.substr(root.rfind('/') + 1));
+      throw Failure(kDamaged,
+                    format("the data in %s is damaged: record %zu has the label %lld, but the "
+                           "classes are 0 to %lld",
+                           root.c_str(), i, static_cast<long long>(all[i]),
+                           static_cast<long long>(classes) - 1),
+                    "Correct or remove that record, or download the data again: rm -r " +
+                        shell_word(root) + "; tools/setup.sh --data " +
+                        root.substr(root.rfind('/') + 1));
 }
 
 void Task::open_named(const std::string& name) {
   const std::string root = "data/" + name;
   if (!fs::exists(root))
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
-                  "Get it with: tools/setup.sh --data " + name);
+                  "Download it with: tools/setup.sh --data " + name);
   auto open = [&](bool train) -> data::AnyDataset {
-    const auto steps = train ? augmentation(recipe_, static_cast<int>(ends_.side))
+    const auto steps = train ? augmentation(recipe_, static_cast<int>(model_shape_.side))
                              : std::vector<data::Transform>{};
     const data::VisionOptions o{.train = train, .transform = data::Transforms(steps)};
     auto bytes = [&](const data::VisionDataset& set) -> data::AnyDataset {
-      check_labels(set.labels(), root, ends_.classes);
-      // Pictures stay bytes until they are on the device; there the network's first kernel converts
+      check_labels(set.labels(), root, model_shape_.classes);
+      // Images stay bytes until they are on the device; there the network's first kernel converts
       // them.
       if (steps.empty()) return data::TensorDataset({set.images(), set.labels()});
       return set;
@@ -148,8 +148,8 @@ void Task::open_named(const std::string& name) {
       return open(train);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::Io) throw;
-      throw Failure(kDamaged, "the data in " + root + " is not whole: " + e.reason(),
-                    "Get it again: rm -r " + root + "; tools/setup.sh --data " + name);
+      throw Failure(kDamaged, "the data in " + root + " is incomplete or damaged: " + e.reason(),
+                    "Download it again: rm -r " + root + "; tools/setup.sh --data " + name);
     }
   };
   train_ = make_loader(opened(true), recipe_, device_, true);
@@ -168,7 +168,7 @@ static bool has_images(const fs::path& folder) {
   return false;
 }
 
-// One folder per class, each with images in it and a name that files of text can hold.
+// One folder per class, each with images in it and a name that text files can hold.
 static void check_classes(const std::string& root) {
   bool any = false;
   std::error_code e;
@@ -196,9 +196,9 @@ static void check_classes(const std::string& root) {
 void Task::open_folder(const std::string& root) {
   if (!fs::is_directory(root))
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
-                  "Name a folder of pictures with one folder per class: --set data=FOLDER.");
+                  "Name a folder of images with one folder per class: --set data=FOLDER.");
   if (recipe_.integer("image_size") < 8)
-    throw Failure(kUsage, "pictures of a folder need an image_size of at least 8",
+    throw Failure(kUsage, "images of a folder need an image_size of at least 8",
                   "For example: --set image_size=64.");
   const int side = static_cast<int>(recipe_.integer("image_size"));
   const bool split = fs::is_directory(root + "/train") && fs::is_directory(root + "/test");
@@ -216,7 +216,7 @@ void Task::open_folder(const std::string& root) {
         test(root + "/test", options(false));
     if (train.classes() != test.classes())
       throw Failure(kNoData, root + "/train and " + root + "/test have different classes",
-                    "Both need one folder per class, of the same names.");
+                    "Both need one folder per class, with the same names.");
     classes_ = train.classes();
     train_ = make_loader(train, recipe_, device_, true);
     test_ = make_loader(test, recipe_, device_, false);
@@ -225,11 +225,11 @@ void Task::open_folder(const std::string& root) {
     classes_ = train.classes();
     std::vector<int64_t> for_train, for_test;
     for (int64_t i = 0; i < train.size(); ++i) (i % 10 == 9 ? for_test : for_train).push_back(i);
-    if (for_test.empty()) throw Failure(kNoData, root + " has fewer than 10 pictures", "Add more.");
+    if (for_test.empty()) throw Failure(kNoData, root + " has fewer than 10 images", "Add more.");
     train_ = make_loader(data::Subset(train, for_train), recipe_, device_, true);
     test_ = make_loader(data::Subset(test, for_test), recipe_, device_, false);
   }
-  ends_ = {3, side, static_cast<int64_t>(classes_.size())};
+  model_shape_ = {3, side, static_cast<int64_t>(classes_.size())};
 }
 
 void Task::open_text(const std::string& path) {
@@ -237,14 +237,15 @@ void Task::open_text(const std::string& path) {
     const bool ours = path == "data/text/kjv.txt";
     throw Failure(
         kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
-        ours ? "Get it with: tools/setup.sh --data text, or take a text of yours: --set data=FILE."
+        ours
+            ? "Download it with: tools/setup.sh --data text, or use your own text: --set data=FILE."
         : recipe_.text("tokens") == "byte"
             ? "Name a file: --set data=FILE."
             : "Name a file of tokens, " + recipe_.text("tokens") + " each: --set data=FILE.");
   }
   const std::string kind = recipe_.text("tokens");
   if (kind != "byte" && kind != "int16" && kind != "int32")
-    throw Failure(kUsage, "there are no tokens of kind \"" + kind + "\"",
+    throw Failure(kUsage, "there is no token type \"" + kind + "\"",
                   "Set tokens to byte, int16 or int32.");
   data::TokenFileOptions o{.dtype = kind == "byte"    ? uint8
                                     : kind == "int16" ? int16
@@ -265,7 +266,7 @@ void Task::open_text(const std::string& path) {
   o.begin = 0.95, o.end = 1;
   const data::TokenFile test(path, recipe_.integer("context"), o);
   train_ = make_loader(train, recipe_, device_, true);
-  // A part of the rest says enough.
+  // A part of the rest is enough.
   std::vector<int64_t> some;
   for (int64_t i = 0; i < std::min<int64_t>(test.size(), 40 * recipe_.integer("batch")); ++i)
     some.push_back(i);
@@ -315,12 +316,13 @@ std::vector<Tensor> Task::example(int64_t batch) const {
   }
   if (recipe_.text("task") == "points")
     return {zeros({batch, 2}, {float32, device_}), zeros({batch}, {int64, device_})};
-  return {zeros({batch, ends_.channels, ends_.side, ends_.side}, {uint8, device_}),
-          zeros({batch}, {int64, device_})};
+  return {
+      zeros({batch, model_shape_.channels, model_shape_.side, model_shape_.side}, {uint8, device_}),
+      zeros({batch}, {int64, device_})};
 }
 
 std::pair<Tensor, Tensor> Task::test_batch(const Tensor& x, const Tensor& y) {
-  // The logits themselves are not asked for: of a text they would be most of the memory.
+  // The logits themselves are not requested: for text they would be most of the memory.
   const auto answer = [&]() -> std::pair<Tensor, Tensor> {
     amp::Autocast scope(bfloat16, uses_amp());
     const Tensor logits = (*model_)(x);
@@ -342,7 +344,7 @@ Evaluation Task::evaluate() {
   NoGrad no_grad;
   model_->eval();
   Evaluation e;
-  const auto k = static_cast<size_t>(ends_.classes);
+  const auto k = static_cast<size_t>(model_shape_.classes);
   if (!is_text()) e.confusion.assign(k, std::vector<int64_t>(k));
   int64_t count = 0, right = 0;
   for (const auto& batch : test()) {
@@ -351,13 +353,14 @@ Evaluation Task::evaluate() {
     for (size_t i = 0; i < said.size(); ++i) {
       right += said[i] == truth[i];
       if (is_text()) continue;
-      // Checked when the data is opened; and again where it would be written through.
-      if (truth[i] < 0 || truth[i] >= ends_.classes || said[i] < 0 || said[i] >= ends_.classes)
-        throw Failure(
-            kDamaged,
-            format("a label of the test data is %lld, but there are the classes 0 to %lld",
-                   static_cast<long long>(truth[i]), static_cast<long long>(ends_.classes) - 1),
-            "Correct the data, or take that record out.");
+      // Checked when the data is opened, and again here, where it is used as an index.
+      if (truth[i] < 0 || truth[i] >= model_shape_.classes || said[i] < 0 ||
+          said[i] >= model_shape_.classes)
+        throw Failure(kDamaged,
+                      format("a label of the test data is %lld, but the classes are 0 to %lld",
+                             static_cast<long long>(truth[i]),
+                             static_cast<long long>(model_shape_.classes) - 1),
+                      "Correct the data, or remove that record.");
       ++e.confusion[static_cast<size_t>(truth[i])][static_cast<size_t>(said[i])];
     }
     count += static_cast<int64_t>(said.size());
@@ -369,10 +372,10 @@ Evaluation Task::evaluate() {
   return e;
 }
 
-std::vector<SamplePicture> Task::samples(int64_t count) {
+std::vector<SampleImage> Task::samples(int64_t count) {
   NoGrad no_grad;
   model_->eval();
-  std::vector<SamplePicture> found;
+  std::vector<SampleImage> found;
   const data::Dataset& set = test_->dataset();
   for (int64_t i = 0; i < std::min(count, set.size()); ++i) {
     const data::Sample s = set.get(i * (set.size() / std::min(count, set.size())));
@@ -385,9 +388,9 @@ std::vector<SamplePicture> Task::samples(int64_t count) {
   return found;
 }
 
-// Draws on from `tokens` until take() says no: in blocks, each up to a full context; the next goes
-// on from the second half of it. All blocks but the first have one shape, so that one plan serves
-// them.
+// Continues `tokens` until take() returns false: in blocks, each up to a full context; the next
+// block starts from the second half of the previous one. All blocks but the first have one shape,
+// so that one plan serves them.
 static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double temperature,
                      uint64_t seed, const Device& device,
                      const std::function<bool(int64_t)>& take) {
@@ -407,15 +410,15 @@ static void write_on(models::GPT& gpt, std::vector<int64_t> tokens, double tempe
   }
 }
 
-// The same for any other model, which sees the end of the text anew for every token.
+// The same for any other model, which reads the end of the text again for every token.
 static void write_on(nn::Module& model, std::vector<int64_t> tokens, double temperature,
                      uint64_t seed, const Device& device, int64_t context,
                      const std::function<bool(int64_t)>& take) {
   NoGrad no_grad;
   std::mt19937_64 generator(seed);
   for (bool open = true; open;) {
-    // One shape for all calls, so that one plan serves them: the rest is filled up behind, where
-    // nothing before looks.
+    // One shape for all calls, so that one plan serves them: the padding is at the end, which
+    // earlier positions do not see.
     const auto used = std::min(static_cast<int64_t>(tokens.size()), context);
     std::vector<int64_t> window(tokens.end() - used, tokens.end());
     window.resize(static_cast<size_t>(context), 0);

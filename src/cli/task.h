@@ -17,20 +17,20 @@ struct Evaluation {
   std::vector<std::vector<int64_t>> confusion;  ///< [truth][answer]; empty for text
 };
 
-/// A picture of the test data and what the network says.
-struct SamplePicture {
-  Tensor picture;  ///< uint8 [C, H, W]
+/// An image of the test data and the network's prediction.
+struct SampleImage {
+  Tensor image;  ///< uint8 [C, H, W]
   int64_t truth = 0, answer = 0;
   double certainty = 0;
 };
 
 class Task {
  public:
-  /// Without data: the network alone, with the ends the recipe's data would have. Throws Failure,
-  /// saying how to get the data, when it is not there.
+  /// Without data: the network alone, with the shape the recipe's data would give it. Throws
+  /// Failure, saying how to get the data, when it is not there.
   Task(const Recipe& recipe, const Device& device, bool with_data = true);
-  /// The network alone, with the ends that a trained network's file says.
-  Task(const Recipe& recipe, const Device& device, const Ends& ends,
+  /// The network alone, with the shape stored in a trained network's file.
+  Task(const Recipe& recipe, const Device& device, const ModelShape& shape,
        std::vector<std::string> classes);
 
   const Recipe& recipe() const { return recipe_; }
@@ -39,10 +39,10 @@ class Task {
   data::DataLoader& train() { return *train_; }
   data::DataLoader& test() { return *test_; }
   const std::vector<std::string>& classes() const { return classes_; }
-  const Ends& ends() const { return ends_; }
+  const ModelShape& model_shape() const { return model_shape_; }
   bool is_text() const { return recipe_.text("task") == "text"; }
   const char* unit() const {
-    return is_text() ? "tokens" : recipe_.text("task") == "points" ? "points" : "pictures";
+    return is_text() ? "tokens" : recipe_.text("task") == "points" ? "points" : "images";
   }
   /// Are products computed in bfloat16?
   bool uses_amp() const { return recipe_.text("amp") != "off"; }
@@ -54,11 +54,11 @@ class Task {
   Tensor forward_loss(const Tensor& x, const Tensor& y);
   /// Zeros of a batch's shapes, on the device.
   std::vector<Tensor> example(int64_t batch) const;
-  /// Zeros of a batch, as evaluate() works on it: for planning.
+  /// Runs evaluate()'s computation on a batch of zeros: for planning.
   void evaluate_example(const std::vector<Tensor>& batch);
   Evaluation evaluate();
-  std::vector<SamplePicture> samples(int64_t count);
-  /// Continues a text, token by token; each piece is given to `stream` as it comes.
+  std::vector<SampleImage> samples(int64_t count);
+  /// Continues a text token by token; each piece is passed to `stream` as it is generated.
   std::string generate(const std::string& prompt, int64_t length, double temperature, uint64_t seed,
                        const std::function<void(const std::string&)>& stream = {});
 
@@ -70,11 +70,11 @@ class Task {
   void open_folder(const std::string& root);
   void open_text(const std::string& path);
   void open_spirals();
-  void guess_ends();
+  void guess_model_shape();
   void make_network();
   Recipe recipe_;
   Device device_;
-  Ends ends_;
+  ModelShape model_shape_;
   std::vector<std::string> classes_;
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<data::DataLoader> train_, test_;

@@ -12,7 +12,7 @@
 namespace ingot::cli {
 namespace fs = std::filesystem;
 
-// ---- CRC-32C, turned and shifted as the record format wants it
+// ---- CRC-32C, rotated and offset as the record format requires
 
 static uint32_t masked_crc(const std::string& bytes) {
   static const std::array<uint32_t, 256> table = [] {
@@ -62,7 +62,7 @@ static double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Event: 1 wall time, 2 step, 3 version of the format, 5 summary, 7 what happens to the session.
+// Event: 1 wall time, 2 step, 3 version of the format, 5 summary, 7 session log.
 static std::string event(int64_t step, const std::string& what) {
   return float64_field(1, wall_time()) + number(2, static_cast<uint64_t>(step)) + what;
 }
@@ -88,7 +88,7 @@ void EventFile::record(const std::string& e) {
 
 void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values) {
   std::string summary;
-  // Summary: 1 a value, of which 1 is the tag and 2 the number.
+  // Summary: 1 a value, in which 1 is the tag and 2 the number.
   for (const auto& [tag, v] : values)
     summary += bytes(1, bytes(1, tag) + float32_field(2, static_cast<float>(v)));
   record(event(step, bytes(5, summary)));

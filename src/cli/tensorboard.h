@@ -1,4 +1,4 @@
-// The figures of a run as TensorBoard reads them: `tensorboard --logdir out`.
+// A run's metrics in TensorBoard's format: `tensorboard --logdir out`.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -12,11 +12,11 @@ namespace ingot::cli {
 /// buffers), its checksum.
 class EventFile {
  public:
-  /// A new file. first_step > 0: a run that goes on; TensorBoard forgets what older files say of
+  /// A new file. first_step > 0: a resumed run; TensorBoard then drops what older files hold for
   /// that step and later ones.
   EventFile(const std::string& folder, int64_t first_step);
   void scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
-  /// Deletes the event files of a folder: of a run that begins anew.
+  /// Deletes the event files of a folder, for a run that starts over.
   static void clear(const std::string& folder);
 
  private:

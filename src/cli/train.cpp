@@ -44,7 +44,7 @@ class Trainer {
   void print_results() const;
   Failure not_finite() const;
   int64_t step() const { return schedule_->last_epoch(); }
-  /// Passes over the data up to now, whole ones or not.
+  /// Passes over the data so far, as a fraction.
   double epochs_done() const { return static_cast<double>(step()) / history_.per_epoch; }
 
   void say(const std::string& line) const;
@@ -62,15 +62,15 @@ class Trainer {
   GrowingFile metrics_;
   bool metrics_whole_ = true;
   std::unique_ptr<EventFile> events_;
-  Bound bound_;
+  Bottleneck bound_;
   int64_t steps_here_ = 0;  // of this process
-  int64_t stride_ = 1;      // every so many steps are in the metrics, however fast they are
-  double rate_ = 0;         // units a second
+  int64_t stride_ = 1;      // the metrics have every n-th step, however fast they are
+  double rate_ = 0;         // units per second
   struct Window {
     double seconds = 0;
     int64_t steps = 0;
   } window_;             // what the rate is of
-  std::string unsaved_;  // why the last checkpoint is not there
+  std::string unsaved_;  // why the last checkpoint could not be saved
   bool stopped_ = false;
   History history_;
 };
@@ -100,12 +100,12 @@ Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
   const int64_t per_epoch = task_.train().size();
   epochs_ = recipe_.integer("epochs");
   if (__builtin_mul_overflow(epochs_, per_epoch, &total_))
-    throw Failure(kUsage, count_text(epochs_) + " epochs are more steps than can be counted",
+    throw Failure(kUsage, count_text(epochs_) + " epochs have more steps than can be counted",
                   "Set epochs lower.");
   if (recipe_.integer("steps") > 0)
     total_ = recipe_.integer("steps"), epochs_ = (total_ - 1) / per_epoch + 1;
   history_.per_epoch = static_cast<double>(per_epoch);
-  // So many points draw any curve; short runs have all their steps.
+  // This many points draw any curve; short runs record every step.
   stride_ = std::max<int64_t>(1, total_ / 400);
   prepare_weights();
   std::vector<Tensor> trained;
@@ -138,7 +138,7 @@ void Trainer::prepare_weights() {
     if (report.loaded.empty())
       throw Failure(kDamaged, "no weight in " + file + " fits this network",
                     "`ingot inspect " + file + "` lists them.");
-    say(format("from %s: %zu weights taken, %zu of the network left as they were", file.c_str(),
+    say(format("from %s: %zu weights taken, %zu of the network unchanged", file.c_str(),
                report.loaded.size(), report.missing.size() + report.misshapen.size()));
   }
   if (args_.lora > 0)
@@ -156,17 +156,17 @@ void Trainer::prepare_weights() {
   if (!frozen)
     throw Failure(
         kUsage, "no parameter's name matches --freeze " + args_.freeze,
-        "`ingot explain " + args_.recipe + "` lists the names; * stands for any characters.");
+        "`ingot explain " + args_.recipe + "` lists the names; * * matches any characters.");
   say(format("%zu of %zu parameters are frozen", frozen, all));
 }
 
-// A number of a line of metrics; 0 when it has none.
+// A field of a line of metrics; 0 when it is missing.
 static double number_in(const json& line, const char* key) {
   const auto at = line.find(key);
   return at != line.end() && at->is_number() ? at->get<double>() : 0.0;
 }
 
-// After --resume: what was logged up to the step that is resumed stays, the rest will happen again.
+// After --resume: what was logged up to the resumed step stays; the rest is logged again.
 void Trainer::restore_history(int64_t step) {
   const std::string file = out_ + "/metrics.jsonl";
   std::string kept;
@@ -240,7 +240,7 @@ void Trainer::one_epoch() {
     stopped_ = watcher_ && !watcher_(step(), total_, loss);
     const bool last = step() >= total_ || stopped_,
                sampled = last || step() == 1 || step() % stride_ == 0;
-    // Reading the loss waits for the device, so it is not read at every step of a long run.
+    // Reading the loss waits for the device, so long runs do not read it at every step.
     if (sampled || now() - mark > 0.1) {
       const double value = loss.item();
       count();
@@ -255,7 +255,7 @@ void Trainer::one_epoch() {
 
 void Trainer::observe(double loss, double lr, bool sampled) {
   const int64_t units = recipe_.integer("batch") * task_.units();
-  // A moment is too short to tell a rate from the clock's noise.
+  // A very short interval gives no reliable rate.
   if (rate_ == 0 || window_.seconds > 0.02)
     rate_ = static_cast<double>(window_.steps * units) / std::max(window_.seconds, 1e-9);
   const auto memory = static_cast<double>(task_.device().memory().in_use);
@@ -268,15 +268,15 @@ void Trainer::observe(double loss, double lr, bool sampled) {
   if (!old && !first) return;
   window_ = {};
   bound_.new_window();
-  if (first) rate_ = 0;  // it compiled: no measure for the others
+  if (first) rate_ = 0;  // it included compilation
 }
 
 Failure Trainer::not_finite() const {
   return {kFailed, format("the loss is not finite at step %lld", static_cast<long long>(step())),
-          "Lower the rate (--lr), or set clip to 1; checkpoints in " + out_ + " are whole."};
+          "Lower the rate (--lr), or set clip to 1; the checkpoints in " + out_ + " are intact."};
 }
 
-// "3", or "0.03" in the middle of one.
+// "3", or "0.03" within an epoch.
 static std::string epoch_text(double epochs) {
   const double whole = std::round(epochs);
   return std::abs(epochs - whole) < 1e-9 ? count_text(static_cast<int64_t>(whole))
@@ -287,20 +287,20 @@ void Trainer::after_epoch() {
   const double start = now();
   history_.last = task_.evaluate();
   const Evaluation& e = history_.last;
-  // Before the checkpoint is written: the one before it must not give way to one that is of no use.
+  // Before the checkpoint is written: a useless one must not replace the previous one.
   if (!std::isfinite(e.loss)) throw not_finite();
   Point p;
   p.step = step(), p.epoch = epochs_done(), p.test_loss = e.loss, p.test_accuracy = e.accuracy,
   p.seconds = history_.seconds;
   log(p, true);
   progress_->say(format("epoch %s  test loss %.3f  %s %.2f %%  (%s)", epoch_text(p.epoch).c_str(),
-                        e.loss, task_.is_text() ? "next token right" : "accuracy", 100 * e.accuracy,
-                        time_text(now() - start).c_str()));
+                        e.loss, task_.is_text() ? "next-token accuracy" : "accuracy",
+                        100 * e.accuracy, time_text(now() - start).c_str()));
 }
 
-// A disk that is full ends no training: it says so and tries again after the next test.
+// A full disk does not end the training: it reports that and tries again after the next test.
 void Trainer::save(Checkpoint& checkpoint, int64_t epoch) {
-  // A run that resumes here takes its figures up to here from the file.
+  // A run that resumes here takes its metrics up to this step from the file.
   metrics_.sync();
   try {
     checkpoint.save(epoch);
@@ -310,7 +310,7 @@ void Trainer::save(Checkpoint& checkpoint, int64_t epoch) {
     unsaved_ = e.reason();
     progress_->warn(
         format("step %lld is not saved: %s. The training continues and tries again; older "
-               "checkpoints are as they were",
+               "checkpoints are unchanged",
                static_cast<long long>(step()), unsaved_.c_str()));
   }
 }
@@ -319,9 +319,9 @@ void Trainer::write_network() {
   nn::Module& model = task_.model();
   if (args_.lora > 0) nn::merge_lora(model);
   const json card{{"classes", task_.classes()},
-                  {"channels", task_.ends().channels},
-                  {"side", task_.ends().side},
-                  {"count", task_.ends().classes}};
+                  {"channels", task_.model_shape().channels},
+                  {"side", task_.model_shape().side},
+                  {"count", task_.model_shape().classes}};
   try {
     io::save_weights(model, out_ + "/model.safetensors",
                      {{"ingot.recipe", json_text(recipe_.values())},
@@ -335,7 +335,7 @@ void Trainer::write_network() {
                       ? "Make room on the disk; the same command with --resume then writes it from "
                         "the last checkpoint."
                       : "Make room on the disk; the same command with --resume continues from the "
-                        "last checkpoint that is there.");
+                        "last saved checkpoint.");
   }
 }
 
@@ -344,7 +344,7 @@ void Trainer::print_results() const {
   const char* out = out_.c_str();
   const std::string task = recipe_.text("task");
   say(format("%s %.2f %% after %s of training on %s, peak memory %s",
-             task_.is_text() ? "next token right:" : "test accuracy", 100 * e.accuracy,
+             task_.is_text() ? "next-token accuracy:" : "test accuracy", 100 * e.accuracy,
              time_text(history_.seconds).c_str(), task_.device().name().c_str(),
              bytes_text(history_.peak).c_str()));
   say(format("  %s/model.safetensors   the network, for ingot %s", out,
@@ -353,7 +353,7 @@ void Trainer::print_results() const {
                                 : "predict and eval"));
   if (args_.report) say(format("  %s/report.html         curves and examples, for a browser", out));
   say(format(
-      "  %s/metrics.jsonl       every figure, one line each; tensorboard --logdir %s draws them",
+      "  %s/metrics.jsonl       all metrics, one line per step; tensorboard --logdir %s draws them",
       out, out));
 }
 
@@ -366,19 +366,19 @@ void Trainer::finish() {
                   "The network itself is in " + out_ + "/model.safetensors.");
   if (!metrics_whole_)
     throw Failure(kNotWritten,
-                  out_ + "/metrics.jsonl is not whole: there was no room for its last lines",
+                  out_ + "/metrics.jsonl is incomplete: there was no room for its last lines",
                   "The network itself is in " + out_ + "/model.safetensors.");
 }
 
 // The epoch to continue with.
 int64_t Trainer::resumed(Checkpoint& checkpoint) const {
-  const char* const anew = "--fresh begins anew and keeps them aside.";
+  const char* const anew = "--fresh starts over and keeps them aside.";
   int64_t epoch = 0;
   try {
     epoch = checkpoint.resume();
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::Io) throw Failure(kDamaged, e.reason(), anew);
-    // Parts that are not there or do not fit.
+    // Parts that are missing or do not fit.
     if (e.kind() != ErrorKind::State && e.kind() != ErrorKind::Shape &&
         e.kind() != ErrorKind::Value)
       throw;
@@ -409,17 +409,17 @@ TrainResult Trainer::run() {
       total_, task_.unit()[0] == 't' ? " tokens" : std::string(" ") + task_.unit(),
       args_.quiet || (args_.silent && args_.label.empty()), args_.label);
   if (step() >= total_) history_.last = task_.evaluate();
-  const auto every = std::max<int64_t>(
-      1, epochs_ / 10);  // many short epochs: not a checkpoint and a test after each
+  const auto every =
+      std::max<int64_t>(1, epochs_ / 10);  // many short epochs: no checkpoint and test after each
   for (; step() < total_ && !stopped_; ++epoch) {
     try {
       one_epoch();
     } catch (const Error& e) {
-      // What a signal asked to be saved.
+      // A save that a signal requested.
       if (e.kind() != ErrorKind::Io || e.op() != "save") throw;
       throw Failure(kNotWritten,
                     "stopped by a signal, and this step could not be saved: " + e.reason(),
-                    "Make room; --resume continues from the checkpoint before.");
+                    "Make room; --resume continues from the previous checkpoint.");
     }
     const bool last = step() >= total_ || stopped_;
     if (last || (epoch + 1) % every == 0) {
@@ -450,7 +450,7 @@ TrainResult train(const TrainArgs& args, const Watcher& watcher) {
     const std::string task = recipe.text("task");
     if (e.kind() == ErrorKind::Io && task == "images" && e.op() == "ImageFolder")
       throw Failure(kDamaged, "an image cannot be read: " + e.reason(),
-                    "Take that file out of " + recipe.text("data") + ", or replace it.");
+                    "Remove that file from " + recipe.text("data") + ", or replace it.");
     if (e.kind() != ErrorKind::Index || task != "text") throw;
     throw Failure(kUsage,
                   "a token in " + recipe.text("data") + " is not below the vocabulary's " +

@@ -17,9 +17,9 @@ struct TrainArgs {
   double lr = 0;
   bool resume = false, quiet = false, report = true;
   bool fresh = false;           ///< an older run in the folder is moved aside
-  bool accept_changes = false;  ///< resume although settings or data are others
+  bool accept_changes = false;  ///< resume although settings or data have changed
   bool json = false;            ///< the result as JSON, and nothing else on stdout
-  bool silent = false;          ///< nothing on stdout but the bar of `label`
+  bool silent = false;          ///< nothing on stdout but the bar with `label`
   std::string label;            ///< before the progress of a silent run: "trial 3/10"
 };
 
@@ -30,7 +30,7 @@ struct Point {
   double test_loss = 0, test_accuracy = 0, seconds = 0;
 };
 
-/// What happened in a run; the report draws it.
+/// The history of a run, which the report draws.
 struct History {
   std::vector<Point> train, test;
   Evaluation last;
@@ -40,17 +40,18 @@ struct History {
   int64_t steps = 0;
 };
 
-/// The recipe with everything the command line says.
+/// The recipe with the command line's changes.
 Recipe effective_recipe(const TrainArgs& args);
 Device device_of(const Recipe& recipe);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Recipe& recipe,
                                                  const std::vector<Tensor>& parameters);
 std::unique_ptr<optim::LRScheduler> make_schedule(const Recipe& recipe, optim::Optimizer& optimizer,
                                                   int64_t steps);
-/// Forward, backward and update on one batch; returns the loss, which has been computed.
+/// Forward, backward and update on one batch; returns the loss, already computed.
 Tensor train_step(Task& task, optim::Optimizer& optimizer, const data::Batch& batch);
 
-/// Is called after every step with its loss, which need not be read; false ends the training there.
+/// Called after every step with its loss, which need not be read; returning false ends the
+/// training.
 using Watcher = std::function<bool(int64_t step, int64_t total, const Tensor& loss)>;
 
 struct TrainResult {
@@ -65,12 +66,12 @@ struct TrainResult {
 TrainResult train(const TrainArgs& args, const Watcher& watcher = {});
 int run_train(const TrainArgs& args);
 
-/// A trained network as `ingot train` left it: a run's folder or a weights file.
+/// A trained network as `ingot train` wrote it: a run's folder or a weights file.
 struct Trained {
   std::unique_ptr<Task> task;
   std::string file;
 };
-/// Throws Failure: nothing there, damaged, or not of this program.
+/// Throws Failure when it is missing, damaged, or not written by this program.
 Trained load_trained(const std::string& run, const std::string& device, bool with_data);
 
 }  // namespace ingot::cli

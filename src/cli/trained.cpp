@@ -21,7 +21,7 @@ static Failure unreadable(const std::string& file) {
               " are untouched: ingot train RECIPE --resume writes it again."};
 }
 
-// Runs f, to which only the file can have given something wrong.
+// Runs f, whose errors can only come from the file.
 template <class F>
 static auto read(const std::string& file, F&& f) {
   try {
@@ -32,8 +32,7 @@ static auto read(const std::string& file, F&& f) {
   } catch (const json::exception&) {
     throw unreadable(file);
   } catch (const Failure& e) {
-    // Settings that no recipe has, sizes that make no network: of a damaged file, not of the
-    // command line.
+    // Unknown settings and impossible sizes come from a damaged file, not from the command line.
     if (e.code() != kUsage) throw;
     throw unreadable(file);
   }
@@ -45,7 +44,7 @@ struct Network {
   StateDict state;
 };
 
-// A file says how large its network is: sizes that its own tensors could not fill are not built.
+// The file states its network's size: sizes that its own tensors could not fill are not built.
 static bool plausible(const Network& n, const io::SafeTensors& weights) {
   const Recipe& recipe = n.recipe;
   double elements = 0;  // at most
@@ -83,8 +82,8 @@ static Network read_network(const std::string& file) {
 }
 
 static std::unique_ptr<Task> task_of(const Network& n, const Device& device) {
-  const Ends ends{n.card.at("channels"), n.card.at("side"), n.card.at("count")};
-  return std::make_unique<Task>(n.recipe, device, ends,
+  const ModelShape shape{n.card.at("channels"), n.card.at("side"), n.card.at("count")};
+  return std::make_unique<Task>(n.recipe, device, shape,
                                 n.card.at("classes").get<std::vector<std::string>>());
 }
 

@@ -69,7 +69,7 @@ Failure mistake(CLI::App& app, const CLI::ParseError& e, int argc, char** argv) 
   const CLI::App& command = given.empty() ? app : *given[0];
   const std::string called = given.empty() ? "the program" : command.get_name();
   const std::string help =
-      "`ingot " + (given.empty() ? "" : called + " ") + "--help` says what it takes.";
+      "`ingot " + (given.empty() ? "" : called + " ") + "--help` lists its options.";
   if (given.empty() && argc > 1)
     return argv[1][0] == '-' ? not_expected(app, called, {argv[1]}, help)
                              : no_command(app, argv[1]);

@@ -1,4 +1,4 @@
-// How a mistyped command line is told: one sentence and the way out, as everything else.
+// How a mistyped command line is reported: one sentence and the fix, as for all errors.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -11,7 +11,7 @@ CLI::Validator whole(int64_t least = 1);
 CLI::Validator positive();
 CLI::Validator not_negative();
 
-/// What `e` says about the command line, for report().
+/// The command-line error `e` as a Failure, for report().
 Failure mistake(CLI::App& app, const CLI::ParseError& e, int argc, char** argv);
 
 }  // namespace ingot::cli

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "ops/common.h"
 
 namespace ingot::data {
@@ -21,11 +21,11 @@ uint8_t blend(uint8_t pixel, float other, float factor) {
   return clip(other + factor * (static_cast<float>(pixel) - other));
 }
 
-void brightness(Picture& p, float factor) {
+void brightness(Pixels& p, float factor) {
   for (uint8_t& v : p.bytes) v = blend(v, 0, factor);
 }
 
-void contrast(Picture& p, float factor) {
+void contrast(Pixels& p, float factor) {
   int64_t sum = 0;
   size_t c = static_cast<size_t>(p.channels), n = p.pixels();
   for (size_t i = 0; i < n; ++i) sum += c == 3 ? grey(&p.bytes[3 * i]) : p.bytes[i];
@@ -33,7 +33,7 @@ void contrast(Picture& p, float factor) {
   for (uint8_t& v : p.bytes) v = blend(v, mean, factor);
 }
 
-void saturation(Picture& p, float factor) {
+void saturation(Pixels& p, float factor) {
   if (p.channels != 3) return;
   for (size_t i = 0; i < p.bytes.size(); i += 3) {
     auto g = static_cast<float>(grey(&p.bytes[i]));
@@ -41,8 +41,8 @@ void saturation(Picture& p, float factor) {
   }
 }
 
-// Hue as a number in [0, 6), moved round the circle with value and chroma kept.
-void hue(Picture& p, float shift) {
+// Hue in [0, 6), rotated around the circle with value and chroma kept.
+void hue(Pixels& p, float shift) {
   if (p.channels != 3) return;
   for (size_t i = 0; i < p.bytes.size(); i += 3) {
     uint8_t* v = &p.bytes[i];
@@ -80,7 +80,7 @@ void hue(Picture& p, float shift) {
 struct ColorJitterImpl : Transform::Impl {
   ColorJitterOptions o;
   explicit ColorJitterImpl(const ColorJitterOptions& options) : o(options) {}
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     p.to_bytes();
     std::array<int, 4> order{0, 1, 2, 3};
     for (int64_t i = 3; i > 0; --i)
@@ -103,7 +103,7 @@ struct ColorJitterImpl : Transform::Impl {
 
 Transform ColorJitter(const ColorJitterOptions& o, SourceLoc loc) {
   if (!(o.brightness >= 0 && o.contrast >= 0 && o.saturation >= 0 && o.hue >= 0 && o.hue <= 0.5))
-    fail(ErrorKind::Value, "ColorJitter", "the numbers are not negative, hue at most 0.5",
+    fail(ErrorKind::Value, "ColorJitter", "no factor may be negative, and hue is at most 0.5",
          user_loc(loc));
   return Transform(std::make_shared<const ColorJitterImpl>(o));
 }

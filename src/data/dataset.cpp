@@ -14,7 +14,7 @@
 
 namespace ingot::data {
 
-// ---- Random numbers: SplitMix64, begun at a mix of seed, epoch and index.
+// ---- Random numbers: SplitMix64, seeded by a mix of seed, epoch and index.
 
 namespace {
 
@@ -79,7 +79,7 @@ Sample collate(const std::vector<Sample>& samples, SourceLoc where) {
                      " tensors, the first " + std::to_string(samples[0].size())
                : "sample " + std::to_string(i) + " of the batch has " + describe(s[k]) +
                      " where the first has " + describe(first),
-           loc, "make the samples alike (Resize, CenterCrop), or give collate_fn");
+           loc, "give the samples equal shapes (Resize, CenterCrop), or give collate_fn");
     }
     Dims shape = first.shape();
     shape.insert(0, static_cast<int64_t>(samples.size()));
@@ -101,7 +101,7 @@ TensorDataset::TensorDataset(std::vector<Tensor> tensors, SourceLoc where) {
   for (const Tensor& t : tensors) {
     if (t.dim(loc) == 0 || t.size(0) != tensors[0].size(0))
       fail(ErrorKind::Shape, "TensorDataset",
-           describe(t) + " has not as many rows as " + describe(tensors[0]), loc,
+           describe(t) + " does not have as many rows as " + describe(tensors[0]), loc,
            "all tensors need the same first dim");
     tensors_.push_back(on_host(t));
   }
@@ -202,12 +202,12 @@ std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& 
     if (v < 0 || (!fractions && v != std::floor(v))) total = n + 1;
     total += counts.back();
   }
-  // What rounding left over goes round, as in PyTorch.
+  // The rounding remainder is distributed round-robin, as in PyTorch.
   for (size_t i = 0; fractions && total < n; i = (i + 1) % counts.size(), ++total) ++counts[i];
   if (total != n)
     fail(ErrorKind::Value, "random_split",
-         "the lengths do not add up to the " + std::to_string(n) + " samples there are", loc,
-         "give whole numbers that do, or fractions that add up to 1");
+         "the lengths do not add up to the " + std::to_string(n) + " samples of the dataset", loc,
+         "give integers that do, or fractions that add up to 1");
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   Random r(mix(seed + kStep));

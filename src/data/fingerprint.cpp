@@ -1,6 +1,5 @@
-// What tells one set of data from another of the same size: a hash over what can be read quickly. A
-// checkpoint keeps it, so that training is not resumed on other data. It finds mistakes, not
-// forgery.
+// Distinguishes data sets of the same size: a hash over what can be read quickly. A checkpoint
+// keeps it, so that training is not resumed on other data. It detects mistakes, not forgery.
 #include <algorithm>
 #include <filesystem>
 
@@ -34,7 +33,7 @@ class Print {
     if (n <= kAll) return hash_.add({p, n});
     for (size_t i = 0; i < kPieces; ++i) hash_.add({p + (n - kPiece) / (kPieces - 1) * i, kPiece});
   }
-  // 0 says that nothing is known.
+  // 0 means unknown.
   uint64_t sum() const { return std::max<uint64_t>(hash_.sum(), 1); }
 
  private:
@@ -95,7 +94,7 @@ uint64_t ImageFolder::fingerprint() const {
   return p.sum();
 }
 
-// The part that is used, and 64 pieces of it.
+// The range in use, and 64 pieces of it.
 uint64_t TokenFile::fingerprint() const {
   Print p("tokens");
   for (int64_t v : {first_, count_, block_, stride_}) p.add(v);

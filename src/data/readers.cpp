@@ -1,4 +1,4 @@
-// IDX, CIFAR, CSV and single pictures.
+// IDX, CIFAR, CSV and single images.
 #include "data/readers.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "data/host.h"
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "io/budget.h"
 #include "io/codecs.h"
 #include "io/tensor_bytes.h"
@@ -30,7 +30,7 @@ struct IdxHeader {
   size_t element = 1, bytes = 0, length = 0;  // of an element, of all of them, of the header
 };
 
-// `size`: of the whole file, which a packed one does not say.
+// `size`: of the complete file, which a compressed one does not state.
 IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& path,
                      const SourceLoc& loc) {
   io::Cursor in(head, "load_idx", path, loc);
@@ -50,7 +50,7 @@ IdxHeader idx_header(Bytes head, std::optional<size_t> size, const std::string& 
   h.length = in.at();
   if (!io::byte_count(h.shape, h.element, h.bytes) || (size && h.bytes != *size - h.length))
     in.fail("is damaged: " + to_string(h.shape) + " does not take " +
-            (size ? std::to_string(*size - h.length) + " bytes" : "a number of bytes that can be"));
+            (size ? std::to_string(*size - h.length) + " bytes" : "an impossible number of bytes"));
   return h;
 }
 
@@ -71,8 +71,7 @@ Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
       from_big_endian(static_cast<uint8_t*>(out), h);
     });
   }
-  // Packed: what the header says, and whether there is reason for it, is known before the rest is
-  // unpacked.
+  // Compressed: the header's sizes are known, and checked, before the rest is unpacked.
   try {
     io::Codecs& codecs = io::codecs(op, loc);
     std::array<uint8_t, 4 + 4 * kMaxDims> head{};
@@ -105,8 +104,8 @@ void parse_cifar(Bytes file, int label_bytes, std::vector<uint8_t>& pixels,
   size_t record = kPixels + static_cast<size_t>(label_bytes);
   if (file.empty() || file.size() % record)
     io::fail_io("load_cifar", path,
-                "has " + std::to_string(file.size()) + " bytes, not whole records of " +
-                    std::to_string(record),
+                "has " + std::to_string(file.size()) +
+                    " bytes, which is not a multiple of the record size " + std::to_string(record),
                 loc);
   int64_t classes = label_bytes == 1 ? 10 : 100;
   for (size_t at = 0; at < file.size(); at += record) {
@@ -144,7 +143,7 @@ std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int 
   return {from_data(pixels.data(), {n, 3, 32, 32}, cpu), from_data(labels.data(), {n}, cpu)};
 }
 
-// ---- Pictures
+// ---- Images
 
 Tensor load_image(const std::string& path, int channels, SourceLoc where) {
   SourceLoc loc = user_loc(where);
@@ -154,7 +153,7 @@ Tensor load_image(const std::string& path, int channels, SourceLoc where) {
     io::MappedFile file(path, "load_image", loc);
     io::Image image =
         io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
-    Picture p;
+    Pixels p;
     p.width = image.width, p.height = image.height, p.channels = image.channels;
     p.bytes.assign(image.pixels.get(),
                    image.pixels.get() + image.row_bytes() * static_cast<size_t>(image.height));
@@ -162,7 +161,7 @@ Tensor load_image(const std::string& path, int channels, SourceLoc where) {
   });
 }
 
-void save_image(const std::string& path, const Tensor& picture, int quality, SourceLoc where) {
+void save_image(const std::string& path, const Tensor& image, int quality, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   auto ends = [&](std::string_view e) {
@@ -174,14 +173,14 @@ void save_image(const std::string& path, const Tensor& picture, int quality, Sou
          loc);
   if (quality < 1 || quality > 100)
     fail(ErrorKind::Value, "save_image", "the quality is between 1 and 100", loc);
-  Picture p = Picture::of(picture, loc);
+  Pixels p = Pixels::of(image, loc);
   p.to_bytes();
-  io::Image image(p.width, p.height, p.channels);
-  std::memcpy(image.pixels.get(), p.bytes.data(), p.bytes.size());
+  io::Image decoded(p.width, p.height, p.channels);
+  std::memcpy(decoded.pixels.get(), p.bytes.data(), p.bytes.size());
   io::Codecs& c = io::codecs("save_image", loc);
   std::vector<uint8_t> data;
   try {
-    data = png ? c.encode_png(image) : c.encode_jpeg(image, quality);
+    data = png ? c.encode_png(decoded) : c.encode_jpeg(decoded, quality);
   } catch (const io::CodecError& e) {
     io::fail_io("save_image", path, e.what(), loc);
   }
@@ -196,7 +195,7 @@ namespace {
 
 constexpr size_t kMostColumns = 1'000'000;
 
-// One line's fields; quotes may hold delimiters, line ends and doubled quotes.
+// One line's fields; quotes may contain delimiters, line ends and doubled quotes.
 struct CsvReader {
   std::string_view s;
   char delimiter;
@@ -288,7 +287,7 @@ Csv parse_csv(std::string_view text, const CsvOptions& o, const std::string& pat
              std::to_string(columns));
     for (size_t i = 0; i < columns; ++i) {
       if (!number(fields[i], v))
-        in.bad("field " + std::to_string(i + 1) + " is no number: \"" + fields[i].substr(0, 40) +
+        in.bad("field " + std::to_string(i + 1) + " is not a number: \"" + fields[i].substr(0, 40) +
                "\"");
       values.push_back(v);
     }

@@ -1,9 +1,9 @@
-// Resizing by a triangle filter, one direction after the other: rows first, because adding whole
-// rows is what SIMD does best and because it leaves fewer rows for the second pass.
+// Resizing by a triangle filter, one direction after the other: rows first, because adding complete
+// rows suits SIMD and because it leaves fewer rows for the second pass.
 #include <algorithm>
 #include <cmath>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 
 namespace ingot::data {
 namespace {
@@ -24,7 +24,7 @@ Taps make_taps(double start, double length, int size, const Results& results) {
   t.begin.resize(static_cast<size_t>(n));
   t.count.resize(static_cast<size_t>(n));
   t.weights.assign(static_cast<size_t>(n) * static_cast<size_t>(t.most), 0);
-  // Only pixels of the part itself count, as if the rest had been cut off before.
+  // Only pixels of the window count, as if the rest had been cropped before.
   int low = std::max(0, static_cast<int>(std::floor(start + 1e-9))),
       high = std::min(size, static_cast<int>(std::ceil(start + length - 1e-9)));
   for (int i = 0; i < n; ++i) {
@@ -83,7 +83,7 @@ void resize(const uint8_t* from, int from_width, int from_height, int channels,
   Taps down = make_taps(part.y, part.height, from_height, rows),
        across = make_taps(part.x, part.width, from_width, columns);
   const size_t stride = static_cast<size_t>(from_width) * static_cast<size_t>(channels);
-  // Columns outside the part are not touched.
+  // Columns outside the window are not touched.
   int left = across.begin.front(), right = across.begin.back() + across.count.back();
   for (size_t i = 0; i < across.begin.size(); ++i) {
     left = std::min(left, across.begin[i]);

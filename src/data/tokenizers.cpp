@@ -1,6 +1,6 @@
-// Byte-level tokenizers. GPT-2's cuts a text into words by a fixed rule, writes each byte as a
-// printable character, and joins the pair of parts that stands first in the list of merges until
-// none is left.
+// Byte-level tokenizers. GPT-2's splits a text into words by a fixed rule, writes each byte
+// as a printable character, and joins the pair of parts that comes first in the list of
+// merges until none is left.
 #include "ingot/data/tokenizers.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string ByteTokenizer::decode(const std::vector<int64_t>& tokens, SourceLoc 
   std::string text;
   for (int64_t t : tokens) {
     if (t < 0 || t > 255)
-      fail(ErrorKind::Index, "decode", "the token " + std::to_string(t) + " is no byte",
+      fail(ErrorKind::Index, "decode", "the token " + std::to_string(t) + " is not a byte",
            user_loc(loc));
     text += static_cast<char>(t);
   }
@@ -70,7 +70,7 @@ Class class_of(uint32_t c) {
                                : Class::Other;
 }
 
-// The character at `at` and its length; a byte that is no UTF-8 stands for itself.
+// The character at `at` and its length; a byte that is not UTF-8 represents itself.
 uint32_t character(std::string_view s, size_t at, size_t& length) {
   auto byte = [&](size_t i) {
     return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0u;
@@ -120,15 +120,15 @@ size_t gpt2_word_end(std::string_view s, size_t at) {
 // ---- The vocabulary
 
 struct GPT2Tokenizer::State {
-  std::vector<std::string> tokens;  // by number, as bytes
+  std::vector<std::string> tokens;  // by index, as bytes
   std::array<int64_t, 256> bytes{};
   struct Merge {
     int32_t rank, result;
   };
-  std::unordered_map<uint64_t, Merge> merges;  // of two tokens' numbers
+  std::unordered_map<uint64_t, Merge> merges;  // of two tokens' indices
   int64_t end_of_text = -1;
   mutable std::mutex mutex;
-  mutable std::unordered_map<std::string, std::vector<int64_t>> known;  // words met before
+  mutable std::unordered_map<std::string, std::vector<int64_t>> known;  // words seen before
 
   static uint64_t key(int64_t a, int64_t b) {
     return static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(b);
@@ -157,7 +157,7 @@ const Alphabet& alphabet() {
   return a;
 }
 
-// A token as bytes; false when it holds a character that stands for none.
+// A token as bytes; false when it has a character that represents no byte.
 bool as_bytes(std::string_view written, std::string& out) {
   out.clear();
   for (size_t at = 0, n = 0; at < written.size(); at += n) {
@@ -199,7 +199,7 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab,
       io::fail_io(op, vocab_path, "its tokens are not numbered from 0 on, each once", loc);
     const auto place = static_cast<size_t>(number);
     seen[place] = true;
-    // What is not written in bytes, such as a special token, stands for itself.
+    // What is not written in bytes, such as a special token, represents itself.
     if (written == "<|endoftext|>") s->end_of_text = number;
     if (written == "<|endoftext|>" || !as_bytes(written, s->tokens[place]))
       s->tokens[place] = std::move(written);
@@ -238,8 +238,8 @@ std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab,
   return s;
 }
 
-// Joins pairs in order of their rank, from the left where ranks are equal. The parts are a chain; a
-// heap holds the pairs that can be joined, of which some are gone when their turn comes.
+// Joins pairs in order of their rank, from the left where ranks are equal. The parts are a linked
+// list; a heap holds the pairs that can be joined, some of which are stale when they are popped.
 std::vector<int64_t> GPT2Tokenizer::State::word(std::string_view w) const {
   struct Part {
     int64_t token;
@@ -302,8 +302,8 @@ std::vector<int64_t> encode_gpt2(const GPT2Tokenizer::State& s, std::string_view
   constexpr size_t kMostKnown = 1 << 17, kLongKnown = 32, kLongest = 1 << 10;
   std::vector<int64_t> tokens;
   for (size_t at = 0; at < text.size();) {
-    // A word of thousands of bytes is cut, and looked at no further than that (a character has up
-    // to 4 bytes), so that its cost stays in proportion.
+    // A word of thousands of bytes is cut, and read no further than that (a character has up to 4
+    // bytes), so that its cost stays proportional.
     size_t end = std::min(gpt2_word_end(text.substr(0, at + kLongest + 8), at), at + kLongest);
     std::string w(text.substr(at, end - at));
     at = end;

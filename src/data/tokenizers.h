@@ -6,7 +6,7 @@
 
 namespace ingot::data {
 
-/// Where the word that begins at `at` ends.
+/// The end of the word that begins at `at`.
 size_t gpt2_word_end(std::string_view text, size_t at);
 std::shared_ptr<const GPT2Tokenizer::State> parse_gpt2(std::string_view vocab,
                                                        std::string_view merges,

@@ -1,4 +1,4 @@
-// The transforms. Each is a few lines over the bytes or floats of a Picture.
+// The transforms. Each is a few lines over the bytes or floats of Pixels.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,15 +7,15 @@
 #include <numbers>
 #include <tuple>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "io/file.h"
 #include "ops/common.h"
 
 namespace ingot::data {
 
-// ---- Picture
+// ---- Pixels
 
-void Picture::to_floats() {
+void Pixels::to_floats() {
   if (is_float) return;
   floats.resize(bytes.size());
   size_t n = pixels(), c = static_cast<size_t>(channels);
@@ -30,7 +30,7 @@ void Picture::to_floats() {
   is_float = true;
 }
 
-void Picture::to_bytes() {
+void Pixels::to_bytes() {
   if (!is_float) return;
   bytes.resize(floats.size());
   size_t n = pixels(), c = static_cast<size_t>(channels);
@@ -42,7 +42,7 @@ void Picture::to_bytes() {
   is_float = false;
 }
 
-Tensor Picture::tensor() const {
+Tensor Pixels::tensor() const {
   Dims shape{channels, height, width};
   if (is_float)
     return make_tensor(float32, shape, [&](void* out) {
@@ -55,14 +55,14 @@ Tensor Picture::tensor() const {
   });
 }
 
-Picture Picture::of(const Tensor& t, const SourceLoc& loc) {
+Pixels Pixels::of(const Tensor& t, const SourceLoc& loc) {
   if (t.dim(loc) != 3 || (t.size(0) != 1 && t.size(0) != 3) || t.numel() == 0)
-    fail(ErrorKind::Shape, "transforms", "a picture is [1 or 3, height, width], not " + describe(t),
+    fail(ErrorKind::Shape, "transforms", "an image is [1 or 3, height, width], not " + describe(t),
          loc);
   if (t.dtype() != uint8 && t.dtype() != float32)
     fail(ErrorKind::DType, "transforms",
-         "a picture is uint8, or float32 in [0, 1], not " + describe(t), loc);
-  Picture p;
+         "an image is uint8, or float32 in [0, 1], not " + describe(t), loc);
+  Pixels p;
   p.channels = static_cast<int>(t.size(0)), p.height = static_cast<int>(t.size(1)),
   p.width = static_cast<int>(t.size(2));
   Tensor h = on_host(t);
@@ -81,18 +81,18 @@ Picture Picture::of(const Tensor& t, const SourceLoc& loc) {
   return p;
 }
 
-Tensor Transforms::operator()(const Tensor& picture, SourceLoc where) const {
+Tensor Transforms::operator()(const Tensor& image, SourceLoc where) const {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Picture p = Picture::of(picture, loc);
+  Pixels p = Pixels::of(image, loc);
   apply_all(steps_, p);
   return p.tensor();
 }
 
-void apply_all(const std::vector<Transform>& steps, Picture& p) {
+void apply_all(const std::vector<Transform>& steps, Pixels& p) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    // Of a resized image only what the crop after it keeps is made: one of 1 x 1,000,000 pixels
-    // would become far larger than memory first.
+    // Of a resized image only what the following crop keeps is computed: an image of 1 x 1,000,000
+    // pixels would otherwise become far larger than memory first.
     const int keep = i + 1 < steps.size() ? steps[i + 1].impl().middle() : 0;
     if (keep && steps[i].impl().apply_middle(p, keep))
       ++i;
@@ -103,9 +103,9 @@ void apply_all(const std::vector<Transform>& steps, Picture& p) {
 
 Tensor decode_and_transform(io::Bytes data, int channels, const Transforms& transforms,
                             const std::string& path, const SourceLoc& loc) {
-  Picture p;
+  Pixels p;
   const std::vector<Transform>& steps = transforms.steps();
-  // The first step may draw its numbers before the picture is decoded; it does not draw them again.
+  // The first step may draw its random values before the image is decoded; it does not draw again.
   bool asked = false;
   io::ChooseWindow choose = [&](int w, int h) {
     io::Window window{0, 0, static_cast<double>(w), static_cast<double>(h), 0, 0};
@@ -120,7 +120,7 @@ Tensor decode_and_transform(io::Bytes data, int channels, const Transforms& tran
   try {
     apply_all(steps, p);
   } catch (const Error& e) {
-    // An image that cannot be brought to a size is this file's fault.
+    // An image that cannot be resized is an error of this file.
     if (e.op() != std::string("Resize")) throw;
     io::fail_io("ImageFolder", path, e.reason(), loc, e.fix());
   }
@@ -148,9 +148,8 @@ void check_probability(double p, const char* op, const SourceLoc& loc) {
 
 // ---- Sizes and parts
 
-// A window of the picture brought to a size; uses what was decoded for it when it was the first
-// step.
-void resize_window(Picture& p, io::Window w, int width, int height) {
+// Resizes a window of the image; uses what was decoded for it when it was the first step.
+void resize_window(Pixels& p, io::Window w, int width, int height) {
   p.to_bytes();
   if (p.has_window) w = p.window;
   p.has_window = false;
@@ -161,7 +160,7 @@ void resize_window(Picture& p, io::Window w, int width, int height) {
   p.width = width, p.height = height;
 }
 
-// Where the middle of `size` begins.
+// Where the centre of `size` begins.
 int crop_start(int n, int size) { return static_cast<int>(std::lround((n - size) / 2.0)); }
 
 struct ResizeImpl : Impl {
@@ -180,18 +179,18 @@ struct ResizeImpl : Impl {
     std::tie(out.want_width, out.want_height) = target(w, h);
     return true;
   }
-  std::pair<int, int> target_of(const Picture& p) const {
+  std::pair<int, int> target_of(const Pixels& p) const {
     return p.has_window ? std::pair(p.window.want_width, p.window.want_height)
                         : target(p.width, p.height);
   }
-  static void refuse(const Picture& p, std::pair<int, int> to) {
+  static void refuse(const Pixels& p, std::pair<int, int> to) {
     auto sides = [](int w, int h) { return std::to_string(w) + " x " + std::to_string(h); };
     fail(ErrorKind::Value, "Resize",
          "an image of " + sides(p.width, p.height) + " pixels would become one of " +
              sides(to.first, to.second),
-         SourceLoc::current(), "give both sides, Resize(height, width), or crop it before");
+         SourceLoc::current(), "give both sides, Resize(height, width), or crop it first");
   }
-  void apply(Picture& p, Random&) const override {
+  void apply(Pixels& p, Random&) const override {
     const std::pair<int, int> to = target_of(p);
     const int64_t pixels = static_cast<int64_t>(to.first) * to.second;
     if (pixels > std::max<int64_t>(kMaxResized, static_cast<int64_t>(p.pixels())) ||
@@ -201,10 +200,11 @@ struct ResizeImpl : Impl {
     resize_window(p, {0, 0, static_cast<double>(p.width), static_cast<double>(p.height), 0, 0},
                   to.first, to.second);
   }
-  bool apply_middle(Picture& p, int size) const override {
+  bool apply_middle(Pixels& p, int size) const override {
     const std::pair<int, int> to = target_of(p);
     if (std::max(to.first, to.second) > kMaxSide) refuse(p, to);
-    // Where the crop reaches outside, or nothing is left out, one after the other will do.
+    // Where the crop reaches outside, or nothing is left out, the two steps run one after the
+    // other.
     if (to.first < size || to.second < size || to == std::pair(size, size)) return false;
     if (!p.has_window && to == std::pair(p.width, p.height)) return false;
     p.to_bytes();
@@ -222,13 +222,12 @@ struct ResizeImpl : Impl {
   }
 
  private:
-  // The longest side that is counted with, and the pixels of a result that is larger than its
-  // image.
+  // The longest side allowed, and the most pixels of a result that is larger than its image.
   static constexpr int64_t kMaxSide = int64_t{1} << 30, kMaxResized = int64_t{1} << 24;
 };
 
-// The part at (x, y), which may reach outside: zeros there.
-void crop(Picture& p, int x, int y, int width, int height) {
+// The part at (x, y), which may reach outside the image, where it is zero.
+void crop(Pixels& p, int x, int y, int width, int height) {
   p.to_bytes();
   size_t c = static_cast<size_t>(p.channels);
   std::vector<uint8_t> out(static_cast<size_t>(width) * static_cast<size_t>(height) * c, 0);
@@ -245,7 +244,7 @@ void crop(Picture& p, int x, int y, int width, int height) {
 struct CenterCropImpl : Impl {
   int size;
   explicit CenterCropImpl(int s) : size(s) {}
-  void apply(Picture& p, Random&) const override {
+  void apply(Pixels& p, Random&) const override {
     crop(p, crop_start(p.width, size), crop_start(p.height, size), size, size);
   }
   int middle() const override { return size; }
@@ -254,13 +253,13 @@ struct CenterCropImpl : Impl {
 struct RandomCropImpl : Impl {
   int size, padding;
   RandomCropImpl(int s, int pad) : size(s), padding(pad) {}
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     int w = p.width + 2 * padding - size, h = p.height + 2 * padding - size;
     if (w < 0 || h < 0)
       fail(ErrorKind::Value, "RandomCrop",
-           "a picture of " + std::to_string(p.height) + " x " + std::to_string(p.width) +
+           "an image of " + std::to_string(p.height) + " x " + std::to_string(p.width) +
                " is smaller than the crop of " + std::to_string(size),
-           SourceLoc::current(), "Resize first, or give a padding");
+           SourceLoc::current(), "resize first, or give a padding");
     int y = static_cast<int>(r.below(h + 1)), x = static_cast<int>(r.below(w + 1));
     crop(p, x - padding, y - padding, size, size);
   }
@@ -282,7 +281,7 @@ struct RandomResizedCropImpl : Impl {
            x = static_cast<double>(r.below(width - w + 1));
       return {x, y, static_cast<double>(w), static_cast<double>(h), size, size};
     }
-    // The middle, as near to the ratios as it goes.
+    // The centre, as close to the ratios as possible.
     double ratio = std::clamp(static_cast<double>(width) / height, o.ratio.first, o.ratio.second);
     int w = std::clamp(static_cast<int>(std::lround(height * ratio)), 1, width),
         h = std::clamp(static_cast<int>(std::lround(w / ratio)), 1, height);
@@ -298,18 +297,18 @@ struct RandomResizedCropImpl : Impl {
     out = choose(w, h, r);
     return true;
   }
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     resize_window(p, p.has_window ? p.window : choose(p.width, p.height, r), size, size);
   }
 };
 
-// ---- Turning about
+// ---- Flips and rotations
 
 struct FlipImpl : Impl {
   double chance;
   bool horizontal;
   FlipImpl(double p, bool h) : chance(p), horizontal(h) {}
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     if (r.uniform() >= chance) return;
     p.to_bytes();
     int c = p.channels;
@@ -329,7 +328,7 @@ struct FlipImpl : Impl {
 struct RotationImpl : Impl {
   double degrees;
   explicit RotationImpl(double d) : degrees(d) {}
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     double angle = r.uniform(-degrees, degrees) * std::numbers::pi / 180, cosine = std::cos(angle),
            sine = std::sin(angle);
     p.to_bytes();
@@ -338,7 +337,7 @@ struct RotationImpl : Impl {
     size_t c = static_cast<size_t>(p.channels);
     for (int y = 0; y < p.height; ++y)
       for (int x = 0; x < p.width; ++x) {
-        // Counter-clockwise, as torchvision turns: where did this pixel come from?
+        // Counter-clockwise, as in torchvision: the source of this pixel.
         double dx = x - cx, dy = y - cy;
         auto sx = static_cast<int>(std::floor(cosine * dx - sine * dy + cx + 0.5)),
              sy = static_cast<int>(std::floor(sine * dx + cosine * dy + cy + 0.5));
@@ -353,18 +352,18 @@ struct RotationImpl : Impl {
 };
 
 struct ToTensorImpl : Impl {
-  void apply(Picture& p, Random&) const override { p.to_floats(); }
+  void apply(Pixels& p, Random&) const override { p.to_floats(); }
 };
 
 struct NormalizeImpl : Impl {
   std::vector<double> mean, std;
   NormalizeImpl(std::vector<double> m, std::vector<double> s)
       : mean(std::move(m)), std(std::move(s)) {}
-  void apply(Picture& p, Random&) const override {
+  void apply(Pixels& p, Random&) const override {
     p.to_floats();
     if (mean.size() != 1 && mean.size() != static_cast<size_t>(p.channels))
       fail(ErrorKind::Value, "Normalize",
-           "has " + std::to_string(mean.size()) + " means, the picture " +
+           "has " + std::to_string(mean.size()) + " means, the image " +
                std::to_string(p.channels) + " channels",
            SourceLoc::current());
     for (int c = 0; c < p.channels; ++c) {
@@ -379,7 +378,7 @@ struct NormalizeImpl : Impl {
 struct ErasingImpl : Impl {
   RandomErasingOptions o;
   explicit ErasingImpl(const RandomErasingOptions& options) : o(options) {}
-  void apply(Picture& p, Random& r) const override {
+  void apply(Pixels& p, Random& r) const override {
     p.to_floats();
     if (r.uniform() >= o.p) return;
     for (int attempt = 0; attempt < 10; ++attempt) {
@@ -403,8 +402,8 @@ struct ErasingImpl : Impl {
 struct LambdaImpl : Impl {
   std::function<Tensor(const Tensor&)> fn;
   explicit LambdaImpl(std::function<Tensor(const Tensor&)> f) : fn(std::move(f)) {}
-  void apply(Picture& p, Random&) const override {
-    p = Picture::of(fn(p.tensor()), SourceLoc::current());
+  void apply(Pixels& p, Random&) const override {
+    p = Pixels::of(fn(p.tensor()), SourceLoc::current());
   }
 };
 
@@ -432,7 +431,7 @@ Transform RandomResizedCrop(int size, const RandomResizedCropOptions& o, SourceL
   if (!(o.scale.first > 0 && o.scale.first <= o.scale.second && o.ratio.first > 0 &&
         o.ratio.first <= o.ratio.second))
     fail(ErrorKind::Value, "RandomResizedCrop",
-         "scale and ratio are positive ranges, the smaller number first", user_loc(loc));
+         "scale and ratio are positive ranges, the smaller value first", user_loc(loc));
   return make<RandomResizedCropImpl>(size, o);
 }
 Transform RandomHorizontalFlip(double p, SourceLoc loc) {
@@ -461,7 +460,7 @@ Transform RandomErasing(const RandomErasingOptions& o, SourceLoc loc) {
   if (!(o.scale.first > 0 && o.scale.first <= o.scale.second && o.ratio.first > 0 &&
         o.ratio.first <= o.ratio.second))
     fail(ErrorKind::Value, "RandomErasing",
-         "scale and ratio are positive ranges, the smaller number first", user_loc(loc));
+         "scale and ratio are positive ranges, the smaller value first", user_loc(loc));
   return make<ErasingImpl>(o);
 }
 Transform Lambda(std::function<Tensor(const Tensor&)> fn) {

@@ -8,8 +8,8 @@
 namespace ingot {
 namespace {
 
-// While one lives, the parameters' cells name copies on a device. The copies have the parameters as
-// history.
+// While one lives, the parameters' cells refer to copies on a device. The copies have
+// the parameters as history.
 class Replica {
  public:
   Replica(const std::vector<Tensor>& params, const Device& device) : default_(device) {
@@ -39,10 +39,10 @@ int64_t batch_of(const std::vector<Tensor>& inputs, const SourceLoc& loc) {
   for (const Tensor& t : inputs) {
     int64_t size = t.dim(loc) > 0 ? t.size(0, loc) : 0;
     if (n >= 0 && size != n)
-      throw Error(
-          ErrorKind::Shape, "data_parallel",
-          "the inputs' first sizes differ: " + std::to_string(n) + " and " + std::to_string(size),
-          loc, "give inputs that hold one entry per sample along dim 0");
+      throw Error(ErrorKind::Shape, "data_parallel",
+                  "the inputs' sizes along dim 0 differ: " + std::to_string(n) + " and " +
+                      std::to_string(size),
+                  loc, "give inputs that hold one entry per sample along dim 0");
     n = size;
   }
   if (n == 0)

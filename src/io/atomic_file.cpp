@@ -1,5 +1,5 @@
-// Writing files. Every file that somebody may need again goes through here, so that the order of
-// write, fsync and rename stands in one place. See file.h.
+// Writing files. Every file that may be needed again is written here, so that the order of write,
+// fsync and rename is in one place. See file.h.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,8 +32,8 @@ std::string folder_of(const std::string& path) {
 bool no_room(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 // A write past the file-size limit sends SIGXFSZ to this thread, whose default ends the program.
-// While one of these lives it waits instead, the write returns EFBIG, and what came is taken away
-// again.
+// While one of these lives the signal stays blocked, the write returns EFBIG, and the pending
+// signal is discarded.
 class HoldSizeSignal {
  public:
   HoldSizeSignal() {
@@ -58,8 +58,8 @@ class HoldSizeSignal {
   bool before_ = false;
 };
 
-// Temporary names: PATH.tmp-PID-MACHINE-RANDOM. The machine is its name and its space of process
-// numbers: those of another container say nothing here.
+// Temporary names: PATH.tmp-PID-MACHINE-RANDOM. The machine is its name and its process-id
+// namespace: ids of another container mean nothing here.
 constexpr std::string_view kMark = ".tmp-";
 
 uint32_t machine() {
@@ -75,7 +75,7 @@ uint32_t machine() {
   return value;
 }
 
-// The random ends of the names that this process uses now.
+// The random suffixes of the names that this process uses now.
 struct InUse {
   std::mutex mutex;
   std::set<uint32_t> ends;
@@ -100,7 +100,7 @@ std::string temporary_name(const std::string& path) {
   while (!u.ends.insert(end).second) ++end;
   char text[64];
   std::snprintf(text, sizeof text, "%d-%08x-%08x", static_cast<int>(::getpid()), machine(), end);
-  // A long name is cut: with the end it must fit into the 255 bytes that a name may have.
+  // A long name is cut: with the suffix it must fit into the 255 bytes that a name may have.
   const size_t slash = path.rfind('/') + 1;
   return path.substr(0, slash) + path.substr(slash, 200) + std::string(kMark) + text;
 }
@@ -111,8 +111,8 @@ void forget(const std::string& name) {
   u.ends.erase(end_of(name));
 }
 
-// Makes names in a folder last. A file system that cannot sync a folder has no better promise to
-// give; one that says that it failed is believed. Returns errno.
+// Makes names in a folder durable. A file system that cannot sync a folder offers nothing better; a
+// reported failure is an error. Returns errno.
 int sync_names(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -121,7 +121,7 @@ int sync_names(const std::string& folder) {
   return error == EIO || no_room(error) ? error : 0;
 }
 
-// The same for the names of a folder and of all above it: whoever made them may not have synced
+// The same for a folder's name and all folders above it: their creator may not have synced
 // them.
 int sync_names_above(const std::string& folder) {
   const std::unique_ptr<char, void (*)(void*)> whole(::realpath(folder.c_str(), nullptr),
@@ -139,7 +139,7 @@ int rename_new(const std::string& from, const std::string& to) {
   if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP) return errno;
   if (::link(from.c_str(), to.c_str()) == 0) return ::unlink(from.c_str()) == 0 ? 0 : errno;
   if (errno == EEXIST) return EEXIST;
-  // Neither is known to this file system: what is left can be overtaken by another program only.
+  // The file system supports neither: the fallback can only race with another program.
   struct stat info {};
   if (::lstat(to.c_str(), &info) == 0) return EEXIST;
   return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
@@ -162,7 +162,7 @@ bool is_abandoned(const std::string& name) {
       host != machine())
     return false;
   if (pid != ::getpid()) return ::kill(pid, 0) != 0 && errno == ESRCH;
-  // Of a process that had this one's number before, as in a container that is started again.
+  // Left by a process that had this one's id before, as in a restarted container.
   InUse& u = in_use();
   const std::lock_guard lock(u.mutex);
   return u.ends.count(end) == 0;
@@ -191,7 +191,7 @@ AtomicFile::AtomicFile(const std::string& path, const char* op, const SourceLoc&
     : path_(path), op_(op), loc_(loc) {
   for (int attempt = 0; fd_ < 0; ++attempt) {
     temporary_ = temporary_name(path);
-    // O_EXCL: never a file, or a link to one, that somebody else put there.
+    // O_EXCL: never a file, or a link to one, that another program put there.
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     const int error = errno;
     if (fd_ >= 0) break;
@@ -210,8 +210,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::fail(const std::string& what, int error) {
-  // At once, not when the stack unwinds: an error that nobody catches unwinds nothing, and the room
-  // is needed.
+  // At once, not when the stack unwinds: an uncaught error unwinds nothing, and the space is
+  // needed.
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
@@ -223,8 +223,8 @@ void AtomicFile::fail(const std::string& what, int error) {
         ErrorKind::Io, op_,
         "\"" + printable(path_, 1000) + "\": " + what + ": " + std::strerror(error), loc_,
         error == EFBIG
-            ? "raise the limit on file sizes (ulimit -f); files written before are as they were"
-            : "make room on the disk; files written before are as they were");
+            ? "raise the limit on file sizes (ulimit -f); files written before are unchanged"
+            : "make room on the disk; files written before are unchanged");
   fail_io(op_, path_, what + ": " + std::strerror(error), loc_);
 }
 
@@ -250,7 +250,7 @@ void AtomicFile::sync() {
 void AtomicFile::sync_folder() {
   forget(temporary_);
   temporary_.clear();
-  if (const int error = sync_names(folder_of(path_))) fail("may not last", error);
+  if (const int error = sync_names(folder_of(path_))) fail("may not be durable", error);
 }
 
 void AtomicFile::commit() {

@@ -25,8 +25,8 @@ Budget::Budget(size_t file_bytes, const char* op, const std::string& path, const
 
 void Budget::fail() const {
   fail_io(op_, path_,
-          "would take far more memory than its " + std::to_string(file_) + " bytes give reason for",
-          loc_, "if you trust the file, allow more: INGOT_READ_LIMIT=8GiB");
+          "would take far more memory than its " + std::to_string(file_) + " bytes justify", loc_,
+          "if you trust the file, allow more: INGOT_READ_LIMIT=8GiB");
 }
 
 int64_t max_pixels(size_t file_bytes) {

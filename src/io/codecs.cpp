@@ -39,7 +39,7 @@ Codecs* load(std::string& reason) {
   auto version = reinterpret_cast<const char* (*)()>(dlsym(library, "ingot_codecs_version"));
   auto make = reinterpret_cast<Codecs* (*)()>(dlsym(library, "ingot_codecs"));
   if (!version || !make || std::strcmp(version(), INGOT_VERSION_STRING) != 0) {
-    reason = std::string("it belongs to another version than ") + INGOT_VERSION_STRING;
+    reason = std::string("its version differs from that of ") + INGOT_VERSION_STRING;
     return nullptr;
   }
   return make();
@@ -53,8 +53,8 @@ Codecs& codecs(const char* op, const SourceLoc& loc) {
   if (!found)
     throw Error(
         ErrorKind::Unsupported, op,
-        "compressed data and pictures need libingot_codecs.so, which could not be loaded (" +
-            reason + ")",
+        "compressed data and images need libingot_codecs.so, which could not be loaded (" + reason +
+            ")",
         loc,
         "build Ingot where zlib, libpng and libjpeg-turbo are installed (tools/setup.sh), or "
         "install those "
@@ -87,7 +87,7 @@ Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char
                const std::string& path, const SourceLoc& loc) {
   if (!is_gzip(data)) return data;
   try {
-    // Half: the memory doubles as it fills, and both are there while it moves.
+    // Half: the buffer doubles as it fills, and old and new coexist while it moves.
     own = codecs(op, loc).gunzip(data, budget.left() / 2);
   } catch (const CodecError& e) {
     fail_io(op, path, std::string("cannot be unpacked: ") + e.what(), loc);

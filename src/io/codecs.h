@@ -1,6 +1,6 @@
-// Compressed data and pictures: zlib, libpng and libjpeg-turbo behind one interface. They are in a
-// library of their own, libingot_codecs.so, which is loaded at first use: the core neither needs
-// them nor pays for them at start.
+// Compressed data and images: zlib, libpng and libjpeg-turbo behind one interface. They are in a
+// separate library, libingot_codecs.so, which is loaded at first use: the core neither needs them
+// nor pays for them at start.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace ingot::io {
 
 using Bytes = std::span<const uint8_t>;
 
-/// Rows of pixels, channels together: 1 (grey) or 3 (red, green, blue).
+/// Rows of pixels with interleaved channels: 1 (grey) or 3 (red, green, blue).
 struct Image {
   int width = 0, height = 0, channels = 0;
   std::unique_ptr<uint8_t[]> pixels;
@@ -35,12 +35,12 @@ struct Image {
   uint8_t* row(int y) { return pixels.get() + static_cast<size_t>(y) * row_bytes(); }
 };
 
-/// A part of a picture in its own pixels, and the size it will be brought to (0: as it is).
+/// A part of an image in its own pixels, and the size it will be scaled to (0: unscaled).
 struct Window {
   double x = 0, y = 0, width = 0, height = 0;
   int want_width = 0, want_height = 0;
 };
-/// Asked once the size of the picture is known.
+/// Called once the size of the image is known.
 using ChooseWindow = std::function<Window(int width, int height)>;
 
 /// What is wrong with the data; the caller adds the file's name.
@@ -51,21 +51,21 @@ struct CodecError : std::runtime_error {
 class Codecs {
  public:
   virtual ~Codecs() = default;
-  /// Raw deflate data that must give exactly `size` bytes.
+  /// Raw deflate data that must unpack to exactly `size` bytes.
   virtual void inflate(Bytes data, uint8_t* out, size_t size) = 0;
   /// A gzip file, of one or several members, of at most `limit` bytes unpacked.
   virtual std::vector<uint8_t> gunzip(Bytes data, size_t limit) = 0;
   /// Only the first `size` bytes of it, or as many as there are.
   virtual size_t gunzip_head(Bytes data, uint8_t* out, size_t size) = 0;
-  /// What follows the first `skip` bytes, which must be exactly `size`.
+  /// The data after the first `skip` bytes, which must be exactly `size` bytes.
   virtual void gunzip_rest(Bytes data, size_t skip, uint8_t* out, size_t size) = 0;
   virtual std::vector<uint8_t> gzip(Bytes data) = 0;
-  /// channels: 1 or 3 converts, 0 keeps grey grey and makes everything else colour. More than
+  /// channels: 1 or 3 converts, 0 keeps grey and converts everything else to colour. More than
   /// `max_pixels` are refused before memory is taken for them.
   virtual Image decode_png(Bytes data, int channels, int64_t max_pixels) = 0;
-  /// Decodes only what `choose` asks for, at a half, a quarter or an eighth of the size where the
-  /// part is to be made that much smaller anyway. `window` becomes the asked part in the pixels of
-  /// the result. Without `choose`: all of it.
+  /// Decodes only what `choose` requests, at a half, a quarter or an eighth of the size where the
+  /// part is scaled down that much anyway. `window` becomes the requested part in the pixels of the
+  /// result. Without `choose`: all of it.
   virtual Image decode_jpeg(Bytes data, int channels, int64_t max_pixels,
                             const ChooseWindow& choose, Window* window) = 0;
   virtual std::vector<uint8_t> encode_png(const Image& image) = 0;
@@ -75,12 +75,12 @@ class Codecs {
 /// Loads the library; Error(Unsupported), saying how to get it, when it is not there.
 Codecs& codecs(const char* op, const SourceLoc& loc);
 
-/// PNG or JPEG, told by the first bytes; Error(Io) naming the file.
+/// PNG or JPEG, detected by the first bytes; Error(Io) naming the file.
 Image decode_image(Bytes data, int channels, const ChooseWindow& choose, Window* window,
                    const char* op, const std::string& path, const SourceLoc& loc);
 bool is_gzip(Bytes data);
-/// data itself, or what it holds when it is gzip; `own` keeps the result alive. The budget pays for
-/// it.
+/// The data itself, or its unpacked content when it is gzip; `own` keeps the result alive. It is
+/// charged to the budget.
 Bytes unpacked(Bytes data, Budget& budget, std::vector<uint8_t>& own, const char* op,
                const std::string& path, const SourceLoc& loc);
 

@@ -79,7 +79,7 @@ void fail_memory(const char* op, const std::string& path, const SourceLoc& loc) 
 // ---- Reading
 
 File::File(const std::string& path, const char* op, const SourceLoc& loc) : path_(path), op_(op) {
-  // Without O_NONBLOCK opening a FIFO waits for somebody to write to it.
+  // Without O_NONBLOCK, opening a FIFO waits for a writer.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd_ < 0) fail_io(op, path, std::string("cannot be opened: ") + std::strerror(errno), loc);
   struct stat info {};
@@ -113,8 +113,8 @@ void File::read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) c
     if (n < 0) fail_io(op_, path_, std::string("cannot be read: ") + std::strerror(errno), loc);
     if (n == 0)
       fail_io(op_, path_,
-              "has become shorter while it was read: it had " + std::to_string(size_) +
-                  " bytes, now " + std::to_string(offset) + " at most",
+              "became shorter while it was read: it had " + std::to_string(size_) + " bytes, now " +
+                  std::to_string(offset) + " at most",
               loc,
               "replace files that are in use by renaming a new one over them, not by writing into "
               "them");

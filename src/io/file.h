@@ -1,5 +1,5 @@
-// Files: opened and mapped for reading, written whole or not at all. Every failure is an Error(Io)
-// that names the file.
+// Files: opened and mapped for reading, written atomically. Every failure is an Error(Io) that
+// names the file.
 #pragma once
 #include <cstdint>
 #include <new>
@@ -16,19 +16,20 @@ namespace ingot::io {
 
 using Bytes = std::span<const uint8_t>;
 
-/// A text from a file as a message shows it: control characters and bytes that are not UTF-8 as
-/// \x1b, cut after `most` bytes.
+/// Text from a file as messages show it: control characters and bytes that are not UTF-8 as \x1b,
+/// cut after `most` bytes.
 std::string printable(std::string_view text, size_t most = 200);
 /// Whether the bytes are UTF-8 (no surrogates, no overlong forms).
 bool is_utf8(std::string_view text);
 
-/// Error(Io): `what`, of the file `path`. Both are made printable: they may hold names from files.
+/// Throws Error(Io) with `what`, for the file `path`. Both are made printable: they may hold names
+/// from files.
 [[noreturn]] void fail_io(const char* op, const std::string& path, const std::string& what,
                           const SourceLoc& loc, const std::string& fix = {});
-/// Error(OutOfMemory), of the file `path`.
+/// Throws Error(OutOfMemory) for the file `path`.
 [[noreturn]] void fail_memory(const char* op, const std::string& path, const SourceLoc& loc);
 
-/// Runs a reader: memory that the machine does not have becomes an error that names the file.
+/// Runs a reader: running out of memory becomes an error that names the file.
 template <class F>
 auto reading(const char* op, const std::string& path, const SourceLoc& loc, F&& f) {
   try {
@@ -79,15 +80,15 @@ class MappedFile {
   std::vector<uint8_t> copy_;
 };
 
-/// Makes a folder and those above it, and makes their names last (fsync), those of folders that
-/// were there too.
+/// Creates a folder and those above it, and makes their names durable (fsync), existing ones
+/// included.
 void make_folders(const std::string& path, const char* op, const SourceLoc& loc);
 
-/// Writes `path` so that it is either the old file or the new one, whole, even when the machine
-/// stops half-way: a temporary file beside it, fsync, rename, fsync of the folder. Destroyed before
-/// commit() it takes the temporary file away. Any number of threads and programs may write one
-/// path: the last one stays. A disk without room is DiskFull; a file-size limit is too, not a
-/// signal.
+/// Writes `path` atomically: it is the complete old file or the complete new one, even when the
+/// machine stops half-way: a temporary file beside it, fsync, rename, fsync of the folder.
+/// Destroyed before commit(), it removes the temporary file. Any number of threads and programs may
+/// write one path: the last one wins. A full disk is DiskFull; so is a file-size limit, which is
+/// not a signal.
 class AtomicFile {
  public:
   AtomicFile(const std::string& path, const char* op, const SourceLoc& loc);
@@ -96,8 +97,8 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   void write(const void* data, size_t bytes);
   void commit();
-  /// Puts the file at another path of the same folder, never over a file that is there: false then,
-  /// and it may be tried again under another name.
+  /// Puts the file at another path of the same folder, never over an existing file: then it returns
+  /// false and may be tried again under another name.
   bool commit_new(const std::string& path);
 
  private:
@@ -111,12 +112,12 @@ class AtomicFile {
   bool synced_ = false;
 };
 
-/// Whether a file name is that of a temporary file whose program, one of this machine, has ended.
+/// Whether a file name is that of a temporary file whose program, on this machine, has ended.
 bool is_abandoned(const std::string& name);
 /// The machine's name.
 std::string host_name();
 
-/// The whole of a small file. Error(Io) past `limit` bytes.
+/// The content of a small file. Error(Io) past `limit` bytes.
 std::string read_text(const std::string& path, size_t limit, const char* op, const SourceLoc& loc);
 
 /// Reads numbers from bytes and never past their end: a read that does not fit throws Error(Io),

@@ -1,4 +1,4 @@
-// XXH64: a quick checksum of files. Not for secrets.
+// XXH64: a fast checksum of files. Not cryptographic.
 #pragma once
 #include <bit>
 #include <cstdint>

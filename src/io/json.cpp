@@ -99,7 +99,7 @@ void JsonReader::escape(std::string& out) {
   if (c != 'u') fail("an escape is wrong");
   uint32_t u = hex4();
   if (u >= 0xd800 && u < 0xe000) {
-    // A pair of surrogates; one alone stands for no character.
+    // A pair of surrogates; one alone is not a character.
     if (u >= 0xdc00 || s_.substr(at_, 2) != "\\u") fail("an escape is wrong");
     at_ += 2;
     const uint32_t low = hex4();
@@ -122,7 +122,7 @@ std::string JsonReader::text() {
     if (at_ >= s_.size()) fail("a text ends early");
     const char c = s_[at_++];
     if (c == '"') break;
-    if (c != '\\') fail("a control character stands in a text");
+    if (c != '\\') fail("a text has a control character");
     escape(out);
   }
   if (!is_utf8(out)) fail("a text is not UTF-8");
@@ -137,7 +137,7 @@ std::string_view JsonReader::number() {
   const std::string_view digits = s_.substr(begin, at_ - begin);
   double v = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-  // A number that no double holds is a number all the same.
+  // A number outside double's range is still a number.
   if ((error != std::errc() && error != std::errc::result_out_of_range) ||
       end != digits.data() + digits.size() || digits.empty())
     fail("a value is wrong");

@@ -1,6 +1,6 @@
-// JSON, read strictly and value by value: the headers of safetensors files, vocabularies, lists of
-// labels. No tree is built, so a text takes no more memory than what its reader keeps of it.
-// Nesting is limited.
+// JSON, read strictly and value by value: the headers of safetensors files, vocabularies,
+// lists of labels. No tree is built, so a text takes no more memory than its reader keeps
+// of it. Nesting is limited.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,12 +17,12 @@ class JsonReader {
   JsonReader(std::string_view text, const char* op, const std::string& path, const SourceLoc& loc)
       : s_(text), op_(op), path_(path), loc_(loc) {}
 
-  /// Of the value that follows.
+  /// The kind of the next value.
   Kind kind();
-  /// The next value, which must be of that kind; Error(Io), naming the file and the place,
-  /// otherwise.
+  /// The next value, which must be of that kind; otherwise Error(Io) naming the file and the
+  /// position.
   std::string text();
-  /// A whole number of 64 bits; false, the value read past, for anything else.
+  /// A 64-bit integer; anything else is skipped and returns false.
   bool integer(int64_t& value);
   /// Calls f(name) for each member; f must read its value.
   template <class F>
@@ -40,7 +40,7 @@ class JsonReader {
     enter('[', "a list");
     for (bool more = !leave(']'); more; more = next(']')) f();
   }
-  /// Reads past any value.
+  /// Skips any value.
   void skip();
   /// Error(Io) unless nothing follows.
   void end();

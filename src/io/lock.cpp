@@ -39,7 +39,8 @@ std::string holder(int fd) {
 std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const char* op,
                                              const SourceLoc& loc) {
   const std::string path = folder + "/.lock";
-  // It closes the file, whatever is thrown from here on: an open one would keep the folder locked.
+  // Closes the file even if something throws from here on: an open file would keep the folder
+  // locked.
   std::shared_ptr<FolderLock> lock(new FolderLock(-1));
   const int fd = lock->fd_ =
       ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
@@ -58,12 +59,12 @@ std::shared_ptr<FolderLock> FolderLock::take(const std::string& folder, const ch
     const std::string who = holder(fd);
     if (error == EWOULDBLOCK)
       throw Error(ErrorKind::State, op, "\"" + printable(folder) + "\" is in use by " + who, loc,
-                  "wait until it has ended, or use another folder: two runs in one would overwrite "
-                  "each other");
+                  "wait until it ends, or use another folder: two runs in one folder would "
+                  "overwrite each other");
     return nullptr;
   }
   const std::string line = "process " + std::to_string(::getpid()) + " on " + host_name() + "\n";
-  // Only told to others: without room on the disk they learn less.
+  // Only for other processes' messages: on a full disk they are less specific.
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, line.data(), line.size(), 0);
   slot = lock;
   return lock;

@@ -8,12 +8,12 @@
 namespace ingot::io {
 
 /// Holds folder/.lock by flock() while it lives, with the process and the machine written into it:
-/// the system gives it up when the process ends, however it ends.
+/// the system releases it when the process ends, however it ends.
 class FolderLock {
  public:
-  /// Shared by all in this process that ask for the same folder. Error(State), naming process and
-  /// machine, when another holds it. Null on a file system without locks, or where the folder
-  /// cannot be written to.
+  /// Shared by all users of the same folder in this process. Error(State), naming process and
+  /// machine, when another process holds it. Null on a file system without locks, or where the
+  /// folder cannot be written to.
   static std::shared_ptr<FolderLock> take(const std::string& folder, const char* op,
                                           const SourceLoc& loc);
   ~FolderLock();

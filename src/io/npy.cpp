@@ -25,7 +25,7 @@ struct HeaderParser {
   const Cursor& in;
   size_t at = 0;
 
-  [[noreturn]] void bad() const { in.fail("is not a sound npy file: its header cannot be read"); }
+  [[noreturn]] void bad() const { in.fail("is not a valid npy file: its header cannot be read"); }
   char next() {
     while (at < s.size() && std::isspace(static_cast<unsigned char>(s[at]))) ++at;
     return at < s.size() ? s[at] : '\0';
@@ -83,7 +83,7 @@ struct HeaderParser {
       std::string key = text();
       want(':');
       if (key == "descr" && next() == '[')
-        in.fail("holds records of several fields", "save each field as an array of its own");
+        in.fail("holds records of several fields", "save each field as a separate array");
       if (key == "descr")
         h.descr = text(), seen |= 1;
       else if (key == "fortran_order")
@@ -198,7 +198,7 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
   ElementType t = element_type(h.descr, op, path, loc);
   size_t bytes = 0;
   if (!byte_count(h.shape, t.size, bytes) || bytes != in.left())
-    in.fail("is not a sound npy file: " + h.descr + " of shape " + to_string(h.shape) +
+    in.fail("is not a valid npy file: " + h.descr + " of shape " + to_string(h.shape) +
             " does not take " + std::to_string(in.left()) + " bytes");
   Bytes data = in.take(bytes);
   std::vector<uint8_t> own;

@@ -103,7 +103,7 @@ void Pickle::set_items(const std::vector<uint32_t>& items) {
 }
 
 void Pickle::global(std::string_view module, std::string_view name) {
-  // The names that are known here have fewer than 100 bytes; any other is refused as soon as it is
+  // All known names have fewer than 100 bytes; any other is refused as soon as it is
   // called.
   make({.kind = Kind::Global,
         .text = keep(std::string(module.substr(0, 200)) + " " + std::string(name.substr(0, 200)))});
@@ -145,7 +145,7 @@ void Pickle::rebuild_tensor(uint32_t arguments) {
   check_numbers(a[2]);
   check_numbers(a[3]);
   if (values_[a[2]].items.size() != values_[a[3]].items.size())
-    refuse("a tensor with as many strides as it has not dims");
+    refuse("a tensor whose strides do not match its dims");
   make({.kind = Kind::Tensor, .integer = values_[a[1]].integer, .items = {a[0], a[2], a[3]}});
 }
 
@@ -230,8 +230,7 @@ void Pickle::new_object() {
   make({.kind = Kind::Dict, .special = true});
 }
 
-// Attributes set on an ordered dict (a module's state_dict carries its versions so) are passed
-// over.
+// Attributes set on an ordered dict (a module's state_dict keeps its versions there) are ignored.
 void Pickle::build() {
   const uint32_t state = pop(), object = pop();
   if (values_[object].kind != Kind::Dict) refuse("an object with a state of its own");
@@ -242,7 +241,7 @@ void Pickle::build() {
   extend(object, values_[state].items.data(), values_[state].items.size());
 }
 
-// Values that stand by themselves.
+// Plain values.
 bool Pickle::simple(uint8_t op) {
   switch (op) {
     case 'N':
@@ -304,7 +303,7 @@ bool Pickle::simple(uint8_t op) {
   }
 }
 
-// What moves values about.
+// Instructions that move values.
 bool Pickle::stack(uint8_t op) {
   switch (op) {
     case 'q':

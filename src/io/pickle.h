@@ -13,9 +13,9 @@
 
 namespace ingot::io {
 
-/// Values refer to each other by number, so that a pickle nested a million times deep (or in a
-/// circle) is harmless. An instruction of one byte makes one of these: they are small, and texts
-/// stay in the pickle.
+/// Values refer to each other by index, so that a pickle nested a million times deep (or in a
+/// cycle) is harmless. A one-byte instruction creates one of these: they are small, and texts stay
+/// in the pickle.
 struct PickleValue {
   enum class Kind : uint8_t {
     None,
@@ -44,7 +44,7 @@ struct PickleValue {
 
 class Pickle {
  public:
-  /// The bytes must outlive it. The budget pays for every value.
+  /// The bytes must outlive it. Every value is charged to the budget.
   Pickle(Bytes data, Budget& budget, const char* op, const std::string& path, const SourceLoc& loc);
   const PickleValue& root() const { return values_[root_]; }
   const PickleValue& operator[](uint32_t id) const { return values_[id]; }

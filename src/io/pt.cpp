@@ -28,7 +28,7 @@ struct Reader {
   const SourceLoc& loc;
   Budget& budget;
   std::string folder;  // "archive/"
-  size_t visits_left;  // dicts that hold one dict many times over would never end
+  size_t visits_left;  // dicts that contain one dict many times would never end
   std::unordered_map<std::string_view, std::pair<Bytes, std::vector<uint8_t>>> storages{};
   // The keys on the way to where visit() is: a text, or a number. A name is made for a tensor only.
   std::vector<std::pair<std::string_view, int64_t>> keys{};
@@ -102,7 +102,7 @@ struct Reader {
       wrong("has more than " + std::to_string(kMaxDims) + " dims");
     Dims shape(sizes);
     size_t bytes = 0, element = size_of(type);
-    if (t.integer < 0 || !byte_count(shape, element, bytes)) wrong("has sizes that cannot be");
+    if (t.integer < 0 || !byte_count(shape, element, bytes)) wrong("has impossible sizes");
     Bytes data = storage(s.text);
     // The furthest element a stride reaches must be inside the storage, and no tensor may be larger
     // than what backs it.
@@ -110,11 +110,11 @@ struct Reader {
     for (size_t d = 0; d < sizes.size() && bytes; ++d) {
       if (stride[d] < 0 || __builtin_mul_overflow(sizes[d] - 1, stride[d], &reach) ||
           __builtin_add_overflow(last, reach, &last))
-        wrong("has strides that cannot be");
+        wrong("has impossible strides");
     }
     if (bytes && (static_cast<uint64_t>(last) >= data.size() / element || bytes > data.size()))
       wrong("reaches outside its storage of " + std::to_string(data.size()) + " bytes");
-    // A tensor itself takes some, however small it is.
+    // Even the smallest tensor takes some.
     budget.take(bytes + 1024);
     const uint8_t* from = data.data() + static_cast<size_t>(bytes ? t.integer : 0) * element;
     if (Dims(stride) == row_major(shape)) return tensor_from_bytes(from, type, shape, options, loc);
@@ -190,7 +190,7 @@ struct TreeWriter {
         return tagged(v.special ? "set" : "tuple", [&] { items(v, 1, depth); });
       case Kind::Dict:
         return tagged(v.special ? "namespace" : "dict", [&] { items(v, 2, depth); });
-      default:  // a storage by itself too: it is nobody's value
+      default:  // a storage on its own too: it is not a value
         out += "null";
     }
   }

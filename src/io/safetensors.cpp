@@ -1,6 +1,6 @@
-// safetensors: eight bytes of length, a JSON header that names tensors and their places, then the
-// data. Tensors must be stored one after the other without gaps, as the format demands, so that
-// nothing hides in between.
+// safetensors: eight bytes of length, a JSON header that names tensors and their offsets, then the
+// data. Tensors must be stored one after the other without gaps, as the format requires, so that
+// nothing can hide in between.
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Fail {
   const std::string& path;
   const SourceLoc& loc;
   [[noreturn]] void operator()(const std::string& what) const {
-    fail_io(op, path, "is not a sound safetensors file: " + what, loc);
+    fail_io(op, path, "is not a valid safetensors file: " + what, loc);
   }
 };
 
@@ -76,7 +76,7 @@ SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_byt
       int n = 0;
       in.list([&] {
         if (n == 2) fail(quoted() + " lacks dtype, shape or data_offsets");
-        (n++ ? e.end : e.begin) = static_cast<size_t>(whole("the place of "));
+        (n++ ? e.end : e.begin) = static_cast<size_t>(whole("the position of "));
       });
       if (n != 2) fail(quoted() + " lacks dtype, shape or data_offsets");
     } else {
@@ -106,7 +106,7 @@ std::string hex(uint64_t v) {
   return text;
 }
 
-// Where the checksum's digits stand in a header, or npos.
+// The position of the checksum's digits in a header, or npos.
 size_t checksum_at(std::string_view header) {
   const std::string key = std::string("\"") + kChecksum + "\":\"";
   const size_t at = header.find(key);
@@ -119,7 +119,7 @@ void read_metadata(JsonReader& in, SafeTensorsHeader& h, const Fail& fail) {
   if (in.kind() != JsonReader::Kind::Object) fail("its metadata is not an object");
   std::vector<Metadata::value_type> texts;
   in.object([&](std::string key) {
-    if (in.kind() != JsonReader::Kind::Text) fail("its metadata holds something else than text");
+    if (in.kind() != JsonReader::Kind::Text) fail("its metadata holds something other than text");
     std::string value = in.text();
     if (key == kChecksum && h.checksum.empty() && value.size() == kChecksumDigits)
       h.checksum = std::move(value);
@@ -236,8 +236,7 @@ bool check_sum(const Source& file, const SafeTensorsHeader& header, const char* 
   }
   if (hex(hash.sum()) != header.checksum)
     fail_io(op, path, "is damaged: its checksum is wrong", loc,
-            "take a copy that is whole; a tool that changed the tensors must drop ingot.checksum "
-            "from the "
+            "use an intact copy; a tool that changed the tensors must drop ingot.checksum from the "
             "metadata");
   return true;
 }
@@ -328,7 +327,7 @@ std::vector<HostTensor> to_host(const NamedTensors& tensors, const char* op, con
                                                      : nullptr;
     if (wrong)
       throw Error(ErrorKind::Value, op, "the name \"" + printable(name) + "\" " + wrong, loc,
-                  "give each tensor a name of its own");
+                  "give each tensor a unique name");
     const Tensor now = t.snapshot(loc);
     HostTensor h{name, now.dtype(loc), now.shape(loc), {}};
     h.bytes.resize(static_cast<size_t>(now.numel()) * size_of(h.dtype));

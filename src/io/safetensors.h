@@ -7,8 +7,7 @@
 
 namespace ingot::io {
 
-/// Bytes by their place: of an open file, or in memory. read() throws when they are not there any
-/// more.
+/// Bytes by position: of an open file, or in memory. read() throws once they are gone.
 struct Source {
   size_t size = 0;
   std::function<void(uint64_t offset, void* to, size_t bytes)> read;
@@ -21,14 +20,14 @@ struct SafeTensorsHeader {
   std::vector<uint32_t> by_name;  // entries in the order of their names
   Metadata metadata;              // without the checksum
   std::string checksum;           // "" when the file has none
-  size_t checksum_at = 0;         // the place of its digits in the file
+  size_t checksum_at = 0;         // the position of its digits in the file
   size_t data_begin = 0;          // of the file
 
   /// The entry of that name, or null.
   const SafeTensors::Entry* find(std::string_view name) const;
 };
 
-/// Reads and checks the header against the number of bytes there are.
+/// Reads the header and checks it against the number of bytes there are.
 SafeTensorsHeader parse_safetensors(const Source& file, const char* op, const std::string& path,
                                     const SourceLoc& loc);
 /// Compares the file with its checksum: Error(Io) when they differ, false when it has none.

@@ -1,5 +1,5 @@
-// See signals.h. The handler does nothing but write the number down; the second signal finds the
-// default action in place again.
+// See signals.h. The handler only records the signal's number; for the second signal the default
+// action is back in place.
 #include "io/signals.h"
 
 #include <csignal>

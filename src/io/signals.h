@@ -1,9 +1,9 @@
-// SIGTERM and SIGINT, taken note of while a Checkpoint lives.
+// SIGTERM and SIGINT, recorded while a Checkpoint lives.
 #pragma once
 
 namespace ingot::io {
 
-/// Begins to take note, where the program has not said otherwise; counted.
+/// Starts recording, where the program has no handler of its own; counted.
 void watch_signals();
 void unwatch_signals();
 /// The signal that came, or 0.

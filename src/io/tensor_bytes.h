@@ -36,7 +36,7 @@ Tensor tensor_from(F&& fill, DType dtype, const Dims& shape, const Options& opti
   return options.dtype && *options.dtype != dtype ? t.to(*options.dtype) : t;
 }
 
-/// The same from bytes in memory that hold it whole.
+/// The same from bytes in memory that hold all of it.
 inline Tensor tensor_from_bytes(const void* data, DType dtype, const Dims& shape,
                                 const Options& options, const SourceLoc& loc) {
   const size_t bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
@@ -46,7 +46,7 @@ inline Tensor tensor_from_bytes(const void* data, DType dtype, const Dims& shape
   return tensor_from(copy, dtype, shape, options, loc);
 }
 
-/// Element count times element size, or false when sizes do not fit into memory at all.
+/// Element count times element size, or false when the sizes cannot fit into memory.
 inline bool byte_count(const Dims& shape, size_t element, size_t& bytes) {
   bytes = element;
   bool fits = true, none = false;

@@ -18,7 +18,7 @@
 namespace ingot::io {
 namespace {
 
-// Does `name` fit `pattern`, and which texts do its stars stand for? The shortest fit from the
+// Does `name` match `pattern`, and which texts do its stars match? The shortest match from the
 // left.
 bool fits(std::string_view pattern, std::string_view name, std::vector<std::string>& stars) {
   size_t star = pattern.find('*');
@@ -98,7 +98,7 @@ std::map<std::string, std::string> parse_index(std::string_view text, const char
     found = true;
     in.object([&](std::string name) {
       if (in.kind() != JsonReader::Kind::Text)
-        fail_io(op, path, "names a file by something else than text", loc);
+        fail_io(op, path, "names a file by something other than text", loc);
       std::string file = in.text();
       if (file.empty() || file.find('/') != std::string::npos ||
           file.find('\0') != std::string::npos)
@@ -128,14 +128,14 @@ NamedTensors load_split(const std::string& path, const Options& options, const c
       const auto at = file_of.find(name);
       if (at != file_of.end() && at->second != f) continue;
       if (!loaded.insert(name).second)
-        fail_io(op, path, "is of files of which two have a tensor \"" + name + "\"", loc);
+        fail_io(op, path, "names files of which two have a tensor \"" + name + "\"", loc);
       all.emplace_back(name, t);
     }
   for (const auto& [name, file] : file_of)
     if (!loaded.count(name))
       fail_io(op, path,
-              "says that \"" + file + "\" has a tensor \"" + name + "\", which it has not", loc,
-              "fetch the files again: the index and its parts are not of one model");
+              "says that \"" + file + "\" has a tensor \"" + name + "\", which it does not have",
+              loc, "download the files again: the index and its parts are not of one model");
   return all;
 }
 

@@ -1,4 +1,4 @@
-// See zip.h. Only the directory at the end is believed; of the local header before each member only
+// See zip.h. Only the directory at the end is trusted; of the local header before each member only
 // its length is used.
 #include "io/zip.h"
 
@@ -50,7 +50,7 @@ ZipReader::ZipReader(Bytes file, Budget& budget, const char* op, const std::stri
   uint64_t count = 0, size = 0, at = 0;
   find_directory(count, size, at);
   if (at > file.size() || size > file.size() - at)
-    fail_io(op, path, "is a damaged zip archive: its directory lies outside the file", loc);
+    fail_io(op, path, "is a damaged zip archive: its directory is outside the file", loc);
   if (count > size / 46)
     fail_io(op, path,
             "is a damaged zip archive: its directory is too small for " + std::to_string(count) +
@@ -148,9 +148,9 @@ Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
   if (m.packed > in.left()) in.fail("is cut short: \"" + m.name + "\" does not fit");
   Bytes data = in.take(static_cast<size_t>(m.packed));
   if (m.method == 8) {
-    // Deflate never gives more than 1032 bytes for one.
+    // Deflate never unpacks one byte to more than 1032.
     if (m.size / 1032 > m.packed + 1)
-      in.fail("\"" + m.name + "\" is said to be larger than it can be");
+      in.fail("\"" + m.name + "\" has a stated size that is impossible");
     budget_.take(static_cast<size_t>(m.size));
     own.resize(static_cast<size_t>(m.size));
     try {
@@ -160,7 +160,7 @@ Bytes ZipReader::read(const Member& m, std::vector<uint8_t>& own) const {
     }
     data = own;
   } else if (m.method != 0 || m.packed != m.size) {
-    in.fail("\"" + m.name + "\" is packed in a way that is not known (" + std::to_string(m.method) +
+    in.fail("\"" + m.name + "\" has an unknown compression method (" + std::to_string(m.method) +
             ")");
   }
   if (crc32(data) != m.crc) in.fail("\"" + m.name + "\" is damaged: its checksum is wrong");
@@ -188,7 +188,7 @@ void ZipWriter::add(const std::string& name, Bytes head, Bytes body) {
   uint32_t crc = crc32(body, crc32(head));
   members_.push_back({name, crc, size, at_});
   // An extra field of zeros moves the data to a multiple of 64; sizes that need more than 32 bits
-  // stand in another one.
+  // are in another one.
   Little large;
   if (size >= kLarge) large.put(1, 2).put(16, 2).put(size, 8).put(size, 8);
   uint64_t begin = at_ + 30 + name.size() + large.bytes.size() + 4,

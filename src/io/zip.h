@@ -19,7 +19,7 @@ class ZipReader {
     uint32_t crc;
     uint64_t packed, size, header;
   };
-  /// The budget pays for the directory and for what is unpacked.
+  /// The directory and what is unpacked are charged to the budget.
   ZipReader(Bytes file, Budget& budget, const char* op, const std::string& path,
             const SourceLoc& loc);
   const std::vector<Member>& members() const { return members_; }

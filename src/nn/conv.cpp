@@ -1,5 +1,5 @@
-// Convolutions and batch norms: parameters and the choice of the function; padding other than with
-// zeros is carried out before.
+// Convolutions and batch norms: parameters and the choice of the function; padding other than
+// zeros is applied beforehand.
 #include "ingot/nn/conv.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ Dims per_dim(const PerDim& v, int dims, const char* what, const char* op, const 
          "write {.kernel_size = 3}");
   if (v.values().size() != 1 && v.values().size() != dims)
     fail(ErrorKind::Value, op,
-         std::string(what) + " has " + std::to_string(v.values().size()) + " numbers for " +
+         std::string(what) + " has " + std::to_string(v.values().size()) + " values for " +
              std::to_string(dims) + " dims",
          loc);
   return v.values().size() == dims ? v.values() : Dims::filled(dims, v.values()[0]);
@@ -39,8 +39,9 @@ Conv::Conv(int dims, int64_t in_channels, int64_t out_channels, const ConvOption
     fail(ErrorKind::Value, "Conv", "padding_mode is \"" + mode + "\"", user_loc(loc),
          "use \"zeros\", \"reflect\", \"replicate\" or \"circular\"");
   if (mode != "zeros" && !o_.padding.word().empty())
-    fail(ErrorKind::Value, "Conv", "padding \"" + o_.padding.word() + "\" goes with zeros only",
-         user_loc(loc), "give the padding as numbers");
+    fail(ErrorKind::Value, "Conv",
+         "padding \"" + o_.padding.word() + "\" requires padding_mode \"zeros\"", user_loc(loc),
+         "give the padding as numbers");
   make(out_channels, in_channels, loc);
 }
 

@@ -1,5 +1,5 @@
-// Initial values, after torch.nn.init. Each is computed at once, so that the first training step
-// has the plan of all others.
+// Initial values, after torch.nn.init. Each is computed immediately, so that the first training
+// step has the same plan as all others.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -27,7 +27,7 @@ struct Fans {
   double in, out;
 };
 
-// Rows are outputs, columns inputs; further dims are a filter's extent.
+// Rows are outputs, columns inputs; further dims are the kernel's extent.
 Fans fans(const Tensor& t, const char* op, const SourceLoc& loc) {
   const Dims shape = node_of(t, op, loc)->shape;
   if (shape.size() < 2)
@@ -116,7 +116,7 @@ double calculate_gain(std::string_view nonlinearity, std::optional<double> param
   }
   fail(ErrorKind::Value, "calculate_gain",
        "no gain is known for \"" + std::string(nonlinearity) + "\"", user_loc(loc),
-       "there are: linear, sigmoid, tanh, relu, leaky_relu, selu");
+       "use linear, sigmoid, tanh, relu, leaky_relu or selu");
 }
 
 }  // namespace ingot::nn::init

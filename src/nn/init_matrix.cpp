@@ -1,5 +1,5 @@
-// Initial values that are worked out on the host: truncated normal, orthogonal, sparse, and the
-// fixed ones.
+// Initial values that are computed on the host: truncated normal, orthogonal, sparse, and the fixed
+// ones.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -31,8 +31,8 @@ Tensor write(Tensor t, const std::vector<double>& values, const SourceLoc& loc) 
   return t;
 }
 
-// The inverse of the normal distribution function, by bisection and Newton's steps on erfc: exact
-// to double's last bits.
+// The inverse of the normal distribution function, by bisection and Newton steps on erfc:
+// exact to double's last bits.
 double normal_quantile(double p) {
   const auto below = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   double low = -40, high = 40;
@@ -67,8 +67,8 @@ Tensor orthogonal_(Tensor t, double gain, const Generator& generator, SourceLoc 
                columns = rows ? static_cast<size_t>(t.numel()) / rows : 0;
   if (t.numel() == 0) return t;
   std::vector<double> v = randn(t.shape(), float64, generator).to_vector<double>();
-  // The shorter side's vectors are made orthogonal one after the other, twice: once leaves rounding
-  // behind.
+  // The shorter side's vectors are orthogonalised one after the other, twice: one pass leaves
+  // rounding errors.
   const size_t vectors = std::min(rows, columns), length = std::max(rows, columns);
   const auto at = [&](size_t vector, size_t i) -> double& {
     return rows <= columns ? v[vector * columns + i] : v[i * columns + vector];
@@ -104,7 +104,7 @@ Tensor dirac_(Tensor t, int64_t groups, SourceLoc where) {
   check(t, "dirac_", 3, 5, loc);
   if (groups < 1 || t.size(0) % groups != 0)
     fail(ErrorKind::Shape, "dirac_",
-         "size(0) of " + describe(t) + " is no multiple of groups = " + std::to_string(groups),
+         "size(0) of " + describe(t) + " is not a multiple of groups = " + std::to_string(groups),
          loc);
   const Dims& shape = t.shape();
   int64_t window = 1, middle = 0;
@@ -125,7 +125,7 @@ Tensor sparse_(Tensor t, double sparsity, double std, const Generator& generator
   LocScope scope(loc);
   check(t, "sparse_", 2, 2, loc);
   if (!(sparsity >= 0 && sparsity <= 1))
-    fail(ErrorKind::Value, "sparse_", "sparsity lies between 0 and 1, not " + text_of(sparsity),
+    fail(ErrorKind::Value, "sparse_", "sparsity must be between 0 and 1, not " + text_of(sparsity),
          loc);
   const size_t rows = static_cast<size_t>(t.size(0)), columns = static_cast<size_t>(t.size(1));
   std::vector<double> v = (randn(t.shape(), float64, generator) * std).to_vector<double>();

@@ -1,4 +1,4 @@
-// What the layers share: the check of a size, where new parameters go, words for printing.
+// Shared by the layers: the check of a size, the options of new parameters, text for printing.
 #pragma once
 #include <string>
 
@@ -41,7 +41,7 @@ void register_norm(Module& m, int64_t features, const O& o, const SourceLoc& loc
 
 inline const char* yes_no(bool b) { return b ? "True" : "False"; }
 
-/// Takes the tensors of this very module away whose names begin so.
+/// Removes this module's own tensors whose names begin with this.
 void drop_tensors(const Module& m, std::string_view prefix);
 
 }  // namespace ingot::nn

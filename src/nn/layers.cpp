@@ -71,13 +71,13 @@ int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& op
     found.push_back(layer);
   });
   if (found.empty())
-    fail(ErrorKind::Value, "add_lora", "no Linear is called \"" + std::string(pattern) + "\"", loc,
+    fail(ErrorKind::Value, "add_lora", "no Linear is named \"" + std::string(pattern) + "\"", loc,
          known.empty() ? "this module has none" : "there are: " + known);
   module.requires_grad_(false);
   for (Linear& layer : found) {
     const Tensor w = layer.weight();
     const Options like{w.dtype(), w.device()};
-    // PyTorch users know these from PEFT: kaiming_uniform with a = sqrt(5) for A, zeros for B.
+    // As in PEFT: kaiming_uniform with a = sqrt(5) for A, zeros for B.
     const double bound = 1 / std::sqrt(static_cast<double>(w.size(1)));
     layer.register_parameter("lora_A", rand({options.r, w.size(1)}, like) * (2 * bound) - bound,
                              loc);

@@ -7,7 +7,7 @@
 namespace ingot::nn {
 namespace {
 
-// The tensors of a loss's options as its buffers: from here on they move with the module.
+// The tensors of a loss's options become its buffers, so that they move with the module.
 void hold(Module& m, const char* name, const Tensor& t, const SourceLoc& loc) {
   if (t.defined()) m.register_buffer(name, t, true, loc);
 }

@@ -1,5 +1,5 @@
-// Module: a handle on named tensors and named parts. What a copy shares lies in State. Calls form a
-// stack per thread, so that an error can say which layer it happened in.
+// Module: a handle on named tensors and named parts. What copies share is in State. Calls form a
+// stack per thread, so that an error can name the layer it happened in.
 #include "ingot/nn/module.h"
 
 #include <cxxabi.h>
@@ -33,7 +33,7 @@ void Module::State::check_name(std::string_view name, const char* op, const Sour
          "give a name without dots; the path of a parameter joins the names with dots");
   if (has(name))
     fail(ErrorKind::Value, op, "the name \"" + std::string(name) + "\" is taken", loc,
-         "give each part a name of its own");
+         "give each part a unique name");
 }
 
 Module::State::Entry& Module::State::find(std::string_view path, const char* op,
@@ -99,7 +99,7 @@ detail::Call::Call(const Module& module, SourceLoc loc)
   static const bool set = (current_layer = layer_in_errors, true);
   (void)set;
   if (outer_ && !module.state_->parent.lock() && trains(module)) {
-    // The library's own blocks may call a part before it has a parent only by mistake too.
+    // The library's own blocks, too, would call a part before it has a parent only by mistake.
     fail(ErrorKind::State, class_name(module).c_str(),
          "this " + class_name(module) + " is used in " + class_name(outer_->module_) +
              "::forward() but was never added to a module: its parameters would neither be trained "
@@ -114,7 +114,7 @@ detail::Call::Call(const Module& module, SourceLoc loc)
 detail::Call::~Call() {
   Frames::top() = outer_;
   if (LayerLog& log = layer_log(); log.wanted && first_) {
-    if (log.calls.size() > 100000) log.calls.clear();  // evaluation without steps: nobody will ask
+    if (log.calls.size() > 100000) log.calls.clear();  // evaluation without steps: never queried
     log.calls.push_back(
         {first_, next_node_number(),
          (module_.path().empty() ? "" : module_.path() + " ") + "(" + class_name(module_) + ")"});
@@ -137,7 +137,7 @@ Module::~Module() = default;
 Tensor Module::forward(Tensor) {
   fail(ErrorKind::State, "forward", "this module does not define forward(Tensor)",
        user_loc(SourceLoc::current()),
-       "write `Tensor forward(Tensor x) override` in your module, or call the function it has");
+       "write `Tensor forward(Tensor x) override` in your module, or call the function it defines");
 }
 
 Tensor Module::operator()(Tensor x, SourceLoc loc) {
@@ -197,7 +197,7 @@ Parameter Module::register_buffer(std::string name, const Tensor& t, bool persis
   return t;
 }
 
-// A parameter carries its path from the outermost module, under the first of its names.
+// A parameter's name is its path from the outermost module, under the first of its names.
 void Module::name_parameters() const {
   std::shared_ptr<State> root = state_;
   while (std::shared_ptr<State> parent = root->parent.lock()) root = std::move(parent);

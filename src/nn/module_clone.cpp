@@ -1,6 +1,6 @@
-// clone(): while a CloneScope lives on a thread, copying a handle of a module in it gives a handle
-// of that module's copy. So the copy constructor that C++ writes for a class puts the new layers
-// into its fields.
+// clone(): while a CloneScope lives on a thread, copying a handle of a module in it
+// yields a handle of that module's copy. So the implicit copy constructor of a class puts
+// the new layers into its fields.
 #include <memory>
 #include <unordered_map>
 

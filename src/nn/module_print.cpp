@@ -1,5 +1,5 @@
-// How a module prints: its tree, each layer with the shapes of its parameters and how many elements
-// they have.
+// Printing a module: its tree, each layer with the shapes of its parameters and their number of
+// elements.
 #include <functional>
 #include <ostream>
 

@@ -1,6 +1,6 @@
-// All tensors of a module at once: to another device or type, out into a dictionary and back, parts
-// onto other devices. Moving rebinds the cells of the tensors, so that every handle on them, tied
-// or not, sees the new value.
+// All tensors of a module together: moved to another device or type, saved to a dictionary and
+// loaded, parts placed on other devices. Moving rebinds the cells of the tensors, so that every
+// handle on them, tied or not, sees the new value.
 #include "nn/module_state.h"
 
 #include <functional>
@@ -21,7 +21,7 @@ std::string LoadReport::text() const {
   };
   list("missing: ", missing);
   list("unexpected: ", unexpected);
-  list("misshapen: ", misshapen);
+  list("wrong shape: ", misshapen);
   return s;
 }
 
@@ -139,9 +139,9 @@ Module& Module::place(std::string_view pattern, const Device& device, SourceLoc 
     s.placed = device;
   });
   if (!any)
-    fail(ErrorKind::Value, "place", "nothing is called \"" + std::string(pattern) + "\"", loc,
+    fail(ErrorKind::Value, "place", "nothing is named \"" + std::string(pattern) + "\"", loc,
          known.empty() ? "this module has no parts" : "there are: " + known);
-  // The layers between them take their operands where they lie, too.
+  // The layers in between also copy their operands to their own device.
   State::each_state(*state_, "", [&](const std::string& path, State& s) {
     if (!path.empty() && !s.placed && !s.tensors.empty()) s.placed = s.tensors[0].tensor.device();
   });

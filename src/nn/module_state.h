@@ -1,5 +1,5 @@
-// What all copies of a Module share: its tensors and parts by name, its parent, its mode, the
-// device it was placed on.
+// Shared by all copies of a Module: its tensors and parts by name, its parent, its mode,
+// the device it was placed on.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -15,7 +15,7 @@ struct Module::State {
     std::string name;
     Tensor tensor;
     bool trained;     // a parameter, not a buffer
-    bool persistent;  // state_dict() has it
+    bool persistent;  // part of state_dict()
   };
   struct Part {
     std::string name;
@@ -24,7 +24,7 @@ struct Module::State {
   };
   std::vector<Entry> tensors;
   std::vector<Part> parts;
-  std::weak_ptr<State> parent;  // the module this one was put into last
+  std::weak_ptr<State> parent;  // the module this one was added to last
   bool training = true;
   std::optional<Device> placed;   // operands go there
   std::optional<Device> returns;  // of the module place() was called on: results go there
@@ -49,17 +49,17 @@ struct Module::State {
   }
 };
 
-/// The state of any module, for the functions beside it.
+/// The state of any module, for related functions.
 struct ModuleAccess : Module {
   static State& state(const Module& m) { return *m.state_; }
 };
 
-/// The cell's value replaced by `value`, a computed tensor of another device or type; the leaf
-/// stays the same leaf.
+/// Replaces the cell's value by `value`, a computed tensor of another device or type;
+/// the leaf stays the same leaf.
 void replace_value(const Tensor& t, const Tensor& value);
 /// "Linear" for ingot::nn::Linear.
 std::string class_name(const Module& m);
-/// "encoder.*" matches "encoder", "encoder.0", "encoder.0.fc"; * stands for any characters.
+/// "encoder.*" matches "encoder", "encoder.0", "encoder.0.fc"; * * matches any characters.
 bool path_matches(std::string_view pattern, std::string_view path);
 
 }  // namespace ingot::nn

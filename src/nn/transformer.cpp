@@ -1,6 +1,6 @@
-// Attention goes through scaled_dot_product_attention, which a backend may have as one kernel;
-// masks are only made where they are given. Weights are recorded beside it and cost nothing unless
-// somebody keeps them.
+// Attention uses scaled_dot_product_attention, which a backend may have as one kernel;
+// masks are only built where they are given. The weights are recorded separately and cost
+// nothing unless they are kept.
 #include "ingot/nn/transformer.h"
 
 #include <cmath>
@@ -24,7 +24,7 @@ int64_t checked_heads(int64_t width, int64_t heads, const SourceLoc& where) {
   return heads;
 }
 
-// true (or -infinity) where nothing may be seen, as something to add to the scores.
+// A mask (true or -infinity: hidden) as values to add to the scores.
 Tensor added(const Tensor& mask, DType dtype) {
   if (mask.dtype() != DType::Bool) return mask.to(dtype);
   const double low = -std::numeric_limits<double>::infinity();
@@ -147,7 +147,7 @@ Tensor MultiheadAttention::merged_mask(const AttentionMasks& m, const Tensor& qu
     mask = mask.defined() ? mask + causal : causal;
   }
   return mask.defined() && extra > 0 ? pad(mask, {0, extra})
-                                     : mask;  // what was added to the keys is seen by all
+                                     : mask;  // the added keys are visible to all
 }
 
 AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor value,
@@ -168,7 +168,7 @@ AttentionResult MultiheadAttention::attend(Tensor query, Tensor key, Tensor valu
   if (k.size(0) != batch || v.size(0) != batch || v.size(1) != keys)
     fail(ErrorKind::Shape, "MultiheadAttention",
          describe(query) + ", " + describe(key) + " and " + describe(value) +
-             " do not have one batch size, or keys and values not one length",
+             " do not have the same batch size, or keys and values not the same length",
          loc);
   if (o_.add_bias_kv) {
     const size_t first = (same_width_ ? 1 : 3) + (o_.bias ? 1 : 0);

@@ -1,6 +1,6 @@
-// Adam and its kin: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate
-// is worked out once per count of a group, on 0-d float64 tensors; every parameter's update is then
-// the same few elementwise ops, which merge into one kernel.
+// The Adam family: AdamW, Adamax, NAdam, RAdam, Lion. What depends on the step count or the rate is
+// computed once per count of a group, on 0-d float64 tensors; every parameter's update is then the
+// same few elementwise ops, which are fused into one kernel.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -15,7 +15,7 @@ Tensor first_correction(const Momentum& m, const Tensor& t) {
   return m.value.defined() ? 1.0 - m.power(t) : bias_correction(m.number, t);
 }
 
-// The parameter and gradient an update begins with: weight decay of either kind is in them.
+// The parameter and gradient an update starts from, with either kind of weight decay applied.
 struct Start {
   Tensor p, g;
 };

@@ -6,7 +6,7 @@
 
 namespace ingot::optim {
 
-// Pairwise, so that many small terms do not drown in one large sum.
+// Pairwise, so that many small terms are not lost in one large sum.
 static Tensor sum_of(std::vector<Tensor> terms) {
   while (terms.size() > 1) {
     std::vector<Tensor> half;

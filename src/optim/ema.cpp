@@ -15,7 +15,7 @@ EMA::EMA(Optimizer& optimizer, const EMAOptions& options, SourceLoc where)
   LocScope scope(loc);
   NoGrad guard;
   if (!(options.decay >= 0 && options.decay <= 1))
-    throw Error(ErrorKind::Value, "EMA", "decay must lie in [0, 1]", loc);
+    throw Error(ErrorKind::Value, "EMA", "decay must be in [0, 1]", loc);
   average_->decay = options.decay;
   average_->params = optimizer.params();
   // A product, not clone(), which would share the parameter's memory until one of the two is
@@ -33,7 +33,7 @@ void EMA::swap(SourceLoc where) {
   Optimizer::Average& a = *average_;
   std::vector<std::pair<Tensor, Tensor>> changes;
   if (a.saved.empty()) {
-    // The averages themselves stay: a 16-bit parameter could not give them back exactly.
+    // The averages themselves are kept: a 16-bit parameter could not restore them exactly.
     for (const Tensor& p : a.params) a.saved.push_back(p.detach().clone());
     eval(a.saved, loc);
     for (size_t i = 0; i < a.params.size(); ++i) changes.emplace_back(a.params[i], a.averages[i]);

@@ -16,7 +16,7 @@ struct GradScaler::State {
   GradScalerOptions o;
   Tensor scale, streak;  // 0-d float32: the scale, and the good steps since it last changed
   std::vector<std::pair<Optimizer*, Tensor>>
-      unscaled;  // optimisers whose gradients are divided already: all finite?
+      unscaled;  // optimisers whose gradients are unscaled already: all finite?
   std::vector<std::shared_ptr<Optimizer::Update>> recorded;
   Tensor good;  // of all steps since update(); undefined: none yet
 
@@ -84,7 +84,8 @@ void GradScaler::step(Optimizer& optimizer, bool keep_gradients, SourceLoc loc) 
     return std::any_of(s_->unscaled.begin(), s_->unscaled.end(),
                        [&](const auto& u) { return u.first == &optimizer; });
   };
-  if (keep_gradients && !unscaled()) unscale_(optimizer, loc);  // those that stay are the true ones
+  if (keep_gradients && !unscaled())
+    unscale_(optimizer, loc);  // gradients that stay are the unscaled ones
   Tensor finite, factor;
   for (auto& [other, verdict] : s_->unscaled)
     if (other == &optimizer) finite = verdict;

@@ -1,6 +1,6 @@
-// The verdict on a step and what is remembered of the first bad one are values of the step's plan.
-// Under Stop the verdict is sticky: no later step changes anything either, so that the bad one can
-// be computed again from the same parameters.
+// The verdict on a step and the record of the first bad one are values of the step's plan. Under
+// Stop the verdict is sticky: no later step changes anything either, so that the bad one can be
+// recomputed from the same parameters.
 #include "ingot/optim/guard.h"
 
 #include <deque>
@@ -18,8 +18,8 @@
 namespace ingot::optim {
 namespace {
 
-// How many steps are remembered on a device that runs ahead of the program: as many as a loop takes
-// between two looks at its loss, unless their batches take too much memory.
+// How many steps are kept on a device that runs ahead of the program: as many as a loop takes
+// between two reads of its loss, unless their batches take too much memory.
 constexpr size_t kMostSteps = 64, kFewestSteps = 4, kMostBytes = size_t{256} << 20;
 
 }  // namespace
@@ -27,9 +27,9 @@ constexpr size_t kMostSteps = 64, kFewestSteps = 4, kMostBytes = size_t{256} << 
 struct NanGuard::State {
   Optimizer& o;
   NanGuardOptions options;
-  Tensor count, bad, first, what;  // 0-d float64: steps asked for, bad ones, the first bad one's
+  Tensor count, bad, first, what;  // 0-d float64: steps requested, bad ones, the first bad one's
                                    // number, 1: its loss, 2: its gradients
-  std::deque<std::pair<int64_t, Replay>> steps;  // the last few, by number
+  std::deque<std::pair<int64_t, Replay>> steps;  // the last few, by index
   int64_t asked = 0, checked = 0;
   bool reading = false, reported = false;
   std::string text;
@@ -53,7 +53,7 @@ struct NanGuard::State {
     }
   }
 
-  // The device has been waited for: is there news?
+  // The device has been synchronised: is there a new verdict?
   void look() {
     if (reading || checked == asked || is_capturing()) return;
     reading = true;
@@ -71,8 +71,7 @@ struct NanGuard::State {
     for (const auto& [n, replay] : steps)
       if (n == number) text += replay.first_bad(), found = true;
     if (!found && options.name_op)
-      text +=
-          "\n  the op cannot be named: the step lies too far back; wait for the loss more often";
+      text += "\n  the op cannot be named: the step is too far back; wait for the loss more often";
     steps.clear();
   }
   void raise() {
@@ -80,7 +79,7 @@ struct NanGuard::State {
     reported = true;
     throw Error(
         ErrorKind::Value, "step", text, loc,
-        "the step was not taken; lower the rate, clip the gradients, or look at the op's operands");
+        "the step was not taken; lower the rate, clip the gradients, or check the op's operands");
   }
 };
 

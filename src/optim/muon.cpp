@@ -33,7 +33,7 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("Muon", common_mistake(o), loc);
     refuse("Muon",
-           o.ns_steps >= 1 && o.ns_steps < 100 ? nullptr : "ns_steps must lie between 1 and 99",
+           o.ns_steps >= 1 && o.ns_steps < 100 ? nullptr : "ns_steps must be between 1 and 99",
            loc);
     refuse("Muon",
            o.adjust_lr_fn == "original" || o.adjust_lr_fn == "match_rms_adamw"
@@ -44,7 +44,7 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
       if (p.defined() && p.dim() != 2)
         throw Error(ErrorKind::Shape, "Muon",
                     "takes matrices only, not " + describe(p.cell()->current()), user_loc(loc),
-                    "give the other parameters to an AdamW of their own");
+                    "give the other parameters to a separate AdamW");
     add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc).options = o;
   }
 }

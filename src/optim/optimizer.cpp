@@ -1,4 +1,4 @@
-// The part all optimisers share: groups, recording a step, running it, taking it back.
+// Shared by all optimisers: groups, recording a step, running it, undoing it.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace ingot::optim {
 
-// What every optimiser has by the same text: out of the header, which many programs compile.
+// The identical part of every optimiser, kept out of the header, which many programs compile.
 #define INGOT_OPTIMIZER(Name)                                                                \
   Name::Name(const std::vector<Tensor>& params, const Name##Options& options, SourceLoc loc) \
       : Name(std::vector<ParamGroup<Name##Options>>{{params, options}}, loc) {}
@@ -54,7 +54,7 @@ void check_parameter(const Tensor& p, size_t number, const std::vector<Tensor>& 
                 "call requires_grad_() on the tensor itself, not on the result of an operation");
   for (const Tensor& other : before)
     if (other.cell() == p.cell())
-      throw Error(ErrorKind::Autograd, "optimizer", describe(*n) + " is named twice", loc,
+      throw Error(ErrorKind::Autograd, "optimizer", describe(*n) + " is given twice", loc,
                   "give each parameter once");
 }
 
@@ -174,8 +174,8 @@ void Optimizer::Update::consume_gradients() {
 }
 
 void Optimizer::Update::take_back() {
-  // After a launch the new nodes have their values, which are the old ones, and what they were
-  // computed from is gone.
+  // After a launch the new nodes hold the values, which then count as the old ones, and
+  // their inputs are released.
   bool launched = false;
   for (const Change& c : changes) launched = launched || c.after->computed;
   if (launched) return;
@@ -211,8 +211,8 @@ std::shared_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
                   "call swap() of the EMA again first");
   }
   for (auto& g : groups_) record_group(*g, *update, [&](Update& u) { update_group(*g, u); });
-  // Only now, with everything recorded, do the cells name the new values: an error on the way
-  // changes nothing.
+  // Only now, with everything recorded, do the cells refer to the new values: an error
+  // on the way changes nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);
   return update;
 }
@@ -279,7 +279,7 @@ double Optimizer::initial_lr(size_t group) {
 
 static void check_momentum(const Optimizer::Group& g, const char* op, const SourceLoc& loc) {
   if (!g.momentum)
-    throw Error(ErrorKind::State, op, "this optimiser was made without momentum", user_loc(loc));
+    throw Error(ErrorKind::State, op, "this optimiser was created without momentum", user_loc(loc));
 }
 
 double Optimizer::momentum(size_t group, SourceLoc loc) const {

@@ -11,7 +11,7 @@
 namespace ingot::optim {
 namespace {
 
-// An argument keeps the value it has now.
+// An argument keeps its current value.
 OpSpec replayed(const Node& n) {
   OpSpec spec = spec_of(n);
   if (n.op != Op::Arg) return spec;
@@ -20,7 +20,7 @@ OpSpec replayed(const Node& n) {
   return spec;
 }
 
-// -infinity alone is often meant (masks); what follows from it is judged by what it leads to.
+// -infinity alone is often intended (masks); it counts only by its consequences.
 struct Verdict {
   bool bad = false;  // NaN or +infinity
   bool low = false;  // -infinity
@@ -86,7 +86,7 @@ std::string Replay::place(const Step& s) const {
   std::string text = std::string("\n  first op: ") + info(s.op).name;
   if (s.loc.line) text += std::string(" at ") + s.loc.file + ":" + std::to_string(s.loc.line);
   std::string layer = layer_of(layers_, s.number);
-  if (layer.empty())  // a gradient: it carries the line of the op it belongs to
+  if (layer.empty())  // a gradient: it has the line of the op it belongs to
     for (const Step& other : steps_)
       if (other.loc.line == s.loc.line && std::string_view(other.loc.file) == s.loc.file) {
         layer = layer_of(layers_, other.number);
@@ -127,14 +127,14 @@ std::string Replay::first_bad() const {
                        ->current());
     values[i] = tensor_of(record_taking(s.op, in, s.spec, s.loc));
     values[i].eval_(s.loc);
-    // A number the program wrote may be infinite on purpose: what is made of it counts.
+    // A constant of the program may be infinite on purpose: only its results count.
     if (is_movement(s.op))
       step_verdict[i] = verdict(s.inputs[0]);
     else if (!s.inputs.empty())
       step_verdict[i] = judge(values[i]);
     if (step_verdict[i].bad) {
-      // A logarithm of 0 is finite nowhere, but shows only when its sign is turned: go back to
-      // where the -infinity was made.
+      // A logarithm of 0 is never finite, but shows only when its sign is flipped: go back to the
+      // op that produced the -infinity.
       size_t at = i;
       for (bool moved = true; moved;) {
         moved = false;

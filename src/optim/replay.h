@@ -1,5 +1,5 @@
-// The structure of a recorded step, kept without its values, to compute it again op by op when it
-// went wrong.
+// The structure of a recorded step, kept without its values, to recompute it op by op when it went
+// wrong.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -13,12 +13,12 @@ namespace ingot::optim {
 
 class Replay {
  public:
-  /// What is pending below the roots. Parameters are remembered by their handles: a reference to
-  /// their nodes would keep the step from writing over them.
+  /// What is pending below the roots. Parameters are kept by handle: a reference to their nodes
+  /// would keep the step from overwriting them.
   Replay(const std::vector<Tensor>& roots, const std::vector<Tensor>& params,
          std::vector<LayerCall> layers);
-  /// The first op that made something infinite or NaN of finite operands, in words, with line and
-  /// layer; a leaf that was bad from the start; "" when nothing is bad now.
+  /// A description of the first op that produced infinity or NaN from finite operands, with line
+  /// and layer; or of a leaf that was bad from the start; "" when nothing is bad now.
   std::string first_bad() const;
   /// Memory that is kept for it: leaves that are not parameters.
   size_t bytes() const { return bytes_; }

@@ -1,6 +1,6 @@
-// Schedules. Each kind says what a rate is at first and how the next one follows from it, so that
-// several may act on one optimiser (ChainedScheduler); sequences start each of their parts anew
-// from the initial rate.
+// Schedules. Each kind defines the first rate and how the next one follows from it, so that
+// several may act on one optimiser (ChainedScheduler); sequences restart each of their
+// parts from the initial rate.
 #include "ingot/optim/schedule.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct LRScheduler::Impl {
   Impl& operator=(const Impl&) = delete;
 
   virtual double first(size_t, double now) { return now; }
-  virtual double next(size_t, double now) = 0;  // epoch counts this step already
+  virtual double next(size_t, double now) = 0;  // epoch already counts this step
   virtual void start() {
     epoch = 0;
     set([&](size_t g, double now) { return first(g, now); });
@@ -49,19 +49,19 @@ struct LRScheduler::Impl {
   virtual void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) {
     if (d.text(prefix + "kind", loc) != kind)
       throw Error(ErrorKind::State, "load_state_dict",
-                  "the state is that of a " + d.text(prefix + "kind", loc) + ", not of a " + kind,
+                  "the state belongs to a " + d.text(prefix + "kind", loc) + ", not of a " + kind,
                   loc);
     epoch = count_in(d, prefix + "last_epoch", loc);
     for (size_t g = 0; g < base.size(); ++g)
       base[g] = d.number(prefix + "base_lr." + std::to_string(g), loc);
   }
 
-  // What is counted on must not overflow.
+  // Counts that continue must not overflow.
   static int64_t count_in(const StateDict& d, const std::string& name, const SourceLoc& loc) {
     const int64_t n = d.integer(name, loc);
     if (n < 0 || n > int64_t{1} << 53)
       throw Error(ErrorKind::State, "load_state_dict",
-                  "\"" + name + "\" is " + std::to_string(n) + ", which no count is", loc);
+                  "\"" + name + "\" is " + std::to_string(n) + ", which is not a valid count", loc);
     return n;
   }
   template <class F>
@@ -92,7 +92,7 @@ struct Closed : Impl {
   double next(size_t g, double) override { return rate(g, epoch); }
 };
 
-// A rate that is the one before times a factor, which depends on the step.
+// A rate that is the previous one times a factor, which depends on the step.
 struct Factors : Impl {
   double start_factor;
   std::function<double(int64_t)> factor;
@@ -109,8 +109,8 @@ struct Cosine : Impl {
       : Impl(optimizer, "CosineAnnealingLR"), half(t_max), low(eta_min) {}
   double next(size_t g, double now) override {
     const double t = static_cast<double>(half), e = static_cast<double>(epoch);
-    // On the way up again the factor would be a division by 0: the first step from the bottom is
-    // made by its size.
+    // On the way up again the factor would be a division by 0: the first step from the
+    // bottom is set by its size.
     if ((epoch - 1 - half) % (2 * half) == 0)
       return now + (base[g] - low) * (1 - std::cos(pi / t)) / 2;
     return (1 + std::cos(pi * e / t)) / (1 + std::cos(pi * (e - 1) / t)) * (now - low) + low;
@@ -139,7 +139,7 @@ struct OneCycle : Impl {
         c(options),
         total(c.total_steps > 0 ? c.total_steps : c.epochs * c.steps_per_epoch) {
     refuse(total < 1, kind, "needs total_steps, or epochs and steps_per_epoch", loc);
-    refuse(!(c.pct_start >= 0 && c.pct_start <= 1), kind, "pct_start must lie in [0, 1]", loc);
+    refuse(!(c.pct_start >= 0 && c.pct_start <= 1), kind, "pct_start must be in [0, 1]", loc);
     refuse(c.anneal_strategy != "cos" && c.anneal_strategy != "linear", kind,
            "anneal_strategy must be \"cos\" or \"linear\"", loc);
     const double low = max_lr / c.div_factor, lowest = low / c.final_div_factor,
@@ -170,8 +170,8 @@ struct OneCycle : Impl {
   }
   void step(const SourceLoc& loc) override {
     if (epoch >= total)
-      throw Error(ErrorKind::State, kind, "was made for " + std::to_string(total) + " steps", loc,
-                  "make it with more total_steps");
+      throw Error(ErrorKind::State, kind, "was created for " + std::to_string(total) + " steps",
+                  loc, "create it with more total_steps");
     Impl::step(loc);
   }
 };
@@ -187,7 +187,7 @@ struct Plateau : Impl {
   }
   double next(size_t, double now) override { return now; }
   void step(const SourceLoc& loc) override {
-    throw Error(ErrorKind::State, kind, "watches a metric", loc, "call step(metric)");
+    throw Error(ErrorKind::State, kind, "needs a metric", loc, "call step(metric)");
   }
   bool better(double v) const {
     const bool relative = p.threshold_mode == "rel";
@@ -266,7 +266,7 @@ struct Sequence : Several {
 
 struct Chain : Several {
   using Several::Several;
-  void start() override {}  // its parts have started each other's rates already
+  void start() override {}  // its parts have set each other's initial rates already
   void restart() override {
     epoch = 0;
     set([&](size_t g, double) { return base[g]; });
@@ -340,7 +340,7 @@ MultiStepLR::MultiStepLR(Optimizer& o, std::vector<int64_t> milestones, double g
 
 ConstantLR::ConstantLR(Optimizer& o, double factor, int64_t total_iters, SourceLoc loc)
     : LRScheduler(
-          (refuse(!(factor > 0 && factor <= 1), "ConstantLR", "factor must lie in (0, 1]", loc),
+          (refuse(!(factor > 0 && factor <= 1), "ConstantLR", "factor must be in (0, 1]", loc),
            std::make_shared<Factors>(o, "ConstantLR", factor, [=](int64_t e) {
              return e == total_iters ? 1 / factor : 1;
            }))) {}
@@ -348,9 +348,9 @@ ConstantLR::ConstantLR(Optimizer& o, double factor, int64_t total_iters, SourceL
 LinearLR::LinearLR(Optimizer& o, double start_factor, double end_factor, int64_t total_iters,
                    SourceLoc loc)
     : LRScheduler((refuse(!(start_factor > 0 && start_factor <= 1), "LinearLR",
-                          "start_factor must lie in (0, 1]", loc),
+                          "start_factor must be in (0, 1]", loc),
                    refuse(!(end_factor >= 0 && end_factor <= 1), "LinearLR",
-                          "end_factor must lie in [0, 1]", loc),
+                          "end_factor must be in [0, 1]", loc),
                    std::make_shared<Factors>(o, "LinearLR", start_factor, [=](int64_t e) {
                      if (e > total_iters) return 1.0;
                      const double way = end_factor - start_factor;
@@ -407,7 +407,7 @@ static std::vector<std::shared_ptr<Impl>> checked_parts(Optimizer* o,
   for (const auto& p : parts) {
     refuse(&p->o != (o ? o : &parts[0]->o), kind, "all schedules must be of one optimiser", loc);
     refuse(std::string_view(p->kind) == "ReduceLROnPlateau", kind,
-           "takes no ReduceLROnPlateau, which wants a metric", loc);
+           "does not take ReduceLROnPlateau, which needs a metric", loc);
   }
   return parts;
 }
@@ -418,7 +418,7 @@ SequentialLR::SequentialLR(Optimizer& o, std::vector<LRScheduler> schedulers,
         std::vector<std::shared_ptr<Impl>> parts;
         for (const LRScheduler& s : schedulers) parts.push_back(s.impl_);
         refuse(milestones.size() + 1 != schedulers.size(), "SequentialLR",
-               "needs one milestone less than schedules", loc);
+               "needs one milestone fewer than schedules", loc);
         return std::make_shared<Sequence>(
             o, checked_parts(&o, std::move(parts), "SequentialLR", loc), std::move(milestones));
       }()) {}

@@ -1,6 +1,6 @@
-// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is worked out once
-// per count of a group, on 0-d tensors; every parameter's update is then the same few elementwise
-// ops, which merge into one kernel.
+// SGD, RMSprop, Adagrad, Adadelta: what depends on the step count or the rate is computed once per
+// count of a group, on 0-d tensors; every parameter's update is then the same few elementwise ops,
+// which are fused into one kernel.
 #include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
@@ -36,7 +36,8 @@ void SGD::update_group(Group& group, Update& update) {
   const auto& o = std::any_cast<const SGDOptions&>(group.options);
   struct Numbers {
     Tensor lr,
-        part;  // part: what of a gradient enters the average; the first gradient starts it undamped
+        part;  // part: the share of a gradient that enters the average; the first gradient starts
+               // it undamped
     Momentum momentum;
   };
   update_on_each_count(
@@ -137,7 +138,7 @@ void Adagrad::update_group(Group& group, Update& update) {
 Adadelta::Adadelta(const std::vector<ParamGroup<AdadeltaOptions>>& groups, SourceLoc loc) {
   for (const auto& [params, o] : groups) {
     refuse("Adadelta", common_mistake(o), loc);
-    refuse("Adadelta", o.rho >= 0 && o.rho <= 1 ? nullptr : "rho must lie in [0, 1]", loc);
+    refuse("Adadelta", o.rho >= 0 && o.rho <= 1 ? nullptr : "rho must be in [0, 1]", loc);
     add_group(params, {.lr = o.lr, .states = 2, .master_weights = o.master_weights}, loc).options =
         o;
   }

@@ -1,6 +1,6 @@
-// What happens to parameters and gradients between two steps: parameters that are converted or
-// moved, that step apart from their group, or change over to another optimiser; gradients that the
-// program still reads.
+// What happens to parameters and gradients between two steps: parameters that are
+// converted or moved, that step apart from their group, or move to another optimiser;
+// gradients that the program still reads.
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -16,13 +16,13 @@
 namespace ingot::optim {
 namespace {
 
-// 0-d, and there at once: a run for its sake would take forward and backward out of the step's
-// plan.
+// 0-d, and computed immediately: a run for its sake would split forward and backward from the
+// step's plan.
 Tensor number_on(double value, const Device& d) {
   return from_data(&value, float64, {}, {float64, d});
 }
 
-// A count of its own with the same values.
+// A separate count with the same values.
 Count copy_of(const Count& c, const Device& d) {
   Count copy{number_on(c.moved ? c.steps.item() : 0, d), {}, c.moved};
   if (c.product.defined()) copy.product = number_on(c.moved ? c.product.item() : 1, d);
@@ -34,7 +34,7 @@ bool is_like(const Tensor& t, DType dtype, const Device& d) {
   return n->dtype == dtype && n->device == d;
 }
 
-// A tensor of the optimiser's in another type or place; false: it was right already.
+// Converts or moves a tensor of the optimiser's; false: nothing to do.
 bool convert(Tensor& t, DType dtype, const Device& d) {
   if (is_like(t, dtype, d)) return false;
   t = t.to(dtype).to(d);
@@ -79,8 +79,8 @@ void convert_state(Optimizer::Group& group, std::vector<Tensor>& fresh) {
   }
 }
 
-// Where only some of the parameters of a count have a gradient, those go on with a count of their
-// own.
+// Where only some of the parameters of a count have a gradient, those continue with a separate
+// count.
 bool split_counts(Optimizer::Group& group) {
   const size_t n = group.counts.size();
   std::vector<size_t> with(n), all(n);
@@ -92,7 +92,8 @@ bool split_counts(Optimizer::Group& group) {
   }
   for (size_t k = 0; k < n; ++k) {
     size_t own = k;
-    // What a captured function makes is made anew in each run, so a count cannot begin there.
+    // Tensors created in a captured function are created again in each run, so a count cannot begin
+    // there.
     if (with[k] > 0 && with[k] < all[k] && !is_capturing()) {
       own = group.counts.size();
       group.counts.push_back(copy_of(group.counts[k], group.counts[k].steps.device()));
@@ -104,7 +105,7 @@ bool split_counts(Optimizer::Group& group) {
   return group.counts.size() > n;
 }
 
-// Counts that no parameter has any more go.
+// Counts that no parameter uses any more are removed.
 void drop_unused(Optimizer::Group& group) {
   std::vector<size_t> to(group.counts.size(), SIZE_MAX);
   std::vector<Count> kept;
@@ -144,7 +145,7 @@ void Optimizer::Group::follow_parameters() {
   if (!fresh.empty() && !is_capturing()) eval(fresh);
 }
 
-// ---- For those who keep an optimiser of their own around this one
+// ---- For code that wraps this optimiser in its own
 
 std::vector<Optimizer::ParameterState> Optimizer::parameter_states() const {
   std::vector<ParameterState> all;
@@ -235,7 +236,7 @@ bool Optimizer::keeps_gradients(SourceLoc loc) {
   if (lost)
     throw Error(
         ErrorKind::State, "step",
-        "the step before took the gradients away, and they were not cleared since: PyTorch would "
+        "the previous step consumed the gradients, and they were not cleared since: PyTorch would "
         "add to them, or apply them again",
         user_loc(loc),
         "call zero_grad() before each backward(), or step(keep_gradients=True) in every step");
@@ -256,8 +257,9 @@ Tensor gradient_of(const Tensor& leaf, SourceLoc loc) {
     std::lock_guard lock(side_mutex(meta));
     if (meta->stepped && meta->grad) meta->used_after = true;
     if (meta->taken && !meta->grad)
-      throw Error(ErrorKind::Autograd, "grad", "optimizer.step() took this gradient away",
-                  user_loc(loc), "read it before step(), or keep it by step(keep_gradients=True)");
+      throw Error(ErrorKind::Autograd, "grad", "optimizer.step() consumed this gradient",
+                  user_loc(loc),
+                  "read it before step(), or keep it with step(keep_gradients=True)");
   }
   return leaf.grad(loc);
 }

@@ -1,4 +1,4 @@
-// What an optimiser must remember, under names, for checkpoints.
+// An optimiser's state, by name, for checkpoints.
 #include "ingot/state.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void append(std::vector<Tensor>& to, const std::vector<Slot>& slots) {
   }
 }
 
-// One number per parameter: always as many, whoever shares a count.
+// One number per parameter, however many share a count.
 Tensor per_parameter(const Optimizer::Group& group, Tensor Count::*which) {
   const Device d = group.slots[0].param.device();
   std::vector<Tensor> runs;
@@ -31,7 +31,8 @@ Tensor per_parameter(const Optimizer::Group& group, Tensor Count::*which) {
   return runs.size() == 1 ? runs[0] : cat(runs);
 }
 
-// Counts of steps are whole, and neither they nor products are NaN: parameters are grouped by them.
+// Counts of steps are integers, and neither they nor products are NaN: parameters are grouped by
+// them.
 void check_counts(const std::vector<double>& steps, const std::vector<double>& products,
                   const SourceLoc& loc) {
   const auto count = [](double v) { return !std::signbit(v) && v <= 0x1p53 && std::floor(v) == v; };
@@ -39,8 +40,7 @@ void check_counts(const std::vector<double>& steps, const std::vector<double>& p
   if (std::all_of(steps.begin(), steps.end(), count) &&
       std::all_of(products.begin(), products.end(), number))
     return;
-  throw Error(ErrorKind::State, "load_state_dict", "the state has counts of steps that are none",
-              loc);
+  throw Error(ErrorKind::State, "load_state_dict", "the state has invalid counts of steps", loc);
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ void Optimizer::load_state_dict(const StateDict& d, SourceLoc where) {
                     d.text("groups", loc) + " groups, this optimiser " + std::to_string(tensors) +
                     " in " + std::to_string(group_count()),
                 loc,
-                "make the optimiser over the same parameters with the same options as the one that "
-                "was saved");
+                "create the optimiser over the same parameters with the same options as the one "
+                "that was saved");
   std::vector<std::pair<Tensor, Tensor>> pairs;
   for (size_t i = 0; i < all.size(); ++i)
     pairs.emplace_back(all[i], d.tensor("state." + std::to_string(i), loc));

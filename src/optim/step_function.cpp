@@ -22,7 +22,7 @@ struct StepFunction {
   std::vector<Change> changes;
   std::vector<RecordedFunction::Argument> args;
   bool momentum_moves = false;
-  std::shared_ptr<const RecordedFunction> function;  // null: one node cannot stand for the step
+  std::shared_ptr<const RecordedFunction> function;  // null: the step cannot be one node
 
   bool fits(const std::vector<NodeRef>& nodes, const std::vector<Cell*>& cells) const {
     if (nodes.size() != reads.size()) return false;
@@ -75,7 +75,7 @@ struct Reads {
   }
 };
 
-// `recorded` is the step op by op; its nodes are let go when the function takes their place.
+// `recorded` is the step op by op; its nodes are released when the function replaces them.
 std::shared_ptr<StepFunction> make_step(const Group& group, const Reads& reads,
                                         const Update& recorded) {
   auto p = std::make_shared<StepFunction>();
@@ -113,8 +113,7 @@ void record_step(const StepFunction& p, std::vector<NodeRef> nodes, Update& upda
 
 void record_group(Group& group, Update& update, const std::function<void(Update&)>& op_by_op) {
   group.follow_parameters();
-  // What is not plain (a verdict, a factor, averages), or would run at its line, is recorded op by
-  // op.
+  // What is not plain (a verdict, a factor, averages), or would run eagerly, is recorded op by op.
   if (update.good.defined() || update.factor.defined() || !update.averages.empty() ||
       !group.on_one_device() || is_eager())
     return op_by_op(update);

@@ -1,5 +1,5 @@
-// What an optimiser's step is made of: groups of parameters with their state, and the list of
-// values the step gives them. Nothing a step changes is lost until its run has succeeded.
+// The parts of an optimiser's step: groups of parameters with their state, and the list of values
+// the step assigns to them. Nothing a step changes is lost until its run has succeeded.
 #pragma once
 #include <any>
 #include <functional>
@@ -21,7 +21,7 @@ struct Slot {
   size_t count = 0;  // which of the group's counts is its own
 };
 
-/// The steps done by parameters of one device that have always stepped together: as a rule all of a
+/// The steps done by parameters of one device that have always stepped together: usually all of a
 /// group.
 struct Count {
   Tensor steps;    // 0-d float64, counted by the plan itself, so that a skipped step does not count
@@ -34,27 +34,27 @@ struct StepFunction;  // step_function.cpp
 struct Optimizer::Group {
   std::any options;  // the optimiser's own struct
   std::vector<Slot> slots;
-  /// Shared with the recorded steps, so that a captured step reads the rate of the day.
+  /// Shared with the recorded steps, so that a captured step reads the current rate.
   std::shared_ptr<double> lr = std::make_shared<double>(0.0);
   std::shared_ptr<double> momentum;  // null: this optimiser has none
-  bool momentum_moves = false;       // somebody set it: an argument of the plan
+  bool momentum_moves = false;       // it was set: an argument of the plan
   std::optional<double> initial_lr;
   std::vector<Count> counts;
   bool product = false;                // counts have products
   bool masters = false;                // 16-bit parameters have masters
   std::shared_ptr<StepFunction> step;  // the last plain step, recorded as one node
 
-  /// The index of a count, made where there is none on this device.
+  /// The index of a count, created where this device has none.
   size_t count_on(const Device& d);
   /// State follows parameters that were converted or moved since the last step, and parameters that
-  /// step apart from here on get counts of their own.
+  /// step separately from here on get separate counts.
   void follow_parameters();
   bool on_one_device() const;
   /// The rate as an argument of the plan: 0-d float64.
   Tensor lr_on(const Device& d) const;
 };
 
-/// Momentum (or the first beta): a number in the plan, or, once somebody has set it, an argument.
+/// Momentum (or the first beta): a constant in the plan, or, once it has been set, an argument.
 struct Momentum {
   double number;
   Tensor value;  // 0-d float64 when it is an argument
@@ -69,12 +69,12 @@ struct Momentum {
 struct Optimizer::Average {
   double decay;
   std::vector<Tensor> params, averages;
-  std::vector<Tensor> saved;  // the parameters, while their averages stand in for them
+  std::vector<Tensor> saved;  // the parameters, while their averages replace them
 };
 
-/// A recorded step. Cells already name their new values. No handle on an old value or a gradient is
-/// held while it runs (a handle would make the plan keep the value): the pending new nodes lead
-/// back to the old ones.
+/// A recorded step. Cells already refer to their new values. No handle on an old value or a
+/// gradient is held while it runs (a handle would make the plan keep the value): the pending new
+/// nodes lead back to the old ones.
 struct Optimizer::Update {
   struct Change {
     CellRef cell;
@@ -84,7 +84,7 @@ struct Optimizer::Update {
   struct Gradient {
     Tensor param;
     Node* grad;    // alive while its parameter's Change is pending; a reference would keep the
-                   // parameter from being written over
+                   // parameter from being overwritten
     CellRef cell;  // set when the program holds the gradient too
   };
   std::vector<Change> changes;
@@ -94,8 +94,8 @@ struct Optimizer::Update {
   Tensor good, factor;
   SourceLoc loc;
 
-  /// target := value, unless the step turns out bad. Both have the same shape; value is cast to
-  /// target's type.
+  /// target := value, unless the step is bad. Both have the same shape; value is cast to target's
+  /// type.
   void assign(Tensor& target, const Tensor& value, bool parameter);
   /// The parameter's new value, and its master's and averages'.
   void set_weight(Slot& slot, const Tensor& value);
@@ -105,7 +105,7 @@ struct Optimizer::Update {
   void take_back();
 };
 
-/// Records a group's step: as it was written down before, or by `op_by_op`.
+/// Records a group's step: as the function recorded before, or by `op_by_op`.
 void record_group(Optimizer::Group& group, Optimizer::Update& update,
                   const std::function<void(Optimizer::Update&)>& op_by_op);
 
@@ -123,9 +123,9 @@ Tensor weight_of(const Slot& slot);
 /// 1 - beta^t, exact for small t too.
 Tensor bias_correction(double beta, const Tensor& t);
 
-/// Throws Error(Value) when `wrong` says what is.
+/// Throws Error(Value) with `wrong` as the reason unless it is null.
 void refuse(const char* name, const char* wrong, const SourceLoc& loc);
-/// What is wrong with options that nearly all have, or null.
+/// What is wrong with the options that nearly all optimisers have, or null.
 template <class O>
 const char* common_mistake(const O& o) {
   if (!(o.lr >= 0)) return "lr is negative";
@@ -134,15 +134,15 @@ const char* common_mistake(const O& o) {
     if (!(o.eps >= 0)) return "eps is negative";
   if constexpr (requires { o.betas; })
     for (double b : {o.betas.first, o.betas.second})
-      if (!(b >= 0 && b < 1)) return "betas must lie in [0, 1)";
+      if (!(b >= 0 && b < 1)) return "betas must be in [0, 1)";
   if constexpr (requires { o.momentum; })
     if (!(o.momentum >= 0)) return "momentum is negative";
   return nullptr;
 }
 
-/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step: steps is
-/// the number after it) and then slot(numbers, slot, gradient) for each parameter of it that has
-/// one; counts the step.
+/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step:
+/// steps is the count after it) and then slot(numbers, slot, gradient) for each parameter of
+/// it that has one; counts the step.
 template <class Numbers, class EachSlot>
 void update_on_each_count(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
                           EachSlot&& each_slot) {

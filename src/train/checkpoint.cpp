@@ -1,4 +1,4 @@
-// Checkpoints. See checkpoint.h for what is promised; the order of things in write() keeps it.
+// Checkpoints. checkpoint.h states the guarantees; the order of steps in write() keeps them.
 #include "ingot/checkpoint.h"
 
 #include <dirent.h>
@@ -46,7 +46,7 @@ std::string name_of(int64_t sequence) {
   return name;
 }
 
-// The number in "ckpt-000012.safetensors", or -1 for a name that is none of ours.
+// The number in "ckpt-000012.safetensors", or -1 for any other name.
 int64_t sequence_of(const std::string& name) {
   const size_t prefix = std::string_view(kPrefix).size(), suffix = std::string_view(kSuffix).size();
   if (name.size() <= prefix + suffix) return -1;
@@ -55,7 +55,7 @@ int64_t sequence_of(const std::string& name) {
   return n >= 0 && n <= kMaxSequence && name == name_of(n) ? n : -1;
 }
 
-// A file that is whole: its checksum says so.
+// Checks that a file is intact, by its checksum.
 struct WholeFile {
   io::File file;
   io::SafeTensorsHeader header;
@@ -79,7 +79,7 @@ int64_t number_in(const io::Metadata& metadata, const std::string& path, const S
   return number;
 }
 
-// The tuning file that kernels on the model's GPU were chosen by, or "".
+// The tuning file by which the kernels on the model's GPU were chosen, or "".
 std::string tuning_file(const std::vector<std::pair<std::string, Tensor>>& tensors) {
   for (const auto& [name, t] : tensors)
     if (Device d = t.device(); d.is_cuda())
@@ -104,7 +104,7 @@ struct Checkpoint::State {
   std::vector<data::DataLoader*> loaders;
   std::vector<std::string> messages;
   std::set<int64_t> whole;  // files of this run that were written or read by this program ...
-  std::set<int64_t> older;  // ... and those before the one it resumed from, not looked at yet
+  std::set<int64_t> older;  // ... and those before the one it resumed from, not checked yet
   int64_t next = 1;         // of the file names
   int64_t number = 0;       // of the last save or resume ...
   int64_t at_epoch = 0;     // ... and the first loader's epoch then
@@ -119,8 +119,8 @@ struct Checkpoint::State {
   State& operator=(const State&) = delete;
 
   std::string path_of(int64_t sequence) const { return folder + "/" + name_of(sequence); }
-  // All names in the folder. Only a folder that is not there has none: one that cannot be listed
-  // may be full of files.
+  // All names in the folder. Only a missing folder has none: one that cannot be listed may be full
+  // of files.
   std::vector<std::string> names(const SourceLoc& loc) const {
     std::vector<std::string> all;
     // Not std::filesystem: its iterator ends the process when memory is out.
@@ -152,7 +152,7 @@ struct Checkpoint::State {
     number = n;
     at_epoch = loaders.empty() ? 0 : loaders[0]->epoch();
   }
-  // Half-written files of programs that were killed: never read, only in the way.
+  // Half-written files of killed programs: never read, only taking space.
   void remove_leftovers(const SourceLoc& loc) const {
     std::error_code error;
     for (const std::string& name : names(loc))
@@ -174,7 +174,7 @@ struct Checkpoint::State {
   void compare_tuning(const io::Metadata& metadata, const std::string& path);
 };
 
-// ---- Making one
+// ---- Construction
 
 void Checkpoint::open(const CheckpointFolder& where, const CheckpointOptions& options) {
   const std::string& folder = where.path;
@@ -251,7 +251,7 @@ void Checkpoint::State::collect(int64_t n, NamedTensors& tensors, io::Metadata& 
 }
 
 // Removes the oldest files of this run beyond `keep`. One that was not written or read here is read
-// first: what turns out to be damaged may be all that is left of something, and stays.
+// first: a damaged file may be all that is left of something, and stays.
 void Checkpoint::State::prune(const SourceLoc& loc) {
   if (o.keep <= 0) return;
   std::vector<int64_t> run(older.begin(), older.end());
@@ -275,15 +275,15 @@ std::string Checkpoint::State::write(std::vector<HostTensor> tensors, const io::
   io::AtomicFile out(path_of(next), "save", loc);
   io::host_file(std::move(tensors), metadata, "save", loc)
       .write([&](const void* data, size_t bytes) { out.write(data, bytes); });
-  // Under the first number that is free: what is there, whoever put it there, stays.
+  // Under the first free number: existing files stay, whoever wrote them.
   while (!out.commit_new(path_of(next))) ++next;
   whole.insert(next);
-  // Only now, with the new file in place, does an old one go.
+  // Only now, with the new file in place, is an old one removed.
   prune(loc);
   return path_of(next++);
 }
 
-// By a thread, or here and now when none can be started. What goes wrong is for wait() to throw.
+// On a thread, or right here when none can be started. Errors are thrown by wait().
 void Checkpoint::State::write_beside(std::vector<HostTensor> tensors, const io::Metadata& metadata,
                                      const SourceLoc& loc) {
   auto job = [this, host = std::make_shared<std::vector<HostTensor>>(std::move(tensors)), metadata,
@@ -384,8 +384,8 @@ void Checkpoint::State::check(const Part& part, const StateDict& saved, const st
     differ("it has \"" + io::printable(theirs.begin()->first) + "\", which is not here");
 }
 
-// In two steps: everything is read and compared, then taken. A part that refuses its state all the
-// same puts the others back to where they were.
+// In two steps: everything is read and compared, then applied. If a part still refuses its state,
+// the others are restored.
 void Checkpoint::State::restore(const WholeFile& file, const std::string& path,
                                 const SourceLoc& loc) {
   std::vector<StateDict> states, before;
@@ -396,7 +396,7 @@ void Checkpoint::State::restore(const WholeFile& file, const std::string& path,
     if (parts[i].fixed) check(parts[i], states[i], path, loc);
   for (const Part& p : parts) {
     StateDict now = p.get();
-    // The values as they are now, whatever is written into the tensors.
+    // The values as they are now, even if the tensors are overwritten.
     for (auto& [name, t] : now.tensors) t = tensor_of(NodeRef(t.cell()->current()));
     before.push_back(std::move(now));
   }
@@ -420,7 +420,7 @@ void Checkpoint::State::compare_tuning(const io::Metadata& metadata, const std::
   const auto tuned = metadata.find("ingot.tuning_file");
   const std::string now = tuning_file(tensors);
   if (tuned != metadata.end() && tuned->second != now && !now.empty() && !tuned->second.empty())
-    say("\"" + path + "\" was made with the tuning file " + io::printable(tuned->second) +
+    say("\"" + path + "\" was saved with the tuning file " + io::printable(tuned->second) +
         ", this run uses " + now + ": the last bits may differ");
 }
 
@@ -443,7 +443,7 @@ int64_t Checkpoint::resume(SourceLoc where) {
       if (newest.empty()) newest = e.reason();
       s.whole.erase(all[i].first);
       s.older.erase(all[i].first);
-      s.say("passed over: " + e.reason() + (i ? "; trying the one before" : "; there is no other"));
+      s.say("skipped: " + e.reason() + (i ? "; trying the previous one" : "; there is no other"));
       continue;
     }
     const io::Metadata& metadata = file->header.metadata;
@@ -459,9 +459,9 @@ int64_t Checkpoint::resume(SourceLoc where) {
   if (!all.empty())
     throw Error(ErrorKind::Io, "resume",
                 "none of the " + std::to_string(all.size()) + " checkpoints in \"" +
-                    io::printable(s.folder) + "\" is whole; the newest: " + newest,
+                    io::printable(s.folder) + "\" is intact; the newest: " + newest,
                 loc,
-                "put a copy of one back, or begin anew: CheckpointOptions{.fresh = true}, or move "
+                "restore a copy of one, or start over: CheckpointOptions{.fresh = true}, or move "
                 "them away");
   s.remember(0);
   return 0;

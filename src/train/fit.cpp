@@ -79,7 +79,7 @@ class Fit {
         run_pending_gradients();
     }
     if (batches % o_.accumulate != 0)
-      o_.optimizer->zero_grad();  // what is left over is no whole step
+      o_.optimizer->zero_grad();  // the remainder is not a complete step
     EpochRecord r;
     r.loss = batches ? sum.item() / static_cast<double>(batches) : 0;
     for (const auto& m : o_.metrics) r.metrics.push_back(m->value());
@@ -111,7 +111,7 @@ class Fit {
     if (o_.on_step) o_.on_step(steps_, loss.detach());
   }
 
-  // Gradients of a part of a step are computed at once: the plan of a step is then that of one
+  // Gradients of each part of a step are computed immediately, so the plan of a step is that of one
   // batch.
   void run_pending_gradients() {
     std::vector<Tensor> gradients;

@@ -1,4 +1,4 @@
-// Metrics: sums that stay on the device and grow in the plan of the step they belong to.
+// Metrics: sums that stay on the device and are updated in the plan of the step they belong to.
 #include <cmath>
 #include <memory>
 

@@ -98,7 +98,7 @@ TEST_CASE("rows of a blocked weight, there and back, with sums") {
         for (int64_t i = 0; i < n; ++i) row[static_cast<size_t>(i)] = (n - 1 - i) * width;
         const std::vector<float> plain = counted((width - 1) * stride + n);
         std::vector<float> blocked(static_cast<size_t>(n * width));
-        turn_to_rows(blocked.data(), row.data(), plain.data(), stride, n, width);
+        transpose_to_rows(blocked.data(), row.data(), plain.data(), stride, n, width);
         bool right = true;
         for (int64_t i = 0; i < n; ++i)
           for (int64_t j = 0; j < width; ++j)
@@ -106,7 +106,7 @@ TEST_CASE("rows of a blocked weight, there and back, with sums") {
         CHECK(right);
         std::vector<float> three = blocked, back(plain.size());
         for (int k = 1; k < 3; ++k) three.insert(three.end(), blocked.begin(), blocked.end());
-        turn_from_rows(back.data(), stride, three.data(), row.data(), n, width, 3, n * width);
+        transpose_from_rows(back.data(), stride, three.data(), row.data(), n, width, 3, n * width);
         for (int64_t j = 0; j < width; ++j)
           for (int64_t i = 0; i < stride && j * stride + i < std::ssize(back); ++i)
             right =

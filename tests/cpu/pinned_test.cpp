@@ -75,7 +75,7 @@ TEST_CASE("a kernel that changes one place along an axis runs there alone") {
     for (double at : {0.0, 3.0, 6.0, 5.99, -0.5, -1.0, 7.0, 1e300, std::nan("")}) {
       CAPTURE(at);
       const std::vector<KernelSpec> parts(2, kernel(twist));
-      auto pinned = cpu::prepare_pinned(parts);
+      auto pinned = cpu::prepare_single_index_update(parts);
       REQUIRE(pinned);
       std::vector<Bytes> data(4), want;
       for (size_t b = 0; b < 4; ++b) {
@@ -112,9 +112,9 @@ TEST_CASE("a kernel that changes one place along an axis runs there alone") {
 TEST_CASE("what hangs on the axis otherwise is not taken for such a kernel") {
   for (Twist twist : {Twist::IndexInside, Twist::OtherType, Twist::TwoSteps, Twist::OldReadTwice}) {
     const KernelSpec k = kernel(twist);
-    CHECK(!cpu::prepare_pinned({&k, 1}));
+    CHECK(!cpu::prepare_single_index_update({&k, 1}));
   }
   KernelSpec k = kernel(Twist::None);
   k.stores[0].over = -1;  // the old values lie elsewhere: all places are written
-  CHECK(!cpu::prepare_pinned({&k, 1}));
+  CHECK(!cpu::prepare_single_index_update({&k, 1}));
 }

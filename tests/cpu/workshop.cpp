@@ -161,8 +161,7 @@ void bench(const char* name, std::vector<KernelSpec> parts, double bytes,
   backend->deallocate(0, scratch, exe->scratch_bytes);
 }
 
-// --- Kernels
-// ---------------------------------------------------------------------------------------------------
+// ---- Kernels
 
 int gelu_value(Builder& b, int x, int* tanh_out = nullptr) {
   const int x3 = b.op(Op::Mul, b.op(Op::Mul, x, x), x);

@@ -135,7 +135,7 @@ TEST_CASE("a kernel without memory is OutOfMemory, with a sentence") {
     FAIL("nothing was thrown");
   } catch (const OutOfMemory& e) {
     CHECK(e.kind() == ErrorKind::OutOfMemory);
-    CHECK(std::string(e.what()).find("no memory for what the threads compute with") !=
+    CHECK(std::string(e.what()).find("no memory for the threads' scratch space") !=
           std::string::npos);
   }
 }

@@ -22,9 +22,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
-# More time for one input than any file of 20 kB needs, and more memory than a file of that size gives reason for.
+# More time for one input than any file of 20 kB needs, and more memory than a file of that size justifies.
 limits=(-timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=512)
-clang=$(command -v clang++-14 || command -v clang++) || { echo "fuzz: clang is not there (tools/setup.sh --dev)"; exit 1; }
+clang=$(command -v clang++-14 || command -v clang++) || { echo "fuzz: clang is missing (tools/setup.sh --dev)"; exit 1; }
 out=build/fuzz
 mkdir -p "$out"
 flags=(-std=c++20 -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -Iinclude -Isrc -DINGOT_CODECS_INSIDE=1 -DINGOT_FUZZ_PROGRAM=1)

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "data/picture.h"
+#include "data/pixels.h"
 #include "data/readers.h"
 #include "data/tokenizers.h"
 #include "io/codecs.h"

@@ -310,8 +310,8 @@ TEST_CASE("pipes are refused at once, and a file that becomes shorter is an erro
   io::SafeTensors open(f / "m.safetensors");
   std::filesystem::resize_file(f / "t.txt", 100);
   std::filesystem::resize_file(f / "m.safetensors", 5000);
-  CHECK(has(error_of([&] { tokens.get(1000); }), "become shorter"));
-  CHECK(has(error_of([&] { open.get("w"); }), "become shorter"));
+  CHECK(has(error_of([&] { tokens.get(1000); }), "became shorter"));
+  CHECK(has(error_of([&] { open.get("w"); }), "became shorter"));
 }
 
 TEST_CASE("names from files: control characters are shown, not sent") {

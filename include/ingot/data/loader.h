@@ -13,8 +13,8 @@
 
 namespace ingot::data {
 
-/// The tensors of one batch. Two of them come apart by themselves (auto [images, labels]); of other
-/// numbers batch[i], or `auto [a, b, c] = batch.as<3>()`.
+/// The tensors of one batch. Two of them unpack directly (auto [images, labels]); for other counts
+/// use batch[i], or `auto [a, b, c] = batch.as<3>()`.
 class Batch {
  public:
   Batch() = default;
@@ -54,18 +54,18 @@ struct DataLoaderOptions {
   std::optional<Device> device{};  ///< where batches go, ahead of time; the CPU when not given
   std::optional<uint64_t>
       seed{};            ///< when not given: the seed of default_generator() as the loader is made
-  int num_replicas = 1;  ///< the samples are dealt out to this many programs, equally many to each
+  int num_replicas = 1;  ///< the samples are split over this many programs, equally many to each
                          ///< (the first ones twice if need be) ...
   int rank = 0;          ///< ... and this is that one's share
 };
 
 /// One pass of a for loop is an epoch; the next pass has the next order. What a worker throws is
-/// thrown in the loop. Threads that the system does not give are done without. Throws Error(Value)
-/// for a batch_size, num_replicas or prefetch_factor below 1, more than 256 workers, or a rank
+/// thrown in the loop. If threads cannot be started, fewer are used. Throws Error(Value) for a
+/// batch_size, num_replicas or prefetch_factor below 1, more than 256 workers, or a rank
 /// outside.
 ///
 /// state_dict() is the exact position: batches handed out so far count as used. After
-/// load_state_dict() the next pass goes on from there. The same seed gives the same batches
+/// load_state_dict() the next pass continues from there. The same seed gives the same batches
 /// whatever the number of workers.
 class DataLoader {
  public:
@@ -80,7 +80,7 @@ class DataLoader {
   const Dataset& dataset() const;
   const DataLoaderOptions& options() const;
 
-  /// Epochs begun and done so far; the batches of this epoch that were handed out.
+  /// Epochs started and finished so far; the batches of this epoch that were handed out.
   int64_t epoch() const;
   int64_t position() const;
   /// The next pass will be this epoch, from its first batch.

@@ -15,23 +15,23 @@ namespace ingot::data {
 /// dims.
 Tensor load_idx(const std::string& path, SourceLoc loc = SourceLoc::current());
 
-/// Files of CIFAR's binary version, one after the other: pictures uint8 [n, 3, 32, 32] and labels
+/// Files of CIFAR's binary version, one after the other: images uint8 [n, 3, 32, 32] and labels
 /// int64 [n]. label_bytes: 1 for CIFAR-10, 2 for CIFAR-100, whose second label is taken.
 std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int label_bytes = 1,
                                      SourceLoc loc = SourceLoc::current());
 
-/// A PNG or JPEG file: uint8 [channels, height, width]. channels: 1 or 3 converts, 0 leaves grey
-/// grey and makes all else colour.
+/// A PNG or JPEG file: uint8 [channels, height, width]. channels: 1 or 3 converts, 0 keeps grey and
+/// converts all else to colour.
 Tensor load_image(const std::string& path, int channels = 3, SourceLoc loc = SourceLoc::current());
-/// By the name's end, .png, .jpg or .jpeg; a picture uint8 [1 or 3, height, width]. Throws
+/// By the name's end, .png, .jpg or .jpeg; an image uint8 [1 or 3, height, width]. Throws
 /// Error(Value) for another end.
-void save_image(const std::string& path, const Tensor& picture, int quality = 90,
+void save_image(const std::string& path, const Tensor& image, int quality = 90,
                 SourceLoc loc = SourceLoc::current());
 
 struct CsvOptions {
   char delimiter = ',';
   std::optional<bool> header{};  ///< whether the first line names the columns; when not given, it
-                                 ///< does if one of its fields is no number
+                                 ///< does if one of its fields is not a number
   DType dtype = float32;
 };
 struct Csv {
@@ -39,7 +39,7 @@ struct Csv {
   Tensor values;                     ///< [rows, columns]
 };
 /// Numbers in lines; fields may be quoted, an empty one is NaN (0 in an integer type). Throws
-/// Error(Io), naming line and column, for a field that is no number or a line of another length.
+/// Error(Io), naming line and column, for a field that is not a number or a line of another length.
 Csv load_csv(const std::string& path, const CsvOptions& options = {},
              SourceLoc loc = SourceLoc::current());
 
@@ -47,10 +47,10 @@ struct ImageFolderOptions {
   Transforms transform{ToTensor()};
   int channels = 3;
 };
-/// Pictures (PNG, JPEG) in one folder per class, as torchvision's: sample i is {picture, label},
-/// labels int64 0-d, classes by the names of their folders. A first transform that crops or makes
-/// smaller (Resize, RandomResizedCrop) has only what it needs decoded. Throws Error(Io) for a
-/// folder without pictures.
+/// Images (PNG, JPEG) in one folder per class, as torchvision's: sample i is {image, label}, labels
+/// int64 0-d, classes by the names of their folders. With a first transform that crops or shrinks
+/// (Resize, RandomResizedCrop) only what it needs is decoded. Throws Error(Io) for a folder without
+/// images.
 class ImageFolder : public Dataset {
  public:
   explicit ImageFolder(const std::string& root, const ImageFolderOptions& options = {},
@@ -75,7 +75,7 @@ struct TokenFileOptions {
 };
 /// Windows of a file of tokens, read as they are needed: sample i is {x, y}, int64 [block_size]
 /// each, y one token further than x. Text files are files of bytes. Throws Error(Io) when the file
-/// has no whole sample, or becomes shorter while it is used, Error(Value) for a bad option.
+/// has no complete sample, or becomes shorter while it is used, Error(Value) for a bad option.
 class TokenFile : public Dataset {
  public:
   TokenFile(const std::string& path, int64_t block_size, const TokenFileOptions& options = {},

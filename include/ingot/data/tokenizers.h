@@ -43,7 +43,7 @@ class GPT2Tokenizer : public Tokenizer {
   std::vector<int64_t> encode(std::string_view text) const override;
   std::string decode(const std::vector<int64_t>& tokens,
                      SourceLoc loc = SourceLoc::current()) const override;
-  /// The number of "<|endoftext|>", or -1.
+  /// The token "<|endoftext|>", or -1.
   int64_t end_of_text() const;
 
   struct State;

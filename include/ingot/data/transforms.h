@@ -1,5 +1,5 @@
-// Transforms of pictures, with torchvision's names and defaults. Random ones draw from the sample's
-// own numbers (random()), so that a sample of an epoch comes out the same whatever thread makes it.
+// Transforms of images, with torchvision's names and defaults. Random ones draw from the sample's
+// own sequence (random()), so that a sample of an epoch is the same whatever thread makes it.
 //
 //   data::Transforms t = {data::RandomResizedCrop(224), data::RandomHorizontalFlip(),
 //   data::ToTensor(),
@@ -15,7 +15,7 @@
 
 namespace ingot::data {
 
-struct Picture;  // the library's: pixels on their way
+struct Pixels;  // the pixels of an image on their way through the transforms
 
 /// One step; made by the functions below.
 class Transform {
@@ -34,9 +34,9 @@ class Transforms {
   Transforms() = default;
   Transforms(std::initializer_list<Transform> steps) : steps_(steps) {}
   explicit Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {}
-  /// A picture [channels, height, width] of uint8 (or float32 in [0, 1]) through all steps. Throws
+  /// An image [channels, height, width] of uint8 (or float32 in [0, 1]) through all steps. Throws
   /// Error(Shape) or Error(DType) for another tensor.
-  Tensor operator()(const Tensor& picture, SourceLoc loc = SourceLoc::current()) const;
+  Tensor operator()(const Tensor& image, SourceLoc loc = SourceLoc::current()) const;
   bool empty() const { return steps_.empty(); }
   const std::vector<Transform>& steps() const { return steps_; }
 
@@ -44,16 +44,16 @@ class Transforms {
   std::vector<Transform> steps_;
 };
 
-/// The shorter side becomes `size`. Bilinear, averaging over what is made smaller, as Pillow does.
-/// Sizes below 1 throw Error(Value), as below.
+/// The shorter side becomes `size`. Bilinear, averaging where it shrinks, as Pillow does. Sizes
+/// below 1 throw Error(Value), as below.
 Transform Resize(int size, SourceLoc loc = SourceLoc::current());
 Transform Resize(int height, int width, SourceLoc loc = SourceLoc::current());
-/// The middle; what lies outside the picture is 0.
+/// The centre; what is outside the image is 0.
 Transform CenterCrop(int size, SourceLoc loc = SourceLoc::current());
 struct RandomCropOptions {
   int padding = 0;  ///< pixels of 0 added on each side first
 };
-/// Error(Value) in the loop for a picture that is too small.
+/// Error(Value) in the loop for an image that is too small.
 Transform RandomCrop(int size, const RandomCropOptions& options = {},
                      SourceLoc loc = SourceLoc::current());
 struct RandomResizedCropOptions {
@@ -65,7 +65,7 @@ Transform RandomResizedCrop(int size, const RandomResizedCropOptions& options = 
 /// With probability p; Error(Value) unless it is one.
 Transform RandomHorizontalFlip(double p = 0.5, SourceLoc loc = SourceLoc::current());
 Transform RandomVerticalFlip(double p = 0.5, SourceLoc loc = SourceLoc::current());
-/// By an angle in [-degrees, degrees], about the middle, nearest pixel; corners are 0.
+/// By an angle in [-degrees, degrees], about the centre, nearest pixel; corners are 0.
 Transform RandomRotation(double degrees, SourceLoc loc = SourceLoc::current());
 struct ColorJitterOptions {
   double brightness = 0;  ///< factor in [1 - b, 1 + b]; so are the next two
@@ -73,7 +73,7 @@ struct ColorJitterOptions {
   double saturation = 0;
   double hue = 0;  ///< shift in [-hue, hue], at most 0.5 of the circle
 };
-/// In a random order. Throws Error(Value) for a negative number or a hue above 0.5.
+/// In a random order. Throws Error(Value) for a negative value or a hue above 0.5.
 Transform ColorJitter(const ColorJitterOptions& options, SourceLoc loc = SourceLoc::current());
 /// To float32 in [0, 1].
 Transform ToTensor();

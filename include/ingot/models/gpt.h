@@ -20,7 +20,7 @@ struct GPTConfig {
   double dropout = 0;
   std::string gelu = "tanh";  ///< or "none"
   bool recompute =
-      false;  ///< in training, blocks keep their inputs alone and are computed again by backward()
+      false;  ///< in training, blocks keep only their inputs and are recomputed by backward()
 };
 
 /// "gpt2" (124M parameters), "gpt2-medium" (355M), "gpt2-large" (774M) or "gpt2-xl" (1558M);
@@ -68,29 +68,29 @@ class GPTBlock : public nn::Module {
 
 struct GenerateOptions {
   int64_t max_new_tokens = 100;
-  double temperature = 1;  ///< 0: always the likeliest
-  int64_t top_k = 0;       ///< only the k likeliest; 0: all
-  double top_p = 1;        ///< only the likeliest that make up this much probability together
+  double temperature = 1;              ///< 0: always the most likely
+  int64_t top_k = 0;                   ///< only the k most likely; 0: all
+  double top_p = 1;                    ///< only the most likely that together have this probability
   std::optional<int64_t> eos_token{};  ///< ends when every row has one
   std::optional<uint64_t> seed{};      ///< when not given, the default generator
   bool use_cache = true;
   /// Called with the new token of each row, in order; false ends the generation there.
   std::function<bool(const std::vector<int64_t>&)> on_tokens{};
-  /// With eos_token or on_tokens: so many tokens are drawn before the program reads them. Without,
-  /// it reads at the end.
+  /// With eos_token or on_tokens: this many tokens are sampled before the program reads them.
+  /// Without, it reads at the end.
   int64_t read_every = 8;
 };
 
-/// Token numbers [batch, time] in, logits [batch, time, vocabulary] out.
+/// Token indices [batch, time] in, logits [batch, time, vocabulary] out.
 class GPT : public nn::Module {
  public:
-  /// Throws Error(Value) for sizes below 1, a width that is no multiple of heads, or a dropout
+  /// Throws Error(Value) for sizes below 1, a width that is not a multiple of heads, or a dropout
   /// outside [0, 1].
   explicit GPT(const GPTConfig& config = {}, SourceLoc loc = SourceLoc::current());
   /// Throws Error(Shape) unless tokens has two dims and at most `context` columns.
   Tensor forward(Tensor tokens) override;
   const GPTConfig& config() const { return config_; }
-  /// The tokens followed by new ones drawn one after the other. With the cache, every new token
+  /// The tokens followed by new ones sampled one after the other. With the cache, every new token
   /// repeats one captured run, its position an argument, and the program does not wait for it.
   /// Without gradients and dropout. Throws Error(Shape) unless tokens is [batch, time] with time at
   /// least 1 and room for the new ones in the context, Error(Value) for a negative temperature or
@@ -114,7 +114,7 @@ struct CharLSTMOptions {
   int64_t num_layers = 2;
   double dropout = 0;
 };
-/// Signs [batch, time] in, logits of the next ones [batch, time, vocabulary] out.
+/// Characters [batch, time] in, logits of the next ones [batch, time, vocabulary] out.
 class CharLSTM : public nn::Module {
  public:
   explicit CharLSTM(int64_t vocabulary, const CharLSTMOptions& options = {},

@@ -1,4 +1,4 @@
-// Networks for pictures, [N, channels, height, width] in, logits out, with torchvision's names for
+// Networks for images, [N, channels, height, width] in, logits out, with torchvision's names for
 // parameters where torchvision has the model, so that its weights load by name.
 #pragma once
 #include <optional>
@@ -28,7 +28,7 @@ class MLP : public nn::Module {
   std::vector<nn::Linear> layers_;
 };
 
-/// LeNet-5 with relu and max pooling, for pictures of 28 x 28.
+/// LeNet-5 with relu and max pooling, for images of 28 x 28.
 class LeNet : public nn::Module {
  public:
   explicit LeNet(int64_t in_channels = 1, int64_t num_classes = 10,
@@ -81,14 +81,14 @@ ResNet resnet50(const ResNetOptions& options = {}, SourceLoc loc = SourceLoc::cu
 
 struct UNetOptions {
   int64_t width = 64;  ///< channels of the first stage, doubled at each of the others
-  int64_t depth = 4;  ///< how often it halves the picture, whose sides must be multiples of 2^depth
+  int64_t depth = 4;   ///< how often it halves the image, whose sides must be multiples of 2^depth
 };
-/// A picture in, a picture of logits of the same size out.
+/// An image in, an image of logits of the same size out.
 class UNet : public nn::Module {
  public:
   UNet(int64_t in_channels, int64_t out_channels, const UNetOptions& options = {},
        SourceLoc loc = SourceLoc::current());
-  /// Throws Error(Shape) for sides that are no multiples of 2^depth.
+  /// Throws Error(Shape) for sides that are not multiples of 2^depth.
   Tensor forward(Tensor x) override;
 
  private:
@@ -116,7 +116,7 @@ class ViT : public nn::Module {
   /// Throws Error(Value) unless image_size is a multiple of patch_size and hidden_dim one of
   /// num_heads.
   explicit ViT(const ViTOptions& options = {}, SourceLoc loc = SourceLoc::current());
-  /// Throws Error(Shape) for pictures of another size.
+  /// Throws Error(Shape) for images of another size.
   Tensor forward(Tensor x) override;
 
  private:

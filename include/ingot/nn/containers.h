@@ -36,7 +36,7 @@ class ModuleList : public Module {
   std::shared_ptr<std::vector<M>> items_ = std::make_shared<std::vector<M>>();
 };
 
-/// Modules of one kind by name, in the order they were put in.
+/// Modules of one kind by name, in order of insertion.
 template <class M>
 class ModuleDict : public Module {
  public:
@@ -116,7 +116,7 @@ class Sequential : public Module {
   }
   Tensor forward(Tensor x) override;
   size_t size() const;
-  /// One of its modules; dynamic_cast tells the class. Throws Error(Index) outside.
+  /// One of its modules; dynamic_cast gives the class. Throws Error(Index) outside.
   Module& operator[](size_t i);
   std::string description() const override { return "Sequential"; }
 

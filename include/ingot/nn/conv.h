@@ -29,8 +29,8 @@ struct ConvTransposeOptions {
   std::optional<DType> dtype{};
 };
 
-/// What the convolutions share. Throws Error(Value) for sizes below 1, a missing kernel_size,
-/// channels that are no multiple of groups, or an unknown padding_mode.
+/// Shared by the convolutions. Throws Error(Value) for sizes below 1, a missing kernel_size,
+/// channels that are not a multiple of groups, or an unknown padding_mode.
 class Conv : public Module {
  public:
   Tensor forward(Tensor x) override;
@@ -168,7 +168,7 @@ struct BatchNormOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// What the batch norms share: the batch's statistics while training, the running ones after
+/// Shared by the batch norms: the batch's statistics while training, the running ones after
 /// eval(). Throws Error(Shape) for an input of other ranks than the class's, and as batch_norm()
 /// does.
 class BatchNorm : public Module {

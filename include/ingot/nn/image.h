@@ -1,5 +1,5 @@
-// More layers for pictures and signals: norms over groups of channels, resizing, shuffles between
-// channels and places.
+// More layers for images and signals: norms over groups of channels, resizing, shuffles between
+// channels and positions.
 #pragma once
 #include "ingot/neural.h"
 #include "ingot/nn/module.h"
@@ -65,7 +65,7 @@ struct UpsampleOptions {
   PerDim size{};                       ///< of the result, or
   std::vector<double> scale_factor{};  ///< one number, or one per dim
   std::string mode = "nearest";        ///< or "linear" (1 dim), "bilinear" (2), "trilinear" (3)
-  bool align_corners = false;          ///< the linear modes: corners lie on corners
+  bool align_corners = false;          ///< the linear modes: align the corners
 };
 /// Resizes the dims after the channels of [N, C, ...]. Throws Error(Value) for neither or both of
 /// size and scale_factor, or another mode; Error(Shape) for a rank that does not fit the mode.
@@ -78,8 +78,8 @@ class Upsample : public Module {
   UpsampleOptions o_;
 };
 
-/// [..., C r^2, H, W] to [..., C, H r, W r]. Throws Error(Shape) when the channels are no multiple
-/// of r^2.
+/// [..., C r^2, H, W] to [..., C, H r, W r]. Throws Error(Shape) when the channels are not a
+/// multiple of r^2.
 class PixelShuffle : public Module {
  public:
   explicit PixelShuffle(int64_t upscale_factor) : r_(upscale_factor) {}
@@ -88,7 +88,7 @@ class PixelShuffle : public Module {
  private:
   int64_t r_;
 };
-/// The way back. Throws Error(Shape) when a side is no multiple of r.
+/// The inverse. Throws Error(Shape) when a side is not a multiple of r.
 class PixelUnshuffle : public Module {
  public:
   explicit PixelUnshuffle(int64_t downscale_factor) : r_(downscale_factor) {}

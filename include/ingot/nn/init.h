@@ -1,6 +1,6 @@
 // Initial values, after torch.nn.init: written into an existing tensor at once. t must be floating:
-// Error(DType) otherwise. The functions that look at fan-in and fan-out throw Error(Shape) for
-// fewer than two dims.
+// Error(DType) otherwise. The functions that use fan-in and fan-out throw Error(Shape) for fewer
+// than two dims.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -36,11 +36,11 @@ Tensor kaiming_uniform_(Tensor t, const KaimingOptions& options = {},
 Tensor kaiming_normal_(Tensor t, const KaimingOptions& options = {},
                        const Generator& generator = default_generator(),
                        SourceLoc loc = SourceLoc::current());
-/// Normal, but drawn again where it would lie outside [a, b]. Throws Error(Value) unless a < b.
+/// Normal, but drawn again where it would be outside [a, b]. Throws Error(Value) unless a < b.
 Tensor trunc_normal_(Tensor t, double mean = 0, double std = 1, double a = -2, double b = 2,
                      const Generator& generator = default_generator(),
                      SourceLoc loc = SourceLoc::current());
-/// Rows (or columns, if there are fewer) of length gain and at right angles, of t seen as [size(0),
+/// Orthogonal rows (or columns, if there are fewer) of length gain, of t seen as [size(0),
 /// rest].
 Tensor orthogonal_(Tensor t, double gain = 1, const Generator& generator = default_generator(),
                    SourceLoc loc = SourceLoc::current());

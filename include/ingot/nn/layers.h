@@ -39,7 +39,7 @@ struct LoRAOptions {
 /// already.
 int64_t add_lora(Module& module, std::string_view pattern, const LoRAOptions& options = {},
                  SourceLoc loc = SourceLoc::current());
-/// Adds the updates into the weights and takes lora_A and lora_B away. Parameters stay frozen.
+/// Adds the updates to the weights and removes lora_A and lora_B. Parameters stay frozen.
 void merge_lora(Module& module, SourceLoc loc = SourceLoc::current());
 
 struct EmbeddingOptions {
@@ -48,7 +48,7 @@ struct EmbeddingOptions {
   std::optional<Device> device{};
   std::optional<DType> dtype{};
 };
-/// Rows of a table by number: indices of any shape in, one more dim out. Throws as embedding()
+/// Rows of a table by index: indices of any shape in, one more dim out. Throws as embedding()
 /// does.
 class Embedding : public Module {
  public:
@@ -140,7 +140,7 @@ class Dropout3d : public Dropout {  ///< [N, C, D, H, W] or [C, D, H, W]
   using Dropout::Dropout;
   Tensor forward(Tensor x) override;
 };
-/// Puts elements to SELU's lower limit with probability p and keeps mean 0 and variance 1.
+/// Sets elements to SELU's lower limit with probability p and keeps mean 0 and variance 1.
 class AlphaDropout : public Dropout {
  public:
   using Dropout::Dropout;
@@ -153,7 +153,7 @@ class Identity : public Module {
  public:
   Tensor forward(Tensor x) override;
 };
-/// Dims start_dim to end_dim made one.
+/// Merges dims start_dim to end_dim.
 class Flatten : public Module {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
@@ -164,7 +164,7 @@ class Flatten : public Module {
  private:
   int64_t start_, end_;
 };
-/// One dim made several. Throws as reshape() does.
+/// Splits one dim. Throws as reshape() does.
 class Unflatten : public Module {
  public:
   Unflatten(int64_t dim, const Dims& unflattened_size) : dim_(dim), size_(unflattened_size) {}

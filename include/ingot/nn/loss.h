@@ -1,6 +1,6 @@
 // Losses as modules: loss(input, target), with PyTorch's names and defaults; each calls the
 // function of that name (ops.h, loss.h) and throws what it throws. A weight is a buffer: it moves
-// with the module and stands in state_dict().
+// with the module and is in state_dict().
 #pragma once
 #include "ingot/loss.h"
 #include "ingot/nn/module.h"
@@ -26,7 +26,7 @@ class LossOf : public Base {
     using LossOf::LossOf;                                 \
     Tensor forward(Tensor input, Tensor target) override; \
   };
-// Those whose options hold tensors have a constructor of their own, which makes these buffers.
+// Those whose options hold tensors have their own constructor, which makes these buffers.
 #define INGOT_WEIGHTED_LOSS(Name)                                                           \
   class Name : public LossOf<Loss, Name##Options> {                                         \
    public:                                                                                  \

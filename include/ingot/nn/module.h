@@ -47,7 +47,7 @@ struct LoadReport {
 };
 
 namespace detail {
-/// The tensor that takes t's place in the copy that clone() is making; t itself otherwise.
+/// The tensor that replaces t in the copy that clone() is making; t itself otherwise.
 Tensor cloned(const Tensor& t);
 bool is_cloning();
 using CopyModule = std::shared_ptr<Module> (*)(const Module&);
@@ -138,7 +138,7 @@ class Module {
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> named_modules() const;
   /// One parameter or buffer by its path. Throws Error(Value) for a path that is not there.
   Tensor parameter(std::string_view path, SourceLoc loc = SourceLoc::current()) const;
-  /// Puts another tensor in a parameter's place: net.set_parameter("head.weight",
+  /// Replaces a parameter by another tensor: net.set_parameter("head.weight",
   /// net.embedding.weight()) ties the two. Throws Error(Value) for a path that is not there,
   /// Error(Shape) for another shape, and as register_parameter does.
   void set_parameter(std::string_view path, const Tensor& t, SourceLoc loc = SourceLoc::current());
@@ -146,16 +146,16 @@ class Module {
   int64_t parameter_count() const;
 
   /// All parameters and persistent buffers under PyTorch's names and in its order and layouts; a
-  /// tied tensor stands under each of its names.
+  /// tied tensor appears under each of its names.
   StateDict state_dict() const;
   /// Copies values into the parameters and buffers of the same names, converted to their types and
-  /// devices. With strict, throws Error(Value) that lists everything missing, unexpected or
-  /// misshapen, and changes nothing; without, reports it.
+  /// devices. With strict, throws Error(Value) that lists everything missing, unexpected or of the
+  /// wrong shape, and changes nothing; without, reports it.
   LoadReport load_state_dict(const StateDict& state, bool strict = true,
                              SourceLoc loc = SourceLoc::current());
 
   /// Moves parameters, their gradients and buffers. An optimiser made before keeps its state where
-  /// it was: make it after.
+  /// it was: make it afterwards.
   Module& to(const Device& device, SourceLoc loc = SourceLoc::current());
   Module& to(const char* device, SourceLoc loc = SourceLoc::current()) {
     return to(Device(device), loc);
@@ -164,13 +164,13 @@ class Module {
   /// floating.
   Module& to(DType dtype, SourceLoc loc = SourceLoc::current());
   /// Puts the parts whose paths match onto a device: place("encoder.*", "cuda:1") takes encoder and
-  /// all below it; * stands for any characters. From then on every layer with parameters copies
-  /// what it is given to where it lies, and this module gives its result back on its own first
-  /// device; explain() counts these copies. Throws Error(Value) when nothing matches. to(device)
-  /// takes it back.
+  /// all below it; * matches any characters. From then on every layer with parameters copies its
+  /// inputs to its own device, and this module returns its result on its own first device;
+  /// explain() counts these copies. Throws Error(Value) when nothing matches. to(device) takes it
+  /// back.
   Module& place(std::string_view pattern, const Device& device,
                 SourceLoc loc = SourceLoc::current());
-  /// Training or not, for this module and all its parts: dropout and batch norm look at it.
+  /// Training or not, for this module and all its parts: dropout and batch norm depend on it.
   Module& train(bool on = true);
   Module& eval() { return train(false); }
   bool is_training() const;
@@ -182,7 +182,7 @@ class Module {
   /// finds can be set up.
   Module& apply(const std::function<void(Module&)>& fn);
 
-  /// A copy with parameters, buffers and parts of its own: `Net copy = net.clone();` (auto copy =
+  /// A copy with its own parameters, buffers and parts: `Net copy = net.clone();` (auto copy =
   /// clone(net); says the same). Throws Error(State) when a field of the class is a Tensor that was
   /// registered: hold it as nn::Parameter.
   class Clone;
@@ -198,8 +198,8 @@ class Module {
 
  protected:
   struct State;
-  /// A parameter or buffer of this very module (no path), by the order of registration: what layers
-  /// use in forward().
+  /// A parameter or buffer of this module itself (no path), by the order of registration: what
+  /// layers use in forward().
   const Tensor& own(size_t index) const;
   /// How many of them there are.
   size_t own_count() const;

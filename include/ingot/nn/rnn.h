@@ -1,6 +1,6 @@
 // Recurrent layers with PyTorch's names, layouts, initial values and order of gates. Sequences come
-// as [time, batch, features] unless batch_first, or as [time, features] without a batch. Each step
-// of time is recorded: plans grow with the length of the sequence.
+// as [time, batch, features] unless batch_first, or as [time, features] without a batch. Each time
+// step is recorded: plans grow with the length of the sequence.
 #pragma once
 #include "ingot/nn/module.h"
 
@@ -46,7 +46,7 @@ struct LSTMResult {
   Tensor output, h_n, c_n;
 };
 
-/// What the three share. Throws Error(Value) for sizes below 1, a dropout outside [0, 1] or a
+/// Shared by the three. Throws Error(Value) for sizes below 1, a dropout outside [0, 1] or a
 /// proj_size that is not smaller than hidden_size; Error(Shape) for inputs and states that do not
 /// fit.
 class RecurrentBase : public Module {

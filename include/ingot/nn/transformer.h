@@ -1,6 +1,6 @@
 // Attention with several heads, and the Transformer's layers, with PyTorch's names, layouts, masks
 // and initial values. As in PyTorch, sequences come as [time, batch, width] unless batch_first; a
-// bool mask is true where nothing may be seen, a floating one is added to the scores.
+// bool mask is true for hidden positions, a floating one is added to the scores.
 #pragma once
 #include "ingot/nn/containers.h"
 #include "ingot/nn/layers.h"
@@ -10,8 +10,8 @@ namespace ingot::nn {
 struct MultiheadAttentionOptions {
   double dropout = 0;  ///< of the attention weights, while training
   bool bias = true;
-  bool add_bias_kv = false;       ///< one trained key and value more
-  bool add_zero_attn = false;     ///< one key and value of zeros more
+  bool add_bias_kv = false;       ///< one more trained key and value
+  bool add_zero_attn = false;     ///< one more key and value of zeros
   std::optional<int64_t> kdim{};  ///< width of keys; embed_dim when not given
   std::optional<int64_t> vdim{};  ///< width of values
   bool batch_first = false;
@@ -27,8 +27,8 @@ struct AttentionMasks {
 };
 struct AttentionResult {
   Tensor output;
-  Tensor weights;  ///< [batch, time, keys], or with the heads as dim 1; computed only if somebody
-                   ///< keeps it
+  Tensor weights;  ///< [batch, time, keys], or with the heads as dim 1; computed only if the
+                   ///< program keeps it
 };
 /// Attention of queries to keys and values: [time, batch, width] each, or [time, width]. Throws
 /// Error(Value) unless embed_dim is a multiple of num_heads, Error(Shape) for operands and masks
@@ -127,7 +127,7 @@ class TransformerDecoderLayer : public Module {
   Dropout dropout1_, dropout2_, dropout3_;
 };
 
-/// num_layers copies of a layer, which begin with its values, as in PyTorch; then a norm, if one is
+/// num_layers copies of a layer, which start from its values, as in PyTorch; then a norm, if one is
 /// given.
 class TransformerEncoder : public Module {
  public:
@@ -201,7 +201,7 @@ struct RotaryOptions {
   double base = 10000;
   bool interleaved = false;  ///< pairs are neighbours; otherwise element i and i + dim / 2
 };
-/// Rotary positions: turns each pair of elements of the last dim (of size `dim`) by position /
+/// Rotary positions: rotates each pair of elements of the last dim (of size `dim`) by position /
 /// base^(2 i / dim). x [..., time, dim]; positions [time], int64 or floating (0, 1, ... when not
 /// given). Throws Error(Value) unless dim is even, Error(Shape) for another last dim.
 class RotaryEmbedding : public Module {

@@ -13,9 +13,9 @@
 
 namespace ingot::optim {
 
-// In every struct: weight_decay is added to the gradient unless the optimiser is said to decouple
-// it (then it is taken from the parameter itself); maximize climbs instead; master_weights keeps a
-// float32 copy of every 16-bit parameter, updates that and rounds it into the parameter, so that
+// In every struct: weight_decay is added to the gradient unless the optimiser is set to decouple it
+// (then it is subtracted from the parameter itself); maximize climbs instead; master_weights keeps
+// a float32 copy of every 16-bit parameter, updates that and rounds it into the parameter, so that
 // small steps are not lost. The copies are made with the optimiser: load weights into the model
 // before.
 
@@ -138,20 +138,20 @@ struct ParamGroup {
   Options options{};
 };
 
-/// What the optimisers have in common. Parameters and state are computed when the optimiser is
-/// made, so that the first step has the plan of all others. Parameters that are frozen, or have no
-/// gradient, stay as they are.
+/// Shared by all optimisers. Parameters and state are computed when the optimiser is made, so that
+/// the first step has the plan of all others. Parameters that are frozen, or have no gradient, stay
+/// as they are.
 class Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter that has a gradient and takes the gradients away, unless
-  /// keep_gradients. When the run fails it throws, and parameters and state are as they were; the
-  /// gradients too, unless it was a bad index that made them worthless.
+  /// Updates every parameter that has a gradient and clears the gradients, unless keep_gradients.
+  /// When the run fails it throws, and parameters and state are unchanged; the gradients too,
+  /// unless a bad index made them invalid.
   void step(bool keep_gradients = false, SourceLoc loc = SourceLoc::current());
-  /// Takes all gradients away.
+  /// Clears all gradients.
   void zero_grad(SourceLoc loc = SourceLoc::current());
 
   size_t group_count() const;
@@ -174,12 +174,12 @@ class Optimizer {
   /// The tensors are the optimiser's own.
   std::vector<Tensor> state() const;
   /// The same under names, with the groups' rates; the counts as one number per parameter,
-  /// "steps.0" for the first group. load_state_dict() throws Error(State) when the state is of
-  /// another number of tensors or groups, Error(Shape) when one differs; then nothing has changed.
+  /// "steps.0" for the first group. load_state_dict() throws Error(State) when the state has
+  /// another number of tensors or groups, Error(Shape) when one differs; then nothing changes.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());
 
-  /// For the library: a parameter with what belongs to it. The tensors are the optimiser's own.
+  /// For the library: a parameter with its state. The tensors are the optimiser's own.
   struct ParameterState {
     Tensor param;
     std::vector<Tensor> state;
@@ -197,7 +197,7 @@ class Optimizer {
   void adopt(const Optimizer& other);
   /// For the library: should the next step keep gradients, as PyTorch does? Yes in the first two
   /// steps, and for good once the program has used a gradient after a step: read it (gradient_of),
-  /// added to it, or stepped again. Throws Error(State) when a gradient was taken away and not
+  /// added to it, or stepped again. Throws Error(State) when a gradient was consumed and not
   /// cleared since.
   bool keeps_gradients(SourceLoc loc = SourceLoc::current());
 
@@ -208,11 +208,11 @@ class Optimizer {
   /// (0-d bool, or undefined) leaves everything as it is; gradients are multiplied by `factor`
   /// (0-d, or undefined).
   std::shared_ptr<Update> record(const Tensor& good, const Tensor& factor, SourceLoc loc);
-  /// For the library: runs recorded updates in one go, or takes them all back and throws.
+  /// For the library: runs recorded updates together, or undoes them all and throws.
   static void run(const std::vector<Update*>& updates, bool keep_gradients, SourceLoc loc);
   /// For the library: the rate a group had when the first schedule was made over it.
   double initial_lr(size_t group);
-  /// For the library: moves with the parameters in every step, until nobody else holds it.
+  /// For the library: updated with the parameters in every step, until nothing else holds it.
   void follow(const std::shared_ptr<Average>& average);
 
  protected:
@@ -222,7 +222,7 @@ class Optimizer {
     int states;  ///< tensors like the parameter, 0 at first
     const double* momentum = nullptr;
     bool master_weights = false;
-    double first = 0;      ///< what the states begin with
+    double first = 0;      ///< initial value of the states
     bool product = false;  ///< NAdam's product of momenta
   };
   /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named
@@ -239,15 +239,15 @@ class Optimizer {
   bool keep_ = false;
 };
 
-/// For the library: grad() that takes note of a read after step(), and throws Error(Autograd) when
-/// step() took the gradient away.
+/// For the library: grad() that records a read after step(), and throws Error(Autograd) when step()
+/// consumed the gradient.
 Tensor gradient_of(const Tensor& leaf, SourceLoc loc = SourceLoc::current());
 
 /// An optimiser with options of one kind. Each is made over parameters and options, or over groups
 /// of both:
 ///   optim::SGD opt(model.parameters(), {.lr = 0.1, .momentum = 0.9});
 ///   optim::AdamW opt({{decayed, {.lr = 1e-3}}, {norms, {.lr = 1e-3, .weight_decay = 0}}});
-/// They throw Error(Value) for options that cannot be, naming them.
+/// They throw Error(Value) for invalid options, naming them.
 #define INGOT_OPTIMIZER(Name)                                                           \
   class Name : public Optimizer {                                                       \
    public:                                                                              \
@@ -306,10 +306,10 @@ class AdamW : public Adam {
 /// gradients). Throws Error(Value) unless max_norm >= 0 and norm_type > 0.
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
                        SourceLoc loc = SourceLoc::current());
-/// The joint norm of tensors, such as the gradients of parameters; undefined ones are passed over.
+/// The joint norm of tensors, such as the gradients of parameters; undefined ones are skipped.
 Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2,
                       SourceLoc loc = SourceLoc::current());
-/// Gradients that are there, or were before a step took them, become zeros.
+/// Gradients that exist, or did before a step consumed them, become zeros.
 void zero_gradients(const std::vector<Tensor>& params, SourceLoc loc = SourceLoc::current());
 /// Clamps every element of every gradient to [-limit, limit]. Throws Error(Value) unless limit >=
 /// 0.
@@ -319,18 +319,18 @@ void clip_grad_value_(const std::vector<Tensor>& params, double limit,
 struct EMAOptions {
   double decay = 0.999;
 };
-/// Running averages of an optimiser's parameters, moved in the plan of every step: average += (1 -
-/// decay) * (parameter - average). A step that is skipped does not move them. Throws Error(Value)
-/// unless 0 <= decay
-/// <= 1.
+/// Running averages of an optimiser's parameters, updated in the plan of
+/// every step: average += (1 - decay) * (parameter - average). A step that
+/// is skipped does not change them. Throws Error(Value) unless 0 <= decay <=
+/// 1.
 class EMA {
  public:
   explicit EMA(Optimizer& optimizer, const EMAOptions& options = {},
                SourceLoc loc = SourceLoc::current());
   /// The averages, in the order of optimizer.params().
   std::vector<Tensor> averages() const;
-  /// Puts the averages in the parameters' place, and the parameters back the next time: before an
-  /// evaluation, and again after it. Between the two, step() throws Error(State).
+  /// Swaps the parameters with their averages, and back the next time: before an evaluation, and
+  /// again after it. Between the two, step() throws Error(State).
   void swap(SourceLoc loc = SourceLoc::current());
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state, SourceLoc loc = SourceLoc::current());

@@ -17,7 +17,7 @@ namespace ingot::optim {
 
 class LRScheduler {
  public:
-  /// Sets the rates of the next step. Throws Error(State) for a schedule that wants a metric, as
+  /// Sets the rates of the next step. Throws Error(State) for a schedule that needs a metric, as
   /// step(metric) does for the others.
   void step(SourceLoc loc = SourceLoc::current());
   /// ReduceLROnPlateau: the value it watches.
@@ -61,7 +61,7 @@ class StepLR : public LRScheduler {
   StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1,
          SourceLoc loc = SourceLoc::current());
 };
-/// Times gamma at each milestone (twice where it stands twice).
+/// Times gamma at each milestone (twice where it is listed twice).
 class MultiStepLR : public LRScheduler {
  public:
   MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1,
@@ -97,8 +97,8 @@ class CosineAnnealingLR : public LRScheduler {
   CosineAnnealingLR(Optimizer& optimizer, int64_t T_max, double eta_min = 0,
                     SourceLoc loc = SourceLoc::current());
 };
-/// The same again and again: over T_0 steps, then T_mult times as many each time. Error(Value)
-/// unless both are at least 1.
+/// The same repeatedly: over T_0 steps, then T_mult times as many each time. Error(Value) unless
+/// both are at least 1.
 class CosineAnnealingWarmRestarts : public LRScheduler {
  public:
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1,
@@ -137,7 +137,7 @@ struct PlateauOptions {
   double min_lr = 0;
   double eps = 1e-8;
 };
-/// Times factor when the metric has not become better for more than `patience` steps. Error(Value)
+/// Times factor when the metric has not improved for more than `patience` steps. Error(Value)
 /// unless factor < 1.
 class ReduceLROnPlateau : public LRScheduler {
  public:
@@ -146,13 +146,13 @@ class ReduceLROnPlateau : public LRScheduler {
 };
 
 /// One schedule after another: schedulers[i] takes over at milestones[i - 1]. Error(Value) unless
-/// there is one milestone less than schedules.
+/// there is one milestone fewer than schedules.
 class SequentialLR : public LRScheduler {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<LRScheduler> schedulers,
                std::vector<int64_t> milestones, SourceLoc loc = SourceLoc::current());
 };
-/// All of them at every step, each on what the one before left. Error(Value) for none.
+/// All of them at every step, each on the result of the previous one. Error(Value) for none.
 class ChainedScheduler : public LRScheduler {
  public:
   explicit ChainedScheduler(std::vector<LRScheduler> schedulers,

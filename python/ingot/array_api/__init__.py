@@ -1,5 +1,5 @@
 """The Python array API standard (2024.12): `xp = x.__array_namespace__()`. Arrays are Ingot's tensors; the functions have the
-standard's names, arguments and type rules. There are no complex and no further unsigned types, and no fft."""
+standard's names, arguments and type rules. There are no complex types, no other unsigned types, and no fft."""
 from math import e, inf, nan, pi  # noqa: F401
 
 from .. import _docs

@@ -66,7 +66,7 @@ def remainder(x1, x2, /):
 
 
 def imag(x, /):
-    raise TypeError("imag is for complex arrays, which are not there")
+    raise TypeError("imag is for complex arrays, which are not supported")
 
 
 def positive(x, /):
@@ -110,7 +110,7 @@ def nextafter(x1, x2, /):
     """The next number towards x2, by the bits."""
     x, y = _both(x1, x2)
     if not x.is_floating_point():
-        raise TypeError("nextafter wants floating arrays")
+        raise TypeError("nextafter needs floating arrays")
     import numpy
 
     return _ingot.tensor(numpy.asarray(numpy.nextafter(x.detach().numpy(), y.detach().numpy())))

@@ -22,7 +22,7 @@ def matrix_transpose(x, /):
 def vecdot(x1, x2, /, *, axis=-1):
     a, b = _both(x1, x2)
     if axis >= 0 or -axis > _b.min(a.dim(), b.dim()):
-        raise ValueError("vecdot: axis must be negative and lie within both arrays")
+        raise ValueError("vecdot: axis must be negative and within both arrays")
     if a.shape[axis] != b.shape[axis]:
         raise ValueError("vecdot: the sizes along axis differ")
     d = a.dtype
@@ -59,7 +59,7 @@ def diagonal(x, /, *, offset=0):
 def outer(x1, x2, /):
     a, b = _both(x1, x2)
     if a.dim() != 1 or b.dim() != 1:
-        raise ValueError("outer wants vectors")
+        raise ValueError("outer needs vectors")
     return a.unsqueeze(1) * b.unsqueeze(0)
 
 

@@ -36,7 +36,7 @@ def expand_dims(x, /, axis):
             x = x.unsqueeze(a)
         return x
     if not -x.dim() - 1 <= axis <= x.dim():
-        raise IndexError(f"axis {axis} lies outside {x.dim() + 1} dims")
+        raise IndexError(f"axis {axis} is outside {x.dim() + 1} dims")
     return x.unsqueeze(axis)
 
 

@@ -1,4 +1,4 @@
-"""The array API's types: which there are, what they hold, how they promote; and what the library says of itself."""
+"""The array API's types: which there are, what they hold, how they promote; and the library's own capabilities."""
 import builtins as _b
 from collections import namedtuple as _namedtuple
 
@@ -54,7 +54,7 @@ def isdtype(dtype, kind):
         return _b.any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
         if kind not in _KINDS:
-            raise ValueError(f"isdtype: '{kind}' is no kind; there are {sorted(_KINDS)}")
+            raise ValueError(f"isdtype: '{kind}' is not a kind; there are {sorted(_KINDS)}")
         return dtype.name in _KINDS[kind]
     return dtype == kind
 
@@ -73,7 +73,7 @@ def result_type(*arrays_and_dtypes):
     arrays = [x.dtype if isinstance(x, _Tensor) else x for x in arrays_and_dtypes]
     types = [x for x in arrays if isinstance(x, _ingot.dtype)]
     if not types:
-        raise ValueError("result_type wants at least one array or dtype")
+        raise ValueError("result_type needs at least one array or dtype")
     out = types[0]
     for t in types[1:]:
         out = _ingot.promote_dtypes(out, t)

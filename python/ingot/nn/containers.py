@@ -3,7 +3,7 @@ from .module import Module, Parameter
 
 
 class _Modules(Module):
-    """What lists of modules share; the names are "0", "1", ..."""
+    """Shared by lists of modules; the names are "0", "1", ..."""
 
     def append(self, module):
         self.add_module(str(len(self)), module)
@@ -64,7 +64,7 @@ class ModuleList(_Modules):
 
 
 class _Named(Module):
-    """What dicts of modules and of parameters share; _kept says where these are."""
+    """Shared by dicts of modules and of parameters; _kept says where these are."""
 
     _kept = "_modules"
 

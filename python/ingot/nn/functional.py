@@ -1,4 +1,4 @@
-"""torch.nn.functional's names: functions of layers, without parameters of their own."""
+"""torch.nn.functional's names: functions of layers, without parameters."""
 import builtins
 import math
 
@@ -50,7 +50,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def _dropped(input, p, training, shape):
-    """dropout of whole slices: one decision for each element of shape."""
+    """dropout of complete slices: one decision for each element of shape."""
     if not training or p == 0:
         return input
     return input * _ingot.dropout(_ingot.ones(shape, dtype=input.dtype, device=input.device), p, True)
@@ -70,7 +70,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     if not 0 <= p <= 1:
-        raise _ingot.ValueError(f"[alpha_dropout] p must lie between 0 and 1, but is {p}")
+        raise _ingot.ValueError(f"[alpha_dropout] p must be between 0 and 1, but is {p}")
     if not training or p == 0:
         return input
     if p == 1:
@@ -83,7 +83,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise _ingot.UnsupportedError("[embedding] max_norm, scale_grad_by_freq and sparse are not there")
+        raise _ingot.UnsupportedError("[embedding] max_norm, scale_grad_by_freq and sparse are not supported")
     if padding_idx is None:
         return _ingot.embedding(input, weight)
     return _ingot.embedding(input, weight, padding_idx if padding_idx >= 0 else padding_idx + weight.size(0))
@@ -112,7 +112,7 @@ def _pools(n):
 
     def adaptive_max_pool(input, output_size, return_indices=False):
         if return_indices:
-            raise _ingot.UnsupportedError("[adaptive_max_pool] return_indices is not there")
+            raise _ingot.UnsupportedError("[adaptive_max_pool] return_indices is not supported")
         return adaptive(input, output_size)
 
     return max_pool, adaptive_max_pool
@@ -132,7 +132,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     n, c = input.size(0), input.size(1)
     if c % num_groups:
-        raise _ingot.ShapeError(f"[group_norm] {c} channels cannot be cut into {num_groups} groups")
+        raise _ingot.ShapeError(f"[group_norm] {c} channels cannot be split into {num_groups} groups")
     size = math.prod(input.shape[1:]) // num_groups
     y = layer_norm(input.reshape(n, num_groups, size), (size,), eps=eps).reshape(input.shape)
     shape = [1, c] + [1] * (input.dim() - 2)
@@ -190,7 +190,7 @@ def _two(v):
 
 
 def _window_rows(size, kernel, dilation, padding, stride):
-    """How many windows there are along a dim, and the places (in the padded dim) of each of their elements."""
+    """How many windows there are along a dim, and the positions (in the padded dim) of each of their elements."""
     n = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
     if n < 1:
         raise _ingot.ShapeError(f"[unfold] a window of {kernel} does not fit into {size}")
@@ -211,7 +211,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The sum of windows at their places: unfold's adjoint."""
+    """The sum of windows at their positions: unfold's adjoint."""
     if input.dim() == 2:
         return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
     (h, w), (kh, kw), (dh, dw), (ph, pw), (sh, sw) = (_two(v) for v in (output_size, kernel_size, dilation, padding, stride))
@@ -226,7 +226,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def _cubic(t, a=-0.75):
-    """The weights of four neighbours at a distance t behind the second."""
+    """The weights of four neighbours at a distance t past the second."""
     def near(x):
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
@@ -237,7 +237,7 @@ def _cubic(t, a=-0.75):
 
 
 def _resize(x, dim, size, scale, mode, align):
-    """One dim to another size: places and weights are known here, the rest is index_select."""
+    """One dim to another size: positions and weights are known here, the rest is index_select."""
     n = x.size(dim)
     ratio = (n - 1) / (size - 1) if align and size > 1 else 0.0 if align else (1 / scale if scale else n / size)
     places, weights = [], []
@@ -272,13 +272,13 @@ def _resize(x, dim, size, scale, mode, align):
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
-    """Another size of the last dims: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area."""
+    """Resizes the last dims: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area."""
     dims = input.dim() - 2
     wanted = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, dims)
     if wanted != dims or mode not in ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"):
         raise _ingot.ValueError(f"[interpolate] mode '{mode}' does not fit {list(input.shape)}")
     if antialias:
-        raise _ingot.UnsupportedError("[interpolate] antialias is not there")
+        raise _ingot.UnsupportedError("[interpolate] antialias is not supported")
     if (size is None) == (scale_factor is None):
         raise _ingot.ValueError("[interpolate] give either size or scale_factor")
     if recompute_scale_factor and size is not None:
@@ -410,7 +410,7 @@ def _repeat_heads(x, times):
     return x.expand(shape[:-2] + [times] + shape[-2:]).reshape(shape[:-3] + [shape[-3] * times] + shape[-2:])
 
 
-# ---- Losses. size_average and reduce are PyTorch's old words for reduction, and act as they do there.
+# ---- Losses. size_average and reduce are PyTorch's old names for reduction, and act as they do there.
 
 
 def _old_words(size_average, reduce, reduction):

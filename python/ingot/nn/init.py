@@ -1,4 +1,4 @@
-"""Initial values, written into an existing tensor at once; PyTorch's names and formulas."""
+"""Initial values, written into an existing tensor immediately; PyTorch's names and formulas."""
 import math
 
 from .. import _ingot
@@ -24,7 +24,7 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal numbers between a and b, by the inverse of the distribution."""
+    """Normal values between a and b, by the inverse of the distribution."""
     low = math.erf((a - mean) / std / math.sqrt(2))
     high = math.erf((b - mean) / std / math.sqrt(2))
     u = _ingot.rand(tensor.shape, generator=generator, **_like(tensor)) * (high - low) + low

@@ -43,7 +43,7 @@ class Linear(Module):
         try:
             own = self._parameters
             return _linear(input, own["weight"], own["bias"])
-        except KeyError:  # something else than a parameter took the name
+        except KeyError:  # something other than a parameter took the name
             return _linear(input, self.weight, self.bias)
 
     def extra_repr(self):
@@ -67,13 +67,13 @@ class Bilinear(Module):
 
 
 class Embedding(Module):
-    """Rows of a table by number."""
+    """Rows of a table by index."""
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
                  sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
         if max_norm is not None or scale_grad_by_freq or sparse:
-            raise _ingot.UnsupportedError("[Embedding] max_norm, scale_grad_by_freq and sparse are not there")
+            raise _ingot.UnsupportedError("[Embedding] max_norm, scale_grad_by_freq and sparse are not supported")
         self.num_embeddings, self.embedding_dim, self.max_norm = num_embeddings, embedding_dim, max_norm
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         if _weight is not None:
@@ -150,7 +150,7 @@ class GroupNorm(Module):
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
         super().__init__()
         if num_channels % num_groups:
-            raise _ingot.ValueError(f"[GroupNorm] {num_channels} channels cannot be cut into {num_groups} groups")
+            raise _ingot.ValueError(f"[GroupNorm] {num_channels} channels cannot be split into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self.register_parameter("weight", Parameter(_ingot.ones(num_channels, device=device, dtype=dtype)) if affine else None)
         self.register_parameter("bias", Parameter(_ingot.zeros(num_channels, device=device, dtype=dtype)) if affine else None)
@@ -163,7 +163,7 @@ class GroupNorm(Module):
 
 
 class _RunningNorm(Module):
-    """What batch and instance normalisation share: weight, bias and running statistics."""
+    """Shared by batch and instance normalisation: weight, bias and running statistics."""
 
     _default_affine = _default_track = True
 
@@ -195,7 +195,7 @@ class _BatchNorm(_RunningNorm):
 
     def forward(self, input):
         if not self._ranks[0] <= input.dim() <= self._ranks[1]:
-            raise _ingot.ShapeError(f"[{type(self).__name__}] wants {self._ranks[1]} dims, not {list(input.shape)}")
+            raise _ingot.ShapeError(f"[{type(self).__name__}] needs {self._ranks[1]} dims, not {list(input.shape)}")
         momentum = self.momentum
         if self.training and self.track_running_stats:
             with no_grad():
@@ -383,7 +383,7 @@ class Dropout(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if not 0 <= p <= 1:
-            raise _ingot.ValueError(f"[{type(self).__name__}] p must lie between 0 and 1, but is {p}")
+            raise _ingot.ValueError(f"[{type(self).__name__}] p must be between 0 and 1, but is {p}")
         self.p, self.inplace = p, inplace
 
     def forward(self, input):
@@ -394,19 +394,19 @@ class Dropout(Module):
 
 
 class Dropout1d(Dropout):
-    """Zeroes whole channels."""
+    """Zeroes complete channels."""
 
     _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(Dropout):
-    """Zeroes whole channels."""
+    """Zeroes complete channels."""
 
     _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(Dropout):
-    """Zeroes whole channels."""
+    """Zeroes complete channels."""
 
     _function = staticmethod(F.dropout3d)
 

@@ -38,7 +38,7 @@ def _signature(first, defaults):
 
 
 class _Removable:
-    """Takes a hook off again."""
+    """Removes a hook."""
 
     def __init__(self, hooks, key):
         self._hooks, self._key = hooks, key
@@ -175,7 +175,7 @@ class Module:
 
     def __getattr__(self, name):
         parts = self.__dict__
-        if "_modules" in parts:  # the last of the three that __init__ makes
+        if "_modules" in parts:  # the last of the three that __init__ creates
             for kind in (parts["_parameters"], parts["_modules"], parts["_buffers"]):
                 if name in kind:
                     return kind[name]
@@ -218,7 +218,7 @@ class Module:
         if not name or "." in name:
             raise KeyError(f"a name must not be empty or have a dot, but is '{name}'")
 
-    # ---- Walks
+    # ---- Traversal
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         memo = set() if memo is None else memo
@@ -302,7 +302,7 @@ class Module:
         if strict and missing:
             problems.append(f"missing: {', '.join(missing)}")
         if strict and unexpected:
-            problems.append(f"not known here: {', '.join(unexpected)}")
+            problems.append(f"unexpected: {', '.join(unexpected)}")
         pairs = []
         for k, t in own.items():
             if k in state_dict:
@@ -323,7 +323,7 @@ class Module:
         return IncompatibleKeys(missing, unexpected)
 
     def _apply(self, fn):
-        """Every parameter and buffer becomes fn(itself), in place: what holds it (an optimiser, another module) sees the change."""
+        """Every parameter and buffer becomes fn(itself), in place: its holders (an optimiser, another module) see the change."""
         seen = set()
         for m in self.modules():
             for kind in (m._parameters, m._buffers):
@@ -468,7 +468,7 @@ def _change(t, fn):
 
 
 def _watch_gradients(module, args):
-    """Puts identities around forward whose gradients are what a full backward hook is told."""
+    """Wraps forward in identities whose gradients are passed to a full backward hook."""
     from ..autograd import Function
 
     state = {"out": None, "args": tuple(a for a in args)}
@@ -516,7 +516,7 @@ def _watch_gradients(module, args):
         args = pass_through(Before, args)
         return args, finish
 
-    def finish_and_tell(out):  # nothing flows into the inputs: the hook is told at the outputs
+    def finish_and_tell(out):  # nothing flows into the inputs: the hook is called at the outputs
         class Tell(After):
             @staticmethod
             def backward(ctx, *grads):

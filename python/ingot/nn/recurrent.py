@@ -1,5 +1,5 @@
 """RNN, LSTM and GRU, and their cells: PyTorch's names, weights and order of gates. A sequence is recorded step by step; its steps'
-elementwise work fuses and its plan is found again for every batch of the same length."""
+elementwise work fuses and its plan is reused for every batch of the same length."""
 import math
 
 from .. import _ingot
@@ -42,7 +42,7 @@ class _Recurrent(Module):
                  proj_size=0, device=None, dtype=None):
         super().__init__()
         if proj_size:
-            raise _ingot.UnsupportedError(f"[{type(self).__name__}] proj_size is not there")
+            raise _ingot.UnsupportedError(f"[{type(self).__name__}] proj_size is not supported")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
         bound = 1 / math.sqrt(hidden_size)

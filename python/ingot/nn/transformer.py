@@ -1,4 +1,4 @@
-"""Attention with several heads and the Transformer's layers."""
+"""Multi-head attention and the Transformer's layers."""
 import copy
 
 from .. import _ingot
@@ -20,9 +20,9 @@ class MultiheadAttention(Module):
                  batch_first=False, device=None, dtype=None):
         super().__init__()
         if embed_dim % num_heads:
-            raise _ingot.ValueError(f"[MultiheadAttention] {embed_dim} cannot be cut into {num_heads} heads")
+            raise _ingot.ValueError(f"[MultiheadAttention] {embed_dim} cannot be split into {num_heads} heads")
         if add_bias_kv or add_zero_attn:
-            raise _ingot.UnsupportedError("[MultiheadAttention] add_bias_kv and add_zero_attn are not there")
+            raise _ingot.UnsupportedError("[MultiheadAttention] add_bias_kv and add_zero_attn are not supported")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.head_dim = embed_dim // num_heads
         made = dict(device=device, dtype=dtype)
@@ -52,7 +52,7 @@ class MultiheadAttention(Module):
         return tuple(F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
 
     def _mask(self, attn_mask, key_padding_mask, n, dtype):
-        """One mask, added to the scores, of the two; PyTorch's bools say what to leave out."""
+        """One mask, added to the scores, of the two; PyTorch's bools mark what to hide."""
         mask = None
         if attn_mask is not None:
             m = attn_mask if attn_mask.dim() == 2 else attn_mask.reshape(n, self.num_heads, *attn_mask.shape[-2:])
@@ -96,7 +96,7 @@ class MultiheadAttention(Module):
 
 
 class _Block(Module):
-    """Feed-forward part and options that encoder and decoder layers share."""
+    """Feed-forward part and options shared by encoder and decoder layers."""
 
     def _feed_forward(self, x):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))

@@ -18,7 +18,7 @@ def _finite(norm, norm_type, error_if_nonfinite):
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales all gradients so that their joint norm is at most max_norm; returns the norm before. With error_if_nonfinite one that is not
-    finite is an error, and the gradients stay as they are (the norm is computed at once for that)."""
+    finite is an error, and the gradients are unchanged (the norm is computed immediately for that)."""
     parameters = _list(parameters)
     if error_if_nonfinite:
         get_total_norm([p._grad for p in parameters if p._grad is not None], norm_type, True)

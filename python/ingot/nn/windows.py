@@ -12,7 +12,7 @@ def _per_dim(v, n):
 
 
 class _Conv(Module):
-    """What convolutions share; _dims and _transposed say which."""
+    """Shared by the convolutions; _dims and _transposed say which."""
 
     _dims, _transposed = 2, False
 
@@ -30,7 +30,7 @@ class _Conv(Module):
             raise _ingot.ValueError(f"[{type(self).__name__}] padding {padding!r} is not known" + (
                 ": it is a number, or one per dim" if self._transposed else "; there are 'same', 'valid' and numbers"))
         if in_channels % groups or out_channels % groups:
-            raise _ingot.ValueError(f"[{type(self).__name__}] {in_channels} and {out_channels} channels cannot be cut into {groups} groups")
+            raise _ingot.ValueError(f"[{type(self).__name__}] {in_channels} and {out_channels} channels cannot be split into {groups} groups")
         n = self._dims
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
         self.kernel_size, self.stride, self.dilation = (_per_dim(v, n) for v in (kernel_size, stride, dilation))

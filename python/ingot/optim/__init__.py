@@ -1,4 +1,4 @@
-"""Optimisers. A step's update, the backward and the forward before it run as one plan; gradients are taken away by the step unless
+"""Optimisers. A step's update, the backward and the forward before it run as one plan; the step clears the gradients unless
 step(keep_gradients=True): PyTorch keeps them until zero_grad()."""
 from . import lr_scheduler  # noqa: F401
 from .optimizer import (  # noqa: F401

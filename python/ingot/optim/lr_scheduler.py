@@ -8,7 +8,7 @@ __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnneali
 
 
 class LRScheduler:
-    """rate(group, base) of a subclass says the rate at self.last_epoch; step() goes on by one."""
+    """rate(group, base) of a subclass says the rate at self.last_epoch; step() advances by one."""
 
     def __init__(self, optimizer, last_epoch=-1):
         self.optimizer = optimizer
@@ -94,7 +94,7 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
-            raise _ingot.ValueError("[ConstantLR] factor must lie between 0 and 1")
+            raise _ingot.ValueError("[ConstantLR] factor must be between 0 and 1")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -110,7 +110,7 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if not 0 < start_factor <= 1 or not 0 <= end_factor <= 1:
-            raise _ingot.ValueError("[LinearLR] factors must lie between 0 and 1, the first above 0")
+            raise _ingot.ValueError("[LinearLR] factors must be between 0 and 1, the first above 0")
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -214,7 +214,8 @@ class OneCycleLR(LRScheduler):
         groups = optimizer.param_groups
         self._linear = anneal_strategy == "linear"
         up = pct_start * self.total_steps - 1
-        # Ends of phases, and what a rate and a momentum go from and to: 0 the start, 1 the peak, 2 the end.
+        # Ends of phases, and the start and end of rate and momentum in each: 0 the start, 1 the
+        # peak, 2 the end.
         self._phases = ([(up, 0, 1), (2 * up - 1 + 1, 1, 0), (self.total_steps - 1, 0, 2)] if three_phase
                         else [(up, 0, 1), (self.total_steps - 1, 1, 2)])
         self.cycle_momentum = cycle_momentum

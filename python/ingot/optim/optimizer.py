@@ -10,7 +10,7 @@ from ..nn.module import _signature
 
 
 class _Hook:
-    """Takes a hook off again."""
+    """Removes a hook."""
 
     def __init__(self, hooks, hook):
         self._hooks, self._key = hooks, next(_Hook._numbers)
@@ -48,9 +48,9 @@ def _hooked(step):
 
 class Optimizer:
     """Groups of parameters with their options. Changing group["lr"], or a momentum, takes effect with the next step, without another plan;
-    another option that is changed makes the core's optimiser anew, with its state.
+    changing another option recreates the core's optimiser, with its state.
 
-    A class of your own gives parameters and defaults to super().__init__() and writes step(): it finds the gradients in p.grad, keeps what it
+    Your own class passes parameters and defaults to super().__init__() and writes step(): it finds the gradients in p.grad, keeps what it
     needs in self.state[p], and changes parameters under no_grad()."""
 
     _kind = None  # the core's class; None in an optimiser written in Python
@@ -86,7 +86,7 @@ class Optimizer:
                 raise TypeError(f"{type(self).__name__} optimises tensors, not {type(p).__name__}")
         known = {id(p) for p in self._params()}
         if any(id(p) in known for p in group["params"]) or len({id(p) for p in group["params"]}) < len(group["params"]):
-            raise _ingot.ValueError(f"[{type(self).__name__}] a parameter is named twice\n  fix: give each parameter once")
+            raise _ingot.ValueError(f"[{type(self).__name__}] a parameter is given twice\n  fix: give each parameter once")
         self.param_groups.append(group)
 
     def _params(self):
@@ -95,13 +95,13 @@ class Optimizer:
     # ---- The core
 
     def _momentum(self, i, group):
-        """The group's momentum where the core takes another one without being made anew, or None."""
+        """The group's momentum where the core takes another one without being recreated, or None."""
         if not self._core.has_momentum(i):
             return None
         return group["momentum"] if "momentum" in group else group["betas"][0] if "betas" in group else None
 
     def _options(self):
-        """What the core was made with and cannot change."""
+        """The options the core was created with and cannot change."""
         out = []
         for i, g in enumerate(self.param_groups):
             options = {k: g[k] for k in self.defaults if k in g and k != "lr"}
@@ -115,7 +115,7 @@ class Optimizer:
 
     def _make(self):
         groups = [{k: (float(v) if k == "lr" else v) for k, v in g.items() if v is not None} for g in self.param_groups]
-        for g in groups:  # a whole number where the core wants a floating one
+        for g in groups:  # an integer where the core expects a float
             g.update({k: float(v) for k, v in g.items() if type(v) is int and type(self.defaults.get(k)) is float})
         return self._kind(groups)
 
@@ -129,7 +129,7 @@ class Optimizer:
         self._seen = None  # the groups' values when they last reached the core
 
     def _push_rates(self):
-        """What the program changed in param_groups reaches the core."""
+        """Passes the program's changes of param_groups to the core."""
         if self._core is None:
             raise _ingot.UnsupportedError(f"[{type(self).__name__}] an optimiser written in Python cannot be used here\n"
                                           "  fix: divide the gradients and call its step() yourself")
@@ -149,7 +149,7 @@ class Optimizer:
         self._seen = [list(g.values()) for g in self.param_groups]
 
     def add_param_group(self, param_group):
-        """More parameters, with options of their own; all others keep their state."""
+        """More parameters, with separate options; all others keep their state."""
         self._append(param_group)
         if self._core is not None:
             try:
@@ -162,9 +162,9 @@ class Optimizer:
 
     def step(self, closure=None, keep_gradients=False):
         """Updates every parameter that has a gradient. Gradients stay after the first two steps, and after all others once the program
-        has used one after a step, or with keep_gradients; otherwise the step takes them away, which saves their memory."""
+        has used one after a step, or with keep_gradients; otherwise the step clears them, which saves their memory."""
         if self._kind is None:
-            raise NotImplementedError(f"{type(self).__name__} has no step() of its own")
+            raise NotImplementedError(f"{type(self).__name__} does not define step()")
         loss = None
         if closure is not None:
             from ..autograd import enable_grad
@@ -178,7 +178,7 @@ class Optimizer:
     step = _hooked(step)
 
     def zero_grad(self, set_to_none=True):
-        """Clears the gradients: none are there then, or, without set_to_none, zeros where there were some."""
+        """Clears the gradients: to None, or, without set_to_none, to zeros."""
         if not set_to_none:
             _ingot.zero_gradients(self._params())
         elif self._core is not None:
@@ -204,7 +204,7 @@ class Optimizer:
         return names
 
     def _entries(self):
-        """Of each parameter: its state in the core, by PyTorch's names."""
+        """Each parameter's state in the core, by PyTorch's names."""
         groups = [g for g in self.param_groups for _ in g["params"]]
         for g, (tensors, master, steps, product) in zip(groups, self._core.parameter_states()):
             entry = {"step": steps}
@@ -227,7 +227,7 @@ class Optimizer:
         self._own_state = value
 
     def state_dict(self):
-        """PyTorch's layout: {"state": {number: {name: value}}, "param_groups": [...]}, parameters by their numbers."""
+        """PyTorch's layout: {"state": {index: {name: value}}, "param_groups": [...]}, parameters by their indices."""
         numbers = itertools.count()
         groups = [{**g, "params": list(itertools.islice(numbers, len(g["params"])))} for g in self.param_groups]
         state = self.state
@@ -236,13 +236,13 @@ class Optimizer:
                 "param_groups": groups}
 
     def load_state_dict(self, state_dict):
-        """Takes over what state_dict() gave; PyTorch's own fits too. Nothing changes when it does not fit."""
+        """Restores what state_dict() returned; PyTorch's own fits too. Nothing changes when it does not fit."""
         groups, saved = state_dict["param_groups"], state_dict["state"]
         sizes = [len(g["params"]) if "params" in g else len(m["params"]) for g, m in zip(groups, self.param_groups)]
         if len(groups) != len(self.param_groups) or sizes != [len(g["params"]) for g in self.param_groups]:
             raise _ingot.ValueError(f"[load_state_dict] the state has {len(groups)} groups of {sizes} parameters, this optimiser has "
                                     f"{len(self.param_groups)} of {[len(g['params']) for g in self.param_groups]}\n"
-                                    "  fix: make the optimiser over the same parameters as the one that was saved")
+                                    "  fix: create the optimiser over the same parameters as the one that was saved")
         keys = [k for g, m in zip(groups, self.param_groups) for k in g.get("params", range(len(m["params"])))]
         entries = [saved.get(k, {}) for k in keys]
         params = self._params()
@@ -264,7 +264,7 @@ class Optimizer:
         self._fill(entries)
 
     def _fill(self, entries):
-        """Values into the state of a core that was just made."""
+        """Writes values into the state of a new core."""
         guard, targets = _ingot.NoGradGuard(), []
         guard.enter()
         try:
@@ -311,7 +311,7 @@ _HINTS = {"foreach": None, "fused": None, "capturable": False}
 
 def _refuse(name, kwargs):
     if kwargs.get("differentiable"):
-        raise _ingot.UnsupportedError(f"[{name}] differentiable=True is not there: no gradient flows through a step\n"
+        raise _ingot.UnsupportedError(f"[{name}] differentiable=True is not supported: no gradient flows through a step\n"
                                       "  fix: write the update with operations")
     if kwargs.get("foreach") and kwargs.get("fused"):
         raise _ingot.ValueError(f"[{name}] foreach and fused cannot both be True")

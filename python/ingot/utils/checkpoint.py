@@ -1,4 +1,4 @@
-"""checkpoint(fn, *args): what lies between inputs and outputs is computed again in backward instead of being kept."""
+"""checkpoint(fn, *args): what is computed between inputs and outputs is recomputed in backward instead of being kept."""
 from .. import _ingot
 from ..runtime import _flat, _nest
 

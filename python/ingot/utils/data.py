@@ -39,7 +39,7 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Tensors of one first size: item i holds row i of each."""
+    """Tensors with the same first size: item i holds row i of each."""
 
     def __init__(self, *tensors):
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
@@ -91,7 +91,7 @@ class ChainDataset(IterableDataset):
 
 
 def _order(n, generator):
-    """A permutation of n numbers from Ingot's generator."""
+    """A permutation of n indices from Ingot's generator."""
     seed = int(_ingot.randint(0, 2**31 - 1, (1,), generator=generator).item())
     order = list(range(n))
     _python_random.Random(seed).shuffle(order)
@@ -212,7 +212,7 @@ class BatchSampler(Sampler):
 
 
 def default_collate(batch):
-    """A batch of samples as tensors: numbers and arrays are stacked, tuples and dicts taken apart."""
+    """A batch of samples as tensors: numbers and arrays are stacked, tuples and dicts collated by element."""
     first = batch[0]
     if isinstance(first, Tensor):
         return _ingot.stack(list(batch), 0)
@@ -232,11 +232,11 @@ def default_collate(batch):
         return type(first)(*(default_collate(list(part)) for part in zip(*batch)))
     if isinstance(first, (tuple, list)):
         return [default_collate(list(part)) for part in zip(*batch)]
-    raise TypeError(f"default_collate: samples of type {type(first).__name__} need a collate_fn of your own")
+    raise TypeError(f"default_collate: samples of type {type(first).__name__} need your own collate_fn")
 
 
 class _Workers:
-    """The threads of one pass over a DataLoader. They hold this, not the pass itself, whose end ends them."""
+    """The threads of one pass over a DataLoader. They hold this, not the pass itself, whose end stops them."""
 
     def __init__(self, loader):
         self.loader, self.stopped, self.jobs = loader, False, queue.SimpleQueue()
@@ -246,7 +246,7 @@ class _Workers:
                 t = threading.Thread(target=self.work, args=(i,), name=f"DataLoader-{i}", daemon=True)
                 t.start()
                 self.threads.append(t)
-        except RuntimeError:  # the machine gives no more threads: those there are do the work
+        except RuntimeError:  # no more threads can be started: the existing ones do the work
             if not self.threads:
                 raise
 
@@ -266,13 +266,13 @@ class _Workers:
                 if failed is not None:
                     raise failed
                 place.put((self.loader._computed(indices), None))
-            except BaseException as e:  # handed on to the thread that asks for the batch
+            except BaseException as e:  # passed to the thread that takes the batch
                 place.put((None, e))
             job = indices = place = None  # nothing of a batch is kept while waiting
 
     def stop(self):
-        """Ends the threads: each finishes the batch it is at. One that takes longer than 5 seconds is left behind; it cannot
-        disturb the program's end (GilRelease in python/src/bind.h)."""
+        """Ends the threads: each finishes its current batch. One that takes longer than 5 seconds is abandoned; it cannot
+        disturb the program's exit (GilRelease in python/src/bind.h)."""
         self.stopped = True
         for _ in self.threads:
             self.jobs.put(None)
@@ -284,7 +284,7 @@ class _Workers:
 
 class _Batches:
     """One pass over a DataLoader with workers. Its threads end with it: at its last batch or error, by close(), when the program drops it,
-    and at the program's end."""
+    and at the program's exit."""
 
     def __init__(self, loader, source):
         self._source, self._timeout = source, loader.timeout or None
@@ -378,11 +378,11 @@ class DataLoader:
         self.prefetch_factor = prefetch_factor or 2
         self.worker_init_fn, self.timeout = worker_init_fn, timeout
         self.generator = generator
-        self.epoch = self._given = 0  # passes done; batches given of the one that runs
+        self.epoch = self._given = 0  # passes done; batches returned in the current one
         self._began, self._resumed, self._pass, self._between = (0, 0), None, _no_pass, None
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            raise _ingot.ValueError("[DataLoader] an IterableDataset gives its own order: shuffle and samplers have no place")
+            raise _ingot.ValueError("[DataLoader] an IterableDataset gives its own order: shuffle and samplers do not apply")
         if not self._iterable:
             if sampler is not None and shuffle:
                 raise _ingot.ValueError("[DataLoader] give either shuffle or a sampler")
@@ -391,12 +391,12 @@ class DataLoader:
 
     @staticmethod
     def _check(batch_size, shuffle, sampler, batch_sampler, num_workers, drop_last, timeout):
-        """What contradicts itself is refused, as in PyTorch."""
+        """Refuses contradictory options, as in PyTorch."""
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise _ingot.ValueError("[DataLoader] a batch_sampler says itself what a batch is: batch_size, shuffle, sampler and drop_last "
-                                    "have no place")
+            raise _ingot.ValueError("[DataLoader] a batch_sampler defines the batches: batch_size, shuffle, sampler and drop_last "
+                                    "do not apply")
         if batch_sampler is None and batch_size is None and drop_last:
-            raise _ingot.ValueError("[DataLoader] drop_last has no place without batches (batch_size=None)")
+            raise _ingot.ValueError("[DataLoader] drop_last does not apply without batches (batch_size=None)")
         if batch_size is not None:
             _check_count("DataLoader", "batch_size", batch_size)
         if num_workers < 0 or timeout < 0:
@@ -407,7 +407,7 @@ class DataLoader:
         if prefetch_factor is not None:
             _check_count("DataLoader", "prefetch_factor", prefetch_factor)
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers or context is not None):
-            raise _ingot.ValueError("[DataLoader] prefetch_factor, persistent_workers and multiprocessing_context are of workers\n"
+            raise _ingot.ValueError("[DataLoader] prefetch_factor, persistent_workers and multiprocessing_context require workers\n"
                                     "  fix: give num_workers, or leave them out")
 
     def __len__(self):
@@ -416,7 +416,7 @@ class DataLoader:
         return len(self.batch_sampler) if self.batch_sampler is not None else len(self.sampler)
 
     def _whole_batch(self, indices):
-        """Rows of a TensorDataset taken at once, where nobody asked for a collate_fn of their own."""
+        """Rows of a TensorDataset taken together, where there is no custom collate_fn."""
         if type(self.dataset) is TensorDataset and self.collate_fn is default_collate:
             at = _ingot.tensor(indices)
             return [t.index_select(0, at.to(t.device)) for t in self.dataset.tensors]
@@ -456,7 +456,7 @@ class DataLoader:
 
     def __iter__(self):
         before = self._pass()
-        if before is not None:  # of two passes at a time the newer one is counted
+        if before is not None:  # of two concurrent passes the newer one is counted
             self.epoch, self._given = self.epoch + 1, 0
         given, generator = 0, self._generator()
         now = (generator.seed(), generator.offset())
@@ -492,15 +492,15 @@ class DataLoader:
         return [None if self._iterable else len(self.dataset), self.batch_size]
 
     def state_dict(self):
-        """The position: passes done, batches given of the one that runs, and where its random order began."""
+        """The position: passes done, batches returned in the current one, and where its random order began."""
         return {"epoch": self.epoch, "batches": self._given, "began": list(self._began), "size": self._size()}
 
     def load_state_dict(self, state_dict):
-        """The next pass goes on behind the batches that were given. Its order is the same where the sampler draws it, from the
+        """The next pass continues after the batches that were returned. Its order is the same where the sampler draws it, from the
         loader's generator or the default one, when the pass begins; the samplers of this module do."""
         if list(state_dict["size"]) != self._size():
             raise _ingot.StateError(f"[DataLoader] the position is of {state_dict['size']} samples and batch size, the loader has {self._size()}\n"
-                                    "  fix: make the loader as it was made when the position was saved")
+                                    "  fix: create the loader as it was created when the position was saved")
         self.epoch, self._given, self._began = state_dict["epoch"], state_dict["batches"], tuple(state_dict["began"])
         self._resumed = (self._given, self._began) if self._given else None
         self._pass = _no_pass

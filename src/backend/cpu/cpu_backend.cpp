@@ -21,12 +21,11 @@ namespace ingot {
 
 namespace {
 
-/// What a kernel computes with is the host's memory: when that is out, it is the device that has
-/// none.
+/// Kernels compute in the host's memory: when it is exhausted, the device is out of memory.
 template <class Fn>
 void or_out_of_memory(Fn fn) {
   auto fail = [] {
-    throw OutOfMemory("the system has no memory for what the threads compute with", 0, 0, 0);
+    throw OutOfMemory("the system has no memory for the threads' scratch space", 0, 0, 0);
   };
   try {
     fn();
@@ -41,7 +40,7 @@ class CpuBackend final : public Backend {
  public:
   int device_count() override { return static_cast<int>(pools_.size()); }
 
-  /// Conservative figures of a server core; they only scale predictions.
+  /// Conservative rates of a server core; they only scale predictions.
   DeviceRates rates(int) override {
     DeviceRates r;
     const int t = get_num_threads();
@@ -92,8 +91,8 @@ class CpuBackend final : public Backend {
     return ingot::best_offer(cpu::library_kernels(), spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
-    if (auto windows = cpu::prepare_window_reduce(parts)) return windows;
-    if (auto pinned = cpu::prepare_pinned(parts)) return pinned;
+    if (auto windows = cpu::prepare_pool(parts)) return windows;
+    if (auto pinned = cpu::prepare_single_index_update(parts)) return pinned;
     return std::make_unique<cpu::Kernel>(parts);
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {

@@ -1,4 +1,4 @@
-// The CPU backend's door: everything else in this room is behind the Backend interface.
+// The entry point of the CPU backend: everything else in this room is behind the Backend interface.
 #pragma once
 #include <memory>
 

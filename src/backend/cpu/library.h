@@ -43,9 +43,9 @@ const char* depthwise_refuses(const LibrarySpec& spec);
 Prepared prepare_depthwise(const LibrarySpec& spec, const char*& why);
 const char* conv_few_channels_refuses(const LibrarySpec& spec);
 Prepared prepare_conv_few_channels(const LibrarySpec& spec, const char*& why);
-/// INGOT_WINOGRAD=gradients or all. Not by default: sums that round otherwise than PyTorch's put
-/// one ReLU among millions on the other side of 0, which moves a curve by more than another number
-/// of threads does; and an infinity makes NaN of its neighbours.
+/// INGOT_WINOGRAD=gradients or all. Not by default: sums that round differently from PyTorch's put
+/// one ReLU among millions on the other side of 0, which changes a curve by more than another
+/// number of threads does; and an infinity turns its neighbours into NaN.
 bool wants_winograd(Op op);
 const char* winograd_refuses(const LibrarySpec& spec);
 Prepared prepare_winograd(const LibrarySpec& spec, const char*& why);
@@ -64,10 +64,10 @@ Prepared prepare_copy(const LibrarySpec& spec, const char*& why);
 // Generated kernels of special forms; nullptr for others
 
 /// One that reduces small windows.
-std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts);
+std::unique_ptr<CpuExecutable> prepare_pool(std::span<const KernelSpec> parts);
 /// The same for the maximum over windows in dense rows, of values computed on the way.
-std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec);
-/// One that changes one index along an axis.
-std::unique_ptr<CpuExecutable> prepare_pinned(std::span<const KernelSpec> parts);
+std::unique_ptr<CpuExecutable> prepare_max_pool(const KernelSpec& spec);
+/// One that updates one index along an axis.
+std::unique_ptr<CpuExecutable> prepare_single_index_update(std::span<const KernelSpec> parts);
 
 }  // namespace ingot::cpu

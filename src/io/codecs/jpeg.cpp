@@ -1,7 +1,7 @@
-// JPEG by libjpeg-turbo. Only the rows and columns that are asked for are decoded, and at a smaller
-// scale where the picture will be made smaller anyway: for training on large pictures that is most
-// of the work saved. Errors come by longjmp, so nothing with a destructor is made between setjmp
-// and the last call of the library.
+// JPEG by libjpeg-turbo. Only the requested rows and columns are decoded, and at a smaller scale
+// where the image is scaled down anyway, which saves most of the work when training on large
+// images. Errors arrive by longjmp, so no object with a destructor is created between setjmp and
+// the last call of the library.
 #include <cstdio>
 #include <memory>
 // jpeglib.h needs size_t and FILE.
@@ -28,13 +28,13 @@ struct Errors {
 
 [[noreturn]] void raise(j_common_ptr c) {
   auto* e = reinterpret_cast<Errors*>(c->err);
-  // The library's own words say nothing to whom the file belongs.
+  // The library's own messages do not help the file's owner.
   std::strcpy(e->text, c->err->msg_code == JERR_OUT_OF_MEMORY ? "there is not enough memory for it"
                                                               : "its data is damaged");
   std::longjmp(e->jump, 1);
 }
 
-// A warning means damaged data, which the library would paint grey; only stray bytes between
+// A warning means damaged data, which the library would fill with grey; only stray bytes between
 // markers are harmless.
 void warn(j_common_ptr c, int level) {
   if (level >= 0) return;
@@ -70,10 +70,10 @@ struct Job {
   const ChooseWindow* choose;
   Window window;
   Image image;
-  std::unique_ptr<uint8_t[]> strip;  // rows on their way: wider than the window, or CMYK
+  std::unique_ptr<uint8_t[]> strip;  // row buffer: wider than the window, or CMYK
 };
 
-// The largest reduction that still leaves as many pixels as are wanted.
+// The largest reduction that still leaves enough pixels.
 int reduction(const Window& w) {
   int by = 1;
   if (w.want_width <= 0 || w.want_height <= 0) return by;
@@ -123,7 +123,7 @@ void read_rows(jpeg_decompress_struct& c, Job& job, bool cmyk) {
     jpeg_read_scanlines(&c, &row, 1);
     if (cmyk) from_cmyk(job.strip.get(), job.image.row(y), job.image.width, job.channels);
   }
-  // What lies below is not decoded: the data may end there.
+  // Rows below are not decoded: the data may end there.
 }
 
 bool decode(Job& job, Errors& errors) {

@@ -1,5 +1,5 @@
-// PNG by libpng. Its errors come by longjmp, so nothing with a destructor is made between setjmp
-// and the last call of libpng.
+// PNG by libpng. Its errors arrive by longjmp, so no object with a destructor is created between
+// setjmp and the last call of libpng.
 #include <png.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ struct Message {
   std::strncpy(m->text, text, sizeof m->text - 1);
   png_longjmp(png, 1);
 }
-// The library's own words say nothing to whom the file belongs.
+// The library's own messages do not help the file's owner.
 void on_error(png_structp png, png_const_charp text) {
   stop(png,
        std::strstr(text, "emory") ? "there is not enough memory for it" : "its data is damaged");

@@ -18,7 +18,7 @@ struct Inflater {
   }
   ~Inflater() { inflateEnd(&z); }
 
-  // Goes on until the stream ends or the output is full; returns whether it ended.
+  // Continues until the stream ends or the output is full; returns whether it ended.
   bool run(Bytes& in, uint8_t* out, size_t size, size_t& written) {
     while (true) {
       size_t give = std::min(in.size(), kMost), room = std::min(size - written, kMost);
@@ -66,7 +66,7 @@ void inflate_exactly(Bytes data, uint8_t* out, size_t size) {
   size_t written = 0;
   uint8_t none;
   if (!z.run(data, size ? out : &none, size, written) || written != size)
-    throw CodecError("the compressed data is of another length than it says");
+    throw CodecError("the compressed data does not have the stated length");
 }
 
 std::vector<uint8_t> gunzip_all(Bytes data, size_t limit) {
@@ -93,7 +93,7 @@ void gunzip_after(Bytes data, size_t skip, uint8_t* out, size_t size) {
   std::vector<uint8_t> head(skip);
   uint8_t more = 0;
   if (in.read(head.data(), skip) != skip || in.read(out, size) != size || in.read(&more, 1) != 0)
-    throw CodecError("the compressed data is of another length than it says");
+    throw CodecError("the compressed data does not have the stated length");
 }
 
 std::vector<uint8_t> gzip_all(Bytes data) {

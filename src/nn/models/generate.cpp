@@ -1,6 +1,6 @@
-// Generation: every new token is drawn where the model is, in the plan that computes its logits;
-// the program reads them in blocks, so that the device is not kept waiting token by token. Tokens,
-// caches and what was drawn are changed in place and the position is an argument, so that from the
+// Generation: every new token is sampled on the model's device, in the plan that computes its
+// logits; the program reads them in blocks, so that the device does not wait at every token.
+// Tokens, caches and samples are updated in place and the position is an argument, so that from the
 // third token on the run of the second is repeated without recording anything.
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
@@ -27,16 +27,17 @@ Tensor draw(const Tensor& logits, const GenerateOptions& o, const Tensor& u) {
     const Tensor up_to = cumsum(weight, -1);
     weight = where(up_to - weight < weight.sum({-1}, true) * o.top_p, weight, 0.0);
   }
-  // The first whose share reaches beyond u; rounding must not lead behind the last that counts.
+  // The first whose cumulative probability exceeds u; rounding must not select one past the last
+  // candidate.
   const Tensor at = (cumsum(weight, -1) <= u * weight.sum({-1}, true)).to(int64).sum({-1}, true);
   if (!index.defined()) return clamp_max(at, n - 1);
-  // Picked by a sum and not by gather(), which may fail: what may fail keeps caches from being
-  // written before it is known.
+  // Selected by a sum and not by gather(), which may fail: caches could only be written
+  // after an op that may fail.
   const Tensor pick = minimum(at, (weight > 0.0).to(int64).sum({-1}, true) - 1);
   return where(arange(index.size(1), index.device()) == pick, index, 0).sum({-1}, true);
 }
 
-// A 0-d float64 whose value a repeated run reads anew.
+// A 0-d float64 whose value is read again in every repeated run.
 Tensor argument_at(const std::shared_ptr<double>& source, const Device& device,
                    const SourceLoc& loc) {
   return tensor_of(record_argument(source, float64, device, loc));
@@ -46,7 +47,8 @@ void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, cons
   if (!(o.temperature >= 0) || o.top_k < 0 || !(o.top_p > 0 && o.top_p <= 1) ||
       o.max_new_tokens < 0)
     fail(ErrorKind::Value, "generate",
-         "temperature, top_k and max_new_tokens must not be negative and top_p lie in (0, 1]", loc);
+         "temperature, top_k and max_new_tokens must not be negative and top_p must be in (0, 1]",
+         loc);
   if (o.read_every < 1)
     fail(ErrorKind::Value, "generate",
          "read_every must be at least 1, not " + std::to_string(o.read_every), loc);
@@ -55,10 +57,10 @@ void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, cons
          "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
              " more must fit into the context of " + std::to_string(context) + ", not " +
              describe(tokens),
-         loc, "cut the beginning off, or ask for fewer");
+         loc, "cut the beginning off, or generate fewer");
 }
 
-// What has been drawn, as the program knows it: reads the new tokens and says whether to go on.
+// The sampled tokens as the program knows them: reads the new ones and returns whether to continue.
 class Reader {
  public:
   Reader(const GenerateOptions& o, int64_t batch)
@@ -89,14 +91,14 @@ class Reader {
   int64_t kept_ = 0;
 };
 
-// All of a generation that lives on the model's device.
+// The state of a generation on the model's device.
 struct Drawn {
   Tensor out;           // [batch, max_new_tokens]
   Tensor next, ended;   // [batch, 1]: the last token of each row; whether it has had an eos_token
-  Generator generator;  // u for every draw
+  Generator generator;  // u for every sample
 
-  // Takes the tokens drawn from logits [batch, vocabulary] as number `column` (0-d) of the new
-  // ones. Once they are there, all handles are changed in place.
+  // Stores the tokens sampled from logits [batch, vocabulary] as column `column` (0-d) of the new
+  // ones. Once they exist, all handles are updated in place.
   void take(const Tensor& logits, const Tensor& column, const GenerateOptions& o) {
     const Device device = logits.device();
     Tensor now =
@@ -146,7 +148,7 @@ Tensor GPT::generate(Tensor tokens, const GenerateOptions& o, SourceLoc where) {
               o.seed ? Generator(*o.seed) : default_generator()};
   std::vector<KVCache> caches(o.use_cache ? blocks_.size() : 0);
   auto at = std::make_shared<double>(0);
-  const bool within = is_capturing();  // inside somebody else's capture all tokens are part of that
+  const bool within = is_capturing();  // inside an outer capture all tokens are part of it
   const auto one = [&](const std::vector<Tensor>&) {
     const Tensor position =
         within ? argument(*at, {float64, device}) : argument_at(at, device, loc);

@@ -1,6 +1,6 @@
-// GPT: the blocks are a few calls each; nothing here is special to a device. Initial values are
-// GPT-2's: normal with deviation 0.02, and smaller by sqrt(2 * layers) in the two layers of a block
-// that end in the residual sum.
+// GPT: the blocks are a few calls each; nothing here is specific to a device. Initial values are
+// GPT-2's: normal with standard deviation 0.02, divided by sqrt(2 * layers) in the two layers of a
+// block that end in the residual sum.
 #include <cmath>
 
 #include "ingot/autograd.h"
@@ -83,8 +83,8 @@ Tensor CausalSelfAttention::with_cache(Tensor x, KVCache& cache, const Tensor& p
     Tensor here = (places == at).reshape({1, 1, context, 1});
     y = cached_attention(q, cache.keys, cache.values, (places < at).reshape({1, 1, 1, context}), k,
                          v);
-    // In place, and only where the token stands: a copy of the cache for every token would be most
-    // of its cost.
+    // In place, and only at the token's position: a copy of the cache for every token would
+    // dominate its cost.
     cache.keys.copy_(where(here, k, cache.keys));
     cache.values.copy_(where(here, v, cache.values));
     if (!y.defined())

@@ -1,5 +1,5 @@
-// Networks for pictures. Parts that torchvision names one by one (conv1, conv2, ...) are registered
-// under those names and kept in lists beside.
+// Networks for images. Parts that torchvision names one by one (conv1, conv2, ...) are registered
+// under those names and also kept in lists.
 #include "ingot/models/vision.h"
 
 #include <array>
@@ -32,7 +32,7 @@ MLP::MLP(int64_t in_features, int64_t out_features, const MLPOptions& o, SourceL
   sizes.insert(sizes.end(), o.hidden.begin(), o.hidden.end());
   sizes.push_back(out_features);
   const size_t step =
-      o.dropout > 0 ? 3 : 2;  // in a Sequential, activations and dropouts have numbers too
+      o.dropout > 0 ? 3 : 2;  // in a Sequential, activations and dropouts are numbered too
   for (size_t i = 0; i + 1 < sizes.size(); ++i)
     layers_.push_back(add(std::to_string(i * step), nn::Linear(sizes[i], sizes[i + 1], {}, loc)));
   register_module("drop", drop_);
@@ -101,7 +101,8 @@ ResNet::ResNet(const std::vector<int64_t>& layers, bool bottleneck, const ResNet
   SourceLoc loc = user_loc(where);
   if (layers.size() != 4)
     fail(ErrorKind::Value, "ResNet",
-         "needs the numbers of blocks of 4 stages, not " + std::to_string(layers.size()), loc);
+         "needs the number of blocks of each of 4 stages, not " + std::to_string(layers.size()),
+         loc);
   int64_t in = 64;
   for (size_t s = 0; s < 4; ++s) {
     nn::check_size(layers[s], "blocks of a stage", "ResNet", loc);
@@ -168,7 +169,7 @@ Tensor UNet::forward(Tensor x) {
     fail(ErrorKind::Shape, "UNet",
          "wants [N, C, H, W] with sides that are multiples of " + std::to_string(step) + ", not " +
              describe(x),
-         user_loc(SourceLoc::current()), "pad the pictures");
+         user_loc(SourceLoc::current()), "pad the images");
   std::vector<Tensor> kept;
   for (size_t i = 0; i < down_.size(); ++i) {
     if (i > 0) x = max_pool2d(x, 2);
@@ -246,7 +247,7 @@ Tensor ViT::forward(Tensor x) {
     fail(ErrorKind::Shape, "ViT",
          "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) +
              ", " + std::to_string(o_.image_size) + "], not " + describe(x),
-         user_loc(SourceLoc::current()), "resize the pictures");
+         user_loc(SourceLoc::current()), "resize the images");
   const int64_t n = x.size(0), d = o_.hidden_dim;
   Tensor tokens = patches_(x).flatten(2).transpose(1, 2);
   x = cat({class_token_.expand({n, 1, d}).to(tokens.dtype()), tokens}, 1);

@@ -1,8 +1,8 @@
-// Attention of float32 without its matrix of scores: blocks of queries meet blocks of keys one
-// after the other, with a running maximum and sum per query, so that memory grows with the length
-// and not with its square. Keys, values and what else a product reads by columns are packed once,
-// into scratch. Which piece of work sums what depends on sizes alone: results have the same bits
-// whatever the number of threads.
+// Attention of float32 without its matrix of scores: each block of queries visits the blocks of
+// keys one after the other, with a running maximum and sum per query, so that memory grows with the
+// length and not with its square. Keys, values and other operands that a product reads by columns
+// are packed once, into scratch. The order of sums depends on sizes alone: results have the same
+// bits whatever the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,8 +19,8 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kQueries = 96, kKeys = 192;  // of a block, at most
-// Scores of one head from which on this is faster than the written-out form, whose backward pass
-// computes them once less; with the causal mask half of them are passed over.
+// Scores of one head from which on this is faster than the decomposed form, whose backward pass
+// computes them once less; with the causal mask half of them are skipped.
 constexpr int64_t kLeastScores = 1024 * 1024, kLeastCausal = 512 * 512;
 constexpr int64_t kTasks = 16;  // pieces of a backward pass with few heads
 
@@ -77,7 +77,7 @@ class Attention : public CpuExecutable {
     g_.pack(to, g_.nr, x.at(batch, head), DType::Float32, x.stride(3), x.stride(2),
             x.spec->shape[3], x.spec->shape[2]);
   }
-  /// Rows of a block as the left side of a product: where they lie, or packed into `space`.
+  /// Rows of a block as the left side of a product: in place, or packed into `space`.
   struct Left {
     const float* at;
     int64_t row, k, panel;  // as GemmBlock's a_row and a_k; between panels
@@ -123,7 +123,7 @@ class Attention : public CpuExecutable {
   bool causal_, biased_ = false;
   int64_t heads_, pairs_, queries_, keys_, width_, value_width_;
   const GemmOps& g_ = gemm_f32();
-  const AttentionRows& rows_ = attention_rows();
+  const AttentionSimd& rows_ = attention_simd();
   const int64_t step_ = kKeys / g_.nr * g_.nr;  // keys of a block: whole panels
 };
 

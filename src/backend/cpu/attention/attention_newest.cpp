@@ -1,5 +1,5 @@
-// Attention of one query a head over a cache and one key more (ops/cached_attention.h), in float32:
-// places of the cache that the mask hides are neither read nor computed.
+// Attention of one query per head over a cache and one more key (ops/cached_attention.h), in
+// float32: positions of the cache that the mask hides are neither read nor computed.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -60,7 +60,7 @@ class Newest final : public CpuExecutable {
                 *values = at(buffers, kValues, b, h), *bias = at(buffers, kBias, b, h);
     for (int64_t d = 0; d < width_; ++d) q[d] = from[d * stride(kQ, 3)];
 
-    // Scores of what is visible, one behind the other, and of the key that is new.
+    // Scores of the visible keys, one after the other, and of the new key.
     const auto scale = static_cast<float>(spec_.attrs.as<AttentionAttrs>().scale);
     int64_t n = 0;
     each_run(bias, [&](int64_t s, int64_t count) {
@@ -92,7 +92,7 @@ class Newest final : public CpuExecutable {
       out[d * stride(kOut, 3)] = (sum[d] + p[first] * value[d * stride(kValue, 3)]) / total;
   }
 
-  /// fn(first, count) for every run of places that the mask shows.
+  /// fn(first, count) for every run of positions that the mask shows.
   template <class Fn>
   void each_run(const float* bias, Fn&& fn) const {
     const int64_t step = stride(kBias, 3);

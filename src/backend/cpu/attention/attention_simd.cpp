@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-/// s := s * scale + bias. Returns the largest (some number when one is NaN: the weights carry it).
+/// s := s * scale + bias. Returns the largest (any value when one is NaN: the weights become NaN).
 inline float finish_scores(const ScoreRow& r) {
   const F d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -42,7 +42,7 @@ inline float finish_scores(const ScoreRow& r) {
   return top;
 }
 
-/// s := exp(s - from), 0 behind n; returns their sum.
+/// s := exp(s - from), 0 past n; returns their sum.
 inline float exponentials(const ScoreRow& r, float from) {
   const F d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -68,7 +68,7 @@ inline float exponentials(const ScoreRow& r, float from) {
 float WeightsSoFar(const ScoreRow& r, float& largest, float& sum) {
   const float top = finish_scores(r), next = top > largest ? top : largest;
   if (next == kNever && !std::isnan(sum)) {
-    // Nothing is seen yet. (A NaN among the scores goes the other way: it is larger than nothing.)
+    // Nothing is visible yet. (A NaN among the scores takes the other branch.)
     bool seen = false;
     for (int64_t j = 0; j < r.n; ++j) seen |= r.s[j] != kNever;
     if (!seen) {
@@ -102,7 +102,7 @@ void Multiply(float* x, int64_t n, float by) {
   for (int64_t j = 0; j < n; ++j) x[j] *= by;
 }
 
-AttentionRows Rows() { return {WeightsSoFar, Weights, Gradient, Multiply}; }
+AttentionSimd Rows() { return {WeightsSoFar, Weights, Gradient, Multiply}; }
 
 }  // namespace ingot::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -111,8 +111,8 @@ HWY_AFTER_NAMESPACE();
 #include "backend/cpu/support/dispatch.h"
 
 namespace ingot::cpu {
-const AttentionRows& attention_rows() {
-  static const AttentionRows rows = INGOT_DISPATCH(Rows)();
+const AttentionSimd& attention_simd() {
+  static const AttentionSimd rows = INGOT_DISPATCH(Rows)();
   return rows;
 }
 }  // namespace ingot::cpu

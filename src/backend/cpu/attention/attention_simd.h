@@ -1,4 +1,4 @@
-// The work on rows of attention's scores, one table per instruction set.
+// Row operations on attention's scores, one table per instruction set.
 #pragma once
 #include <cstdint>
 
@@ -14,9 +14,9 @@ struct ScoreRow {
   int64_t bias_stride;
 };
 
-struct AttentionRows {
-  /// s := exp(s * scale + bias - largest so far). Moves `largest` and the `sum` of weights on, and
-  /// returns by what earlier weights are to be multiplied.
+struct AttentionSimd {
+  /// s := exp(s * scale + bias - largest so far). Updates `largest` and the `sum` of weights, and
+  /// returns the factor for the earlier weights.
   float (*weights_so_far)(const ScoreRow& row, float& largest, float& sum);
   /// s := exp(s * scale + bias - lse), the weights themselves.
   void (*weights)(const ScoreRow& row, float lse);
@@ -25,6 +25,6 @@ struct AttentionRows {
   /// x := x * by.
   void (*multiply)(float* x, int64_t n, float by);
 };
-const AttentionRows& attention_rows();
+const AttentionSimd& attention_simd();
 
 }  // namespace ingot::cpu

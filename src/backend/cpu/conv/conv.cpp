@@ -1,6 +1,6 @@
 // Convolutions as matrix products whose second factor is gathered while it is packed (an im2col
-// that is never stored): all types, any strides. The sum runs in blocks of the same size whatever
-// the number of threads.
+// that is never stored): all types, any strides. The sum runs in blocks of the same size
+// whatever the number of threads.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -19,8 +19,8 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// C[m, n] = sum over k of A[m, k] B[k, n], for each sample and group (or for each group, in the
-/// weight's gradient). A lies at m * a_m + Row::a; B at Row::b + Col::b + what the coordinates
-/// Row::d + Col::p say; C at m * c_m + Col::c.
+/// weight's gradient). A is at m * a_m + Row::a; B at Row::b + Col::b + the offset of the
+/// coordinates Row::d + Col::p; C at m * c_m + Col::c.
 struct Problem {
   struct Row {
     int64_t a, b;
@@ -86,7 +86,7 @@ struct Problem {
   Col col(int64_t n) const {
     Col c{};
     int64_t at[3];
-    if (op == Op::ConvGradWeight) {  // n: channel and place in the window
+    if (op == Op::ConvGradWeight) {  // n: channel and position in the window
       const int64_t channel = n / s.ks();
       split(n % s.ks(), s.k, at);
       c.b = channel * s.px.channel;
@@ -100,7 +100,7 @@ struct Problem {
     for (int d = 0; d < 3; ++d) c.p[d] = to_x ? at[d] + s.pad[d] : at[d] * s.stride[d] - s.pad[d];
     return c;
   }
-  /// Where B's element lies, or -1 where it is a zero of the padding.
+  /// The offset of B's element, or -1 where it is a zero of the padding.
   int64_t b_at(const Row& r, const Col& c) const {
     int64_t at = r.b + c.b;
     for (int d = 0; d < 3; ++d) {

@@ -1,8 +1,8 @@
-// Convolutions of pictures, which have a few channels: a network's first. Rows of the picture are
-// laid out with their padding, a stride's phases apart, so that a window's place steps through them
-// one by one. The products (gemm.h) then read them as they lie: forward, the rows of A are
-// neighbouring positions and its steps along k the window's places; for the weight's gradient, the
-// rows are a column of the window and k runs over the positions. The work is cut by sizes alone.
+// Convolutions with few input channels: a network's first, on images. Rows of the image are copied
+// with their padding, the phases of a stride separated, so that a window element steps through them
+// with unit stride. The products (gemm.h) then read them in place: forward, the rows of A are
+// neighbouring positions and its steps along k the window elements; for the weight's gradient, the
+// rows are a column of the window and k runs over the positions. The work is split by sizes alone.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,7 +20,7 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kMostChannels = 4, kMostWeights = 64 << 10;
-constexpr int64_t kBand = 8;  // rows of the result whose part of the picture is laid out at a time
+constexpr int64_t kBand = 8;    // rows of the result whose part of the image is copied at a time
 constexpr int64_t kParts = 16;  // partial sums of a weight's gradient
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -30,7 +30,7 @@ float* thread_scratch(int64_t floats) {
   return reinterpret_cast<float*>(thread_memory(static_cast<size_t>(floats) * sizeof(float)));
 }
 
-/// A band of the picture: [channel][row][phase][position].
+/// A band of the image: [channel][row][phase][position].
 class Band {
  public:
   explicit Band(const ConvShape& s) : s_(s) {
@@ -40,11 +40,11 @@ class Band {
   }
   int64_t floats() const { return s_.C * rows_ * row_; }
   int64_t row() const { return row_; }
-  /// Where the window's place lies for the first position of the band's first row.
+  /// The offset of a window element for the first position of the band's first row.
   int64_t place(int64_t c, int64_t i, int64_t j) const {
     return (c * rows_ + i) * row_ + j % s_.stride[2] * phase_ + j / s_.stride[2];
   }
-  /// Lays out what `count` rows of the result from row y on read.
+  /// Copies what `count` rows of the result from row y on read.
   void fill(float* to, const float* x, int64_t y, int64_t count) const {
     const int64_t first = y * s_.stride[1] - s_.pad[1], rows = (count - 1) * s_.stride[1] + s_.k[1];
     for (int64_t c = 0; c < s_.C; ++c)
@@ -80,9 +80,9 @@ class Band {
   int64_t phase_, row_, rows_;
 };
 
-class Picture : public CpuExecutable {
+class FewChannels : public CpuExecutable {
  protected:
-  explicit Picture(const LibrarySpec& spec)
+  explicit FewChannels(const LibrarySpec& spec)
       : spec_(spec), s_(spec), y_(s_, s_.py, s_.y, s_.O), band_(s_), K_(s_.C * s_.ks()) {
     require_thread_memory(static_cast<size_t>(local_floats()) * sizeof(float));
   }
@@ -102,9 +102,9 @@ class Picture : public CpuExecutable {
   int64_t K_;
 };
 
-class Forward final : public Picture {
+class Forward final : public FewChannels {
  public:
-  explicit Forward(const LibrarySpec& spec) : Picture(spec) {
+  explicit Forward(const LibrarySpec& spec) : FewChannels(spec) {
     for (int64_t c = 0; c < s_.C; ++c)
       for (int64_t i = 0; i < s_.k[1]; ++i)
         for (int64_t j = 0; j < s_.k[2]; ++j) places_.push_back(band_.place(c, i, j));
@@ -125,8 +125,8 @@ class Forward final : public Picture {
  private:
   void band(void* const* buffers, const float* weight, int64_t n, int64_t first) const {
     const int64_t count = std::min(kBand, s_.y[1] - first);
-    float *picture = thread_scratch(local_floats()), *row = picture + band_.floats();
-    band_.fill(picture, sample(buffers, n), first, count);
+    float *image = thread_scratch(local_floats()), *row = image + band_.floats();
+    band_.fill(image, sample(buffers, n), first, count);
     for (int64_t r = 0; r < count; ++r) {
       const Part q = row_of_y(n, first + r);
       char* there = y_.direct(buffers[0], q);
@@ -134,7 +134,7 @@ class Forward final : public Picture {
       const GemmBlock g{K_, 0, 0, g_.nr, K_ * g_.nr, s_.O, places_.data()};
       for (int64_t i = 0; i < s_.y[2]; i += g_.mr)
         g_.block(g, std::min<int64_t>(g_.mr, s_.y[2] - i), s_.O,
-                 picture + r * s_.stride[1] * band_.row() + i, weight, out + i * s_.O, false);
+                 image + r * s_.stride[1] * band_.row() + i, weight, out + i * s_.O, false);
       if (spec_.has(Epilogue::Bias)) add_bias(buffers, out);
       if (!there) y_.scatter(buffers[0], reinterpret_cast<char*>(row), q);
     }
@@ -149,9 +149,9 @@ class Forward final : public Picture {
   std::vector<int64_t> places_;  // of the window, in a band
 };
 
-class GradWeight final : public Picture {
+class GradWeight final : public FewChannels {
  public:
-  explicit GradWeight(const LibrarySpec& spec) : Picture(spec) {
+  explicit GradWeight(const LibrarySpec& spec) : FewChannels(spec) {
     parts_ = std::min(kParts, s_.N * s_.y[1]);
     scratch_bytes = static_cast<size_t>(parts_ * K_ * s_.O) * sizeof(float) + 64;
   }
@@ -165,7 +165,7 @@ class GradWeight final : public Picture {
     });
     float* out = static_cast<float*>(buffers[0]) + s_.pw.offset;
     for (int64_t k = 0; k < K_; ++k) {
-      // Sums lie by channel, column and row of the window.
+      // Sums are stored by channel, column and row of the window.
       const int64_t i = k % s_.k[1], j = k / s_.k[1] % s_.k[2], c = k / s_.ks();
       float* to = out + c * s_.pw.channel + i * s_.pw.dim[1] + j * s_.pw.dim[2];
       for (int64_t o = 0; o < s_.O; ++o) {
@@ -179,28 +179,28 @@ class GradWeight final : public Picture {
  private:
   /// The sum over rows [from, to) of y, counted through all samples.
   void part(void* const* buffers, int64_t from, int64_t to, float* sum) const {
-    float *picture = thread_scratch(local_floats()), *local = picture + band_.floats();
+    float *image = thread_scratch(local_floats()), *local = image + band_.floats();
     std::fill_n(sum, K_ * s_.O, 0.0f);
     while (from < to) {
       const int64_t n = from / s_.y[1], first = from % s_.y[1],
                     count = std::min({kBand, to - from, s_.y[1] - first});
-      band_.fill(picture, sample(buffers, n), first, count);
+      band_.fill(image, sample(buffers, n), first, count);
       for (int64_t r = 0; r < count; ++r) {
         const Part q = row_of_y(n, first + r);
         char* y = y_.direct(buffers[s_.iy], q);
         if (!y) y_.gather(y = reinterpret_cast<char*>(local), buffers[s_.iy], q);
-        add_row(picture + r * s_.stride[1] * band_.row(), reinterpret_cast<const float*>(y), sum);
+        add_row(image + r * s_.stride[1] * band_.row(), reinterpret_cast<const float*>(y), sum);
       }
       from += count;
     }
   }
-  void add_row(const float* picture, const float* y, float* sum) const {
+  void add_row(const float* image, const float* y, float* sum) const {
     const GemmBlock g{s_.y[2], band_.row(), 0, s_.O, g_.nr, s_.O};
     for (int64_t c = 0; c < s_.C; ++c)
       for (int64_t j = 0; j < s_.k[2]; ++j)
         for (int64_t i = 0; i < s_.k[1]; i += g_.mr) {
           const int64_t rows = std::min<int64_t>(g_.mr, s_.k[1] - i);
-          g_.block(g, rows, s_.O, picture + band_.place(c, i, j), y, sum, true);
+          g_.block(g, rows, s_.O, image + band_.place(c, i, j), y, sum, true);
           sum += rows * s_.O;
         }
   }

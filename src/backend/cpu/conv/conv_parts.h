@@ -1,5 +1,5 @@
-// Parts of a convolution's activations in channels-last order, for kernels that want them so: the
-// memory itself where it lies that way, else copies made part by part, in the cache.
+// Parts of a convolution's activations in channels-last order, for kernels that need that layout:
+// the memory itself where it has it, else copies made part by part, in the cache.
 #pragma once
 #include <cstdint>
 
@@ -29,14 +29,14 @@ class Activation {
       want *= size_[d];
     }
     sample_dense_ = p.outer == want;
-    // Do the dims after the first step through memory as one?
+    // Can the dims after the first be treated as one?
     inner_ = p.dim[2];
     for (int d = 2; d > first_; --d)
       if (size_[d - 1] > 1 && p.dim[d - 1] != p.dim[d] * size_[d]) one_run_ = false;
   }
   int64_t rows() const { return size_[first_]; }
   int64_t bytes(const Part& q) const { return q.n * q.r * rest_ * q.c * es_; }
-  /// The part itself where it lies channels-last, else nullptr.
+  /// The part itself where it is stored channels-last, else nullptr.
   char* direct(void* base, const Part& q) const {
     const bool whole = q.r == rows() && sample_dense_;
     if (!dense_ || q.c != channels_ || (q.n > 1 && !whole)) return nullptr;
@@ -45,11 +45,11 @@ class Activation {
   void gather(char* to, void* base, const Part& q) const {
     move(to, static_cast<char*>(base) + at(q) * es_, q, true);
   }
-  /// Followed by finish_stream() where it goes past the caches.
+  /// Followed by finish_stream() where it bypasses the caches.
   void scatter(void* base, char* from, const Part& q) const {
     move(from, static_cast<char*>(base) + at(q) * es_, q, false);
   }
-  /// Results of this size, beside what is read for them, are not found in the caches again.
+  /// Results of this size, together with what is read for them, do not stay in the caches.
   void stream_if_large(int64_t written, int64_t read) {
     if (worth_streaming(written, written + read)) far_ = Far::Memory;
   }

@@ -1,8 +1,8 @@
-// Depthwise convolutions of float32 whose planes are dense rows: every channel by itself, without
-// turning anything. Some rows of a plane at a time are copied into the cache with zeros around them
-// (and, for a stride, parted by the remainder of their columns), so that windows are plain vectors.
-// The input's gradient is the same with the window turned around; the weight's is summed plane by
-// plane, and over the samples in their order.
+// Depthwise convolutions of float32 whose planes are dense rows: each channel separately, without
+// any transposition. A few rows of a plane at a time are copied into the cache with zeros around
+// them (and, for a stride, separated by the remainder of their columns), so that windows are plain
+// vectors. The input's gradient is the same with the window reversed; the weight's is summed plane
+// by plane, and over the samples in their order.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -87,7 +87,7 @@ class Depthwise final : public CpuExecutable {
           weight(static_cast<size_t>(d.s_->ks())) {
       if (d.op_ != Op::ConvGradWeight) return;
       gradient.resize(static_cast<size_t>(d.piece_ * d.gradient_pitch_ + kPlaneBehind), 0.0f);
-      sums.resize(static_cast<size_t>(d.s_->ks() * depthwise_rows().lanes()));
+      sums.resize(static_cast<size_t>(d.s_->ks() * depthwise_simd().lanes()));
     }
     std::vector<float> rows, weight, gradient, sums;
   };
@@ -95,7 +95,7 @@ class Depthwise final : public CpuExecutable {
   void set_pieces() {
     const ConvShape& s = *s_;
     const int64_t stride = op_ == Op::ConvGradInput ? 1 : s.stride[2];
-    // Whole vectors of windows see their own row alone.
+    // Full vectors of windows read their own row only.
     gradient_pitch_ = (out_[1] + 15) / 16 * 16;
     part_ = (gradient_pitch_ + s.dilation[2] * (s.k[2] - 1) / stride + 1 + 15) / 16 * 16;
     pitch_ = part_ * stride;
@@ -107,7 +107,7 @@ class Depthwise final : public CpuExecutable {
       column_.push_back(j * s.dilation[2] % stride * part_ + j * s.dilation[2] / stride);
   }
 
-  /// The rows that `count` rows of windows from `first` on see.
+  /// The rows that `count` rows of windows from `first` on read.
   PlaneRows padded(const float* plane, int64_t row_step, int64_t first, int64_t count,
                    Local& l) const {
     const ConvShape& s = *s_;
@@ -122,7 +122,7 @@ class Depthwise final : public CpuExecutable {
       if (from < 0 || from >= in_[0])
         std::fill_n(to, pitch_, 0.0f);
       else
-        depthwise_rows().spread(plane + from * row_step, columns, pad_[1], across, part_, to);
+        depthwise_simd().spread(plane + from * row_step, columns, pad_[1], across, part_, to);
     }
     return {l.rows.data(),
             down * pitch_,
@@ -156,7 +156,7 @@ class Depthwise final : public CpuExecutable {
         has_bias_ ? static_cast<const float*>(buffers[3])[bias_ + c * bias_step_] : 0.0f;
     for (int64_t r = 0; r < out_[0]; r += piece_) {
       const PlaneRows p = padded(x, in.dim[1], r, std::min(piece_, out_[0] - r), l);
-      depthwise_rows().forward(p, l.weight.data(), bias, relu_, y + r * out.dim[1], out.dim[1]);
+      depthwise_simd().forward(p, l.weight.data(), bias, relu_, y + r * out.dim[1], out.dim[1]);
     }
   }
 
@@ -170,9 +170,9 @@ class Depthwise final : public CpuExecutable {
       const PlaneRows p = padded(x, s.px.dim[1], r, std::min(piece_, out_[0] - r), l);
       for (int64_t i = 0; i < p.rows; ++i)
         std::copy_n(g + (r + i) * s.py.dim[1], out_[1], l.gradient.data() + i * gradient_pitch_);
-      depthwise_rows().grad_weight(p, l.gradient.data(), gradient_pitch_, l.sums.data());
+      depthwise_simd().grad_weight(p, l.gradient.data(), gradient_pitch_, l.sums.data());
     }
-    depthwise_rows().totals(l.sums.data(), s.ks(), out);
+    depthwise_simd().totals(l.sums.data(), s.ks(), out);
   }
 
   std::unique_ptr<ConvShape> s_;

@@ -172,8 +172,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 
-const DepthwiseRows& depthwise_rows() {
-  static const DepthwiseRows f{INGOT_DISPATCH(Forward), INGOT_DISPATCH(GradWeight),
+const DepthwiseSimd& depthwise_simd() {
+  static const DepthwiseSimd f{INGOT_DISPATCH(Forward), INGOT_DISPATCH(GradWeight),
                                INGOT_DISPATCH(Totals), INGOT_DISPATCH(LaneCount),
                                INGOT_DISPATCH(Spread)};
   return f;

@@ -13,24 +13,24 @@ struct PlaneRows {
   int kh, kw;
   int64_t rows, n;  // rows of windows, windows in a row
 };
-/// Elements that may be read behind a row's last window.
+/// Elements that may be read past a row's last window.
 constexpr int64_t kPlaneBehind = 64;
 
-struct DepthwiseRows {
+struct DepthwiseSimd {
   /// out[r * pitch + c] = bias + the sum over the window of w[i * kw + j] times its element; at
   /// least 0 with relu.
   void (*forward)(const PlaneRows& p, const float* w, float bias, bool relu, float* out,
                   int64_t pitch);
   /// sum[i * kw + j] += the sum over all windows of g[r * pitch + c] times their element (i, j).
-  /// Behind the n elements of a row of g there are zeros, kPlaneBehind of them. `sum` has room for
-  /// lanes() numbers for each element, whose total counts.
+  /// The n elements of a row of g are followed by kPlaneBehind zeros. `sum` has room for lanes()
+  /// partial sums for each element; their total is the result.
   void (*grad_weight)(const PlaneRows& p, const float* g, int64_t pitch, float* sum);
-  /// Of `count` such groups of numbers, the totals.
+  /// The totals of `count` such groups of partial sums.
   void (*totals)(const float* sum, int64_t count, float* out);
   int64_t (*lanes)();
   /// Element i of x goes to out[(i + first) % s * pitch + (i + first) / s].
   void (*spread)(const float* x, int64_t n, int64_t first, int64_t s, int64_t pitch, float* out);
 };
-const DepthwiseRows& depthwise_rows();
+const DepthwiseSimd& depthwise_simd();
 
 }  // namespace ingot::cpu

@@ -1,7 +1,7 @@
-// Convolutions of float32 and bfloat16 by oneDNN (dnnl/api.h). The work is cut by sizes alone: over
-// samples, then over rows or output channels where there are few samples; a weight's gradient over
-// samples (partial sums, added in order) or over output channels. oneDNN sees channels-last pieces;
-// operands that lie otherwise are turned piece by piece, in the cache.
+// Convolutions of float32 and bfloat16 by oneDNN (dnnl/api.h). The work is split by sizes alone:
+// over samples, then over rows or output channels where there are few samples; a weight's gradient
+// over samples (partial sums, added in order) or over output channels. oneDNN sees channels-last
+// pieces; operands in other layouts are transposed piece by piece, in the cache.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a) { return (a + 63) / 64 * 64; }
 
-/// The module beside this library, or nullptr. INGOT_DNNL=0 leaves it out.
+/// The module beside this library, or nullptr. INGOT_DNNL=0 disables it.
 const DnnlApi* load() {
   if (!env::flag("INGOT_DNNL")) return nullptr;
   Dl_info info{};
@@ -90,8 +90,7 @@ bool same_blocking(const DnnlBlocking& a, const DnnlBlocking& b) {
   return true;
 }
 
-// --- Weights
-// ---------------------------------------------------------------------------------------------------
+// ---- Weights
 
 /// Strides of the weight's dims as oneDNN counts them: groups first.
 std::vector<int64_t> weight_strides(const ConvShape& s) {
@@ -117,7 +116,7 @@ DnnlConvDesc desc_of(const LibrarySpec& spec, const ConvShape& s) {
     d.x[i] = s.x[f], d.y[i] = s.y[f], d.k[i] = s.k[f], d.stride[i] = s.stride[f],
     d.dilation[i] = s.dilation[f];
     d.front[i] = s.pad[f];
-    // What oneDNN wants behind is what the windows reach, which may be less than the padding.
+    // oneDNN expects as end padding what the windows reach, which may be less than the padding.
     d.behind[i] = (s.y[f] - 1) * s.stride[f] + s.dilation[f] * (s.k[f] - 1) + 1 - s.x[f] - s.pad[f];
   }
   return d;
@@ -130,8 +129,7 @@ int64_t divisor_below(int64_t n, int64_t most) {
   return 1;
 }
 
-// --- Forward and the input's gradient
-// ----------------------------------------------------------------------------
+// ---- Forward and the input's gradient
 
 class DnnlConv final : public CpuExecutable {
  public:
@@ -282,8 +280,7 @@ class DnnlConv final : public CpuExecutable {
   std::vector<Task> tasks_;
 };
 
-// --- The weight's gradient
-// --------------------------------------------------------------------------------------
+// ---- The weight's gradient
 
 class DnnlGradWeight final : public CpuExecutable {
  public:

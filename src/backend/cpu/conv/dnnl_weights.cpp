@@ -1,6 +1,6 @@
-// See dnnl_weights.h. Dense float32 weights move by blocks of channels: for each output channel,
-// the window's places of the input channels are one row of memory, and such rows are turned in
-// registers.
+// See dnnl_weights.h. Dense float32 weights move by blocks of channels: for each output
+// channel, the window elements of the input channels are one row of memory, and such rows
+// are transposed in registers.
 #include "backend/cpu/conv/dnnl_weights.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ int64_t Blocks::row(int64_t i, int64_t at) const {
 Blocks::Place Blocks::place(const float* plain, int64_t piece) const {
   const int64_t o = piece / chunks_, chunk = piece % chunks_, run = unit_[1] * window_;
   const Place p{o * unit_[0] * line() + chunk * run, o * b_.stride[0] + chunk * b_.stride[1]};
-  // The rows of the next piece: far, and too short for the hardware to foresee.
+  // The rows of the next piece: distant, and too short for the hardware prefetcher.
   if (chunk + 1 < chunks_)
     for (int64_t r = 0; r < unit_[0]; ++r)
       for (int64_t c = 0; c < run; c += 16)
@@ -60,9 +60,10 @@ void Blocks::pack(float* blocked, const float* plain, int64_t piece) const {
   const Place p = place(plain, piece);
   const int64_t n = std::ssize(rows_);
   plain += p.plain, blocked += p.blocked;
-  if (form_ == Form::Outputs) return turn_to_rows(blocked, rows_.data(), plain, line(), n, wide_);
+  if (form_ == Form::Outputs)
+    return transpose_to_rows(blocked, rows_.data(), plain, line(), n, wide_);
   for (int64_t k = 0; k < deep_; ++k)
-    turn_to_rows(blocked + k * wide_, rows_.data(), plain + k * line(), window_, n, wide_);
+    transpose_to_rows(blocked + k * wide_, rows_.data(), plain + k * line(), window_, n, wide_);
 }
 
 void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t step,
@@ -80,10 +81,10 @@ void Blocks::unpack(float* plain, const float* blocked, int64_t count, int64_t s
   const int64_t n = std::ssize(rows_);
   plain += p.plain, blocked += p.blocked;
   if (form_ == Form::Outputs)
-    return turn_from_rows(plain, line(), blocked, rows_.data(), n, wide_, count, step);
+    return transpose_from_rows(plain, line(), blocked, rows_.data(), n, wide_, count, step);
   for (int64_t k = 0; k < deep_; ++k)
-    turn_from_rows(plain + k * line(), window_, blocked + k * wide_, rows_.data(), n, wide_, count,
-                   step);
+    transpose_from_rows(plain + k * line(), window_, blocked + k * wide_, rows_.data(), n, wide_,
+                        count, step);
 }
 
 }  // namespace ingot::cpu

@@ -1,4 +1,4 @@
-// Weights between Ingot's strided memory and the blocks oneDNN asks for.
+// Weights between Ingot's strided memory and the blocks oneDNN requires.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -88,11 +88,11 @@ class Blocks {
   struct Place {
     int64_t plain, blocked;
   };
-  /// Where a piece begins; asks for what the next one needs of the plain weight.
+  /// Where a piece begins; prefetches what the next one needs of the plain weight.
   Place place(const float* plain, int64_t piece) const;
   int64_t line() const { return inputs_ * window_; }  // between output channels
-  /// Where, in a block of channels, the row of elements begins that holds the window's place `at`
-  /// of the block's i-th input channel.
+  /// Where, in a block of channels, the row of elements begins that holds window element `at` of
+  /// the block's i-th input channel.
   int64_t row(int64_t i, int64_t at) const;
   DnnlBlocking b_{};
   std::vector<int64_t> stride_, outer_, unit_, plain_, inside_, rows_;

@@ -94,10 +94,9 @@ class Fold final : public CpuExecutable {
            K_[1] * K_[2] <= 256 && out_[2] == 1 && (value_[2] == 1 || O_[2] == 1) &&
            (place_[2] == 1 || O_[2] == 1);
   }
-  /// Past the caches, when the result would not stay in them.
+  /// Bypasses the caches when the result would not stay in them.
   bool streams() const { return planes_ * size_[1] * size_[2] >= (8 << 20); }
-  /// Rows of windows with zeros around them, each where it is found again by the next rows of the
-  /// result.
+  /// Rows of windows with zeros around them, each kept where the next rows of the result find it.
   struct Rows {
     explicit Rows(const Fold& f)
         : front(lines(f.K_[2])),
@@ -112,7 +111,7 @@ class Fold final : public CpuExecutable {
     Rows(const Rows&) = delete;
     Rows& operator=(const Rows&) = delete;
     static int64_t lines(int64_t n) { return (n + 15) / 16 * 16; }
-    int64_t front, pitch, count;  // in front of a row; from row to row; rows
+    int64_t front, pitch, count;  // before a row; from row to row; rows
     std::vector<float> memory;
     float* value;  // rows begin cache lines
     int32_t* at;
@@ -138,7 +137,7 @@ class Fold final : public CpuExecutable {
         for (; there < std::min(w + 2, O_[1]); ++there) {
           const int64_t to = there % rows.count * rows.pitch + rows.front;
           std::copy_n(v + there * value_[1], O_[2], rows.value + to);
-          window_rows().widen(at + there * place_[1], O_[2], rows.at + to);
+          pool_simd().widen(at + there * place_[1], O_[2], rows.at + to);
         }
         values[count] = rows.value + begin;
         places[count] = rows.at + begin;
@@ -146,7 +145,7 @@ class Fold final : public CpuExecutable {
       }
       const WindowPicks picks{values.data(),           places.data(), number.data(),
                               static_cast<int>(count), K_[2],         stride_[2]};
-      window_rows().pick(picks, front_[2], size_[2], stream, out + y * out_[1]);
+      pool_simd().pick(picks, front_[2], size_[2], stream, out + y * out_[1]);
     }
   }
   template <class Fn>

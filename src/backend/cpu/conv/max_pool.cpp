@@ -1,8 +1,8 @@
-// Max pooling of float32 in dense rows, with the elementwise ops in front of it (batch
+// Max pooling of float32 in dense rows, with the preceding elementwise ops (batch
 // normalisation, ReLU). Without positions and ops a window's rows are reduced to one, then its
-// columns. Else the columns of each row come first, once for all windows that share the row, and
-// the rows last: so the first of equal elements is found without comparing positions. What lies
-// outside counts as -inf.
+// columns. Otherwise the columns of each row come first, once for all windows that share the
+// row, and the rows last: so the first of equal elements is found without comparing positions.
+// Elements outside count as -inf.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -76,7 +76,7 @@ class WindowMax final : public CpuExecutable {
     DType dtype;
     Affine map;
   };
-  struct Step {  // one instruction of the value: of a whole row, or of one number for the line
+  struct Step {  // one instruction of the value: for a row, or one value for the line
     int instr;
     bool row;
     TileFn fn = nullptr;
@@ -85,7 +85,7 @@ class WindowMax final : public CpuExecutable {
   struct Row {
     int64_t offset;
     std::vector<int64_t> bound;
-    int before = -1;  // the row of the line before that is this one
+    int before = -1;  // the row of the previous line that is this one
   };
   struct Slot {  // one row with its windows' columns reduced
     float* best;
@@ -100,7 +100,7 @@ class WindowMax final : public CpuExecutable {
           best(static_cast<size_t>(w.n_)),
           at(static_cast<size_t>(w.n_)),
           lines(pitch(w.n_) * (2 * w.rows_.size() + 1)) {
-      // Whole cache lines: a vector that was stored is found again without waiting.
+      // Full cache lines: a stored vector is read again without waiting.
       void* begin = lines.data();
       size_t room = lines.size() * sizeof(float);
       auto* next = static_cast<float*>(std::align(64, 64, begin, room));
@@ -113,7 +113,7 @@ class WindowMax final : public CpuExecutable {
     std::vector<float> lines;
     std::vector<Slot> slots;
     int64_t at_axis[kMaxAxes] = {};  // of the line
-    const float* before = nullptr;   // where the line before began
+    const float* before = nullptr;   // where the previous line began
     int slot_of[kMaxRows];           // of each of its rows, or -1
   };
 
@@ -140,7 +140,7 @@ class WindowMax final : public CpuExecutable {
     return i.kind == InstrKind::Const && std::isinf(i.fvalue) && i.fvalue < 0;
   }
 
-  // What lies outside is -inf: the load says so, or a where around the value.
+  // Outside elements are -inf: by the load's fill, or by a where around the value.
   bool find_value() {
     const Instr& v = instr(value_);
     if (v.dtype != DType::Float32) return false;
@@ -157,7 +157,7 @@ class WindowMax final : public CpuExecutable {
   }
 
   // The steps that lead to instruction i, in order. One load moves along the row; all others are
-  // numbers.
+  // scalars.
   bool find_program(int i) {
     for (const Step& s : steps_)
       if (s.instr == i) return true;
@@ -193,7 +193,7 @@ class WindowMax final : public CpuExecutable {
     return -1;
   }
 
-  // At most one bound speaks of columns, in the load's own steps; the others of rows.
+  // At most one bound concerns columns, in the load's own steps; the others concern rows.
   bool find_bounds() {
     lo_ = 0, hi_ = span_;
     for (const Bound& b : bounds_) {
@@ -240,7 +240,7 @@ class WindowMax final : public CpuExecutable {
     return p;
   }
 
-  // Numbers of the line: loads that do not move, constants and what is made of them.
+  // Scalars of the line: loads that do not move, constants and what is computed from them.
   void set_numbers(void* const* buffers, Local& l) const {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
@@ -304,8 +304,8 @@ class WindowMax final : public CpuExecutable {
   // one by one.
   void reduce_columns(const float* v, const Slot& slot) const {
     if (to_ > from_)
-      window_rows().across(v + from_ * s_ - lo_, s_, dilation_, kw_, to_ - from_, slot.best + from_,
-                           wants_index_ ? slot.at + from_ : nullptr);
+      pool_simd().across(v + from_ * s_ - lo_, s_, dilation_, kw_, to_ - from_, slot.best + from_,
+                         wants_index_ ? slot.at + from_ : nullptr);
     for (int64_t i = 0; i < from_; ++i) reduce_edge(v, i, slot);
     for (int64_t i = to_; i < n_; ++i) reduce_edge(v, i, slot);
   }
@@ -315,7 +315,7 @@ class WindowMax final : public CpuExecutable {
     for (int64_t j = 0; j < kw_; ++j) {
       const int64_t column = i * s_ + j * dilation_;
       if (column < lo_ || column >= hi_) continue;
-      // Chosen without a branch: which element is larger nobody can foresee.
+      // Selected without a branch: which element is larger is unpredictable.
       const float x = v[column - lo_];
       const uint32_t take = 0u - static_cast<uint32_t>(!(x <= top) & (top == top));
       bits = (bits & ~take) | (std::bit_cast<uint32_t>(x) & take);
@@ -326,7 +326,7 @@ class WindowMax final : public CpuExecutable {
     slot.at[i] = static_cast<int32_t>(where);
   }
 
-  // The windows of one line where nobody asks for positions. False when all of the window is
+  // The windows of one line where positions are not needed. False when all of the window is
   // outside.
   bool reduce_at_once(const float* x, const int64_t* first, float* best) const {
     const float* p[kMaxRows];
@@ -336,7 +336,7 @@ class WindowMax final : public CpuExecutable {
     if (count == 0) return false;
     const float* inner[kMaxRows];
     for (int r = 0; r < count; ++r) inner[r] = p[r] + from_ * s_ - lo_;
-    if (to_ > from_) window_rows().windows(inner, count, kw_, to_ - from_, best + from_);
+    if (to_ > from_) pool_simd().windows(inner, count, kw_, to_ - from_, best + from_);
     for (int64_t i = 0; i < n_; ++i) {
       if (i == from_) i = to_;
       if (i >= n_) break;
@@ -351,7 +351,7 @@ class WindowMax final : public CpuExecutable {
 
   // False when all of the window is outside.
   bool reduce_windows(const float* x, const int64_t* first, float* best, Local& l) const {
-    // Rows of the line before stay what they are if this one is the next, with the same numbers.
+    // Rows of the previous line stay valid if this one is the next, with the same scalars.
     bool next = last_ > 0 && l.before && x - l.before == instr(main_).map.stride[last_ - 1];
     if (steps_.size() > 1) {
       next =
@@ -387,7 +387,7 @@ class WindowMax final : public CpuExecutable {
     }
     std::copy_n(slot_of, rows_.size(), l.slot_of);
     if (count)
-      window_rows().stack(p, from, number, count, n_, best, wants_index_ ? l.at.data() : nullptr);
+      pool_simd().stack(p, from, number, count, n_, best, wants_index_ ? l.at.data() : nullptr);
     return count > 0;
   }
 
@@ -400,7 +400,7 @@ class WindowMax final : public CpuExecutable {
       return;
     }
     if (r.dtype == DType::UInt8 && step == 1)
-      return window_rows().bytes(best, at, n_, static_cast<uint8_t*>(out) + to);
+      return pool_simd().bytes(best, at, n_, static_cast<uint8_t*>(out) + to);
     for (int64_t i = 0; i < n_; ++i)
       write<int64_t>(out, r.dtype, to + i * step, best[i] == kNever ? 0 : at[i]);
   }
@@ -419,7 +419,7 @@ class WindowMax final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_window_max(const KernelSpec& spec) {
+std::unique_ptr<CpuExecutable> prepare_max_pool(const KernelSpec& spec) {
   auto w = std::make_unique<WindowMax>();
   return w->init(spec) ? std::move(w) : nullptr;
 }

@@ -1,5 +1,5 @@
 // Reductions over small windows of float32 (pooling): the result's innermost axis is the vector,
-// and every place of the window is one pass over it. Anything else is left to the general kernels.
+// and every window element is one pass over it. Anything else is left to the general kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,7 +33,7 @@ class WindowReduce final : public CpuExecutable {
     extent_.assign(k.extent.begin(), k.extent.begin() + k.n_outer);
     // A window that does not move along the vector axis is a plain reduction of rows or columns.
     if (load_.map.stride[static_cast<size_t>(last_)] == 0) return false;
-    list_places(k);
+    list_window_positions(k);
     lines_ = 1;
     for (int a = 0; a < last_; ++a) lines_ *= extent_[static_cast<size_t>(a)];
     n_ = extent_[static_cast<size_t>(last_)];
@@ -77,7 +77,7 @@ class WindowReduce final : public CpuExecutable {
     return true;
   }
 
-  // A store of a reduction of the load; of its position, converted; or of a sum times a number.
+  // A store of a reduction of the load; of its position, converted; or of a sum times a constant.
   bool add_result(const KernelSpec& k, const Store& s) {
     if (s.predicated) return false;
     Result r{Op::Max, s.buffer, k.buffers[static_cast<size_t>(s.buffer)].dtype, s.map, 1};
@@ -116,7 +116,7 @@ class WindowReduce final : public CpuExecutable {
     return true;
   }
 
-  void list_places(const KernelSpec& k) {
+  void list_window_positions(const KernelSpec& k) {
     const int64_t count = k.inner_size();
     for (int64_t p = 0; p < count; ++p) {
       Place place{0, std::vector<int64_t>(load_.bounds.size(), 0)};
@@ -182,13 +182,13 @@ class WindowReduce final : public CpuExecutable {
     if (to > from) {
       for (int k = 0; k < count; ++k) p[k] += from * step;
       if (sum)
-        window_rows().sum(p, count, step, to - from, acc + from);
+        pool_simd().sum(p, count, step, to - from, acc + from);
       else
-        window_rows().best(p, count, step, to - from, relu, acc + from,
-                           where ? where + from : nullptr, number);
+        pool_simd().best(p, count, step, to - from, relu, acc + from,
+                         where ? where + from : nullptr, number);
       for (int k = 0; k < count; ++k) p[k] -= from * step;
     }
-    for (int64_t i = 0; i < n_; ++i) {  // the edges, where some places lie outside
+    for (int64_t i = 0; i < n_; ++i) {  // the edges, where some window elements are outside
       if (i == from && to > from) i = to;
       if (i >= n_) break;
       const float* q[kMaxPlaces];
@@ -199,10 +199,11 @@ class WindowReduce final : public CpuExecutable {
       acc[i] = sum ? 0.0f : -std::numeric_limits<float>::infinity();
       index[i] = 0;
       if (some && sum)
-        window_rows().sum(q, some, step, 1, acc + i);
+        pool_simd().sum(q, some, step, 1, acc + i);
       else if (some)
-        window_rows().best(q, some, step, 1, relu, acc + i, where ? where + i : nullptr, numbers);
-      // A place outside comes first in the order, so an element that is no larger does not count.
+        pool_simd().best(q, some, step, 1, relu, acc + i, where ? where + i : nullptr, numbers);
+      // An outside element comes first in the order, so an element that is no larger does not
+      // count.
       if (some && where && acc[i] == -std::numeric_limits<float>::infinity()) index[i] = 0;
     }
     for (const Result& r : results_) store(r, buffers[r.buffer], at(r.map, line), acc, index);
@@ -247,9 +248,9 @@ class WindowReduce final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_window_reduce(std::span<const KernelSpec> parts) {
+std::unique_ptr<CpuExecutable> prepare_pool(std::span<const KernelSpec> parts) {
   if (parts.size() != 1 || !parts[0].has_reduce() || parts[0].is_row()) return nullptr;
-  if (auto largest = prepare_window_max(parts[0])) return largest;
+  if (auto largest = prepare_max_pool(parts[0])) return largest;
   auto w = std::make_unique<WindowReduce>();
   return w->init(parts[0]) ? std::move(w) : nullptr;
 }

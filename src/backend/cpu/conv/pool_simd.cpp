@@ -22,7 +22,7 @@ HWY_INLINE hn::Vec<D> load_row(D d, const hn::TFromD<D>* p) {
   return hn::LoadU(d, p);  // one lane: the first element is the even one
 #else
   if constexpr (S == 1) return hn::LoadU(d, p);
-  // Nothing behind the last element is read: the second load begins one element early.
+  // Nothing past the last element is read: the second load begins one element early.
   const auto a = hn::LoadU(d, p), b = hn::LoadU(d, p + hn::Lanes(d) - 1);
   return hn::ConcatUpperLower(d, hn::ConcatOdd(d, b, b), hn::ConcatEven(d, a, a));
 #endif
@@ -168,7 +168,7 @@ bool across_vectors(const float* x, int64_t dilation, int64_t width, int64_t n, 
   const int64_t kw = KW ? KW : width;
   return each_vector(n, [&](auto d, int64_t i) INGOT_INLINE {
     const hn::RebindToSigned<decltype(d)> di;
-    // A few rows ahead: a result's own stores keep the processor from looking that far.
+    // A few rows ahead: a result's own stores keep the processor from prefetching that far.
     if constexpr (S == 2) {
       __builtin_prefetch(x + i * S + 512);
       __builtin_prefetch(x + i * S + 528);
@@ -248,9 +248,9 @@ void StackRows(const float* const* v, const int32_t* const* from, const int32_t*
   }
 }
 
-// Rows first, then columns: what is loaded is compared as it lies and taken apart once. A maximum
-// of the processor's forgets NaN, so the sum of all that was loaded says whether there is one (or
-// two infinities): then the window's elements are compared one by one.
+// Rows first, then columns: values are compared as loaded and deinterleaved once. The processor's
+// maximum loses NaN, so the sum of all loaded values shows whether there is one (or two
+// infinities): then the window's elements are compared one by one.
 #if HWY_TARGET != HWY_SCALAR
 template <int KW>
 bool windows_vectors(const float* const* v, int rows, int64_t n, float* best) {
@@ -315,8 +315,9 @@ void BytesRow(const float* best, const int32_t* at, int64_t n, uint8_t* out) {
 }
 
 // Elements e.. of the sums of one parity (S == 2) or of all (S == 1): a window that begins t
-// elements before e gives its value if its largest is at place number + S * t + first. Windows in
-// order, so later places first. ROWS and KW are w.rows and w.kw, or 0 where they are not known.
+// elements before e contributes its value if its largest is at position number + S * t + first.
+// Windows in order, so later positions first. ROWS and KW are w.rows and w.kw, or 0 where they are
+// not known.
 template <int S, int ROWS, int KW, class D>
 HWY_INLINE hn::Vec<D> picked(D d, const WindowPicks& w, int64_t first, int64_t e) {
   const hn::RebindToSigned<D> di;
@@ -435,11 +436,11 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 
-const WindowRows& window_rows() {
-  static const WindowRows f{INGOT_DISPATCH(BestRow),    INGOT_DISPATCH(SumRow),
-                            INGOT_DISPATCH(AcrossRow),  INGOT_DISPATCH(StackRows),
-                            INGOT_DISPATCH(WindowsRow), INGOT_DISPATCH(BytesRow),
-                            INGOT_DISPATCH(PickRow),    INGOT_DISPATCH(WidenRow)};
+const PoolSimd& pool_simd() {
+  static const PoolSimd f{INGOT_DISPATCH(BestRow),    INGOT_DISPATCH(SumRow),
+                          INGOT_DISPATCH(AcrossRow),  INGOT_DISPATCH(StackRows),
+                          INGOT_DISPATCH(WindowsRow), INGOT_DISPATCH(BytesRow),
+                          INGOT_DISPATCH(PickRow),    INGOT_DISPATCH(WidenRow)};
   return f;
 }
 

@@ -1,12 +1,12 @@
 // Convolutions of float32 with 3 x 3 windows and stride 1 by Winograd's F(2x2, 3x3)
-// (winograd_simd.h): tiles of 2 x 2 results, 16 numbers ("frequencies") for each tile and channel,
+// (winograd_simd.h): tiles of 2 x 2 results, 16 values ("frequencies") for each tile and channel,
 // and for each frequency one matrix product over the channels. That is 4/9 of the plain sum's
-// multiplications, and sums of a ninth of its length, so that results are as near to the exact
-// ones. The work is cut by sizes alone.
+// multiplications, and sums of a ninth of its length, so that results are as close to the exact
+// ones. The work is split by sizes alone.
 //
-// Small weights: a task takes some rows of tiles through all three stages in its cache. Large ones:
-// the stages follow each other over chunks of samples, so that each frequency's weight is read once
-// for a chunk.
+// Small weights: a task takes some rows of tiles through all three stages in its cache.
+// Large ones: the stages follow each other over chunks of samples, so that each frequency's
+// weight is read once per chunk.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -37,7 +37,7 @@ float* thread_scratch(int64_t floats) {
   return reinterpret_cast<float*>(thread_memory(static_cast<size_t>(floats) * sizeof(float)));
 }
 
-/// Zeros to read where a tile reaches over the edge.
+/// Zeros to read where a tile crosses the edge.
 const float* zeros(int64_t n) {
   return static_cast<const float*>(thread_zeros(static_cast<size_t>(n) * sizeof(float)));
 }
@@ -70,7 +70,7 @@ class Tiles {
   }
   int64_t floats(const TileRows& t) const { return part_.bytes(rows(t)) / 4; }
 
-  /// The rows of t, channels-last: where they lie or in `local`.
+  /// The rows of t, channels-last: in place or in `local`.
   float* read(void* base, const TileRows& t, float* local) const {
     const Part q = rows(t);
     if (char* there = part_.direct(base, q)) return reinterpret_cast<float*>(there);
@@ -117,7 +117,7 @@ struct Grid {
         across(ceil_div(out[2], 2)),
         tiles(down * across),
         samples(s.N) {}
-  /// Pieces of whole rows of tiles, about so many tiles each.
+  /// Pieces of complete rows of tiles, about this many tiles each.
   std::vector<TileRows> pieces(int64_t about, int64_t from, int64_t to) const {
     const int64_t count = std::clamp<int64_t>(tiles / std::max<int64_t>(1, about), 1, down),
                   step = ceil_div(down, count);
@@ -128,8 +128,7 @@ struct Grid {
   }
 };
 
-// --- Forward and the input's gradient
-// ----------------------------------------------------------------------------
+// ---- Forward and the input's gradient
 
 class Winograd final : public CpuExecutable {
  public:
@@ -138,7 +137,7 @@ class Winograd final : public CpuExecutable {
         s_(spec),
         forward_(spec.op == Op::Conv),
         g_(gemm_f32()),
-        r_(winograd_rows()),
+        r_(winograd_simd()),
         grid_(s_, forward_ ? s_.y : s_.x) {
     K_ = forward_ ? s_.C : s_.O;
     N_ = forward_ ? s_.O : s_.C;
@@ -198,7 +197,7 @@ class Winograd final : public CpuExecutable {
                      const int64_t size[4] = {k, 3, 3, n}, to[4] = {9 * nr, 3 * nr, nr, 1},
                                    from[4] = {k_stride, s_.pw.dim[1], s_.pw.dim[2], n_stride};
                      copy_box(taps, to, w + n0 * n_stride + k0 * k_stride, from, size, 4, 4);
-                     // The input's gradient goes through the window backwards.
+                     // The input's gradient uses the reversed window.
                      for (int64_t i = 0; i < k; ++i)
                        r_.window(taps + i * 9 * nr + (forward_ ? 0 : 8 * nr), forward_ ? nr : -nr,
                                  nr, u + n0 * K_ + (k0 + i) * nr, weight_step_);
@@ -283,20 +282,19 @@ class Winograd final : public CpuExecutable {
   ConvShape s_;
   bool forward_, fused_ = false;
   const GemmOps& g_;
-  const WinogradRows& r_;
+  const WinogradSimd& r_;
   Grid grid_;
   Tiles in_, out_;
   int64_t K_ = 0, N_ = 0, panels_ = 0, weight_step_ = 0, v_step_ = 0, m_step_ = 0, block_ = 0,
           chunk_ = 1;
 };
 
-// --- The weight's gradient
-// ---------------------------------------------------------------------------------------
+// ---- The weight's gradient
 
 class WinogradGradWeight final : public CpuExecutable {
  public:
   explicit WinogradGradWeight(const LibrarySpec& spec)
-      : s_(spec), g_(gemm_f32()), r_(winograd_rows()), grid_(s_, s_.y) {
+      : s_(spec), g_(gemm_f32()), r_(winograd_simd()), grid_(s_, s_.y) {
     x_ = Tiles(s_, s_.px, s_.x, s_.C, 4, s_.pad[1], grid_.across);
     y_ = Tiles(s_, s_.py, s_.y, s_.O, 2, 0, grid_.across);
     const int64_t tile = kFrequencies * (s_.C + s_.O);
@@ -341,7 +339,7 @@ class WinogradGradWeight final : public CpuExecutable {
     });
   }
 
-  /// w (+)= v' z for each frequency, over so many tiles.
+  /// w (+)= v' z for each frequency, over this many tiles.
   void products(int64_t tiles, const float* v, const float* z, float* w, bool add) const {
     const int64_t rows = 64, blocks = ceil_div(s_.C, rows), depth = 192;
     parallel_for(kFrequencies * blocks, 1, [&](int64_t b, int64_t e) {
@@ -375,14 +373,13 @@ class WinogradGradWeight final : public CpuExecutable {
 
   ConvShape s_;
   const GemmOps& g_;
-  const WinogradRows& r_;
+  const WinogradSimd& r_;
   Grid grid_;
   Tiles x_, y_;
   int64_t chunk_ = 1, v_step_ = 0, z_step_ = 0, w_step_ = 0;
 };
 
-/// Is it worth while? Multiplications saved against the transforms' traffic, in those of the plain
-/// sum.
+/// Is it faster? Multiplications saved against the transforms' traffic, in those of the plain sum.
 bool pays(const LibrarySpec& spec, const ConvShape& s) {
   const int64_t* out = spec.op == Op::ConvGradInput ? s.x : s.y;
   const Grid grid(s, out);

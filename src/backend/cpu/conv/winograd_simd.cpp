@@ -1,6 +1,6 @@
 // See winograd_simd.h. With d the 4 x 4 pixels, g the window: results = A' [(G g G') * (B' d B)] A,
 // where B' d = (d0 - d2, d1 + d2, d2 - d1, d1 - d3), G g = (g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2)
-// / 2, g2) and A' m = (m0 + m1 + m2, m1 - m2 - m3). The gradients are the same forms turned around.
+// / 2, g2) and A' m = (m0 + m1 + m2, m1 - m2 - m3). The gradients are the transposed forms.
 #include "backend/cpu/conv/winograd_simd.h"
 
 #include "backend/cpu/support/targets.h"
@@ -128,8 +128,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace ingot::cpu {
 
-const WinogradRows& winograd_rows() {
-  static const WinogradRows f{INGOT_DISPATCH(Pixels), INGOT_DISPATCH(Gradients),
+const WinogradSimd& winograd_simd() {
+  static const WinogradSimd f{INGOT_DISPATCH(Pixels), INGOT_DISPATCH(Gradients),
                               INGOT_DISPATCH(Results), INGOT_DISPATCH(Window),
                               INGOT_DISPATCH(WindowGradients)};
   return f;

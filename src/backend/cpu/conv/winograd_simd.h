@@ -6,19 +6,19 @@
 
 namespace ingot::cpu {
 
-/// Rows of `n` channels, n a multiple of 16. Frequency f (of 16) of a row lies at f * step.
-struct WinogradRows {
+/// Rows of `n` channels, n a multiple of 16. Frequency f (of 16) of a row is at f * step.
+struct WinogradSimd {
   /// 4 x 4 pixels, row by row, to frequencies.
   void (*pixels)(const float* const* pixel, int64_t n, float* v, int64_t step);
   /// The 2 x 2 results' gradients to frequencies.
   void (*gradients)(const float* const* pixel, int64_t n, float* z, int64_t step);
-  /// Frequencies to 2 x 2 results, of which those with a nullptr are left out; bias may be nullptr.
+  /// Frequencies to 2 x 2 results, of which those with a nullptr are skipped; bias may be nullptr.
   void (*results)(const float* m, int64_t step, int64_t n, const float* bias, float* const* pixel);
-  /// The window's 9 places, `pitch` apart, to frequencies.
+  /// The window's 9 elements, `pitch` apart, to frequencies.
   void (*window)(const float* taps, int64_t pitch, int64_t n, float* u, int64_t step);
-  /// Frequencies to the gradients of the window's 9 places, `pitch` apart.
+  /// Frequencies to the gradients of the window's 9 elements, `pitch` apart.
   void (*window_gradients)(const float* w, int64_t step, int64_t n, float* taps, int64_t pitch);
 };
-const WinogradRows& winograd_rows();
+const WinogradSimd& winograd_simd();
 
 }  // namespace ingot::cpu

@@ -28,8 +28,8 @@ constexpr int nr() {
   return kNV * static_cast<int>(hn::MaxLanes(Tag<T>()));
 }
 
-/// How A lies: rows as in memory; rows side by side, steps along k at equal distances or at listed
-/// places.
+/// The layout of A: rows as in memory; rows side by side, steps along k at equal
+/// distances or at listed offsets.
 enum class Left { Rows, Steps, Places };
 
 /// acc += A B over k steps from A's step p.
@@ -62,8 +62,7 @@ HWY_INLINE void steps(hn::Vec<Tag<T>> (&acc)[M][kNV], const GemmBlock& g, const 
 /// sums.
 constexpr int64_t kChain = 192;
 
-/// fn(i, v) for all of a tile, each with numbers the compiler knows: accumulators stay in
-/// registers.
+/// fn(i, v) for all of a tile, each with compile-time indices: accumulators stay in registers.
 template <int M, class Fn>
 HWY_INLINE void each_of_tile(Fn&& fn) {
 #pragma GCC unroll 8

@@ -1,6 +1,6 @@
 // C = A B on blocks, for float32 and float64. Operands of any stride are packed (and converted)
 // first, so that the inner kernel sees one form only: A in panels of MR rows, B in panels of NR
-// columns, both k by k. Where memory already suits, the kernel reads it as it lies.
+// columns, both k by k. Where the memory layout already suits, the kernel reads it in place.
 #pragma once
 #include <cstdint>
 
@@ -8,14 +8,14 @@
 
 namespace ingot::cpu {
 
-/// How the operands of a block lie, in elements. A's numbers are read one by one, so a panel of
-/// whole rows serves as it lies in memory; B's are read by vectors along a row of B.
+/// The layout of a block's operands, in elements. A's values are read one by one, so a panel of
+/// complete rows can be read in place; B's are read by vectors along a row of B.
 struct GemmBlock {
-  int64_t k;        // depth
-  int64_t a_row;    // between rows of A, whose numbers along k are neighbours; 0: neighbours along
-                    // the rows
-  int64_t a_k;      // then, between steps along k
-  int64_t b_row;    // between rows of B (along k)
+  int64_t k;      // depth
+  int64_t a_row;  // between rows of A, whose values along k are neighbours; 0: neighbours along the
+                  // rows
+  int64_t a_k;    // then, between steps along k
+  int64_t b_row;  // between rows of B (along k)
   int64_t b_panel;  // between panels of B
   int64_t c_row;
   const int64_t* a_at = nullptr;  // or, instead of a_k: where A's steps along k begin

@@ -1,5 +1,5 @@
 // Matmul by packed blocks (gemm.h): any strides, batches, bias, activation, accumulation. 16-bit
-// floats compute in float32, integers in int64. The sum over k is cut at the same places whatever
+// floats compute in float32, integers in int64. The sum over k is split at the same points whatever
 // the number of threads, so results do not depend on it.
 #include <algorithm>
 #include <cstdlib>
@@ -25,9 +25,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class FloatMatmul final : public CpuExecutable {
  public:
-  /// `turned`: the spec is that of the transposed product, and the bias belongs to its rows.
-  explicit FloatMatmul(const LibrarySpec& spec, bool turned = false)
-      : turned_(turned),
+  /// `transposed`: the spec is that of the transposed product, and the bias belongs to its rows.
+  explicit FloatMatmul(const LibrarySpec& spec, bool transposed = false)
+      : transposed_(transposed),
         spec_(spec),
         sh_(spec),
         type_(spec.operands[0].dtype),
@@ -41,27 +41,27 @@ class FloatMatmul final : public CpuExecutable {
     const double flops =
         2.0 * static_cast<double>(sh_.M) * static_cast<double>(sh_.N) * static_cast<double>(sh_.K);
     serial_ = flops * static_cast<double>(sh_.batches) < 1e6;
-    // Small members of a batch are done whole, each by one thread; otherwise threads share one
-    // packed B.
+    // Small members of a batch are each computed by one thread; otherwise threads share one packed
+    // B.
     local_ = serial_ || (sh_.batches >= 4 && sh_.N * sh_.K <= (256 << 10));
-    // A is read as it lies, unless so many columns follow that a packed copy pays, or its lines
-    // fall on one another in the cache: steps along k do, a tile's few rows do not mind.
+    // A is read in place, unless there are so many columns that a packed copy pays off, or its
+    // lines conflict in the cache: steps along k do, a tile's few rows do not.
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
-    a_lies_ = spec.operands[1].dtype == compute_ && stride > 0 &&
+    a_unpacked_ = spec.operands[1].dtype == compute_ && stride > 0 &&
               (sh_.a_k == 1 || stride * size_ % 4096 != 0) && sh_.N <= 1024;
-    along_ = a_lies_ && sh_.a_k != 1;
-    // B is read as it lies where few rows would not pay for packing it.
-    b_lies_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
+    along_ = a_unpacked_ && sh_.a_k != 1;
+    // B is read in place where there are too few rows to pay for packing it.
+    b_unpacked_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
               sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
-    bias_lies_ = spec.has(Epilogue::Bias) && !turned && spec.operands[3].dtype == compute_ &&
+    bias_unpacked_ = spec.has(Epilogue::Bias) && !transposed && spec.operands[3].dtype == compute_ &&
                  spec.operands[3].stride.back() == 1;
-    if (!local_ && !b_lies_)
+    if (!local_ && !b_unpacked_)
       scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
     require_thread_memory(static_cast<size_t>(a_bytes() + (local_ ? b_bytes() : 0) + temp_bytes()));
   }
 
   void run(void* const* buffers, void* scratch, const RunArgs&) override {
-    const int a = turned_ ? 2 : 1;  // operands are swapped, buffers are not
+    const int a = transposed_ ? 2 : 1;  // operands are swapped, buffers are not
     Call c{at(buffers[0], 0), at(buffers[a], 1), at(buffers[3 - a], 2),
            spec_.has(Epilogue::Bias) ? at(buffers[3], 3) : nullptr, nullptr};
     if (local_) {
@@ -120,7 +120,7 @@ class FloatMatmul final : public CpuExecutable {
     c.packed = line_aligned(packed);
     const int64_t kbs = ceil_div(sh_.K, g_.kc), group = std::max<int64_t>(1, 4096 / (g_.nr * 8)),
                   groups = ceil_div(panels_, group);
-    if (!b_lies_)
+    if (!b_unpacked_)
       parallel_for(kbs * groups, std::max<int64_t>(1, kbs * groups / (8 * get_num_threads())),
                    [&](int64_t b, int64_t e) {
                      for (int64_t t = b; t < e; ++t) {
@@ -131,9 +131,10 @@ class FloatMatmul final : public CpuExecutable {
                    });
     const int64_t nb = ceil_div(panels_, block_panels());
     // Enough blocks for the threads to finish together; where A's rows are neighbours in memory and
-    // it is packed, whole lines of it.
+    // it is packed, complete cache lines of it.
     int64_t rows = block_rows(sh_.M);
-    const int64_t step = !a_lies_ && sh_.a_m == 1 && rows % (4 * g_.mr) == 0 ? 4 * g_.mr : g_.mr;
+    const int64_t step =
+        !a_unpacked_ && sh_.a_m == 1 && rows % (4 * g_.mr) == 0 ? 4 * g_.mr : g_.mr;
     while (rows > std::max<int64_t>(2 * g_.mr, step) &&
            ceil_div(sh_.M, rows) * nb < 12 * get_num_threads())
       rows -= step;
@@ -165,27 +166,27 @@ class FloatMatmul final : public CpuExecutable {
     for (int64_t k = 0; k == 0 || k < sh_.K; k += g_.kc) {  // once even when K is 0: C becomes 0
       const int64_t kc = depth(k);
       char* a = c.a + (m * sh_.a_m + k * sh_.a_k) * es;
-      if (!a_lies_) {
+      if (!a_unpacked_) {
         g_.pack(a_pack, g_.mr, a, spec_.operands[1].dtype, sh_.a_k, sh_.a_m, kc, rows);
         a = a_pack;
       }
       const bool last = k + kc >= sh_.K;
       const GemmBlock g{kc,
-                        a_lies_ && !along_ ? sh_.a_m : 0,
+                        a_unpacked_ && !along_ ? sh_.a_m : 0,
                         along_ ? sh_.a_k : g_.mr,
-                        b_lies_ ? sh_.b_k : g_.nr,
-                        b_lies_ ? g_.nr : kc * g_.nr,
+                        b_unpacked_ ? sh_.b_k : g_.nr,
+                        b_unpacked_ ? g_.nr : kc * g_.nr,
                         ld,
                         nullptr,
-                        last && bias_lies_ ? c.bias + n0 * size_ : nullptr};
-      const int64_t step = a_lies_ ? sh_.a_m : kc;
-      const char* b = b_lies_ ? c.b + (k * sh_.b_k + n0) * size_
-                              : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
+                        last && bias_unpacked_ ? c.bias + n0 * size_ : nullptr};
+      const int64_t step = a_unpacked_ ? sh_.a_m : kc;
+      const char* b = b_unpacked_ ? c.b + (k * sh_.b_k + n0) * size_
+                                  : c.packed + (k * panels_ + j * kc) * g_.nr * size_;
       for (int64_t i = 0; i < rows; i += g_.mr)
         g_.block(g, std::min<int64_t>(g_.mr, rows - i), cols, a + i * step * size_, b,
                  out + i * ld * size_, k > 0 || (in_place_ && spec_.accumulate));
     }
-    if ((spec_.has(Epilogue::Bias) && !bias_lies_) || spec_.activates())
+    if ((spec_.has(Epilogue::Bias) && !bias_unpacked_) || spec_.activates())
       for (int64_t i = 0; i < rows; ++i) epilogue(c, out + i * ld * size_, m + i, n0, cols);
     if (!in_place_ && type_ == compute_ && !spec_.accumulate) {
       const int64_t e[2] = {rows, cols}, ds[2] = {sh_.c_m, sh_.c_n}, ss[2] = {ld, 1};
@@ -217,8 +218,8 @@ class FloatMatmul final : public CpuExecutable {
   }
   template <class T>
   void finish_row(T* x, const Call& c, int64_t m, int64_t n0, int64_t cols) const {
-    if (spec_.has(Epilogue::Bias) && !bias_lies_) {
-      if (turned_) {
+    if (spec_.has(Epilogue::Bias) && !bias_unpacked_) {
+      if (transposed_) {
         const T b = static_cast<T>(bias_at(c.bias, m));
         for (int64_t j = 0; j < cols; ++j) x[j] += b;
       } else {
@@ -252,15 +253,16 @@ class FloatMatmul final : public CpuExecutable {
     }
   }
 
-  bool turned_;
+  bool transposed_;
   LibrarySpec spec_;
   Shape sh_;
   DType type_, compute_;
   const GemmOps& g_;
   int64_t size_, panels_ = 0;
   bool in_place_ = false, serial_ = false, local_ = false;
-  bool b_lies_ = false, bias_lies_ = false;  // read as it is, by the inner kernel
-  bool a_lies_ = false, along_ = false;  // A needs no packing; its neighbours in memory are rows
+  bool b_unpacked_ = false, bias_unpacked_ = false;  // read in place by the inner kernel
+  bool a_unpacked_ = false,
+       along_ = false;  // A needs no packing; its neighbours in memory are rows
 };
 
 /// Integers and bool: plain loops, sums in int64 that wrap.
@@ -337,7 +339,7 @@ class IntMatmul final : public CpuExecutable {
 };
 
 // Few rows by a large B whose columns are dense (a layer's weight): the transposed product reads B
-// as it lies, where the product itself would pack all of it for little work.
+// in place, where the product itself would pack all of it for little work.
 bool turns(const LibrarySpec& spec) {
   const Shape sh(spec);
   const DType t = spec.operands[0].dtype;
@@ -348,7 +350,7 @@ bool turns(const LibrarySpec& spec) {
   return sh.batches == 1 && !spec.accumulate && sh.b_k == 1 && sh.M % g.nr == 0 && sh.M <= 64 &&
          sh.K >= 64 && sh.N >= 4 * sh.M;
 }
-LibrarySpec turned(LibrarySpec s) {
+LibrarySpec transposed(LibrarySpec s) {
   auto swap_last = [](OperandSpec& o) {
     const int r = o.shape.size();
     std::swap(o.shape[r - 1], o.shape[r - 2]);
@@ -378,7 +380,7 @@ std::unique_ptr<CpuExecutable> prepare_matmul(const LibrarySpec& spec, const cha
     why = "it is for floats";
     return nullptr;
   }
-  if (turns(spec)) return std::make_unique<FloatMatmul>(turned(spec), true);
+  if (turns(spec)) return std::make_unique<FloatMatmul>(transposed(spec), true);
   return std::make_unique<FloatMatmul>(spec);
 }
 

@@ -18,7 +18,7 @@ class FewRows final : public CpuExecutable {
   FewRows(const LibrarySpec& spec, const Shape& shape, bool transposed)
       : spec_(spec), sh_(shape), transposed_(transposed) {
     chunks_ = (sh_.N + kChunk - 1) / kChunk;
-    // Short rows are read several at a time wherever they lie.
+    // Short rows are read several at a time wherever they are stored.
     cached_ = sh_.batches * sh_.N * sh_.K * 4 < (1 << 20) || sh_.K < 256;
   }
 
@@ -44,7 +44,7 @@ class FewRows final : public CpuExecutable {
     sh_.offsets(batch, a, b, o);
     const int64_t n0 = c * kChunk, n1 = std::min(n0 + kChunk, sh_.N), count = n1 - n0;
     float sums[kFewRows * kChunk];
-    // A and B change places in the transpose.
+    // A and B are swapped in the transpose.
     const float* left = operand(buffers, transposed_ ? 2 : 1) + a;
     const float* right = operand(buffers, transposed_ ? 1 : 2) + b;
     few_rows(sums, sh_.M, n0, n1, sh_.K, left, sh_.a_m, sh_.a_k, right, sh_.b_k, sh_.b_n, cached_);

@@ -1,5 +1,5 @@
-// See matvec.h. Memory sets the pace: whole rows of b, several at a time, each element used for all
-// M rows of a.
+// See matvec.h. Bound by memory: full rows of b, several at a time, each element used for all M
+// rows of a.
 #include "backend/cpu/gemm/matvec.h"
 
 #include "backend/cpu/support/targets.h"
@@ -15,7 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-constexpr int64_t kAhead = 512;  // elements that are asked for before they are read
+constexpr int64_t kAhead = 512;  // elements prefetched ahead of the reads
 
 /// b's rows run along k: dot products, R rows of b at a time.
 template <int M, int R>
@@ -60,7 +60,7 @@ void dot_rows(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m
   for (; n < count; ++n) dots<M, 1>(sums + n, count, K, a, a_m, b + n * b_n, b_n);
 }
 
-/// b's rows run along n: a row of b times one number of a is added to W vectors of sums kept in
+/// b's rows run along n: a row of b times one element of a is added to W vectors of sums kept in
 /// registers.
 template <int M, int W>
 HWY_INLINE void sweep(float* sums, int64_t count, int64_t K, const float* a, int64_t a_m,

@@ -1,6 +1,6 @@
 // Running sums, products, log-sums and extremes along an axis. Floating types accumulate in double.
-// Many lines are shared out among the threads; few long ones are cut into blocks of a fixed size,
-// whose totals are known first, so the bits do not depend on the number of threads.
+// Many lines are distributed over the threads; few long ones are cut into blocks of a fixed size,
+// whose totals are computed first, so the bits do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -42,7 +42,7 @@ template <bool kMax, class V>
 struct RunningPlace {
   V best{};
   int64_t place = -1;
-  /// The place of the extreme among what was seen and x at `at`.
+  /// The position of the extreme of the elements so far and x at `at`.
   int64_t take(V x, int64_t at) {
     const bool first = place < 0, wins = kMax ? x >= best : x <= best;
     if (first || x != x || (best == best && wins)) {
@@ -99,7 +99,7 @@ class Scan final : public CpuExecutable {
   }
 
  private:
-  // Along a dim that is not the last one, whole rows of the last dim go together.
+  // Along a dim that is not the last one, rows of the last dim are processed together.
   bool in_columns() const {
     const int last = out_.shape.size() - 1;
     return axis_ != last && out_.shape[last] >= 8 && out_.stride[last] == 1 &&
@@ -135,7 +135,7 @@ class Scan final : public CpuExecutable {
     const int64_t so = out_.stride[axis_], si = in_.stride[axis_];
     int64_t k = from;
     if constexpr (K == ScanKind::Sum && std::is_same_v<V, double>) {
-      // Four at a time: one addition waits for another, not four.
+      // Four at a time, to hide the latency of the additions.
       for (; k + 4 <= to; k += 4) {
         const V x0 = value_of(in[k * si]), x1 = value_of(in[(k + 1) * si]),
                 x2 = value_of(in[(k + 2) * si]), x3 = value_of(in[(k + 3) * si]);

@@ -42,8 +42,8 @@ class Scatter final : public CpuExecutable {
         rank_(index_.shape.size()),
         how_(based_ ? static_cast<Combine>(static_cast<int>(spec.attrs.as<ScatterAttrs>().mode) + 1)
                     : Combine::Add) {
-    // Trailing axes along which the index does not vary and memory is dense: whole rows are added
-    // at once.
+    // Trailing axes along which the index does not vary and memory is dense: complete rows are
+    // added at once.
     for (int k = rank_ - 1; k > axis_; --k) {
       const bool flat =
           index_.shape[k] == 1 || (index_.stride[k] == 0 && value_.stride[k] == run_ &&
@@ -180,7 +180,7 @@ class Scatter final : public CpuExecutable {
     Dims outer = index_.shape;
     outer.resize(rank_ - run_axes_);
     const Dims os = half_ ? half_stride() : out_.stride;
-    // The last of the outer dims in a loop of its own.
+    // The last of the outer dims in a separate loop.
     const int last = outer.size() - 1;
     const int64_t n = last < 0 ? 1 : outer[last], is = last < 0 ? 0 : index_.stride[last],
                   vs = last < 0 ? 0 : value_.stride[last];

@@ -1,7 +1,7 @@
-// Where the elements along an axis stand in sorted order. Elements become unsigned keys of the same
-// order (NaN the largest, both zeros equal; inverted for largest first), a key is joined with its
-// place, and joined keys are all different: any way of sorting them is stable. Long lines are
-// sorted by digits, short ones by comparison.
+// The sorted order of the elements along an axis. Elements become unsigned keys of the same order
+// (NaN the largest, both zeros equal; inverted for largest first), a key is joined with its
+// position, and joined keys are all different: any way of sorting them is stable. Long lines are
+// radix-sorted, short ones sorted by comparison.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -32,7 +32,7 @@ uint16_t key_of(int16_t x) { return static_cast<uint16_t>(x ^ 0x8000); }
 uint8_t key_of(int8_t x) { return static_cast<uint8_t>(x ^ 0x80); }
 uint8_t key_of(uint8_t x) { return x; }
 
-/// A key and its place in one number.
+/// A key and its position in one integer.
 struct Joined {
   uint64_t v;
   static Joined of(uint64_t key, uint64_t place) { return {key << 32 | place}; }
@@ -51,8 +51,8 @@ struct Pair {
 
 constexpr int kDigit = 11, kBuckets = 1 << kDigit;
 
-/// Sorts by key, 11 bits a pass from the lowest; a digit that is the same everywhere costs nothing.
-/// Returns where the result lies.
+/// Sorts by key, 11 bits per pass from the lowest; a digit that is the same everywhere costs
+/// nothing. Returns where the result is.
 template <class E>
 E* radix_sort(E* a, E* b, int64_t n, int bits) {
   const int passes = (bits + kDigit - 1) / kDigit;

@@ -21,8 +21,8 @@ namespace ingot::cpu {
 #if defined(__linux__)
 namespace {
 
-/// A limit on the size of files (ulimit -f) counts for this memory too, and the signal that comes
-/// with it ends the process: it is held back, and the call says EFBIG.
+/// A limit on file sizes (ulimit -f) applies to this memory too, and its signal would end the
+/// process: it is blocked, and the call returns EFBIG.
 bool set_size(int fd, size_t bytes) {
   sigset_t size, before, waiting;
   sigemptyset(&size);
@@ -61,7 +61,7 @@ struct Mapping {
     }
     return true;
   }
-  // Nothing is added any more: nobody can change what is there.
+  // Nothing is added any more: the content can no longer change.
   void seal() {
     if (fd < 0) return;
     fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);

@@ -1,6 +1,6 @@
-// Memory for machine code made at run time. It is mapped to be executed only; code is added by
-// writing to the memory's file descriptor, also while other code of the same piece runs, and sealed
-// when a piece is full.
+// Memory for machine code generated at run time. It is mapped execute-only; code is added by
+// writing to the memory's file descriptor, also while other code of the same piece runs, and
+// sealed when a piece is full.
 #pragma once
 #include <cstdint>
 #include <memory>

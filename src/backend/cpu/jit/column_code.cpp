@@ -265,7 +265,7 @@ bool suits_column_code(const Analysis& an) {
         break;
       case InstrKind::Compute:
         if (!VectorEmitter::can(spec, i)) return false;
-        for (int a : i.arg)  // numbers per column come from steps: not for code
+        for (int a : i.arg)  // values per column come from steps: not for code
           if (a >= 0 && spec.instrs[static_cast<size_t>(a)].level == Level::Outer &&
               spec.instrs[static_cast<size_t>(a)].kind != InstrKind::Const &&
               spec.instrs[static_cast<size_t>(a)].kind != InstrKind::Load)

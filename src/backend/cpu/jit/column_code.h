@@ -1,6 +1,6 @@
 // Reduce kernels that run along columns (a weight's gradient from activations row by row) as
 // machine code: a few rows at a time are worked on and summed in registers, then added to float64
-// accumulators that stay in the nearest cache. The boxes, splits and merges are those of the tiles
+// accumulators that stay in the L1 cache. The boxes, splits and merges are those of the tiles
 // (exec.h); only the visit of a tile is replaced.
 #pragma once
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace ingot::cpu {
 
-/// May the tiles of this kernel be done by column code? Asked before their sizes are chosen.
+/// Can column code process the tiles of this kernel? Called before their sizes are chosen.
 bool suits_column_code(const Analysis& an);
 
 class ColumnCode {
@@ -23,10 +23,10 @@ class ColumnCode {
     int buffer;
     Access at;
     int64_t row_step;  // elements from row to row
-    bool along;        // runs along the columns; else one number per row
+    bool along;        // runs along the columns; else one value per row
   };
   const std::vector<Pointer>& pointers() const { return pointers_; }
-  /// The Reduce instructions, in the order in which run() wants their accumulators.
+  /// The Reduce instructions, in the order in which run() takes their accumulators.
   const std::vector<int>& reduces() const { return reduces_; }
   size_t host_bytes() const {
     return sizeof *this + code_.bytes() + pointers_.capacity() * sizeof(Pointer) +

@@ -1,4 +1,4 @@
-// See row_code.h: making the code and running it over boxes of rows.
+// See row_code.h: generating the code and running it over boxes of rows.
 #include "backend/cpu/jit/row_code.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kBox = 8192;  // elements handed to a thread at a time
 
-/// Making code costs as much as running some thousand elements, and most kernels are run often.
+/// Generating code costs as much as running some thousand elements, and most kernels run often.
 std::atomic<int64_t> least_work{env::is("INGOT_JIT", "all") ? 0 : 1024};
 std::atomic<bool> code_on{!env::is("INGOT_JIT", "0")};
 
@@ -32,7 +32,7 @@ TileFn host_loop(const KernelSpec& spec, const Instr& i) {
   return i.op == Op::Cast ? find_cast(in, tile_type(i.dtype)) : find_op(i.op, in, 0);
 }
 
-/// A number in a type, in the first bytes of a cell.
+/// A value of a type, in the first bytes of a cell.
 uint64_t number_bits(DType t, double f, int64_t i) {
   uint64_t u = 0;
   auto put = [&](auto v) { std::memcpy(&u, &v, sizeof v); };

@@ -1,7 +1,7 @@
 // Map and Row kernels of float32 as machine code: all rounds of a row in one function, values in
 // registers, one pass over memory. A row is the run of elements along the last axis; a kernel's
-// other axes number the rows. Values that a later round needs are computed again when they are
-// cheap and kept in a row of the frame otherwise.
+// other axes enumerate the rows. Values that a later round needs are recomputed when they are cheap
+// and kept in a row of the frame otherwise.
 //
 // Made where the processor has AVX-512 and the kernel is nothing but float32 arithmetic on dense
 // rows; everything else runs over tiles (exec.h). Both round every operation alike.
@@ -14,27 +14,27 @@
 
 namespace ingot::cpu {
 
-/// How a row's code finds its memory: the address for the first row is worked out here, the code
+/// How a row's code finds its memory: the address of the first row is computed here, the code
 /// itself steps from row to row along the last row axis.
 struct RowPointer {
-  int buffer = -1;        // -1: an index, a number instead of an address
+  int buffer = -1;        // -1: an index, a value instead of an address
   Affine map;             // over the kernel's axes
   bool along = false;     // runs along the row
-  bool streamed = false;  // written past the caches: must be aligned
+  bool streamed = false;  // written bypassing the caches: must be aligned
 };
 
-/// What is computed when, worked out before any code is written.
+/// The schedule of what is computed when, determined before any code is generated.
 struct RowProgram {
   const Analysis& an;
   const KernelSpec& spec;
-  int row_axes = 0;     // the axes that number rows
+  int row_axes = 0;     // the axes that enumerate rows
   int64_t length = -1;  // of a row; -1: known at run time (Maps of one axis)
   bool streams = false;
   std::vector<RowPointer> pointers;
   std::vector<int> load_pointer, index_pointer;  // per instruction
   std::vector<int> store_pointer;                // per store
   std::vector<int> store_round;
-  std::vector<char> host;              // Uniform and worked out before the code runs: any type
+  std::vector<char> host;              // Uniform and computed before the code runs: any type
   std::vector<char> full;              // varies along the row
   std::vector<char> row_needed;        // something that is stored depends on it
   std::vector<int> kept_round;         // the round that fills the kept row of a value, or -1
@@ -77,8 +77,8 @@ class RowCode {
 
  private:
   size_t cells_at() const { return static_cast<size_t>((frame_bytes_ + 63) / 64 * 64); }
-  /// A value worked out before the code runs, in a cell of its own; slot: where the code wants it,
-  /// or -1.
+  /// A value computed before the code runs, in its own cell; slot: where the code expects it, or
+  /// -1.
   struct HostStep {
     TileFn fn = nullptr;  // nullptr: an argument, or a constant that is there
     int cell = 0, a = -1, b = -1, c = -1, arg = -1, slot = -1;
@@ -99,8 +99,8 @@ class RowCode {
   friend class RowEmitter;
 };
 
-/// Is machine code made at all? INGOT_JIT=0 says no, INGOT_JIT=all makes it for small kernels too.
-/// Tests set both the switch and the least number of elements.
+/// Is machine code generated at all? INGOT_JIT=0: no; INGOT_JIT=all: for small kernels too. Tests
+/// set both the switch and the minimum number of elements.
 bool use_machine_code();
 void set_machine_code(bool on, int64_t least_work);
 int64_t machine_code_least_work();

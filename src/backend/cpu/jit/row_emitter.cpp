@@ -11,7 +11,7 @@ using namespace x64;
 namespace {
 constexpr Reg kPointers[] = {rdx, r8, r9, r10, r11, rbx, rbp, r12, r13, r14, r15};
 constexpr int kPointerRegs = 11, kScratchRegs = 5;  // the first need not be saved
-constexpr int64_t kPrefetchBytes = 512 << 10;       // smaller buffers are in a near cache anyway
+constexpr int64_t kPrefetchBytes = 512 << 10;       // smaller buffers are in a close cache anyway
 }  // namespace
 
 RowEmitter::RowEmitter(const RowProgram& program, bool stream)
@@ -51,8 +51,7 @@ void RowEmitter::lay_out_frame() {
   }
 }
 
-// --- Where values are
-// --------------------------------------------------------------------------------------------
+// ---- Where values are
 
 Reg RowEmitter::pointer(int p) {
   if (gpr_[static_cast<size_t>(p)] >= 0) return static_cast<Reg>(gpr_[static_cast<size_t>(p)]);
@@ -90,8 +89,7 @@ void RowEmitter::index_vector(int k, int dst) {
          Mem{.pool = a_.constant(static_cast<uint32_t>(vector_ * 16)), .broadcast = true});
 }
 
-// --- Numbers of a row
-// --------------------------------------------------------------------------------------------
+// ---- Scalars of a row
 
 void RowEmitter::put_slot(int k) {
   const int r = reg_[static_cast<size_t>(k)];
@@ -103,7 +101,7 @@ void RowEmitter::put_slot(int k) {
   }
 }
 
-/// Values of a section in order, with the masks they need. round -1: what is the same for all rows.
+/// Values of a section in order, with the masks they need. round -1: values common to all rows.
 std::vector<int> RowEmitter::section_list(int round, std::vector<int>& uses) const {
   const size_t n = spec_.instrs.size();
   std::vector<char> in(n, 0);
@@ -140,7 +138,7 @@ void RowEmitter::row_value(int k) {
   if (i.dtype == DType::Float32) put_slot(k);
 }
 
-/// What comes before the loop of a round: the results of the loop before, and what is computed from
+/// The code before the loop of a round: the results of the previous loop, and what is computed from
 /// them.
 void RowEmitter::section(int round) {
   std::vector<int> uses(spec_.instrs.size(), 0);
@@ -191,8 +189,7 @@ void RowEmitter::finish_reduce(int which) {
   put_slot(k);
 }
 
-// --- Loops
-// -------------------------------------------------------------------------------------------------------
+// ---- Loops
 
 void RowEmitter::prepare_loop(int round) {
   const std::vector<int>& list = p_.loop[static_cast<size_t>(round)];
@@ -389,7 +386,7 @@ void RowEmitter::element(int k) {
   set_register(k, r);
 }
 
-/// Everything that takes a value out of the loop as soon as it is there.
+/// Every use that takes a value out of the loop as soon as it is computed.
 void RowEmitter::results_of(int k) {
   for (size_t which = 0; which < reduces_.size(); ++which)
     if (spec_.instrs[static_cast<size_t>(reduces_[which])].arg[0] == k)
@@ -438,8 +435,7 @@ void RowEmitter::store_along(size_t s) {
   finish_use(v);
 }
 
-// --- The whole
-// ---------------------------------------------------------------------------------------------------
+// ---- The complete code
 
 void RowEmitter::step_rows() {
   if (p_.row_axes > 0)

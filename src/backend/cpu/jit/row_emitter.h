@@ -1,13 +1,13 @@
 // The machine code of a RowProgram: void code(frame, rows). The frame holds the row's addresses,
-// the numbers that belong to a row as a whole (means, sums) and the kept rows.
+// the scalars of a row (means, sums) and the kept rows.
 #pragma once
 #include "backend/cpu/jit/row_code.h"
 #include "backend/cpu/jit/vector_emitter.h"
 
 namespace ingot::cpu {
 
-// Places in the frame of rows whose length is known at run time: bytes done four vectors at a time,
-// bytes done by whole vectors, the lanes left over. The addresses follow.
+// Slots in the frame for rows whose length is known at run time: bytes done four vectors at a time,
+// bytes done by full vectors, the remaining lanes. The addresses follow.
 inline constexpr int kFrameMain = 0, kFrameVectors = 8, kFrameLanes = 16, kFramePointers = 64;
 
 class RowEmitter final : public VectorEmitter {
@@ -50,14 +50,14 @@ class RowEmitter final : public VectorEmitter {
   std::vector<char> ahead_;   // pointers to prefetch from
   std::vector<char> loaded_;  // pointers a loop has read already
 
-  // the loop at hand
+  // the current loop
   int round_ = 0, unroll_ = 1, vector_ = 0;
   std::vector<int> uses_;
   std::vector<int> reduces_;           // instructions
   std::vector<std::vector<int>> acc_;  // their registers
   std::vector<int> nan_;               // k register of Max and Min, or -1
-  std::vector<int> last_;              // and a register for the vector before
-  bool in_pairs_ = false;              // vectors of the loop come two by two
+  std::vector<int> last_;              // and a register for the previous vector
+  bool in_pairs_ = false;              // the loop processes vectors in pairs
   std::vector<char> in_loop_;
   bool first_body_ = false;
 };

@@ -7,9 +7,8 @@
 namespace ingot::cpu {
 
 namespace {
-constexpr int64_t kLongestRow =
-    8192;  // with kept rows: they must stay in the nearest cache or the one behind it
-constexpr int kCheap = 3;  // what costs no more is computed again in each round
+constexpr int64_t kLongestRow = 8192;  // with kept rows: they must stay in the L1 or L2 cache
+constexpr int kCheap = 3;              // what costs no more is recomputed in each round
 }  // namespace
 
 bool RowProgram::suits(const Instr& i) const {
@@ -82,7 +81,7 @@ bool RowProgram::suits() {
   }
   if (predicated != 0 && predicated != static_cast<int>(spec.stores.size())) return false;
   if (!find_host()) return false;
-  // Rows shorter than a vector waste it; longer rows than the caches hold are done by tiles.
+  // Rows shorter than a vector waste it; rows longer than the caches hold are processed by tiles.
   const int64_t last = spec.extent.back();
   if (last < 16 && n > 1) return false;
   return spec.n_inner() == 0 || last <= kLongestRow;
@@ -114,7 +113,7 @@ bool RowProgram::find_pointers() {
       for (size_t x = 0; x < i.map.stride.size(); ++x)
         if (i.map.stride[x] * spec.extent[x] > (1 << 28) || i.map.stride[x] < 0) return false;
       if (!fits(i.map) || i.map.offset > (1 << 28) || i.map.offset < -(1 << 28)) return false;
-      Affine rest = i.map;  // what the row adds is added by the code
+      Affine rest = i.map;  // the row's offset is added by the code
       rest.stride.back() = 0;
       index_pointer[k] = pointer(-1, rest);
     }
@@ -145,8 +144,7 @@ std::vector<int> RowProgram::roots(int round) const {
   return r;
 }
 
-/// The values that the loop of a round works with. What is kept from an earlier round is read
-/// again.
+/// The values that the loop of a round uses. What is kept from an earlier round is read again.
 std::vector<char> RowProgram::reach(int round, std::vector<char>* reloaded) const {
   std::vector<char> in(spec.instrs.size(), 0);
   for (int v : roots(round)) in[static_cast<size_t>(v)] = 1;
@@ -154,7 +152,7 @@ std::vector<char> RowProgram::reach(int round, std::vector<char>* reloaded) cons
     if (!in[k]) continue;
     const Instr& i = spec.instrs[k];
     if (i.kind == InstrKind::Reduce || (!full[k] && i.dtype == DType::Float32)) {
-      in[k] = 2;  // a number per row: not of the loop
+      in[k] = 2;  // a scalar per row: not part of the loop
       continue;
     }
     if (is_kept(static_cast<int>(k), round)) {

@@ -85,8 +85,7 @@ int VectorEmitter::cost(const Instr& i) {
   }
 }
 
-// --- Registers
-// ---------------------------------------------------------------------------------------------------
+// ---- Registers
 
 void VectorEmitter::begin_body(const std::vector<int>& uses, bool tail) {
   left_ = uses;
@@ -146,7 +145,7 @@ Rm VectorEmitter::operand(int v) {
   if (i.kind == InstrKind::Const) return constant(static_cast<float>(i.fvalue));
   const Mem m = source(v);
   if (m.broadcast || !tail_) return m;
-  const int r = temp();  // lanes past the end of the row must not be touched
+  const int r = temp();  // lanes past the end of the row must not be accessed
   borrowed_.push_back(r);
   a_.v(kLoad, r, -1, m, kTail, true);
   return r;
@@ -183,8 +182,7 @@ void VectorEmitter::finish_use(int v) {
   }
 }
 
-// --- Arithmetic
-// --------------------------------------------------------------------------------------------------
+// ---- Arithmetic
 
 void VectorEmitter::compute(int k) {
   const Instr& i = spec_.instrs[static_cast<size_t>(k)];
@@ -242,8 +240,7 @@ void VectorEmitter::binary(const Enc& e, int k, bool commutes) {
   set_register(k, d);
 }
 
-/// The instruction gives its second operand when one is NaN; a NaN in the first must come through
-/// too.
+/// The instruction returns its second operand when one is NaN; a NaN in the first must be kept too.
 void VectorEmitter::extremum(const Enc& e, int k) {
   const Instr& i = spec_.instrs[static_cast<size_t>(k)];
   const int s = in_register(i.arg[0]);

@@ -1,6 +1,6 @@
 // Machine code for the float32 instructions of a kernel on one vector of 16 elements: values live
 // in registers from the instruction that makes them to the last one that uses them. What surrounds
-// it (loops, addresses, reductions) is the business of RowCode and ColumnCode.
+// it (loops, addresses, reductions) is done by RowCode and ColumnCode.
 #pragma once
 #include <map>
 #include <vector>
@@ -15,22 +15,22 @@ class VectorEmitter {
   explicit VectorEmitter(const KernelSpec& spec);
   virtual ~VectorEmitter() = default;
 
-  /// Can this instruction be written as vector code at all?
+  /// Can this instruction be emitted as vector code at all?
   static bool can(const KernelSpec& spec, const Instr& i);
   static bool is_mask(const Instr& i) { return i.dtype == DType::Bool; }
   static bool is_int(const Instr& i) { return i.dtype == DType::Int64; }
   /// Rough number of micro-operations.
   static int cost(const Instr& i);
-  /// No more registers were to be had: the code is of no use.
+  /// Ran out of registers: the code is not usable.
   bool failed() const { return failed_; }
 
  protected:
   static constexpr int kTemps =
-      14;  // zmm0..13: values of a body; the others: accumulators and what is pinned
+      14;  // zmm0..13: values of a body; the others: accumulators and pinned values
   static constexpr int kTail = 1;  // k1: the lanes of a row's last vector
   static constexpr int kFirstMask = 2, kEndMask = 6;
 
-  /// Where a float value that has no register now lies in memory (broadcast or not).
+  /// Where a float value that has no register is stored in memory (broadcast or not).
   virtual x64::Mem source(int v) = 0;
   /// An Index instruction's values of this vector, into a register.
   virtual void index_vector(int k, int dst) = 0;
@@ -56,7 +56,7 @@ class VectorEmitter {
   void pin_nothing();
   int pin_constant(uint32_t bits, int r);
   void pin_value(int v, int r) { pinned_[v] = r; }
-  /// The constants that an instruction's code wants in registers, most useful first.
+  /// The constants that an instruction's code prefers in registers, most useful first.
   static void wanted_constants(const Instr& i, std::vector<uint32_t>& out);
 
   const KernelSpec& spec_;
@@ -82,7 +82,7 @@ class VectorEmitter {
   /// out = ((c[0] x + c[1]) x + c[2]) ...
   void polynomial(int out, int x, std::initializer_list<float> c);
 
-  std::vector<int> borrowed_;  // registers taken for memory operands of the instruction at hand
+  std::vector<int> borrowed_;  // registers taken for memory operands of the current instruction
   std::map<int, int> pinned_;
   std::map<uint32_t, int> pinned_constants_;
   uint32_t free_ = 0;  // of the temps

@@ -30,7 +30,7 @@ void VectorEmitter::exp_tail(int out, int x, int n) {
 void VectorEmitter::exp(int out, int in) {
   std::vector<int> taken;
   const int x = temp(), n = temp();
-  // Between the limits; the instructions give their second operand when one is NaN, so NaN stays.
+  // Between the limits; the instructions return their second operand when one is NaN, so NaN stays.
   a_.v(kMax, x, constant_register(-105.0f, taken), in);
   a_.v(kMin, x, constant_register(89.0f, taken), x);
   for (int r : taken) release(r);

@@ -1,6 +1,6 @@
-// A small assembler for x86-64 with AVX-512: the few instructions that RowCode and ColumnCode are
-// made of. Constants are collected in a pool behind the code and addressed from the instruction
-// pointer.
+// A small assembler for x86-64 with AVX-512: the few instructions that RowCode and
+// ColumnCode are made of. Constants are collected in a pool after the code and addressed
+// relative to the instruction pointer.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -10,7 +10,7 @@ namespace ingot::cpu::x64 {
 
 enum Reg : int { rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15 };
 
-/// base + index + disp, or a place in the pool. broadcast: one element for all lanes.
+/// base + index + disp, or a position in the pool. broadcast: one element for all lanes.
 struct Mem {
   int base = -1, index = -1;
   int64_t disp = 0;
@@ -86,7 +86,7 @@ class Assembler {
   int jump(Condition c);  // forward; land() sets its target
   void land(int jump);
 
-  /// A constant in the pool, found again when it is there already.
+  /// A constant in the pool, reused when it is there already.
   int constant(uint32_t bits);
   int constant(float f);
   int vector(const uint32_t (&lanes)[16]);

@@ -15,7 +15,7 @@ namespace ingot::cpu {
 
 namespace {
 
-/// The bits of a number in a type as it lies in memory (memory = true) or in a tile.
+/// The bits of a value of a type as stored in memory (memory = true) or in a tile.
 uint64_t bits_of(DType t, double f, int64_t i, bool memory) {
   uint64_t u = 0;
   auto put = [&](auto v) { std::memcpy(&u, &v, sizeof v); };
@@ -130,8 +130,8 @@ void Emitter::run() {
   plan_ahead();
 }
 
-/// Rough nanoseconds per element of a loop on one core: enough to tell work that waits for memory
-/// from work that does not.
+/// Rough nanoseconds per element of a loop on one core: enough to separate memory-bound
+/// work from compute-bound work.
 static double loop_cost(const Instr& i) {
   if (i.kind == InstrKind::Reduce) return 0.04;
   if (i.kind != InstrKind::Compute) return 0;
@@ -164,7 +164,7 @@ static double loop_cost(const Instr& i) {
 }
 
 /// Prefetching the next tile costs about as much as a cheap loop: it pays where memory, not
-/// arithmetic, sets the pace.
+/// arithmetic, is the bottleneck.
 void Emitter::plan_ahead() {
   double bytes = 0, cost = 0;
   for (const MemoryRef& m : plan_.refs)
@@ -172,7 +172,7 @@ void Emitter::plan_ahead() {
   for (size_t k = 0; k < spec_.instrs.size(); ++k)
     if (an_.span[k] == Span::Full || spec_.instrs[k].kind == InstrKind::Reduce)
       cost += loop_cost(spec_.instrs[k]);
-  // A single pass over memory is what the hardware foresees best.
+  // A single pass over memory is what hardware prefetchers handle best.
   const bool pays = bytes * static_cast<double>(plan_.work) >= 1e6 &&
                     bytes / 27 > (plan_.streams ? 0.19 : 0.23) * cost && cost > 0.1;
   int64_t lines = 0, loops = 1;
@@ -218,7 +218,7 @@ void Emitter::outer_round(int r) {
         const Reducer& red = find_reducer(i.op, tile_type(spec_.instrs[i.arg[0]].dtype));
         s.span = Span::Outer;
         s.dst = k;
-        s.acc = values_[k].esize;  // replaced by the accumulator's place in reduce()
+        s.acc = values_[k].esize;  // replaced by the accumulator's offset in reduce()
         for (const Step& t : plan_.rounds[r - 1].init)
           if (t.dst == k) s.acc = t.acc;
         s.fn = find_cast(red.acc_type, tile_type(i.dtype));
@@ -297,8 +297,7 @@ void Emitter::keep_rows(int r) {
   }
 }
 
-// --- Instructions
-// ----------------------------------------------------------------------------------------------
+// ---- Instructions
 
 void Emitter::call(std::vector<Step>& out, TileFn fn, Span s, int dst, int a, int b, int c) {
   if (!fn)
@@ -395,7 +394,7 @@ void Emitter::load(std::vector<Step>& out, int k) {
   if (half) call(out, find_widen(i.dtype), span, k, dst);
 }
 
-/// The value as `want` needs it. scalar_ok: the loop can read one element for all.
+/// The value in the form `want`. scalar_ok: the loop can read one element for all.
 int Emitter::operand(std::vector<Step>& out, int v0, Span want, bool scalar_ok) {
   const int v = resolve(v0);
   const Span s = values_[v].span;
@@ -549,7 +548,7 @@ void Emitter::compute(std::vector<Step>& out, int k) {
   if (is_half(i.dtype) && !exact_on_half(i.op)) round_half(out, k);
 }
 
-/// A load that only column reductions use, of rows they can read where they lie.
+/// A load that only column reductions use, of rows they can read in place.
 bool Emitter::reduced_in_place(int k) const {
   if (!an_.pitch(k) || spec_.buffers[spec_.instrs[k].buffer].may_alias) return false;
   int reduces = 0;

@@ -1,4 +1,4 @@
-// Second half of making a Plan: steps for each instruction, direct access to memory where it is
+// Second half of building a Plan: steps for each instruction, direct access to memory where it is
 // dense, pairs of arithmetic ops in one loop, and buffers reused as soon as their values are dead.
 #pragma once
 #include <map>

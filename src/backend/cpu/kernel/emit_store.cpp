@@ -1,5 +1,5 @@
-// The end of an Emitter's work: stores, which the producing loop does itself where it can, and the
-// places of values.
+// The end of an Emitter's work: stores, which the producing loop does itself where it can,
+// and the locations of values.
 #include <algorithm>
 #include <memory>
 
@@ -29,7 +29,7 @@ bool Emitter::can_be_direct(const std::vector<Step>& out, int v, const Store& st
   if (v < static_cast<int>(spec_.instrs.size()) && (an_.computed[v] & (an_.computed[v] - 1)))
     return false;
   if (!spec_.buffers[st.buffer].may_alias) return true;
-  // Memory that is read too: nothing may read it any more once it is written.
+  // Memory that is also read: nothing may read it after it is written.
   auto aliased = [&](int x) { return x >= 0 && values_[x].aliased; };
   for (size_t t = first + 1; t < out.size(); ++t) {
     const Step& s = out[t];
@@ -77,11 +77,10 @@ void Emitter::store(std::vector<Step>& out, size_t index) {
   out.push_back(s);
 }
 
-// --- Places
-// ----------------------------------------------------------------------------------------------------
+// ---- Locations
 
-/// Bytes of the frame, with an odd number of cache lines between buffers so that they do not fall
-/// on one another.
+/// Bytes of the frame, with an odd number of cache lines between buffers so that they do
+/// not conflict in the cache.
 int64_t Emitter::frame_slot(int64_t bytes) {
   const int64_t at = plan_.tile_bytes;
   int64_t lines = (bytes + 63) / 64 + 1;

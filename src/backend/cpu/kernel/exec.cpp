@@ -38,8 +38,7 @@ void Exec::use_areas(char* box_area, char* acc) {
     if (p_.places[v].segment == Segment::Box) vals_[v] = box_area + p_.places[v].offset;
 }
 
-// --- Boxes
-// -----------------------------------------------------------------------------------------------------
+// ---- Boxes
 
 void Exec::set_box(int64_t box) {
   for (int k = p_.outer_hi - 1; k >= p_.outer_lo; --k) {
@@ -120,7 +119,7 @@ void Exec::piece(int64_t box, int64_t split, size_t round, char* box_area, char*
   set_box(box);
   count_points();
   for (size_t r = 0; r <= round;
-       ++r)  // Outer values that are addresses: found again, nothing is computed
+       ++r)  // Outer values that are addresses: looked up, nothing is computed
     for (const Step& s : p_.rounds[r].outer)
       if (s.kind == StepKind::Bind) memory_step(s);
   const Round& r = p_.rounds[round];
@@ -153,8 +152,8 @@ void Exec::between(int64_t box, size_t round, char* box_area, char* acc) {
   steps(p_.rounds[round].outer);
 }
 
-/// A few lines of the tile behind this one. The loops touch new memory in bursts, which the
-/// hardware's prefetchers do not bridge; asking for all of it at once would only move the wait.
+/// A few cache lines of the next tile. The loops access new memory in bursts, which hardware
+/// prefetchers do not bridge; prefetching all of it at once would only move the wait.
 void Exec::prefetch() {
   for (int lines = p_.ahead_lines; lines > 0 && n_ahead_ > 0; --lines) {
     Ahead& a = ahead_[n_ahead_ - 1];
@@ -164,8 +163,7 @@ void Exec::prefetch() {
   }
 }
 
-// --- Steps
-// -----------------------------------------------------------------------------------------------------
+// ---- Steps
 
 void Exec::steps(const std::vector<Step>& list) {
   char** v = vals_;

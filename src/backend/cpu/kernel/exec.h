@@ -18,8 +18,8 @@ class Exec {
   /// Split plans: joins the accumulators of the pieces of a box, which follow `acc` in memory, into
   /// it, in order.
   void merge(int64_t box, size_t round, char* acc, int64_t splits);
-  /// Split plans: what comes before the inner tiles of a round, given the accumulators of the round
-  /// before.
+  /// Split plans: the steps before the inner tiles of a round, given the accumulators of the
+  /// previous round.
   void between(int64_t box, size_t round, char* box_area, char* acc);
 
  private:
@@ -58,7 +58,7 @@ class Exec {
   char** vals_;
   int64_t start_[kMaxAxes] = {}, e_[kMaxAxes] = {};
   int64_t n_[4] = {1, 1, 1, 1};  // elements by Span
-  /// Memory of the next tile, asked for little by little while this one is computed.
+  /// Memory of the next tile, prefetched gradually while this one is computed.
   struct Ahead {
     const char *next, *end;
   };

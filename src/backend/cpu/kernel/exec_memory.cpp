@@ -159,7 +159,7 @@ void Exec::indirect_typed(const Step& s, const MemoryRef& m) {
       return;
     }
     if (per_row && row + 1 < n_rows) {
-      // Near enough, and in unsigned numbers: a bad index makes a bad guess, which does no harm.
+      // Approximate, and in unsigned arithmetic: a bad index makes a bad guess, which is harmless.
       const uint64_t next =
           static_cast<uint64_t>(index[row + 1]) * static_cast<uint64_t>(m.index_stride);
       const uintptr_t from = reinterpret_cast<uintptr_t>(base) +
@@ -257,7 +257,7 @@ void Exec::store(const Step& s, const MemoryRef& m) {
     range(s.span, lo, hi);
     const int last = hi - 1;
     if (m.stream && m.at.stride[last] == 1 && e_[last] * m.esize >= 128) {
-      // Rows along the last axis; those of one other axis are handed on together.
+      // Rows along the last axis; those of one other axis are processed together.
       int with = -1, others = 0;
       for (int k = lo; k < last; ++k)
         if (e_[k] > 1) {

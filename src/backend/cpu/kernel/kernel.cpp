@@ -1,5 +1,5 @@
 // See kernel.h. The tasks of all parts of a launch are one range that the threads share, so a
-// thousand small parts cost one start of the threads. Split parts add a merge between passes.
+// thousand small parts cost one start of the thread pool. Split parts add a merge between passes.
 #include "backend/cpu/kernel/kernel.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace ingot::cpu {
 
 namespace {
 constexpr int64_t kSerialWork =
-    16 << 10;  // elements below which waking threads costs more than it gives
+    16 << 10;  // elements below which waking threads costs more than it gains
 
 bool same_numbers(const KernelSpec& a, const KernelSpec& b) {
   if (a.extent != b.extent || !same_structure(a, b)) return false;
@@ -30,7 +30,7 @@ bool same_numbers(const KernelSpec& a, const KernelSpec& b) {
 }  // namespace
 
 Kernel::Kernel(std::span<const KernelSpec> given) {
-  // Each piece works on the buffers of the part it is of.
+  // Each piece works on the buffers of its part.
   std::vector<KernelSpec> parts;
   std::vector<int> first_buffer;
   int buffers = 0;
@@ -44,7 +44,7 @@ Kernel::Kernel(std::span<const KernelSpec> given) {
   std::vector<size_t> made_from;
   for (size_t k = 0; k < parts.size(); ++k) {
     const Plan* plan = nullptr;
-    // Parts alike to the last number share a plan; looking back a little finds nearly all of them.
+    // Identical parts share a plan; comparing with a few earlier ones finds nearly all of them.
     for (size_t back = made_from.size(); back-- > 0 && made_from.size() - back <= 4 && !plan;)
       if (same_numbers(parts[made_from[back]], parts[k])) plan = plans_[back].get();
     if (!plan) {
@@ -144,7 +144,7 @@ void Kernel::run_pass(const Pass& pass, size_t round, void* const* buffers, char
                [&](int64_t b, int64_t e) { run_tasks(pass, round, b, e, buffers, scratch, args); });
 }
 
-/// Merges the accumulators of the round before (if any) and does what comes before the tiles of
+/// Merges the accumulators of the previous round (if any) and runs the steps before the tiles of
 /// this one.
 void Kernel::merge_pass(size_t round, void* const* buffers, char* scratch, const RunArgs& args) {
   for (const Part& part : parts_) {

@@ -1,4 +1,4 @@
-// A compiled launch: one Plan per different part, and the order in which their boxes are handed to
+// A compiled launch: one Plan per different part, and the order in which their boxes are given to
 // threads.
 #pragma once
 #include <memory>

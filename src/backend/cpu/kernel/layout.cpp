@@ -56,8 +56,8 @@ Access Analysis::access(const Affine& m) const {
 
 void Analysis::choose_order() {
   const int n = spec.n_axes(), no = spec.n_outer;
-  // An operand's vote counts by its elements: a vector of row statistics must not turn the walk
-  // through a matrix.
+  // An operand's vote counts by its elements: a vector of row statistics must not decide
+  // how a matrix is traversed.
   double along_outer = 0, along_inner = 0;
   auto vote = [&](const Affine& m) {
     double elements = 1;
@@ -88,8 +88,7 @@ void Analysis::choose_order() {
   for (int k = 0; k < n; ++k) plan.extent[k] = spec.extent[order[k]];
 }
 
-// --- Spans
-// -----------------------------------------------------------------------------------------------------
+// ---- Spans
 
 void Analysis::classify() {
   const int n = spec.n_axes();
@@ -141,8 +140,7 @@ void Analysis::classify() {
   for (const Store& s : spec.stores) ++uses[s.value];
 }
 
-// --- Tiles
-// -----------------------------------------------------------------------------------------------------
+// ---- Tiles
 
 void Analysis::choose_tiles() {
   Plan& p = plan;
@@ -194,8 +192,7 @@ void Analysis::choose_tiles() {
            direct ? std::max<int64_t>(8, kTile / R) : std::max<int64_t>(1, kTile / R));
     }
   } else {
-    // Sums read memory where it lies: the longer the run, the better the hardware's prefetchers
-    // follow.
+    // Sums read memory in place: the longer the run, the better hardware prefetchers work.
     const int64_t c = p.inner_size <= kRowTile && rowish ? kRowTile
                       : !rowish && only_sums_of_memory() ? 16 * kTile
                                                          : kTile;
@@ -269,7 +266,7 @@ bool Analysis::dense(const Access& at, Span s) const {
   int lo, hi;
   positions(s, lo, hi);
   int64_t product = 1;
-  bool cut = false;  // an axis behind is cut in pieces, the last of which may be shorter
+  bool cut = false;  // a later axis is cut in pieces, the last of which may be shorter
   for (int k = hi - 1; k >= lo; --k) {
     if (plan.tile[k] == 1) continue;
     if (cut || at.stride[k] != product) return false;
@@ -297,8 +294,7 @@ bool Analysis::is_scalar(Span s) const {
   return true;
 }
 
-// --- Rounds
-// ----------------------------------------------------------------------------------------------------
+// ---- Rounds
 
 void Analysis::find_rounds() {
   round.assign(spec.instrs.size(), 0);
@@ -340,7 +336,7 @@ bool Analysis::alias_cast(int k) const {
 }
 
 /// Values are computed as late as their first use allows. One needed in several rounds is kept,
-/// unless it is a mere address, or rounds are passes of their own (split), where nothing is kept.
+/// unless it is just an address, or rounds are separate passes (split), where nothing is kept.
 void Analysis::place_rounds() {
   const size_t n = spec.instrs.size();
   needed.assign(n, 0);

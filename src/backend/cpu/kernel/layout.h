@@ -1,4 +1,4 @@
-// First half of making a Plan: the order of the axes, the sizes of the tiles, the span of each
+// First half of building a Plan: the order of the axes, the sizes of the tiles, the span of each
 // value and the rounds it is needed in.
 #pragma once
 #include "backend/cpu/kernel/plan.h"
@@ -23,17 +23,16 @@ struct Analysis {
   Access access(const Affine& m) const;
   /// Layout positions a span covers.
   void positions(Span s, int& lo, int& hi) const;
-  /// Do the points of a span lie one after the other in memory, in every tile?
+  /// Are the points of a span contiguous in memory, in every tile?
   bool dense(const Access& at, Span s) const;
   /// Do tiles follow one another in memory, in the order they are visited?
   bool sequential(const Access& at) const;
   bool is_scalar(Span s) const;  // one element in every tile
-  /// A load that is only an address, so cheaper to do again than to keep.
+  /// A load that is only an address, so cheaper to repeat than to keep.
   bool rebind(int instr) const;
   /// A cast that leaves the tile as it is.
   bool alias_cast(int instr) const;
-  /// By columns: rows of the tile as they lie in memory can be reduced without a copy; their
-  /// distance, or 0.
+  /// By columns: rows of the tile can be reduced in place, without a copy; their distance, or 0.
   int64_t pitch(int instr) const;
   /// Rounds in which inner tiles are visited.
   int elem_rounds() const;

@@ -113,8 +113,7 @@ struct SinCosV {
   }
 };
 
-// --- Pairs
-// -----------------------------------------------------------------------------------------------------
+// ---- Pairs
 
 template <int op>
 HWY_INLINE V arith(V a, V b) {
@@ -159,7 +158,7 @@ void pair_loop(void* out, const void* pa, const void* pb, const void* pc, int64_
   }
 }
 
-/// The heart of softmax: exp(a - b).
+/// The core of softmax: exp(a - b).
 template <bool scalar>
 void exp_sub_loop(void* out, const void* pa, const void* pb, const void*, int64_t count) {
   const F d;
@@ -201,8 +200,7 @@ void add_pairs(OpTable& t) {
   add_pair<inner, 2, true>(t);
 }
 
-// --- 16-bit floats
-// ---------------------------------------------------------------------------------------------
+// ---- 16-bit floats
 
 HWY_INLINE hn::Vec<hn::RebindToUnsigned<F>> bf16_bits(V x) {
   const hn::RebindToUnsigned<F> du;

@@ -1,5 +1,5 @@
 // float32 transcendental functions on Highway vectors, two units in the last place or better on the
-// whole range, with infinities and NaN as libm gives them. Included once per instruction set.
+// whole range, with infinities and NaN as in libm. Included once per instruction set.
 #if defined(INGOT_CPU_MATH_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_CPU_MATH_INL
 #undef INGOT_CPU_MATH_INL
@@ -77,7 +77,7 @@ HWY_INLINE V vtanh(V x) {
   r = hn::NegMulAdd(n, splat(-2.12194440e-4f), r);
   const V e = scale(exp_poly(r), n);
   const V big = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
-  // NaN compares false and takes the small branch, which carries it.
+  // NaN compares false and takes the small branch, which propagates it.
   return hn::CopySign(hn::IfThenElse(hn::Gt(a, splat(0.625f)), big, small), x);
 }
 

@@ -1,7 +1,7 @@
-// A bound that hangs on one axis alone is true on one range of it and false before and after. Cut
-// there, the pieces of a Map kernel need no test: what padding, cat() and the gradients of slices
-// come to. Where neighbouring axes became one in a piece they are merged, so that rows are as long
-// as they can be.
+// A bound that depends on one axis only is true on one range of it and false before and
+// after. Cut there, the pieces of a Map kernel need no test: padding, cat() and the
+// gradients of slices become plain loads. Axes that are contiguous in a piece are merged, so
+// that rows are as long as possible.
 #include "backend/cpu/kernel/pieces.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Range {
   int64_t lo, hi;
 };
 
-/// The least and the most the bound's place can be, over all axes but one.
+/// The smallest and largest position of the bound, over all axes but one.
 Range reach(const KernelSpec& k, const Bound& b, size_t without) {
   Range r{b.at.offset, b.at.offset};
   for (size_t a = 0; a < k.extent.size(); ++a)
@@ -34,7 +34,7 @@ bool decided_by(const KernelSpec& k, const Bound& b, size_t axis, Range& in) {
   if (s <= 0) return false;
   // The first i with s i >= v.
   auto first_from = [s, n](int64_t v) { return std::clamp<int64_t>(-floor_div(-v, s), 0, n); };
-  // Where it begins to hold: somewhere, everywhere; and where that ends.
+  // Where it begins to hold (somewhere, everywhere), and where that ends.
   const int64_t some = first_from(-most), all = first_from(-least);
   const int64_t not_all = first_from(b.extent - most), none = first_from(b.extent - least);
   in = {all, not_all};
@@ -87,7 +87,7 @@ void drop_axis(KernelSpec& k, size_t axis) {
   --k.n_outer;
 }
 
-/// Drops axes of size 1 and merges neighbours that every place walks as one.
+/// Drops axes of size 1 and merges neighbours that every access traverses as one.
 void merge_axes(KernelSpec& k) {
   for (size_t a = k.extent.size(); a-- > 0 && k.extent.size() > 1;)
     if (k.extent[a] == 1) drop_axis(k, a);

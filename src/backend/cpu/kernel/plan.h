@@ -1,8 +1,8 @@
 // A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its
-// points lie densely, in "layout order" of the axes: outer axes, then inner ones (by rows), or,
-// when memory runs along the outer axes, inner axes first (by columns). Values of a tile live in a
-// frame of buffers that each thread has; loads and stores of dense memory need no copy and work on
-// the memory itself.
+// points are stored densely, in "layout order" of the axes: outer axes, then inner ones (by rows),
+// or, when memory runs along the outer axes, inner axes first (by columns). Values of a tile live
+// in a frame of buffers that each thread has; loads and stores of dense memory need no copy and
+// work on the memory itself.
 //
 // Work is split in outer boxes: R outer points whose C inner points are visited tile by tile, once
 // per round. A round ends with reductions; their results are Outer values of the next. When there
@@ -22,8 +22,7 @@ namespace ingot::cpu {
 class RowCode;
 class ColumnCode;
 
-/// Is so much stored, in a kernel that touches so much, that results had better not go through the
-/// caches?
+/// Is so much stored, in a kernel that accesses so much, that results should bypass the caches?
 bool goes_past_caches(const KernelSpec& spec, int64_t stored_bytes);
 
 /// How many elements of a tile a value has.
@@ -63,13 +62,13 @@ struct MemoryRef {
   bool dense = false;  // Index, Random: one run per tile
   bool ahead = false;  // Bind: the next tile follows in memory and is worth prefetching
   bool predicated = false;
-  bool stream = false;  // Scatter: rows past the caches
+  bool stream = false;  // Scatter: rows bypassing the caches
 };
 
 enum class StepKind : uint8_t {
   Call,      // fn(dst, a, b, c, n)
   Bind,      // dst := address of dense memory
-  BindRow,   // dst := its place in a buffer that holds the whole row
+  BindRow,   // dst := its position in a buffer that holds the full row
   Gather,    // copy of a strided box
   Bounded,   // the same where bounds hold, fill elsewhere
   Indirect,  // positions that depend on the index values a
@@ -79,7 +78,7 @@ enum class StepKind : uint8_t {
   Arg,
   Expand,   // dst (span) := a (from), repeated
   Store,    // a to dense memory
-  Stream,   // the same past the caches
+  Stream,   // the same, bypassing the caches
   Scatter,  // a to a strided box
   InitAcc,
   Reduce,
@@ -91,13 +90,13 @@ struct Step {
   Span span = Span::Full;                    // of the result
   Span from = Span::Full;                    // Expand
   uint8_t esize = 0;                         // Expand, BindRow
-  int32_t dst = -1, a = -1, b = -1, c = -1;  // value numbers
+  int32_t dst = -1, a = -1, b = -1, c = -1;  // value indices
   TileFn fn = nullptr;
   const Reducer* reducer = nullptr;
-  int32_t ref = -1;   // MemoryRef
-  int64_t pitch = 0;  // Reduce by columns: elements between rows, when they are read where they
-                      // lie; 0: a dense tile
-  int32_t acc = -1;   // offset of the accumulator in the box's area, per outer point
+  int32_t ref = -1;  // MemoryRef
+  int64_t pitch =
+      0;  // Reduce by columns: elements between rows, when they are read in place; 0: a dense tile
+  int32_t acc = -1;  // offset of the accumulator in the box's area, per outer point
 };
 
 /// Where a value lives. Memory: set by Bind.
@@ -136,18 +135,18 @@ struct Plan {
   int n_buffers = 0;
   bool all_predicated = false;
   bool streams = false;
-  int ahead_lines = 0;  // cache lines of the next tile to ask for at each loop over this one
+  int ahead_lines = 0;  // cache lines of the next tile to prefetch at each loop over this one
 
   std::shared_ptr<RowCode> rows;  // machine code instead of steps
 
-  /// What a thread needs for it, beside scratch: tiles, then the places of values, then addresses
-  /// for column code.
+  /// A thread's memory for it, besides scratch: tiles, then the locations of values, then
+  /// addresses for column code.
   size_t values_at() const {
     return static_cast<size_t>((tile_bytes + box_bytes + acc_bytes + 63) / 64 * 64);
   }
   size_t thread_bytes = 0;
 
-  // Split: rounds are passes of their own over boxes x splits.
+  // Split: rounds are separate passes over boxes x splits.
   int64_t splits = 1, tiles_per_split = 0;
   int64_t scratch_bytes() const {
     return splits == 1 ? 0 : boxes * (box_bytes + acc_bytes * (splits + 1));

@@ -1,4 +1,4 @@
-// See random.h. Sixteen blocks side by side; the compiler makes vectors of the lanes.
+// See random.h. Sixteen blocks side by side; the compiler vectorises the lanes.
 #include "backend/cpu/kernel/random.h"
 
 #include "backend/cpu/support/targets.h"

@@ -1,4 +1,4 @@
-// See reduce.h. The loops keep many independent lanes so that the compiler makes vectors of them.
+// See reduce.h. The loops keep many independent lanes so that the compiler vectorises them.
 #include "backend/cpu/kernel/reduce.h"
 
 #include <limits>
@@ -125,8 +125,7 @@ void merge_loop(void* acc, const void* later, int64_t R) {
   for (int64_t r = 0; r < R; ++r) a[r] = Op::join(a[r], b[r]);
 }
 
-// --- float32 sums, the hottest
-// -----------------------------------------------------------------------------------
+// ---- float32 sums, the hottest
 
 /// Sum of x[i], or of x[i] * y[i], over a run: float32 lanes for at most kFlush elements, float64
 /// beyond.
@@ -181,8 +180,7 @@ void DotCols(void* acc, const void* x, const void* y, int64_t R, int64_t C) {
     for (int64_t r = 0; r < R; ++r) a[r] += static_cast<double>(p[r] * q[r]);
 }
 
-// --- Positions
-// -------------------------------------------------------------------------------------------------
+// ---- Positions
 
 template <class T, bool max>
 struct Arg {

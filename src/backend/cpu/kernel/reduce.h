@@ -21,8 +21,8 @@ struct Reducer {
   void (*cols)(void* acc, const void* x, int64_t R, int64_t C, int64_t index0, int64_t pitch);
   /// acc = acc combined with `later`, which covers later positions.
   void (*merge)(void* acc, const void* later, int64_t R);
-  /// Sum of float32 products, each rounded, without a tile of them: like rows, like cols; nullptr
-  /// for other reductions.
+  /// Sum of float32 products, each rounded, without a tile of them: with the signatures of rows and
+  /// cols; nullptr for other reductions.
   void (*dot_rows)(void* acc, const void* x, const void* y, int64_t R, int64_t C) = nullptr;
   void (*dot_cols)(void* acc, const void* x, const void* y, int64_t R, int64_t C) = nullptr;
 };

@@ -1,6 +1,6 @@
-// A generated kernel that changes one place along an axis (codegen/single_index_update.h), as one
-// token's keys go into a cache: the kernel of that place alone, with its buffers moved to where the
-// arguments say.
+// A generated kernel that updates one index along an axis (codegen/single_index_update.h), as
+// one token's keys are written to a cache: the kernel of that index alone, with its buffers
+// offset as the arguments say.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace ingot::cpu {
 namespace {
 
-/// The number that says which place: an argument or a constant, and the types it is cast to.
+/// The index: an argument or a constant, and the types it is cast to.
 struct Number {
   Instr source;
   std::vector<DType> types;
@@ -70,7 +70,7 @@ class Pinned final : public CpuExecutable {
   struct Part {
     Number number;
     int64_t extent;             // of the axis
-    std::vector<int64_t> step;  // per buffer: bytes from one place to the next
+    std::vector<int64_t> step;  // per buffer: bytes from one index to the next
     std::unique_ptr<Kernel> kernel;
   };
 
@@ -83,8 +83,8 @@ class Pinned final : public CpuExecutable {
     one.stores[0].value = k.instrs[static_cast<size_t>(k.stores[0].value)].arg[1];
     one.stores[0].over = -1;
     drop_unread(one);
-    // A buffer moves as a whole, so all that is read or written in it must move alike; and nothing
-    // else may hang on the axis.
+    // A buffer moves as a unit, so all that is read or written in it must move alike; and nothing
+    // else may depend on the axis.
     std::vector<bool> seen(k.buffers.size(), false);
     bool fits = true;
     auto take = [&](int32_t buffer, Affine& map) {
@@ -122,7 +122,7 @@ class Pinned final : public CpuExecutable {
     a.stride.erase(a.stride.begin() + static_cast<ptrdiff_t>(axis));
   }
 
-  /// Leaves only the instructions that the store's value is made of.
+  /// Leaves only the instructions that the store's value depends on.
   static void drop_unread(KernelSpec& k) {
     std::vector<int> place(k.instrs.size(), -1);
     place[static_cast<size_t>(k.stores[0].value)] = 0;
@@ -149,7 +149,7 @@ class Pinned final : public CpuExecutable {
 
 }  // namespace
 
-std::unique_ptr<CpuExecutable> prepare_pinned(std::span<const KernelSpec> parts) {
+std::unique_ptr<CpuExecutable> prepare_single_index_update(std::span<const KernelSpec> parts) {
   auto p = std::make_unique<Pinned>();
   return p->init(parts) ? std::move(p) : nullptr;
 }

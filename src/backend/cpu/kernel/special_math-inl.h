@@ -80,7 +80,7 @@ HWY_INLINE V log_parts(V x, V& e) {
   p = hn::MulAdd(p, f, splat(3.3333331174e-1f));
   return hn::Add(f, hn::NegMulAdd(z, splat(0.5f), hn::Mul(hn::Mul(p, z), f)));
 }
-/// r where x is positive and finite, what a logarithm gives elsewhere.
+/// r where x is positive and finite, elsewhere the logarithm's special values.
 HWY_INLINE V log_edges(V x, V r) {
   const V inf = hn::Inf(F());
   r = hn::IfThenElse(hn::Eq(x, inf), inf, r);
@@ -98,7 +98,7 @@ HWY_INLINE V vlog10(V x) {
   const V low = hn::MulAdd(e, splat(4.60503906e-6f), hn::Mul(l, splat(0.434294481903251828f)));
   return log_edges(x, hn::MulAdd(e, splat(0.301025390625f), low));
 }
-/// The digits that 1 + x loses come back as a correction of first order.
+/// The digits that 1 + x loses are restored by a first-order correction.
 HWY_INLINE V vlog1p(V x) {
   const V one = splat(1.0f), u = hn::Add(one, x), lost = hn::Sub(x, hn::Sub(u, one));
   const V r = hn::Add(vlog(u), hn::Div(lost, u));

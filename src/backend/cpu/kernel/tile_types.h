@@ -27,8 +27,8 @@ constexpr int tile_size(DType t) { return tile_size(tile_type(t)); }
 /// One loop: out[i] = f(a[i], b[i], c[i]) for i < n. out may be exactly one of the operands.
 using TileFn = void (*)(void* out, const void* a, const void* b, const void* c, int64_t n);
 
-/// Operands read as one element for the whole loop. Not every loop has such variants: find_op says
-/// nullptr then.
+/// Operands read as one element for the whole loop. Not every loop has such variants:
+/// find_op then returns nullptr.
 enum ScalarMask : int { kNoScalar = 0, kScalarA = 1, kScalarB = 2, kScalarC = 4 };
 
 /// The loop of an elementwise primitive on operands of type `in` (for Where: the type of its
@@ -37,7 +37,7 @@ TileFn find_op(Op op, TileType in, int scalars);
 /// out = f(f2(a, b), c), the two rounded separately: Add, Sub, Mul after Mul, Add, Sub on float32;
 /// nullptr for others. `swapped`: the inner result is the second operand of the outer op.
 TileFn find_pair(Op inner, Op outer, bool swapped, int scalars);
-/// out = exp(a - b) on float32, b a tile or one number.
+/// out = exp(a - b) on float32, b a tile or a scalar.
 TileFn find_exp_of_difference(int scalars);
 TileFn find_cast(TileType from, TileType to);
 /// int32 bits to [0, 1).

@@ -1,7 +1,7 @@
 // The steps of an LSTM layer in float32. The weight is packed once for all steps. A step is cut
 // into tasks of some rows by one panel of hidden units: a task does the products of its units and
-// then their cells. Threads have rows of their own, or share the tasks of a step where rows are
-// few. Who does a task changes no bit of it.
+// then their cells. Threads own rows, or share the tasks of a step where rows are few. Which thread
+// runs a task does not change its bits.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,7 +16,7 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t kRows = 32, kMostColumns = 32;  // of a task
-constexpr int64_t kApart = 16;   // so that rows do not fall on one another in the cache
+constexpr int64_t kApart = 16;                    // so that rows do not conflict in the cache
 constexpr double kSerial = 4e5;  // operations of a step that are not worth a second thread
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -46,7 +46,7 @@ class Lstm : public CpuExecutable {
     const OperandSpec& o = spec_.operands[static_cast<size_t>(operand)];
     return o.shape[dim] == 1 ? 0 : o.stride[dim];
   }
-  /// The step that comes i-th.
+  /// The i-th step in order.
   int64_t step(int64_t i) const {
     return spec_.attrs.as<RecurrentAttrs>().reverse ? T_ - 1 - i : i;
   }
@@ -85,9 +85,9 @@ class Lstm : public CpuExecutable {
     }
   }
 
-  /// fn(i, first row, rows, panel) for all of the steps [0, T), or from the last to the first.
-  /// Where there are enough rows each thread does all steps of its own, and nobody waits for
-  /// anybody.
+  /// fn(i, first row, rows, panel) for all of the steps [0, T), or from the last to the
+  /// first. Where there are enough rows each thread runs all steps of its own rows,
+  /// without waiting for others.
   template <class Fn>
   void steps(bool forward, Fn&& fn) const {
     auto nth = [&](int64_t k) { return forward ? k : T_ - 1 - k; };
@@ -117,8 +117,8 @@ class Lstm : public CpuExecutable {
       }
     });
   }
-  /// Asks for what the cells will read, so that it comes while the products are computed: rows of
-  /// `count` pieces, H apart. (As a call of its own GCC takes it for one without effect.)
+  /// Prefetches what the cells will read while the products are computed: rows of `count` pieces, H
+  /// apart. (As a separate call GCC treats it as one without effect.)
   [[gnu::always_inline]] void ask_for(const float* at, int64_t rows, int64_t row_stride,
                                       int64_t count, int64_t columns) const {
     for (int64_t r = 0; r < rows; ++r)
@@ -133,7 +133,7 @@ class Lstm : public CpuExecutable {
   int64_t parts_, T_, N_, H_, K_, panels_, pitch_;
   std::array<int64_t, 3> floats_{};
   const GemmOps& g_ = gemm_f32();
-  const LstmRows& rows_ = lstm_rows();
+  const LstmSimd& rows_ = lstm_simd();
 
  private:
   int64_t depth(int64_t k) const { return std::min(g_.kc, K_ - k); }
@@ -254,8 +254,8 @@ const char* lstm_refuses(const LibrarySpec& s) {
   return nullptr;
 }
 
-// A cell reads its place of z and then writes the gates there; going back, it reads the gates and
-// writes dz.
+// A cell reads its element of z and then writes the gates there; in the backward pass it
+// reads the gates and writes dz.
 bool lstm_in_place(const LibrarySpec& s, size_t operand, size_t result) {
   const bool forward = s.op == Op::Lstm;
   if (operand != static_cast<size_t>(s.written) || result != (forward ? 1 : 0)) return false;

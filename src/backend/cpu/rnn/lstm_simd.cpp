@@ -27,9 +27,9 @@ HWY_INLINE void lstm_store(const LstmRow& r, int k, int64_t j, V v) {
   if (r.out[k]) hn::StoreU(v, F(), r.out[k] + j);
 }
 
-constexpr int64_t kAhead = 3;  // rows, that are asked for before they are read
+constexpr int64_t kAhead = 3;  // rows prefetched ahead of the reads
 
-/// fn(u) for so many vectors side by side: what one waits for, the others fill.
+/// fn(u) for this many independent vectors, to hide latency.
 template <int U, class Fn>
 HWY_INLINE void beside(Fn&& fn) {
 #pragma GCC unroll 2
@@ -89,7 +89,7 @@ struct BackAt {
   }
 };
 
-/// Whole vectors, then the rest as one vector of its own.
+/// Full vectors, then the rest as one separate vector.
 template <class Op>
 HWY_INLINE void along_row(const LstmRow& r) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
@@ -119,8 +119,7 @@ HWY_INLINE void along(const LstmBlock& b) {
   for (int k = 0; k < LstmBlock::kOut; ++k)
     r.out[k] = b.out[k].at, out[k] = r.out[k] ? b.out[k].stride : 0;
   for (int64_t i = 0; i < b.rows; ++i) {
-    // Rows that lie a page apart fall on one another in the first cache, so they are fetched one by
-    // one.
+    // Rows that are a page apart conflict in the L1 cache, so they are prefetched one by one.
 #pragma GCC unroll 9
     for (int k = 0; k < LstmBlock::kIn; ++k)
       for (int64_t j = 0; j < b.n; j += 16) __builtin_prefetch(r.in[k] + kAhead * in[k] + j);
@@ -135,7 +134,7 @@ HWY_INLINE void along(const LstmBlock& b) {
 void LstmCell(const LstmBlock& b) { along<CellAt>(b); }
 void LstmBack(const LstmBlock& b) { along<BackAt>(b); }
 
-LstmRows LstmTable() { return {LstmCell, LstmBack}; }
+LstmSimd LstmTable() { return {LstmCell, LstmBack}; }
 
 }  // namespace ingot::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -144,8 +143,8 @@ HWY_AFTER_NAMESPACE();
 #include "backend/cpu/support/dispatch.h"
 
 namespace ingot::cpu {
-const LstmRows& lstm_rows() {
-  static const LstmRows rows = INGOT_DISPATCH(LstmTable)();
+const LstmSimd& lstm_simd() {
+  static const LstmSimd rows = INGOT_DISPATCH(LstmTable)();
   return rows;
 }
 }  // namespace ingot::cpu

@@ -4,8 +4,7 @@
 
 namespace ingot::cpu {
 
-/// `rows` rows of n elements each, with what lies between two of them. Results that nobody wants
-/// are null.
+/// `rows` rows of n elements each, and their strides. Results that are not needed are null.
 struct LstmBlock {
   static constexpr int kIn = 9, kOut = 9;
   struct Read {
@@ -21,15 +20,15 @@ struct LstmBlock {
   Written out[kOut];
 };
 
-struct LstmRows {
-  /// in: the input's part of the four gates, the state's part of them, c before. out: h, h once
-  /// more, c, the four gates.
+struct LstmSimd {
+  /// in: the input's part of the four gates, the state's part of them, the previous c. out: h, a
+  /// second copy of h, c, the four gates.
   void (*cell)(const LstmBlock& block);
-  /// in: the gradient of h from above, that from the step behind, the four gates, c, c before, the
-  /// gradient of c. out: the gradients of the four gates' sums, the same once more, the gradient of
-  /// c before.
+  /// in: the gradient of h from above, that from the next step, the four gates, c, the previous c,
+  /// the gradient of c. out: the gradients of the four gates' sums, a second copy of them, the
+  /// gradient of the previous c.
   void (*back)(const LstmBlock& block);
 };
-const LstmRows& lstm_rows();
+const LstmSimd& lstm_simd();
 
 }  // namespace ingot::cpu

@@ -8,7 +8,7 @@
 namespace ingot::cpu {
 
 enum class Simd : int { Base, Avx2, Avx512 };
-/// What the machine has, or less: INGOT_SIMD=avx2 or INGOT_SIMD=base lowers it.
+/// The machine's instruction set, or less: INGOT_SIMD=avx2 or INGOT_SIMD=base lowers it.
 Simd simd_level();
 
 }  // namespace ingot::cpu

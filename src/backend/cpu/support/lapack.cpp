@@ -1,4 +1,4 @@
-// See lapack.h. Matrices are column-major: element (i, j) of a lies at a[i + j * n].
+// See lapack.h. Matrices are column-major: element (i, j) of a is at a[i + j * n].
 #include "backend/cpu/support/lapack.h"
 
 #include <dlfcn.h>

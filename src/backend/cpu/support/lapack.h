@@ -1,6 +1,6 @@
-// Factorisations of one matrix in column-major order, as LAPACK does them: by LAPACK itself for
-// larger matrices where the machine has it (looked for at the first use; nothing is linked), by
-// plain loops otherwise.
+// Factorisations of one matrix in column-major order, as LAPACK does them: by LAPACK itself
+// for larger matrices where the machine has it (searched for at the first use; nothing is
+// linked), by plain loops otherwise.
 #pragma once
 #include <cstdint>
 

@@ -34,7 +34,7 @@ class Linalg final : public CpuExecutable {
 
   void run(void* const* buffers, void* scratch, const RunArgs& args) override {
     char* work = line_aligned(scratch);
-    // Threads share a batch of small matrices; a large one is LAPACK's own to share out.
+    // Threads share a batch of small matrices; LAPACK parallelises a large one itself.
     const int64_t grain =
         n_ > 48 ? batch_
                 : std::max<int64_t>(1, 20000 / (int64_t{n_} * n_ * std::max(1, n_ + columns_)));

@@ -21,11 +21,11 @@ namespace {
 constexpr size_t kHuge = size_t{2} << 20;
 constexpr size_t kKeep = size_t{2} << 30;  // bytes of free blocks kept
 constexpr size_t kUnasked = size_t{16}
-                            << 20;   // bytes taken from the system without asking what it has
+                            << 20;   // bytes taken from the system without checking what it has
 constexpr size_t kSpare = kUnasked;  // left for small blocks and the rest of the program
 
-/// Small sizes to multiples of 64, larger ones to an eighth of their power of two, so that sizes
-/// meet again.
+/// Small sizes to multiples of 64, larger ones to an eighth of their power of two, so
+/// that blocks can be reused.
 size_t rounded(size_t bytes) {
   if (bytes <= 4096) return (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
   const size_t step = std::max<size_t>(64, std::bit_floor(bytes) / 8);
@@ -35,7 +35,7 @@ size_t rounded(size_t bytes) {
 
 void* fresh(size_t bytes) {
   if (bytes < kHuge) return std::aligned_alloc(64, bytes);
-  // Mapped with room to start on a huge page; the rest is given back at once.
+  // Mapped with room to start on a huge page; the rest is unmapped at once.
   char* p = static_cast<char*>(
       mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (p == MAP_FAILED) return nullptr;
@@ -58,8 +58,8 @@ namespace {
 std::atomic<size_t> handed_out{0};  // of all pools
 std::string memory_root;
 
-/// Bytes of this process's own in memory: what was handed out and not written to yet is not among
-/// them.
+/// Resident private bytes of this process: memory handed out but not written to yet is not
+/// included.
 size_t resident() {
   size_t all = 0, kept = 0, shared = 0;
   if (FILE* f = std::fopen("/proc/self/statm", "r")) {
@@ -97,7 +97,7 @@ void* MemoryPool::find(size_t bytes) {
       return p;
     }
   }
-  // The system hands out pages it does not have and kills later: ask before much has been taken.
+  // The system overcommits pages and kills later: check before much has been taken.
   if (unasked_.fetch_add(n, std::memory_order_relaxed) + n >= kUnasked) {
     if (!has_room(n)) trim();
     if (!has_room(n)) return nullptr;
@@ -122,7 +122,7 @@ void MemoryPool::deallocate(void* p, size_t bytes) noexcept {
 bool MemoryPool::keep(void* p, size_t bytes) noexcept {
   try {
     free_[bytes].push_back(p);
-  } catch (const std::bad_alloc&) {  // no room to note it down: the system gets it
+  } catch (const std::bad_alloc&) {  // no memory to record it: return it to the system
     return false;
   }
   kept_ += bytes;

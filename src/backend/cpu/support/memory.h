@@ -1,5 +1,5 @@
 // Memory of the CPU devices: 64-byte aligned, huge pages for large blocks, freed blocks kept for
-// the next request so that a training step meets no page faults. Each device has a pool of its own.
+// the next request so that a training step has no page faults. Each device has its own pool.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,7 +18,7 @@ class MemoryPool {
   ~MemoryPool();
   void* allocate(size_t bytes);  // nullptr when there is none
   void deallocate(void* p, size_t bytes) noexcept;
-  /// Gives all kept blocks back to the system.
+  /// Returns all kept blocks to the system.
   void trim();
 
  private:
@@ -31,7 +31,7 @@ class MemoryPool {
   std::atomic<size_t> unasked_{0};
 };
 
-/// Where pools look for /proc and /sys, in place of the machine (tests); "": the machine.
+/// The root where pools look for /proc and /sys (tests); "": the machine's.
 void set_memory_root(const std::string& root);
 
 /// What a thread keeps from call to call (see thread_memory() in threads.h), on whole pages.
@@ -41,7 +41,7 @@ class ThreadMemory {
   ~ThreadMemory();
   ThreadMemory(const ThreadMemory&) = delete;
   ThreadMemory& operator=(const ThreadMemory&) = delete;
-  /// Room for so many bytes; when it grows, what was in it is lost. Throws std::bad_alloc.
+  /// Room for this many bytes; when it grows, its content is lost. Throws std::bad_alloc.
   char* at_least(size_t bytes);
 
  private:
@@ -49,7 +49,7 @@ class ThreadMemory {
   size_t size_ = 0;
 };
 
-/// The next cache line's begin: calls that align their scratch ask for 64 bytes more.
+/// The start of the next cache line: calls that align their scratch request 64 bytes more.
 inline char* line_aligned(void* p) {
   return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
 }

@@ -29,7 +29,7 @@ void transpose_scalar(T* dst, int64_t dp, const T* src, int64_t sq, int64_t p, i
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 /// dst[to(i) + j] = src[i + j*sq], i < 8, j < 8. In eight registers: pairs, quads, halves.
 template <class T, class To>
-HWY_INLINE void turn_eight(T* dst, To to, const T* src, int64_t sq) {
+HWY_INLINE void transpose_eight(T* dst, To to, const T* src, int64_t sq) {
   const hn::FixedTag<T, 8> d;
   const hn::FixedTag<uint64_t, 4> dw;
   auto row = [&](int j) HWY_ATTR { return hn::LoadU(d, src + j * sq); };
@@ -60,9 +60,9 @@ HWY_INLINE void turn_eight(T* dst, To to, const T* src, int64_t sq) {
 constexpr int64_t kSide = 16;
 
 /// dst[to(i) + j] = src[i + j*sq], i < n, j < 16; n <= 16. A register is loaded with quarters of
-/// four rows, which leaves only pairs and quads to be turned.
+/// four rows, which leaves only pairs and quads to be transposed.
 template <bool kStream = false, class T, class To>
-HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+HWY_INLINE void transpose_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   const hn::FixedTag<T, 16> d;
   const hn::FixedTag<uint64_t, 8> dw;
   const auto four = hn::FirstN(d, 4), eight = hn::FirstN(d, 8), twelve = hn::FirstN(d, 12);
@@ -71,7 +71,7 @@ HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
     const T* from = src + c;
     int64_t step = sq;
     HWY_ALIGN T rest[16 * 4] = {};
-    if (c + 4 > n) {  // nothing is read beyond a row: another thread may be writing there
+    if (c + 4 > n) {  // nothing is read past a row: another thread may be writing there
       for (int64_t j = 0; j < 16; ++j)
         std::memcpy(rest + j * 4, from + j * sq, static_cast<size_t>(n - c) * sizeof(T));
       from = rest;
@@ -104,15 +104,15 @@ constexpr int64_t kSide = 8;
 
 /// dst[to(i) + j] = src[i + j*sq], i < n, j < 8; n <= 8.
 template <bool kStream = false, class T, class To>
-HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
-  if (n == 8) return turn_eight(dst, to, src, sq);
+HWY_INLINE void transpose_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+  if (n == 8) return transpose_eight(dst, to, src, sq);
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < 8; ++j) dst[to(i) + j] = src[j * sq + i];
 }
 #else
 constexpr int64_t kSide = 4;
 template <bool kStream = false, class T, class To>
-HWY_INLINE void turn_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
+HWY_INLINE void transpose_block(T* dst, To to, const T* src, int64_t sq, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < kSide; ++j) dst[to(i) + j] = src[j * sq + i];
 }
@@ -128,11 +128,11 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     uint32_t* at = dst + i * dp + j;
     if (stream && i + kSide <= p)
-      turn_block<true>(at, to, src + j * sq + i, sq, kSide);
-    else if (i + kSide <= p)  // a constant for whole squares, so that their loop is unrolled
-      turn_block(at, to, src + j * sq + i, sq, kSide);
+      transpose_block<true>(at, to, src + j * sq + i, sq, kSide);
+    else if (i + kSide <= p)  // a constant for full squares, so that their loop is unrolled
+      transpose_block(at, to, src + j * sq + i, sq, kSide);
     else
-      turn_block(at, to, src + j * sq + i, sq, p - i);
+      transpose_block(at, to, src + j * sq + i, sq, p - i);
   };
   if (far != Far::Source) {
     for (int64_t i = 0; i < blocks; ++i)
@@ -140,7 +140,7 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
   } else {
     for (int64_t j = 0; j < across; ++j)
       for (int64_t i = 0; i < blocks; ++i) {
-        if (j + 1 < across && i * kSide % 16 == 0)  // far rows: the hardware does not foresee them
+        if (j + 1 < across && i * kSide % 16 == 0)  // distant rows: hardware does not prefetch them
           for (int64_t n = kSide; n < 2 * kSide; ++n)
             __builtin_prefetch(src + (j * kSide + n) * sq + i * kSide, 0, 2);
         block(i * kSide, j * kSide);
@@ -152,7 +152,7 @@ void transpose32(uint32_t* dst, int64_t dp, const uint32_t* src, int64_t sq, int
     auto to = [&](int64_t k) HWY_ATTR { return k * dp; };
     const int64_t whole = p / 8 * 8;
     for (int64_t i = 0; i < whole; i += 8)
-      turn_eight(dst + i * dp + done, to, src + done * sq + i, sq);
+      transpose_eight(dst + i * dp + done, to, src + done * sq + i, sq);
     if (whole < p)
       transpose_scalar(dst + whole * dp + done, dp, src + done * sq + whole, sq, p - whole, 8);
     done += 8;
@@ -168,9 +168,9 @@ void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride,
     auto row = [&](int64_t k) HWY_ATTR { return to[i + k]; };
     for (int64_t j = 0; j < done; j += kSide)
       if (i + kSide <= n)
-        turn_block(dst + j, row, src + j * stride + i, stride, kSide);
+        transpose_block(dst + j, row, src + j * stride + i, stride, kSide);
       else
-        turn_block(dst + j, row, src + j * stride + i, stride, n - i);
+        transpose_block(dst + j, row, src + j * stride + i, stride, n - i);
   }
   for (int64_t i = 0; i < n && done < width; ++i)
     for (int64_t j = done; j < width; ++j) dst[to[i] + j] = src[j * stride + i];
@@ -178,7 +178,7 @@ void TurnToRows(float* dst, const int64_t* to, const float* src, int64_t stride,
 
 void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
                   int64_t width, int64_t count, int64_t step) {
-  // A square at a time: its rows are summed, then turned.
+  // A square at a time: its rows are summed, then transposed.
   HWY_ALIGN float rows[kSide * kSide] = {};
   for (int64_t i = 0; i < n; i += kSide)
     for (int64_t j = 0; j < width; j += kSide) {
@@ -195,7 +195,7 @@ void TurnFromRows(float* dst, int64_t stride, const float* src, const int64_t* f
       }
       float* to = dst + j * stride + i;
       if (deep == kSide && wide == kSide)
-        turn_block(
+        transpose_block(
             to, [&](int64_t k) HWY_ATTR { return k * stride; }, rows, kSide, kSide);
       else
         for (int64_t k = 0; k < wide; ++k)
@@ -234,7 +234,7 @@ struct Axis {
   int64_t e, d, s;
 };
 
-/// Drops axes of one, merges neighbours that walk memory as one. Returns how many are left (at
+/// Drops axes of size 1 and merges axes that are contiguous together. Returns how many are left (at
 /// least 1).
 HWY_INLINE int essential(Axis* ax, const int64_t* ds, const int64_t* ss, const int64_t* e, int nd) {
   int n = 0;
@@ -386,12 +386,12 @@ void scatter_box(void* dst, const int64_t* ds, const void* src, const int64_t* e
   dense_strides(d, e, nd);
   INGOT_DISPATCH(CopyBox)(dst, ds, src, d, e, nd, esize, far);
 }
-void turn_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n,
-                  int64_t width) {
+void transpose_to_rows(float* dst, const int64_t* to, const float* src, int64_t stride, int64_t n,
+                       int64_t width) {
   INGOT_DISPATCH(TurnToRows)(dst, to, src, stride, n, width);
 }
-void turn_from_rows(float* dst, int64_t stride, const float* src, const int64_t* from, int64_t n,
-                    int64_t width, int64_t count, int64_t step) {
+void transpose_from_rows(float* dst, int64_t stride, const float* src, const int64_t* from,
+                         int64_t n, int64_t width, int64_t count, int64_t step) {
   INGOT_DISPATCH(TurnFromRows)(dst, stride, src, from, n, width, count, step);
 }
 void fill_elements(void* dst, const void* value, int esize, int64_t n) {

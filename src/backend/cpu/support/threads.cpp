@@ -1,10 +1,10 @@
-// See threads.h. A job is published under a ticket number that workers watch. Each thread has a
-// share of the range, the same one in every run, takes pieces of it in order, and then helps the
-// others with theirs: a thread that meets the same memory again finds part of it in its caches (a
-// sum over 64 MiB takes half the time that way). The caller waits until every worker that joined
-// has left, so the job may live on its stack. Everything is ordered by the two atomics `ticket` and
-// `active`: nothing is guarded by luck. An exception stays in the job until everybody has left it,
-// and is thrown again in the caller.
+// See threads.h. A job is published under a ticket number that workers watch. Each thread has
+// a share of the range, the same one in every run, takes pieces of it in order, and then helps
+// the others with theirs: a thread that gets the same memory again finds part of it in its
+// caches (a sum over 64 MiB takes half the time that way). The caller waits until every worker
+// that joined has left, so the job may live on its stack. The two atomics `ticket` and
+// `active` order everything. An exception stays in the job until all threads have left it, and
+// is rethrown in the caller.
 #include "backend/cpu/support/threads.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ class Pool {
   size_t required() const { return required_.load(std::memory_order_relaxed); }
   void require(size_t bytes) {
     if (bytes <= required()) return;
-    std::lock_guard<std::mutex> lock(use_);  // nobody computes with it now
+    std::lock_guard<std::mutex> lock(use_);  // no thread computes with it now
     for (const auto& m : memory_) m->at_least(bytes);
     required_.store(std::max(bytes, required()), std::memory_order_relaxed);
   }
@@ -156,8 +156,8 @@ class Pool {
     return n > 0 ? n : 1;
   }
 
-  // With those workers that can be had: each takes part in every share, so fewer of them are slower
-  // and no more.
+  // With the workers that could be started: each takes part in every share, so fewer of them are
+  // only slower.
   void start() noexcept {
     started_ = true;
     quit_.store(false, std::memory_order_relaxed);
@@ -166,7 +166,8 @@ class Pool {
       workers_.reserve(static_cast<size_t>(threads()));
       for (int i = 1; i < threads(); ++i) start_worker(i, seen);
     } catch (const std::exception& e) {  // std::system_error, std::bad_alloc
-      std::fprintf(stderr, "ingot: %d of %d threads could be started (%s): computing with those\n",
+      std::fprintf(stderr,
+                   "ingot: only %d of %d threads could be started (%s): computing with these\n",
                    static_cast<int>(workers_.size()) + 1, threads(), e.what());
     }
   }
@@ -196,8 +197,8 @@ class Pool {
     workers_.clear();
   }
 
-  // In the child of a fork. The threads stayed behind: their handles must not be destroyed, which
-  // would join them or end the process, nor may anything they slept on be used again.
+  // In the child of a fork. The threads do not exist there: their handles must not be destroyed,
+  // which would join them or end the process, nor may anything they slept on be used again.
   void forget_workers() {
     new (&workers_) std::vector<std::thread>;
     new (&use_) std::mutex;

@@ -15,7 +15,7 @@ struct Brain {
   uint16_t bits;
 };
 
-/// The value an element stands for: floating types as double, the others as int64.
+/// The value of an element: floating types as double, the others as int64.
 inline double value_of(double x) { return x; }
 inline double value_of(float x) { return static_cast<double>(x); }
 inline double value_of(Half x) { return static_cast<double>(f32_from_f16(x.bits)); }

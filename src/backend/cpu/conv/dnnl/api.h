@@ -17,7 +17,7 @@ struct DnnlConvDesc {
   bool operator==(const DnnlConvDesc&) const = default;
 };
 
-/// How the weight lies for a convolution: dims (groups first, when there are several) cut into
+/// The layout of a convolution's weight: dims (groups first, when there are several) cut into
 /// blocks.
 struct DnnlBlocking {
   int32_t rank;

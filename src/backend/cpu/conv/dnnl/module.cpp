@@ -1,5 +1,5 @@
 // See api.h. oneDNN's parallel regions have one thread here: Ingot's own threads share the work, so
-// that results do not depend on their number and no other pool of threads exists.
+// that results do not depend on their number and no other thread pool exists.
 #include <dlfcn.h>
 
 #include <cstring>

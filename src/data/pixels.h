@@ -1,5 +1,5 @@
-// Picture: pixels on their way through the transforms, as bytes (rows of pixels, channels together)
-// or, after ToTensor, as floats (channels apart).
+// Pixels: an image on its way through the transforms, as bytes (interleaved channels) or, after
+// ToTensor, as floats (one plane per channel).
 #pragma once
 #include <vector>
 
@@ -9,12 +9,12 @@
 
 namespace ingot::data {
 
-struct Picture {
+struct Pixels {
   int width = 0, height = 0, channels = 0;
   std::vector<uint8_t> bytes;  // height x width x channels
   std::vector<float> floats;   // channels x height x width
   bool is_float = false;
-  // The part of the bytes that counts, in pixels: where a decoder gave more than was asked for.
+  // The valid part, in pixels, where a decoder returned more than was requested.
   io::Window window;
   bool has_window = false;
 
@@ -29,39 +29,39 @@ struct Picture {
   void to_floats();
   void to_bytes();
   Tensor tensor() const;  ///< [channels, height, width]
-  static Picture of(const Tensor& t, const SourceLoc& loc);
+  static Pixels of(const Tensor& t, const SourceLoc& loc);
 };
 
 struct Transform::Impl {
   virtual ~Impl() = default;
-  virtual void apply(Picture& p, Random& r) const = 0;
-  /// A first step that only needs a part of the picture, or a smaller one, says so before it is
-  /// decoded; apply() then finds picture.window. Returns false when the whole is needed.
+  virtual void apply(Pixels& p, Random& r) const = 0;
+  /// A first step that only needs a part of the image, or a smaller one, says so before it is
+  /// decoded; apply() then finds image.window. Returns false when all of it is needed.
   virtual bool window(int width, int height, Random& r, io::Window& w) const {
     (void)width, (void)height, (void)r, (void)w;
     return false;
   }
-  /// The size of the middle that this step keeps, 0 when it is another step ...
+  /// The size of the centre that this step keeps, 0 for other steps ...
   virtual int middle() const { return 0; }
-  /// ... and that step together with this one before it, which makes no more than it keeps. False
-  /// where the two must be done one after the other.
-  virtual bool apply_middle(Picture& p, int size) const {
+  /// ... and that step fused with this one before it, computing only what it keeps. False where the
+  /// two must run one after the other.
+  virtual bool apply_middle(Pixels& p, int size) const {
     (void)p, (void)size;
     return false;
   }
 };
 
 /// Steps in order.
-void apply_all(const std::vector<Transform>& steps, Picture& p);
+void apply_all(const std::vector<Transform>& steps, Pixels& p);
 
-/// Of `full` results those from `first` on.
+/// Of `full` results, `count` starting at `first`.
 struct Results {
   int64_t full = 0;
   int first = 0, count = 0;
 };
 
-/// The part of `from` in the window, brought to a size: each result is the average of the source
-/// under a triangle, at least two pixels wide. Only the results that are asked for are made.
+/// The part of `from` in the window, resized: each result is the average of the source under a
+/// triangle, at least two pixels wide. Only the requested results are computed.
 void resize(const uint8_t* from, int from_width, int from_height, int channels,
             const io::Window& part, uint8_t* to, const Results& columns, const Results& rows);
 inline void resize(const uint8_t* from, int from_width, int from_height, int channels,
