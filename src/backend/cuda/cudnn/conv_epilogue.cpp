@@ -51,8 +51,7 @@ bool has_tail(const LibrarySpec& spec) {
 LibrarySpec without_tail(const LibrarySpec& spec) {
   LibrarySpec plain = spec;
   if (plain.has(Epilogue::Residual)) plain.operands.pop_back();
-  plain.residual = false;
-  plain.epilogues = {};
+  plain.epilogues = plain.epilogues.without({Epilogue::Residual, Epilogue::Relu});
   return plain;
 }
 
