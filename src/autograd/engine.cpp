@@ -100,7 +100,7 @@ class Walk {
     if (!hold_inputs(*n, inputs_)) throw_freed(*n);  // by another thread, just now
     if (n->op == Op::Cat) return visit_cat(index);
     RuleCall call{*n, entries_[index].grad, 0, grads_, pointers(inputs_)};
-    const size_t count = std::min<size_t>(inputs_.size(), 3);
+    const size_t count = std::min<size_t>(inputs_.size(), kMaxGrads);
     for (size_t k = 0; k < count; ++k)
       if (useful(inputs_[k])) call.wanted |= 1u << k;
     if (!call.wanted) return;
@@ -163,7 +163,7 @@ class Walk {
   }
   [[noreturn]] void throw_freed(const Node& n) const {
     throw Error(ErrorKind::Autograd, "backward",
-                "the graph through " + std::string(info(n.op).name) + " -> " + describe(n) +
+                "the graph through " + name_of(n.op, n.attrs) + " -> " + describe(n) +
                     " was freed by an earlier backward()",
                 loc_,
                 "keep it with backward({}, /*retain_graph=*/true) the first time, or compute the "

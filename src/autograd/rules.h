@@ -9,8 +9,10 @@
 
 namespace ingot::autograd {
 
+/// As many operands of an op as may have a gradient.
+inline constexpr int kMaxGrads = 5;
 /// Gradients for a node's inputs; undefined where none is wanted or there is none.
-using InputGrads = std::array<Tensor, 3>;
+using InputGrads = std::array<Tensor, kMaxGrads>;
 
 /// The rule's view of one node: g is the gradient of its result, bit k of `wanted` asks for input
 /// k's gradient.

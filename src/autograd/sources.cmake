@@ -6,6 +6,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gradcheck.cpp
   ${CMAKE_CURRENT_LIST_DIR}/hooks.cpp
   ${CMAKE_CURRENT_LIST_DIR}/leaves.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules_composite.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_elementwise.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules_index.cpp

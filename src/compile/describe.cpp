@@ -160,7 +160,7 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
                     to_string(p.graph.vals[v].shape).c_str());
   for (const PlanOutput& o : p.outputs) {
     const Node* node = t.nodes[o.node];
-    out += format("kept: %s %s%s, %s (%s:%u)\n", info(node->op).name,
+    out += format("kept: %s %s%s, %s (%s:%u)\n", name_of(node->op, node->attrs).c_str(),
                   to_string(node->shape).c_str(), o.donated >= 0 ? " in place" : "",
                   human(static_cast<double>(o.bytes)).c_str(), node->loc.file, node->loc.line);
   }

@@ -31,7 +31,7 @@ Node* behind(Node* n) {
 }
 
 [[noreturn]] void throw_again(Node* n) {
-  throw Error(ErrorKind::State, info(n->op).name,
+  throw Error(ErrorKind::State, name_of(n->op, n->attrs),
               "the value was not computed because an earlier run failed: " + *failure_of(*n),
               n->loc);
 }
@@ -49,8 +49,10 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   std::vector<Ref<Storage>> out(plan->outputs.size());
   for (size_t i = 0; i < out.size(); ++i) {
     const PlanOutput& o = plan->outputs[i];
-    out[i] = o.donated >= 0 ? t.leaves[o.donated]->storage
-                            : allocate_storage(o.device, o.bytes, info(t.nodes[o.node]->op).name);
+    const Node& n = *t.nodes[o.node];
+    out[i] = o.donated >= 0
+                 ? t.leaves[o.donated]->storage
+                 : allocate_storage(o.device, o.bytes, name_of(n.op, n.attrs).c_str());
   }
   std::vector<Storage*> leaves(t.leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();
@@ -76,7 +78,7 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
     throw;
   }
   for (auto& [d, ticket] : tickets) watch_run(d, ticket, sites_of(*plan, t));
-  if (status.code) publish_failure(t, *plan, out, failure_of(status, t));
+  if (status.code) publish_failure(t, *plan, out, failure_of(status, sites_of(*plan, t)));
   publish(t, *plan, out, rec, done);
 }
 
@@ -172,13 +174,6 @@ class Executor final : public Engine {
   }
   void check(Device device, bool wait) override { check_watched(device, wait); }
 
-  bool attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
-                 double scale) override {
-    return library_queries::attention(q, k, v, bias, causal, scale);
-  }
-  bool cached_attention(std::span<Node* const> inputs, double scale) override {
-    return library_queries::cached_attention(inputs, scale);
-  }
   bool lstm(const Node& z, const Node& weight) override { return library_queries::lstm(z, weight); }
 };
 

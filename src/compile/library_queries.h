@@ -6,10 +6,7 @@
 
 namespace ingot::library_queries {
 
-/// See has_attention(), has_cached_attention() and has_lstm() in graph/node.h.
-bool attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
-               double scale);
-bool cached_attention(std::span<Node* const> in, double scale);
+/// See has_lstm() in graph/node.h.
 bool lstm(const Node& z, const Node& weight);
 
 }  // namespace ingot::library_queries

@@ -8,7 +8,7 @@
 #include <queue>
 
 #include "base/hash.h"
-#include "compile/decompose_attention.h"
+#include "compile/decompose.h"
 #include "compile/group.h"
 #include "compile/lower.h"
 #include "compile/lowered_launch.h"
@@ -147,7 +147,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       w.parts.push_back(std::move(low.spec));
       w.vals = std::move(low.buffer_vals);
       for (Instr& i : w.parts[0].instrs)
-        if (i.site >= 0) i.site = g.vals[low.sites[i.site]].node;
+        if (i.site >= 0) i.site = low.sites[i.site];
       works.push_back(std::move(w));
     }
     if (again) continue;
@@ -161,8 +161,8 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       w.last = static_cast<int>(v);
       w.library =
           lower_library(g, static_cast<int>(v), extra_results(g, static_cast<int>(v)), w.vals);
-      w.library.site = val.node;
-      if (is_written_out(val) && copy_operands(g, static_cast<int>(v), w.library)) {
+      w.library.site = static_cast<int>(v);
+      if (is_composite_call(val) && copy_operands(g, static_cast<int>(v), w.library)) {
         again = true;
         break;
       }
@@ -215,6 +215,7 @@ class Planner {
     if (o_.fuse) {
       transpose_products(g);
       add_epilogues(g);
+      decompose_functions(g);
       fold_conv_epilogues(g);
       use_space_to_depth(g);
       join_attention_gradients(g);
@@ -240,7 +241,7 @@ class Planner {
     return plan_;
   }
 
-  std::vector<AttentionCall> refused;  // calls that the plan cannot be made with
+  std::vector<CompositeCall> refused;  // calls that the plan cannot be made with
 
  private:
   const Val& val(int v) const { return plan_->graph.vals[v]; }
@@ -464,10 +465,10 @@ class Planner {
                          static_cast<int>(s.parts[0].buffers.size()));
       if (s.kind == Step::Library) s.exe = b->prepare(w.device.index(), s.library);
       if (s.kind == Step::Library && !s.exe) {
-        if (!is_written_out(val(w.last)))
+        if (!is_composite_call(val(w.last)))
           throw Error(ErrorKind::Internal, "compile",
                       "no library call for " + to_string(s.library));
-        refused.push_back(attention_call(plan_->graph, val(w.last)));
+        refused.push_back(composite_call(plan_->graph, w.last));
         continue;
       }
       if (s.kind == Step::Copy) s.bytes = static_cast<size_t>(val(w.vals[0]).bytes());
@@ -578,20 +579,21 @@ void Planner::place() {
 }  // namespace
 
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
-  if (std::none_of(g.vals.begin(), g.vals.end(), is_written_out))
+  if (std::none_of(g.vals.begin(), g.vals.end(), is_composite_call)) {
+    decompose_unclaimed(g, {}, options.fuse);
     return Planner(std::move(g), options).run();
-  // A library may find out that it has no attention for these operands only when it is asked to
-  // prepare it: those calls are written out, and the plan is made again.
-  for (std::vector<AttentionCall> refused;;) {
+  }
+  // A library may find out that it does not take these operands only when it is asked to prepare
+  // the call: those calls are decomposed, and the plan is made again.
+  for (std::vector<CompositeCall> refused;;) {
     Graph copy = g;
-    write_out_attention(copy, refused);
+    decompose_unclaimed(copy, refused, options.fuse);
     Planner planner(std::move(copy), options);
     std::shared_ptr<Plan> plan = planner.run();
     if (planner.refused.empty()) return plan;
-    for (const AttentionCall& c : planner.refused)
+    for (const CompositeCall& c : planner.refused)
       if (std::find(refused.begin(), refused.end(), c) != refused.end())
-        throw Error(ErrorKind::Internal, "compile",
-                    "attention is refused again after it was written out");
+        throw Error(ErrorKind::Internal, "compile", "a call is refused after it was decomposed");
     refused.insert(refused.end(), planner.refused.begin(), planner.refused.end());
   }
 }

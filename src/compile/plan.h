@@ -65,7 +65,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<PlanOutput> outputs;
   std::vector<PlanArena> arenas;
-  std::vector<int> sites;  // traced nodes that may raise an index error
+  std::vector<int> sites;  // values of the graph that may raise an index error
   int launches = 0;
   // What explain tells beside the steps.
   struct Value {

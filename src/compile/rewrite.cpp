@@ -266,21 +266,27 @@ LibrarySpec abstract_call(const Graph& g, int v) {
   return s;
 }
 
+Graph call_alone(const Graph& g, int v) {
+  Graph alone;
+  const Val& call = g.vals[at(v)];
+  alone.vals.push_back(call);
+  for (int k = 0; k < call.n_in; ++k) {
+    alone.vals.push_back(g.vals[at(call.in[at(k)])]);
+    alone.vals[0].in[at(k)] = k + 1;
+  }
+  return alone;
+}
+
 bool takes_epilogue(const Graph& g, int v, Epilogue e, int operand) {
   Backend* backend = backend_for(g.vals[at(v)].device.type());
   if (!backend) return false;
   const Offer plain = backend->best_offer(abstract_call(g, v));
-  Graph asked;  // the call as it would be
-  asked.vals = {g.vals[at(v)]};
-  Val& call = asked.vals[0];
-  call.epilogues.set(e);
-  for (int k = 0; k < call.n_in; ++k) {
-    asked.vals.push_back(g.vals[at(call.in[at(k)])]);
-    call.in[at(k)] = k + 1;
-  }
+  Graph asked = call_alone(g, v);  // as it would be
+  asked.vals[0].epilogues.set(e);
   if (operand >= 0) {
+    Val& call = asked.vals[0];
+    call.in[call.n_in++] = static_cast<int>(asked.vals.size());
     asked.vals.push_back(g.vals[at(operand)]);
-    call.in[call.n_in++] = static_cast<int>(asked.vals.size()) - 1;
   }
   const Offer with = backend->best_offer(abstract_call(asked, 0));
   return with && with.kernel == plain.kernel;

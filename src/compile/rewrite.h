@@ -115,6 +115,8 @@ bool rewrite(Graph& g, std::span<const Rule> rules);
 
 /// The call of v as a backend is asked about it: dense operands in row-major order.
 LibrarySpec abstract_call(const Graph& g, int v);
+/// A graph of v and its operands alone, v first.
+Graph call_alone(const Graph& g, int v);
 /// Does the kernel that runs v take one epilogue more, with this operand if it reads one?
 bool takes_epilogue(const Graph& g, int v, Epilogue e, int operand = -1);
 

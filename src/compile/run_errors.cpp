@@ -5,9 +5,9 @@
 namespace ingot {
 namespace {
 
-Check check_of(const Node& n) {
-  if (n.op == Op::Scatter) return n.attrs.as<ScatterAttrs>().check;
-  return n.attrs.is<IndexAttrs>() ? n.attrs.as<IndexAttrs>().check : Check::None;
+Check check_of(const Val& v) {
+  if (v.op == Op::Scatter) return v.attrs.as<ScatterAttrs>().check;
+  return v.attrs.is<IndexAttrs>() ? v.attrs.as<IndexAttrs>().check : Check::None;
 }
 
 // extent: which column or minor, and the LinalgKind.
@@ -35,21 +35,17 @@ Error run_error(const RunStatus& s, Check check, const char* op, const SourceLoc
 
 std::vector<CheckSite> sites_of(const Plan& p, const Trace& t) {
   std::vector<CheckSite> sites;
-  for (int n : p.sites)
-    sites.push_back({n, t.nodes[n]->loc, info(t.nodes[n]->op).name, check_of(*t.nodes[n])});
+  for (int v : p.sites) {
+    const Val& val = p.graph.vals[static_cast<size_t>(v)];
+    sites.push_back({v, t.nodes[static_cast<size_t>(val.node)]->loc, info(val.op).name, check_of(val)});
+  }
   return sites;
 }
 
 Error failure_of(const RunStatus& s, const std::vector<CheckSite>& sites) {
   for (const CheckSite& c : sites)
-    if (c.node == s.site) return run_error(s, c.check, c.op, c.loc);
+    if (c.value == s.site) return run_error(s, c.check, c.op, c.loc);
   return run_error(s, Check::None, "run", {});
-}
-
-Error failure_of(const RunStatus& status, const Trace& t) {
-  const Node* site = status.site >= 0 ? t.nodes[status.site] : nullptr;
-  return run_error(status, site ? check_of(*site) : Check::None, site ? info(site->op).name : "run",
-                   site ? site->loc : SourceLoc{});
 }
 
 }  // namespace ingot

@@ -11,7 +11,7 @@ namespace ingot {
 
 /// An op that may meet a bad index.
 struct CheckSite {
-  int node;  // its number in the trace
+  int value;  // its number in the plan's graph
   SourceLoc loc;
   const char* op;
   Check check;
@@ -21,6 +21,5 @@ std::vector<CheckSite> sites_of(const Plan& p, const Trace& t);
 
 /// The error of a run that failed; its status word names the site.
 Error failure_of(const RunStatus& status, const std::vector<CheckSite>& sites);
-Error failure_of(const RunStatus& status, const Trace& t);
 
 }  // namespace ingot

@@ -14,7 +14,8 @@ bool same_value(const Val& a, const Val& b) {
     return false;
   for (int i = 0; i < a.n_in; ++i)
     if (a.in[i] != b.in[i]) return false;
-  return a.attrs == b.attrs;
+  return a.attrs == b.attrs && a.epilogues == b.epilogues && a.copied == b.copied &&
+         a.stride == b.stride && a.joined_at == b.joined_at;
 }
 
 uint64_t hash_value(const Val& v) {

@@ -1,6 +1,6 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/arena_use.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/decompose_attention.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/decompose.cpp
   ${CMAKE_CURRENT_LIST_DIR}/buffers.cpp
   ${CMAKE_CURRENT_LIST_DIR}/capture.cpp
   ${CMAKE_CURRENT_LIST_DIR}/captured_run.cpp
@@ -13,6 +13,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/new_value.cpp
   ${CMAKE_CURRENT_LIST_DIR}/order.cpp
   ${CMAKE_CURRENT_LIST_DIR}/check_before_assign.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan.cpp

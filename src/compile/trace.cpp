@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "compile/executor.h"
+#include "compile/new_value.h"
 #include "graph/node_map.h"
 #include "graph/recorded_function.h"
 #include "graph/recorder.h"
@@ -241,73 +242,6 @@ class Tracer {
   std::vector<bool> dies_;
 };
 
-// What a reduction over no elements gives.
-ConstAttrs neutral_of(const Val& v) {
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  const bool low = v.op == Op::Max, high = v.op == Op::Min, one = v.op == Op::Prod;
-  if (v.dtype == DType::Bool) return {0, one || high};
-  return {one    ? 1
-          : low  ? -inf
-          : high ? inf
-                 : 0,
-          one    ? 1
-          : low  ? std::numeric_limits<int64_t>::min()
-          : high ? std::numeric_limits<int64_t>::max()
-                 : 0};
-}
-
-// What reduces or writes nothing needs no kernel: a reduction over no elements is its neutral
-// element, a product over no columns and adding nothing to zeros is 0, and assigning an empty slice
-// or scattering nothing changes nothing. v becomes a view (carried out if it is an output).
-void replace_empty(Graph& g, Val& v) {
-  if (v.numel() == 0 || v.n_in == 0) return;
-  if ((v.op == Op::SliceAssign || v.op == Op::Scatter) && g.vals[v.in[1]].numel() == 0) {
-    v.become(Op::Reshape);
-    v.n_in = 1;
-    v.copied = v.output;
-    return;
-  }
-  // A convolution over no channels, or a weight's gradient over no samples.
-  bool conv = v.op == Op::Conv || v.op == Op::ConvGradInput || v.op == Op::ConvGradWeight;
-  bool sums =
-      is_reduce(v.op) || v.op == Op::Matmul || v.op == Op::ScatterAdd || v.op == Op::Fold || conv;
-  if (!sums || (g.vals[v.in[0]].numel() != 0 && !(conv && g.vals[v.in[1]].numel() == 0))) return;
-  Val c;
-  c.op = Op::Const;
-  c.dtype = v.dtype;
-  c.device = v.device;
-  c.shape = Dims::filled(v.shape.size(), 1);
-  c.attrs = neutral_of(v);
-  g.vals.push_back(c);
-  v.become(Op::Expand);
-  v.n_in = 1;
-  v.in[0] = static_cast<int>(g.vals.size()) - 1;
-  v.copied = v.output;
-}
-
-// Operands that must lie in memory: those of library calls, what an assignment begins from, and
-// what is gathered from (an index known only at run time reaches memory, not a formula, and is
-// compared with its size even where every element is the same constant).
-bool wants_buffer(const Val& v, int k, const Val& from) {
-  if (v.op == Op::Assign || v.op == Op::SliceAssign) return k == 0;
-  if (v.op == Op::Gather) return k == 0 && from.source();
-  return is_library(v.op);
-}
-
-// A constant, index or random value as a buffer: one more value, a movement that is carried out.
-int store_source(Graph& g, int source) {
-  Val c;
-  c.op = Op::Reshape;
-  c.dtype = g.vals[source].dtype;
-  c.shape = g.vals[source].shape;
-  c.device = g.vals[source].device;
-  c.n_in = 1;
-  c.in[0] = source;
-  c.copied = true;
-  g.vals.push_back(c);
-  return static_cast<int>(g.vals.size()) - 1;
-}
-
 }  // namespace
 
 Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live) {
@@ -351,13 +285,6 @@ class GraphWriter {
     return static_cast<int>(g_.vals.size()) - 1;
   }
 
-  // With its inputs set: those that must lie in memory are given a place there.
-  void settle_inputs(Val& v) {
-    for (int k = 0; k < v.n_in; ++k)
-      if (wants_buffer(v, k, g_.vals[v.in[k]]) && g_.vals[v.in[k]].source())
-        v.in[k] = store_source(g_, v.in[k]);
-  }
-
   Val val_of(size_t i) const {
     const Node* n = t_.nodes[i];
     Val v;
@@ -383,7 +310,7 @@ class GraphWriter {
     Val v = val_of(i);
     v.n_in = n->n_inputs;
     for (int k = 0; k < n->n_inputs; ++k) v.in[k] = id_.at(n->in[k]);
-    settle_inputs(v);
+    store_operands(g_, v);
     if (n->op == Op::Arg) {
       v.slot = arg_++;
       v.attrs = {};
@@ -433,7 +360,7 @@ class GraphWriter {
         v.n_in = 2;
         v.in[0] = id_.at(a->in[0]);
         v.in[1] = value(result(*next).value);
-        settle_inputs(v);
+        store_operands(g_, v);
         finish(a, v, t_.role[*next] & 2);
       }
       if (s < p.steps.size()) step[s] = inline_step(p.steps[s], static_cast<int>(i), value);
@@ -451,7 +378,7 @@ class GraphWriter {
     v.node = node;
     v.n_in = static_cast<int>(s.in.size());
     for (int k = 0; k < v.n_in; ++k) v.in[k] = value(s.in[static_cast<size_t>(k)]);
-    settle_inputs(v);
+    store_operands(g_, v);
     replace_empty(g_, v);
     return push(v);
   }

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "graph/composite.h"
 
 namespace ingot {
 namespace {
@@ -26,6 +27,10 @@ void put(std::vector<uint64_t>& to, T v) {
   to.push_back(static_cast<uint64_t>(v));
 }
 
+void put(std::vector<uint64_t>& to, const Composite* c) {
+  to.push_back(static_cast<uint64_t>(c->id));
+}
+
 std::vector<uint64_t> words_of(const Attributes& a) {
   std::vector<uint64_t> w;
   a.append_words(w);
@@ -36,6 +41,7 @@ std::string text_of(double v) { return std::to_string(v); }
 std::string text_of(int64_t v) { return std::to_string(v); }
 std::string text_of(uint64_t v) { return std::to_string(v); }
 std::string text_of(int v) { return std::to_string(v); }
+std::string text_of(const Composite* c) { return c->name; }
 std::string text_of(bool v) { return v ? "true" : "false"; }
 std::string text_of(const Dims& d) { return to_string(d); }
 /// Axes of a mask.

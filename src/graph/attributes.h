@@ -19,6 +19,7 @@
 
 namespace ingot {
 
+struct Composite;
 struct RecordedFunction;
 
 /// Set: the last value stays; NaN wins in Max and Min.
@@ -252,6 +253,18 @@ struct CallAttrs {
   }
 };
 
+/// Which composite (graph/composite.h). CompositeGrad: bit k of `wanted` asks for the gradient of
+/// operand k.
+struct CompositeAttrs {
+  const Composite* what = nullptr;
+  uint32_t wanted = 0;
+  template <class F>
+  void each(F&& visit) const {
+    visit("composite", what);
+    visit("wanted", wanted);
+  }
+};
+
 // --- All of them in one value
 
 /// A shared, immutable T: what is too large to be stored in every node.
@@ -335,8 +348,8 @@ class Attributes {
   using Variant =
       std::variant<NoAttrs, ConstAttrs, ReduceAttrs, CatAttrs, IndexAttrs, ScatterAttrs, ScanAttrs,
                    SortAttrs, AttentionAttrs, RecurrentAttrs, ResultAttrs, LinalgAttrs, RandomAttrs,
-                   ArgAttrs, CallAttrs, Boxed<PermuteAttrs>, Boxed<SliceAttrs>, Boxed<PadAttrs>,
-                   Boxed<WindowAttrs>, Boxed<FoldAttrs>, Boxed<ConvAttrs>>;
+                   ArgAttrs, CallAttrs, CompositeAttrs, Boxed<PermuteAttrs>, Boxed<SliceAttrs>,
+                   Boxed<PadAttrs>, Boxed<WindowAttrs>, Boxed<FoldAttrs>, Boxed<ConvAttrs>>;
   void copy(const Attributes& o);
   void clear();
   void append(std::vector<uint64_t>& to) const;

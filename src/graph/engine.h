@@ -17,10 +17,7 @@ class Engine {
   virtual void flush(Recorder& r) = 0;
   virtual void check(Device device, bool wait) = 0;
 
-  /// See has_attention(), has_cached_attention() and has_lstm().
-  virtual bool attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
-                         double scale) = 0;
-  virtual bool cached_attention(std::span<Node* const> inputs, double scale) = 0;
+  /// See has_lstm().
   virtual bool lstm(const Node& z, const Node& weight) = 0;
 };
 

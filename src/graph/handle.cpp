@@ -10,7 +10,7 @@
 namespace ingot {
 
 static std::atomic<bool> eager{env::flag("INGOT_EAGER")};
-bool is_eager() { return eager.load(std::memory_order_relaxed); }
+bool is_eager() { return eager.load(std::memory_order_relaxed) && !this_thread.aside; }
 void set_eager(bool on) { eager = on; }
 
 void run_at_its_line(const Tensor& t) {

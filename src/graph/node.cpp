@@ -116,8 +116,8 @@ NodeRef new_node() {
   return NodeRef::adopt(n);
 }
 
-[[noreturn]] void throw_failed(Op op, const Node& n, const SourceLoc& loc) {
-  throw Error(ErrorKind::State, info(op).name,
+[[noreturn]] void throw_failed(const std::string& op, const Node& n, const SourceLoc& loc) {
+  throw Error(ErrorKind::State, op,
               "its operand " + describe(n) +
                   " was not computed because an earlier run failed: " + *failure_of(n),
               loc);
@@ -169,7 +169,7 @@ NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const 
   Recorder& rec = Recorder::current();
   bool needs_grad = false, foreign = false, fresh = false;
   for (Node* i : inputs) {
-    if (failure_of(*i)) throw_failed(op, *i, loc);
+    if (failure_of(*i)) throw_failed(name_of(op, spec.attrs), *i, loc);
     needs_grad = needs_grad || i->requires_grad;
     foreign = foreign || (i->recorder && i->recorder != &rec);
     fresh = fresh || (i->op == Op::Leaf && !i->awaited.load(std::memory_order_relaxed));
@@ -316,6 +316,9 @@ Recorder& take_recorder() {
 }
 
 }  // namespace
+
+Recorder& take_side_recorder() { return *recorders().take(); }
+void leave_side_recorder(Recorder& r) { recorders().leave(&r); }
 
 // Never destroyed.
 Recorder::Recorder() {

@@ -177,21 +177,16 @@ Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const S
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
-/// Does the device's backend have attention as one call for these operands ([B, H, T, D], any
-/// strides)?
-bool has_attention(const Node& q, const Node& k, const Node& v, const Node* bias, bool causal,
-                   double scale);
-/// Does it have attention over a cache (AttentionMask::Newest) for these operands, in the op's
-/// order?
-bool has_cached_attention(std::span<Node* const> inputs, double scale);
-/// Does it have the steps of an LSTM as one call, forward and backward, for z [T, N, 4 H] and this
-/// weight?
+/// Does the device's backend have the steps of an LSTM as one call, forward and backward, for z [T,
+/// N, 4 H] and this weight?
 bool has_lstm(const Node& z, const Node& weight);
 
 /// Gradient mode of this thread.
 bool grad_enabled();
 void set_grad_enabled(bool on);
 
+/// "softmax", "gradient of softmax", "matmul": a composite by its function's name.
+std::string name_of(Op op, const Attributes& attrs);
 /// "float32[2, 3] on cpu (fc.weight)"
 std::string describe(const Node& n);
 /// The name of a tensor over n: its leaf's, if it is one and has one.

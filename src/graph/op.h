@@ -23,7 +23,16 @@ enum class Op : uint8_t {
 inline constexpr int kCatInputs = 64;
 
 enum class TypeRule : uint8_t { Same, Float, Int, Num, Bool };
-enum class OpClass : uint8_t { Source, Movement, Elementwise, Structure, Reduce, Index, Library };
+enum class OpClass : uint8_t {
+  Source,
+  Movement,
+  Elementwise,
+  Structure,
+  Reduce,
+  Index,
+  Library,
+  Composite
+};
 
 struct OpInfo {
   static constexpr uint8_t any = 255;  // operands
@@ -86,6 +95,7 @@ constexpr bool is_source(Op op) { return info(op).kind == OpClass::Source; }
 constexpr bool is_movement(Op op) { return info(op).kind == OpClass::Movement; }
 constexpr bool is_elementwise(Op op) { return info(op).kind == OpClass::Elementwise; }
 constexpr bool is_reduce(Op op) { return info(op).kind == OpClass::Reduce; }
+/// A call of its own, whose operands are stored in memory.
 constexpr bool is_library(Op op) { return info(op).kind == OpClass::Library; }
 
 }  // namespace ingot

@@ -42,7 +42,7 @@ std::string dump(std::span<Node* const> roots) {
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.node->seq < b.node->seq; });
   std::string s;
   for (const auto& [n, in] : found) {
-    s += "%" + std::to_string(n->seq) + " = " + info(n->op).name + "(";
+    s += "%" + std::to_string(n->seq) + " = " + name_of(n->op, n->attrs) + "(";
     for (size_t i = 0; i < in.size(); ++i) s += (i ? ", %" : "%") + std::to_string(in[i]->seq);
     const std::string attrs = n->attrs.text();
     if (!attrs.empty()) s += (in.empty() ? "" : ", ") + attrs;

@@ -60,6 +60,11 @@ class Recorder {
   std::atomic<uint64_t> received_{0};  // that have waited, and got the lock
 };
 
+/// A recorder for what is recorded beside the thread's own program, and the way to give it back
+/// when its nodes are gone.
+Recorder& take_side_recorder();
+void leave_side_recorder(Recorder& r);
+
 /// Releases a computed node's inputs (iteratively), unless a gradient can still be asked through
 /// it.
 void drop_inputs(Node* n);

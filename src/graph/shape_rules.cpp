@@ -171,11 +171,33 @@ Inferred assign(const ShapeCall& c) {
   return r;
 }
 
+// The operand whose gradient is result number i.
+static int wanted_operand(const CompositeAttrs& a, int i) {
+  int k = 0;
+  for (; k < 32; ++k)
+    if (a.wanted >> k & 1 && i-- == 0) break;
+  return k;
+}
+
+Inferred composite(const ShapeCall& c) {
+  check_device(c);
+  return {c.spec.dtype, c.spec.shape, c.x().device};
+}
+
+Inferred composite_grad(const ShapeCall& c) {
+  const Node& of = *c.in[static_cast<size_t>(wanted_operand(c.attrs<CompositeAttrs>(), 0))];
+  return {of.dtype, of.shape, of.device};
+}
+
 Inferred result(const ShapeCall& c) {
   const Node& x = c.x();
   const int i = c.attrs<ResultAttrs>().index;
   if (i < 1 || i >= info(x.op).results)
     fail(ErrorKind::Internal, c.op, "has no such result", c.loc);
+  if (x.op == Op::CompositeGrad) {
+    const NodeRef of = held_input(x, wanted_operand(x.attrs.as<CompositeAttrs>(), i));
+    if (of) return {of->dtype, of->shape, of->device};
+  }
   if (x.op == Op::Attention)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
   // Of the type and shape of an operand, which another thread that computes x may let go.

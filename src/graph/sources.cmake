@@ -1,6 +1,7 @@
 target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/attributes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/checks.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/composite.cpp
   ${CMAKE_CURRENT_LIST_DIR}/engine.cpp
   ${CMAKE_CURRENT_LIST_DIR}/generator.cpp
   ${CMAKE_CURRENT_LIST_DIR}/handle.cpp

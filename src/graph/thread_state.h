@@ -42,6 +42,7 @@ struct ThreadState {
   // How operations are recorded
   bool grad = true;                        // with history: NoGrad, EnableGrad
   bool recomputing = false;                // again, for a checkpoint: running statistics have moved
+  bool aside = false;                      // for a decomposition: nothing runs
   bool autocast = false;                   // amp::Autocast ...
   DType autocast_type = DType::BFloat16;   // ... to this type
   Check check = Check::None;               // CheckScope

@@ -2,6 +2,7 @@
 // gradient of its own (ops/batch_norm_grad.cpp).
 #include "graph/thread_state.h"
 #include "ops/autocast.h"
+#include "ops/composed.h"
 #include "ops/norm.h"
 
 namespace ingot {
@@ -43,6 +44,16 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
   return x;
 }
 
+Tensor by_running_statistics(const CompositeArgs& a) {
+  const int rank = a[0].dim();
+  const DType wide = compute_type(a[0].dtype());
+  Tensor scale = rsqrt(channels(a[2], rank, wide) + a.f(0));
+  if (a.flag(1)) scale = scale * channels(a[3], rank, wide);
+  Tensor y = (a[0].to(wide) - channels(a[1], rank, wide)) * scale;
+  if (a.flag(2)) y = y + channels(a.in.back(), rank, wide);
+  return y.to(a.result);
+}
+
 }  // namespace
 
 // old + momentum * (now - old), in place and outside of any gradient.
@@ -62,27 +73,23 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node* x = checked(input, running_mean, running_var, weight, bias, op, loc);
-  const int rank = x->rank();
-  const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
-  if (!training && running_mean.defined()) {
-    Tensor scale = rsqrt(channels(running_var, rank, wide) + eps);
-    if (weight.defined()) scale = scale * channels(weight, rank, wide);
-    Tensor y = (input.to(wide) - channels(running_mean, rank, wide)) * scale;
-    if (bias.defined()) y = y + channels(bias, rank, wide);
-    return y.to(t);
-  }
+  const DType t = x->dtype;
+  if (!training && running_mean.defined())
+    return composite(op, {eps, weight.defined(), bias.defined()},
+                     {input, running_mean, running_var, weight, bias}, x->shape, t,
+                     by_running_statistics, loc);
   const int64_t c = x->shape[1], n = c ? x->numel() / c : 0;
   if (training && n <= 1 && x->numel() > 0)
     fail(ErrorKind::Value, op, "has one value per channel in training: " + describe(*x), loc,
          "use a larger batch, or evaluation mode");
-  NormResult r = normalised_batch(input, weight, bias, eps, loc);
+  Tensor y = normalised_batch(input, weight, bias, eps, loc);
   if (training && running_mean.defined() && x->numel() > 0) {
-    move_towards(running_mean, r.mean, momentum, op, loc);
-    move_towards(running_var,
-                 r.var.detach() * (static_cast<double>(n) / static_cast<double>(n - 1)), momentum,
-                 op, loc);
+    const ChannelStats s = channel_stats(input.detach().to(compute_type(t)), eps);
+    move_towards(running_mean, s.mean, momentum, op, loc);
+    move_towards(running_var, s.var * (static_cast<double>(n) / static_cast<double>(n - 1)),
+                 momentum, op, loc);
   }
-  return r.y;
+  return y;
 }
 
 }  // namespace ingot

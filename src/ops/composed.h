@@ -2,7 +2,9 @@
 // float32, rounded once.
 #pragma once
 #include <utility>
+#include <vector>
 
+#include "graph/composite.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -45,5 +47,11 @@ Tensor pair_in_wide(const Tensor& a, const Operand& b, const char* op, const Sou
   DType w = compute_type(p.dtype);
   return f(p.a.to(w), p.b.to(w)).to(p.dtype);
 }
+
+/// A call of the composite of this name. The parameters are all that the body depends on besides
+/// the operands; undefined operands are left out.
+Tensor composite(const char* name, const std::vector<CompositeParam>& params,
+                 const std::vector<Tensor>& operands, const Dims& shape, DType result,
+                 Composite::Body body, const SourceLoc& loc);
 
 }  // namespace ingot

@@ -3,12 +3,11 @@
 #include <limits>
 
 #include "ops/autocast.h"
+#include "ops/composed.h"
 #include "ops/reduction.h"
 
 namespace ingot {
 namespace {
-
-DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 // Input [N, C, ...] or [C]; target the same without C. Returns the dim of the classes.
 int class_dim(const Tensor& input, const Tensor& target, const char* op, const SourceLoc& loc) {
@@ -48,17 +47,16 @@ Tensor reduce(const Tensor& loss, const Tensor& weight, Reduction how) {
   return (loss / weight.to(loss.dtype()).sum()).sum();
 }
 
-// The classes' weights in the type of the computation; undefined when there are none.
-Tensor class_weights(const CrossEntropyOptions& o, const Tensor& input, int d, const char* op,
-                     const SourceLoc& loc) {
-  if (!o.weight.defined()) return {};
+// The classes' weights, which may be undefined.
+void check_class_weights(const CrossEntropyOptions& o, const Tensor& input, int d, const char* op,
+                         const SourceLoc& loc) {
+  if (!o.weight.defined()) return;
   NodeRef w = node_of(o.weight, op, loc), x = node_of(input, op, loc);
   if (w->rank() != 1 || w->shape[0] != x->shape[d] || !is_float(w->dtype))
     fail(is_float(w->dtype) ? ErrorKind::Shape : ErrorKind::DType, op,
          "the weight must be floating, one number for each of the " + std::to_string(x->shape[d]) +
              " classes, not " + describe(o.weight),
          loc);
-  return o.weight.to(wide(x->dtype));
 }
 
 // weight[label] in label's shape.
@@ -79,11 +77,41 @@ void check_smoothing(double s, const SourceLoc& loc) {
          "label_smoothing must be between 0 and 1, not " + text_of(s), loc);
 }
 
-}  // namespace
-
-namespace {
+// The parameters of a cross entropy's composite.
+struct Given {
+  Reduction how;
+  int64_t ignored;
+  double smoothing;
+  explicit Given(const CompositeArgs& a)
+      : how(static_cast<Reduction>(a.i(0))), ignored(a.i(1)), smoothing(a.f(2)) {}
+};
+std::vector<CompositeParam> params_of(const CrossEntropyOptions& o, Reduction how) {
+  return {static_cast<int>(how), o.ignore_index, o.label_smoothing};
+}
+Dims shape_of(const Tensor& input, int d, Reduction how) {
+  if (how != Reduction::None) return {};
+  Dims shape = input.shape();
+  shape.erase(d);
+  return shape;
+}
+int class_dim(const Tensor& input) { return input.dim() >= 2 ? 1 : 0; }
+Tensor wide_weight(const CompositeArgs& a) {
+  return a.in.size() > 2 ? a[2].to(compute_type(a[0].dtype())) : Tensor();
+}
 
 // Targets that are probabilities: -(target * weight * log_softmax(input)) summed over the classes.
+Tensor soft_cross_entropy_body(const CompositeArgs& a) {
+  const Given given(a);
+  const int d = class_dim(a[0]);
+  const Tensor weight = wide_weight(a);
+  const DType w = compute_type(a[0].dtype());
+  Tensor t = a[1].to(w);
+  if (given.smoothing > 0)
+    t = t * (1.0 - given.smoothing) + given.smoothing / static_cast<double>(a[0].size(d));
+  if (weight.defined()) t = t * along(weight, d, a[0].dim());
+  return reduced(-(t * log_softmax(a[0].to(w), d)).sum(d), given.how).to(a.result);
+}
+
 Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o,
                           Reduction how, const SourceLoc& loc) {
   NodeRef n = node_of(input, "cross_entropy", loc), y = node_of(target, "cross_entropy", loc);
@@ -92,16 +120,58 @@ Tensor soft_cross_entropy(const Tensor& input, const Tensor& target, const Cross
          "probabilities as the target need the input's shape and floating types: " +
              describe(input) + " and " + describe(target),
          loc, "class numbers must be int64 or int32");
-  int d = n->rank() >= 2 ? 1 : 0;
-  Tensor weight = class_weights(o, input, d, "cross_entropy", loc);
-  DType w = wide(n->dtype);
-  double classes = static_cast<double>(n->shape[d]);
-  Tensor t = target.to(w);
-  if (o.label_smoothing > 0) t = t * (1.0 - o.label_smoothing) + o.label_smoothing / classes;
-  if (weight.defined()) t = t * along(weight, d, n->rank());
-  Tensor loss = -(t * log_softmax(input.to(w), d)).sum(d);
-  if (how == Reduction::Mean) return loss.mean().to(raised(n->dtype));
-  return (how == Reduction::Sum ? loss.sum() : loss).to(raised(n->dtype));
+  const int d = class_dim(input);
+  check_class_weights(o, input, d, "cross_entropy", loc);
+  return composite("cross_entropy", params_of(o, how), {input, target, o.weight},
+                   shape_of(input, d, how), raised(n->dtype), soft_cross_entropy_body, loc);
+}
+
+// What each target counts, 0 where it is ignored.
+struct Labels {
+  Tensor valid, label, counts;
+  Labels(const Tensor& target, int64_t ignored, const Tensor& weight)
+      : valid(target != ignored), label(where(valid, target, 0)), counts(valid) {
+    if (weight.defined()) counts = where(valid, weight_of(weight, label), 0.0);
+  }
+};
+
+Tensor cross_entropy_body(const CompositeArgs& a) {
+  CheckScope checked(Check::CrossEntropy);
+  const Given given(a);
+  const int d = class_dim(a[0]);
+  const Tensor weight = wide_weight(a), x = a[0].to(compute_type(a[0].dtype()));
+  const Labels y(a[1], given.ignored, weight);
+  Tensor top = x.detach().amax(d, true);
+  Tensor lse = (log(exp(x - top).sum(d, true)) + top).squeeze(d);
+  Tensor loss = lse - gather(x, d, y.label.unsqueeze(d)).squeeze(d);
+  if (weight.defined()) loss = loss * y.counts;
+  if (given.smoothing > 0) {
+    // Every class with the same share: (lse - x) averaged, each class by its weight.
+    Tensor rest = weight.defined() ? (lse * weight.sum() - (x * along(weight, d, x.dim())).sum(d)) /
+                                         static_cast<double>(x.size(d))
+                                   : lse - x.mean(d);
+    loss = loss * (1.0 - given.smoothing) + rest * given.smoothing;
+  }
+  return reduce(where(y.valid, loss, 0.0), y.counts, given.how).to(a.result);
+}
+
+Tensor nll_loss_body(const CompositeArgs& a) {
+  CheckScope checked(Check::NllLoss);
+  const Given given(a);
+  const int d = class_dim(a[0]);
+  const Tensor weight = wide_weight(a);
+  const Labels y(a[1], given.ignored, weight);
+  Tensor loss = -gather(a[0].to(compute_type(a[0].dtype())), d, y.label.unsqueeze(d)).squeeze(d);
+  if (weight.defined()) loss = loss * y.counts;
+  return reduce(where(y.valid, loss, 0.0), y.counts, given.how).to(a.result);
+}
+
+Tensor label_loss(const char* op, Composite::Body body, const Tensor& input, const Tensor& target,
+                  const CrossEntropyOptions& o, Reduction how, const SourceLoc& loc) {
+  const int d = class_dim(input, target, op, loc);
+  check_class_weights(o, input, d, op, loc);
+  return composite(op, params_of(o, how), {input, target, o.weight}, shape_of(input, d, how),
+                   raised(input.dtype()), body, loc);
 }
 
 }  // namespace
@@ -114,29 +184,7 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
   check_smoothing(o.label_smoothing, loc);
   if (is_float(node_of(target, "cross_entropy", loc)->dtype))
     return soft_cross_entropy(input, target, o, how, loc);
-  CheckScope checked(Check::CrossEntropy);
-  int d = class_dim(input, target, "cross_entropy", loc);
-  Tensor weight = class_weights(o, input, d, "cross_entropy", loc);
-  DType t = input.dtype();
-  Tensor x = input.to(wide(t));
-  Tensor valid = target != o.ignore_index;
-  Tensor label = where(valid, target, 0);
-  Tensor top = x.detach().amax(d, true);
-  Tensor lse = (log(exp(x - top).sum(d, true)) + top).squeeze(d);
-  Tensor picked = gather(x, d, label.unsqueeze(d)).squeeze(d);
-  Tensor loss = lse - picked, counts = valid;
-  if (weight.defined()) {
-    counts = where(valid, weight_of(weight, label), 0.0);
-    loss = loss * counts;
-  }
-  if (o.label_smoothing > 0) {
-    // Every class with the same share: (lse - x) averaged, each class by its weight.
-    Tensor rest = weight.defined() ? (lse * weight.sum() - (x * along(weight, d, x.dim())).sum(d)) /
-                                         static_cast<double>(x.size(d))
-                                   : lse - x.mean(d);
-    loss = loss * (1.0 - o.label_smoothing) + rest * o.label_smoothing;
-  }
-  return reduce(where(valid, loss, 0.0), counts, how).to(raised(t));
+  return label_loss("cross_entropy", cross_entropy_body, input, target, o, how, loc);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o,
@@ -147,18 +195,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOpt
   if (o.label_smoothing != 0)
     fail(ErrorKind::Value, "nll_loss", "has no label smoothing", loc,
          "use cross_entropy() on the logits");
-  CheckScope checked(Check::NllLoss);
-  int d = class_dim(input, target, "nll_loss", loc);
-  Tensor weight = class_weights(o, input, d, "nll_loss", loc);
-  DType t = input.dtype();
-  Tensor valid = target != o.ignore_index;
-  Tensor label = where(valid, target, 0);
-  Tensor loss = -gather(input.to(wide(t)), d, label.unsqueeze(d)).squeeze(d), counts = valid;
-  if (weight.defined()) {
-    counts = where(valid, weight_of(weight, label), 0.0);
-    loss = loss * counts;
-  }
-  return reduce(where(valid, loss, 0.0), counts, how).to(raised(t));
+  return label_loss("nll_loss", nll_loss_body, input, target, o, how, loc);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
@@ -176,9 +213,15 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view redu
     fail(ErrorKind::DType, "mse_loss",
          "needs floating types, not " + describe(input) + " and " + describe(target), loc,
          "convert with .to(float32)");
-  Tensor diff = input.to(wide(t)) - target.to(wide(t));
-  Tensor sq = diff * diff;
-  return (how == Reduction::None ? sq : how == Reduction::Sum ? sq.sum() : sq.mean()).to(raised(t));
+  return composite(
+      "mse_loss", {static_cast<int>(how), static_cast<int>(t)}, {input, target},
+      how == Reduction::None ? both : Dims{}, raised(t),
+      [](const CompositeArgs& a) {
+        const DType wide = compute_type(static_cast<DType>(a.i(1)));
+        Tensor diff = a[0].to(wide) - a[1].to(wide);
+        return reduced(diff * diff, static_cast<Reduction>(a.i(0))).to(a.result);
+      },
+      loc);
 }
 
 }  // namespace ingot

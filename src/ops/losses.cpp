@@ -13,17 +13,26 @@
 namespace ingot {
 namespace {
 
-// Operands of a loss in one floating type, wide enough to compute in, and what is left to do with
-// the result.
+// A loss's operands in one floating type, wide enough to compute in, and its parameters.
+struct Loss {
+  const CompositeArgs& a;
+  Tensor operator[](size_t k) const { return a[k].to(compute_type(a.result)); }
+  Tensor last() const { return (*this)[a.in.size() - 1]; }
+  double f(size_t k) const { return a.f(k + 1); }
+  bool flag(size_t k) const { return a.flag(k + 1); }
+};
+
+// What is checked of every loss, and how its value for each element is reduced.
 struct Setting {
+  const char* op;
   SourceLoc loc;
   LocScope scope;
   Reduction how;
   DType dtype = DType::Bool;
-  Setting(const char* op, std::string_view reduction, const std::vector<const Tensor*>& tensors,
+  Dims shape;
+  Setting(const char* name, std::string_view reduction, const std::vector<const Tensor*>& tensors,
           const SourceLoc& place)
-      : loc(user_loc(place)), scope(loc), how(parse_reduction(reduction, op, loc)) {
-    Dims shape;
+      : op(name), loc(user_loc(place)), scope(loc), how(parse_reduction(reduction, op, loc)) {
     for (const Tensor* t : tensors) {
       NodeRef n = node_of(*t, op, loc);
       Dims before = shape;
@@ -38,11 +47,19 @@ struct Setting {
            "convert with .to(float32)");
   }
   Tensor wide(const Tensor& x) const { return x.to(compute_type(dtype)); }
-  Tensor finish(const Tensor& loss) const {
-    return (how == Reduction::None  ? loss
-            : how == Reduction::Sum ? loss.sum()
-                                    : loss.mean())
-        .to(dtype);
+
+  /// Records the loss as a composite; f(Loss) gives a value for each element of `shape`.
+  template <class F>
+  Tensor record(const std::vector<Tensor>& operands, const std::vector<CompositeParam>& params,
+                F) const {
+    std::vector<CompositeParam> all{static_cast<int>(how)};
+    all.insert(all.end(), params.begin(), params.end());
+    return composite(
+        op, all, operands, how == Reduction::None ? shape : Dims{}, dtype,
+        [](const CompositeArgs& a) {
+          return reduced(F{}(Loss{a}), static_cast<Reduction>(a.i(0))).to(a.result);
+        },
+        loc);
   }
 };
 
@@ -70,7 +87,7 @@ Tensor p_norm(const Tensor& d, double p, int64_t dim, bool keepdim) {
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
                SourceLoc loc) {
   Setting s("l1_loss", reduction, {&input, &target}, loc);
-  return s.finish(abs(s.wide(input) - s.wide(target)));
+  return s.record({input, target}, {}, [](const Loss& l) { return abs(l[0] - l[1]); });
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
@@ -78,8 +95,11 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_vie
   Setting s("smooth_l1_loss", reduction, {&input, &target}, loc);
   if (!(beta >= 0))
     fail(ErrorKind::Value, "smooth_l1_loss", "beta cannot be negative: " + text_of(beta), s.loc);
-  Tensor d = s.wide(input) - s.wide(target), a = abs(d);
-  return s.finish(beta == 0 ? a : where(a < beta, d * d * (0.5 / beta), a - 0.5 * beta));
+  return s.record({input, target}, {beta}, [](const Loss& l) {
+    const double bend = l.f(0);
+    Tensor d = l[0] - l[1], a = abs(d);
+    return bend == 0 ? a : where(a < bend, d * d * (0.5 / bend), a - 0.5 * bend);
+  });
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
@@ -87,8 +107,11 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view re
   Setting s("huber_loss", reduction, {&input, &target}, loc);
   if (!(delta > 0))
     fail(ErrorKind::Value, "huber_loss", "delta must be positive, not " + text_of(delta), s.loc);
-  Tensor d = s.wide(input) - s.wide(target), a = abs(d);
-  return s.finish(where(a <= delta, d * d * 0.5, (a - 0.5 * delta) * delta));
+  return s.record({input, target}, {delta}, [](const Loss& l) {
+    const double bend = l.f(0);
+    Tensor d = l[0] - l[1], a = abs(d);
+    return where(a <= bend, d * d * 0.5, (a - 0.5 * bend) * bend);
+  });
 }
 
 // ---- Probabilities
@@ -98,16 +121,19 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   std::vector<const Tensor*> in{&input, &target};
   if (weight.defined()) in.push_back(&weight);
   Setting s("binary_cross_entropy", reduction, in, loc);
-  auto log_of = [](const Tensor& p) {
-    Tensor none = p <= 0.0;
-    return where(none, -100.0, clamp_min(log(where(none, 1.0, p)), -100.0));
-  };
-  Tensor given = s.wide(input);
-  NodeRef sound = node_of(logical_and(given >= 0.0, given <= 1.0), "binary_cross_entropy", s.loc);
-  Tensor p =
-      given + tensor_of(require(sound.get(), Check::BinaryCrossEntropy, s.loc)).to(given.dtype());
-  Tensor t = s.wide(target), l = (t - 1.0) * log_of(1.0 - p) - t * log_of(p);
-  return s.finish(weight.defined() ? l * s.wide(weight) : l);
+  return s.record({input, target, weight}, {weight.defined()}, [](const Loss& of) {
+    auto log_of = [](const Tensor& p) {
+      Tensor none = p <= 0.0;
+      return where(none, -100.0, clamp_min(log(where(none, 1.0, p)), -100.0));
+    };
+    const SourceLoc at = user_loc(SourceLoc::current());
+    Tensor given = of[0], t = of[1];
+    NodeRef sound = node_of(logical_and(given >= 0.0, given <= 1.0), "binary_cross_entropy", at);
+    Tensor p =
+        given + tensor_of(require(sound.get(), Check::BinaryCrossEntropy, at)).to(given.dtype());
+    Tensor l = (t - 1.0) * log_of(1.0 - p) - t * log_of(p);
+    return of.flag(0) ? l * of[2] : l;
+  });
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
@@ -117,33 +143,37 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   for (const Tensor* w : {&weight, &pos_weight})
     if (w->defined()) in.push_back(w);
   Setting s("binary_cross_entropy_with_logits", reduction, in, loc);
-  Tensor x = s.wide(input), t = s.wide(target), l;
-  if (pos_weight.defined())
-    l = (1.0 - t) * x + ((s.wide(pos_weight) - 1.0) * t + 1.0) * softplus_of(-x);
-  else
-    l = softplus_of(-x) + (1.0 - t) * x;
-  return s.finish(weight.defined() ? l * s.wide(weight) : l);
+  return s.record({input, target, weight, pos_weight}, {weight.defined(), pos_weight.defined()},
+                  [](const Loss& of) {
+                    Tensor x = of[0], t = of[1];
+                    Tensor l = of.flag(1)
+                                   ? (1.0 - t) * x + ((of.last() - 1.0) * t + 1.0) * softplus_of(-x)
+                                   : softplus_of(-x) + (1.0 - t) * x;
+                    return of.flag(0) ? l * of[2] : l;
+                  });
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction,
               bool log_target, SourceLoc loc) {
-  bool batch = reduction == "batchmean";
+  const bool batch = reduction == "batchmean";
   Setting s("kl_div", batch ? "sum" : reduction, {&input, &target}, loc);
-  Tensor x = s.wide(input), t = s.wide(target);
-  Tensor l = s.finish(log_target ? exp(t) * (t - x) : xlogy(t, t) - t * x);
+  Tensor l = s.record({input, target}, {log_target}, [](const Loss& of) {
+    Tensor x = of[0], t = of[1];
+    return of.flag(0) ? exp(t) * (t - x) : xlogy(t, t) - t * x;
+  });
   return batch && input.dim() ? l / static_cast<double>(input.size(0)) : l;
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonOptions& o,
                         SourceLoc loc) {
   Setting s("poisson_nll_loss", o.reduction, {&input, &target}, loc);
-  Tensor x = s.wide(input), t = s.wide(target);
-  Tensor l = o.log_input ? exp(x) - t * x : x - t * log(x + o.eps);
-  if (o.full) {
+  return s.record({input, target}, {o.log_input, o.full, o.eps}, [](const Loss& of) {
+    Tensor x = of[0], t = of[1];
+    Tensor l = of.flag(0) ? exp(x) - t * x : x - t * log(x + of.f(2));
+    if (!of.flag(1)) return l;
     Tensor many = t > 1.0, n = where(many, t, 1.0);
-    l = l + where(many, n * log(n) - n + log(n * 6.283185307179586) * 0.5, 0.0);
-  }
-  return s.finish(l);
+    return l + where(many, n * log(n) - n + log(n * 6.283185307179586) * 0.5, 0.0);
+  });
 }
 
 Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
@@ -159,10 +189,12 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
          "it must have the input's shape, or the last dim 1 or missing");
   Tensor shaped = missing ? var.unsqueeze(-1, at) : var;
   Setting s("gaussian_nll_loss", o.reduction, {&input, &target, &shaped}, loc);
-  Tensor w = s.wide(shaped), d = s.wide(input) - s.wide(target);
-  w = w + (clamp_min(w, o.eps) - w).detach();  // the gradient passes as if nothing was clamped
-  Tensor l = (log(w) + d * d / w) * 0.5;
-  return s.finish(o.full ? l + 0.9189385332046727 : l);
+  return s.record({input, target, shaped}, {o.full, o.eps}, [](const Loss& of) {
+    Tensor w = of[2], d = of[0] - of[1];
+    w = w + (clamp_min(w, of.f(1)) - w).detach();  // the gradient passes as if nothing was clamped
+    Tensor l = (log(w) + d * d / w) * 0.5;
+    return of.flag(0) ? l + 0.9189385332046727 : l;
+  });
 }
 
 // ---- Margins
@@ -170,15 +202,17 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin,
                             std::string_view reduction, SourceLoc loc) {
   Setting s("hinge_embedding_loss", reduction, {&input, &target}, loc);
-  Tensor x = s.wide(input);
-  return s.finish(where(target != 1, clamp_min(margin - x, 0.0), 0.0) +
-                  where(target != -1, x, 0.0));
+  return s.record({input, target}, {margin}, [](const Loss& of) {
+    Tensor x = of[0], sign = of.a[1];
+    return where(sign != 1, clamp_min(of.f(0) - x, 0.0), 0.0) + where(sign != -1, x, 0.0);
+  });
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
                            std::string_view reduction, SourceLoc loc) {
   Setting s("margin_ranking_loss", reduction, {&a, &b, &target}, loc);
-  return s.finish(clamp_min(-s.wide(target) * (s.wide(a) - s.wide(b)) + margin, 0.0));
+  return s.record({a, b, target}, {margin},
+                  [](const Loss& l) { return clamp_min(-l[2] * (l[0] - l[1]) + l.f(0), 0.0); });
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin,
@@ -190,26 +224,38 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
          "a target of " + describe(target) + " does not go with inputs " + describe(a) + " and " +
              describe(b),
          s.loc, "use inputs [N, D] with a target [N], or [D] with a 0-d target");
-  Tensor x = s.wide(a), y = s.wide(b);
-  Tensor size = ((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12),
-         c = (x * y).sum(-1) / sqrt(size);
-  return s.finish(where(target == 1, 1.0 - c, 0.0) +
-                  where(target == -1, clamp_min(c - margin, 0.0), 0.0));
+  s.shape.erase(s.shape.size() - 1);
+  const Dims rows = s.shape;
+  if (!broadcast_shapes(rows, t->shape, s.shape))
+    fail(ErrorKind::Shape, "cosine_embedding_loss",
+         "operands differ in shape: " + describe(a) + " and " + describe(target), s.loc,
+         "they must have the same shape, or broadcast");
+  return s.record({a, b, target}, {margin}, [](const Loss& l) {
+    Tensor x = l[0], y = l[1], sign = l.a[2];
+    Tensor size = ((x * x).sum(-1) + 1e-12) * ((y * y).sum(-1) + 1e-12),
+           c = (x * y).sum(-1) / sqrt(size);
+    return where(sign == 1, 1.0 - c, 0.0) + where(sign == -1, clamp_min(c - l.f(0), 0.0), 0.0);
+  });
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletOptions& o, SourceLoc loc) {
   Setting s("triplet_margin_loss", o.reduction, {&anchor, &positive, &negative}, loc);
-  Tensor a = s.wide(anchor), p = s.wide(positive), n = s.wide(negative);
-  Tensor near = pairwise_distance(a, p, o.p, o.eps), far = pairwise_distance(a, n, o.p, o.eps);
-  if (o.swap) far = minimum(far, pairwise_distance(p, n, o.p, o.eps));
-  return s.finish(clamp_min(near - far + o.margin, 0.0));
+  if (!s.shape.empty()) s.shape.erase(s.shape.size() - 1);
+  return s.record({anchor, positive, negative}, {o.margin, o.p, o.eps, o.swap}, [](const Loss& l) {
+    auto distance = [&](const Tensor& x, const Tensor& y) {
+      return pairwise_distance(x, y, l.f(1), l.f(2));
+    };
+    Tensor a = l[0], p = l[1], n = l[2], near = distance(a, p), far = distance(a, n);
+    if (l.flag(3)) far = minimum(far, distance(p, n));
+    return clamp_min(near - far + l.f(0), 0.0);
+  });
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, std::string_view reduction,
                         SourceLoc loc) {
   Setting s("soft_margin_loss", reduction, {&input, &target}, loc);
-  return s.finish(softplus_of(-s.wide(target) * s.wide(input)));
+  return s.record({input, target}, {}, [](const Loss& l) { return softplus_of(-l[1] * l[0]); });
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -217,9 +263,12 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
   std::vector<const Tensor*> in{&input, &target};
   if (weight.defined()) in.push_back(&weight);
   Setting s("multilabel_soft_margin_loss", reduction, in, loc);
-  Tensor x = s.wide(input), t = s.wide(target), l = softplus_of(-x) + (1.0 - t) * x;
-  if (weight.defined()) l = l * s.wide(weight);
-  return s.finish(l.dim() ? l.mean(-1) : l);
+  if (!s.shape.empty()) s.shape.erase(s.shape.size() - 1);
+  return s.record({input, target, weight}, {weight.defined()}, [](const Loss& of) {
+    Tensor x = of[0], t = of[1], l = softplus_of(-x) + (1.0 - t) * x;
+    if (of.flag(0)) l = l * of[2];
+    return l.dim() ? l.mean(-1) : l;
+  });
 }
 
 // ---- Distances

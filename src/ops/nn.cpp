@@ -7,11 +7,10 @@
 #include "ops/autocast.h"
 #include "ops/cached_attention.h"
 #include "ops/common.h"
+#include "ops/composed.h"
 
 namespace ingot {
 namespace {
-
-DType wide(DType t) { return is_half(t) ? DType::Float32 : t; }
 
 Node* floating(const Tensor& x, const char* op, const SourceLoc& loc) {
   NodeRef n = node_of(x, op, loc);
@@ -32,17 +31,23 @@ Tensor gelu(const Tensor& x, std::string_view approximate, SourceLoc where) {
   if (approximate != "none" && approximate != "tanh")
     fail(ErrorKind::Value, "gelu", "approximate is \"" + std::string(approximate) + "\"", loc,
          "use \"none\" or \"tanh\"");
-  Tensor f = x.to(wide(n->dtype));
-  Tensor inner = approximate == "none" ? erf(f * 0.7071067811865476)
-                                       : tanh((f + f * f * f * 0.044715) * 0.7978845608028654);
-  return (f * 0.5 * (inner + 1.0)).to(n->dtype);
+  const bool by_tanh = approximate == "tanh";
+  return composite(
+      by_tanh ? "gelu_tanh" : "gelu", {by_tanh}, {x}, n->shape, n->dtype,
+      [](const CompositeArgs& a) {
+        Tensor f = a[0].to(compute_type(a[0].dtype()));
+        Tensor inner = a.flag(0) ? tanh((f + f * f * f * 0.044715) * 0.7978845608028654)
+                                 : erf(f * 0.7071067811865476);
+        return (f * 0.5 * (inner + 1.0)).to(a.result);
+      },
+      loc);
 }
 
 Tensor silu(const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
   Node* n = floating(x, "silu", loc);
-  Tensor f = x.to(wide(n->dtype));
+  Tensor f = x.to(compute_type(n->dtype));
   return (f * sigmoid(f)).to(n->dtype);
 }
 
@@ -50,7 +55,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold, SourceLoc place)
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
   Node* n = floating(x, "softplus", loc);
-  Tensor f = x.to(wide(n->dtype)), scaled = f * beta, straight = scaled > threshold;
+  Tensor f = x.to(compute_type(n->dtype)), scaled = f * beta, straight = scaled > threshold;
   // What is straight never meets exp, whose infinity would make a NaN of its gradient.
   Tensor bent = log1p(exp(where(straight, 0.0, scaled))) / beta;
   return where(straight, f, bent).to(raised(n->dtype));
@@ -71,9 +76,14 @@ Tensor softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   Node* n = floating(x, "softmax", loc);
   int d = wrap_dim(dim, n, "softmax", loc);
   if (n->numel() == 0) return tensor_of(NodeRef(n));
-  Tensor f = x.to(wide(n->dtype));
-  Tensor e = exp(f - f.detach().amax(d, true));
-  return (e * e.sum(d, true).reciprocal()).to(raised(n->dtype));  // one division a row
+  return composite(
+      "softmax", {d}, {x}, n->shape, raised(n->dtype),
+      [](const CompositeArgs& a) {
+        Tensor f = a[0].to(compute_type(a[0].dtype()));
+        Tensor e = exp(f - f.detach().amax(a.i(0), true));
+        return (e * e.sum(a.i(0), true).reciprocal()).to(a.result);  // one division a row
+      },
+      loc);
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
@@ -82,18 +92,29 @@ Tensor log_softmax(const Tensor& x, int64_t dim, SourceLoc where) {
   Node* n = floating(x, "log_softmax", loc);
   int d = wrap_dim(dim, n, "log_softmax", loc);
   if (n->numel() == 0) return tensor_of(NodeRef(n));
-  Tensor f = x.to(wide(n->dtype));
-  Tensor shifted = f - f.detach().amax(d, true);
-  return (shifted - log(exp(shifted).sum(d, true))).to(raised(n->dtype));
+  return composite(
+      "log_softmax", {d}, {x}, n->shape, raised(n->dtype),
+      [](const CompositeArgs& a) {
+        Tensor f = a[0].to(compute_type(a[0].dtype()));
+        Tensor shifted = f - f.detach().amax(a.i(0), true);
+        return (shifted - log(exp(shifted).sum(a.i(0), true))).to(a.result);
+      },
+      loc);
 }
 
 // ---- Norms
 
 namespace {
 
-// The last dims of x that normalized_shape names, checked against it and against the parameters.
-Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias,
-                     const char* op, const SourceLoc& loc) {
+Axes last_axes(const Tensor& x, int64_t count) {
+  Dims axes;
+  for (int64_t i = x.dim() - count; i < x.dim(); ++i) axes.push_back(i);
+  return axes;
+}
+
+// normalized_shape names the last dims of x and the shape of the parameters.
+void check_normalized(const Tensor& x, const Dims& shape, const Tensor& weight, const Tensor& bias,
+                      const char* op, const SourceLoc& loc) {
   Node* n = floating(x, op, loc);
   int k = shape.size();
   bool ok = k > 0 && k <= n->rank();
@@ -109,9 +130,6 @@ Axes normalized_axes(const Tensor& x, const Dims& shape, const Tensor& weight, c
            std::string(p == &weight ? "the weight" : "the bias") + " must be " + to_string(shape) +
                ", not " + describe(*p),
            loc);
-  Dims axes;
-  for (int i = n->rank() - k; i < n->rank(); ++i) axes.push_back(i);
-  return axes;
 }
 
 }  // namespace
@@ -120,29 +138,42 @@ Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& w
                   const Tensor& bias, double eps, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Axes axes = normalized_axes(x, normalized_shape, weight, bias, "layer_norm", loc);
-  DType t = x.dtype(), w = wide(t);
-  Tensor f = x.to(w);
-  Tensor centred = f - f.mean(axes, true);
-  Tensor y = centred * rsqrt((centred * centred).mean(axes, true) + eps);
-  if (weight.defined()) y = y * weight.to(w);
-  if (bias.defined()) y = y + bias.to(w);
-  return y.to(raised(t));
+  check_normalized(x, normalized_shape, weight, bias, "layer_norm", loc);
+  return composite(
+      "layer_norm", {normalized_shape.size(), eps, weight.defined(), bias.defined()},
+      {x, weight, bias}, x.shape(), raised(x.dtype()),
+      [](const CompositeArgs& a) {
+        const DType w = compute_type(a[0].dtype());
+        const Axes axes = last_axes(a[0], a.i(0));
+        Tensor f = a[0].to(w);
+        Tensor centred = f - f.mean(axes, true);
+        Tensor y = centred * rsqrt((centred * centred).mean(axes, true) + a.f(1));
+        if (a.flag(2)) y = y * a[1].to(w);
+        if (a.flag(3)) y = y + a.in.back().to(w);
+        return y.to(a.result);
+      },
+      loc);
 }
 
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight,
                 std::optional<double> eps, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   LocScope scope(loc);
-  Axes axes = normalized_axes(x, normalized_shape, weight, {}, "rms_norm", loc);
-  DType t = x.dtype(), w = wide(t);
+  check_normalized(x, normalized_shape, weight, {}, "rms_norm", loc);
+  DType t = x.dtype(), w = compute_type(t);
   double e = eps                   ? *eps
              : w == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                    : static_cast<double>(std::numeric_limits<float>::epsilon());
-  Tensor f = x.to(w);
-  Tensor y = f * rsqrt((f * f).mean(axes, true) + e);
-  if (weight.defined()) y = y * weight.to(w);
-  return y.to(raised(t));
+  return composite(
+      "rms_norm", {normalized_shape.size(), e, weight.defined()}, {x, weight}, x.shape(), raised(t),
+      [](const CompositeArgs& a) {
+        const DType wide = compute_type(a[0].dtype());
+        Tensor f = a[0].to(wide);
+        Tensor y = f * rsqrt((f * f).mean(last_axes(a[0], a.i(0)), true) + a.f(1));
+        if (a.flag(2)) y = y * a[1].to(wide);
+        return y.to(a.result);
+      },
+      loc);
 }
 
 // ---- Dropout
@@ -172,6 +203,31 @@ static Tensor added_scores(const Tensor& mask, DType type) {
                     : mask;
   while (bias.dim() < 4) bias = bias.unsqueeze(0);
   return bias.to(type);
+}
+
+// Is it attention over [B, H, T, D] as Op::Attention has it?
+static bool is_attention_call(const Node& q, const Node& k, const Node& v, const Tensor& bias) {
+  if (is_eager())
+    return false;  // op by op, a call would run before its other results are asked for
+  for (int d : {0, 1})
+    if (q.shape[d] != k.shape[d] || q.shape[d] != v.shape[d]) return false;
+  if (q.dtype != k.dtype || q.dtype != v.dtype || q.device != k.device || q.device != v.device)
+    return false;
+  if (bias.defined()) {
+    const Dims b = bias.shape(), all{q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
+    for (int d = 0; d < 4; ++d)
+      if (b[d] != all[d] && b[d] != 1) return false;
+  }
+  return q.numel() > 0 && k.numel() > 0 && v.numel() > 0;
+}
+
+std::vector<Tensor> decompose_attention(Op, const OpSpec& call, const std::vector<Tensor>& in) {
+  const AttentionAttrs& a = call.attrs.as<AttentionAttrs>();
+  const SourceLoc loc = user_loc(SourceLoc::current());
+  if (a.newest()) return {decompose_newest(a.scale, in)};
+  const Tensor scores =
+      attention_scores(in[0], in[1], in.size() > 3 ? in[3] : Tensor(), a.causal(), a.scale, loc);
+  return {matmul(softmax(scores, -1, loc), in[2], loc), logsumexp(scores.to(float32), {-1})};
 }
 
 Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
@@ -254,9 +310,7 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
   const bool fusible = is_half(q->dtype) || q->dtype == DType::Float32;
   if (options.dropout_p == 0 && fusible && q->rank() == 4 && k->rank() == 4 && v->rank() == 4) {
     Tensor bias = added_scores(options.mask, q->dtype);
-    bool fits = !options.mask.defined() || bias.defined();
-    const NodeRef b = bias.defined() ? node_of(bias, op, loc) : nullptr;
-    if (fits && has_attention(*q, *k, *v, b, options.is_causal, scale))
+    if ((!options.mask.defined() || bias.defined()) && is_attention_call(*q, *k, *v, bias))
       return fused_attention(query, key, value, bias, options.is_causal, scale, loc);
   }
   Tensor scores = attention_scores(query, key, options.mask, options.is_causal, scale, loc);

@@ -13,12 +13,14 @@ Axes all_but_channels(int rank);
 void move_towards(const Tensor& running, const Tensor& now, double momentum, const char* op,
                   const SourceLoc& loc);
 
-struct NormResult {
-  Tensor y, mean, var;  // mean and var [1, C, 1, ...], without history
+struct ChannelStats {
+  Tensor mean, var, rstd;  // [1, C, 1, ...]
 };
-/// Training batch normalisation with a gradient of its own (ops/batch_norm_grad.cpp). weight and
-/// bias may be undefined.
-NormResult normalised_batch(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
-                            const SourceLoc& loc);
+/// Of x's own values, computed in x's type.
+ChannelStats channel_stats(const Tensor& x, double eps);
+/// Normalised with the batch's own statistics; a composite with a gradient of its own
+/// (ops/batch_norm_grad.cpp). weight and bias may be undefined.
+Tensor normalised_batch(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
+                        const SourceLoc& loc);
 
 }  // namespace ingot

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/autocast.h"
+#include "ops/composed.h"
 #include "ops/norm.h"
 #include "ops/windows.h"
 
@@ -28,15 +29,24 @@ void check_channels(const Tensor& p, const char* name, const Node* x, const char
          loc);
 }
 
+Axes behind_channels(int rank) {
+  Dims axes;
+  for (int d = 2; d < rank; ++d) axes.push_back(d);
+  return axes;
+}
+
 // (x - mean) / sqrt(var + eps) over the axes.
 Tensor centred_scaled(const Tensor& f, const Axes& axes, double eps) {
   Tensor centred = f - f.mean(axes, true);
   return centred * rsqrt((centred * centred).mean(axes, true) + eps);
 }
 
-Tensor scaled(Tensor y, const Tensor& weight, const Tensor& bias, int rank, DType wide) {
-  if (weight.defined()) y = y * channels(weight, rank, wide);
-  if (bias.defined()) y = y + channels(bias, rank, wide);
+// A composite's operands are x, then weight and bias, of which the flags say whether they are
+// there.
+Tensor scaled(Tensor y, const CompositeArgs& a, size_t flags) {
+  const int rank = a[0].dim();
+  if (a.flag(flags)) y = y * channels(a[1], rank, y.dtype());
+  if (a.flag(flags + 1)) y = y + channels(a.in.back(), rank, y.dtype());
   return y;
 }
 
@@ -72,12 +82,16 @@ Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight,
          std::to_string(num_groups) + " groups do not divide the channels of " + describe(*x), loc);
   check_channels(weight, "weight", x, op, loc);
   check_channels(bias, "bias", x, op, loc);
-  const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
-  const Dims shape = x->shape;
   if (x->numel() == 0) return input * 1.0;
-  Tensor f = input.to(wide).reshape({shape[0], num_groups, -1});
-  return scaled(centred_scaled(f, {2}, eps).reshape(shape), weight, bias, shape.size(), wide)
-      .to(raised(t));
+  return composite(
+      op, {num_groups, eps, weight.defined(), bias.defined()}, {input, weight, bias}, x->shape,
+      raised(x->dtype),
+      [](const CompositeArgs& a) {
+        const Dims shape = a[0].shape();
+        Tensor f = a[0].to(compute_type(a[0].dtype())).reshape({shape[0], a.i(0), -1});
+        return scaled(centred_scaled(f, {2}, a.f(1)).reshape(shape), a, 2).to(a.result);
+      },
+      loc);
 }
 
 Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
@@ -99,22 +113,25 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean, const Tens
            "without the input's statistics it needs running_mean and running_var", loc);
     return batch_norm(input, running_mean, running_var, weight, bias, false, momentum, eps, loc);
   }
-  const int rank = x->rank();
-  const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
-  Dims axes;
-  for (int d = 2; d < rank; ++d) axes.push_back(d);
   const int64_t n = x->shape[0] && x->shape[1] ? x->numel() / (x->shape[0] * x->shape[1]) : 0;
   if (x->numel() == 0) return input * 1.0;
   if (n <= 1)
     fail(ErrorKind::Value, op, "has one value per sample and channel: " + describe(*x), loc,
          "use a larger input");
-  Tensor f = input.to(wide);
   if (running_mean.defined()) {
-    Tensor d = f.detach();
+    const Axes axes = behind_channels(x->rank());
+    Tensor d = input.to(compute_type(x->dtype)).detach();
     move_towards(running_mean, d.mean(axes).mean(0), momentum, op, loc);
     move_towards(running_var, var(d, axes, 1).mean(0), momentum, op, loc);
   }
-  return scaled(centred_scaled(f, axes, eps), weight, bias, rank, wide).to(raised(t));
+  return composite(
+      op, {eps, weight.defined(), bias.defined()}, {input, weight, bias}, x->shape,
+      raised(x->dtype),
+      [](const CompositeArgs& a) {
+        Tensor f = a[0].to(compute_type(a[0].dtype()));
+        return scaled(centred_scaled(f, behind_channels(f.dim()), a.f(0)), a, 1).to(a.result);
+      },
+      loc);
 }
 
 Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, double beta, double k,
@@ -125,17 +142,22 @@ Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, doub
   Node* x = floating(input, 3, op, loc);
   if (size < 1)
     fail(ErrorKind::Value, op, "size is " + std::to_string(size), loc, "use 1 or more channels");
-  const DType t = x->dtype, wide = is_half(t) ? DType::Float32 : t;
   if (x->numel() == 0) return input * 1.0;
-  Tensor f = input.to(wide);
-  Windows w;  // of channels, which come last for this
-  w.kernel = {size};
-  w.stride = w.dilation = {1};
-  w.front = {size / 2};
-  w.behind = {(size - 1) / 2};
-  Tensor view = window_view((f * f).transpose(1, -1), w, loc);
-  Tensor mean = (view.sum(-1) * (1.0 / static_cast<double>(size))).transpose(1, -1);
-  return (f / pow(mean * alpha + k, beta)).to(raised(t));
+  return composite(
+      op, {size, alpha, beta, k}, {input}, x->shape, raised(x->dtype),
+      [](const CompositeArgs& a) {
+        const int64_t width = a.i(0);
+        Tensor f = a[0].to(compute_type(a[0].dtype()));
+        Windows w;  // of channels, which come last for this
+        w.kernel = {width};
+        w.stride = w.dilation = {1};
+        w.front = {width / 2};
+        w.behind = {(width - 1) / 2};
+        Tensor view = window_view((f * f).transpose(1, -1), w, user_loc(SourceLoc::current()));
+        Tensor mean = (view.sum(-1) * (1.0 / static_cast<double>(width))).transpose(1, -1);
+        return (f / pow(mean * a.f(1) + a.f(3), a.f(2))).to(a.result);
+      },
+      loc);
 }
 
 #define INGOT_DROPOUT(N)                                                                         \

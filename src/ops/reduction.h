@@ -1,5 +1,6 @@
 // How a loss is summed up.
 #pragma once
+#include "ingot/reductions.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -12,6 +13,10 @@ inline Reduction parse_reduction(std::string_view word, const char* op, const So
   if (word == "none") return Reduction::None;
   fail(ErrorKind::Value, op, "reduction is \"" + std::string(word) + "\"", loc,
        "use \"mean\", \"sum\" or \"none\"");
+}
+
+inline Tensor reduced(const Tensor& loss, Reduction how) {
+  return how == Reduction::None ? loss : how == Reduction::Sum ? loss.sum() : loss.mean();
 }
 
 }  // namespace ingot

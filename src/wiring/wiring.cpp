@@ -3,15 +3,23 @@
 // other function is defined above the room that declares it.
 #include <memory>
 
+#include "autograd/decompositions.h"
 #include "backend/cpu/cpu_backend.h"
 #include "backend/null/null_backend.h"
 #include "compile/executor.h"
+#include "graph/composite.h"
 #include "graph/engine.h"
+#include "ops/cached_attention.h"
 #include "runtime/plugin.h"
 
 namespace ingot {
 
-Engine& make_engine() { return executor(); }
+Engine& make_engine() {
+  set_decomposition(Op::CompositeGrad, autograd::decompose_composite_grad);
+  set_decomposition(Op::Attention, decompose_attention);
+  set_decomposition(Op::AttentionGrad, autograd::decompose_attention_grad);
+  return executor();
+}
 
 std::unique_ptr<Backend> make_builtin_backend(DeviceType type, std::string& reason) {
   switch (type) {

@@ -63,7 +63,7 @@ void card(const uint8_t* data, size_t size) {
     const Trained t = load_trained(file, "cpu", false);
     eval(t.task->model().parameters());
     if (!t.task->is_text() &&
-        t.task->classes().size() > static_cast<size_t>(t.task->ends().classes))
+        t.task->classes().size() > static_cast<size_t>(t.task->model_shape().classes))
       std::abort();
   });
 }

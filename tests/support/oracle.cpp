@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "codegen/philox.h"
+#include "graph/composite.h"
 #include "runtime/backend.h"
 #include "runtime/storage.h"
 
@@ -567,6 +568,10 @@ Value Oracle::compute(const Node& n) {
       return conv(n, in(0), in(1));
     case Op::Lstm:
     case Op::LstmGrad:
+    case Op::Attention:
+    case Op::AttentionGrad:
+    case Op::Composite:
+    case Op::CompositeGrad:
       return several(n)[0];
     case Op::Result:
       return several(*n.inputs()[0]).at(static_cast<size_t>(n.attrs.as<ResultAttrs>().index));
@@ -587,7 +592,23 @@ std::vector<Value> Oracle::several(const Node& n) {
   const bool exact = precision_ == Precision::Exact;
   if (n.op == Op::Lstm) return lstm(n, in, exact);
   if (n.op == Op::LstmGrad) return lstm_grad(n, in, exact);
+  if (is_composite(n.op)) return decomposed(n);
   throw std::runtime_error(std::string("oracle: no ") + info(n.op).name);
+}
+
+// By the ops that it stands for, which are recorded apart and never run.
+std::vector<Value> Oracle::decomposed(const Node& n) {
+  std::vector<OperandType> operands;
+  for (Node* i : n.inputs()) operands.push_back({i->dtype, i->shape, i->device});
+  std::vector<Value> values;
+  record_decomposition(n.op, {n.attrs, n.shape, n.dtype, n.device}, operands,
+                       [&](auto leaves, auto results) {
+                         Oracle inner(precision_);
+                         for (size_t k = 0; k < leaves.size(); ++k)
+                           inner.values_.emplace(leaves[k].get(), values_.at(n.inputs()[k]));
+                         for (const NodeRef& r : results) values.push_back(inner(r.get()));
+                       });
+  return values;
 }
 
 const Value& Oracle::operator()(const Node* root) {

@@ -44,6 +44,7 @@ class Oracle {
  private:
   Value compute(const Node& n);
   std::vector<Value> several(const Node& n);  // of an op with several results
+  std::vector<Value> decomposed(const Node& n);
   std::unordered_map<const Node*, Value> values_;
   Precision precision_;
 };

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compile/rewrite.h"
+#include "graph/composite.h"
 
 namespace ingot {
 namespace {
@@ -69,7 +70,66 @@ bool add_relu_gradient(Rewriter& r, const Match& m) {
   return absorb(r, m, Epilogue::ReluGrad, y);
 }
 
+/// The product of 16 bits behind v, seen through a reshape that keeps rows; -1: there is none.
+int half_product(const Rewriter& r, int v) {
+  const Val& top = r[v];
+  if (top.op == Op::Reshape && !top.copied && !top.output) v = top.in[0];
+  const Val& p = r[v];
+  const bool fits = p.op == Op::Matmul && p.dtype == top.dtype && is_half(p.dtype) &&
+                    p.shape.size() == 2 && p.stride.empty() && !top.shape.empty() &&
+                    top.shape.back() == p.shape.back();
+  return fits ? v : -1;
+}
+
+bool is_gelu(const Rewriter& r, int v) {
+  return r[v].attrs.as<CompositeAttrs>().what->name == std::string_view("gelu_tanh");
+}
+
+// GELU of a product; where more than that reads the product, both are its results.
+bool add_gelu(Rewriter& r, const Match& m) {
+  const int product = half_product(r, r[m.root].in[0]);
+  if (product < 0 || r[m.root].history || r[m.root].dtype != r[product].dtype ||
+      !r[product].epilogues.within({Epilogue::Bias}))
+    return false;
+  const int x = r[m.root].in[0];
+  const bool alone = r.used_once(product) && !r[product].history &&
+                     (x == product || (r.used_once(x) && !r[x].history));
+  if (alone && takes_epilogue(r.graph(), product, Epilogue::GeluTanh)) {
+    r.edit(product).epilogues.set(Epilogue::GeluTanh);
+    r.replace(m.root, product);
+    return true;
+  }
+  Graph asked = call_alone(r.graph(), product);
+  asked.vals[0].epilogues.set(Epilogue::GeluTanh);
+  if (!takes_epilogue(r.graph(), product, Epilogue::GeluTanh) ||
+      !takes_epilogue(asked, 0, Epilogue::KeepSum))
+    return false;
+  r.edit(product).epilogues.set(Epilogue::GeluTanh);
+  r.edit(product).epilogues.set(Epilogue::KeepSum);
+  r.become(m.root, Op::Result, {product}, ResultAttrs{1});
+  return true;
+}
+
+// GELU's gradient at a product, times what another product gives.
+bool add_gelu_gradient(Rewriter& r, const Match& m) {
+  const Val& root = r[m.root];
+  if (root.history || root.n_in != 2) return false;
+  const int dy = root.in[1], sum = half_product(r, root.in[0]), product = half_product(r, dy);
+  if (sum < 0 || product < 0 || sum >= product || !r.used_once(product) || !r.used_once(dy))
+    return false;
+  const Val& call = r[product];
+  if (!call.epilogues.empty() || call.history || !(call.shape == r[sum].shape) ||
+      root.dtype != call.dtype || !takes_epilogue(r.graph(), product, Epilogue::GeluTanhGrad, sum))
+    return false;
+  r.edit(product).epilogues.set(Epilogue::GeluTanhGrad);
+  r.add_input(product, sum);
+  r.replace(m.root, product);
+  return true;
+}
+
 const Rule kRules[] = {
+    {"GELU of a product", Pattern(Op::Composite).where(is_gelu), add_gelu},
+    {"GELU's gradient of a product", Pattern(Op::CompositeGrad).where(is_gelu), add_gelu_gradient},
     {"ReLU's gradient of a product",
      Pattern(Op::Where, {Pattern(Op::Gt, {Pattern::any().as(kPositive),
                                           Pattern::any().where(is_zero)}),
