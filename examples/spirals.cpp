@@ -92,8 +92,8 @@ bool draw(Network& network, const Points& points, const std::string& path) {
       // From orange (spiral 0) over white (undecided) to blue (spiral 1).
       const float blue = std::max(0.0f, 2 * p - 1), orange = std::max(0.0f, 1 - 2 * p);
       image.set(row, column, static_cast<int>(255 - 140 * blue),
-                  static_cast<int>(255 - 70 * blue - 75 * orange),
-                  static_cast<int>(255 - 165 * orange));
+                static_cast<int>(255 - 70 * blue - 75 * orange),
+                static_cast<int>(255 - 165 * orange));
     }
   }
   for (size_t i = 0; i < points.spiral.size(); ++i) {

@@ -37,10 +37,11 @@ std::vector<Tensor> through_decomposition(Op op, const OpSpec& call,
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i].defined()) roots.emplace_back(node_of(results[i]), gradients[i]);
   }
-  return walk(roots, {.retain_graph = create,
-                      .create_graph = create,
-                      .accumulate = false,
-                      .wanted = pointers(marked)},
+  return walk(roots,
+              {.retain_graph = create,
+               .create_graph = create,
+               .accumulate = false,
+               .wanted = pointers(marked)},
               loc);
 }
 

@@ -70,7 +70,8 @@ static std::string charts(Task& task, const History& h) {
   s += chart(task.is_text() ? "Next-token accuracy" : "Test accuracy", "epoch",
              {{"test", "b", accuracy}}, true);
   s += chart("Learning rate", "epoch", {{"", "a", lr}});
-  s += chart(std::string("Throughput (") + task.unit() + " per second)", "epoch", {{"", "a", rate}});
+  s +=
+      chart(std::string("Throughput (") + task.unit() + " per second)", "epoch", {{"", "a", rate}});
   s += chart("Memory in use (MiB)", "epoch", {{"", "a", memory}});
   return s + "</div>\n";
 }

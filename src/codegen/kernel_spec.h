@@ -218,9 +218,7 @@ struct LibrarySpec {
   bool gives(int result) const { return results >> result & 1; }
   bool has(Epilogue e) const { return epilogues.has(e); }
   /// Does more follow than a bias and a residual?
-  bool activates() const {
-    return !epilogues.within({Epilogue::Bias, Epilogue::Residual});
-  }
+  bool activates() const { return !epilogues.within({Epilogue::Bias, Epilogue::Residual}); }
 };
 /// The axis along which ScatterAdd, Scatter, Scan and Sort work.
 int axis_of(const LibrarySpec& l);

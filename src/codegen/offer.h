@@ -1,6 +1,6 @@
-// Kernel offers: what a backend answers when the compiler asks about a library call. A backend keeps
-// its kernels for library calls in a table, in order of preference; the first row that takes a call
-// runs it.
+// Kernel offers: what a backend answers when the compiler asks about a library call. A backend
+// keeps its kernels for library calls in a table, in order of preference; the first row that takes
+// a call runs it.
 #pragma once
 #include <array>
 #include <initializer_list>

@@ -50,9 +50,8 @@ void run_trace(const Trace& t, const std::shared_ptr<Plan>& plan, Recorder& rec)
   for (size_t i = 0; i < out.size(); ++i) {
     const PlanOutput& o = plan->outputs[i];
     const Node& n = *t.nodes[o.node];
-    out[i] = o.donated >= 0
-                 ? t.leaves[o.donated]->storage
-                 : allocate_storage(o.device, o.bytes, name_of(n.op, n.attrs).c_str());
+    out[i] = o.donated >= 0 ? t.leaves[o.donated]->storage
+                            : allocate_storage(o.device, o.bytes, name_of(n.op, n.attrs).c_str());
   }
   std::vector<Storage*> leaves(t.leaves.size());
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = t.leaves[i]->storage.get();

@@ -41,11 +41,11 @@ struct Val {
   bool history = false;   // a gradient may still be asked through this node
   bool copied = false;    // a movement op that is carried out, not only looked through
   bool material = false;  // has a buffer
-  bool alone = false;  // begins its own kernel (an index map did not fit the one it would join)
-  Epilogues epilogues;  // of a library call; the operands they read follow its own
+  bool alone = false;     // begins its own kernel (an index map did not fit the one it would join)
+  Epilogues epilogues;    // of a library call; the operands they read follow its own
   Dims joined_at;  // AttentionGrad: where its three results begin in the rows of one buffer; empty:
                    // they have a buffer each
-  Dims stride;  // of its buffer, when material; row-major unless a library op chose otherwise
+  Dims stride;     // of its buffer, when material; row-major unless a library op chose otherwise
 
   bool view() const { return (is_movement(op) || op == Op::Alias || op == Op::Fence) && !copied; }
   /// Another op in this value's place, of the same type and shape.

@@ -1,6 +1,7 @@
-// Channels-last around convolutions. A kernel that wants it (Offer::channels_last) gets the operands and results in that order of memory, max pooling's gradients as well; what
-// reads and writes them follows by its index maps, at no cost. Values that must keep their own
-// order, leaves and what survives the run, are copied in between.
+// Channels-last around convolutions. A kernel that wants it (Offer::channels_last) gets the
+// operands and results in that order of memory, max pooling's gradients as well; what reads and
+// writes them follows by its index maps, at no cost. Values that must keep their own order, leaves
+// and what survives the run, are copied in between.
 #include <algorithm>
 
 #include "compile/rewrite.h"

@@ -40,9 +40,7 @@ int Rewriter::users(int v) const { return reads_[at(v)] + (*this)[v].output; }
 
 int Rewriter::reader(int v) const { return reads_[at(v)] == 1 ? readers_[at(v)] : -1; }
 
-bool Rewriter::used_once(int v) const {
-  return reads_[at(v)] == 1 && !(*this)[v].output;
-}
+bool Rewriter::used_once(int v) const { return reads_[at(v)] == 1 && !(*this)[v].output; }
 
 int Rewriter::push(Val v) {
   const int id = static_cast<int>(g_.vals.size());

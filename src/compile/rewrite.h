@@ -37,7 +37,9 @@ class Rewriter {
   int constant(double x, DType type, const Device& device);
 
   /// A value that several matches share, made by the first: -1 until it is set.
-  int& shared(const std::vector<int64_t>& key) { return shared_.try_emplace(key, -1).first->second; }
+  int& shared(const std::vector<int64_t>& key) {
+    return shared_.try_emplace(key, -1).first->second;
+  }
 
   void set_input(int v, int k, int to);
   void add_input(int v, int in);
@@ -59,10 +61,11 @@ class Rewriter {
   void sort();
 
   Graph& g_;
-  std::vector<int> reads_;    // operands that name each value
-  std::vector<int> readers_;  // their values, combined by exclusive or: the one reader, if it is one
-  std::vector<int> place_;    // the original value a value stands before (itself, if original)
-  int now_ = -1;              // the value that is being rewritten
+  std::vector<int> reads_;  // operands that name each value
+  std::vector<int>
+      readers_;             // their values, combined by exclusive or: the one reader, if it is one
+  std::vector<int> place_;  // the original value a value stands before (itself, if original)
+  int now_ = -1;            // the value that is being rewritten
   bool unsorted_ = false;
   std::map<std::vector<int64_t>, int> shared_;
 };

@@ -37,7 +37,8 @@ std::vector<CheckSite> sites_of(const Plan& p, const Trace& t) {
   std::vector<CheckSite> sites;
   for (int v : p.sites) {
     const Val& val = p.graph.vals[static_cast<size_t>(v)];
-    sites.push_back({v, t.nodes[static_cast<size_t>(val.node)]->loc, info(val.op).name, check_of(val)});
+    sites.push_back(
+        {v, t.nodes[static_cast<size_t>(val.node)]->loc, info(val.op).name, check_of(val)});
   }
   return sites;
 }

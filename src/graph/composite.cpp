@@ -103,10 +103,9 @@ Decomposition decomposition_of(Op op) {
   return op == Op::Composite ? decompose_composite : decompositions[static_cast<size_t>(op)];
 }
 
-void record_decomposition(
-    Op op, const OpSpec& call, std::span<const OperandType> operands,
-    const std::function<void(std::span<const NodeRef> operands, std::span<const NodeRef> results)>&
-        read) {
+void record_decomposition(Op op, const OpSpec& call, std::span<const OperandType> operands,
+                          const std::function<void(std::span<const NodeRef> operands,
+                                                   std::span<const NodeRef> results)>& read) {
   Aside aside;
   std::vector<NodeRef> leaves, results;
   std::vector<Tensor> handles;

@@ -75,10 +75,9 @@ struct OperandType {
 };
 /// Records the decomposition of a call apart from the thread's own program. `read` gets the nodes
 /// that stand for the operands and those of the results, which live until it returns.
-void record_decomposition(
-    Op op, const OpSpec& call, std::span<const OperandType> operands,
-    const std::function<void(std::span<const NodeRef> operands, std::span<const NodeRef> results)>&
-        read);
+void record_decomposition(Op op, const OpSpec& call, std::span<const OperandType> operands,
+                          const std::function<void(std::span<const NodeRef> operands,
+                                                   std::span<const NodeRef> results)>& read);
 
 /// The same as a list of steps.
 struct Decomposed {

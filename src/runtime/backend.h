@@ -81,8 +81,8 @@ class Executable {
   }
 };
 
-/// The first row's kernel that takes the call and can be made; nullptr when there is none. `make` as
-/// in first_offer(): its result, or nullptr with a reason.
+/// The first row's kernel that takes the call and can be made; nullptr when there is none. `make`
+/// as in first_offer(): its result, or nullptr with a reason.
 template <class Row, class Make>
 std::unique_ptr<Executable> make_offered(std::span<const Row> table, const LibrarySpec& spec,
                                          Make make) {

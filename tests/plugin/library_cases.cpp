@@ -36,8 +36,7 @@ void matmul_reference(const LibrarySpec& spec, CallMemory& m) {
     if (spec.has(Epilogue::Bias))
       sum += value(o[more], m.at(more), o[more].offset + at[r - 1] * o[more].stride[0]);
     if (spec.has(Epilogue::Relu)) sum = std::max(sum, 0.0);
-    if (spec.has(Epilogue::ReluGrad) &&
-        !(value(o[more], m.at(more), place(o[more], at)) > 0))
+    if (spec.has(Epilogue::ReluGrad) && !(value(o[more], m.at(more), place(o[more], at)) > 0))
       sum = 0;
     if (spec.has(Epilogue::GeluTanhGrad))
       sum *= gelu_slope(value(o[more], m.at(more), o[more].offset + n));

@@ -44,8 +44,8 @@ std::unique_ptr<Executable> compile_kernel(Gpu& g, std::span<const KernelSpec> p
   CudaTarget target{g.multiprocessors, g.shared_per_block, g.cache_bytes};
   CudaText text = emit_cuda(parts, target);
   if (env::debug("text"))
-    std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(),
-                 text.schedule.c_str(), text.body.c_str());
+    std::fprintf(stderr, "[ingot text] %s: %s\n%s\n", parts[0].label.c_str(), text.schedule.c_str(),
+                 text.body.c_str());
   auto made = std::make_unique<KernelExecutable>(
       text, text.launch(parts), static_cast<int>(parts.size()),
       static_cast<int>(parts[0].buffers.size()), g.modules->get(text));

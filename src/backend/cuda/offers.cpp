@@ -80,8 +80,7 @@ Made one_row(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, row_attention(s, g.major >= 9), s);
 }
 const char* short_refuses(const LibrarySpec& s) {
-  return is_short_attention_grad(s) ? nullptr
-                                    : "it is for gradients of short sequences in 16 bits";
+  return is_short_attention_grad(s) ? nullptr : "it is for gradients of short sequences in 16 bits";
 }
 Made short_gradient(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, short_attention_grad(s), s);

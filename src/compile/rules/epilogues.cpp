@@ -16,9 +16,7 @@ bool is_zero(const Rewriter& r, int v) {
 }
 bool is_float_product(const Rewriter& r, int v) { return is_float(r[v].dtype); }
 
-Pattern product() {
-  return Pattern(Op::Matmul).rows().once().where(is_float_product).as(kProduct);
-}
+Pattern product() { return Pattern(Op::Matmul).rows().once().where(is_float_product).as(kProduct); }
 
 /// The root becomes the call, which has one epilogue more.
 bool absorb(Rewriter& r, const Match& m, Epilogue e, int operand = -1) {
@@ -131,17 +129,17 @@ const Rule kRules[] = {
     {"GELU of a product", Pattern(Op::Composite).where(is_gelu), add_gelu},
     {"GELU's gradient of a product", Pattern(Op::CompositeGrad).where(is_gelu), add_gelu_gradient},
     {"ReLU's gradient of a product",
-     Pattern(Op::Where, {Pattern(Op::Gt, {Pattern::any().as(kPositive),
-                                          Pattern::any().where(is_zero)}),
-                         product(), Pattern::any().where(is_zero)}),
+     Pattern(Op::Where,
+             {Pattern(Op::Gt, {Pattern::any().as(kPositive), Pattern::any().where(is_zero)}),
+              product(), Pattern::any().where(is_zero)}),
      add_relu_gradient},
     {"ReLU of a product", Pattern(Op::Relu, {product()}), add_relu},
     {"bias of a convolution",
      Pattern(Op::Add, {Pattern(Op::Conv).once().as(kProduct), Pattern::any().as(kBias)})
          .commutative(),
      add_conv_bias},
-    {"bias of a product",
-     Pattern(Op::Add, {product(), Pattern::any().as(kBias)}).commutative(), add_bias},
+    {"bias of a product", Pattern(Op::Add, {product(), Pattern::any().as(kBias)}).commutative(),
+     add_bias},
 };
 
 // A bias's gradient as part of the product that gives the weight's: both are sums over the rows of

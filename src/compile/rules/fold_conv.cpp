@@ -81,8 +81,7 @@ Chain chain_of(const Rewriter& r, int conv) {
   Chain best, now;
   best.conv = now.conv = now.last = conv;
   while (step(r, now)) {
-    const bool has_bias =
-        r[conv].epilogues.has(Epilogue::Bias) || now.mean >= 0 || now.shift >= 0;
+    const bool has_bias = r[conv].epilogues.has(Epilogue::Bias) || now.mean >= 0 || now.shift >= 0;
     if (has_bias && now.any() && r[now.last].dtype == r[conv].dtype) best = now;
   }
   return best;

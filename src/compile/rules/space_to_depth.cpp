@@ -93,8 +93,8 @@ bool gradient(Rewriter& r, const Match& m) {
   const Blocks b(r, m.root);
   const int64_t c = b.padded, h = b.window_blocks[0], w = b.window_blocks[1];
   const int x = image(r, r[m.root].in[0], b);
-  int g = r.compute(Op::ConvGradWeight, r[m.root].dtype, {b.out, 4 * c, h, w},
-                    {x, r[m.root].in[1]}, kOneStep);
+  int g = r.compute(Op::ConvGradWeight, r[m.root].dtype, {b.out, 4 * c, h, w}, {x, r[m.root].in[1]},
+                    kOneStep);
   g = r.view(Op::Reshape, g, {b.out, c, 2, 2, h, w});
   g = permuted(r, g, {0, 1, 4, 2, 5, 3});
   g = r.view(Op::Reshape, g, {b.out, c, 2 * h, 2 * w});

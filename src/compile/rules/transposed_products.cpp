@@ -35,13 +35,15 @@ bool transpose(Rewriter& r, const Match& m) {
 
 const Rule kRules[] = {
     {"(X^T G)^T is G^T X",
-     Pattern(Op::Permute, {Pattern(Op::Matmul, {Pattern(Op::Permute, {Pattern::any().as(kX)})
-                                                    .where(is_stored_transpose)
-                                                    .as(kLeft),
-                                                Pattern::any().as(kRight)})
-                               .once()
-                               .where(plain_product)
-                               .as(kProduct)})
+     Pattern(
+         Op::Permute,
+         {Pattern(
+              Op::Matmul,
+              {Pattern(Op::Permute, {Pattern::any().as(kX)}).where(is_stored_transpose).as(kLeft),
+               Pattern::any().as(kRight)})
+              .once()
+              .where(plain_product)
+              .as(kProduct)})
          .where(is_transpose),
      transpose},
 };

@@ -215,7 +215,9 @@ class Winograd final : public CpuExecutable {
   }
 
   const float* bias(void* const* buffers) const {
-    return spec_.has(Epilogue::Bias) ? static_cast<const float*>(buffers[3]) + spec_.operands[3].offset : nullptr;
+    return spec_.has(Epilogue::Bias)
+               ? static_cast<const float*>(buffers[3]) + spec_.operands[3].offset
+               : nullptr;
   }
   void* source(void* const* buffers) const { return buffers[forward_ ? s_.ix : s_.iy]; }
 

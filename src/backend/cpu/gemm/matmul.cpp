@@ -48,13 +48,13 @@ class FloatMatmul final : public CpuExecutable {
     // lines conflict in the cache: steps along k do, a tile's few rows do not.
     const int64_t stride = sh_.a_k == 1 ? sh_.a_m : sh_.a_m == 1 ? sh_.a_k : 0;
     a_unpacked_ = spec.operands[1].dtype == compute_ && stride > 0 &&
-              (sh_.a_k == 1 || stride * size_ % 4096 != 0) && sh_.N <= 1024;
+                  (sh_.a_k == 1 || stride * size_ % 4096 != 0) && sh_.N <= 1024;
     along_ = a_unpacked_ && sh_.a_k != 1;
     // B is read in place where there are too few rows to pay for packing it.
-    b_unpacked_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 && sh_.b_k >= sh_.N &&
-              sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
-    bias_unpacked_ = spec.has(Epilogue::Bias) && !transposed && spec.operands[3].dtype == compute_ &&
-                 spec.operands[3].stride.back() == 1;
+    b_unpacked_ = !local_ && spec.operands[2].dtype == compute_ && sh_.b_n == 1 &&
+                  sh_.b_k >= sh_.N && sh_.N % g_.nr == 0 && sh_.M <= 8 * g_.mr;
+    bias_unpacked_ = spec.has(Epilogue::Bias) && !transposed &&
+                     spec.operands[3].dtype == compute_ && spec.operands[3].stride.back() == 1;
     if (!local_ && !b_unpacked_)
       scratch_bytes = static_cast<size_t>(sh_.K * panels_ * g_.nr * size_ + 64);
     require_thread_memory(static_cast<size_t>(a_bytes() + (local_ ? b_bytes() : 0) + temp_bytes()));

@@ -59,9 +59,7 @@ class FewRows final : public CpuExecutable {
         to = spec_.accumulate ? to + v : v;
       }
   }
-  float activate(float v) const {
-    return spec_.has(Epilogue::Relu) && v <= 0 ? 0 : v;
-  }
+  float activate(float v) const { return spec_.has(Epilogue::Relu) && v <= 0 ? 0 : v; }
 
   LibrarySpec spec_;
   Shape sh_;

@@ -7,8 +7,8 @@
 
 #include "backend/cuda/cublaslt/matmul.h"
 #include "backend/cuda/kernels/kernel_text.h"
-#include "backend/cuda/runtime/gpu.h"
 #include "backend/cuda/offers.h"
+#include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {

@@ -110,9 +110,9 @@ class LtMatmul : public CudaExecutable {
     int32_t epilogue = spec_.has(Epilogue::Relu)           ? lt::kRelu
                        : spec_.has(Epilogue::GeluTanh)     ? lt::kGelu
                        : spec_.has(Epilogue::GeluTanhGrad) ? lt::kGeluGrad
-                       : !sums()                                  ? 0
-                       : p_.operand_a == spec_.written            ? lt::kSumA
-                                                                  : lt::kSumB;
+                       : !sums()                           ? 0
+                       : p_.operand_a == spec_.written     ? lt::kSumA
+                                                           : lt::kSumB;
     const void* place =
         reinterpret_cast<const void*>(uintptr_t{256});  // for the heuristics: some aligned address
     if (sums())

@@ -29,8 +29,7 @@ struct LtProblem {
 
 /// Does the call read or write, beside its operands, what GELU is applied to?
 inline bool has_aux(const LibrarySpec& spec) {
-  return spec.has(Epilogue::GeluTanhGrad) ||
-         (spec.has(Epilogue::GeluTanh) && spec.written == 2);
+  return spec.has(Epilogue::GeluTanhGrad) || (spec.has(Epilogue::GeluTanh) && spec.written == 2);
 }
 
 /// May what comes after the product need a pass of its own, where the library cannot do it for

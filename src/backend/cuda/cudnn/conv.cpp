@@ -271,8 +271,7 @@ const char* conv_refuses(const LibrarySpec& spec) {
   if (spec.has(Epilogue::Residual) &&
       (spec.op != Op::Conv || !same_places(spec.operands[0], spec.operands.back())))
     return "a residual with another layout than the result";
-  if (spec.activates() && !spec.has(Epilogue::Relu))
-    return "an epilogue that cuDNN does not have";
+  if (spec.activates() && !spec.has(Epilogue::Relu)) return "an epilogue that cuDNN does not have";
   for (const OperandSpec* o : {r.x, r.w, r.y}) {
     // Dense, with channels first or last.
     const int n = o->shape.size();

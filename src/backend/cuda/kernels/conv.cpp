@@ -176,9 +176,10 @@ CudaText conv_text(const LibrarySpec& spec) {
               : spec.op == Op::ConvGradInput ? kGradInput
                                              : kGradWeight);
   std::string bias =
-      spec.has(Epilogue::Bias) ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);" : "";
-  if (spec.has(Epilogue::Relu))
-    bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
+      spec.has(Epilogue::Bias)
+          ? "sum += up(((const T*)ig_pointer(p.n[3]))[p.n[44] + (CHANNEL) * p.n[45]]);"
+          : "";
+  if (spec.has(Epilogue::Relu)) bias += " sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));";
   for (const char* channel : {"o", "q"}) {
     std::string text = bias;
     replace_all(text, "CHANNEL", channel);

@@ -226,13 +226,15 @@ HandKernel row_matmul(const LibrarySpec& spec) {
   replace_all(body, "STEADY", spec.unwritten_operands & 4 ? "true" : "false");
   // The bias is on its way from the beginning, too: its lane is the one that writes the result.
   replace_all(body, "BIAS_SOON",
-              spec.has(Epilogue::Bias) ? "if (p.n[3] >= 0 && lane < COLS && col0 + lane < N) "
-                          "ig_prefetch((const TBIAS*)p.n[3] + p.n[19] + (col0 + lane) * p.n[20]);"
-                        : "");
+              spec.has(Epilogue::Bias)
+                  ? "if (p.n[3] >= 0 && lane < COLS && col0 + lane < N) "
+                    "ig_prefetch((const TBIAS*)p.n[3] + p.n[19] + (col0 + lane) * p.n[20]);"
+                  : "");
   replace_all(body, "BIAS_NOW",
-              spec.has(Epilogue::Bias) ? "TBIAS bias = 0; if (col0 + lane % COLS < N) bias = ((const "
-                          "TBIAS*)ig_pointer(p.n[3]))[p.n[19] + (col0 + lane % COLS) * p.n[20]];"
-                        : "");
+              spec.has(Epilogue::Bias)
+                  ? "TBIAS bias = 0; if (col0 + lane % COLS < N) bias = ((const "
+                    "TBIAS*)ig_pointer(p.n[3]))[p.n[19] + (col0 + lane % COLS) * p.n[20]];"
+                  : "");
   finish_matmul(spec, body);
   replace_all(body, "((const TBIAS*)ig_pointer(p.n[3]))[p.n[19] + col * p.n[20]]", "bias");
   const std::pair<const char*, int64_t> sizes[] = {{"ROWS", s.M},
