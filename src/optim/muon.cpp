@@ -2,7 +2,6 @@
 // coefficients pull all singular values near 1.
 #include <cmath>
 
-#include "ingot/autograd.h"
 #include "ingot/ops.h"
 #include "optim/update.h"
 
@@ -45,30 +44,24 @@ Muon::Muon(const std::vector<ParamGroup<MuonOptions>>& groups, SourceLoc loc) {
         throw Error(ErrorKind::Shape, "Muon",
                     "takes matrices only, not " + describe(p.cell()->current()), user_loc(loc),
                     "give the other parameters to a separate AdamW");
-    add_group(params, {o.lr, 1, &o.momentum, o.master_weights}, loc).options = o;
+    add_group(params,
+              {.lr = o.lr, .states = 1, .momentum = o.momentum, .master_weights = o.master_weights},
+              o, loc);
   }
 }
 
-void Muon::update_group(Group& group, Update& update) {
-  const auto& o = std::any_cast<const MuonOptions&>(group.options);
-  struct Numbers {
-    Momentum momentum;
-    Tensor lr, decay;
-  };
-  update_on_each_count(
-      group, update,
-      [&](const Tensor&, const Tensor& lr, Count& c) {
-        return Numbers{Momentum(group, c.steps.device()), lr, 1.0 - lr * o.weight_decay};
-      },
-      [&](const Numbers& n, Slot& s, const Tensor& g) {
-        Tensor average = s.state[0] + n.momentum.rest_times(g - s.state[0], s.param);
-        Tensor step =
-            orthogonal(o.nesterov ? g + n.momentum.times(average - g, s.param) : average, o);
-        Tensor p = weight_of(s) * as_scalar_of(n.decay, s.param);
-        update.set_weight(s,
-                          p - step * as_scalar_of(n.lr * rate_factor(o, s.param.shape()), s.param));
-        update.assign(s.state[0], average, false);
-      });
+void Muon::update(Step& step) const {
+  const auto& o = step.options<MuonOptions>();
+  const Tensor decay = 1.0 - step.lr * o.weight_decay;
+  for (Parameter& p : step.parameters) {
+    const Tensor& g = p.gradient;
+    const Tensor average = p.state[0] + step.momentum.rest_times(g - p.state[0]);
+    const Tensor change =
+        orthogonal(o.nesterov ? g + step.momentum.times(average - g) : average, o);
+    p.weight =
+        p.weight * p.scalar(decay) - change * p.scalar(step.lr * rate_factor(o, p.weight.shape()));
+    p.state[0] = average;
+  }
 }
 
 }  // namespace ingot::optim

@@ -1,4 +1,5 @@
-// Shared by all optimisers: groups, recording a step, running it, undoing it.
+// Shared by all optimisers: groups, recording a step, running it, undoing it. What a formula of one
+// parameter sees is in formula.cpp.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -82,28 +83,22 @@ void refuse(const char* name, const char* wrong, const SourceLoc& loc) {
   if (wrong) throw Error(ErrorKind::Value, name, wrong, user_loc(loc));
 }
 
-static Tensor argument_of(const std::shared_ptr<double>& source, const Device& d) {
+Tensor argument_on(const std::shared_ptr<double>& source, const Device& d) {
   return tensor_of(record_argument(source, float64, d, user_loc(SourceLoc::current())));
 }
 
-Tensor Optimizer::Group::lr_on(const Device& d) const { return argument_of(lr, d); }
-
-Momentum::Momentum(const Optimizer::Group& group, const Device& d)
-    : number(group.momentum ? *group.momentum : 0) {
-  if (group.momentum_moves) value = argument_of(group.momentum, d);
-}
-Tensor Momentum::times(const Tensor& x, const Tensor& p) const {
-  return value.defined() ? x * as_scalar_of(value, p) : x * number;
-}
-Tensor Momentum::rest_times(const Tensor& x, const Tensor& p) const {
-  return value.defined() ? x * as_scalar_of(1.0 - value, p) : x * (1 - number);
-}
-Tensor Momentum::power(const Tensor& t) const {
-  return value.defined() ? exp(t * log(value)) : exp(t * std::log(number));
+// What a make_state() returned, as the optimiser's own tensor. A product, not clone(), which would
+// share the parameter's memory until one of the two is written.
+static Tensor own_state(const Tensor& t, const Tensor& param, size_t number, const SourceLoc& loc) {
+  if (!t.defined())
+    throw Error(ErrorKind::State, "optimizer",
+                "make_state() returned an undefined tensor for parameter " + std::to_string(number),
+                loc);
+  return t.detach().to(compute_type(param)).to(param.device()) * 1.0;
 }
 
-Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions& o,
-                                       SourceLoc loc) {
+void Optimizer::add_group(const std::vector<Tensor>& params, const GroupOptions& o,
+                          std::any options, SourceLoc loc) {
   loc = user_loc(loc);
   LocScope scope(loc);
   NoGrad guard;
@@ -112,6 +107,7 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
                 "pass model.parameters()");
   std::vector<Tensor> before = this->params(), fresh;
   auto group = std::make_shared<Group>();
+  group->options = std::move(options);
   *group->lr = o.lr;
   group->product = o.product;
   group->masters = o.master_weights;
@@ -120,9 +116,14 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
     check_parameter(p, before.size(), before, loc);
     before.push_back(p);
     Slot slot{p, {}, {}, 0};
-    for (int s = 0; s < o.states; ++s)
-      fresh.push_back(
-          slot.state.emplace_back(full(p.shape(), o.first, {compute_type(p), p.device()})));
+    if (o.make_state) {
+      for (const Tensor& t : o.make_state(p.detach()))
+        slot.state.push_back(own_state(t, p, before.size() - 1, loc));
+    } else {
+      for (int s = 0; s < o.states; ++s)
+        slot.state.push_back(full(p.shape(), o.initial_state, {compute_type(p), p.device()}));
+    }
+    fresh.insert(fresh.end(), slot.state.begin(), slot.state.end());
     if (o.master_weights && is_half(p.dtype()))
       fresh.push_back(slot.master = p.detach().to(float32));
     slot.count = group->count_on(p.device());
@@ -134,7 +135,7 @@ Optimizer::Group& Optimizer::add_group(const std::vector<Tensor>& params, const 
     if (c.product.defined()) fresh.push_back(c.product);
   }
   eval(fresh, loc);
-  return *groups_.emplace_back(std::move(group));
+  groups_.push_back(std::move(group));
 }
 
 void Optimizer::Update::assign(Tensor& target, const Tensor& value, bool parameter) {
@@ -210,7 +211,8 @@ std::shared_ptr<Optimizer::Update> Optimizer::record(const Tensor& good, const T
       throw Error(ErrorKind::State, "step", "the parameters are exchanged with their averages", loc,
                   "call swap() of the EMA again first");
   }
-  for (auto& g : groups_) record_group(*g, *update, [&](Update& u) { update_group(*g, u); });
+  for (size_t i = 0; i < groups_.size(); ++i)
+    record_group(*groups_[i], *update, [&](Update& u) { record_formula(i, u); });
   // Only now, with everything recorded, do the cells refer to the new values: an error
   // on the way changes nothing.
   for (const Update::Change& c : update->changes) bind(c, c.after);

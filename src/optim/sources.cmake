@@ -2,6 +2,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/adam.cpp
   ${CMAKE_CURRENT_LIST_DIR}/clip.cpp
   ${CMAKE_CURRENT_LIST_DIR}/ema.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/formula.cpp
   ${CMAKE_CURRENT_LIST_DIR}/grad_scaler.cpp
   ${CMAKE_CURRENT_LIST_DIR}/guard.cpp
   ${CMAKE_CURRENT_LIST_DIR}/muon.cpp

@@ -32,7 +32,7 @@ struct Count {
 struct StepFunction;  // step_function.cpp
 
 struct Optimizer::Group {
-  std::any options;  // the optimiser's own struct
+  std::any options;  // what add_group() was given for the formula
   std::vector<Slot> slots;
   /// Shared with the recorded steps, so that a captured step reads the current rate.
   std::shared_ptr<double> lr = std::make_shared<double>(0.0);
@@ -50,19 +50,6 @@ struct Optimizer::Group {
   /// step separately from here on get separate counts.
   void follow_parameters();
   bool on_one_device() const;
-  /// The rate as an argument of the plan: 0-d float64.
-  Tensor lr_on(const Device& d) const;
-};
-
-/// Momentum (or the first beta): a constant in the plan, or, once it has been set, an argument.
-struct Momentum {
-  double number;
-  Tensor value;  // 0-d float64 when it is an argument
-
-  Momentum(const Optimizer::Group& group, const Device& d);
-  Tensor times(const Tensor& x, const Tensor& p) const;       // momentum * x
-  Tensor rest_times(const Tensor& x, const Tensor& p) const;  // (1 - momentum) * x
-  Tensor power(const Tensor& t) const;                        // momentum^t, of 0-d float64
 };
 
 /// Averages that follow the parameters of one optimiser.
@@ -105,6 +92,9 @@ struct Optimizer::Update {
   void take_back();
 };
 
+/// A number as an argument of the plan: 0-d float64.
+Tensor argument_on(const std::shared_ptr<double>& source, const Device& d);
+
 /// Records a group's step: as the function recorded before, or by `op_by_op`.
 void record_group(Optimizer::Group& group, Optimizer::Update& update,
                   const std::function<void(Optimizer::Update&)>& op_by_op);
@@ -138,30 +128,6 @@ const char* common_mistake(const O& o) {
   if constexpr (requires { o.momentum; })
     if (!(o.momentum >= 0)) return "momentum is negative";
   return nullptr;
-}
-
-/// Calls numbers(steps, lr, count) once per count of the group (0-d values of this step:
-/// steps is the count after it) and then slot(numbers, slot, gradient) for each parameter of
-/// it that has one; counts the step.
-template <class Numbers, class EachSlot>
-void update_on_each_count(Optimizer::Group& group, Optimizer::Update& update, Numbers&& numbers,
-                          EachSlot&& each_slot) {
-  for (size_t k = 0; k < group.counts.size(); ++k) {
-    Count& count = group.counts[k];
-    Tensor after;  // recorded with the first gradient found
-    std::optional<decltype(numbers(after, after, count))> n;
-    for (Slot& s : group.slots) {
-      if (s.count != k) continue;
-      Tensor g = gradient_for_update(update, s.param);
-      if (!g.defined()) continue;
-      if (!n) {
-        after = count.steps + 1.0;
-        n.emplace(numbers(after, group.lr_on(count.steps.device()), count));
-      }
-      each_slot(*n, s, g);
-    }
-    if (n) update.assign(count.steps, after, false);
-  }
 }
 
 }  // namespace ingot::optim

@@ -2,7 +2,9 @@
 // with all that is pending, forward and backward included, as one plan. Options have PyTorch's
 // names, order and defaults; rates and what else a schedule changes are arguments of the plan.
 #pragma once
+#include <any>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -141,6 +143,23 @@ struct ParamGroup {
 /// Shared by all optimisers. Parameters and state are computed when the optimiser is made, so that
 /// the first step has the plan of all others. Parameters that are frozen, or have no gradient, stay
 /// as they are.
+///
+/// Your own optimiser derives from it, adds its groups of parameters in its constructor and writes
+/// one step as a formula of tensors. Everything else (one plan with forward and backward, state
+/// dicts, checkpoints, counts of steps, master weights, GradScaler, NanGuard, EMA) comes with it:
+///   class Momentum : public optim::Optimizer {
+///    public:
+///     Momentum(const std::vector<Tensor>& params, double lr) {
+///       add_group(params, {.lr = lr, .states = 1});
+///     }
+///    private:
+///     void update(Step& step) const override {
+///       for (Parameter& p : step.parameters) {
+///         p.state[0] = p.state[0] * 0.9 + p.gradient;
+///         p.weight = p.weight - p.state[0] * step.lr;
+///       }
+///     }
+///   };
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -215,25 +234,100 @@ class Optimizer {
   /// For the library: updated with the parameters in every step, until nothing else holds it.
   void follow(const std::shared_ptr<Average>& average);
 
+  // ---- What a formula sees
+
+  /// A number in the plan or, from the first set_momentum() on, an argument of it.
+  class Momentum {
+   public:
+    Tensor times(const Tensor& x) const;       ///< momentum * x
+    Tensor rest_times(const Tensor& x) const;  ///< (1 - momentum) * x
+    Tensor power(const Tensor& count) const;   ///< momentum^count, of 0-d float64
+    Tensor on(const Device& device) const;     ///< 0-d float64
+    double number = 0;
+    Tensor argument;  ///< undefined: it is the number
+  };
+
+  /// A parameter's state tensors; Error(Index) for one that add_group() did not make.
+  class States {
+   public:
+    size_t size() const { return tensors_.size(); }
+    Tensor& operator[](size_t i);
+    const Tensor& operator[](size_t i) const;
+
+   private:
+    friend class Optimizer;
+    std::vector<Tensor> tensors_;
+  };
+
+  /// A parameter before the step; the formula replaces weight and state by what they are after it.
+  /// All have the type the update computes in: float32 for 16-bit parameters, else the parameter's.
+  struct Parameter {
+    Tensor weight;
+    Tensor gradient;
+    States state;
+    /// A 0-d value in that type. Only a 0-d parameter needs it: its update would be computed in
+    /// float64, rate and count being float64.
+    Tensor scalar(const Tensor& value) const;
+  };
+
+  /// Parameters of one group that have always stepped together, so that what depends on the count
+  /// of steps is computed once for all of them.
+  class Step {
+   public:
+    Tensor lr;     ///< 0-d float64, as count: arguments of the plan, not constants
+    Tensor count;  ///< 1 in the first step
+    Momentum momentum;
+    Tensor product;  ///< where the group asked for it; replaced like a weight
+    std::vector<Parameter> parameters;
+    size_t group = 0;
+
+    /// What add_group() was given; Error(State) where that had another type.
+    template <class Options>
+    const Options& options() const {
+      const Options* o = std::any_cast<Options>(options_);
+      if (!o) refuse_options();
+      return *o;
+    }
+
+   private:
+    friend class Optimizer;
+    [[noreturn]] void refuse_options() const;
+    const std::any* options_ = nullptr;
+  };
+
  protected:
   Optimizer();
+
   struct GroupOptions {
-    double lr;
-    int states;  ///< tensors like the parameter, 0 at first
-    const double* momentum = nullptr;
+    double lr = 1e-3;
+    int states = 0;  ///< tensors like the parameter
+    double initial_state = 0;
+    /// Given, it returns a parameter's state instead, of any number and shapes.
+    std::function<std::vector<Tensor>(const Tensor& param)> make_state = {};
+    /// What momentum() and set_momentum() refer to, for schedules that cycle it; the formula finds
+    /// it as Step::momentum.
+    std::optional<double> momentum = {};
     bool master_weights = false;
-    double first = 0;      ///< initial value of the states
-    bool product = false;  ///< NAdam's product of momenta
+    /// A further number per parameter, kept as its count of steps is: Step::product, 1 at first.
+    bool product = false;
   };
-  /// Throws Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named
-  /// twice.
-  Group& add_group(const std::vector<Tensor>& params, const GroupOptions& options, SourceLoc loc);
-  std::vector<std::shared_ptr<Group>> groups_;
+  /// A further group of parameters. `options` is for the formula: Step::options(). Throws
+  /// Error(Value) for no parameters, Error(Autograd) for one that is not a leaf or named twice.
+  void add_group(const std::vector<Tensor>& params, const GroupOptions& group,
+                 std::any options = {}, SourceLoc loc = SourceLoc::current());
+
+  /// An option that the formula reads has changed: the next step records it anew.
+  void formula_changed();
 
  private:
-  /// Records the update of one group.
-  virtual void update_group(Group& group, Update& update) = 0;
-  struct Recording;
+  /// One step as a formula. It is recorded once for many steps, so it computes with tensors and
+  /// reads no values: what differs from step to step comes from the rate, the count, the momentum
+  /// and state. Throws Error(Shape) in step() for a result of another shape, Error(Device) for one
+  /// on another device, Error(State) for an undefined one; then nothing changes.
+  virtual void update(Step& step) const = 0;
+  void record_formula(size_t group, Update& update) const;
+
+  std::vector<std::shared_ptr<Group>> groups_;
   std::vector<std::weak_ptr<Average>> averages_;
   int kept_steps_ = 0;
   bool keep_ = false;
@@ -257,7 +351,7 @@ Tensor gradient_of(const Tensor& leaf, SourceLoc loc = SourceLoc::current());
                   SourceLoc loc = SourceLoc::current());                                \
                                                                                         \
    private:                                                                             \
-    void update_group(Group& group, Update& update) override;                           \
+    void update(Step& step) const override;                                             \
   };
 
 /// Stochastic gradient descent with momentum and Nesterov's variant. nesterov needs momentum and no
@@ -289,7 +383,7 @@ class Adam : public Optimizer {
   Adam(const std::vector<ParamGroup<AdamOptions>>& groups, const char* name, SourceLoc loc);
 
  private:
-  void update_group(Group& group, Update& update) override;
+  void update(Step& step) const override;
 };
 
 /// Adam with decoupled weight decay.
