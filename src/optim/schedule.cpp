@@ -15,7 +15,7 @@ namespace ingot::optim {
 using std::numbers::pi;
 
 struct LRScheduler::Impl {
-  Impl(Optimizer& optimizer, const char* name) : o(optimizer), kind(name) {
+  Impl(Optimizer& optimizer, std::string name) : o(optimizer), kind(std::move(name)) {
     for (size_t g = 0; g < o.group_count(); ++g) base.push_back(o.initial_lr(g));
   }
   virtual ~Impl() = default;
@@ -49,7 +49,7 @@ struct LRScheduler::Impl {
   virtual void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) {
     if (d.text(prefix + "kind", loc) != kind)
       throw Error(ErrorKind::State, "load_state_dict",
-                  "the state belongs to a " + d.text(prefix + "kind", loc) + ", not of a " + kind,
+                  "the state belongs to a " + d.text(prefix + "kind", loc) + ", not to a " + kind,
                   loc);
     epoch = count_in(d, prefix + "last_epoch", loc);
     for (size_t g = 0; g < base.size(); ++g)
@@ -70,7 +70,7 @@ struct LRScheduler::Impl {
   }
 
   Optimizer& o;
-  const char* kind;
+  const std::string kind;
   int64_t epoch = 0;
   std::vector<double> base;
 };
@@ -79,7 +79,7 @@ namespace {
 
 using Impl = LRScheduler::Impl;
 
-void refuse(bool wrong, const char* kind, const char* what, const SourceLoc& loc) {
+void refuse(bool wrong, const std::string& kind, const char* what, const SourceLoc& loc) {
   if (wrong) throw Error(ErrorKind::Value, kind, what, user_loc(loc));
 }
 
@@ -100,6 +100,40 @@ struct Factors : Impl {
       : Impl(optimizer, name), start_factor(at_start), factor(std::move(f)) {}
   double first(size_t, double now) override { return now * start_factor; }
   double next(size_t, double now) override { return now * factor(epoch); }
+};
+
+// The program's own.
+struct Own : Impl {
+  std::shared_ptr<Schedule> schedule;
+  Own(Optimizer& optimizer, std::shared_ptr<Schedule> s)
+      : Impl(optimizer, s->name()), schedule(std::move(s)) {}
+  double first(size_t g, double now) override { return schedule->next(0, base[g], now); }
+  double next(size_t g, double now) override { return schedule->next(epoch, base[g], now); }
+  void metric(double value, const SourceLoc& loc) override {
+    schedule->metric(value, loc);
+    Impl::step(loc);
+  }
+  void save(StateDict& d, const std::string& prefix) const override {
+    Impl::save(d, prefix);
+    StateDict own;
+    schedule->save(own);
+    for (const auto& [name, value] : own.values) d.set(prefix + kOwn + name, value);
+    for (const auto& [name, value] : own.tensors)
+      d.tensors.emplace_back(prefix + kOwn + name, value);
+  }
+  void load(const StateDict& d, const std::string& prefix, const SourceLoc& loc) override {
+    StateDict own;
+    const std::string start = prefix + kOwn;
+    for (const auto& [name, value] : d.values)
+      if (name.starts_with(start)) own.set(name.substr(start.size()), value);
+    for (const auto& [name, value] : d.tensors)
+      if (name.starts_with(start)) own.tensors.emplace_back(name.substr(start.size()), value);
+    Impl::load(d, prefix, loc);
+    schedule->load(own, loc);
+  }
+
+ private:
+  static constexpr const char* kOwn = "own.";
 };
 
 struct Cosine : Impl {
@@ -296,7 +330,23 @@ std::function<double(size_t, int64_t)> times_base(Optimizer& o,
 
 }  // namespace
 
+// ---- A schedule of the program's own
+
+double Schedule::next(int64_t step, double base, double) { return rate(step, base); }
+void Schedule::metric(double, SourceLoc loc) {
+  throw Error(ErrorKind::State, name(), "takes no metric", user_loc(loc), "call step()");
+}
+void Schedule::save(StateDict&) const {}
+void Schedule::load(const StateDict&, SourceLoc) {}
+
 // ---- The handle
+
+static std::shared_ptr<Impl> own(Optimizer& o, std::shared_ptr<Schedule> s, const SourceLoc& loc) {
+  refuse(!s, "LRScheduler", "the schedule is null", loc);
+  return std::make_shared<Own>(o, std::move(s));
+}
+LRScheduler::LRScheduler(Optimizer& o, std::shared_ptr<Schedule> schedule, SourceLoc loc)
+    : LRScheduler(own(o, std::move(schedule), loc)) {}
 
 LRScheduler::LRScheduler(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) { impl_->start(); }
 void LRScheduler::step(SourceLoc loc) { impl_->step(user_loc(loc)); }
@@ -406,7 +456,7 @@ static std::vector<std::shared_ptr<Impl>> checked_parts(Optimizer* o,
   refuse(parts.empty(), kind, "needs at least one schedule", loc);
   for (const auto& p : parts) {
     refuse(&p->o != (o ? o : &parts[0]->o), kind, "all schedules must be of one optimiser", loc);
-    refuse(std::string_view(p->kind) == "ReduceLROnPlateau", kind,
+    refuse(p->kind == "ReduceLROnPlateau", kind,
            "does not take ReduceLROnPlateau, which needs a metric", loc);
   }
   return parts;

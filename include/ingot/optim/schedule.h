@@ -8,6 +8,8 @@
 // A schedule is a handle, as a Tensor is. It must not outlive its optimiser.
 #pragma once
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ingot/optim/optimizer.h"
@@ -15,8 +17,41 @@
 
 namespace ingot::optim {
 
+/// A schedule of your own: derive from it, write rate(), and make an LRScheduler over it:
+///   struct Triangle : optim::Schedule {
+///     double rate(int64_t step, double base) override {
+///       return base * (1 - std::abs(step % 20 - 10) / 10.0);
+///     }
+///   };
+///   optim::LRScheduler schedule(opt, Triangle());
+class Schedule {
+ public:
+  virtual ~Schedule() = default;
+  /// The rate after `step` steps (0: of the first one) of a group whose initial rate is `base`.
+  virtual double rate(int64_t step, double base) = 0;
+  /// The same for a schedule that changes the present rate: in a ChainedScheduler it continues from
+  /// what the one before it has set. By default rate().
+  virtual double next(int64_t step, double base, double now);
+  /// ReduceLROnPlateau's kind of schedule: the value given to step(metric), before rate() of that
+  /// step. By default Error(State): it takes no metric.
+  virtual void metric(double value, SourceLoc loc);
+  /// What its state dict is recognised by.
+  virtual std::string name() const { return "Schedule"; }
+  /// What it remembers from step to step; the count of steps and initial rates are saved anyway.
+  virtual void save(StateDict& state) const;
+  virtual void load(const StateDict& state, SourceLoc loc);
+};
+
 class LRScheduler {
  public:
+  LRScheduler(Optimizer& optimizer, std::shared_ptr<Schedule> schedule,
+              SourceLoc loc = SourceLoc::current());
+  template <class S>
+  requires std::is_base_of_v<Schedule, S> LRScheduler(Optimizer& optimizer, S schedule,
+                                                      SourceLoc loc = SourceLoc::current())
+      : LRScheduler(optimizer, std::shared_ptr<Schedule>(std::make_shared<S>(std::move(schedule))),
+                    loc) {}
+
   /// Sets the rates of the next step. Throws Error(State) for a schedule that needs a metric, as
   /// step(metric) does for the others.
   void step(SourceLoc loc = SourceLoc::current());
