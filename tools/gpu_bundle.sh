@@ -11,7 +11,7 @@ build="${1:-build/release}" target="${2:-build/gpu}"
 programs=(bin/ingot bin/ingot-bench-gpu tests/test_gpu tests/test_op tests/test_random_programs tests/test_optim tests/test_data_device
   tests/test_nn tests/test_training tests/test_neural_op tests/test_models tests/test_golden tests/test_golden_index
   tests/test_semantics tests/parity_train tests/test_layers_golden tests/test_optimisers tests/test_guard tests/test_fit tests/test_mixed
-  tests/test_profile bin/example_{tensors,same_code,devices,cnn,lstm,gpt,fine_tuning,custom_layer,custom_gradient,layers_on_devices,data_parallel,mixed_precision,numpy})
+  tests/test_profile bin/example_{tensors,same_code,devices,cnn,lstm,gpt,fine_tuning,custom_layer,custom_gradient,custom_optimizer,layers_on_devices,data_parallel,mixed_precision,numpy})
 
 rm -rf "$target"
 mkdir -p "$target/lib" "$target/bin"
