@@ -29,6 +29,7 @@ class GradScaler:
         _check_device("GradScaler", device)
         self._scaler = _ingot.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled)
         self._enabled = enabled
+        self._own = {}  # optimisers written in Python: id -> (optimiser, its parameters for the core)
 
     def scale(self, outputs):
         if isinstance(outputs, (tuple, list)):
@@ -36,17 +37,45 @@ class GradScaler:
         return self._scaler.scale(outputs)
 
     def unscale_(self, optimizer):
+        """Divides the gradients by the scale, for what looks at them before step()."""
+        if optimizer._core is None:
+            if self._enabled:
+                self._scaler.unscale_(self._parameters(optimizer))
+            return
         optimizer._push_rates()
         self._scaler.unscale_(optimizer._core)
 
-    def step(self, optimizer):
+    def step(self, optimizer, *args, **kwargs):
+        """The optimiser's step, unless a gradient is infinite or NaN. One written in Python is called here, and its gradients are
+        computed for it; the core's run in update()."""
+        if optimizer._core is None:
+            return self._step_own(optimizer, *args, **kwargs)
         optimizer._push_rates()
         self._scaler.step(optimizer._core)
+
+    def _parameters(self, optimizer):
+        params = _ingot._OptimizerParameters([p for p in optimizer._params() if p.grad is not None])
+        self._own[id(optimizer)] = (optimizer, params)
+        return params
+
+    def _step_own(self, optimizer, *args, **kwargs):
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if all(p.grad is None for p in optimizer._params()):
+            return None
+        if id(optimizer) not in self._own:
+            self.unscale_(optimizer)
+        params = self._own[id(optimizer)][1]
+        self._scaler.step(params, True)
+        if all(bool(p.grad.isfinite().all()) for p in params.params() if p.grad is not None):
+            return optimizer.step(*args, **kwargs)
+        return None
 
     def update(self, new_scale=None):
         """Runs the recorded step and adapts the scale: shrunk after gradients that were not finite, grown after growth_interval good
         steps in a row; or new_scale, where one is given."""
         self._scaler.update()
+        self._own.clear()
         if new_scale is not None and self._enabled:
             self._scaler.set_state(float(new_scale), float(self._scaler.state()[1]))
 

@@ -96,10 +96,12 @@ void bind_amp(nb::module_& m) {
            })
       .def("unscale_",
            [](S& s, optim::Optimizer& o) { recorded([&, loc = here()] { s.unscale_(o, loc); }); })
-      .def("step",
-           [](S& s, optim::Optimizer& o) {
-             recorded([&, loc = here()] { s.step(o, o.keeps_gradients(loc), loc); });
-           })
+      .def(
+          "step",
+          [](S& s, optim::Optimizer& o, bool keep) {
+            recorded([&, loc = here()] { s.step(o, keep || o.keeps_gradients(loc), loc); });
+          },
+          "optimizer"_a, "keep_gradients"_a = false)
       .def("update", [](S& s) { recorded([&, loc = here()] { s.update(loc); }); })
       .def("state",
            [](S& s) {
@@ -115,6 +117,16 @@ void bind_amp(nb::module_& m) {
            })
       .def("get_scale", [](S& s) { return s.get_scale(); });
 }
+
+// The parameters of an optimiser that is written in Python, for what is done to their gradients
+// before its step().
+class Parameters : public optim::Optimizer {
+ public:
+  explicit Parameters(const Tensors& params, SourceLoc loc) { add_group(params, {}, {}, loc); }
+
+ private:
+  void update(Step&) const override {}
+};
 
 }  // namespace
 
@@ -166,6 +178,10 @@ void bind_training(nb::module_& m) {
              return all;
            })
       .def("state", &O::state);
+  nb::class_<Parameters, O>(m, "_OptimizerParameters")
+      .def("__init__", [](Parameters* p, const Tensors& params) {
+        recorded([&, loc = here()] { new (p) Parameters(params, loc); });
+      });
 #define OPTIMIZER(name) bind_optimizer<optim::name, optim::name##Options>(m, #name)
   OPTIMIZER(SGD);
   OPTIMIZER(Adam);

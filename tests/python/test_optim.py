@@ -277,8 +277,92 @@ class OwnAndCopies(TestCase):
         self.assertEqual(params[0].grad.tolist(), [0, 0])
         with self.assertRaises(NotImplementedError):
             ingot.optim.Optimizer(params, {}).step()
-        with self.assertRaisesRegex(ingot.UnsupportedError, "written in Python"):
-            ingot.amp.GradScaler().step(opt)
+
+    @needs_torch
+    def test_loss_scaling_of_one_written_in_python(self):
+        def program(library):
+            class Own(library.optim.Optimizer):
+                def __init__(self, params):
+                    super().__init__(params, dict(lr=0.1, momentum=0.5))
+
+                @library.no_grad()
+                def step(self, closure=None):
+                    for group in self.param_groups:
+                        for p in group["params"]:
+                            if p.grad is not None:
+                                mean = self.state[p].setdefault("mean", library.zeros_like(p))
+                                mean.mul_(group["momentum"]).add_(p.grad)
+                                p.add_(mean, alpha=-group["lr"])
+
+            params, loss = pair(library)
+            opt, scaler = Own(params), library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+            scales = []
+            for i in range(6):
+                opt.zero_grad()
+                scaler.scale(loss(i > 2) * (float("inf") if i == 3 else 1.0)).backward()
+                if i % 2:
+                    scaler.unscale_(opt)
+                scaler.step(opt)
+                scaler.update()
+                scales.append(scaler.get_scale())
+            return [*params, library.tensor(scales), opt.state[params[1]]["mean"]]
+
+        for a, b in zip(program(ingot), program(torch)):
+            self.close(a, b)
+
+    @needs_torch
+    def test_a_schedule_written_in_python(self):
+        class Restarts:
+            """A callable with state."""
+
+            def __init__(self):
+                self.seen = 0
+
+            def __call__(self, epoch):
+                self.seen += 1
+                return 0.5 ** (epoch % 4) * self.seen
+
+        def program(library):
+            class Falling(library.optim.lr_scheduler.LRScheduler):
+                def __init__(self, optimizer, every, last_epoch=-1):
+                    self.every = every
+                    super().__init__(optimizer, last_epoch)
+
+                def get_lr(self):
+                    if self.last_epoch == 0 or self.last_epoch % self.every:
+                        return [g["lr"] for g in self.optimizer.param_groups]
+                    return [g["lr"] * 0.5 + base * 0.01 for g, base in zip(self.optimizer.param_groups, self.base_lrs)]
+
+                def _get_closed_form_lr(self):
+                    return [base * 0.5 ** self.last_epoch for base in self.base_lrs]
+
+            def made():
+                params, _ = pair(library)
+                opt = library.optim.SGD([{"params": params[:1]}, {"params": params[1:], "lr": 0.5}], lr=0.1)
+                kinds = library.optim.lr_scheduler
+                return opt, [Falling(opt, 2), kinds.LambdaLR(opt, [Restarts(), lambda epoch: 1.0])]
+
+            rates = []
+            opt, (falling, by_function) = made()
+            for s in (falling, by_function):
+                for i in range(5):
+                    opt.step()
+                    s.step()
+                    rates.append(s.get_last_lr())
+            other, schedules = made()
+            for s, saved in zip(schedules, (falling, by_function)):
+                s.load_state_dict(saved.state_dict())
+            other.load_state_dict(opt.state_dict())
+            rates += [[schedules[0].every, schedules[0].last_epoch], [schedules[1].lr_lambdas[0].seen, schedules[0]._step_count]]
+            for s in schedules:
+                other.step()
+                s.step()
+                rates.append(s.get_last_lr())
+            return rates
+
+        self.close(ingot.tensor(program(ingot)), torch.tensor(program(torch)))
+        with self.assertRaisesRegex(TypeError, "optimiser"):
+            ingot.optim.lr_scheduler.StepLR([ingot.ones(1)], 1)
 
     def test_copies_go_on_alone(self):
         def both(thing):

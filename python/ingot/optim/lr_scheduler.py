@@ -1,17 +1,23 @@
 """Learning-rate schedules over an optimiser's param_groups, with PyTorch's values. A schedule compiles nothing new."""
 import math
+from types import FunctionType
 
 from .. import _ingot
+from .optimizer import Optimizer
 
 __all__ = ["ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LambdaLR", "LinearLR",
            "LRScheduler", "MultiplicativeLR", "MultiStepLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"]
 
 
 class LRScheduler:
-    """rate(group, base) of a subclass says the rate at self.last_epoch; step() advances by one."""
+    """A schedule of your own writes get_lr(): one rate per group at self.last_epoch, from self.base_lrs or from the groups' present rates.
+    What it keeps in attributes is in its state_dict()."""
 
     def __init__(self, optimizer, last_epoch=-1):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(self).__name__} takes an optimiser, not {type(optimizer).__name__}")
         self.optimizer = optimizer
+        self._step_count = 0
         for g in optimizer.param_groups:
             if last_epoch == -1:
                 g.setdefault("initial_lr", g["lr"])
@@ -28,8 +34,9 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch=None):
+        self._step_count += 1
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        lrs = self._closed_form() if epoch is not None and hasattr(self, "_closed_form") else self.get_lr()
+        lrs = self._get_closed_form_lr() if epoch is not None and hasattr(self, "_get_closed_form_lr") else self.get_lr()
         for g, lr in zip(self.optimizer.param_groups, lrs):
             g["lr"] = lr
         self._last_lr = [g["lr"] for g in self.optimizer.param_groups]
@@ -58,6 +65,18 @@ class LambdaLR(LRScheduler):
     def get_lr(self):
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
+    def state_dict(self):
+        """As PyTorch's: of callable objects their attributes, of functions nothing."""
+        own = [None if isinstance(f, FunctionType) else dict(getattr(f, "__dict__", {})) for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": own}
+
+    def load_state_dict(self, state_dict):
+        state = dict(state_dict)
+        for f, own in zip(self.lr_lambdas, state.pop("lr_lambdas", ())):
+            if own is not None:
+                f.__dict__.update(own)
+        super().load_state_dict(state)
+
 
 class MultiplicativeLR(LambdaLR):
     def get_lr(self):
@@ -75,7 +94,7 @@ class StepLR(LRScheduler):
         factor = self.gamma if self.last_epoch and self.last_epoch % self.step_size == 0 else 1
         return [lr * factor for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
@@ -87,7 +106,7 @@ class MultiStepLR(LRScheduler):
     def get_lr(self):
         return [lr * self.gamma ** self.milestones.count(self.last_epoch) for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         return [base * self.gamma ** sum(m <= self.last_epoch for m in self.milestones) for base in self.base_lrs]
 
 
@@ -103,7 +122,7 @@ class ConstantLR(LRScheduler):
             return [lr * self.factor for lr in self._now()]
         return [lr / self.factor if self.last_epoch == self.total_iters else lr for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         return [base * (self.factor if self.last_epoch < self.total_iters else 1) for base in self.base_lrs]
 
 
@@ -122,7 +141,7 @@ class LinearLR(LRScheduler):
             return self._now()
         return [lr * (1 + (b - a) / (n * a + (t - 1) * (b - a))) for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         share = min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * (self.start_factor + (self.end_factor - self.start_factor) * share) for base in self.base_lrs]
 
@@ -135,7 +154,7 @@ class ExponentialLR(LRScheduler):
     def get_lr(self):
         return [lr * self.gamma if self.last_epoch else lr for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
@@ -150,7 +169,7 @@ class PolynomialLR(LRScheduler):
             return self._now()
         return [lr * ((1 - t / n) / (1 - (t - 1) / n)) ** self.power for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         return [base * (1 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
 
 
@@ -168,7 +187,7 @@ class CosineAnnealingLR(LRScheduler):
         factor = (1 + math.cos(math.pi * t / n)) / (1 + math.cos(math.pi * (t - 1) / n))
         return [factor * (lr - low) + low for lr in self._now()]
 
-    def _closed_form(self):
+    def _get_closed_form_lr(self):
         c = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * c for base in self.base_lrs]
 
