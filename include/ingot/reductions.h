@@ -1,6 +1,7 @@
 // Reductions beyond those of ops.h. `dim`: one, several ({0, 2}) or, not given, all; what every
 // function checks is said at the top of ops.h.
 #pragma once
+#include <string_view>
 #include <utility>
 
 #include "ingot/tensor.h"
@@ -32,5 +33,27 @@ Tensor count_nonzero(const Tensor& x, const Axes& dim = {}, INGOT_LOC);
 /// only.
 Tensor nansum(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
 Tensor nanmean(const Tensor& x, const Axes& dim = {}, bool keepdim = false, INGOT_LOC);
+
+// ---- Statistics
+
+/// Covariances of the rows of a matrix, whose columns are observations: [rows, rows], or 0-d for
+/// one row or a vector. Divided by the number of observations less correction. fweights says how
+/// often each was made (integers), aweights how much it counts (floating): one element for each,
+/// none negative (not checked). Integers compute in float32. Error(Dim) for more than two dims,
+/// Error(DType) for bool or other types of weights, Error(Shape) for another number of them.
+Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {},
+           const Tensor& aweights = {}, INGOT_LOC);
+/// Correlations of the rows: cov() divided by the rows' standard deviations, within [-1, 1].
+Tensor corrcoef(const Tensor& x, INGOT_LOC);
+/// The value below which a share q of the elements lies (all, or along dim): q is a number, or a
+/// tensor whose results come along a new first dim. interpolation says what is taken between two
+/// elements: "linear", "lower", "higher", "midpoint" or "nearest". NaN where there is one.
+/// Error(DType) unless x and q are floating, Error(Shape) over no elements, Error(Dim) when q has
+/// more than one dim, Error(Value) for another word or a number outside [0, 1].
+Tensor quantile(const Tensor& x, const Operand& q, std::optional<int64_t> dim = {},
+                bool keepdim = false, std::string_view interpolation = "linear", INGOT_LOC);
+/// The same of the elements that are not NaN; NaN where there are none.
+Tensor nanquantile(const Tensor& x, const Operand& q, std::optional<int64_t> dim = {},
+                   bool keepdim = false, std::string_view interpolation = "linear", INGOT_LOC);
 
 }  // namespace ingot

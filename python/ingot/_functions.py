@@ -8,11 +8,11 @@ from ._ingot import Tensor
 
 __all__ = ["adjoint", "aminmax", "as_tensor", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "bernoulli", "block_diag",
            "broadcast_shapes", "broadcast_tensors",
-           "can_cast", "cartesian_prod", "chain_matmul", "clone", "combinations", "corrcoef", "cov", "cross",
+           "can_cast", "cartesian_prod", "chain_matmul", "clone", "combinations", "cross",
            "cumulative_trapezoid", "detach", "diagonal_scatter", "diff", "dist", "dsplit", "einsum", "finfo",
            "get_default_dtype", "hsplit", "iinfo", "index_put", "is_floating_point", "is_nonzero", "is_tensor", "isin",
-           "isreal", "manual_seed", "meshgrid", "mode", "multinomial", "nanquantile", "nonzero", "norm", "normal", "numel",
-           "positive", "promote_types", "quantile", "randperm", "range", "renorm", "result_type", "scalar_tensor", "scatter",
+           "isreal", "manual_seed", "meshgrid", "mode", "multinomial", "nonzero", "norm", "normal", "numel",
+           "positive", "promote_types", "randperm", "range", "renorm", "result_type", "scalar_tensor", "scatter",
            "select_scatter", "set_default_dtype", "set_float32_matmul_precision", "set_printoptions", "slice_scatter",
            "slogdet", "swish", "tensordot", "trapezoid", "trapz", "unique", "unique_consecutive", "vander", "view_copy",
            "vsplit"]
@@ -438,73 +438,6 @@ trapz = trapezoid
 
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     return _pairs(y, x, dx, dim).cumsum(dim)
-
-
-def cov(input, *, correction=1, fweights=None, aweights=None):
-    x = input.reshape(1, -1) if input.dim() < 2 else input
-    w = None
-    for part in (fweights, aweights):
-        if part is not None:
-            w = part if w is None else w * part
-    if w is None:
-        n, mean = x.size(1), x.mean(1, True)
-        centred = x - mean
-        c = centred @ centred.mT / builtins.max(n - correction, 0)
-    else:
-        w = w.to(x.dtype)
-        total = w.sum()
-        centred = x - (x * w).sum(1, True) / total
-        if aweights is None:
-            scale = total - correction
-        else:
-            a = aweights.to(x.dtype)
-            scale = total - correction * (w * a).sum() / total
-        c = (centred * w) @ centred.mT / scale.clamp(min=0)
-    return c.squeeze()
-
-
-def corrcoef(input):
-    c = cov(input)
-    if c.dim() == 0:
-        return c / c
-    s = c.diagonal().sqrt()
-    return (c / s.unsqueeze(1) / s.unsqueeze(0)).clamp(-1, 1)
-
-
-def _quantile(input, q, dim, keepdim, interpolation, skip_nan):
-    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise _ingot.ValueError(f"[quantile] interpolation {interpolation!r} is not known; there are 'linear', 'lower', 'higher', 'midpoint' and "
-                                "'nearest'")
-    qs = q if isinstance(q, Tensor) else _ingot.tensor(q, dtype=input.dtype)
-    if input.dim() == 0:
-        input, dim = input.reshape(1), None
-        keepdim = False
-    flat = input.reshape(-1) if dim is None else input.movedim(dim, -1)
-    values = flat.sort(-1).values
-    n = flat.size(-1)
-    if skip_nan:
-        count = (~flat.isnan()).sum(-1, True).to(input.dtype)
-    else:
-        count = _ingot.full_like(flat.narrow(-1, 0, 1), float(n))
-        values = _ingot.where(flat.isnan().any(-1, True), math.nan, values)
-    rank = qs.reshape([-1] + [1] * flat.dim()) * (count - 1).clamp(min=0)
-    low, high = rank.floor(), rank.ceil()
-    a = values.expand([rank.size(0)] + list(values.shape)).gather(-1, low.to(_ingot.int64))
-    b = values.expand([rank.size(0)] + list(values.shape)).gather(-1, high.to(_ingot.int64))
-    out = {"linear": lambda: a + (b - a) * (rank - low), "lower": lambda: a, "higher": lambda: b, "midpoint": lambda: (a + b) / 2,
-           "nearest": lambda: _ingot.where((rank - rank.round()).abs() > 2, a, _ingot.where(rank.round() == low, a, b))}[interpolation]()
-    out = out.squeeze(-1)
-    if keepdim:
-        out = out.reshape([out.size(0)] + [1] * input.dim()) if dim is None else out.unsqueeze(-1).movedim(-1, dim % input.dim() + 1)
-    return out.squeeze(0) if qs.dim() == 0 else out
-
-
-def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    return _quantile(input, q, dim, keepdim, interpolation, False)
-
-
-def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):

@@ -100,7 +100,7 @@ def _function(path):
 
 
 # Functions of _functions.py that are methods too.
-_METHODS = ("aminmax cov corrcoef cross diff dist hsplit vsplit dsplit index_put mode nanquantile nonzero norm quantile renorm scatter "
+_METHODS = ("aminmax cross diff dist hsplit vsplit dsplit index_put mode nonzero norm renorm scatter "
             "select_scatter slice_scatter diagonal_scatter slogdet unique unique_consecutive bernoulli multinomial positive isreal adjoint").split()
 
 # x.name_(...) is x.copy_(x.name(...)): the same handle names the new value.

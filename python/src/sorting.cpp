@@ -121,6 +121,22 @@ void bind_further_reductions(Table& t) {
   SPREAD(var_mean);
   SPREAD(std_mean);
 #undef SPREAD
+  t.both(
+      "cov", [](T x, int64_t correction, T f, T a, L loc) { return cov(x, correction, f, a, loc); },
+      nb::kw_only(), "correction"_a = 1, "fweights"_a.none() = nb::none(),
+      "aweights"_a.none() = nb::none());
+  t.both("corrcoef", [](T x, L loc) { return corrcoef(x, loc); });
+#define QUANTILE(name)                                                                \
+  t.both(                                                                             \
+      #name,                                                                          \
+      [](T x, const Operand& q, OptDim d, bool keep, const std::string& how, L loc) { \
+        return name(x, q, d, keep, how, loc);                                         \
+      },                                                                              \
+      "q"_a, "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(),         \
+      "interpolation"_a = "linear")
+  QUANTILE(quantile);
+  QUANTILE(nanquantile);
+#undef QUANTILE
   t.function(
       "aminmax_pair",
       [](T x, OptDim d, bool keep, L loc) {

@@ -44,6 +44,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp
   ${CMAKE_CURRENT_LIST_DIR}/special.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/statistics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tensor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/texts.cpp
   ${CMAKE_CURRENT_LIST_DIR}/windows.cpp)

@@ -13,6 +13,7 @@ ingot_test(names SOURCES ${ops_tests}/names_test.cpp)
 ingot_test(errors SOURCES ${ops_tests}/errors_test.cpp ${ops_tests}/errors_ops_test.cpp LABELS asan)
 ingot_test(golden SOURCES ${ops_tests}/golden_test.cpp LIBS ingot_test_oracle)
 ingot_test(golden_index SOURCES ${ops_tests}/golden_index_test.cpp LIBS ingot_test_oracle)
+ingot_test(statistics SOURCES ${ops_tests}/statistics_test.cpp LABELS asan)
 ingot_test(index SOURCES ${ops_tests}/index_test.cpp LABELS asan)
 # The same values and messages when every operation runs at its line.
 foreach(name front golden golden_index)
