@@ -83,24 +83,6 @@ Dims dims_of(const nb::args& args, const char* function);
 /// values and indices as one named tuple (see set_return_types in module.cpp).
 nb::object values_indices(const char* name, const ValuesIndices& v);
 
-/// Error unless alpha can multiply what is added to a tensor of this type: integers for integers.
-void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc);
-/// f(b * alpha), for add(), sub() and related functions; integers stay integers where both are.
-template <class F>
-auto scaled(const Tensor& a, const Operand& b, const Scalar& alpha, const SourceLoc& loc, F f) {
-  if (alpha.f == 1) return f(b);
-  check_alpha(alpha, result_type(a, b, loc), loc);
-  if (b.tensor) {
-    const Tensor product = mul(*b.tensor, Operand(alpha, loc), loc);
-    return f(Operand(product, loc));
-  }
-  if (alpha.kind == Scalar::Kind::Float || b.scalar.kind == Scalar::Kind::Float)
-    return f(Operand(b.scalar.to<double>() * alpha.to<double>(), loc));
-  return f(Operand(
-      static_cast<int64_t>(static_cast<uint64_t>(b.scalar.i) * static_cast<uint64_t>(alpha.i)),
-      loc));
-}
-
 /// dtype=, device= and requires_grad= of functions that make tensors.
 inline Options options_of(const std::optional<DType>& dtype,
                           const std::optional<DeviceIn>& device) {

@@ -53,13 +53,8 @@ void bind_unary(Table& t) {
   UNARY(logical_not);
   UNARY(bitwise_not);
   t.both(
-      "round",
-      [](T x, int64_t decimals, L loc) {
-        if (!decimals) return round(x, loc);
-        double scale = std::pow(10.0, static_cast<double>(decimals));
-        return div(round(mul(x, scale, loc), loc), scale, loc);
-      },
-      nb::kw_only(), "decimals"_a = 0);
+      "round", [](T x, int64_t decimals, L loc) { return round(x, decimals, loc); }, nb::kw_only(),
+      "decimals"_a = 0);
 #undef UNARY
 #undef ALIAS
 }
@@ -99,12 +94,8 @@ void bind_binary(Table& t) {
   BINARY(bitwise_right_shift);
 #undef BINARY
 #undef ALIAS
-  auto add_scaled = [](T a, O b, const Scalar& alpha, L loc) {
-    return scaled(a, b, alpha, loc, [&](const Operand& v) { return add(a, v, loc); });
-  };
-  auto sub_scaled = [](T a, O b, const Scalar& alpha, L loc) {
-    return scaled(a, b, alpha, loc, [&](const Operand& v) { return sub(a, v, loc); });
-  };
+  auto add_scaled = [](T a, O b, const Scalar& alpha, L loc) { return add(a, b, alpha, loc); };
+  auto sub_scaled = [](T a, O b, const Scalar& alpha, L loc) { return sub(a, b, alpha, loc); };
   t.both("add", add_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
   t.both("sub", sub_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);
   t.both("subtract", sub_scaled, "other"_a, nb::kw_only(), "alpha"_a = 1);

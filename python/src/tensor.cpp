@@ -327,18 +327,16 @@ void bind_in_place(nb::class_<Tensor>& c) {
       .def("mul_", IN_PLACE(mul_), "other"_a, doc_of("mul_"))
       .def("div_", IN_PLACE(div_), "other"_a, doc_of("div_"));
 #undef IN_PLACE
-  auto with_alpha = [](auto f) {
+  auto scaled = [](Tensor& (Tensor::*f)(const Operand&, const Scalar&, SourceLoc)) {
     return [f](nb::handle self, const OperandIn& v, const Scalar& alpha) {
       Tensor& x = *nb::inst_ptr<Tensor>(self);
       SourceLoc loc = here();
-      recorded([&] { scaled(x, v.at(loc), alpha, loc, [&](const Operand& b) { f(x, b, loc); }); });
+      recorded([&] { (x.*f)(v.at(loc), alpha, loc); });
       return nb::borrow(self);
     };
   };
-  c.def("add_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.add_(v, loc); }),
-        "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
-      .def("sub_", with_alpha([](Tensor& x, const Operand& v, SourceLoc loc) { x.sub_(v, loc); }),
-           "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
+  c.def("add_", scaled(&Tensor::add_), "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("add_"))
+      .def("sub_", scaled(&Tensor::sub_), "other"_a, nb::kw_only(), "alpha"_a = 1, doc_of("sub_"))
       .def(
           "copy_",
           [](nb::handle self, const OperandIn& v, bool) {

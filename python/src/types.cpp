@@ -126,14 +126,6 @@ Dims dims_of(const nb::args& args, const char* function) {
   return d;
 }
 
-void check_alpha(const Scalar& alpha, DType type, const SourceLoc& loc) {
-  if (is_float(type)) return;
-  if (alpha.kind == Scalar::Kind::Float)
-    throw Error(ErrorKind::DType, "add", "alpha must be an integer for integer tensors", loc,
-                "convert the tensors with .to(float32)");
-  check_fits(alpha, type, "add", loc);
-}
-
 // ---- dtype
 
 namespace {

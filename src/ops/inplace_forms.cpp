@@ -25,8 +25,6 @@ namespace ingot {
     write_result(*this, ingot::name(*this, __VA_ARGS__, loc), #name "_", loc); \
     return *this;                                                              \
   }
-INGOT_FORM(add, (const Operand& v, const Scalar& alpha, SourceLoc loc), v, alpha)
-INGOT_FORM(sub, (const Operand& v, const Scalar& alpha, SourceLoc loc), v, alpha)
 INGOT_FORM(div, (const Operand& v, std::string_view rounding_mode, SourceLoc loc), v, rounding_mode)
 INGOT_FORM(masked_fill, (const Tensor& mask, const Operand& value, SourceLoc loc), mask, value)
 INGOT_FORM(lerp, (const Tensor& end, const Operand& weight, SourceLoc loc), end, weight)

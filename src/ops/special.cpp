@@ -147,17 +147,29 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
 
 namespace {
 
-Tensor scaled(const Operand& b, const Scalar& alpha, const char* op, const SourceLoc& loc) {
-  if (b.tensor) {
-    if (is_integer(node_of(*b.tensor, op, loc)->dtype) && alpha.kind == Scalar::Kind::Float)
+// f(b * alpha), for add(), sub() and related functions. alpha must be a number of the result's
+// type.
+template <class F>
+auto scaled(const Operand& b, const Scalar& alpha, DType result, const char* op,
+            const SourceLoc& loc, F f) {
+  if (alpha.f == 1) return f(b);
+  if (!is_float(result)) {
+    if (alpha.kind == Scalar::Kind::Float)
       fail(ErrorKind::DType, op,
            "alpha must be a whole number for integer tensors, not " + text_of(alpha.f), loc,
            "convert with .to(float32)");
-    return mul(*b.tensor, alpha, loc);
+    check_fits(alpha, result, op, loc);
   }
-  bool floating = b.scalar.kind == Scalar::Kind::Float || alpha.kind == Scalar::Kind::Float;
-  return scalar(floating ? Scalar(b.scalar.to<double>() * alpha.to<double>())
-                         : Scalar(b.scalar.to<int64_t>() * alpha.to<int64_t>()));
+  if (b.tensor) {
+    const Tensor product = mul(*b.tensor, Operand(alpha, loc), loc);
+    return f(Operand(product, loc));
+  }
+  if (alpha.kind == Scalar::Kind::Float || b.scalar.kind == Scalar::Kind::Float)
+    return f(Operand(b.scalar.to<double>() * alpha.to<double>(), loc));
+  // Integers wrap.
+  return f(Operand(
+      static_cast<int64_t>(static_cast<uint64_t>(b.scalar.i) * static_cast<uint64_t>(alpha.i)),
+      loc));
 }
 
 }  // namespace
@@ -165,18 +177,36 @@ Tensor scaled(const Operand& b, const Scalar& alpha, const char* op, const Sourc
 Tensor add(const Tensor& a, const Operand& b, const Scalar& alpha, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  return alpha.f == 1 ? add(a, b, loc) : add(a, scaled(b, alpha, "add", loc), loc);
+  return scaled(b, alpha, result_type(a, b, loc), "add", loc,
+                [&](const Operand& v) { return add(a, v, loc); });
 }
 Tensor sub(const Tensor& a, const Operand& b, const Scalar& alpha, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  return alpha.f == 1 ? sub(a, b, loc) : sub(a, scaled(b, alpha, "sub", loc), loc);
+  return scaled(b, alpha, result_type(a, b, loc), "sub", loc,
+                [&](const Operand& v) { return sub(a, v, loc); });
 }
 Tensor rsub(const Tensor& a, const Operand& b, const Scalar& alpha, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);
-  Tensor part = alpha.f == 1 ? a : scaled(a, alpha, "rsub", loc);
-  return b.tensor ? sub(*b.tensor, part, loc) : b.scalar - part;
+  return scaled(Operand(a, loc), alpha, result_type(a, b, loc), "rsub", loc, [&](const Operand& v) {
+    return b.tensor ? sub(*b.tensor, v, loc) : b.scalar - *v.tensor;
+  });
+}
+
+Tensor& Tensor::add_(const Operand& v, const Scalar& alpha, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  scaled(v, alpha, result_type(*this, v, loc), "add_", loc,
+         [&](const Operand& b) { add_(b, loc); });
+  return *this;
+}
+Tensor& Tensor::sub_(const Operand& v, const Scalar& alpha, SourceLoc place) {
+  SourceLoc loc = user_loc(place);
+  LocScope scope(loc);
+  scaled(v, alpha, result_type(*this, v, loc), "sub_", loc,
+         [&](const Operand& b) { sub_(b, loc); });
+  return *this;
 }
 
 Tensor div(const Tensor& a, const Operand& b, std::string_view rounding_mode, SourceLoc place) {

@@ -1,4 +1,5 @@
-// cov, corrcoef and quantiles against loops in float64 and by finite differences.
+// cov, corrcoef and quantiles against loops in float64 and by finite differences; round(decimals)
+// and add(alpha).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -150,4 +151,36 @@ TEST_CASE("quantile and nanquantile") {
   CHECK_THROWS_AS(quantile(x, tensor({1})), Error);
   CHECK_THROWS_AS(quantile(zeros({0}), 0.5), Error);
   CHECK_THROWS_AS(quantile(x, 0.5, 1), Error);
+}
+
+TEST_CASE("round to decimals: PyTorch's values, in 16 bits too") {
+  const V x{123.456, -7.891, 1234.5, 0.125, 65000, 3.14159};
+  const auto check = [&](DType t, int64_t decimals, const V& want) {
+    close(round(tensor(x).to(t), decimals), want, 1e-7);
+  };
+  check(float32, 2,
+        {123.45999908447266, -7.889999866485596, 1234.5, 0.11999999731779099, 65000,
+         3.140000104904175});
+  check(float32, -2, {100, 0, 1200, 0, 65000, 0});
+  check(float32, -5, {0, 0, 0, 0, 100000, 0});
+  check(float16, 2, {123.4375, -7.890625, 1234, 0.1199951171875, 64992, 3.140625});
+  check(float16, 1, {123.375, -7.8984375, 1234, 0.0999755859375, 64992, 3.099609375});
+  check(float16, 5, {123.4375, -7.890625, 1234, 0.125, 64992, 3.140625});
+  check(bfloat16, 1, {123.5, -7.90625, 1232, 0.10009765625, 65024, 3.09375});
+  check(bfloat16, -5, {0, 0, 0, 0, 99840, 0});
+  CHECK_THROWS_AS(round(tensor({15}), -1), Error);
+}
+
+TEST_CASE("add with alpha: integers wrap, alpha fits the type") {
+  const Tensor whole = tensor({1, 2}).to(int64), small = tensor({1, 2}).to(int8);
+  CHECK(add(whole, int64_t{1} << 62, 4).to_vector<int64_t>() == std::vector<int64_t>{1, 2});
+  CHECK(sub(whole, 3, 2).to_vector<int64_t>() == std::vector<int64_t>{-5, -4});
+  CHECK(rsub(whole, 10, 3).to_vector<int64_t>() == std::vector<int64_t>{7, 4});
+  CHECK(add(whole, 0.5, 3).to_vector<double>() == V{2.5, 3.5});
+  CHECK(contains(message([&] { add(small, small, 300); }, ErrorKind::Value), "300"));
+  CHECK(contains(message([&] { rsub(small, small, 0.5); }, ErrorKind::DType), "whole number"));
+  Tensor x = tensor({1, 2}).to(int64);
+  x.add_(whole, 3).sub_(2, 2);
+  CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{0, 4});
+  CHECK_THROWS_AS(x.add_(whole, 0.5), Error);
 }
