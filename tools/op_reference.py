@@ -74,9 +74,16 @@ def name_of(declaration):
     return m.group(1) if m and not declaration.startswith("template") else None
 
 
+def with_rows(text):
+    """The text of a header with the declarations that it makes from rows of methods.def."""
+    made = re.compile(r'#define INGOT_FUNCTION\(name\) (Tensor name\(.*;)\n#include "ingot/methods.def"\n')
+    rows = re.findall(r"^INGOT_FUNCTION\((\w+)\) *(///<.*)$", (HEADERS / "methods.def").read_text(), re.M)
+    return made.sub(lambda m: "".join(f"{m[1].replace('name', name, 1)}  {comment}\n" for name, comment in rows), text)
+
+
 def parse(path):
     """The file's introduction and its sections: [(title, [Group or struct text])]."""
-    lines = path.read_text().split("\n")
+    lines = with_rows(path.read_text()).split("\n")
     intro, k = [], 0
     while k < len(lines) and lines[k].startswith("//"):
         intro.append(lines[k][2:].strip())
@@ -173,13 +180,13 @@ def methods():
     text = (HEADERS / "tensor.h").read_text()
     body = text[text.index("class Tensor {"):]
     found = set(re.findall(r"^\s+(?:Tensor&?|void|bool|::std::vector<Tensor>|\w+) (\w+)\(", body, re.M))
-    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY)\((\w+)\)", (HEADERS / "methods.def").read_text()))
+    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY|FUNCTION)\((\w+)\)", (HEADERS / "methods.def").read_text()))
 
 
 def in_place():
     rows = (HEADERS / "methods.def").read_text()
     own = re.findall(r"Tensor& (\w+_)\(", (HEADERS / "tensor.h").read_text())
-    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY|BINARY)_\((\w+)\)", rows) if n != "name"]
+    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY_|BINARY_|FUNCTION)\((\w+)\)", rows) if n != "name"]
     return sorted(set(own + table) - {"eval_", "requires_grad_"})
 
 

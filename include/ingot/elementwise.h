@@ -8,30 +8,17 @@ namespace ingot {
 
 // ---- One operand. Those that only make sense on floating types convert integers to float32.
 
-Tensor asinh(const Tensor& x, INGOT_LOC);  ///< the number whose sinh is x
-Tensor acosh(const Tensor& x, INGOT_LOC);  ///< the number whose cosh is x; NaN below 1
-Tensor atanh(const Tensor& x, INGOT_LOC);  ///< the number whose tanh is x; NaN outside [-1, 1]
-/// The number whose erf is x; infinite at -1 and 1, NaN outside.
-Tensor erfinv(const Tensor& x, INGOT_LOC);
-/// Logarithm of the absolute value of the gamma function.
-Tensor lgamma(const Tensor& x, INGOT_LOC);
-/// Derivative of lgamma.
-Tensor digamma(const Tensor& x, INGOT_LOC);
+#define INGOT_FUNCTION(name) Tensor name(const Tensor& x, INGOT_LOC);
+#include "ingot/methods.def"
 /// The n-th derivative of digamma. Error(Value) when n is negative.
 Tensor polygamma(int64_t n, const Tensor& x, INGOT_LOC);
 /// log(x / (1 - x)); with eps x is first clamped to [eps, 1 - eps].
 Tensor logit(const Tensor& x, std::optional<double> eps = {}, INGOT_LOC);
-/// x - trunc(x). Error(DType) on integers.
-Tensor frac(const Tensor& x, INGOT_LOC);
-/// sin(pi x) / (pi x), 1 at 0.
-Tensor sinc(const Tensor& x, INGOT_LOC);
 /// Rounded to this many decimals (halves to even), or to a multiple of 10^-decimals when negative.
 Tensor round(const Tensor& x, int64_t decimals, INGOT_LOC);
 Tensor signbit(const Tensor& x, INGOT_LOC);   ///< bool: negative, or -0.0
 Tensor isposinf(const Tensor& x, INGOT_LOC);  ///< bool: is it +inf?
 Tensor isneginf(const Tensor& x, INGOT_LOC);  ///< bool: is it -inf?
-Tensor deg2rad(const Tensor& x, INGOT_LOC);   ///< degrees to radians
-Tensor rad2deg(const Tensor& x, INGOT_LOC);   ///< radians to degrees
 /// NaN and infinities replaced; the infinities by the type's largest and smallest values when not
 /// given. Integers as they are.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},

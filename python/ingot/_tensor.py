@@ -104,13 +104,13 @@ _METHODS = ("aminmax cross diff dist hsplit vsplit dsplit index_put mode nonzero
             "select_scatter slice_scatter diagonal_scatter slogdet unique unique_consecutive bernoulli multinomial positive isreal adjoint").split()
 
 # x.name_(...) is x.copy_(x.name(...)): the same handle names the new value.
-_IN_PLACE = ("abs absolute acos acosh addbmm addcdiv addcmul addmm addmv addr arccos arcsin arctan asin asinh atan atan2 atanh baddbmm "
+_IN_PLACE = ("abs absolute acos addbmm addcdiv addcmul addmm addmv addr arccos arcsin arctan asin atan atan2 baddbmm "
              "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clip "
-             "copysign cos cosh cumprod cumsum deg2rad digamma divide eq erf erfc erfinv exp exp2 expm1 fix float_power floor "
-             "floor_divide fmod frac ge greater greater_equal gt heaviside hypot index_add index_copy index_fill index_put ldexp le lerp "
-             "less less_equal lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill "
-             "masked_scatter multiply nan_to_num ne neg negative not_equal pow put rad2deg reciprocal relu remainder renorm round rsqrt "
-             "scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square subtract tan tanh tril triu "
+             "copysign cos cosh cumprod cumsum divide eq erf erfc exp exp2 expm1 fix float_power floor "
+             "floor_divide fmod ge greater greater_equal gt heaviside hypot index_add index_copy index_fill index_put ldexp le lerp "
+             "less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill "
+             "masked_scatter multiply nan_to_num ne neg negative not_equal pow put reciprocal relu remainder renorm round rsqrt "
+             "scatter scatter_add scatter_reduce sgn sigmoid sign sin sinh sqrt square subtract tan tanh tril triu "
              "true_divide trunc xlogy").split()
 
 
@@ -257,7 +257,7 @@ def _add_parts():
 
     for name in _METHODS:
         setattr(Tensor, name, getattr(_functions, name))
-    for name in _IN_PLACE:
+    for name in (*_IN_PLACE, *_ingot._in_place_functions):
         setattr(Tensor, name + "_", _in_place(name))
     for method in (uniform_, normal_, bernoulli_, random_, exponential_):
         setattr(Tensor, method.__name__, method)

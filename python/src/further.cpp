@@ -18,23 +18,19 @@ using OptDim = std::optional<int64_t>;
 void bind_functions(Table& t) {
 #define UNARY(name) t.both(#name, [](T x, L loc) { return name(x, loc); })
 #define ALIAS(alias, name) t.both(#alias, [](T x, L loc) { return name(x, loc); })
-  UNARY(asinh);
+#define INGOT_FUNCTION(name) UNARY(name);
+#include "ingot/methods.def"
+  nb::list in_place;  // _tensor.py adds the forms of these names with an underscore
+#define INGOT_FUNCTION(name) in_place.append(#name);
+#include "ingot/methods.def"
+  t.module().attr("_in_place_functions") = in_place;
   ALIAS(arcsinh, asinh);
-  UNARY(acosh);
   ALIAS(arccosh, acosh);
-  UNARY(atanh);
   ALIAS(arctanh, atanh);
-  UNARY(erfinv);
-  UNARY(lgamma);
-  UNARY(digamma);
-  UNARY(frac);
-  UNARY(sinc);
   UNARY(sgn);
   UNARY(signbit);
   UNARY(isposinf);
   UNARY(isneginf);
-  UNARY(deg2rad);
-  UNARY(rad2deg);
 #undef UNARY
 #undef ALIAS
 #define BINARY(name) \

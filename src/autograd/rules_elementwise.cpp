@@ -35,6 +35,13 @@ Tensor polygamma_of(const Tensor& n, const Tensor& x) {
   return make(Op::Polygamma, {node_of(n), node_of(x)}, {});
 }
 
+// A factor of several steps: of 16-bit floats it is computed in float32 and rounded once.
+template <class F>
+Tensor in_wide(const Tensor& a, F f) {
+  const DType t = a.dtype();
+  return is_half(t) ? f(a.to(DType::Float32)).to(t) : f(a);
+}
+
 template <bool used>
 Tensor operand(Node* n) {
   if constexpr (used)

@@ -2,6 +2,7 @@
 // two tensors of one type is kept short, since small programs are made of it.
 #include <cmath>
 
+#include "ingot/elementwise.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -92,48 +93,29 @@ Tensor logical(Op op, const char* name, const Tensor& a, const Operand& b, const
 
 // ---- One operand
 
-#define INGOT_UNARY(name, how, op) \
-  Tensor name(const Tensor& x, SourceLoc loc) { return how(Op::op, x, loc); }
-INGOT_UNARY(neg, unary_any, Neg)
-INGOT_UNARY(abs, unary_any, Abs)
-INGOT_UNARY(sign, unary_any, Sign)
-INGOT_UNARY(exp, unary_float, Exp)
-INGOT_UNARY(exp2, unary_float, Exp2)
-INGOT_UNARY(expm1, unary_float, Expm1)
-INGOT_UNARY(log, unary_float, Log)
-INGOT_UNARY(log2, unary_float, Log2)
-INGOT_UNARY(log10, unary_float, Log10)
-INGOT_UNARY(log1p, unary_float, Log1p)
-INGOT_UNARY(sqrt, unary_float, Sqrt)
-INGOT_UNARY(rsqrt, unary_float, Rsqrt)
-INGOT_UNARY(reciprocal, unary_float, Reciprocal)
-INGOT_UNARY(sin, unary_float, Sin)
-INGOT_UNARY(cos, unary_float, Cos)
-INGOT_UNARY(tan, unary_float, Tan)
-INGOT_UNARY(asin, unary_float, Asin)
-INGOT_UNARY(acos, unary_float, Acos)
-INGOT_UNARY(atan, unary_float, Atan)
-INGOT_UNARY(sinh, unary_float, Sinh)
-INGOT_UNARY(cosh, unary_float, Cosh)
-INGOT_UNARY(tanh, unary_float, Tanh)
-INGOT_UNARY(erf, unary_float, Erf)
-INGOT_UNARY(erfc, unary_float, Erfc)
-INGOT_UNARY(sigmoid, unary_float, Sigmoid)
-INGOT_UNARY(relu, unary_any, Relu)
-INGOT_UNARY(floor, rounding, Floor)
-INGOT_UNARY(ceil, rounding, Ceil)
-INGOT_UNARY(round, rounding, Round)
-INGOT_UNARY(trunc, rounding, Trunc)
-INGOT_UNARY(isnan, unary_any, IsNan)
-INGOT_UNARY(isinf, unary_any, IsInf)
-INGOT_UNARY(isfinite, unary_any, IsFinite)
-INGOT_UNARY(logical_not, unary_any, LogicalNot)
-#undef INGOT_UNARY
+namespace {
 
-Tensor bitwise_not(const Tensor& x, SourceLoc loc) {
-  bool logical_one = x.defined() && x.dtype() == DType::Bool;
-  return unary_any(logical_one ? Op::LogicalNot : Op::BitNot, x, loc);
+template <Op op>
+Tensor unary(const Tensor& x, const SourceLoc& loc) {
+  if constexpr (op == Op::Floor || op == Op::Ceil || op == Op::Round || op == Op::Trunc)
+    return rounding(op, x, loc);
+  else if constexpr (op == Op::BitNot)
+    return unary_any(x.defined() && x.dtype() == DType::Bool ? Op::LogicalNot : op, x, loc);
+  else
+    return info(op).rule == TypeRule::Float ? unary_float(op, x, loc) : unary_any(op, x, loc);
 }
+
+}  // namespace
+
+#define INGOT_FRONT_1(E, name) \
+  Tensor name(const Tensor& x, SourceLoc loc) { return unary<Op::E>(x, loc); }
+#define INGOT_FRONT_2(E, name)
+#define INGOT_EW(E, name, arity, ...) INGOT_FRONT_##arity(E, name)
+#include "graph/elementwise.def"
+#undef INGOT_EW
+#undef INGOT_FRONT_1
+#undef INGOT_FRONT_2
+
 Tensor square(const Tensor& x, SourceLoc loc) { return binary(Op::Mul, x, x, loc); }
 
 // ---- Two operands
