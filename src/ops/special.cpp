@@ -54,14 +54,6 @@ Tensor frac(const Tensor& x, SourceLoc loc) {
   return in_wide(x, "frac", loc, [](const Tensor& f) { return f - trunc(f); });
 }
 
-// The quotient never sees the 0, so that its gradient stays a number.
-Tensor sinc(const Tensor& x, SourceLoc loc) {
-  return composed(x, "sinc", loc, [](const Tensor& f) {
-    Tensor zero = f == 0.0, t = where(zero, 1.0, f) * 3.141592653589793;
-    return where(zero, 1.0, sin(t) / t);
-  });
-}
-
 Tensor round(const Tensor& x, int64_t decimals, SourceLoc place) {
   SourceLoc loc = user_loc(place);
   LocScope scope(loc);

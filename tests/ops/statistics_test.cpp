@@ -184,3 +184,40 @@ TEST_CASE("add with alpha: integers wrap, alpha fits the type") {
   CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{0, 4});
   CHECK_THROWS_AS(x.add_(whole, 0.5), Error);
 }
+
+TEST_CASE("the slope of sinc is exact near 0") {
+  const auto slope = [](double v) {
+    const double t = 3.141592653589793 * v;
+    if (std::fabs(t) < 0.5) {  // by its series
+      double term = -t / 3, sum = 0;
+      for (int k = 1; k < 12; ++k) {
+        sum += term;
+        term *= -t * t / (2.0 * k * (2 * k + 3));
+      }
+      return 3.141592653589793 * sum;
+    }
+    return (std::cos(t) - std::sin(t) / t) / v;
+  };
+  const V x{0, -0.0, 1e-30, 1e-8, -1e-4, 0.003, 0.0999, 0.1, -0.1001, 0.15, 0.5, 1, 2.25, -3.5};
+  for (DType t : {float64, float32, bfloat16, float16}) {
+    Tensor p = tensor(x).to(t).eval_();
+    p.requires_grad_();
+    const V rounded = p.to(float64).to_vector<double>();
+    V want, value;
+    for (double v : rounded) want.push_back(slope(v));
+    sinc(p).sum().backward();
+    const V got = p.grad().to(float64).to_vector<double>();
+    const double tolerance = t == float64   ? 1e-13
+                             : t == float32 ? 2e-5
+                             : t == float16 ? 1e-3
+                                            : 8e-3;
+    for (size_t i = 0; i < x.size(); ++i) {
+      INFO(name_of(t) << " " << x[i]);
+      CHECK(std::fabs(got[i] - want[i]) <=
+            tolerance * std::fabs(want[i]) + (t == float16 ? 6e-8 : 0));
+    }
+    CHECK(got[0] == 0);
+  }
+  CHECK(gradgradcheck([](const std::vector<Tensor>& in) { return std::vector{sinc(in[0])}; },
+                      {tensor(V{0, 0.01, 0.05, 0.12, -0.4, 1.3}, float64)}));
+}

@@ -153,6 +153,8 @@ double float_element(Op op, double a, double b) {
       return inverse_erf(a);
     case Op::Lgamma:
       return std::lgamma(a);
+    case Op::Sinc:
+      return a == 0 ? 1 : std::sin(3.141592653589793 * a) / (3.141592653589793 * a);
     case Op::Sigmoid:
       return 1 / (1 + std::exp(-a));
     case Op::Relu:
