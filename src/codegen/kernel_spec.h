@@ -190,8 +190,7 @@ std::string to_string(Epilogues all);  // "+bias+relu"
 ///   Sort            out (int64), in; out may be shorter along the axis
 ///   Attention       o, (lse: when two are written), q, k, v, (bias)
 ///   AttentionGrad   dq, dk, dv, q, k, v, o, do, lse, (bias)
-///   Lstm            h, (gates), (c), z, h0, c0, weight
-///   LstmGrad        dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
+///   recurrent ops   those of the op's results that are written, then its operands (graph/ops.def)
 ///   Conv            y, x, w, (bias [O]), (residual, of y's shape)
 ///   ConvGradInput   gx, gy, w, (bias [C])
 ///   ConvGradWeight  gw, x, gy

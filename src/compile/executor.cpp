@@ -12,7 +12,6 @@
 #include "base/fork.h"
 #include "compile/capture.h"
 #include "compile/launch_times.h"
-#include "compile/library_queries.h"
 #include "compile/publish.h"
 #include "compile/run.h"
 #include "compile/watch.h"
@@ -172,8 +171,6 @@ class Executor final : public Engine {
     if (r.size()) run_asked(r, {});
   }
   void check(Device device, bool wait) override { check_watched(device, wait); }
-
-  bool lstm(const Node& z, const Node& weight) override { return library_queries::lstm(z, weight); }
 };
 
 }  // namespace

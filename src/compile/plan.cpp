@@ -225,7 +225,7 @@ class Planner {
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
       w.library.tf32 =
-          w.library.op == Op::Lstm || w.library.op == Op::LstmGrad ||
+          is_recurrent(w.library.op) ||
           (w.library.op == Op::Matmul && w.library.operands[1].dtype == DType::Float32);
     }
     keep_history(g);

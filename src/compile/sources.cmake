@@ -9,7 +9,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/group.cpp
   ${CMAKE_CURRENT_LIST_DIR}/index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/launch_times.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/library_queries.cpp
   ${CMAKE_CURRENT_LIST_DIR}/layout.cpp
   ${CMAKE_CURRENT_LIST_DIR}/lower.cpp
   ${CMAKE_CURRENT_LIST_DIR}/memory.cpp

@@ -214,9 +214,11 @@ struct AttentionAttrs {
 
 struct RecurrentAttrs {
   bool reverse = false;  // against time
+  bool relu = false;     // Rnn: ReLU instead of tanh
   template <class F>
   void each(F&& visit) const {
     visit("reverse", reverse);
+    visit("relu", relu);
   }
 };
 

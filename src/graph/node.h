@@ -177,9 +177,6 @@ Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const S
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
-/// Does the device's backend have the steps of an LSTM as one call, forward and backward, for z [T,
-/// N, 4 H] and this weight?
-bool has_lstm(const Node& z, const Node& weight);
 
 /// Gradient mode of this thread.
 bool grad_enabled();

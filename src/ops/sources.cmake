@@ -34,6 +34,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recurrent.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/recurrent_cells.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recurrent_steps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/resample.cpp

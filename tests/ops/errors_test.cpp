@@ -378,14 +378,17 @@ TEST_CASE("an error inside a composed function names the caller's line") {
   // Here the check that fails is an operator in the library's own source.
   Tensor a = zeros({2, 3}), b = zeros({4});
   MISTAKE(mse_loss(a, zeros({2, 3}, "cpu:1")))
-      .says(ErrorKind::Device,
-            "[sub] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on "
-            "cpu:1",
-            "move one of them: the float32[2, 3] with .to(\"cpu\")");
+      .says(
+          ErrorKind::Device,
+          "[mse_loss] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on "
+          "cpu:1",
+          "move one of them: the float32[2, 3] with .to(\"cpu\")");
   MISTAKE(layer_norm(a, {3}, zeros({3}, "cpu:1")))
-      .says(ErrorKind::Device,
-            "[mul] operands are on different devices: float32[2, 3] on cpu and float32[3] on cpu:1",
-            "move one of them: the float32[3] with .to(\"cpu\")");
+      .says(
+          ErrorKind::Device,
+          "[layer_norm] operands are on different devices: float32[2, 3] on cpu and float32[3] on "
+          "cpu:1",
+          "move one of them: the float32[3] with .to(\"cpu\")");
   MISTAKE(a.clamp(0, 1).masked_fill(b > 0, 1))
       .says(ErrorKind::Shape,
             "[where] cannot broadcast bool[4] on cpu with float32[2, 3] on cpu: dim -1 is 4 in the "

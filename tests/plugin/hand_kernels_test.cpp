@@ -173,7 +173,8 @@ TEST_CASE("GELU and its gradient as a pass behind a product") {
     CAPTURE(to_string(s));
     // What the product alone leaves, then the pass over it, must be what the whole call gives.
     LibrarySpec plain = s;
-    plain.epilogues = {};
+    plain.epilogues =
+        s.epilogues.without({Epilogue::GeluTanh, Epilogue::KeepSum, Epilogue::GeluTanhGrad});
     CallMemory got(s, 3), want = got;
     reference(plain, got);
     reference(s, want);

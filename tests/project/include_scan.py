@@ -30,7 +30,7 @@ SEES = {
     "backend/null": ["base", "graph", "codegen", "runtime"],
     "backend/cpu": ["base", "graph", "codegen", "runtime"],
     "backend/cuda": ["base", "graph", "codegen", "runtime"],
-    "wiring": ["base", "graph", "runtime", "compile", "backend/cpu", "backend/null"],
+    "wiring": ["base", "graph", "ops", "autograd", "runtime", "compile", "backend/cpu", "backend/null"],
     "ops": ["base", "graph"],
     "autograd": ["base", "graph", "ops"],
     "nn": ["base", "graph", "ops", "autograd"],

@@ -23,13 +23,13 @@ struct Call {
     if (s.gives(1)) side1 = next++;
     if (s.gives(2)) side2 = next++;
     first = s.written;
-    const Dims& w = at(first + 3).shape;
+    const Dims& w = at(first + 1).shape;
     T = s.operands[0].shape[0], N = s.operands[0].shape[1], H = w[1];
     size = static_cast<int64_t>(size_of(s.operands[0].dtype));
   }
   const OperandSpec& at(int operand) const { return spec.operands[static_cast<size_t>(operand)]; }
   /// The one whose rows need not be dense: z, or the gradient of h.
-  int loose() const { return backward ? first + 4 : first; }
+  int loose() const { return backward ? first + 2 : first; }
   /// The step that comes i-th.
   int64_t step(int64_t i) const { return spec.attrs.as<RecurrentAttrs>().reverse ? T - 1 - i : i; }
 
@@ -56,7 +56,7 @@ class Lstm : public CudaExecutable {
     m.operands = {{DType::Float32, Dims{c_.N, out}, Dims{out, 1}, 0},
                   {type, Dims{c_.N, in}, Dims{in, 1}, moved_},
                   {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H},
-                   c_.at(c_.first + 3).offset}};
+                   c_.at(c_.first + 1).offset}};
     product_.reset(static_cast<CudaExecutable*>(prepare_library(gpu, m).release()));
     HandKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
     auto module = gpu.modules->get(k.text);
@@ -100,7 +100,7 @@ class Lstm : public CudaExecutable {
   void multiply(const LaunchSite& site, void* out, char* left, bool after_cell) const {
     LaunchSite s = site;
     const int64_t pointers[] = {word(out), word(left - moved_ * c_.size),
-                                site.pointers[static_cast<size_t>(c_.first) + 3]};
+                                site.pointers[static_cast<size_t>(c_.first) + 1]};
     s.pointers = pointers;
     s.header.scratch = static_cast<char*>(site.header.scratch) + product_bytes_ + state_bytes_;
     s.after_kernel = after_cell ? early_wanted(gpu_) : site.after_kernel;
@@ -120,7 +120,7 @@ class Lstm : public CudaExecutable {
          *kept = c_.side2 > 0 ? operand(site, c_.side2) : nullptr,
          *state = weighed + product_bytes_;
     const int64_t one = c_.N * c_.H, z_step = c_.at(c_.first).stride[0];
-    char *h_before = operand(site, c_.first + 1), *c_before = operand(site, c_.first + 2);
+    char *h_before = operand(site, c_.first + 2), *c_before = operand(site, c_.first + 3);
     for (int64_t i = 0; i < c_.T; ++i) {
       const int64_t t = c_.step(i);
       char *h_now = h + t * one * c_.size, *c_now = kept ? kept + t * one * kBytes32 : state;
@@ -135,11 +135,11 @@ class Lstm : public CudaExecutable {
   }
 
   void steps_back(const LaunchSite& site) const {
-    char *dz = operand(site, 0), *gates = operand(site, c_.first), *c = operand(site, c_.first + 1),
-         *c0 = operand(site, c_.first + 2), *top = operand(site, c_.first + 4),
+    char *dz = operand(site, 0), *gates = operand(site, c_.first), *c = operand(site, c_.first + 4),
+         *c0 = operand(site, c_.first + 5), *top = operand(site, c_.first + 2),
          *weighed = static_cast<char*>(site.header.scratch), *state = weighed + product_bytes_;
-    const int64_t one = c_.N * c_.H, top_step = c_.at(c_.first + 4).stride[0];
-    char* dc = operand(site, c_.first + 5);
+    const int64_t one = c_.N * c_.H, top_step = c_.at(c_.first + 2).stride[0];
+    char* dc = operand(site, c_.first + 3);
     for (int64_t i = c_.T - 1; i >= 0; --i) {
       const int64_t t = c_.step(i);
       const bool last = i == c_.T - 1;

@@ -278,12 +278,16 @@ class LtMatmul : public CudaExecutable {
   bool chosen_ = false;
 };
 
+/// What a separate kernel does after the product; a bias stays the product's.
+constexpr Epilogues kPassed{Epilogue::GeluTanh, Epilogue::KeepSum, Epilogue::GeluTanhGrad,
+                            Epilogue::BiasGrad};
+
 /// The product, then what its epilogue would have done, by a kernel of its own.
 class ThenPass : public CudaExecutable {
  public:
   ThenPass(Gpu& gpu, const LibrarySpec& spec) : at_end_(spec.has(Epilogue::GeluTanhGrad)) {
     LibrarySpec plain = spec;
-    plain.epilogues = {};
+    plain.epilogues = spec.epilogues.without(kPassed);
     plain.written = 1;
     // out, a, b and a bias in their order: what is more lies beside out, or at the end.
     if (at_end_)
