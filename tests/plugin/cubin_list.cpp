@@ -1,5 +1,6 @@
 // Lists the machine code of the hand-written CUDA kernels, so that two commits can be compared
-// without a GPU: cubin_list [ARCH...] > list.tsv (default: sm_80 sm_90).
+// without a GPU: cubin_list [--only WORD] [ARCH...] > list.tsv
+// (default: all kernels, sm_80 sm_90).
 //
 // One line for each kernel of each case: name, architecture, bytes of code, registers, hash of the
 // code. The code is the cubin's .text sections in any order; names of symbols, line tables and the
@@ -45,7 +46,7 @@ std::vector<NamedText> all_texts() {
       add(group + std::string(" ") + c.kernel.text.schedule, c.kernel.text);
   };
   add("run", cuda::run_edges());
-  for (const cuda::HandKernel& k : lstm_cell_kernels()) add(k.text.schedule, k.text);
+  for (const cuda::CudaKernel& k : lstm_cell_kernels()) add(k.text.schedule, k.text);
   add_cases("library", library_kernels());
   add_cases("attention", row_attention_kernels());
   add_cases("attention", short_attention_kernels());
@@ -99,12 +100,18 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::vector<std::string> archs(argv + 1, argv + argc);
+  std::string only;
+  if (archs.size() > 1 && archs[0] == "--only") {
+    only = archs[1];
+    archs.erase(archs.begin(), archs.begin() + 2);
+  }
   if (archs.empty()) archs = {"sm_80", "sm_90"};
   const std::vector<NamedText> texts = all_texts();
   int refused = 0;
   for (const std::string& arch : archs) {
     std::map<std::string, Code> known;
     for (const NamedText& t : texts) {
+      if (t.name.find(only) == std::string::npos) continue;
       // Clusters of blocks need sm_90.
       if (arch < "sm_90" && t.text.body.find("__cluster_dims__") != std::string::npos) continue;
       auto [at, fresh] = known.try_emplace(t.text.body);

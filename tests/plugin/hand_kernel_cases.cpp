@@ -109,8 +109,8 @@ std::vector<KernelCase> product_pass_kernels() {
   return all;
 }
 
-std::vector<cuda::HandKernel> lstm_cell_kernels() {
-  std::vector<cuda::HandKernel> all;
+std::vector<cuda::CudaKernel> lstm_cell_kernels() {
+  std::vector<cuda::CudaKernel> all;
   for (bool backward : {false, true})
     for (DType t : {DType::Float32, DType::BFloat16, DType::Float16})
       for (int lanes : {1, 2, 4}) all.push_back(cuda::lstm_cell(backward, t, 5, 36, 150, lanes));

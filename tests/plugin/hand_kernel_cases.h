@@ -3,14 +3,14 @@
 #pragma once
 #include <vector>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "plugin/library_cases.h"
 
 namespace ingot::test {
 
 struct KernelCase {
   LibrarySpec spec;
-  cuda::HandKernel kernel;
+  cuda::CudaKernel kernel;
   unsigned positions = 0;  // a Fold's window positions count up to this
 };
 
@@ -23,7 +23,7 @@ std::vector<KernelCase> conv_kernels();
 /// GELU and its gradient, and a bias's gradient, as passes after a product.
 std::vector<KernelCase> product_pass_kernels();
 /// The cells of an LSTM in every form: forward, then backward, three dtypes, three widths.
-std::vector<cuda::HandKernel> lstm_cell_kernels();
+std::vector<cuda::CudaKernel> lstm_cell_kernels();
 
 struct ConvSize {
   int64_t n, c, size, out, window, stride, pad, dilation, groups;

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "backend/cuda/emit/nvrtc.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "emulator/emulator.h"
 #include "plugin/hand_kernel_cases.h"
 #include "runtime/backend.h"
@@ -18,7 +18,7 @@ using namespace ingot::test;
 
 namespace {
 
-RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
+RunStatus run(const cuda::CudaKernel& k, CallMemory& m) {
   CudaLaunch launch = k.launch;
   for (size_t i = 0; i < m.blocks.size(); ++i)
     launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
@@ -32,8 +32,8 @@ RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
 }  // namespace
 
 TEST_CASE("the cells of an LSTM compute what its formulas say") {
-  std::vector<cuda::HandKernel> all = lstm_cell_kernels();
-  for (const cuda::HandKernel& k : all) Emulator::get().add(k.text);
+  std::vector<cuda::CudaKernel> all = lstm_cell_kernels();
+  for (const cuda::CudaKernel& k : all) Emulator::get().add(k.text);
   Emulator::get().build();
   const int64_t N = 5, H = 36, pitch = 150;
   std::mt19937 gen(3);
@@ -114,7 +114,7 @@ TEST_CASE("GELU and its gradient as a pass behind a product") {
   for (int n = 0; n < 20; ++n) {
     const LibrarySpec s = random_gelu_matmul(gen);
     const bool gradient = s.has(Epilogue::GeluTanhGrad);
-    cuda::HandKernel k = cuda::gelu_pass(s);
+    cuda::CudaKernel k = cuda::gelu_pass(s);
     CAPTURE(to_string(s));
     // What the product alone leaves, then the pass over it, must be what the whole call gives.
     LibrarySpec plain = s;
@@ -231,7 +231,7 @@ TEST_CASE("which products of few rows are taken, and how they are cut") {
   // 768 columns of 3072 in float32: eight warps to each, all weights under way at once.
   CHECK(cuda::row_matmul(linear(float32, 1, 768, 3072)).launch.stages[0].grid == 768);
   // In 16 bits, sixteen columns to a block.
-  cuda::HandKernel k = cuda::row_matmul(linear(bfloat16, 1, 768, 3072));
+  cuda::CudaKernel k = cuda::row_matmul(linear(bfloat16, 1, 768, 3072));
   CHECK(k.launch.stages[0].grid == 48);
   CHECK(k.text.stages[0].threads == 512);
   k = cuda::row_matmul(linear(bfloat16, 1, 50304, 768));
@@ -243,7 +243,7 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
   std::mt19937 gen(5);
   for (int how = 0; how < 5; ++how) {
     LibrarySpec s = how < 2 ? random_scatter(gen, how == 1) : random_write(gen, how == 3, how == 4);
-    cuda::HandKernel k = cuda::scatter(s, 2);
+    cuda::CudaKernel k = cuda::scatter(s, 2);
     int64_t extent = s.operands[0].shape[axis_of(s)];
     CallMemory m(s, 3, extent);
     const size_t ix = s.operands.size() - 2;
@@ -347,7 +347,7 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
                        : cuda::row_sums(random_bias_gradient(gen)).text;
     texts.emplace(t.key, t);
   }
-  for (const cuda::HandKernel& k : lstm_cell_kernels()) texts.emplace(k.text.key, k.text);
+  for (const cuda::CudaKernel& k : lstm_cell_kernels()) texts.emplace(k.text.key, k.text);
   std::string program = cuda_prelude();
   int n = 0;
   for (auto& [key, t] : texts)
