@@ -146,11 +146,9 @@ void* build(const std::string& source) {
   std::string all =
       "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
   all +=
-      "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { "
-      "f(*(const "
-      "IgParams<K>*)a); }\n"
-      "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return "
-      "sizeof(IgParams<K>); }\n";
+      "\ntemplate <class P> static void ig_emu_call(void (*f)(P), const void* a) { f(*(const "
+      "P*)a); }\n"
+      "template <class P> static unsigned long ig_emu_size(void (*)(P)) { return sizeof(P); }\n";
   static const std::regex entry(
       R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {

@@ -4,7 +4,7 @@
 #include "backend/cuda/cublaslt/lstm.h"
 #include "backend/cuda/cublaslt/matmul.h"
 #include "backend/cuda/cudnn/conv_epilogue.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
@@ -18,7 +18,7 @@ namespace {
 
 using Made = std::unique_ptr<Executable>;
 
-Made own(Gpu& gpu, HandKernel k, const LibrarySpec& spec) {
+Made own(Gpu& gpu, CudaKernel k, const LibrarySpec& spec) {
   auto module = gpu.modules->get(k.text);
   return std::make_unique<KernelExecutable>(
       k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backend/cuda/cublaslt/matmul.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/offers.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
@@ -58,7 +58,7 @@ class Lstm : public CudaExecutable {
                   {type, Dims{in, out}, c_.backward ? Dims{c_.H, 1} : Dims{1, c_.H},
                    c_.at(c_.first + 1).offset}};
     product_.reset(static_cast<CudaExecutable*>(prepare_library(gpu, m).release()));
-    HandKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
+    CudaKernel k = lstm_cell(c_.backward, type, c_.N, c_.H, loose_row(), lanes());
     auto module = gpu.modules->get(k.text);
     cell_ =
         std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 8, std::move(module));

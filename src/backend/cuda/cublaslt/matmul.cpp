@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/offers.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
@@ -300,7 +300,7 @@ class ThenPass : public CudaExecutable {
     };
     product_ = own(prepare_library(gpu, plain));
     const bool sums = spec.has(Epilogue::BiasGrad);
-    HandKernel k = sums ? row_sums(spec) : gelu_pass(spec);
+    CudaKernel k = sums ? row_sums(spec) : gelu_pass(spec);
     auto module = gpu.modules->get(k.text);
     pass_ =
         std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));

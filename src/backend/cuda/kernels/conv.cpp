@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "codegen/conv_shape.h"
 #include "ingot/error.h"
 
@@ -194,12 +194,12 @@ CudaText conv_text(const LibrarySpec& spec) {
 
 }  // namespace
 
-HandKernel simple_conv(const LibrarySpec& spec) {
+CudaKernel simple_conv(const LibrarySpec& spec) {
   for (const OperandSpec& o : spec.operands)
     if (o.dtype != spec.operands[0].dtype)
       throw Error(ErrorKind::Unsupported, info(spec.op).name, "operands of different types");
   const ConvShape s(spec);
-  HandKernel k;
+  CudaKernel k;
   k.text = conv_text(spec);
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
@@ -287,7 +287,7 @@ static bool is_small_fold(const LibrarySpec& spec) {
   return true;
 }
 
-HandKernel fold(const LibrarySpec& spec) {
+CudaKernel fold(const LibrarySpec& spec) {
   const bool picks = spec.operands.size() == 3, small = is_small_fold(spec);
   const OperandSpec &out = spec.operands[0], &value = spec.operands[1];
   const FoldAttrs& a = spec.attrs.as<FoldAttrs>();
@@ -338,7 +338,7 @@ HandKernel fold(const LibrarySpec& spec) {
   replace_all(body, "ACCUMULATOR", accumulator(out.dtype));
   replace_all(body, "UP(", t.up + "(");
   replace_all(body, "DOWN(TC(", t.down + "((" + t.compute + ")(");
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text("fold", body, {{"", 256, true}});
   k.launch.words.assign(4, 0);
   k.launch.stages = {{blocks_for(out.shape.numel() / lanes, "fold"), 0}};

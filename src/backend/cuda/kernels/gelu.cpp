@@ -2,7 +2,7 @@
 // such epilogue.
 #include <algorithm>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -44,14 +44,14 @@ extern "C" __global__ void __launch_bounds__(256) ENTRY0(const IgParams<8> p) {
 
 }  // namespace
 
-HandKernel row_sums(const LibrarySpec& spec) {
+CudaKernel row_sums(const LibrarySpec& spec) {
   const OperandSpec &out = spec.operands[1], &in = spec.operands[2];
   TextType t = text_type(out.dtype);
   std::string body = kRowSums;
   replace_all(body, "TYPE", t.memory);
   replace_all(body, "UP", t.up);
   replace_all(body, "DOWN", t.down);
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text("row_sums", body, {{"", 256, true}});
   k.launch.words = {0,           0,           out.offset,   in.offset,
                     in.shape[0], in.shape[1], in.stride[0], in.stride[1]};
@@ -60,7 +60,7 @@ HandKernel row_sums(const LibrarySpec& spec) {
   return k;
 }
 
-HandKernel gelu_pass(const LibrarySpec& spec) {
+CudaKernel gelu_pass(const LibrarySpec& spec) {
   const bool gradient = spec.has(Epilogue::GeluTanhGrad);
   const OperandSpec &out = spec.operands[gradient ? 0 : 1],
                     &in = gradient ? spec.operands.back() : spec.operands[0];
@@ -74,7 +74,7 @@ HandKernel gelu_pass(const LibrarySpec& spec) {
   replace_all(body, "TYPE", t.memory);
   replace_all(body, "UP", t.up);
   replace_all(body, "DOWN", t.down);
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text(gradient ? "gelu_grad" : "gelu", body, {{"", 256, true}});
   const int64_t n = in.shape.numel();
   k.launch.words = {0, 0, out.offset, in.offset, n};

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "ingot/error.h"
 
 namespace ingot::cuda {
@@ -295,12 +295,12 @@ CudaText simple_text(const LibrarySpec& spec) {
   return hand_text("matmul", body, {{"", 256, true}});
 }
 
-HandKernel own_matmul(const LibrarySpec& spec, bool small) {
+CudaKernel own_matmul(const LibrarySpec& spec, bool small) {
   const auto& o = spec.operands;
   int rank = o[0].shape.size(), dims = rank - 2;
   if (dims > kBatchDims)
     throw Error(ErrorKind::Unsupported, "matmul", "more than 8 batch dimensions");
-  HandKernel k;
+  CudaKernel k;
   k.text = small ? small_text(spec) : simple_text(spec);
   std::vector<int64_t>& n = k.launch.words;
   n.assign(kNumbers, 0);
@@ -352,7 +352,7 @@ bool is_small_matmul(const LibrarySpec& spec) {
                           factors(spec)[0].shape[rank - 1], batch);
 }
 
-HandKernel simple_matmul(const LibrarySpec& spec) { return own_matmul(spec, false); }
-HandKernel small_matmul(const LibrarySpec& spec) { return own_matmul(spec, true); }
+CudaKernel simple_matmul(const LibrarySpec& spec) { return own_matmul(spec, false); }
+CudaKernel small_matmul(const LibrarySpec& spec) { return own_matmul(spec, true); }
 
 }  // namespace ingot::cuda

@@ -6,7 +6,7 @@
 // minus infinity counts for nothing, and is not read after the first round.
 #include <bit>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -182,7 +182,7 @@ bool is_row_attention(const LibrarySpec& spec) {
          (bias[3] == 1 || bias[3] == k[2]);
 }
 
-HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
+CudaKernel row_attention(const LibrarySpec& spec, bool clusters) {
   const auto& o = spec.operands;
   const bool lse = spec.written == 2, bias = o.size() > static_cast<size_t>(spec.written) + 3;
   const int first = spec.written;
@@ -227,7 +227,7 @@ HandKernel row_attention(const LibrarySpec& spec, bool clusters) {
   replace_all(body, "UP(", type.up + "(");
   replace_all(body, "DOWN(", type.down + "(");
   replace_all(body, "DIM", std::to_string(o[0].shape[3]));
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text("row_attention", body, {{"", kThreads, true}});
   k.text.waits = true;
   std::vector<int64_t>& n = k.launch.words;

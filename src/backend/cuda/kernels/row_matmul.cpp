@@ -8,7 +8,7 @@
 // block has 16 columns, each of its warps a part of the inner dim.
 #include <algorithm>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -213,7 +213,7 @@ bool is_row_matmul(const LibrarySpec& spec) {
   return aligned && (is_half(t) ? Steps(s.K).chunks <= kMostChunks : s.pieces <= kMostPieces);
 }
 
-HandKernel row_matmul(const LibrarySpec& spec) {
+CudaKernel row_matmul(const LibrarySpec& spec) {
   const auto& o = spec.operands;
   int rank = o[0].shape.size();
   Shape s(spec);
@@ -244,7 +244,7 @@ HandKernel row_matmul(const LibrarySpec& spec) {
                                                    {"DEPTH", half ? steps.depth : s.pieces},
                                                    {"CHUNKS", steps.chunks}};
   for (const auto& [name, size] : sizes) replace_all(body, name, std::to_string(size));
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text("row_matmul", body, {{"", static_cast<unsigned>(warps) * 32, true}});
   k.text.waits = true;
   std::vector<int64_t>& n = k.launch.words;

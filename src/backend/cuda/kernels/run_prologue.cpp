@@ -1,7 +1,7 @@
 // The kernels in front of and behind every run, and what hand-written texts share.
 #include <cstdio>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {

@@ -7,7 +7,7 @@
 // scanned, then each chunk begins from what came before it.
 #include <algorithm>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -211,7 +211,7 @@ bool supports_scan(const LibrarySpec& spec) {
   return spec.operands[1].shape.numel() / 32 < (int64_t{1} << 31);
 }
 
-HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
+CudaKernel scan(const LibrarySpec& spec, int multiprocessors) {
   std::vector<int64_t> n = numbers(spec);
   const int64_t size = spec.operands[1].stride[spec.attrs.as<ScanAttrs>().axis];
   const bool rows = size == 1 || size == -1 || n[3] < 32;
@@ -226,7 +226,7 @@ HandKernel scan(const LibrarySpec& spec, int multiprocessors) {
   }
   n[6] = (n[4] + n[5] - 1) / n[5];
   const bool chunks = n[6] > 1;
-  HandKernel k;
+  CudaKernel k;
   std::string body = common(spec) + (rows ? kRows : kColumns) +
                      (rows     ? (chunks ? kRowsChunks : kRowsWhole)
                       : chunks ? kColumnsChunks

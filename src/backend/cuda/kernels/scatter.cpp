@@ -8,7 +8,7 @@
 // and few. Each value is a row of one, sorted by its place in the result.
 #include <algorithm>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -292,8 +292,8 @@ unsigned blocks_for(int64_t work, int64_t most) {
   return static_cast<unsigned>(std::clamp<int64_t>((work + 255) / 256, 1, most));
 }
 
-HandKernel by_lines(const LibrarySpec& spec, std::vector<int64_t> n, int multiprocessors) {
-  HandKernel k;
+CudaKernel by_lines(const LibrarySpec& spec, std::vector<int64_t> n, int multiprocessors) {
+  CudaKernel k;
   bool wide = is_half(spec.operands[0].dtype);
   std::string body = with_names(spec, std::string(kCommon) + kLines + (wide ? kLinesDown : ""));
   replace_all(body, "WIDE", wide ? "1" : "0");
@@ -311,9 +311,9 @@ HandKernel by_lines(const LibrarySpec& spec, std::vector<int64_t> n, int multipr
 }
 
 /// n[4] positions with keys below n[26].
-HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const char* places,
+CudaKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const char* places,
                       int multiprocessors) {
-  HandKernel k;
+  CudaKernel k;
   int passes = 1;
   while (passes < 4 && (n[26] >> (8 * passes)) != 0) ++passes;
   int64_t L = n[4], tiles = (L + kRadixTile - 1) / kRadixTile, chunks = (L + kChunk - 1) / kChunk;
@@ -352,7 +352,7 @@ HandKernel by_sorting(const LibrarySpec& spec, std::vector<int64_t> n, const cha
 
 }  // namespace
 
-HandKernel scatter(const LibrarySpec& spec, int multiprocessors) {
+CudaKernel scatter(const LibrarySpec& spec, int multiprocessors) {
   Operands op(spec);
   const int axis = axis_of(spec);
   std::vector<int64_t> n = numbers(spec, axis);

@@ -7,7 +7,7 @@
 // from the row sums that the forward call has left.
 #include <bit>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -198,7 +198,7 @@ bool is_short_attention_grad(const LibrarySpec& spec) {
          o[8].stride == row_major(o[8].shape);
 }
 
-HandKernel short_attention_grad(const LibrarySpec& spec) {
+CudaKernel short_attention_grad(const LibrarySpec& spec) {
   const auto& o = spec.operands;
   const Dims& q = o[3].shape;
   const int64_t warps = q[2] / 32;
@@ -211,7 +211,7 @@ HandKernel short_attention_grad(const LibrarySpec& spec) {
       {"PAIR", bf16 ? "ig_pair_bf16" : "ig_pair_f16"},
       {"UP(", text_type(o[3].dtype).up + "("}};
   for (const auto& [name, value] : words) replace_all(body, name, value);
-  HandKernel k;
+  CudaKernel k;
   k.text = hand_text("short_attention_grad", body, {{"", static_cast<unsigned>(warps) * 32, true}});
   k.text.waits = true;
   std::vector<int64_t>& n = k.launch.words;

@@ -9,7 +9,7 @@
 // earlier keys come first, so equal digits keep their order.
 #include <algorithm>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 
 namespace ingot::cuda {
 namespace {
@@ -246,8 +246,8 @@ std::vector<int64_t> numbers(const LibrarySpec& spec) {
   return n;
 }
 
-HandKernel short_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
-  HandKernel k;
+CudaKernel short_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
+  CudaKernel k;
   n[11] = 2;
   while (n[11] < n[4]) n[11] *= 2;
   n[12] = kShort / n[11];
@@ -258,8 +258,8 @@ HandKernel short_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
   return k;
 }
 
-HandKernel long_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
-  HandKernel k;
+CudaKernel long_lines(const LibrarySpec& spec, std::vector<int64_t> n) {
+  CudaKernel k;
   const size_t key = size_of(spec.operands[1].dtype) == 8 ? 8 : 4;
   const auto passes = static_cast<int>(size_of(spec.operands[1].dtype));
   n[13] = (n[4] + kRadixTile - 1) / kRadixTile;
@@ -319,7 +319,7 @@ bool supports_sort(const LibrarySpec& spec) {
          in.shape.numel() / std::max<int64_t>(1, length) * tiles < (int64_t{1} << 31);
 }
 
-HandKernel sort(const LibrarySpec& spec) {
+CudaKernel sort(const LibrarySpec& spec) {
   std::vector<int64_t> n = numbers(spec);
   return n[4] <= kShort ? short_lines(spec, std::move(n)) : long_lines(spec, std::move(n));
 }

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "base/env.h"
 #include "ingot/error.h"

@@ -7,7 +7,7 @@
 
 namespace ingot::cuda {
 
-struct HandKernel {
+struct CudaKernel {
   CudaText text;
   CudaLaunch launch;
 };
@@ -20,21 +20,21 @@ CudaText run_edges();
 
 /// Matrix product of any dtypes and strides, one output element per thread, 16 x 16 tiles; bias,
 /// epilogue, accumulation.
-HandKernel simple_matmul(const LibrarySpec& spec);
+CudaKernel simple_matmul(const LibrarySpec& spec);
 /// A product of float32 that is too small for the library to be quick at; with BiasGrad and
 /// ReluGrad, if they are asked for.
 bool is_small_product(int64_t m, int64_t n, int64_t k, int64_t batch);
 bool is_small_matmul(const LibrarySpec& spec);
-HandKernel small_matmul(const LibrarySpec& spec);
+CudaKernel small_matmul(const LibrarySpec& spec);
 /// GELU of what was stored before (out = gelu(in)), or out times its derivative at in; whole,
 /// row-major.
-HandKernel gelu_pass(const LibrarySpec& spec);
+CudaKernel gelu_pass(const LibrarySpec& spec);
 /// The sums of the rows of a product's first operand, the second of the call's two results.
-HandKernel row_sums(const LibrarySpec& spec);
+CudaKernel row_sums(const LibrarySpec& spec);
 /// A product of few rows (four; eight in 16 bits) by weights that lie along the inner dim
 /// (decoding): as fast as memory.
 bool is_row_matmul(const LibrarySpec& spec);
-HandKernel row_matmul(const LibrarySpec& spec);
+CudaKernel row_matmul(const LibrarySpec& spec);
 /// What the products' texts share: the words of their argument, pointers included, and TYPES, UPA,
 /// UPB, DOWN and FINISH (what is done to `sum` for column `col` before it goes to `*at`).
 inline constexpr int kMatmulNumbers = 60;
@@ -42,22 +42,22 @@ void finish_matmul(const LibrarySpec& spec, std::string& body);
 /// Attention of one query per head without a gradient of its own: float32 and 16 bits, any mask
 /// that is added. With `clusters` (sm_90 on) several blocks share a head's keys.
 bool is_row_attention(const LibrarySpec& spec);
-HandKernel row_attention(const LibrarySpec& spec, bool clusters);
+CudaKernel row_attention(const LibrarySpec& spec, bool clusters);
 /// The gradient of attention for heads of 64 in 16 bits and up to 256 queries and as many keys,
 /// causal or not.
 bool is_short_attention_grad(const LibrarySpec& spec);
-HandKernel short_attention_grad(const LibrarySpec& spec);
+CudaKernel short_attention_grad(const LibrarySpec& spec);
 /// out = 0; out[.., index, ..] += value, the same bits every time. An index that is the same for
 /// whole rows (embeddings) is sorted, and rows are summed by segments; else each line is done by
 /// one thread in order. A Scatter begins with base and sets, multiplies, or takes the larger or
 /// smaller, in the same order. Lines that are long and few are sorted too, each value on its own.
-HandKernel scatter(const LibrarySpec& spec, int multiprocessors);
+CudaKernel scatter(const LibrarySpec& spec, int multiprocessors);
 /// Running values along an axis: by blocks where the axis is dense, by threads where its neighbours
 /// are.
-HandKernel scan(const LibrarySpec& spec, int multiprocessors);
+CudaKernel scan(const LibrarySpec& spec, int multiprocessors);
 bool supports_scan(const LibrarySpec& spec);
 /// Places in sorted order: short lines in shared memory, long ones by digits over global memory.
-HandKernel sort(const LibrarySpec& spec);
+CudaKernel sort(const LibrarySpec& spec);
 bool supports_sort(const LibrarySpec& spec);
 
 /// A stable radix sort of (key, place) pairs: RadixLine<K>, radix_count, radix_scan, radix_move;
@@ -77,13 +77,13 @@ int64_t put_lines(const LibrarySpec& spec, std::vector<int64_t>& words);
 std::string line_at_text(int offsets, int dims);
 
 /// Conv and its gradients: any one type, any strides, one output element per thread; bias and ReLU.
-HandKernel simple_conv(const LibrarySpec& spec);
+CudaKernel simple_conv(const LibrarySpec& spec);
 /// Windows added up where they overlap, one output element per thread.
-HandKernel fold(const LibrarySpec& spec);
+CudaKernel fold(const LibrarySpec& spec);
 /// The cell of an LSTM's step (or its gradient) for `rows` rows of `width` elements, `lanes` of
 /// them by each thread; row_stride: between rows of z (or of the gradient of h). Eight buffers: see
 /// kernels/lstm_cell.cpp.
-HandKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+CudaKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                      int lanes);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
