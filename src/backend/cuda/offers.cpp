@@ -1,8 +1,8 @@
 // See offers.h. codegen/offer.h says how the table is read.
 #include "backend/cuda/offers.h"
 
-#include "backend/cuda/cublaslt/lstm.h"
 #include "backend/cuda/cublaslt/matmul.h"
+#include "backend/cuda/cublaslt/recurrent.h"
 #include "backend/cuda/cudnn/conv_epilogue.h"
 #include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/runtime/gpu.h"
@@ -114,6 +114,7 @@ const char* sort_refuses(const LibrarySpec& s) {
 Made sorted(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, sort(s), s); }
 
 constexpr OpSet kMatmul{Op::Matmul};
+constexpr OpSet kRecurrent(is_recurrent);
 constexpr OpSet kConvs{Op::Conv, Op::ConvGradInput, Op::ConvGradWeight};
 constexpr OpSet kAttention{Op::Attention, Op::AttentionGrad};
 using enum Epilogue;
@@ -142,7 +143,7 @@ const LibraryKernel kTable[] = {
 #ifdef INGOT_HAVE_CUDNN
     {{"cuDNN",               kAttention, {}, cudnn_attention_refuses},        cudnn_attention},
 #endif
-    {{"product and cell",    {Op::Lstm, Op::LstmGrad}, {}, lstm_refuses},     prepare_lstm},
+    {{"product and cell",    kRecurrent, {}, recurrent_refuses},             prepare_recurrent},
     {{"scatter",             {Op::ScatterAdd, Op::Scatter}, {}},              scattered},
     {{"scan",                {Op::Scan}, {}, scan_refuses},                   scanned},
     {{"sort",                {Op::Sort}, {}, sort_refuses},                   sorted},
