@@ -33,10 +33,35 @@ CellGradients back(const CellGradInputs& x) {
 
 }  // namespace lstm_cell
 
+namespace gru_cell {
+
+enum { kReset, kUpdate, kFresh, kState };
+
+// What is kept fourth is what the reset gate multiplies.
+CellResults step(const CellInputs& x) {
+  const Tensor reset = sigmoid(x.z[kReset] + x.product[kReset]),
+               update = sigmoid(x.z[kUpdate] + x.product[kUpdate]);
+  const Tensor state = x.product[kFresh] + x.bias, fresh = tanh(x.z[kFresh] + reset * state);
+  return {(1.0 - update) * fresh + update * x.h, {}, {reset, update, fresh, state}};
+}
+
+CellGradients back(const CellGradInputs& x) {
+  const Tensor &reset = x.kept[kReset], &update = x.kept[kUpdate], &fresh = x.kept[kFresh],
+               &state = x.kept[kState];
+  const Tensor d_fresh = x.dh * (1.0 - update) * (1.0 - fresh * fresh), d_state = d_fresh * reset;
+  return {{d_fresh * state * reset * (1.0 - reset),
+           x.dh * (x.h_before - fresh) * update * (1.0 - update), d_fresh, d_state},
+          x.dh * update,
+          {}};
+}
+
+}  // namespace gru_cell
+
 // clang-format off
 const RecurrentCell kCells[] = {
     // kind         ops                        kept  c      bias   product       formulas                                          idle
     {RnnKind::Lstm, Op::Lstm, Op::LstmGrad,    4,    true,  false, {0, 1, 2, 3}, lstm_cell::step,       lstm_cell::back,       {kShut, kOpen, 0, kShut}},
+    {RnnKind::Gru,  Op::Gru,  Op::GruGrad,     4,    false, true,  {0, 1, 3},    gru_cell::step,        gru_cell::back,        {0, kOpen, 0}},
 };
 // clang-format on
 

@@ -25,6 +25,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_float.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_simd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/gru.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm_cells.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/recurrence.cpp

@@ -5,6 +5,7 @@ namespace ingot::cpu {
 
 // Of an op and its gradient
 std::unique_ptr<CpuExecutable> make_lstm(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> make_gru(const LibrarySpec& spec);
 
 namespace {
 
@@ -14,6 +15,7 @@ struct Made {
 };
 constexpr Made kCells[] = {
     {Op::Lstm, Op::LstmGrad, make_lstm},
+    {Op::Gru, Op::GruGrad, make_gru},
 };
 
 const Made* find(Op op) {

@@ -24,6 +24,7 @@ struct Cell {
 };
 constexpr Cell kCells[] = {
     {Op::Lstm, Op::LstmGrad, false, lstm_cell},
+    {Op::Gru, Op::GruGrad, false, gru_cell},
 };
 
 const Cell* find_cell(const LibrarySpec& s) {
@@ -85,11 +86,16 @@ class Recurrent : public CudaExecutable {
     left_bytes_ = c_.backward && c_.apart() ? rounded(c_.N * in * c_.size) : 0;
     scratch_bytes = product_bytes_ + state_bytes_ + left_bytes_ + product_->scratch_bytes;
     launches = static_cast<int>(c_.T) * (product_->launches + cell_->launches);
+    if (left_bytes_ > 0 && c_.side1 > 0) {
+      first_state_ = own(gru_first_state(c_.N * c_.H));
+      launches += first_state_->launches;
+    }
   }
 
   void ready() override {
     product_->ready();
     cell_->ready();
+    if (first_state_) first_state_->ready();
   }
   void enqueue(const LaunchSite& site) override { c_.backward ? steps_back(site) : steps(site); }
   bool ends_with_kernel() const override { return true; }
@@ -195,11 +201,14 @@ class Recurrent : public CudaExecutable {
               word(before), word(passed), word(grad_now), word(pass_on)},
              !last);
       passed = pass_on;
-      if (i > 0)
+      if (i > 0 || first_state_)
         multiply(site, weighed, of_product, true);
       else if (c_.side1 > 0)
         multiply(site, operand(site, c_.side1), of_product, true);
     }
+    if (first_state_)
+      launch(site, *first_state_,
+             {word(weighed), word(state), word(operand(site, c_.side1)), 0, 0, 0, 0, 0}, true);
   }
 
   Gpu& gpu_;
@@ -207,7 +216,7 @@ class Recurrent : public CudaExecutable {
   Call c_;
   int64_t moved_ = 0;  // elements between two steps' left operands
   std::unique_ptr<CudaExecutable> product_;
-  std::unique_ptr<KernelExecutable> cell_;
+  std::unique_ptr<KernelExecutable> cell_, first_state_;
   size_t product_bytes_ = 0, state_bytes_ = 0, left_bytes_ = 0;
 };
 

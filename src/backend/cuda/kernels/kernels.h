@@ -85,6 +85,10 @@ CudaKernel fold(const LibrarySpec& spec);
 /// kernels/lstm_cell.cpp.
 CudaKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                      int lanes);
+/// The same of a GRU, and the gradient of its first state once all steps are done.
+CudaKernel gru_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+                    int lanes);
+CudaKernel gru_first_state(int64_t count);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);
