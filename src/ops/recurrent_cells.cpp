@@ -57,11 +57,29 @@ CellGradients back(const CellGradInputs& x) {
 
 }  // namespace gru_cell
 
+namespace rnn_cell {
+
+template <bool kRelu>
+CellResults step(const CellInputs& x) {
+  const Tensor sum = x.z[0] + x.product[0];
+  return {kRelu ? relu(sum) : tanh(sum), {}, {}};
+}
+
+template <bool kRelu>
+CellGradients back(const CellGradInputs& x) {
+  const Tensor& h = x.kept[0];
+  return {{kRelu ? where(h > 0, x.dh, 0.0) : x.dh * (1.0 - h * h)}, {}, {}};
+}
+
+}  // namespace rnn_cell
+
 // clang-format off
 const RecurrentCell kCells[] = {
     // kind         ops                        kept  c      bias   product       formulas                                          idle
     {RnnKind::Lstm, Op::Lstm, Op::LstmGrad,    4,    true,  false, {0, 1, 2, 3}, lstm_cell::step,       lstm_cell::back,       {kShut, kOpen, 0, kShut}},
     {RnnKind::Gru,  Op::Gru,  Op::GruGrad,     4,    false, true,  {0, 1, 3},    gru_cell::step,        gru_cell::back,        {0, kOpen, 0}},
+    {RnnKind::Tanh, Op::Rnn,  Op::RnnGrad,     1,    false, false, {0},          rnn_cell::step<false>, rnn_cell::back<false>, {0}},
+    {RnnKind::Relu, Op::Rnn,  Op::RnnGrad,     1,    false, false, {0},          rnn_cell::step<true>,  rnn_cell::back<true>,  {0}},
 };
 // clang-format on
 

@@ -29,6 +29,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm_cells.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/recurrence.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/rnn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matmul_few.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matvec.cpp

@@ -6,6 +6,7 @@ namespace ingot::cpu {
 // Of an op and its gradient
 std::unique_ptr<CpuExecutable> make_lstm(const LibrarySpec& spec);
 std::unique_ptr<CpuExecutable> make_gru(const LibrarySpec& spec);
+std::unique_ptr<CpuExecutable> make_rnn(const LibrarySpec& spec);
 
 namespace {
 
@@ -16,6 +17,7 @@ struct Made {
 constexpr Made kCells[] = {
     {Op::Lstm, Op::LstmGrad, make_lstm},
     {Op::Gru, Op::GruGrad, make_gru},
+    {Op::Rnn, Op::RnnGrad, make_rnn},
 };
 
 const Made* find(Op op) {

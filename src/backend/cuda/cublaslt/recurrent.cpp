@@ -25,6 +25,8 @@ struct Cell {
 constexpr Cell kCells[] = {
     {Op::Lstm, Op::LstmGrad, false, lstm_cell},
     {Op::Gru, Op::GruGrad, false, gru_cell},
+    {Op::Rnn, Op::RnnGrad, false, tanh_cell},
+    {Op::Rnn, Op::RnnGrad, true, relu_cell},
 };
 
 const Cell* find_cell(const LibrarySpec& s) {

@@ -89,6 +89,11 @@ CudaKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int
 CudaKernel gru_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                     int lanes);
 CudaKernel gru_first_state(int64_t count);
+/// The same of a plain RNN.
+CudaKernel tanh_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+                     int lanes);
+CudaKernel relu_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+                     int lanes);
 
 /// Fills in key and entry names: `body` has ENTRY0, ENTRY1, ... for its stages.
 CudaText hand_text(const std::string& name, std::string body, std::vector<CudaStage> stages);
