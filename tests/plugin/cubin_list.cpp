@@ -47,6 +47,7 @@ std::vector<NamedText> all_texts() {
   };
   add("run", cuda::run_edges());
   for (const cuda::CudaKernel& k : lstm_cell_kernels()) add(k.text.schedule, k.text);
+  for (const cuda::CudaKernel& k : other_cell_kernels()) add(k.text.schedule, k.text);
   add_cases("library", library_kernels());
   add_cases("attention", row_attention_kernels());
   add_cases("attention", short_attention_kernels());

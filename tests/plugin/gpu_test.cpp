@@ -407,6 +407,11 @@ TEST_CASE("k: LSTMs in every type, with their gradients, against float64 on the 
   std::printf("k: float32 off by %.1e, bfloat16 by %.1e, float16 by %.1e\n",
               check_lstm(d, float32, float32, 1e-4), check_lstm(d, float32, bfloat16, 4e-2),
               check_lstm(d, float32, float16, 5e-3));
+  for (int64_t gates : {3, 1})
+    std::printf("k: %s float32 off by %.1e, bfloat16 by %.1e, float16 by %.1e\n",
+                gates == 3 ? "GRUs" : "RNNs", check_lstm(d, float32, float32, 1e-4, gates),
+                check_lstm(d, float32, bfloat16, 5e-2, gates),
+                check_lstm(d, float32, float16, gates == 1 ? 2e-2 : 5e-3, gates));
   nn::LSTM layer(512, 1024);
   layer.to(d);
   Tensor x = randn({128, 64, 512}).to(d);

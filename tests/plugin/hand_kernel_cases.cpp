@@ -117,6 +117,15 @@ std::vector<cuda::CudaKernel> lstm_cell_kernels() {
   return all;
 }
 
+std::vector<cuda::CudaKernel> other_cell_kernels() {
+  std::vector<cuda::CudaKernel> all{cuda::gru_first_state(180)};
+  for (auto* make : {cuda::gru_cell, cuda::tanh_cell, cuda::relu_cell})
+    for (bool backward : {false, true})
+      for (DType t : {DType::Float32, DType::BFloat16, DType::Float16})
+        for (int lanes : {1, 4}) all.push_back(make(backward, t, 5, 36, 150, lanes));
+  return all;
+}
+
 std::vector<KernelCase> conv_kernels() {
   std::vector<KernelCase> all;
   auto add = [&](const LibrarySpec& s, unsigned positions) {

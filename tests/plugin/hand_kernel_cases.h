@@ -24,6 +24,7 @@ std::vector<KernelCase> conv_kernels();
 std::vector<KernelCase> product_pass_kernels();
 /// The cells of an LSTM in every form: forward, then backward, three dtypes, three widths.
 std::vector<cuda::CudaKernel> lstm_cell_kernels();
+std::vector<cuda::CudaKernel> other_cell_kernels();
 
 struct ConvSize {
   int64_t n, c, size, out, window, stride, pad, dilation, groups;

@@ -349,6 +349,7 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     texts.emplace(t.key, t);
   }
   for (const cuda::CudaKernel& k : lstm_cell_kernels()) texts.emplace(k.text.key, k.text);
+  for (const cuda::CudaKernel& k : other_cell_kernels()) texts.emplace(k.text.key, k.text);
   std::string program = cuda_prelude();
   int n = 0;
   for (auto& [key, t] : texts)

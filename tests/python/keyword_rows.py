@@ -1266,7 +1266,7 @@ REFUSED = {(f"nn.functional.adaptive_max_pool{n}d", "return_indices") for n in (
 REFUSED |= {(f"conv{n}d", "groups") for n in (1, 2, 3)} | {(f"nn.ConvTranspose{n}d", "padding_mode") for n in (1, 2, 3)}
 REFUSED |= {("nn.functional.fold", "kernel_size"), ("nn.functional.fold", "stride")}
 REFUSED |= {(n, k) for n in ("nn.Embedding", "nn.functional.embedding") for k in ("max_norm", "scale_grad_by_freq", "sparse")}
-REFUSED |= {(n, "proj_size") for n in ("nn.GRU", "nn.LSTM")} | {("nn.MultiheadAttention", "add_bias_kv"), ("nn.MultiheadAttention", "add_zero_attn")}
+REFUSED |= {("nn.GRU", "proj_size"), ("nn.MultiheadAttention", "add_bias_kv"), ("nn.MultiheadAttention", "add_zero_attn")}
 REFUSED |= {("nn.functional.interpolate", "antialias"), ("autograd.grad", "only_inputs"), ("autograd.grad", "is_grads_batched")}
 REFUSED |= {(n, "output_size") for n in ("repeat_interleave", "Tensor.repeat_interleave")} | {("Tensor.to_device", "stream"), ("set_default_dtype",
     "d")}
