@@ -2,8 +2,8 @@
 // device, however the work is fused, tiled or threaded. A Generator is a handle; each call takes
 // the next range of its counter.
 #pragma once
+#include <memory>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

@@ -9,6 +9,7 @@
 #pragma once
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +22,6 @@
 #include "ingot/error.h"
 #include "ingot/shape.h"
 #include "ingot/source.h"
-#include "ingot/standard.h"
 
 namespace ingot {
 
