@@ -24,7 +24,7 @@ TARGET = ROOT / "docs/ops.md"
 ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
 LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
 # Headers that are not about functions on tensors.
-OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
+OTHER = {"ingot.h", "tensor.h", "tensor_args.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
          "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
 
 # Of those, what docstrings are taken from too.
