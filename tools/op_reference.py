@@ -21,8 +21,9 @@ TARGET = ROOT / "docs/ops.md"
 
 # Headers of functions on tensors, in the order of the reference; others that hold such functions
 # are appended.
-ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
-LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
+ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "reductions.h", "indexing.h", "sorting.h", "linalg.h", "activation.h",
+         "attention.h", "norm.h", "dropout.h", "conv.h", "pool.h", "resample.h", "rnn.h", "loss.h"]
+LAST = ["inplace.h"]
 # Headers that are not about functions on tensors.
 OTHER = {"ingot.h", "tensor.h", "tensor_args.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
          "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}

@@ -147,6 +147,22 @@ class Axes {
   bool all_ = true;
 };
 
+/// One number for every dim, or one for each: 3, {3, 5}.
+class PerDim {
+ public:
+  PerDim() = default;  ///< not given
+  template <class T>
+  requires std::is_integral_v<T> PerDim(T v)
+      : v_{static_cast<int64_t>(v)} {}  // NOLINT(google-explicit-constructor)
+  PerDim(std::initializer_list<int64_t> v) : v_(v) {}
+  PerDim(const Dims& v) : v_(v) {}  // NOLINT(google-explicit-constructor)
+  bool given() const { return !v_.empty(); }
+  const Dims& values() const { return v_; }
+
+ private:
+  Dims v_;
+};
+
 /// Element type and device of a new tensor. What is not given: float32 (or what the function says),
 /// the default device. Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"),
 /// zeros({2, 3}, {int64, "cpu:1"}).

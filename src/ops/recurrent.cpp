@@ -3,7 +3,7 @@
 // whole sequences has a gradient of its own.
 #include "ops/recurrent.h"
 
-#include "ingot/neural.h"
+#include "ingot/rnn.h"
 #include "ops/autocast.h"
 
 namespace ingot {

@@ -63,12 +63,12 @@ CALLS = {
 WIRED = {"ingot::make_engine", "ingot::make_builtin_backend"}
 # Public header -> the rooms that define its functions. A header that is not named has none, or stands for a folder of its room.
 DEFINES = {
-    "activation.h": ["ops"], "amp.h": ["ops", "optim"], "autograd.h": ["graph", "ops", "autograd"], "capture.h": ["graph", "compile"],
-    "checkpoint.h": ["train"], "creation.h": ["ops"], "device.h": ["base", "graph", "runtime"], "devices.h": ["runtime"],
-    "distributed.h": ["distributed"], "dtype.h": ["base"], "elementwise.h": ["ops"], "environment.h": ["base"], "error.h": ["base"],
+    "activation.h": ["ops"], "amp.h": ["ops", "optim"], "attention.h": ["ops"], "autograd.h": ["graph", "ops", "autograd"], "capture.h": ["graph", "compile"],
+    "checkpoint.h": ["train"], "conv.h": ["ops"], "creation.h": ["ops"], "device.h": ["base", "graph", "runtime"], "devices.h": ["runtime"],
+    "distributed.h": ["distributed"], "dropout.h": ["ops"], "dtype.h": ["base"], "elementwise.h": ["ops"], "environment.h": ["base"], "error.h": ["base"],
     "fit.h": ["train"], "indexing.h": ["ops"], "inplace.h": ["ops"], "interop.h": ["ops"], "io.h": ["io"], "linalg.h": ["ops"],
-    "loss.h": ["ops"], "movement.h": ["ops"], "neural.h": ["ops"], "ops.h": ["ops"], "profile.h": ["runtime", "compile"],
-    "random.h": ["graph", "ops"], "reductions.h": ["ops"], "runtime.h": ["graph", "compile", "backend/cpu", "ops"], "shape.h": ["base"],
+    "loss.h": ["ops"], "movement.h": ["ops"], "norm.h": ["ops"], "ops.h": ["ops"], "pool.h": ["ops"], "profile.h": ["runtime", "compile"],
+    "random.h": ["graph", "ops"], "reductions.h": ["ops"], "resample.h": ["ops"], "rnn.h": ["ops"], "runtime.h": ["graph", "compile", "backend/cpu", "ops"], "shape.h": ["base"],
     "sorting.h": ["ops"], "source.h": ["base"], "state.h": ["ops"], "tensor.h": ["ops", "autograd"], "texts.h": ["ops"],
     "version.h": ["base"], "data/": ["data"], "models/": ["nn"], "nn/": ["nn"], "optim/": ["optim"],
 }
