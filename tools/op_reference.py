@@ -174,20 +174,28 @@ def methods():
     text = (HEADERS / "tensor.h").read_text()
     body = text[text.index("class Tensor {"):]
     found = set(re.findall(r"^\s+(?:Tensor&?|void|bool|::std::vector<Tensor>|\w+) (\w+)\(", body, re.M))
-    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY)\((\w+)\)", (HEADERS / "methods.def").read_text()))
+    return found | set(re.findall(r"INGOT_(?:METHOD\([\w:<>]+, |(?:UNARY|BINARY|REDUCTION|ADD_PRODUCT)\()(\w+)", (HEADERS / "methods.def").read_text()))
 
 
 def in_place():
     rows = (HEADERS / "methods.def").read_text()
     own = re.findall(r"Tensor& (\w+_)\(", (HEADERS / "tensor.h").read_text())
-    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY|BINARY)_\((\w+)\)", rows) if n != "name"]
+    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY_|BINARY_|IN_PLACE|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name"]
     return sorted(set(own + table) - {"eval_", "requires_grad_"})
+
+
+def in_place_functions():
+    rows = (HEADERS / "methods.def").read_text()
+    return sorted(n + "_" for n in re.findall(r"INGOT_(?:UNARY_|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name")
 
 
 def reference(parsed, known):
     out = []
     for path, intro, sections in parsed:
         out += ["## `ingot/%s`" % path.name, "", intro, ""]
+        if path.name == "inplace.h":
+            out += ["By the rows of `methods.def`, with the arguments of the functions without an underscore: " +
+                    ", ".join("`%s`" % n for n in in_place_functions()), ""]
         for title, groups in sections:
             if title:
                 out += ["### " + title.split(". ")[0].rstrip("."), ""]
@@ -213,7 +221,7 @@ def function_names(parsed):
             for g in groups:
                 if not isinstance(g, str):
                     names += [name_of(d) for d in g.declarations]
-    return sorted(set(n for n in names if not n.startswith("operator")))
+    return sorted(set(n for n in names + in_place_functions() if not n.startswith("operator")))
 
 
 def stored_names():

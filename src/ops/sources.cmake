@@ -17,7 +17,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/gather.cpp
   ${CMAKE_CURRENT_LIST_DIR}/indexing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/inplace.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/inplace_forms.cpp
   ${CMAKE_CURRENT_LIST_DIR}/interop.cpp
   ${CMAKE_CURRENT_LIST_DIR}/linalg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
@@ -25,7 +24,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/max_pool.cpp
   ${CMAKE_CURRENT_LIST_DIR}/methods.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/methods_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/norms.cpp
