@@ -11,6 +11,7 @@
 
 namespace ingot {
 
+/// The largest element of each window; integers too.
 Tensor max_pool1d(const Tensor& input, const PerDim& kernel_size, const PerDim& stride = {},
                   const PerDim& padding = 0, const PerDim& dilation = 1, bool ceil_mode = false,
                   INGOT_LOC);
