@@ -14,6 +14,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/data_shapes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/einsum.cpp
   ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/elementwise_composed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gather.cpp
   ${CMAKE_CURRENT_LIST_DIR}/indexing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/inplace.cpp
@@ -35,12 +36,10 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/recurrent_steps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/resample.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/reduce_more.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sequences.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/special.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tensor.cpp
   ${CMAKE_CURRENT_LIST_DIR}/texts.cpp
