@@ -196,7 +196,7 @@ class Tensor {
   Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
   Tensor clone(INGOT_LOC) const;       ///< A separate tensor with the same value and history.
 
-  /// reshape() under its other names.
+  /// reshape() and expand() under other names.
   Tensor view(const Dims& shape, INGOT_LOC) const { return reshape(shape, loc); }
   template <Number T>
   Tensor view(T n, INGOT_LOC) const {
@@ -271,9 +271,9 @@ class IndexedTensor : public Tensor {
   ::std::shared_ptr<const IndexPlace> place_;
 };
 
-// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say
-// what throws.
-// == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors.
+// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; elementwise.h says what
+// throws. == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors,
+// ! gives true where an element is zero.
 
 #define INGOT_OPERATOR(op)                                 \
   Tensor operator op(const Tensor& a, const TensorArg& b); \

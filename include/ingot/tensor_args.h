@@ -1,5 +1,5 @@
-// What functions on tensors take besides tensors: numbers, indices, dims to reduce over, the type
-// and device of a new tensor, and operands that are either a tensor or a number.
+// What functions on tensors take besides tensors: numbers, indices, dims to reduce over, numbers
+// per dim, the type and device of a new tensor, and operands that are a tensor or a number.
 #pragma once
 #include <initializer_list>
 #include <optional>
