@@ -21,11 +21,12 @@ TARGET = ROOT / "docs/ops.md"
 
 # Headers of functions on tensors, in the order of the reference; others that hold such functions
 # are appended.
-ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
-LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
+ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "reductions.h", "indexing.h", "sorting.h", "linalg.h", "activation.h",
+         "attention.h", "norm.h", "dropout.h", "conv.h", "pool.h", "resample.h", "rnn.h", "loss.h"]
+LAST = ["inplace.h"]
 # Headers that are not about functions on tensors.
-OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
-         "optim.h", "runtime.h", "shape.h", "source.h", "standard.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
+OTHER = {"ingot.h", "tensor.h", "tensor_args.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
+         "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
 
 # Of those, what docstrings are taken from too.
 PYTHON_TOO = ["amp.h", "autograd.h", "capture.h", "device.h", "devices.h", "optim/optimizer.h", "runtime.h"]
@@ -173,20 +174,28 @@ def methods():
     text = (HEADERS / "tensor.h").read_text()
     body = text[text.index("class Tensor {"):]
     found = set(re.findall(r"^\s+(?:Tensor&?|void|bool|::std::vector<Tensor>|\w+) (\w+)\(", body, re.M))
-    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY)\((\w+)\)", (HEADERS / "methods.def").read_text()))
+    return found | set(re.findall(r"INGOT_(?:METHOD\([\w:<>]+, |(?:UNARY|BINARY|REDUCTION|ADD_PRODUCT)\()(\w+)", (HEADERS / "methods.def").read_text()))
 
 
 def in_place():
     rows = (HEADERS / "methods.def").read_text()
     own = re.findall(r"Tensor& (\w+_)\(", (HEADERS / "tensor.h").read_text())
-    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY|BINARY)_\((\w+)\)", rows) if n != "name"]
+    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY_|BINARY_|IN_PLACE|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name"]
     return sorted(set(own + table) - {"eval_", "requires_grad_"})
+
+
+def in_place_functions():
+    rows = (HEADERS / "methods.def").read_text()
+    return sorted(n + "_" for n in re.findall(r"INGOT_(?:UNARY_|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name")
 
 
 def reference(parsed, known):
     out = []
     for path, intro, sections in parsed:
         out += ["## `ingot/%s`" % path.name, "", intro, ""]
+        if path.name == "inplace.h":
+            out += ["By the rows of `methods.def`, with the arguments of the functions without an underscore: " +
+                    ", ".join("`%s`" % n for n in in_place_functions()), ""]
         for title, groups in sections:
             if title:
                 out += ["### " + title.split(". ")[0].rstrip("."), ""]
@@ -212,7 +221,7 @@ def function_names(parsed):
             for g in groups:
                 if not isinstance(g, str):
                     names += [name_of(d) for d in g.declarations]
-    return sorted(set(n for n in names if not n.startswith("operator")))
+    return sorted(set(n for n in names + in_place_functions() if not n.startswith("operator")))
 
 
 def stored_names():

@@ -1,9 +1,10 @@
 // Memory shared with other libraries: NumPy's buffers, DLPack, any holder of a pointer.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 #include "ingot/texts.h"
 

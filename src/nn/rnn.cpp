@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ingot/neural.h"
+#include "ingot/rnn.h"
 #include "nn/layer_common.h"
 #include "nn/module_state.h"
 #include "ops/recurrent.h"

@@ -5,9 +5,7 @@
 #include <memory>
 
 #include "ingot/indexing.h"
-#include "ops/advanced_index.h"
-#include "ops/basic_index.h"
-#include "ops/common.h"
+#include "ops/indexing.h"
 
 namespace ingot {
 

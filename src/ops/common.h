@@ -6,7 +6,7 @@
 #include "graph/checks.h"
 #include "graph/handle.h"
 #include "graph/node.h"
-#include "ingot/creation.h"
+#include "ingot/ops.h"
 
 namespace ingot {
 

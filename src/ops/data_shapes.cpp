@@ -4,7 +4,7 @@
 #include "ingot/capture.h"
 #include "ingot/indexing.h"
 #include "ingot/sorting.h"
-#include "ops/advanced_index.h"
+#include "ops/indexing.h"
 
 namespace ingot {
 

@@ -1,5 +1,5 @@
-// Elementwise functions and operators: promote, then record one primitive of the table. The path of
-// two tensors of one type is kept short, since small programs are made of it.
+// Elementwise functions of the table and operators: promote, then record one primitive of the
+// table. The path of two tensors of one type is kept short, since small programs are made of it.
 #include <cmath>
 
 #include "ops/common.h"
@@ -116,8 +116,13 @@ INGOT_UNARY(atan, unary_float, Atan)
 INGOT_UNARY(sinh, unary_float, Sinh)
 INGOT_UNARY(cosh, unary_float, Cosh)
 INGOT_UNARY(tanh, unary_float, Tanh)
+INGOT_UNARY(asinh, unary_float, Asinh)
+INGOT_UNARY(acosh, unary_float, Acosh)
+INGOT_UNARY(atanh, unary_float, Atanh)
 INGOT_UNARY(erf, unary_float, Erf)
 INGOT_UNARY(erfc, unary_float, Erfc)
+INGOT_UNARY(erfinv, unary_float, Erfinv)
+INGOT_UNARY(lgamma, unary_float, Lgamma)
 INGOT_UNARY(sigmoid, unary_float, Sigmoid)
 INGOT_UNARY(relu, unary_any, Relu)
 INGOT_UNARY(floor, rounding, Floor)

@@ -1,7 +1,6 @@
 // x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds
 // dims. An index with tensors goes on in advanced_index.cpp.
-#include "ops/basic_index.h"
-#include "ops/common.h"
+#include "ops/indexing.h"
 
 namespace ingot {
 namespace {

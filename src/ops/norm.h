@@ -1,6 +1,6 @@
 // What the normalisations over channels share.
 #pragma once
-#include "ingot/neural.h"
+#include "ingot/norm.h"
 #include "ops/common.h"
 
 namespace ingot {

@@ -3,7 +3,7 @@
 // one product and one fused cell for each, with the outputs written into one tensor.
 #include "ops/recurrent.h"
 
-#include "ingot/neural.h"
+#include "ingot/rnn.h"
 #include "ops/autocast.h"
 #include "ops/recurrent_cells.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ingot/neural.h"
+#include "ingot/conv.h"
 #include "ops/common.h"
 
 namespace ingot {

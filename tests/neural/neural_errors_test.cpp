@@ -1,4 +1,5 @@
-// Planted mistakes in calls of neural.h: kind, words, the line of the mistake and the fix.
+// Planted mistakes in calls of functions of networks: kind, words, the line of the mistake and the
+// fix.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 

@@ -1,11 +1,12 @@
 // Dataset: samples by index. Anything with size() and get() is one; the classes here combine them.
 #pragma once
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot::data {

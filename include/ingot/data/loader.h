@@ -2,13 +2,14 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "ingot/data/dataset.h"
-#include "ingot/standard.h"
 #include "ingot/state.h"
 
 namespace ingot::data {

@@ -5,13 +5,14 @@
 //   data::ToTensor(),
 //                         data::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})};
 #pragma once
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ingot/data/dataset.h"
-#include "ingot/standard.h"
 
 namespace ingot::data {
 

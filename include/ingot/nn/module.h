@@ -17,7 +17,9 @@
 //   };
 //   Tensor y = decoder(x, memory);
 #pragma once
+#include <functional>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 

@@ -3,11 +3,11 @@
 // names, order and defaults; rates and what else a schedule changes are arguments of the plan.
 #pragma once
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 

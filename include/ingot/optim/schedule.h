@@ -7,11 +7,12 @@
 //
 // A schedule is a handle, as a Tensor is. It must not outlive its optimiser.
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ingot/optim/optimizer.h"
-#include "ingot/standard.h"
 
 namespace ingot::optim {
 

@@ -1,5 +1,4 @@
-// Elementwise functions beside the table's, composed so that they fuse: what elementwise.h
-// declares.
+// Elementwise functions that are composed of the table's, so that they fuse.
 #include <cmath>
 #include <limits>
 
@@ -8,13 +7,6 @@
 
 namespace ingot {
 namespace {
-
-Tensor unary(Op op, const Tensor& x, const SourceLoc& where) {
-  SourceLoc loc = user_loc(where);
-  NodeRef n = node_of(x, info(op).name, loc);
-  NodeRef f = is_float(n->dtype) ? NodeRef(n) : cast_to(n, DType::Float32, loc);
-  return tensor_of(record1(op, f.get(), loc));
-}
 
 // Functions of floating numbers that are composed: integers become float32, 16-bit floats compute
 // in it.
@@ -38,11 +30,6 @@ Tensor binary(Op op, const Tensor& a, const Operand& b, const SourceLoc& where) 
 
 // ---- One operand
 
-Tensor asinh(const Tensor& x, SourceLoc loc) { return unary(Op::Asinh, x, loc); }
-Tensor acosh(const Tensor& x, SourceLoc loc) { return unary(Op::Acosh, x, loc); }
-Tensor atanh(const Tensor& x, SourceLoc loc) { return unary(Op::Atanh, x, loc); }
-Tensor erfinv(const Tensor& x, SourceLoc loc) { return unary(Op::Erfinv, x, loc); }
-Tensor lgamma(const Tensor& x, SourceLoc loc) { return unary(Op::Lgamma, x, loc); }
 Tensor digamma(const Tensor& x, SourceLoc loc) { return polygamma(0, x, loc); }
 
 Tensor polygamma(int64_t n, const Tensor& x, SourceLoc where) {
