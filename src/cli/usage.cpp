@@ -12,7 +12,7 @@ CLI::Validator whole(int64_t least) {
     errno = 0;
     const long long value = std::strtoll(text.c_str(), &end, 10);
     if (!text.empty() && !*end && errno == 0 && value >= least) return {};
-    return "must be a whole number of at least " + std::to_string(least) + ", not \"" + text + "\"";
+    return "must be an integer of at least " + std::to_string(least) + ", not \"" + text + "\"";
   };
   return CLI::Validator(check, "");
 }

@@ -151,7 +151,7 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
     if (!json.integer(label))
       io::fail_io(
           "CIFAR10", labels_path,
-          "has a label in record " + std::to_string(labels.size()) + " that is not a whole number",
+          "has a label in record " + std::to_string(labels.size()) + " that is not an integer",
           loc);
     labels.push_back(label);
   });

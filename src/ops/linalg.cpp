@@ -128,7 +128,7 @@ Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const S
       (alpha.kind == Scalar::Kind::Float || beta.kind == Scalar::Kind::Float) &&
       (alpha.f != static_cast<double>(static_cast<int64_t>(alpha.f)) ||
        beta.f != static_cast<double>(static_cast<int64_t>(beta.f))))
-    fail(ErrorKind::DType, op, "beta and alpha must be whole numbers for integer tensors", loc,
+    fail(ErrorKind::DType, op, "beta and alpha must be integers for integer tensors", loc,
          "convert with .to(float32)");
   auto times = [&](const Tensor& t, const Scalar& s) {
     return s.f == 1 ? t : is_float(n->dtype) ? t * s.f : t * s.to<int64_t>();

@@ -74,7 +74,7 @@ with folder() as name:
     mistake(["not a range"], "--set", "lr=1..0.1")
     mistake(["not a range"], "--set", "lr=0..0.1:log")
     mistake(["no setting", "Did you mean lr"], "--set", "lt=1..2")
-    mistake(["whole number"], "--set", "width=8,wide")
+    mistake(["integer"], "--set", "width=8,wide")
     _, err = run("sweep", "spirals", "--set", "lr=0.1,0.2", "--out", "s", cwd=home, code=2)
     check("holds another sweep" in err and "--out" in err, err)
 print("ok")

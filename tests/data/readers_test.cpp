@@ -295,8 +295,8 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
             .find("the label -100 in record 1") != std::string::npos);
   CHECK(with(std::string("\0\0\x09\x01", 4) + big(2) + "\xff\1").find("the label -1 in record 0") !=
         std::string::npos);
-  CHECK(with(std::string("\0\0\x0d\x01", 4) + big(2) + big(0) + big(0)).find("whole number") !=
-        std::string::npos);
+  CHECK(with(std::string("\0\0\x0d\x01", 4) + big(2) + big(0) + big(0))
+            .find("does not hold an integer for each of the 2 images") != std::string::npos);
   // CIFAR's labels in JSON.
   std::filesystem::create_directory(f / "cifar10");
   data::save_image(f / "cifar10/test_batch.png", zeros({3, 2, 1024}, uint8));
@@ -304,8 +304,8 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
            {"[1, 9]", ""},
            {"[1, 10]", "the label 10 in record 1"},
            {"[-100, 1]", "the label -100 in record 0"},
-           {"[1, 2.5]", "record 1 that is not a whole number"},
-           {"[1, \"2\"]", "record 1 that is not a whole number"},
+           {"[1, 2.5]", "record 1 that is not an integer"},
+           {"[1, \"2\"]", "record 1 that is not an integer"},
            {"{\"a\": 1}", "a list is missing"},
            {"[1]", "1 labels for 2"}}) {
     write_file(f / "cifar10/test_lables.json", json);

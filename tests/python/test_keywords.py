@@ -342,7 +342,7 @@ class Numbers(TestCase):
         self.assertEqual(whole.add(3, alpha=2).dtype, ingot.int32)
         self.assertEqual(whole.add(3, alpha=2).tolist(), [7, 8])
         self.assertEqual(ingot.full((1,), 1e300).tolist(), [float("inf")])
-        with self.assertRaisesRegex(ingot.DTypeError, "alpha must be a whole number"):
+        with self.assertRaisesRegex(ingot.DTypeError, "alpha must be an integer"):
             whole.add(whole, alpha=0.5)
 
 
