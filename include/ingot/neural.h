@@ -149,8 +149,8 @@ Tensor instance_norm(const Tensor& input, const Tensor& running_mean = {},
 Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4,
                            double beta = 0.75, double k = 1, INGOT_LOC);
 
-// ---- Dropout of whole channels ([N, C, ...], or [C, ...] without a batch), and the one that keeps
-// mean and variance under SELU.
+// ---- Dropout of channels. Of [N, C, ...], or [C, ...] without a batch; alpha_dropout keeps mean
+// and variance under SELU.
 
 Tensor dropout1d(const Tensor& input, double p = 0.5, bool training = true,
                  const Generator& generator = default_generator(), INGOT_LOC);

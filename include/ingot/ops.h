@@ -32,7 +32,7 @@ Tensor arange(const Scalar& stop, const Options& options = {}, INGOT_LOC);
 Tensor arange(const Scalar& start, const Scalar& stop, const Options& options = {}, INGOT_LOC);
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
               const Options& options = {}, INGOT_LOC);
-/// steps numbers from start to stop, both included.
+/// `steps` values from start to stop, both included.
 Tensor linspace(double start, double stop, int64_t steps, const Options& options = {}, INGOT_LOC);
 /// The identity matrix [n, m]; m is n when not given.
 Tensor eye(int64_t n, std::optional<int64_t> m = {}, const Options& options = {}, INGOT_LOC);

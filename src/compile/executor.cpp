@@ -22,7 +22,7 @@
 namespace ingot {
 namespace {
 
-// Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
+// The node that has (or will have) the buffer, found through aliases and reshapes of all of it.
 Node* behind(Node* n) {
   while (!n->computed.load(std::memory_order_acquire) &&
          (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))

@@ -128,7 +128,7 @@ class Grouper {
     return val.op != Op::Fence;
   }
 
-  // The largest value that u, or anything its kernel needs, is computed together with. What lies
+  // The largest value that u, or anything its kernel needs, is computed together with. Values
   // before a group's first member cannot depend on it, so searches stop there.
   int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
 
@@ -286,7 +286,7 @@ class Grouper {
     const Val& val = g_.vals[v];
     if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device)
       return false;
-    // Long graphs (a network over thousands of steps): only what lies near, or their cost would be
+    // Long graphs (a network over thousands of steps): only nearby values, or the cost would be
     // quadratic.
     if (extend_budget_ < 0 && v - gr.first > kNear) return false;
     if (g_.vals[gr.members[0]].op == Op::SliceAssign || !phase_fits(gr, v)) return false;

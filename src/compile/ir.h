@@ -1,4 +1,4 @@
-// The compiler's own picture of a run: the traced nodes as an array of values in recording order,
+// The compiler's representation of a run: the traced nodes as an array of values in recording order,
 // which is a topological order. Passes annotate it (simplify, views, group) and finally lower it to
 // a Plan.
 #pragma once

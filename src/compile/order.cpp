@@ -13,9 +13,9 @@ namespace ingot {
 namespace {
 
 constexpr int kMaxParts = 2048;
-constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
+constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer: too few to matter
 
-// Bytes that may be there from the beginning of a run, so that one launch writes them all.
+// Bytes that may be allocated from the beginning of a run, so that one launch writes them all.
 constexpr int64_t kEarlyBytes = 64 << 20;
 
 bool writes_state(const Work& w) {

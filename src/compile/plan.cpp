@@ -38,7 +38,7 @@ std::vector<int> extra_results(const Graph& g, int v) {
   return sides;
 }
 
-// Operands of attention that lie as no call takes them are copied; false when there are none.
+// Copies the operands of attention whose layout no kernel takes; false when there are none.
 bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
   Backend* b = backend_for(g.vals[v].device.type());
   if (!b || b->best_offer(l)) return false;
@@ -285,8 +285,8 @@ class Planner {
     return !late[load.indirect] && late[st.value];
   }
 
-  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load
-  // of `in` must be of the element that is stored.
+  // May buffer `out` of this kernel be stored in the memory of the value `in`? Every load of `in`
+  // must be of the element that is stored.
   bool may_share(const Work& w, int in, int out) const {
     if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype))
       return false;
@@ -414,7 +414,8 @@ class Planner {
     plan_->outputs.push_back(o);
   }
 
-  // Chains of places handed on are shortened on the way: they may be as long as the plan.
+  // The value whose memory v uses in the end. Chains of reuse may be as long as the plan, so they
+  // are shortened on the way.
   int root_of(int v) {
     auto handed_on = [&](int u) { return same_as_[u] >= 0 && where_[u].place != Binding::Output; };
     int root = v;

@@ -32,7 +32,7 @@ Node* kept_by_handle(Node* n) {
   return n;
 }
 
-// Does pending n read all of k's buffer as it lies?
+// Does pending n read all of k's buffer in its order?
 bool whole_buffer(const Node* n, const Node* k) {
   while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
   return n == k;

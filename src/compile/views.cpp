@@ -71,7 +71,7 @@ bool is_row_major(const Dims& stride, const Dims& shape) {
   return true;
 }
 
-// What an LSTM's steps read: rows of a step may lie anywhere, everything else is dense.
+// What an LSTM's steps read: steps and rows may be anywhere, but each row is dense.
 bool dense_steps(const Dims& stride, const Dims& shape) {
   if (shape.size() < 3) return is_row_major(stride, shape);
   return (stride[2] == 1 || shape[2] == 1) && stride[0] >= 0 && stride[1] >= 0;

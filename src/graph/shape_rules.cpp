@@ -336,7 +336,7 @@ Inferred reduce(const ShapeCall& c) {
       r.shape[i] = 1;
     }
   if (n == 0 && op != Op::Sum && op != Op::Prod)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(x), c.loc,
+    fail(ErrorKind::Shape, op, "cannot reduce over zero elements: " + describe(x), c.loc,
          "check that the tensor is not empty, or reduce over other dims");
   return r;
 }

@@ -203,7 +203,7 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
   int64_t rows = 1;
   for (int64_t s : sizes) rows *= s;
   if (rows == 0 && p->count() != 0)
-    fail(ErrorKind::Index, "index", "there is nothing to pick from in " + describe(p->view), loc);
+    fail(ErrorKind::Index, "index", "the indexed dims of " + describe(p->view) + " are empty", loc);
   p->rows = joined(places, sizes, loc);
   return p;
 }

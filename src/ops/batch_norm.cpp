@@ -1,5 +1,5 @@
-// Batch normalisation: checks, running statistics and the evaluation form. The training form has a
-// gradient of its own (ops/batch_norm_grad.cpp).
+// Batch normalisation: checks, running statistics and the evaluation form. The gradient of the
+// training form is in ops/batch_norm_grad.cpp.
 #include "graph/thread_state.h"
 #include "ops/autocast.h"
 #include "ops/composed.h"

@@ -1,6 +1,6 @@
-// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell
-// remembers the base it was taken from, so that writing to it writes through. cat and repeat make
-// values of their own.
+// Movement ops: index arithmetic that adds no work to a kernel. Each result is a view: its cell
+// names the base it was taken from, so that writing to it writes through. cat and repeat make new
+// values.
 #include <utility>
 
 #include "ops/common.h"

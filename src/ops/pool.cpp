@@ -191,7 +191,7 @@ Dims output_sizes(const Call& c, const Node* x, const PerDim& output) {
       fail(ErrorKind::Value, c.op, "output_size " + to_string(o) + " must be at least 1", c.loc,
            "-1 keeps a size");
     if (size < 1)
-      fail(ErrorKind::Shape, c.op, "has no answer over no elements: " + describe(*x), c.loc);
+      fail(ErrorKind::Shape, c.op, "needs an input with elements, not " + describe(*x), c.loc);
   }
   return o;
 }

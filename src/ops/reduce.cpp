@@ -40,7 +40,7 @@ Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const Sourc
   NodeRef n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
   if (count(n, mask) == 0)
-    fail(ErrorKind::Shape, name, "has no answer over no elements: " + describe(x), loc,
+    fail(ErrorKind::Shape, name, "cannot reduce over zero elements: " + describe(x), loc,
          "check that the tensor is not empty, or reduce over other dims");
   return tensor_of(reduced(op, n, mask, keepdim, loc));
 }

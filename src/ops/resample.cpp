@@ -212,7 +212,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*x), loc,
          "convert with x.to(float32)");
   if (x->numel() == 0)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "needs an input with elements, not " + describe(*x), loc);
   const Sizes s = sizes_of(x, options, op, loc);
   if (m == "area")
     return n == 1   ? adaptive_avg_pool1d(input, s.to, loc)

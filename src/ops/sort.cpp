@@ -82,7 +82,7 @@ ValuesIndices middle(const Tensor& x, int64_t dim, bool keepdim, bool skip_nan, 
   LocScope scope(loc);
   int64_t size = size_along(x, dim, op, loc);
   if (size == 0)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(x), loc,
+    fail(ErrorKind::Shape, op, "cannot reduce over zero elements: " + describe(x), loc,
          "check that the tensor is not empty, or reduce over another dim");
   if (x.dim() == 0) return {x.clone(), zeros({}, {int64, x.device()})};
   if (!is_float(x.dtype())) {

@@ -234,7 +234,7 @@ TEST_CASE("linear algebra") {
           einsum("ijk->i", {a}));
   MISTAKE(Value, "[einsum] \"ij->k\": a letter of the result is in no operand",
           einsum("ij->k", {a}));
-  MISTAKE(Value, "[einsum] \"ij->ii\": a letter stands twice in the result", einsum("ij->ii", {a}));
+  MISTAKE(Value, "[einsum] \"ij->ii\": a letter occurs twice in the result", einsum("ij->ii", {a}));
   MISTAKE(Shape, "[einsum] \"ij,ij->ij\": a letter stands for 2 and for 3 in float32[3, 4] on cpu",
           einsum("ij,ij->ij", {a, b}));
   MISTAKE(Value, "[einsum] was given no tensors", einsum("->", {}));

@@ -162,7 +162,7 @@ TEST_CASE("indexing") {
             "give at most one index for each dim");
   MISTAKE(a[{Ellipsis, Ellipsis}])
       .says(ErrorKind::Index,
-            "[index] Ellipsis stands twice in the index of float32[2, 3] on cpu (scores)",
+            "[index] more than one Ellipsis in the index of float32[2, 3] on cpu (scores)",
             "use it once: it takes all dims that are left");
   MISTAKE(a[Slice{0, 2, 0}])
       .says(ErrorKind::Index,
@@ -240,7 +240,7 @@ TEST_CASE("shapes and dims") {
       .says(ErrorKind::Value,
             "[split] the 2 sizes add up to 2, but dim 1 of float32[2, 3] on cpu has 3");
   MISTAKE(amax(zeros({0, 3}), 0))
-      .says(ErrorKind::Shape, "[amax] has no answer over no elements: float32[0, 3] on cpu",
+      .says(ErrorKind::Shape, "[amax] cannot reduce over zero elements: float32[0, 3] on cpu",
             "check that the tensor is not empty, or reduce over other dims");
   MISTAKE(tensor({{1, 2}, {3}}))
       .says(ErrorKind::Shape, "[tensor] the lists within the list differ in length",
@@ -476,7 +476,7 @@ TEST_CASE("a bad index found while running") {
   }
   CHECK(first == "[embedding] index 7 is out of range for a dimension of size 5\n  at " +
                      std::string(__FILE__) + ":" + std::to_string(line) +
-                     "\n  fix: indices must lie in [0, 5)");
+                     "\n  fix: indices must be in [0, 5)");
   // What had no part in it is there; what was assigned is what it was; the bad value says why it is
   // missing.
   CHECK(kept.sum().item() == doctest::Approx(2 * table.sum().item()));

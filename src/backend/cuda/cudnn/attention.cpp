@@ -162,7 +162,7 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
     g = nullptr;
   }
   if (!g && env::debug("plan"))
-    std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is written out instead: %s\n",
+    std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is decomposed: %s\n",
                  why.c_str());
   return plans[key] = g;
 }

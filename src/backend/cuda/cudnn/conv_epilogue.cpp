@@ -6,8 +6,8 @@
 namespace ingot::cuda {
 namespace {
 
-// A result's dims, slowest first, and those joined that lie behind each other in all of the
-// operands.
+// A result's dims, slowest first. Neighbouring dims that are contiguous with each other in all
+// operands are merged.
 struct Axes {
   std::vector<int64_t> extent;
   std::vector<std::vector<int64_t>> stride;  // per operand
