@@ -74,7 +74,7 @@ struct Instr {
   std::vector<Bound> bounds;  // Load, InBounds
   int32_t indirect = -1;      // Load: instruction giving the index
   int64_t indirect_stride = 0, indirect_extent = 0;
-  int32_t site = -1;  // Load with indirect: which source place to name in an index error
+  int32_t site = -1;  // Load with indirect: which source location to name in an index error
 };
 
 /// f(n) for every instruction n that this one reads.

@@ -89,7 +89,7 @@ const Node* origin(const Val& val, const Node* node) {
 ArenaUse use_of(const Plan& p, const Trace& t, const Device& device, size_t bytes) {
   const Ways ways(t);
   const int peak = fullest(p, device);
-  // Places are handed on from value to value: the last that a step up to here has touched is there.
+  // Memory is reused by one value after another: it holds the last one that a step up to here uses.
   std::map<size_t, int> there;
   for (int s = 0; s <= peak; ++s) {
     const Step& step = p.steps[static_cast<size_t>(s)];

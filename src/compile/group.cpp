@@ -12,7 +12,7 @@ constexpr int kMaxOps = 256;          // instructions of one kernel
 constexpr int kSearchBudget = 4000;   // values looked at before a merge is given up
 constexpr int kNear = 500;            // values apart
 constexpr int64_t kMaxRow = 1 << 16;  // longest row kept on chip
-constexpr int64_t kSmall = 1 << 20;   // bytes that are read again without a thought
+constexpr int64_t kSmall = 1 << 20;   // bytes small enough to read again
 
 std::vector<std::pair<int64_t, bool>> normalise(const Dims& shape, uint32_t mask) {
   std::vector<std::pair<int64_t, bool>> n;
@@ -119,7 +119,7 @@ class Grouper {
     free_bytes_[v] = bytes;
     return true;
   }
-  // Does this reader (or, behind views, do its readers) compute its operand on the spot?
+  // Does this reader (or, if it is a view, do its readers) compute its operand inline?
   bool readable_inline(int w) {
     const Val& val = g_.vals[w];
     if (!val.view()) return val.compute() && val.op != Op::Assign;

@@ -34,7 +34,7 @@ RunStatus Run::operator()(RunArgs args, Tickets& tickets) {
   args.status = &status;
   if (is_dry_run()) return status;
   bind(arena);
-  // Steps on one device in a row are handed over together; copies between devices stand between.
+  // Consecutive steps on one device are submitted together; copies between devices separate them.
   for (size_t s = 0; s < p_.steps.size();) {
     if (p_.steps[s].kind == Step::Copy) {
       overwrites_ = overwrites_ || overwrites(p_.steps[s]);

@@ -74,7 +74,7 @@ class Tracer {
       n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
-      // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
+      // A view that is asked for gets its own buffer: its handle keeps nothing else alive.
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
           !failure_of(*n)) {
         make_room(t_.names);

@@ -36,7 +36,7 @@ Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Li
   return {};
 }
 
-// A buffer in front of reshape r: its input is copied, or given a buffer.
+// A buffer before reshape r: its input is copied, or given a buffer.
 void give_buffer(Graph& g, int r) {
   int u = g.vals[r].op == Op::Reshape ? g.vals[r].in[0] : r;
   if (g.vals[u].view())

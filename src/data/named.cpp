@@ -98,7 +98,7 @@ std::string find_file(const std::string& root, const std::vector<std::string>& f
 
 [[noreturn]] void not_there(const char* op, const std::string& root, const char* name,
                             const SourceLoc& loc) {
-  io::fail_io(op, root, std::string("the files of ") + op + " are not there", loc,
+  io::fail_io(op, root, std::string("the files of ") + op + " are missing", loc,
               std::string("tools/setup.sh --data ") + name + " puts them under data/");
 }
 

@@ -100,7 +100,7 @@ struct SliceAttrs {
 };
 
 struct PadAttrs {
-  Dims front;  // elements added in front of each axis; the shape says how many are added behind
+  Dims front;  // elements added before each axis; the shape says how many are added after it
   double value = 0;
   template <class F>
   void each(F&& visit) const {
@@ -130,7 +130,7 @@ struct FoldAttrs {
 };
 
 struct ConvAttrs {
-  Dims stride, dilation, front, behind;  // front and behind: zeros added to each dim
+  Dims stride, dilation, front, behind;  // front, behind: zeros added before and after each dim
   int64_t groups = 1;
   template <class F>
   void each(F&& visit) const {

@@ -49,7 +49,7 @@ struct Cell {
   void become_view(Cell& of, NodeRef from, NodeRef via);
   /// The view as current() has it, and its base. No view: its node alone.
   ViewState view();
-  /// From now on a tensor of its own: what is written to the former base is not seen here.
+  /// From now on no view: what is written to the former base is not seen here.
   void leave_base();
 
  private:

@@ -193,8 +193,8 @@ NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const 
   n->attrs = spec.attrs;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
-  // What can fail is behind us: a node that is given up here would let go inputs that it does not
-  // own.
+  // Nothing fails from here on: a node that is destroyed before would release inputs that it does
+  // not own.
   n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   for (size_t i = 0; i < held.size(); ++i) n->in[i] = held[i].leak();
   n->recorder = &rec;

@@ -95,7 +95,7 @@ constexpr bool is_source(Op op) { return info(op).kind == OpClass::Source; }
 constexpr bool is_movement(Op op) { return info(op).kind == OpClass::Movement; }
 constexpr bool is_elementwise(Op op) { return info(op).kind == OpClass::Elementwise; }
 constexpr bool is_reduce(Op op) { return info(op).kind == OpClass::Reduce; }
-/// A call of its own, whose operands are stored in memory.
+/// A separate launch, whose operands are stored in memory.
 constexpr bool is_library(Op op) { return info(op).kind == OpClass::Library; }
 
 }  // namespace ingot

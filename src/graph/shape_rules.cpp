@@ -311,7 +311,7 @@ Inferred pad(const ShapeCall& c) {
   if (!ok)
     fail(ErrorKind::Shape, c.op,
          "cannot pad " + describe(x) + " to " + to_string(shape) + " with " + to_string(front) +
-             " in front",
+             " before",
          c.loc);
   check_shape(c.op, shape, c.loc);
   return {x.dtype, shape, x.device};

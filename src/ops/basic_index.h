@@ -6,7 +6,7 @@ namespace ingot {
 
 /// x[...] without tensors among the items: a view.
 Tensor basic_index(const Tensor& x, const Indices& index, const SourceLoc& loc);
-/// x[...] with tensors among the items: a new tensor that remembers its place.
+/// x[...] with tensors among the items: a new tensor that remembers where it was read.
 IndexedTensor picked(const Tensor& x, const Indices& index, const SourceLoc& loc);
 
 }  // namespace ingot

@@ -111,9 +111,9 @@ Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tens
       fail(ErrorKind::Shape, c.op,
            "the window of weight " + describe(*w) + " with dilation " + to_string(a.dilation) +
                " does not fit into " + describe(*x) + " with padding " + to_string(a.front) +
-               (a.front == a.behind ? "" : " in front and " + to_string(a.behind) + " behind"),
+               (a.front == a.behind ? "" : " before and " + to_string(a.behind) + " after"),
            c.loc, "pad the input, or use a smaller window");
-  // The bias is there before the product, so that the two can be one call.
+  // The bias is recorded before the product, so that the two can be one call.
   Tensor b = bias.defined() ? spread(bias, c.n) : bias;
   Tensor y = tensor_of(record(Op::Conv, {x, w}, {a}, c.loc));
   if (b.defined()) y = y + b;
@@ -158,7 +158,7 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
            c.loc, "use less padding");
   }
   // As many windows as the input has elements: what output_padding adds past a stride comes off the
-  // padding behind, and what is then left lies beyond every window.
+  // padding after it, and what is then left is beyond every window.
   a.behind = a.front;
   Dims beyond = Dims::filled(c.n, 0);
   for (int d = 0; d < c.n; ++d) {

@@ -1,6 +1,6 @@
-// einsum: each operand's dims get labels (a letter, or a place within "..."); then the operands are
-// joined from left to right, each pair by one product of matrices, or elementwise where nothing is
-// summed.
+// einsum: each operand's dims get labels (a letter, or a position within "..."); then the operands
+// are joined from left to right, each pair by one product of matrices, or elementwise where nothing
+// is summed.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -50,7 +50,7 @@ struct Einsum {
         seen = true;
         i += 2;
       } else {
-        wrong(std::string("'") + ch + "' does not stand for a dim");
+        wrong(std::string("'") + ch + "' is not the label of a dim");
       }
     }
     return l;

@@ -98,8 +98,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
          "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) +
              ", not " + describe(bias),
          loc);
-  // The bias is there before the product, so that the two can be one call; the weight is converted
-  // the way it lies.
+  // The bias is recorded before the product, so that the two can be one call; the weight is
+  // converted in its own layout.
   Tensor b = bias.defined() ? lowered(bias) : bias;
   Tensor y = matmul(x, lowered(weight).t(), loc);
   return b.defined() ? y + b : y;

@@ -163,7 +163,7 @@ Tensor expand(const Tensor& x, const Dims& shape, SourceLoc where) {
   }
   if (!ok)
     fail(ErrorKind::Shape, "expand", "cannot expand " + describe(x) + " to " + to_string(shape),
-         loc, "only dims of size 1, and new dims in front, can be repeated");
+         loc, "only dims of size 1, and new leading dims, can be repeated");
   return full == n->shape ? x : view_of(x, n, expand_to(n, full, loc));
 }
 Tensor broadcast_to(const Tensor& x, const Dims& shape, SourceLoc loc) {
@@ -267,9 +267,9 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
   NodeRef n = node_of(x, "pad", loc);
   if (padding.size() % 2 || padding.size() / 2 > n->rank())
     fail(ErrorKind::Value, "pad",
-         "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
+         "padding " + to_string(padding) + " must hold {before, after} for at most the " +
              std::to_string(n->rank()) + " dims of " + describe(x),
-         loc, "for the last dim only: {front, behind}");
+         loc, "for the last dim only: {before, after}");
   SliceAttrs cut{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   PadAttrs add{Dims::filled(n->rank(), 0), value.to<double>()};
   Dims kept = n->shape;

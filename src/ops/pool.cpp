@@ -92,7 +92,7 @@ Tensor max_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   return windowed_max(input, w, c.loc);
 }
 
-// The place in the input's flattened last dims of each window's largest element.
+// The index in the input's flattened last dims of each window's largest element.
 Tensor max_places(const Tensor& input, const Windows& w, const SourceLoc& loc) {
   Tensor at = windowed_argmax(input, w, loc).to(DType::Int64);
   const int n = w.n(), lead = at.dim() - n;

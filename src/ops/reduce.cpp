@@ -122,7 +122,7 @@ Tensor min(const Tensor& a, const Tensor& b, SourceLoc loc) { return minimum(a, 
 
 namespace {
 
-// Values are read at the place that was found, so that the gradient goes to that one element, as
+// Values are read at the position that was found, so that the gradient goes to that one element, as
 // PyTorch's.
 ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const char* name,
                       const SourceLoc& where) {

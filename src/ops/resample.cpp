@@ -18,7 +18,7 @@ Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& pad
   return w;
 }
 
-// The order of dims that changes the places of windows and the places inside them: [.., C, a, b, c,
+// The order of dims that swaps the positions of windows and the positions in them: [.., C, a, b, c,
 // d] with the channels at c becomes [.., C, c, d, a, b].
 Dims swapped(int channels) {
   Dims order;

@@ -36,5 +36,5 @@ with folder() as name:
 
     # Without its data a recipe is profiled on zeros, and says so.
     out, _ = run("profile", "fashion", "--batch", 16, "--steps", 3, cwd=home)
-    check("the data is not there" in out and "conv" in out, out)
+    check("the data is missing" in out and "conv" in out, out)
 print("ok")

@@ -120,9 +120,9 @@ for i in range(40):
         check(before == {p: p.stat().st_mtime_ns for p in (home / "run").rglob("*")}, args, "changed a run")
 
     mistake(2, ["no recipe", "Did you mean fashion"], "train", "fasion", "--out", "run")
-    mistake(3, ["not there", "tools/setup.sh --data fashion-mnist"], "train", "fashion", "--out", "run")
+    mistake(3, ["missing", "tools/setup.sh --data fashion-mnist"], "train", "fashion", "--out", "run")
     mistake(3, ["no.txt", "--set data="], "train", "chars", "--set", "data=no.txt", "--out", "run")
-    mistake(4, ["\"cuda:7\" is not there", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
+    mistake(4, ["\"cuda:7\" is not available", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
     mistake(4, ["no device called", "ingot devices"], "train", "spirals", "--device", "gpu", "--out", "run")
     mistake(2, ["1600 samples", "--batch"], "train", "spirals", "--batch", "100000", "--out", "run")
     mistake(5, ["training does not fit", "of 6.0 MiB", "makes it fit", "ingot plan chars"], "train", "chars", *small[:-1], 256, "--memory", "6MiB", "--device", "cpu:1", "--out", "x")

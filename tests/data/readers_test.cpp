@@ -356,7 +356,7 @@ TEST_CASE("the real data, where tools/setup.sh --data has put it") {
   std::string root = INGOT_TEST_DATA;
   auto there = [&](const std::string& name) {
     bool is = std::filesystem::exists(root + "/" + name);
-    if (!is) MESSAGE("data/" << name << " is not there: left out");
+    if (!is) MESSAGE("data/" << name << " is missing: skipped");
     return is;
   };
   auto check = [&](const data::VisionDataset& d, int64_t n, const Dims& shape) {

@@ -148,8 +148,7 @@ TEST_CASE("Winograd's convolutions agree with plain loops in float64") {
       Call c = call_of(p, op);
       const std::vector<float> edges(c.data[0].begin(), c.data[0].begin() + 3);
       run(c);
-      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) ==
-            0);  // nothing in front of the result
+      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) == 0);  // nothing before the result
       check(p, op, c);
     }
 }

@@ -115,7 +115,7 @@ TEST_CASE("movement") {
           "[pad] \"reflect\" cannot add 3 to dim 1 of float32[2, 3] on cpu, which has 3 elements",
           pad(x, {3, 0}, "reflect"));
   MISTAKE(Value, "[pad] \"circular\" cannot add 4 to dim 1", pad(x, {0, 4}, "circular"));
-  MISTAKE(Value, "[pad] padding [1] must hold {front, behind}", pad(x, Dims{1}, "reflect"));
+  MISTAKE(Value, "[pad] padding [1] must hold {before, after}", pad(x, Dims{1}, "reflect"));
 }
 
 TEST_CASE("creation") {
@@ -229,7 +229,7 @@ TEST_CASE("linear algebra") {
   MISTAKE(Value, "[einsum] \"ij,jk\": has more parts than there are operands",
           einsum("ij,jk", {a}));
   MISTAKE(Value, "[einsum] \"ij\": has fewer parts than there are operands", einsum("ij", {a, b}));
-  MISTAKE(Value, "[einsum] \"i1->i\": '1' does not stand for a dim", einsum("i1->i", {a}));
+  MISTAKE(Value, "[einsum] \"i1->i\": '1' is not the label of a dim", einsum("i1->i", {a}));
   MISTAKE(Value, "[einsum] \"ijk->i\": \"ijk\" does not name the dims of float32[2, 3] on cpu",
           einsum("ijk->i", {a}));
   MISTAKE(Value, "[einsum] \"ij->k\": a letter of the result is in no operand",

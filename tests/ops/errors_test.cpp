@@ -228,7 +228,7 @@ TEST_CASE("shapes and dims") {
             "the last dim is -1");
   MISTAKE(a.expand({4, 3}))
       .says(ErrorKind::Shape, "[expand] cannot expand float32[2, 3] on cpu to [4, 3]",
-            "only dims of size 1, and new dims in front, can be repeated");
+            "only dims of size 1, and new leading dims, can be repeated");
   MISTAKE(cat({a, zeros({2, 4})}))
       .says(ErrorKind::Shape,
             "[cat] sizes must agree but for dim 0: float32[2, 3] on cpu and float32[2, 4] on cpu");

@@ -589,7 +589,7 @@ row("nn.Module.register_forward_hook", beside={"always_call": {"always_call": Fa
 
 
 def on_gpu(function, *subject, device="cuda:77"):
-    """There may be no GPU, so the device is one that is not there: its name is in the error."""
+    """There may be no GPU, so the device is one that does not exist: its name is in the error."""
     try:
         function(*subject, device=device)
     except ingot.DeviceError as e:

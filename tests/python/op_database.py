@@ -29,7 +29,7 @@ except ImportError:  # common_utils wants it for other purposes
 try:
     import torch
 except ImportError:
-    print("op_database: skipped, PyTorch is not there (tools/setup.sh --torch installs it)")
+    print("op_database: skipped, PyTorch is not installed (tools/setup.sh --torch installs it)")
     sys.exit(77)
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 

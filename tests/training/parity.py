@@ -34,7 +34,7 @@ def find_torch():
     python = venv / "bin/python"
     if python.exists() and pathlib.Path(sys.prefix).resolve() != venv.resolve():
         os.execv(python, [str(python), *sys.argv])
-    print("parity: skipped, PyTorch is not there (tools/setup.sh --torch installs it)")
+    print("parity: skipped, PyTorch is not installed (tools/setup.sh --torch installs it)")
     sys.exit(77)
 
 

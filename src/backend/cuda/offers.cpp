@@ -47,7 +47,7 @@ Made simple(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, simple_m
 // Convolutions
 
 #ifdef INGOT_HAVE_CUDNN
-const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library is not there"; }
+const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library was not found"; }
 
 const char* cudnn_conv_refuses(const LibrarySpec& s) {
   const char* missing = no_cudnn();

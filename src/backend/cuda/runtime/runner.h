@@ -26,8 +26,8 @@ namespace ingot::cuda {
 
 class Gpu;
 
-/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before
-/// sm_90 cannot.
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the previous one has ended. GPUs before sm_90
+/// cannot do that.
 bool early_wanted(const Gpu& gpu);
 
 class Runner {
@@ -62,7 +62,7 @@ class Runner {
     uint64_t last = 0;             // newest run of it
     std::vector<void*> addresses;  // of the last run: per item its buffers, then its scratch
     std::vector<uint8_t> fixed;    // per address: a library call's or scratch
-    std::vector<int> moving;       // per address: its place among the moving ones, or -1
+    std::vector<int> moving;       // per address: its index among the moving ones, or -1
     int n_moving = 0;
     int captured = 0;
     bool plain = false;             // not captured any more
