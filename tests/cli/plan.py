@@ -30,7 +30,7 @@ CASES = {
 
 
 def write_pictures(root):
-    """6000 pictures in the format of Fashion-MNIST: more than a loader's threads hold at any time."""
+    """6000 images in the format of Fashion-MNIST: more than a loader's threads hold at any time."""
     rng = random.Random(1)
     root.mkdir(parents=True)
     for part, count in (("train", 6000), ("t10k", 1100)):

@@ -73,7 +73,7 @@ with folder() as name:
 
     # Pictures from folders, and predictions on them.
     for kind in ("bright", "dark"):
-        (home / "pictures" / kind).mkdir(parents=True)
+        (home / "photos" / kind).mkdir(parents=True)
     subprocess.run(["python3", "-c", """
 import sys, zlib, struct, random
 def png(path, value):
@@ -82,11 +82,11 @@ def png(path, value):
     chunk = lambda k, d: struct.pack('>I', len(d)) + k + d + struct.pack('>I', zlib.crc32(k + d))
     open(path, 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 16, 16, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
 for i in range(40):
-    png(f'pictures/bright/{i}.png', 200)
-    png(f'pictures/dark/{i}.png', 50)
+    png(f'photos/bright/{i}.png', 200)
+    png(f'photos/dark/{i}.png', 50)
 """], cwd=home, check=True)
-    run("train", "images", "--set", "data=pictures", "--set", "image_size=16", "--set", "width=4", "--set", "layers=1", "--epochs", 3, "--batch", 12, "--out", "pics", cwd=home)
-    out, _ = run("predict", "pics", "pictures/bright/0.png", "pictures/dark", "--json", cwd=home)
+    run("train", "images", "--set", "data=photos", "--set", "image_size=16", "--set", "width=4", "--set", "layers=1", "--epochs", 3, "--batch", 12, "--out", "pics", cwd=home)
+    out, _ = run("predict", "pics", "photos/bright/0.png", "photos/dark", "--json", cwd=home)
     answers = [json.loads(l) for l in out.splitlines()]
     check(len(answers) == 41 and answers[0]["answers"][0]["class"] == "bright" and answers[5]["answers"][0]["class"] == "dark", answers[:2])
     check("data:image/png;base64," in (home / "pics/report.html").read_text() and len(list((home / "pics/samples").glob("*.png"))) == 8, "samples")
@@ -154,7 +154,7 @@ for i in range(40):
     mistake(3, ["no folders of images", "empty/cat/1.jpg"], "train", "images", "--set", "data=empty", "--out", "run")
     for i in range(12):
         (home / "broken/a").mkdir(parents=True, exist_ok=True)
-        (home / f"broken/a/{i}.png").write_text("no picture")
+        (home / f"broken/a/{i}.png").write_text("no image")
     mistake(6, ["an image cannot be read", ".png", "Remove that file from broken"], "train", "images", "--set", "data=broken", "--batch", 2, "--quiet", "--out", "x")
     (home / "data/mnist").mkdir(parents=True)
     mistake(6, ["data/mnist is incomplete or damaged", "tools/setup.sh --data mnist"], "train", "digits", "--out", "run")
@@ -175,7 +175,7 @@ for i in range(40):
     (home / "whole-pics").mkdir()
     (home / "whole-pics/model.safetensors").write_bytes(data)
     (home / "pics/model.safetensors").write_bytes(data[: len(data) // 2])
-    mistake(6, ["damaged", "--resume"], "predict", "pics", "pictures/bright/0.png")
+    mistake(6, ["damaged", "--resume"], "predict", "pics", "photos/bright/0.png")
     # A damaged checkpoint: the one before it is taken, and it says so.
     newest = sorted((home / "whole/checkpoints").glob("*.safetensors"))[-1]
     newest.write_bytes(newest.read_bytes()[:100])
@@ -223,7 +223,7 @@ for i in range(40):
     size = int.from_bytes(broken[:8], "little")
     broken[8 + size:] = b"\xff" * (len(broken) - 8 - size)
     (home / "nans.safetensors").write_bytes(broken)
-    _, err = run("predict", "nans.safetensors", "pictures/bright/0.png", cwd=home, code=None)
+    _, err = run("predict", "nans.safetensors", "photos/bright/0.png", cwd=home, code=None)
     check("not finite" in err or "damaged" in err, err)
     out, _ = run("explain", "fashion", cwd=home)
     check("generated kernels" in out and "Conv2d" in out, out)

@@ -82,7 +82,7 @@ TEST_CASE("an LSTM's bits do not depend on the number of threads") {
   const int before = get_num_threads();
   set_num_threads(1);
   const auto one = run_lstm(c, in, Device("cpu"), float32, float32);
-  for (int threads : {2, 5, 12}) {  // 12 are too many for each to have rows of its own
+  for (int threads : {2, 5, 12}) {  // 12 are too many for each to have its own rows
     set_num_threads(threads);
     CHECK(one == run_lstm(c, in, Device("cpu"), float32, float32));
   }
@@ -90,7 +90,8 @@ TEST_CASE("an LSTM's bits do not depend on the number of threads") {
 }
 
 TEST_CASE(
-    "an LSTM's gates lie where the inputs' parts were, and their gradients where the gates were") {
+    "an LSTM's gates are stored where the inputs' parts were, and their gradients where the gates "
+    "were") {
   const int64_t T = 64, N = 32, F = 16, H = 64;
   const Generator gen(3);
   std::vector<Tensor> x;

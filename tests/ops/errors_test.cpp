@@ -90,7 +90,7 @@ TEST_CASE("operators") {
       "move one of them: the float32[2, 3] with .to(\"cpu\")");
 }
 
-TEST_CASE("the line is the one the mistake stands on") {
+TEST_CASE("the error names the line of the mistake") {
   Tensor a = zeros({2, 3}), b = zeros({4});
   int line = 0;
   try {

@@ -38,7 +38,7 @@ Error error_of(F f) {
 
 }  // namespace
 
-TEST_CASE("x[tensor] is a tensor of its own; x[tensor] = and += write to x") {
+TEST_CASE("x[tensor] is a new tensor; x[tensor] = and += write to x") {
   Tensor x = arange(0, 6, float32).reshape({2, 3}), i = tensor({1, 0, 1});
   Tensor y = x[i];
   y += 100.0;

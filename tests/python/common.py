@@ -17,7 +17,7 @@ needs_torch = unittest.skipIf(torch is None, "PyTorch is not installed (tools/se
 
 
 def to_torch(x):
-    """The tensor in PyTorch, a copy of its own."""
+    """The tensor as a copy in PyTorch."""
     return torch.from_dlpack(x.detach()).clone()
 
 

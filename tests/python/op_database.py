@@ -170,7 +170,7 @@ class Truth:
         self.named = {k: self.note(in_float64(v), v) for k, v in sample.kwargs.items()}
 
     def note(self, wide, narrow):
-        """Remembers which float64 tensor stands for which of the sample's."""
+        """Remembers which float64 tensor corresponds to which of the sample's."""
         if isinstance(narrow, torch.Tensor):
             self.places.append((narrow, wide))
         elif isinstance(narrow, (list, tuple)):
