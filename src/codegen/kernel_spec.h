@@ -141,7 +141,7 @@ enum class Epilogue : uint8_t {
   Residual,      // Conv: adds the last operand, of the result's shape
   Relu,          // negative results become 0
   GeluTanh,      // Matmul: GELU by tanh
-  KeepSum,       // beside GeluTanh: what GELU is applied to is the result, GELU of it result 1
+  KeepSum,       // with GeluTanh: what GELU is applied to is the result, GELU of it result 1
   GeluTanhGrad,  // Matmul: times GELU's derivative at the last operand
   ReluGrad,      // Matmul: 0 where the last operand is not positive
   BiasGrad,      // Matmul: result 1 is the sums of operand a along K, [M]

@@ -59,7 +59,7 @@ struct Captured::Variant {
   void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<NodeRef>& nodes,
                     const SourceLoc& loc);
 
-  /// The plans of its runs; empty when the cache has let one of them go.
+  /// The plans of its runs; empty when the cache has evicted one of them.
   std::vector<std::shared_ptr<Plan>> plans() const {
     std::vector<std::shared_ptr<Plan>> all;
     for (const CapturedRun& r : log.runs) {

@@ -143,8 +143,7 @@ void run_asked(Recorder& rec, std::span<Node* const> asked) {
   try {
     trace_and_run(rec, asked);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("the host has no memory left to plan or to start what was asked for", 0, 0,
-                      0);
+    throw OutOfMemory("the host has no memory left to plan or start the run", 0, 0, 0);
   }
 }
 

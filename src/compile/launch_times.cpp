@@ -72,7 +72,7 @@ void tell_launch_times(std::span<const Step> steps, double start, const std::vec
 
 Profile::Profile(SourceLoc loc) {
   if (profiling.exchange(true))
-    throw Error(ErrorKind::State, "Profile", "another Profile lives already", user_loc(loc),
+    throw Error(ErrorKind::State, "Profile", "another Profile is active already", user_loc(loc),
                 "end it first");
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);

@@ -14,7 +14,7 @@ inline bool is_dry_run() { return this_thread.dry_run; }
 void note_dry_run(const Plan& p, const Trace& t);
 /// Forgets them; called where the outermost DryRun begins and ends.
 void clear_dry_runs();
-/// Does anybody want them?
+/// Is a Profile active, or INGOT_DEBUG=time set?
 bool launches_are_timed();
 /// Reports to those who want them: steps that began at `start` (see clock_us) and what each took.
 void tell_launch_times(std::span<const Step> steps, double start,

@@ -315,7 +315,7 @@ std::vector<int> order_works(const Graph& g, const std::vector<Work>& works) {
       if (--waiting[n] == 0) ready.push({rank(n), n});
   }
   if (order.size() != works.size())
-    throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a circle");
+    throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a cycle");
   return order;
 }
 

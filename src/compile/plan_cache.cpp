@@ -85,7 +85,7 @@ struct Evicted {
 
 // --- What a plan holds
 
-constexpr size_t kBlock = 16;  // what an allocation costs beside its bytes
+constexpr size_t kBlock = 16;  // what an allocation costs besides its bytes
 
 template <class T>
 size_t held(const std::vector<T>& v) {

@@ -1,4 +1,4 @@
-// What an op needs beside its operands: one struct per kind of op, named in its row of
+// What an op needs besides its operands: one struct per kind of op, named in its row of
 // graph/ops.def. A node, the compiler's value, a step of a recorded function and a library call
 // hold the same Attributes. Each struct lists its fields once, in each(); equality, hashing, plan
 // keys and printing follow from that.

@@ -57,7 +57,7 @@ struct Cell {
   NodeRef node() const {
     for (;;) {
       Node* n = node_.load(std::memory_order_acquire);
-      if (!try_retain(n)) continue;  // it was replaced, and let go, just now
+      if (!try_retain(n)) continue;  // it was replaced, and released, just now
       NodeRef held = NodeRef::adopt(n);
       if (node_.load(std::memory_order_acquire) == n) [[likely]]
         return held;

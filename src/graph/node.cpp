@@ -207,7 +207,7 @@ bool hold_inputs(const Node& n, std::vector<NodeRef>& held) {
   const size_t count = n.n_inputs.load(std::memory_order_acquire);
   held.reserve(count);
   for (size_t k = 0; k < count && try_retain(n.in[k]); ++k) held.push_back(NodeRef::adopt(n.in[k]));
-  // They are let go after the number of them is 0.
+  // They are released after the number of them is 0.
   if (n.n_inputs.load(std::memory_order_acquire) != count) held.clear();
   return !held.empty();
 }

@@ -136,7 +136,7 @@ Inferred source(const ShapeCall& c) {
       return {s.dtype, {}, s.device};
     case Op::Iota:
       if (s.shape.size() != 1)
-        fail(ErrorKind::Internal, c.op, "wants one size, not " + to_string(s.shape), c.loc);
+        fail(ErrorKind::Internal, c.op, "expects one size, not " + to_string(s.shape), c.loc);
       return {DType::Int64, s.shape, s.device};
     case Op::Random:
       return {DType::Int32, s.shape, s.device};
@@ -200,7 +200,7 @@ Inferred result(const ShapeCall& c) {
   }
   if (x.op == Op::Attention)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-  // Of the type and shape of an operand, which another thread that computes x may let go.
+  // Of the type and shape of an operand, which another thread that computes x may release.
   const NodeRef like = held_input(x, x.op == Op::AttentionGrad    ? i
                                      : x.op == Op::Lstm && i == 1 ? 0
                                                                   : 2);

@@ -397,7 +397,7 @@ Tensor RotaryEmbedding::rotated(const Tensor& x, Tensor positions) const {
   SourceLoc loc = user_loc(SourceLoc::current());
   if (x.dim() < 2 || x.size(-1) != dim_)
     fail(ErrorKind::Shape, "RotaryEmbedding",
-         "wants [..., time, " + std::to_string(dim_) + "], not " + describe(x), loc);
+         "expects [..., time, " + std::to_string(dim_) + "], not " + describe(x), loc);
   if (!positions.defined()) positions = arange(x.size(-2), x.device());
   if (positions.dim() != 1 || positions.size(0) != x.size(-2))
     fail(ErrorKind::Shape, "RotaryEmbedding",

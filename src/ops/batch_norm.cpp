@@ -26,7 +26,7 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
               const Tensor& bias, const char* op, const SourceLoc& loc) {
   NodeRef x = node_of(input, op, loc);
   if (x->rank() < 2)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc,
+    fail(ErrorKind::Shape, op, "expects [batch, channels, ...], not " + describe(*x), loc,
          "add a dim: x.unsqueeze(0)");
   if (!is_float(x->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*x), loc,

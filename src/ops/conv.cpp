@@ -23,7 +23,7 @@ struct Call {
 void check_operands(const Call& c, const Node* x, const Node* w, int64_t groups, bool transposed) {
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
-         "wants [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " +
+         "expects [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " +
              describe(*x),
          c.loc, x->rank() == c.n ? "add a channel dim: x.unsqueeze(0)" : "");
   if (w->rank() != c.n + 2)
@@ -40,7 +40,7 @@ void check_operands(const Call& c, const Node* x, const Node* w, int64_t groups,
     fail(ErrorKind::Shape, c.op,
          "input " + describe(*x) + " has " + std::to_string(channels) + " channels; weight " +
              describe(*w) + " with " + std::to_string(groups) +
-             (groups == 1 ? " group" : " groups") + " wants " + std::to_string(wanted) +
+             (groups == 1 ? " group" : " groups") + " expects " + std::to_string(wanted) +
              (w->shape[0] % groups ? " and a first size that groups divides" : ""),
          c.loc);
   for (int d = 0; d < c.n; ++d)
@@ -69,7 +69,7 @@ void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, 
   if (padding.word() == "same") {
     for (int d = 0; d < c.n; ++d) {
       if (stride[d] != 1)
-        fail(ErrorKind::Value, c.op, "padding \"same\" wants stride 1, not " + to_string(stride),
+        fail(ErrorKind::Value, c.op, "padding \"same\" expects stride 1, not " + to_string(stride),
              c.loc, "give padding as numbers");
       const int64_t total = dilation[d] * (kernel[d] - 1);
       front[d] = total / 2;

@@ -91,7 +91,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
          loc,
          n->rank() > 2 && features == w->shape[1]
              ? "flatten the input first: x.flatten(1)"
-             : "the layer wants inputs of " + std::to_string(w->shape[1]) + " features");
+             : "the layer expects inputs of " + std::to_string(w->shape[1]) + " features");
   }
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != w->shape[0]))
     fail(ErrorKind::Shape, "linear",

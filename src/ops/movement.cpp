@@ -32,7 +32,7 @@ Dims known_shape(const NodeRef& x, const Dims& shape, const SourceLoc& loc) {
     fail(ErrorKind::Shape, "reshape",
          describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " +
              to_string(shape) + " cannot hold: they are no multiple of " + std::to_string(rest),
-         loc, "the sizes beside -1 must divide " + std::to_string(x->numel()));
+         loc, "the sizes besides -1 must divide " + std::to_string(x->numel()));
   out[free] = x->numel() / rest;
   return out;
 }

@@ -19,7 +19,7 @@ Node* checked(const Call& c, const Tensor& input, bool floating) {
   NodeRef x = node_of(input, c.op, c.loc);
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
-         "wants [batch, channels and " + std::to_string(c.n) + (c.n == 1 ? " dim" : " dims") +
+         "expects [batch, channels and " + std::to_string(c.n) + (c.n == 1 ? " dim" : " dims") +
              "] or the same without batch, not " + describe(*x),
          c.loc);
   if (floating ? !is_float(x->dtype) : x->dtype == DType::Bool)

@@ -298,7 +298,7 @@ Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
   NodeRef n = node_of(x, "take", loc), ix = node_of(index, "take", loc);
   check_index(ix, "take", loc);
   if (n->numel() == 0 && ix->numel() != 0)
-    fail(ErrorKind::Index, "take", "there is nothing to take from " + describe(x), loc);
+    fail(ErrorKind::Index, "take", describe(x) + " has no elements", loc);
   CheckScope checked(Check::Take);
   Tensor at = tensor_of(from_end(ix, n->numel(), loc));
   return gather(x.reshape({n->numel()}), 0, at.reshape({ix->numel()})).reshape(ix->shape);

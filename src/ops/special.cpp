@@ -1,4 +1,4 @@
-// Elementwise functions beside the table's, composed so that they fuse: what elementwise.h
+// Elementwise functions besides the table's, composed so that they fuse: what elementwise.h
 // declares.
 #include <cmath>
 #include <limits>

@@ -204,7 +204,7 @@ TEST_CASE("shapes and dims") {
             "[reshape] float32[2, 3] on cpu has 6 elements, which [-1, 4] cannot hold: they are no "
             "multiple "
             "of 4",
-            "the sizes beside -1 must divide 6");
+            "the sizes besides -1 must divide 6");
   MISTAKE(a.reshape({-1, -1}))
       .says(ErrorKind::Shape, "[reshape] shape [-1, -1] has a negative size",
             "at most one size may be -1, the others must be 0 or more");
@@ -287,7 +287,7 @@ TEST_CASE("contraction") {
             "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
             "against "
             "weight float32[5, 4] on cpu (fc.weight)",
-            "the layer wants inputs of 4 features");
+            "the layer expects inputs of 4 features");
   MISTAKE(linear(zeros({8, 2, 2}), w))
       .says(ErrorKind::Shape,
             "[linear] the input's last size must be the weight's second: float32[8, 2, 2] on cpu "
@@ -300,7 +300,7 @@ TEST_CASE("contraction") {
             "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
             "against "
             "weight float32[5, 4] on cpu",
-            "the layer wants inputs of 4 features");
+            "the layer expects inputs of 4 features");
 }
 
 TEST_CASE("networks and options") {
@@ -368,7 +368,7 @@ TEST_CASE("networks and options") {
                          "take one with x[i], or all with x.to_vector<T>()");
   MISTAKE(scaled_dot_product_attention(a, zeros({2, 4}), a))
       .says(ErrorKind::Shape,
-            "[scaled_dot_product_attention] wants query [..., T, d], key [..., S, d] and value "
+            "[scaled_dot_product_attention] expects query [..., T, d], key [..., S, d] and value "
             "[..., S, e], "
             "not float32[2, 3] "
             "on cpu, float32[2, 4] on cpu and float32[2, 3] on cpu");
@@ -414,12 +414,12 @@ TEST_CASE("layers") {
                       "[linear] the input's last size must be the weight's second: float32[2, 3] "
                       "on cpu against weight "
                       "float32[5, 4] on cpu (head.weight)",
-                      "the layer wants inputs of 4 features", "Linear");
+                      "the layer expects inputs of 4 features", "Linear");
   MISTAKE(seq(x)).says(ErrorKind::Shape,
                        "[linear] the input's last size must be the weight's second: float32[2, 8] "
                        "on cpu against weight "
                        "float32[2, 7] on cpu (2.weight)",
-                       "the layer wants inputs of 7 features", "2 (Linear) of Sequential");
+                       "the layer expects inputs of 7 features", "2 (Linear) of Sequential");
   // In a module of the user's own the mistake is at the line in its forward().
   try {
     net(zeros({2, 4}));

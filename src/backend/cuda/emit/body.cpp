@@ -227,7 +227,7 @@ std::string Emitter::compute_text(int i) {
 }
 
 /// Is it exp(x - the row's largest), of which only 16-bit results and sums are made? Then the
-/// relative error of a very small one (x - largest is rounded once more) is lost beside the
+/// relative error of a very small one (x - largest is rounded once more) is lost against the
 /// largest, and what makes exp exact to the last bit is most of a long row's work.
 bool Emitter::below_one(int i) const {
   const Instr& in = k_.instrs[i];

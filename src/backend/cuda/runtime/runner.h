@@ -40,7 +40,7 @@ class Runner {
   /// The same launch by launch, with the time each took on the device.
   uint64_t run_timed(std::span<const LaunchItem> items, const RunArgs& args,
                      std::vector<double>& microseconds);
-  /// Lets go what is kept for a plan that nobody runs any more.
+  /// Frees what is kept for a plan that is no longer run.
   void forget(uint64_t plan);
   /// Is that run over? Then its status.
   bool poll(uint64_t ticket, bool wait, RunStatus& status);
