@@ -23,7 +23,7 @@ namespace ingot {
 namespace {
 
 // The node that has (or will have) the buffer, found through aliases and reshapes of all of it.
-Node* behind(Node* n) {
+Node* buffer_owner(Node* n) {
   while (!n->computed.load(std::memory_order_acquire) &&
          (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
     n = n->in[0];
@@ -114,7 +114,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
   } done{rec};
   std::vector<Node*> pending;
   for (Node* n : asked) {
-    Node* b = behind(n);
+    Node* b = buffer_owner(n);
     if (failure_of(*b)) throw_again(b);
     if (!b->computed.load(std::memory_order_acquire)) pending.push_back(b);
   }
@@ -136,7 +136,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
                    plan->launches, us);
     }
   }
-  for (Node* n : asked) share_storage(n, behind(n));
+  for (Node* n : asked) share_storage(n, buffer_owner(n));
 }
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {

@@ -52,7 +52,7 @@ bool launches_are_timed() {
   return profiling.load(std::memory_order_relaxed) || env::debug("time");
 }
 
-void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
+void report_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
   const bool debug = env::debug("time"), logged = profiling.load(std::memory_order_relaxed);
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);

@@ -17,8 +17,8 @@ void clear_dry_runs();
 /// Is a Profile active, or INGOT_DEBUG=time set?
 bool launches_are_timed();
 /// Reports to those who want them: steps that began at `start` (see clock_us) and what each took.
-void tell_launch_times(std::span<const Step> steps, double start,
-                       const std::vector<double>& microseconds);
+void report_launch_times(std::span<const Step> steps, double start,
+                         const std::vector<double>& microseconds);
 /// Microseconds of the clock that launches are timed by.
 double clock_us();
 

@@ -32,8 +32,8 @@ struct IndexPlace {
     for (int64_t s : rest()) d.push_back(s);
     return d;
   }
-  /// Result dim i is dim turn()[i] of grown().
-  Dims turn() const {
+  /// Result dim i is dim result_order()[i] of grown().
+  Dims result_order() const {
     Dims d;
     int b = broadcast.size(), all = b + order.size() - picked;
     for (int i = 0; i < at; ++i) d.push_back(b + i);
@@ -43,32 +43,32 @@ struct IndexPlace {
   }
   Dims result_shape() const {
     Dims g = grown(), d;
-    for (int64_t i : turn()) d.push_back(g[static_cast<int>(i)]);
+    for (int64_t i : result_order()) d.push_back(g[static_cast<int>(i)]);
     return d;
   }
   /// The view as rows: [picked dims as one, rest as one].
   Tensor as_rows() const {
-    Tensor turned = view.reshape(merged).permute(order);
+    Tensor permuted = view.reshape(merged).permute(order);
     int64_t all = 1, width = rest().numel();
     for (int i = 0; i < picked; ++i) all *= merged[static_cast<int>(order[i])];
-    return turned.reshape({all, width});
+    return permuted.reshape({all, width});
   }
   Tensor read() const {
     CheckScope checked(Check::Index);
-    return index_select(as_rows(), 0, rows).reshape(grown()).permute(turn());
+    return index_select(as_rows(), 0, rows).reshape(grown()).permute(result_order());
   }
   /// The view with these values there, which have the result's shape.
   Tensor written(const Tensor& values, bool add) const {
     CheckScope checked(Check::IndexPut);
-    Dims back = turn(), inverse = back, turned;
+    Dims back = result_order(), inverse = back, permuted;
     for (int i = 0; i < back.size(); ++i) inverse[static_cast<int>(back[i])] = i;
     Tensor lines = values.permute(inverse).reshape({count(), rest().numel()});
     Tensor to = as_rows(), index = rows.reshape({-1, 1}).expand(lines.shape());
     Tensor done = add ? scatter_add(to, 0, index, lines) : scatter(to, 0, index, lines);
-    for (int64_t d : order) turned.push_back(merged[static_cast<int>(d)]);
+    for (int64_t d : order) permuted.push_back(merged[static_cast<int>(d)]);
     Dims home = order;
     for (int i = 0; i < order.size(); ++i) home[static_cast<int>(order[i])] = i;
-    return done.reshape(turned).permute(home).reshape(view.shape());
+    return done.reshape(permuted).permute(home).reshape(view.shape());
   }
 };
 

@@ -104,8 +104,8 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim, SourceLoc place) {
          "dim " + std::to_string(dim) + " of " + describe(a) + " and " + describe(b) +
              " must have 3 elements",
          loc);
-  auto turned = [&](const Tensor& x, int64_t by) { return roll(x, -by, d, loc); };
-  return turned(both[0], 1) * turned(both[1], 2) - turned(both[0], 2) * turned(both[1], 1);
+  auto rolled = [&](const Tensor& x, int64_t by) { return roll(x, -by, d, loc); };
+  return rolled(both[0], 1) * rolled(both[1], 2) - rolled(both[0], 2) * rolled(both[1], 1);
 }
 
 namespace {
