@@ -46,7 +46,7 @@ Tensor normal(double mean, double std, const Dims& shape, const Options& options
 Tensor normal(const Tensor& mean, const Operand& std,
               const Generator& generator = default_generator(), INGOT_LOC);
 
-/// The integers from 0 to n - 1 in random order; int64 when no type is given. Error(Value) when n is
+/// The integers 0 to n - 1 in random order; int64 when no type is given. Error(Value) when n is
 /// negative.
 Tensor randperm(int64_t n, const Options& options = {},
                 const Generator& generator = default_generator(), INGOT_LOC);
