@@ -163,7 +163,7 @@ TEST_CASE("indexing") {
   MISTAKE(a[{Ellipsis, Ellipsis}])
       .says(ErrorKind::Index,
             "[index] more than one Ellipsis in the index of float32[2, 3] on cpu (scores)",
-            "use it once: it takes all dims that are left");
+            "use it once: it stands for all remaining dims");
   MISTAKE(a[Slice{0, 2, 0}])
       .says(ErrorKind::Index,
             "[index] the step of a Slice is 0 in the index of float32[2, 3] on cpu (scores)",
