@@ -71,7 +71,7 @@ with folder() as name:
     losses = [[json.loads(l) for l in (home / d / "metrics.jsonl").read_text().splitlines()][-1]["test_loss"] for d in ("chars", "parts")]
     check(abs(losses[0] - losses[1]) < 0.02, "accumulation changes the result:", losses)
 
-    # Pictures from folders, and predictions on them.
+    # Images from folders, and predictions on them.
     for kind in ("bright", "dark"):
         (home / "photos" / kind).mkdir(parents=True)
     subprocess.run(["python3", "-c", """

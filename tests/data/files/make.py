@@ -16,7 +16,7 @@ from PIL import Image
 out = pathlib.Path(sys.argv[1])
 rng = numpy.random.default_rng(0)
 
-# ---- Pictures
+# ---- Images
 y, x = numpy.mgrid[0:48, 0:64]
 pixels = numpy.stack([x * 4, y * 5, (x + y) * 2 + rng.integers(0, 20, x.shape)], -1).clip(0, 255).astype(numpy.uint8)
 image = Image.fromarray(pixels)
