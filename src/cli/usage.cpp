@@ -6,7 +6,7 @@
 
 namespace ingot::cli {
 
-CLI::Validator whole(int64_t least) {
+CLI::Validator integer(int64_t least) {
   auto check = [least](std::string& text) -> std::string {
     char* end = nullptr;
     errno = 0;

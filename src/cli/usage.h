@@ -7,7 +7,7 @@
 namespace ingot::cli {
 
 /// Options' values: an integer of at least `least`; a number above 0; a number of at least 0.
-CLI::Validator whole(int64_t least = 1);
+CLI::Validator integer(int64_t least = 1);
 CLI::Validator positive();
 CLI::Validator not_negative();
 

@@ -20,7 +20,7 @@ bool write_private(const std::string& path, const std::string& text);
 
 /// The content of a cache file: what it was made from and the code, each with its SHA-256.
 std::string sealed(const std::string& made_from, const std::string& code);
-/// The code, if the file says that it was made from exactly this and is whole; empty otherwise.
+/// The code, if the file says that it was made from exactly this and is complete; empty otherwise.
 std::string unsealed(const std::string& file, const std::string& made_from);
 
 /// One process at a time, while it lives. A lock that cannot be had is done without.
