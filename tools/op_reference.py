@@ -13,6 +13,7 @@ import csv
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "include/ingot"
@@ -189,26 +190,33 @@ def in_place_functions():
     return sorted(n + "_" for n in re.findall(r"INGOT_(?:UNARY_|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name")
 
 
+def filled(text, first="", rest=""):
+    """The text in lines of 100 columns, none of which begins with a sign that Markdown takes for a list or a heading."""
+    kept = re.sub(r" +(?=(?:[-+*#>=]+|\d+[.)]) )", "\0", text)
+    wrapped = textwrap.wrap(kept, 100, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in wrapped]
+
+
 def reference(parsed, known):
     out = []
     for path, intro, sections in parsed:
-        out += ["## `ingot/%s`" % path.name, "", intro, ""]
+        out += ["## `ingot/%s`" % path.name, ""] + filled(intro) + [""]
         if path.name == "inplace.h":
-            out += ["By the rows of `methods.def`, with the arguments of the functions without an underscore: " +
-                    ", ".join("`%s`" % n for n in in_place_functions()), ""]
+            out += filled("By the rows of `methods.def`, with the arguments of the functions without an underscore: " +
+                    ", ".join("`%s`" % n for n in in_place_functions())) + [""]
         for title, groups in sections:
             if title:
                 out += ["### " + title.split(". ")[0].rstrip("."), ""]
                 if ". " in title:
-                    out += [title.split(". ", 1)[1], ""]
+                    out += filled(title.split(". ", 1)[1]) + [""]
             for g in groups:
                 if isinstance(g, str):
                     out += ["```cpp-excerpt", g, "```", ""]
                     continue
                 for d in g.declarations:
-                    out.append("- `%s`%s" % (d, " *(also a method)*" if name_of(d) in known else ""))
+                    out += filled("`%s`%s" % (d, " *(also a method)*" if name_of(d) in known else ""), "- ", "  ")
                 if g.text and g.declarations:
-                    out += ["", "  " + g.text]
+                    out += [""] + filled(g.text, "  ", "  ")
                 if g.declarations:
                     out.append("")
     return out
@@ -263,15 +271,18 @@ def look_up(names):
 def document():
     parsed = [(p, *parse(p)) for p in headers()]
     known, table = methods(), stored_names()
-    out = ["# Functions on tensors", "",
-           "Written by `tools/op_reference.py` from the comments of the headers; do not edit. All of this is in namespace `ingot` and comes with "
-           "`#include <ingot/ingot.h>`. Every function takes a last argument that defaults to the caller's line and ends up in error messages; it is "
-           "left out here. What is marked as a method is called as `x.name(...)` too.", ""]
+    out = ["# Functions on tensors", ""]
+    out += filled("Written by `tools/op_reference.py` from the comments of the headers; do not edit.") + [""]
+    out += filled("All of this is in namespace `ingot` and comes with `#include <ingot/ingot.h>`. Every function has a last argument, left "
+                 "out here, that defaults to the caller's line and appears in error messages. A function marked as a method can also be "
+                 "called as `x.name(...)`.") + [""]
     out += reference(parsed, known)
-    out += ["## In place", "",
-            "Methods that write into their tensor: the other handles of it see the change, a view writes through to its base. `tensor.h` says what throws.",
-            "", ", ".join("`%s`" % n for n in in_place()), "", "## Names elsewhere", "",
-            "Arguments have PyTorch's names, order and defaults. F is `torch.nn.functional`.", "", "| Ingot | PyTorch | NumPy |", "| --- | --- | --- |"]
+    out += ["## In place", ""]
+    out += filled("Methods that write into their tensor. Its other handles see the change, and a view writes through to its base. "
+                 "`tensor.h` says what throws.")
+    out += [""] + filled(", ".join("`%s`" % n for n in in_place())) + ["", "## Names elsewhere", ""]
+    out += filled("Arguments have PyTorch's names, order and defaults. F is `torch.nn.functional`.")
+    out += ["", "| Ingot | PyTorch | NumPy |", "| --- | --- | --- |"]
     for n in function_names(parsed):
         t, u = table.get(n, ("—", "—"))
         out.append("| `%s` | %s | %s |" % (n, "—" if t == "—" else "`%s`" % t, "—" if u == "—" else "`%s`" % u))
@@ -330,7 +341,6 @@ def class_docstrings():
 
 def write_docstrings(path, parsed):
     import json
-    import textwrap
 
     rows = []
     for name, texts in sorted({**class_docstrings(), **docstrings(parsed)}.items()):

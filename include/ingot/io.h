@@ -62,8 +62,8 @@ class SafeTensors {
   /// Without the checksum, which verify() compares.
   const Metadata& metadata() const;
   bool has(std::string_view name) const;
-  /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name
-  /// that is not there.
+  /// One tensor, on options' device and in its type where given. Throws Error(Value) for an
+  /// unknown name.
   Tensor get(std::string_view name, const Options& options = {},
              SourceLoc loc = SourceLoc::current()) const;
   /// Reads the whole file and compares it with its checksum, which files written by Ingot have;

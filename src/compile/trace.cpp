@@ -32,7 +32,7 @@ Node* kept_by_handle(Node* n) {
   return n;
 }
 
-// Does pending n read all of k's buffer as it lies?
+// Does pending n read all of k's buffer in its order?
 bool whole_buffer(const Node* n, const Node* k) {
   while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
   return n == k;
@@ -74,7 +74,7 @@ class Tracer {
       n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
-      // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
+      // A view that is asked for gets its own buffer: its handle keeps nothing else alive.
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
           !failure_of(*n)) {
         make_room(t_.names);

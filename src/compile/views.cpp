@@ -36,7 +36,7 @@ Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Li
   return {};
 }
 
-// A buffer in front of reshape r: its input is copied, or given a buffer.
+// A buffer before reshape r: its input is copied, or given a buffer.
 void give_buffer(Graph& g, int r) {
   int u = g.vals[r].op == Op::Reshape ? g.vals[r].in[0] : r;
   if (g.vals[u].view())
@@ -71,7 +71,7 @@ bool is_row_major(const Dims& stride, const Dims& shape) {
   return true;
 }
 
-// What recurrent steps read: rows of a step may lie anywhere, everything else is dense.
+// What recurrent steps read: steps and rows may be anywhere, but each row is dense.
 bool dense_steps(const Dims& stride, const Dims& shape) {
   if (shape.size() < 3) return is_row_major(stride, shape);
   return (stride[2] == 1 || shape[2] == 1) && stride[0] >= 0 && stride[1] >= 0;

@@ -105,7 +105,7 @@ constexpr bool is_recurrent_grad(Op op) {
 }
 /// How many values of each unit and step a recurrent op with gates keeps for its gradient.
 inline constexpr int kKeptPerUnit = 4;
-/// A call of its own, whose operands are stored in memory.
+/// A separate launch, whose operands are stored in memory.
 constexpr bool is_library(Op op) { return info(op).kind == OpClass::Library; }
 
 }  // namespace ingot

@@ -137,7 +137,7 @@ Inferred source(const ShapeCall& c) {
       return {s.dtype, {}, s.device};
     case Op::Iota:
       if (s.shape.size() != 1)
-        fail(ErrorKind::Internal, c.op, "wants one size, not " + to_string(s.shape), c.loc);
+        fail(ErrorKind::Internal, c.op, "expects one size, not " + to_string(s.shape), c.loc);
       return {DType::Int64, s.shape, s.device};
     case Op::Random:
       return {DType::Int32, s.shape, s.device};
@@ -216,7 +216,7 @@ Inferred result(const ShapeCall& c) {
     if (Inferred r = recurrent_result(x, i); r.shape.size() > 0) return r;
   if (x.op == Op::Attention)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-  // Of the type and shape of an operand, which another thread that computes x may let go.
+  // Of the type and shape of an operand, which another thread that computes x may release.
   const NodeRef like = held_input(x, i);
   if (!like)
     fail(ErrorKind::Internal, c.op, "was computed before all its results were asked for", c.loc);
@@ -324,7 +324,7 @@ Inferred pad(const ShapeCall& c) {
   if (!ok)
     fail(ErrorKind::Shape, c.op,
          "cannot pad " + describe(x) + " to " + to_string(shape) + " with " + to_string(front) +
-             " in front",
+             " before",
          c.loc);
   check_shape(c.op, shape, c.loc);
   return {x.dtype, shape, x.device};
@@ -349,7 +349,7 @@ Inferred reduce(const ShapeCall& c) {
       r.shape[i] = 1;
     }
   if (n == 0 && op != Op::Sum && op != Op::Prod)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(x), c.loc,
+    fail(ErrorKind::Shape, op, "cannot reduce over zero elements: " + describe(x), c.loc,
          "check that the tensor is not empty, or reduce over other dims");
   return r;
 }

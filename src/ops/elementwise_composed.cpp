@@ -138,7 +138,7 @@ Tensor scaled(const Operand& b, const Scalar& alpha, const char* op, const Sourc
   if (b.tensor) {
     if (is_integer(node_of(*b.tensor, op, loc)->dtype) && alpha.kind == Scalar::Kind::Float)
       fail(ErrorKind::DType, op,
-           "alpha must be a whole number for integer tensors, not " + text_of(alpha.f), loc,
+           "alpha must be an integer for integer tensors, not " + text_of(alpha.f), loc,
            "convert with .to(float32)");
     return mul(*b.tensor, alpha, loc);
   }
@@ -334,7 +334,7 @@ Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scal
          loc, "convert with .to(float32)");
   if (!is_float(t) && value.kind == Scalar::Kind::Float)
     fail(ErrorKind::DType, op,
-         "value must be a whole number for integer tensors, not " + text_of(value.f), loc,
+         "value must be an integer for integer tensors, not " + text_of(value.f), loc,
          "convert with .to(float32)");
   check_fits(value, t, op, loc);
   DType w = compute_type(t);

@@ -41,7 +41,7 @@ Tensor simple(Op op, const Tensor& x, const Axes& dim, bool keepdim, const Sourc
   NodeRef n = node_of(x, name, loc);
   uint32_t mask = axes_mask(dim, n, name, loc);
   if (count(n, mask) == 0)
-    fail(ErrorKind::Shape, name, "has no answer over no elements: " + describe(x), loc,
+    fail(ErrorKind::Shape, name, "cannot reduce over zero elements: " + describe(x), loc,
          "check that the tensor is not empty, or reduce over other dims");
   return tensor_of(reduced(op, n, mask, keepdim, loc));
 }
@@ -123,7 +123,7 @@ Tensor min(const Tensor& a, const Tensor& b, SourceLoc loc) { return minimum(a, 
 
 namespace {
 
-// Values are read at the place that was found, so that the gradient goes to that one element, as
+// Values are read at the position that was found, so that the gradient goes to that one element, as
 // PyTorch's.
 ValuesIndices extreme(Op op, const Tensor& x, int64_t dim, bool keepdim, const char* name,
                       const SourceLoc& where) {

@@ -137,7 +137,7 @@ TEST_CASE("accumulation over 4 parts: 4 plans, however often") {
     }
     opt.step();
   }
-  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie
+  // 1: the first part, whose gradients are new. 2: the second, which adds to products that are
   // transposed (a view of a computed
   //    value stays a view). 3: the third, which adds to sums. 4: the last part and the update.
   CHECK(plans.count() == 4);
@@ -205,7 +205,7 @@ TEST_CASE("a captured step: 2 plans, and no recording after the first of each") 
   CHECK(recorded == 2);
 }
 
-TEST_CASE("every batch size is a plan of its own, and comes back to it") {
+TEST_CASE("every batch size has its own plan, and comes back to it") {
   OnNull device;
   Net net;
   optim::SGD opt(net.parameters(), {.lr = 1e-3});

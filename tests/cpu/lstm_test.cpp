@@ -136,7 +136,8 @@ TEST_CASE("a recurrent layer's bits do not depend on the number of threads") {
 }
 
 TEST_CASE(
-    "an LSTM's gates lie where the inputs' parts were, and their gradients where the gates were") {
+    "an LSTM's gates are stored where the inputs' parts were, and their gradients where the gates "
+    "were") {
   const int64_t T = 64, N = 32, F = 16, H = 64;
   const Generator gen(3);
   std::vector<Tensor> x;

@@ -1,4 +1,4 @@
-// CUDA's built-ins for a C++ compiler: included in front of generated kernel text, which then runs
+// CUDA's built-ins for a C++ compiler: included before generated kernel text, which then runs
 // on the CPU. No #include here, so that a kernel compiles in a moment. The threads of a block are
 // fibers of the emulator (emulator.cpp): a barrier or a shuffle calls back into it through ig_emu.
 #pragma once

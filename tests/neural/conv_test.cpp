@@ -29,11 +29,12 @@ const Shape kShapes[] = {
     {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
     {2, 3, 40, 3, 4, 1, 0, 3},
     {1, 2, 13, 2, 1, 1, 0, 2},
-    {2, 3, 45, 64, 7, 2, 3, 1},  // pictures
+    {2, 3, 45, 64, 7, 2, 3, 1},  // images
     {1, 1, 33, 32, 8, 1, 0, 1},
     {3, 4, 50, 96, 5, 3, 2, 1},
     {2, 1, 40, 32, 9, 2, 4, 1},
-    {1, 3, 256, 96, 16, 16, 0, 1},  // a picture with a weight too large for pictures' kernels
+    {1, 3, 256, 96, 16, 16, 0, 1},  // an image with a weight too large for the kernels of few
+                                    // channels
 };
 
 std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
@@ -85,7 +86,7 @@ TEST_CASE("results that go past the caches agree with float64") {
   }
 }
 
-TEST_CASE("pictures with other sizes, strides and padding in each direction agree with float64") {
+TEST_CASE("images with other sizes, strides and padding in each direction agree with float64") {
   manual_seed(7);
   struct Case {
     Dims x, w;

@@ -1,9 +1,9 @@
 // A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that
 // the plug-in calls, in one library. Device memory is host memory; "compiling" keeps the text,
-// "loading" builds it with the C++ compiler behind the emulator's built-ins, launching runs the
+// "loading" builds it with the C++ compiler after the emulator's built-ins, launching runs the
 // threads of each block as fibers. Work is done at once, except while a stream is captured: then it
 // is kept with its arguments, and done at each launch of the graph. Signatures are those of cuda.h
-// and cublasLt.h, written out, so that no CUDA header is needed.
+// and cublasLt.h, repeated here, so that no CUDA header is needed.
 //
 // FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and
 // whole programs go through planning, capture and launching, with wrong results and at no cost.
@@ -177,7 +177,7 @@ struct Module {
   bool fibers;
 };
 
-/// What the kernel behind every run does, so that the host does not wait in vain
+/// What the last kernel of every run does, so that the host does not wait in vain
 /// (backend/cuda/kernels/run_prologue.cpp).
 int end_run(const char* argument) {
   int64_t n[8];

@@ -109,7 +109,7 @@ TEST_CASE("products, scatters, scans and sorts by hand-written kernels") {
   }
 }
 
-TEST_CASE("GELU and its gradient as a pass behind a product") {
+TEST_CASE("GELU and its gradient as a pass after a product") {
   std::mt19937 gen(9);
   for (int n = 0; n < 20; ++n) {
     const LibrarySpec s = random_gelu_matmul(gen);
@@ -144,7 +144,7 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
     CAPTURE(to_string(s));
     CallMemory got(s, 3);
     if (s.operands.size() >
-        static_cast<size_t>(s.written) + 3) {  // keys after the first third are not there yet
+        static_cast<size_t>(s.written) + 3) {  // keys after the first third are not written yet
       const size_t at = static_cast<size_t>(s.written) + 3;
       const OperandSpec& bias = s.operands[at];
       const int64_t S = bias.shape[3], rows = bias.shape.numel() / S;
@@ -285,7 +285,7 @@ TEST_CASE("the kernels around a run pass parameters and status") {
     CHECK(status.code == 0);
     status = {1, n, 40, 50};
     block[0] = n;
-    header.scratch = block;  // a run that goes on keeps the status
+    header.scratch = block;  // a run that continues keeps the status
     Emulator::get().run(begin, launch, header);
     CHECK(status.code == 1);
     launch.stages.resize(1);

@@ -61,7 +61,7 @@ CALLS = {
 }
 # What wiring defines for rooms below it, and no other room may.
 WIRED = {"ingot::make_engine", "ingot::make_builtin_backend"}
-# Public header -> the rooms that define its functions. A header that is not named has none, or stands for a folder of its room.
+# Public header -> the rooms that define its functions. A header that is not named has none, or represents a folder of its room.
 DEFINES = {
     "activation.h": ["ops"], "amp.h": ["ops", "optim"], "attention.h": ["ops"], "autograd.h": ["graph", "ops", "autograd"],
     "capture.h": ["graph", "compile"], "checkpoint.h": ["train"], "conv.h": ["ops"], "creation.h": ["ops"],
@@ -82,7 +82,7 @@ THREAD_LOCAL = {
     "src/graph/thread_state.cpp": "ThreadState and ThreadLists",
     "src/graph/node.cpp": "free lists of nodes and cells; what a thread that ends leaves to others",
     "src/backend/cpu/support/threads.cpp": "scratch memory of the CPU's threads, and which thread is inside a job",
-    "src/backend/cpu/conv/dnnl/module.cpp": "the stream of oneDNN, in a library of its own",
+    "src/backend/cpu/conv/dnnl/module.cpp": "the stream of oneDNN, in a separate library",
     "src/backend/cuda/runtime/gpu.cpp": "the driver's current context, as this thread last set it",
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are

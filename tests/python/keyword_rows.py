@@ -589,7 +589,7 @@ row("nn.Module.register_forward_hook", beside={"always_call": {"always_call": Fa
 
 
 def on_gpu(function, *subject, device="cuda:77"):
-    """There may be no GPU, so the device is one that is not there: its name is in the error."""
+    """There may be no GPU, so the device is one that does not exist: its name is in the error."""
     try:
         function(*subject, device=device)
     except ingot.DeviceError as e:
@@ -1261,7 +1261,7 @@ else:
     PROBES["compat.to_torch"] = lambda f, x: f(x).tolist()
     row("compat.to_torch", x=X)
 
-# What is accepted with one value only: every other is refused, by name or, of what the shapes tell already, because it does not fit them.
+# What is accepted with one value only: every other is refused, by name or, where the shapes show it already, because it does not fit them.
 REFUSED = {(f"nn.functional.adaptive_max_pool{n}d", "return_indices") for n in (1, 2, 3)}
 REFUSED |= {(f"conv{n}d", "groups") for n in (1, 2, 3)} | {(f"nn.ConvTranspose{n}d", "padding_mode") for n in (1, 2, 3)}
 REFUSED |= {("nn.functional.fold", "kernel_size"), ("nn.functional.fold", "stride")}

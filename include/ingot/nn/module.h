@@ -137,10 +137,10 @@ class Module {
   NamedTensors named_buffers() const;
   /// This module ("") and every one below by its path, in PyTorch's order.
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> named_modules() const;
-  /// One parameter or buffer by its path. Throws Error(Value) for a path that is not there.
+  /// One parameter or buffer by its path. Throws Error(Value) for an unknown path.
   Tensor parameter(std::string_view path, SourceLoc loc = SourceLoc::current()) const;
   /// Replaces a parameter by another tensor: net.set_parameter("head.weight",
-  /// net.embedding.weight()) ties the two. Throws Error(Value) for a path that is not there,
+  /// net.embedding.weight()) ties the two. Throws Error(Value) for an unknown path,
   /// Error(Shape) for another shape, and as register_parameter does.
   void set_parameter(std::string_view path, const Tensor& t, SourceLoc loc = SourceLoc::current());
   /// Elements of all parameters.

@@ -155,7 +155,7 @@ class Optimizer {
   void zero_grad(SourceLoc loc = SourceLoc::current());
 
   size_t group_count() const;
-  /// Throws Error(Index) for a group that is not there, as set_lr does.
+  /// Throws Error(Index) for an unknown group, as set_lr does.
   double lr(size_t group = 0, SourceLoc loc = SourceLoc::current()) const;
   /// Takes effect with the next step, without another plan.
   void set_lr(double lr, SourceLoc loc = SourceLoc::current());

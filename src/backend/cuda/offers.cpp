@@ -47,7 +47,7 @@ Made simple(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, simple_m
 // Convolutions
 
 #ifdef INGOT_HAVE_CUDNN
-const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library is not there"; }
+const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library was not found"; }
 
 const char* cudnn_conv_refuses(const LibrarySpec& s) {
   const char* missing = no_cudnn();
@@ -61,12 +61,12 @@ Made cudnn_conv(Gpu& g, const LibrarySpec& s, const char*& why) {
 #endif
 
 const char* split_refuses(const LibrarySpec& s) {
-  return has_tail(s) ? nullptr : "no residual and no ReLU follow";
+  return has_residual_or_relu(s) ? nullptr : "no residual and no ReLU follow";
 }
 Made split(Gpu& g, const LibrarySpec& s, const char*&) {
-  const KernelSpec tail = conv_tail(s);
-  return std::make_unique<SplitConv>(prepare_library(g, without_tail(s)),
-                                     compile_kernel(g, {&tail, 1}), tail_buffers(s));
+  const KernelSpec epilogue = residual_relu_kernel(s);
+  return std::make_unique<SplitConv>(prepare_library(g, without_residual_and_relu(s)),
+                                     compile_kernel(g, {&epilogue, 1}), residual_relu_buffers(s));
 }
 Made any_conv(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, simple_conv(s), s); }
 Made folded(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, fold(s), s); }

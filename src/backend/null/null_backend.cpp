@@ -1,5 +1,5 @@
-// Host memory stands in for the device's, so that small values (and shapes) can be read back;
-// launches only count.
+// Memory is host memory, so that small values (and shapes) can be read back; launches are only
+// counted.
 #include "backend/null/null_backend.h"
 
 #include <atomic>

@@ -338,7 +338,7 @@ class ThenPass : public CudaExecutable {
 const char* lt_matmul_refuses(const LibrarySpec& spec) {
   LtProblem p;
   const DType type = spec.operands[0].dtype;
-  if (!blaslt().matmul) return "the library is not there";
+  if (!blaslt().matmul) return "the library was not found";
   if (type == DType::Float64 && spec.has(Epilogue::GeluTanh))
     return "its GELU is not exact to float64's digits";
   if (type == DType::Float32 && spec.has(Epilogue::BiasGrad))

@@ -227,7 +227,7 @@ void Runner::forget_old_plans() {
   }
 }
 
-// Launches the kernel in front of a run (stage 0) or behind it (stage 1).
+// Launches the prologue (stage 0) or the epilogue (stage 1) of a run.
 void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words,
                           uint64_t slots, void* block, bool after_kernel, bool continues) {
   struct {
@@ -389,8 +389,8 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
     site.header.scratch = items[n].scratch;
     site.header.table = table;
     site.pointers = pointers;
-    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the
-    // run's first edge.
+    // Early only after the kernel that directly precedes it: for the first one of lane 0, the run's
+    // prologue.
     size_t lane = static_cast<size_t>(place.lane);
     site.after_kernel = place.after.empty() && kernel_before[lane] && early_wanted(gpu_);
     exe.enqueue(site);
