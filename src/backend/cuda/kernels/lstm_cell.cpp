@@ -45,7 +45,7 @@ INGOT_KERNEL_PARAMS(LstmBackwardParams, {
 
 const char* const kForward = R"cuda(
 IG_FN float sigmoid(float x) { return 1.0f / (1.0f + ig_exp(-x)); }
-template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwardParams>& p) {
+template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwardParams> p) {
   typedef typename D::Memory T;
   const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
   if (i >= (unsigned)p.threads) return;
@@ -74,7 +74,7 @@ template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwar
 )cuda";
 
 const char* const kBackward = R"cuda(
-template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackwardParams>& p) {
+template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackwardParams> p) {
   typedef typename D::Memory T;
   const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
   if (i >= (unsigned)p.threads) return;
