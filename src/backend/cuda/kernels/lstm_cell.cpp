@@ -17,13 +17,13 @@ constexpr unsigned kThreads = 128;
 
 // All rows of one step. H = width.
 INGOT_KERNEL_PARAMS(LstmForwardParams, {
-  Address z;         // [rows, 4 H], row_stride apart: what the input gives
-  Address product;   // float32 [rows, 4 H]: what the previous h gives
-  Address previous;  // float32 [rows, H]: c of the previous step
-  Address h;         // [rows, H]
-  Address gates;     // [rows, 4 H], kept for the gradient, or null
-  Address c;         // float32 [rows, H]
-  long long unused[2];
+  Address z;          // [rows, 4 H], row_stride apart: what the input gives
+  Address product;    // float32 [rows, 4 H]: what the previous h gives
+  Address previous;   // float32 [rows, H]: c of the previous step
+  Address h;          // [rows, H]
+  Address gates;      // [rows, 4 H], kept for the gradient, or null
+  Address c;          // float32 [rows, H]
+  Address unused[2];  // a launch passes eight addresses, forward and backward
   long long threads;  // that have work
   long long width;
   long long row_stride;

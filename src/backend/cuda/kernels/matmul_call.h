@@ -32,7 +32,7 @@ INGOT_KERNEL_PARAMS(MatmulParams, {
     long long a;
     long long b;
   } batch[8];
-  long long unused;
+  long long unused;  // keeps the offsets in the machine code as they were measured
   long long relu_row;
   long long relu_col;
 });

@@ -29,7 +29,7 @@ INGOT_KERNEL_PARAMS(RowAttentionParams, {
     long long dim;
   };
   Address operands[8];  // out, (lse), q, k, v, (bias, (newest key, its value))
-  long long unused[2];
+  long long unused[2];  // keeps the offsets in the machine code as they were measured
   Operand out;
   Operand lse;
   Operand q;

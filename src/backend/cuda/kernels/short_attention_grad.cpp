@@ -21,7 +21,7 @@ constexpr int64_t kLongest = 256, kHead = 64, kPitch = 72;
 INGOT_KERNEL_PARAMS(ShortAttentionParams, {
   Address operands[8];  // dq, dk, dv, q, k, v, out, its gradient
   Address lse;          // float32, contiguous [batch, heads, rows]
-  long long unused;
+  long long unused;     // keeps the offsets in the machine code as they were measured
   struct {
     long long offset;
     long long batch;  // strides
