@@ -45,7 +45,8 @@ IG_FN long long at(const ConvParams::Place& q, long long a, long long b, long lo
 }
 // The epilogues: bias and ReLU.
 template <class Type, class A, bool kBias, bool kRelu> IG_FN A finish(const Argument<ConvParams>& p, A sum, long long channel) {
-  if (kBias) sum += A(Type::up(((const typename Type::Memory*)ig_pointer(p.operands[3]))[p.bias_offset + channel * p.bias_stride]));
+  const typename Type::Memory* bias = (const typename Type::Memory*)ig_pointer(p.operands[3]) + p.bias_offset;
+  if (kBias) sum += A(Type::up(bias[channel * p.bias_stride]));
   if (kRelu) sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));
   return sum;
 }
@@ -104,7 +105,8 @@ template <class Type, class A, bool kBias, bool kRelu> IG_FN void conv_grad_inpu
         for (long long f = 0; f < K[2]; ++f) {
           const long long z = e + L[2] - f * D[2];
           if (z < 0 || z % S[2] || z / S[2] >= Y[2]) continue;
-          sum += A(Type::up(y[at(p.y, n, first + k, u / S[0], v / S[1], z / S[2])])) * A(Type::up(w[at(p.w, first + k, q % cg, a, b, f)]));
+          sum += A(Type::up(y[at(p.y, n, first + k, u / S[0], v / S[1], z / S[2])])) *
+                 A(Type::up(w[at(p.w, first + k, q % cg, a, b, f)]));
         }
       }
     }

@@ -27,7 +27,8 @@ template <class D, bool kGradient> IG_FN void gelu(const Argument<GeluParams> p)
     const float x = D::up(in[i]);
     const float t = ig_tanh(0.7978845608f * (x + 0.044715f * x * x * x));
     if (kGradient)
-      out[i] = D::down(D::up(out[i]) * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 0.134145f * x * x)));
+      out[i] = D::down(D::up(out[i]) * (0.5f * (1.0f + t) +
+                                        0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 0.134145f * x * x)));
     else
       out[i] = D::down(0.5f * x * (1.0f + t));
   }

@@ -9,7 +9,8 @@
 namespace ingot::cuda {
 
 static const char* const kText = R"cuda(
-template <class State, bool kWrite> IG_FN typename State::S chunk(const Argument<ScanParams>& p, long long task, typename State::S carry) {
+template <class State, bool kWrite>
+IG_FN typename State::S chunk(const Argument<ScanParams>& p, long long task, typename State::S carry) {
   typedef typename State::T T;
   typedef typename State::R R;
   long long o, i;

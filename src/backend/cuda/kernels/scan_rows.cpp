@@ -10,7 +10,8 @@ namespace ingot::cuda {
 
 static const char* const kText = R"cuda(
 // The totals of the threads to the left of this one, `total` becomes that of all.
-template <class State> IG_FN typename State::S scan_block(typename State::S own, typename State::S& total, typename State::S* shared) {
+template <class State>
+IG_FN typename State::S scan_block(typename State::S own, typename State::S& total, typename State::S* shared) {
   typedef typename State::S S;
   shared[threadIdx.x] = own;
   __syncthreads();
@@ -25,7 +26,8 @@ template <class State> IG_FN typename State::S scan_block(typename State::S own,
   __syncthreads();
   return before;
 }
-template <class State, bool kWrite> IG_FN typename State::S chunk(const Argument<ScanParams>& p, typename State::S carry, typename State::S* shared) {
+template <class State, bool kWrite>
+IG_FN typename State::S chunk(const Argument<ScanParams>& p, typename State::S carry, typename State::S* shared) {
   typedef typename State::S S;
   typedef typename State::T T;
   typedef typename State::R R;

@@ -20,7 +20,9 @@ const char* const kPlaces = R"cuda(
 struct RowPlaces {
   IG_FN long long index_of(const Argument<ScatterParams>& p, long long i) { return p.index_offset + i * p.index_stride; }
   IG_FN unsigned key_of(const Argument<ScatterParams>&, long long, long long at) { return (unsigned)at; }
-  IG_FN long long value_of(const Argument<ScatterParams>& p, long long v, unsigned position) { return v + position * p.value_stride; }
+  IG_FN long long value_of(const Argument<ScatterParams>& p, long long v, unsigned position) {
+    return v + position * p.value_stride;
+  }
   IG_FN long long result_of(const Argument<ScatterParams>& p, long long o, unsigned key) { return o + key * p.out_stride; }
 };
 // Singles: the key is the place in out.
@@ -76,9 +78,13 @@ template <int kPass> IG_FN RadixLine<unsigned> line_of(const Argument<ScatterPar
   r.n = p.positions; r.tiles = p.tiles; r.shift = 8 * kPass;
   return r;
 }
-template <class C, int kPass> IG_FN void scatter_count(const Argument<ScatterParams>& p) { radix_count(line_of<kPass>(p), blockIdx.x); }
+template <class C, int kPass> IG_FN void scatter_count(const Argument<ScatterParams>& p) {
+  radix_count(line_of<kPass>(p), blockIdx.x);
+}
 template <class C, int kPass> IG_FN void scatter_scan(const Argument<ScatterParams>& p) { radix_scan(line_of<kPass>(p)); }
-template <class C, int kPass> IG_FN void scatter_move(const Argument<ScatterParams>& p) { radix_move(line_of<kPass>(p), blockIdx.x); }
+template <class C, int kPass> IG_FN void scatter_move(const Argument<ScatterParams>& p) {
+  radix_move(line_of<kPass>(p), blockIdx.x);
+}
 // Combines the runs of equal keys in a chunk of 64 sorted positions, for 128 columns.
 template <class C> IG_FN void scatter_segments(const Argument<ScatterParams>& p) {
   typedef typename C::D D;
@@ -130,7 +136,8 @@ template <class C> IG_FN void scatter_joints(const Argument<ScatterParams>& p) {
   typedef typename C::D D;
   typedef typename D::Memory T;
   typedef typename D::Compute A;
-  const long long L = p.positions, chunk = blockIdx.x / p.column_blocks, column = (blockIdx.x % p.column_blocks) * 128 + threadIdx.x;
+  const long long L = p.positions, chunk = blockIdx.x / p.column_blocks;
+  const long long column = (blockIdx.x % p.column_blocks) * 128 + threadIdx.x;
   const unsigned* keys = (const unsigned*)(p.scratch + p.copies[C::kSorted].keys);
   const long long first = chunk * 64, next = first + 64;
   if (column >= p.columns || next >= L) return;

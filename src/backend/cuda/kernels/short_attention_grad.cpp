@@ -38,11 +38,18 @@ INGOT_KERNEL_PARAMS(ShortAttentionParams, {
 // `transposed` the second, 16 rows as they are.
 const char* const kText = R"cuda(
 IG_FN void left(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + (lane & 15) * 72 + (lane >> 4) * 8); }
-IG_FN void right(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + ((lane & 7) + (lane >> 4) * 8) * 72 + (lane >> 3 & 1) * 8); }
-IG_FN void transposed(unsigned* r, const unsigned short* m, int lane) { ig_matrix_transposed(r, m + (lane & 15) * 72 + (lane >> 4) * 8); }
-template <class D> IG_FN void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) { D::mma(c, a[0], a[1], a[2], a[3], b0, b1); }
+IG_FN void right(unsigned* r, const unsigned short* m, int lane) {
+  ig_matrix(r, m + ((lane & 7) + (lane >> 4) * 8) * 72 + (lane >> 3 & 1) * 8);
+}
+IG_FN void transposed(unsigned* r, const unsigned short* m, int lane) {
+  ig_matrix_transposed(r, m + (lane & 15) * 72 + (lane >> 4) * 8);
+}
+template <class D> IG_FN void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
+  D::mma(c, a[0], a[1], a[2], a[3], b0, b1);
+}
 // 32 x 16 scores, and the gradients of what they become: rows of a and of da by those of b and db.
-template <class D> IG_FN void scores(float (*s)[2][4], float (*d)[2][4], const unsigned (*a)[4][4], const unsigned (*da)[4][4], const unsigned short* b,
+template <class D>
+IG_FN void scores(float (*s)[2][4], float (*d)[2][4], const unsigned (*a)[4][4], const unsigned (*da)[4][4], const unsigned short* b,
                   const unsigned short* db, int lane) {
   IG_UNROLL for (int m = 0; m < 2; ++m)
     IG_UNROLL for (int n = 0; n < 2; ++n)
@@ -83,7 +90,8 @@ template <class D> IG_FN void write(unsigned short* to, long long stride, const 
   to += (lane >> 2) * stride + (lane & 3) * 2;
   IG_UNROLL for (int i = 0; i < 4; ++i)
     IG_UNROLL for (int n = 0; n < 8; ++n)
-      *(unsigned*)(to + i * 8 * stride + n * 8) = D::pair(sum[i >> 1][n][(i & 1) * 2] * scale, sum[i >> 1][n][(i & 1) * 2 + 1] * scale);
+      *(unsigned*)(to + i * 8 * stride + n * 8) =
+        D::pair(sum[i >> 1][n][(i & 1) * 2] * scale, sum[i >> 1][n][(i & 1) * 2 + 1] * scale);
 }
 enum { kGradQ, kGradK, kGradV, kQ, kK, kV, kOut, kGradOut };  // operands
 template <class D, int kWarps, bool kCausal> IG_FN void short_attention_grad(const Argument<ShortAttentionParams> p) {

@@ -50,7 +50,8 @@ template <class C> IG_FN void small_matmul(const Argument<MatmulParams>& p) {
     row0 = (int)t * kRows;
   }
   const int slice = ((K + kWarps - 1) / kWarps + 15) & ~15, begin = warp * slice, left = K - begin < slice ? K - begin : slice;
-  const int ar = kAX ? lane / (16 / kVA) : lane % (kRows / kVA) * kVA, ak = kAX ? lane % (16 / kVA) * kVA : lane / (kRows / kVA);
+  const int ar = kAX ? lane / (16 / kVA) : lane % (kRows / kVA) * kVA;
+  const int ak = kAX ? lane % (16 / kVA) * kVA : lane / (kRows / kVA);
   const int bc = kBX ? lane / (16 / kVB) : lane % (16 / kVB) * kVB, bk = kBX ? lane % (16 / kVB) * kVB : lane / (16 / kVB);
   const Index a_row = (Index)p.a_row, a_place = (Index)p.a_inner, b_place = (Index)p.b_inner, b_col = (Index)p.b_col;
   in_a += (row0 + ar) * a_row + (begin + ak) * a_place;
@@ -64,12 +65,14 @@ template <class C> IG_FN void small_matmul(const Argument<MatmulParams>& p) {
 #define LOAD_A(from, k0) \
   IG_UNROLL for (int s = 0; s < kSteps; ++s) \
     IG_UNROLL for (int i = 0; i < kLoadsA; ++i) \
-      if ((C::kWholeM || row0 + ar + i * a_rows < M) && ak + i * a_places + (k0) + s * 16 < left) ig_load<kVA, 0>(ra[s][i], (from) + s * na + i * ga); \
+      if ((C::kWholeM || row0 + ar + i * a_rows < M) && ak + i * a_places + (k0) + s * 16 < left) \
+        ig_load<kVA, 0>(ra[s][i], (from) + s * na + i * ga); \
       else IG_UNROLL for (int e = 0; e < kVA; ++e) ra[s][i].e[e] = 0.0f;
 #define LOAD_B(from, k0) \
   IG_UNROLL for (int s = 0; s < kSteps; ++s) \
     IG_UNROLL for (int i = 0; i < kLoadsB; ++i) \
-      if ((C::kWholeN || col0 + bc + i * b_cols < N) && bk + i * b_places + (k0) + s * 16 < left) ig_load<kVB, 0>(rb[s][i], (from) + s * nb + i * gb); \
+      if ((C::kWholeN || col0 + bc + i * b_cols < N) && bk + i * b_places + (k0) + s * 16 < left) \
+        ig_load<kVB, 0>(rb[s][i], (from) + s * nb + i * gb); \
       else IG_UNROLL for (int e = 0; e < kVB; ++e) rb[s][i].e[e] = 0.0f;
   const bool early_a = C::kAUnwritten && p.operands[1 + kSums] >= 0, early_b = C::kBUnwritten && p.operands[2 + kSums] >= 0;
   if (early_a) { LOAD_A((const TA*)p.operands[1 + kSums] + in_a, 0) }
@@ -87,8 +90,10 @@ template <class C> IG_FN void small_matmul(const Argument<MatmulParams>& p) {
   const int kg = lane / kRows, rb0 = lane % kRows >> 2, cb = lane & 3;
   for (int k0 = 0; k0 < left; k0 += 16 * kSteps) {
     IG_UNROLL for (int s = 0; s < kSteps; ++s) {
-      IG_UNROLL for (int i = 0; i < kLoadsA; ++i) *(IgVec<float, kVA>*)(ta + A_AT(ar + i * a_rows, ak + i * a_places)) = ra[s][i];
-      IG_UNROLL for (int i = 0; i < kLoadsB; ++i) *(IgVec<float, kVB>*)(tb + B_AT(bc + i * b_cols, bk + i * b_places)) = rb[s][i];
+      IG_UNROLL for (int i = 0; i < kLoadsA; ++i)
+        *(IgVec<float, kVA>*)(ta + A_AT(ar + i * a_rows, ak + i * a_places)) = ra[s][i];
+      IG_UNROLL for (int i = 0; i < kLoadsB; ++i)
+        *(IgVec<float, kVB>*)(tb + B_AT(bc + i * b_cols, bk + i * b_places)) = rb[s][i];
       __syncwarp();
       IG_UNROLL for (int k = 0; k < 16; k += kGroups) {
         float x[4], y[4];
@@ -117,7 +122,8 @@ template <class C> IG_FN void small_matmul(const Argument<MatmulParams>& p) {
   __syncthreads();
   float* part = tiles[0];
   IG_UNROLL for (int i = 0; i < 4; ++i)
-    if (i % kGroups == kg) IG_UNROLL for (int j = 0; j < 4; ++j) part[warp * (kRows * 16) + (rb0 + kRowBlocks * i) * 16 + cb + 4 * j] = acc[i][j];
+    if (i % kGroups == kg) IG_UNROLL for (int j = 0; j < 4; ++j)
+      part[warp * (kRows * 16) + (rb0 + kRowBlocks * i) * 16 + cb + 4 * j] = acc[i][j];
   if (kSums && cb == 0)
     IG_UNROLL for (int i = 0; i < 4; ++i)
       if (i % kGroups == kg) sums[warp * kRows + rb0 + kRowBlocks * i] = of_a[i];

@@ -40,7 +40,9 @@ template <class K, int kPass> IG_FN RadixLine<K> line_of(const Argument<SortPara
 template <class K, int kPass> IG_FN void sort_long_count(const Argument<SortParams>& p) {
   radix_count(line_of<K, kPass>(p, blockIdx.x / p.tiles), blockIdx.x % p.tiles);
 }
-template <class K, int kPass> IG_FN void sort_long_scan(const Argument<SortParams>& p) { radix_scan(line_of<K, kPass>(p, blockIdx.x)); }
+template <class K, int kPass> IG_FN void sort_long_scan(const Argument<SortParams>& p) {
+  radix_scan(line_of<K, kPass>(p, blockIdx.x));
+}
 template <class K, int kPass> IG_FN void sort_long_move(const Argument<SortParams>& p) {
   radix_move(line_of<K, kPass>(p, blockIdx.x / p.tiles), blockIdx.x % p.tiles);
 }
@@ -51,7 +53,8 @@ template <int kSorted> IG_FN void sort_long_places(const Argument<SortParams>& p
   long long* out = (long long*)ig_pointer(p.out);
   long long o, i;
   line_at(p, line, o, i);
-  for (long long k = begin + threadIdx.x; k < p.wanted && k < begin + 4096; k += 256) out[o + k * p.out_stride] = (long long)places[line * p.length + k];
+  for (long long k = begin + threadIdx.x; k < p.wanted && k < begin + 4096; k += 256)
+    out[o + k * p.out_stride] = (long long)places[line * p.length + k];
 }
 )cuda";
 
