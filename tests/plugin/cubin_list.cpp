@@ -45,7 +45,7 @@ std::vector<NamedText> all_texts() {
     for (const KernelCase& c : cases)
       add(group + std::string(" ") + c.kernel.text.schedule, c.kernel.text);
   };
-  add("run", cuda::run_edges());
+  add("run", cuda::run_kernels());
   for (const cuda::CudaKernel& k : lstm_cell_kernels()) add(k.text.schedule, k.text);
   for (const cuda::CudaKernel& k : other_cell_kernels()) add(k.text.schedule, k.text);
   add_cases("library", library_kernels());

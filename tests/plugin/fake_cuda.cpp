@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "backend/cuda/emit/text.h"
+#include "backend/cuda/kernels/run_params.h"
 #include "emulator/cuda_state.h"
 #include "emulator/fibers.h"
 #include "plugin/fake_machine.h"
@@ -178,12 +179,12 @@ struct Module {
 };
 
 /// What the last kernel of every run does, so that the host does not wait in vain
-/// (backend/cuda/kernels/run_prologue.cpp).
+/// (backend/cuda/kernels/run_epilogue.cpp).
 int end_run(const char* argument) {
-  int64_t n[8];
-  std::memcpy(n, argument + 48, sizeof n);
-  auto* runs = reinterpret_cast<int64_t*>(n[5]);
-  int64_t* record = reinterpret_cast<int64_t*>(n[6]) + (*runs & n[7]) * 4;
+  ingot::cuda::RunParams p;
+  std::memcpy(&p, argument + sizeof(ingot::CudaHeader), sizeof p);
+  auto* runs = reinterpret_cast<int64_t*>(p.runs);
+  int64_t* record = reinterpret_cast<int64_t*>(p.records) + (*runs & p.record_mask) * 4;
   record[0] = ++*runs;
   return kOk;
 }
@@ -348,7 +349,7 @@ int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 ||
       shared > 232448)
     return kInvalid;
-  if (nothing_runs && f->name.find("ig_edges") == std::string::npos) return kOk;
+  if (nothing_runs && f->name.find("ig_run_") == std::string::npos) return kOk;
   std::vector<char> argument(f->argument_bytes);
   std::memcpy(argument.data(), arguments[0], argument.size());
   if (nothing_runs)

@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <random>
 
 #include "backend/cuda/emit/nvrtc.h"
 #include "backend/cuda/kernels/kernels.h"
+#include "backend/cuda/kernels/run_params.h"
 #include "emulator/emulator.h"
 #include "plugin/hand_kernel_cases.h"
 #include "runtime/backend.h"
@@ -262,17 +264,23 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
 }
 
 TEST_CASE("the kernels around a run pass parameters and status") {
-  CudaText text = cuda::run_edges();
+  CudaText text = cuda::run_kernels();
   Emulator::get().add(text);
   Emulator::get().build();
   int64_t host[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, block[12] = {}, runs = 0;
   int64_t records[4][4] = {};
+  auto address = [](void* p) { return reinterpret_cast<cuda::Address>(p); };
+  cuda::RunParams p{};
+  p.host_slots = address(host), p.slot_words = 4, p.slot_mask = 1, p.block = address(block + 8);
+  p.slots_used = address(block), p.runs = address(&runs);
+  p.records = address(records), p.record_mask = 3;
+  std::vector<int64_t> words(sizeof p / sizeof(int64_t));
+  std::memcpy(words.data(), &p, sizeof p);
   RunStatus status{2, 3, 4, 5};
   for (int n = 0; n < 5; ++n) {
     CudaLaunch launch;
     launch.stages = {{1, 0}, {1, 0}};
-    auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
-    launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
+    launch.words = words;
     CudaText begin = text, end = text;
     status = {2, 3, 4, 5};
     begin.stages.resize(1);
@@ -299,8 +307,7 @@ TEST_CASE("the kernels around a run pass parameters and status") {
   // A run that went well leaves its number and nothing else.
   CudaLaunch launch;
   launch.stages = {{1, 0}};
-  auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
-  launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
+  launch.words = words;
   CudaText end = text;
   end.stages.erase(end.stages.begin());
   CudaHeader header;
@@ -321,8 +328,8 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
   }
   std::map<std::string, CudaText> texts, for_clusters;
   std::mt19937 gen_short(12);
-  CudaText edges = cuda::run_edges();
-  texts.emplace(edges.key, edges);
+  CudaText run = cuda::run_kernels();
+  texts.emplace(run.key, run);
   // The digit passes of a sort are long texts and the same for every type, and small products come
   // in hundreds of forms: some of them will do.
   std::map<std::string, int> seen;

@@ -102,14 +102,8 @@ Made cudnn_attention(Gpu& g, const LibrarySpec& s, const char*& why) {
 Made scattered(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, scatter(s, g.multiprocessors), s);
 }
-const char* scan_refuses(const LibrarySpec& s) {
-  return supports_scan(s) ? nullptr : "it does not take this type";
-}
 Made scanned(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, scan(s, g.multiprocessors), s);
-}
-const char* sort_refuses(const LibrarySpec& s) {
-  return supports_sort(s) ? nullptr : "it does not take this type";
 }
 Made sorted(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, sort(s), s); }
 

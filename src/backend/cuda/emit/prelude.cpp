@@ -56,13 +56,13 @@ IG_MMA(ig_mma_bf16, "bf16")
 IG_MMA(ig_mma_f16, "f16")
 // Four 8 x 8 matrices of 16 bits from shared memory, lane l with the address of row l % 8 of matrix l / 8: lane l gets of each
 // the elements 2 (l % 4) and one more of row l / 4, or, transposed, of column l / 4.
-#define IG_MATRIX(name, turn) \
+#define IG_MATRIX(name, trans) \
   IG_FN void name(unsigned* r, const void* p) { \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];" \
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory"); \
   }
 IG_MATRIX(ig_matrix, "")
-IG_MATRIX(ig_turned, ".trans")
+IG_MATRIX(ig_matrix_transposed, ".trans")
 IG_FN float ig_bits_f32(unsigned u) { return __uint_as_float(u); }
 IG_FN double ig_bits_f64(unsigned long long u) { return __longlong_as_double((long long)u); }
 // exp of what is not above zero.

@@ -17,13 +17,13 @@ constexpr unsigned kThreads = 128;
 
 // All rows of one step. H = width.
 INGOT_KERNEL_PARAMS(LstmForwardParams, {
-  Address z;         // [rows, 4 H], row_stride apart: what the input gives
-  Address product;   // float32 [rows, 4 H]: what the previous h gives
-  Address previous;  // float32 [rows, H]: c of the previous step
-  Address h;         // [rows, H]
-  Address gates;     // [rows, 4 H], kept for the gradient, or null
-  Address c;         // float32 [rows, H]
-  long long unused[2];
+  Address z;          // [rows, 4 H], row_stride apart: what the input gives
+  Address product;    // float32 [rows, 4 H]: what the previous h gives
+  Address previous;   // float32 [rows, H]: c of the previous step
+  Address h;          // [rows, H]
+  Address gates;      // [rows, 4 H], kept for the gradient, or null
+  Address c;          // float32 [rows, H]
+  Address unused[2];  // a launch passes eight addresses, forward and backward
   long long threads;  // that have work
   long long width;
   long long row_stride;
@@ -45,7 +45,7 @@ INGOT_KERNEL_PARAMS(LstmBackwardParams, {
 
 const char* const kForward = R"cuda(
 IG_FN float sigmoid(float x) { return 1.0f / (1.0f + ig_exp(-x)); }
-template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwardParams>& p) {
+template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwardParams> p) {
   typedef typename D::Memory T;
   const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
   if (i >= (unsigned)p.threads) return;
@@ -74,7 +74,7 @@ template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwar
 )cuda";
 
 const char* const kBackward = R"cuda(
-template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackwardParams>& p) {
+template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackwardParams> p) {
   typedef typename D::Memory T;
   const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
   if (i >= (unsigned)p.threads) return;

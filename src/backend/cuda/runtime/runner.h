@@ -93,8 +93,9 @@ class Runner {
   void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items,
                       const int64_t* pointers, LaunchSite site, const int64_t* table, bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
-                    void* block, bool after_kernel = false, bool continues = false);
+  void enqueue_run_kernel(int stage, CUstream stream, const int64_t* host, size_t words,
+                          uint64_t slots, void* block, bool after_kernel = false,
+                          bool continues = false);
   void drop_graphs(PlanState& p);
   void drop_layout(PlanState& p);
   void forget_old_plans();
@@ -110,7 +111,7 @@ class Runner {
   std::vector<CUevent> marks_;  // of captured launches
   int64_t* records_ = nullptr;  // pinned
   char* state_ = nullptr;       // device: counter of runs, counter of plain slots, status word
-  std::shared_ptr<Module> edges_;
+  std::shared_ptr<Module> run_kernels_;
 };
 
 }  // namespace ingot::cuda
