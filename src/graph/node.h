@@ -177,7 +177,6 @@ Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const S
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
 
-
 /// Gradient mode of this thread.
 bool grad_enabled();
 void set_grad_enabled(bool on);

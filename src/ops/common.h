@@ -84,7 +84,8 @@ inline Device device_or_default(const Options& o) {
 /// query key^T * scale with a mask of any kind (or none), or the causal one.
 Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
                         double scale, const SourceLoc& loc);
-/// Attention as one op with its own gradient (ops/attention_call.cpp). `bias` is added to the scores; it may be undefined and gets no gradient.
+/// Attention as one op with its own gradient (ops/attention_call.cpp). `bias` is added to the
+/// scores; it may be undefined and gets no gradient.
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
                        bool causal, double scale, const SourceLoc& loc);
 

@@ -63,8 +63,7 @@ class NullBackend : public Backend {
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     auto e = std::make_unique<NullExecutable>();
     // As a GPU would: a product and a cell for each step.
-    if (is_recurrent(spec.op))
-      e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
+    if (is_recurrent(spec.op)) e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
     e->is_library = true;
     return e;
   }
