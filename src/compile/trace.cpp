@@ -156,6 +156,8 @@ class Tracer {
         put(slot);
         put(relative);
       } else {
+        if (n->op == Op::Const && is_float(n->dtype))
+          t_.numbers.push_back({t_.key.size(), static_cast<uint32_t>(i)});
         n->attrs.append_words(t_.key);
       }
       for (int64_t d : n->shape) put(static_cast<uint64_t>(d));
@@ -315,6 +317,11 @@ class GraphWriter {
       v.slot = arg_++;
       v.attrs = {};
     }
+    if (next_ < t_.argument_of.size() && t_.argument_of[next_].first == i) {
+      v.op = Op::Arg;
+      v.slot = t_.argument_of[next_++].second;
+      v.attrs = {};
+    }
     if (n->op == Op::Random) {
       const RandomAttrs& a = n->attrs.as<RandomAttrs>();
       size_t s = 0;
@@ -389,6 +396,7 @@ class GraphWriter {
   std::unordered_map<const Node*, std::vector<size_t>>
       results_;  // of each call: traced Assign nodes
   int arg_ = 0;
+  size_t next_ = 0;  // of Trace::argument_of
 };
 
 }  // namespace
