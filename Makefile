@@ -28,7 +28,7 @@ build: configure ## build the library, tests, examples and benchmark (build/rele
 	@echo "build: compiling into build/release"
 	@cmake --build build/release -j$(JOBS)
 
-demo: configure ## train a network to tell clothes apart (Fashion-MNIST) and write out/fashion/report.html; about a minute of training
+demo: configure ## train a network that classifies clothes (Fashion-MNIST) and write out/fashion/report.html; about a minute of training
 	@tools/setup.sh --data fashion-mnist
 	@targets=ingot_cli; \
 	if [ -n "$(GPU)" ]; then \

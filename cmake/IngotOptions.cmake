@@ -53,7 +53,7 @@ if(INGOT_SANITIZE)
   target_compile_options(ingot_options INTERFACE ${sanitize})
   target_link_options(ingot_options INTERFACE ${sanitize})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The sanitizers' extra branches make g++ 12 see uninitialised and dangling values that are not there.
+    # The sanitizers' extra branches make g++ 12 see uninitialised and dangling values where there are none.
     target_compile_options(ingot_options INTERFACE
       -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-tsan)
   endif()

@@ -11,8 +11,8 @@ using namespace ingot;
 // Points in the plane; the classes of the second task are those of the first, slightly rotated.
 static std::pair<Tensor, Tensor> points(double angle) {
   const Tensor x = randn({512, 2});
-  const Tensor turned = x.select(1, 0) * std::cos(angle) + x.select(1, 1) * std::sin(angle);
-  return {x, (turned * turned > 0.5).to(int64)};
+  const Tensor rotated = x.select(1, 0) * std::cos(angle) + x.select(1, 1) * std::sin(angle);
+  return {x, (rotated * rotated > 0.5).to(int64)};
 }
 
 struct Net : nn::Module {

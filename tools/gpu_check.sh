@@ -81,7 +81,7 @@ for s in "${stages[@]}"; do
     bench)
       stage bench "$here/bin/ingot-bench-gpu" --only "${BENCH:-.}"
       ;;
-    python) # the package brings libraries of its own
+    python) # the package brings its own libraries
       unset INGOT_CUDA_PLUGIN
       stage python_cuda env PYTHONPATH="$here/python" python3 "$here/tests/python/test_cuda.py" -v
       stage python_examples env PYTHONPATH="$here/python" INGOT_TEST_DEVICE=cuda python3 "$here/tests/python/test_examples.py"

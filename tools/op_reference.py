@@ -13,6 +13,7 @@ import csv
 import pathlib
 import re
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "include/ingot"
@@ -21,11 +22,12 @@ TARGET = ROOT / "docs/ops.md"
 
 # Headers of functions on tensors, in the order of the reference; others that hold such functions
 # are appended.
-ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "activation.h"]
-LAST = ["linalg.h", "neural.h", "loss.h", "inplace.h"]
+ORDER = ["ops.h", "creation.h", "random.h", "movement.h", "elementwise.h", "reductions.h", "indexing.h", "sorting.h", "linalg.h", "activation.h",
+         "attention.h", "norm.h", "dropout.h", "conv.h", "pool.h", "resample.h", "rnn.h", "loss.h"]
+LAST = ["inplace.h"]
 # Headers that are not about functions on tensors.
-OTHER = {"ingot.h", "tensor.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
-         "optim.h", "runtime.h", "shape.h", "source.h", "standard.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
+OTHER = {"ingot.h", "tensor.h", "tensor_args.h", "amp.h", "autograd.h", "capture.h", "device.h", "distributed.h", "dtype.h", "environment.h", "error.h", "models.h", "nn.h",
+         "optim.h", "runtime.h", "shape.h", "source.h", "state.h", "texts.h", "version.h", "devices.h", "interop.h", "metrics.h", "io.h", "data.h", "fit.h", "checkpoint.h"}
 
 # Of those, what docstrings are taken from too.
 PYTHON_TOO = ["amp.h", "autograd.h", "capture.h", "device.h", "devices.h", "optim/optimizer.h", "runtime.h"]
@@ -180,33 +182,48 @@ def methods():
     text = (HEADERS / "tensor.h").read_text()
     body = text[text.index("class Tensor {"):]
     found = set(re.findall(r"^\s+(?:Tensor&?|void|bool|::std::vector<Tensor>|\w+) (\w+)\(", body, re.M))
-    return found | set(re.findall(r"INGOT_(?:UNARY|BINARY|FUNCTION)\((\w+)\)", (HEADERS / "methods.def").read_text()))
+    return found | set(re.findall(r"INGOT_(?:METHOD\([\w:<>]+, |(?:UNARY|FUNCTION|BINARY|REDUCTION|ADD_PRODUCT)\()(\w+)", (HEADERS / "methods.def").read_text()))
 
 
 def in_place():
     rows = (HEADERS / "methods.def").read_text()
     own = re.findall(r"Tensor& (\w+_)\(", (HEADERS / "tensor.h").read_text())
-    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY_|BINARY_|FUNCTION)\((\w+)\)", rows) if n != "name"]
+    table = [n + "_" for n in re.findall(r"INGOT_(?:UNARY_|BINARY_|FUNCTION|IN_PLACE|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name"]
     return sorted(set(own + table) - {"eval_", "requires_grad_"})
+
+
+def in_place_functions():
+    rows = (HEADERS / "methods.def").read_text()
+    return sorted(n + "_" for n in re.findall(r"INGOT_(?:UNARY_|FUNCTION|IN_PLACE_FUNCTION)\((\w+)", rows) if n != "name")
+
+
+def filled(text, first="", rest=""):
+    """The text in lines of 100 columns, none of which begins with a sign that Markdown takes for a list or a heading."""
+    kept = re.sub(r" +(?=(?:[-+*#>=]+|\d+[.)]) )", "\0", text)
+    wrapped = textwrap.wrap(kept, 100, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in wrapped]
 
 
 def reference(parsed, known):
     out = []
     for path, intro, sections in parsed:
-        out += ["## `ingot/%s`" % path.name, "", intro, ""]
+        out += ["## `ingot/%s`" % path.name, ""] + filled(intro) + [""]
+        if path.name == "inplace.h":
+            out += filled("By the rows of `methods.def`, with the arguments of the functions without an underscore: " +
+                    ", ".join("`%s`" % n for n in in_place_functions())) + [""]
         for title, groups in sections:
             if title:
                 out += ["### " + title.split(". ")[0].rstrip("."), ""]
                 if ". " in title:
-                    out += [title.split(". ", 1)[1], ""]
+                    out += filled(title.split(". ", 1)[1]) + [""]
             for g in groups:
                 if isinstance(g, str):
                     out += ["```cpp-excerpt", g, "```", ""]
                     continue
                 for d in g.declarations:
-                    out.append("- `%s`%s" % (d, " *(also a method)*" if name_of(d) in known else ""))
+                    out += filled("`%s`%s" % (d, " *(also a method)*" if name_of(d) in known else ""), "- ", "  ")
                 if g.text and g.declarations:
-                    out += ["", "  " + g.text]
+                    out += [""] + filled(g.text, "  ", "  ")
                 if g.declarations:
                     out.append("")
     return out
@@ -219,7 +236,7 @@ def function_names(parsed):
             for g in groups:
                 if not isinstance(g, str):
                     names += [name_of(d) for d in g.declarations]
-    return sorted(set(n for n in names if not n.startswith("operator")))
+    return sorted(set(n for n in names + in_place_functions() if not n.startswith("operator")))
 
 
 def stored_names():
@@ -261,15 +278,18 @@ def look_up(names):
 def document():
     parsed = [(p, *parse(p)) for p in headers()]
     known, table = methods(), stored_names()
-    out = ["# Functions on tensors", "",
-           "Written by `tools/op_reference.py` from the comments of the headers; do not edit. All of this is in namespace `ingot` and comes with "
-           "`#include <ingot/ingot.h>`. Every function takes a last argument that defaults to the caller's line and ends up in error messages; it is "
-           "left out here. What is marked as a method is called as `x.name(...)` too.", ""]
+    out = ["# Functions on tensors", ""]
+    out += filled("Written by `tools/op_reference.py` from the comments of the headers; do not edit.") + [""]
+    out += filled("All of this is in namespace `ingot` and comes with `#include <ingot/ingot.h>`. Every function has a last argument, left "
+                 "out here, that defaults to the caller's line and appears in error messages. A function marked as a method can also be "
+                 "called as `x.name(...)`.") + [""]
     out += reference(parsed, known)
-    out += ["## In place", "",
-            "Methods that write into their tensor: the other handles of it see the change, a view writes through to its base. `tensor.h` says what throws.",
-            "", ", ".join("`%s`" % n for n in in_place()), "", "## Names elsewhere", "",
-            "Arguments have PyTorch's names, order and defaults. F is `torch.nn.functional`.", "", "| Ingot | PyTorch | NumPy |", "| --- | --- | --- |"]
+    out += ["## In place", ""]
+    out += filled("Methods that write into their tensor. Its other handles see the change, and a view writes through to its base. "
+                 "`tensor.h` says what throws.")
+    out += [""] + filled(", ".join("`%s`" % n for n in in_place())) + ["", "## Names elsewhere", ""]
+    out += filled("Arguments have PyTorch's names, order and defaults. F is `torch.nn.functional`.")
+    out += ["", "| Ingot | PyTorch | NumPy |", "| --- | --- | --- |"]
     for n in function_names(parsed):
         t, u = table.get(n, ("—", "—"))
         out.append("| `%s` | %s | %s |" % (n, "—" if t == "—" else "`%s`" % t, "—" if u == "—" else "`%s`" % u))
@@ -328,7 +348,6 @@ def class_docstrings():
 
 def write_docstrings(path, parsed):
     import json
-    import textwrap
 
     rows = []
     for name, texts in sorted({**class_docstrings(), **docstrings(parsed)}.items()):

@@ -1,11 +1,24 @@
-// Activations besides those of ops.h (relu, sigmoid, tanh, gelu, silu, softplus, leaky_relu,
-// softmax). Floating types only, Error(DType) otherwise; 16-bit floats compute in float32 and are
-// rounded once. Gradients at kinks are PyTorch's.
+// Activations (tanh is in elementwise.h). Floating types only, Error(DType) otherwise, but for
+// relu, which takes integers too, and sigmoid, which converts them to float32. 16-bit floats
+// compute in float32 and are rounded once. Gradients at kinks are PyTorch's.
 #pragma once
-#include "ingot/ops.h"
+#include <string_view>
+
+#include "ingot/random.h"
+#include "ingot/tensor.h"
 
 namespace ingot {
 
+Tensor relu(const Tensor& x, INGOT_LOC);     ///< x where positive, 0 elsewhere; NaN stays
+Tensor sigmoid(const Tensor& x, INGOT_LOC);  ///< 1 / (1 + e^-x)
+inline Tensor expit(const Tensor& x, INGOT_LOC) { return sigmoid(x, loc); }
+/// "none": x * Phi(x); "tanh": the usual approximation. Another word throws Error(Value).
+Tensor gelu(const Tensor& x, std::string_view approximate = "none", INGOT_LOC);
+Tensor silu(const Tensor& x, INGOT_LOC);  ///< x * sigmoid(x)
+/// log(1 + exp(beta x)) / beta; x itself where beta x is above threshold.
+Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20, INGOT_LOC);
+Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01,
+                  INGOT_LOC);  ///< x, or slope * x below 0
 /// x between min_val and max_val. Error(Value) unless min_val <= max_val.
 Tensor hardtanh(const Tensor& x, double min_val = -1, double max_val = 1, INGOT_LOC);
 Tensor relu6(const Tensor& x, INGOT_LOC);  ///< hardtanh(x, 0, 6)
@@ -32,12 +45,21 @@ Tensor hardshrink(const Tensor& x, double lambd = 0.5,
 Tensor softshrink(const Tensor& x, double lambd = 0.5, INGOT_LOC);
 /// x where it is above threshold, value elsewhere.
 Tensor threshold(const Tensor& x, double threshold, double value, INGOT_LOC);
+
+// ---- Gated
+
 /// First half times sigmoid of the second along dim. Error(Shape) when its size is odd.
 Tensor glu(const Tensor& x, int64_t dim = -1, INGOT_LOC);
 /// silu of the first half times the second along dim. Error(Shape) when its size is odd.
 Tensor swiglu(const Tensor& x, int64_t dim = -1, INGOT_LOC);
 Tensor swiglu(const Tensor& gate, const Tensor& up, INGOT_LOC);  ///< silu(gate) * up
-Tensor softmin(const Tensor& x, int64_t dim, INGOT_LOC);         ///< softmax(-x, dim)
+
+// ---- Softmax
+
+Tensor softmax(const Tensor& x, int64_t dim,
+               INGOT_LOC);  ///< exp(x) / sum(exp(x)) along dim, stable
+Tensor log_softmax(const Tensor& x, int64_t dim, INGOT_LOC);  ///< log(softmax(x, dim)), stable
+Tensor softmin(const Tensor& x, int64_t dim, INGOT_LOC);      ///< softmax(-x, dim)
 /// softmax((x + Gumbel noise) / tau); hard: the largest as one-hot, with the gradient of the soft
 /// one. Error(Value) unless tau is positive.
 Tensor gumbel_softmax(const Tensor& x, double tau = 1, bool hard = false, int64_t dim = -1,

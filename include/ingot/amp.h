@@ -3,10 +3,10 @@
 // loss up; a step whose gradients overflow is skipped and the scale lowered. Scale and verdict stay
 // on the device: no step waits for the host.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "ingot/optim.h"
-#include "ingot/standard.h"
 
 namespace ingot::amp {
 

@@ -1,11 +1,11 @@
 // Gradients: grad(), gradient modes, hooks, custom functions, checkpoints and the tools that check
 // gradients. Tensor::backward() and its kin are declared with Tensor.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

@@ -1,9 +1,10 @@
 // capture(fn): the fastest way to repeat a step. The first call with inputs of some shapes records,
 // compiles and runs; later calls bind the new inputs and launch, without recording anything.
 #pragma once
+#include <functional>
+#include <memory>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

@@ -8,6 +8,8 @@
 //   }
 #pragma once
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,7 +20,6 @@
 #include "ingot/nn/module.h"
 #include "ingot/optim.h"
 #include "ingot/random.h"
-#include "ingot/standard.h"
 #include "ingot/state.h"
 
 namespace ingot {

@@ -22,7 +22,7 @@ class Device {
   /// The default device (see set_default_device), "cpu" at start.
   Device();
   /// "cpu", "cpu:N", "cuda", "cuda:N", "null", "null:N". Throws Error(Device) for another name, or
-  /// when the device is not there, saying why and what to do.
+  /// when the device is missing, saying why and what to do.
   Device(std::string_view name);  // NOLINT(google-explicit-constructor)
   Device(const char* name)
       : Device(std::string_view(name)) {}  // NOLINT(google-explicit-constructor)

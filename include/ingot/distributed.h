@@ -1,8 +1,8 @@
 // Several devices in one program.
 #pragma once
+#include <functional>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {

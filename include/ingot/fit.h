@@ -4,6 +4,8 @@
 //   auto history = fit(model, train, {.optimizer = &opt, .epochs = 5, .validation = &test, .metrics
 //   = {metrics::accuracy()}});
 #pragma once
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +15,6 @@
 #include "ingot/data.h"
 #include "ingot/nn/module.h"
 #include "ingot/optim.h"
-#include "ingot/standard.h"
 
 namespace ingot {
 

@@ -1,9 +1,10 @@
 // Memory shared with other libraries: NumPy's buffers, DLPack, any holder of a pointer.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {
@@ -45,10 +46,10 @@ struct ForeignArray {
 Tensor from_foreign(const ForeignArray& array, bool copy, std::function<void()> on_release,
                     SourceLoc loc = SourceLoc::current());
 
-/// For the extension of a language with a global lock, set once before its first call: begin() is
-/// called before a thread computes or copies values and gives that thread's lock away (null: it
-/// holds none), end() takes it back with what begin() returned. All other work happens under the
-/// lock.
+/// For bindings to a language with a global lock, set once before the first call. begin() is called
+/// before a thread computes or copies values; it releases the thread's lock and returns a token
+/// (null: the thread does not hold the lock). end() is called afterwards with that token and takes
+/// the lock again.
 void set_host_wait(void* (*begin)(), void (*end)(void*));
 
 }  // namespace ingot

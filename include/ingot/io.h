@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 #include "ingot/texts.h"
 
@@ -62,8 +62,8 @@ class SafeTensors {
   /// Without the checksum, which verify() compares.
   const Metadata& metadata() const;
   bool has(std::string_view name) const;
-  /// One tensor, on options' device and in its type where given. Throws Error(Value) for a name
-  /// that is not there.
+  /// One tensor, on options' device and in its type where given. Throws Error(Value) for an
+  /// unknown name.
   Tensor get(std::string_view name, const Options& options = {},
              SourceLoc loc = SourceLoc::current()) const;
   /// Reads the whole file and compares it with its checksum, which files written by Ingot have;

@@ -1,16 +1,25 @@
-// Linear algebra besides matmul and linear (ops.h). Products need equal types, Error(DType)
-// otherwise, and sizes that fit, Error(Shape). The factorisations (solve, cholesky, inv, det,
-// slogdet and what is built on them) run on the CPU, by LAPACK where the machine has it; operands
-// on another device are copied there and the results back, which explain() shows as copies. They
-// take float32 and float64, Error(DType) otherwise; a matrix that is singular or not positive
-// definite raises Error(Value) when the value is computed.
+// Linear algebra. Products need equal types, Error(DType) otherwise, and sizes that fit,
+// Error(Shape). The factorisations (solve, cholesky, inv, det, slogdet and what is built on them)
+// run on the CPU, by LAPACK where the machine has it; operands on another device are copied there
+// and the results back, which explain() shows as copies. They take float32 and float64,
+// Error(DType) otherwise; a matrix that is singular or not positive definite raises Error(Value)
+// when the value is computed.
 #pragma once
-#include "ingot/ops.h"
+#include <string_view>
+#include <vector>
+
+#include "ingot/tensor.h"
 
 namespace ingot {
 
 // ---- Products
 
+/// PyTorch's cases: vector times vector (0-d), matrix times vector, and matrices under broadcast
+/// batch dims. Integers too. Throws Error(Shape) when the inner sizes or batches differ,
+/// Error(DType) when the types differ.
+Tensor matmul(const Tensor& a, const Tensor& b, INGOT_LOC);
+/// x @ weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, INGOT_LOC);
 Tensor mm(const Tensor& a, const Tensor& b, INGOT_LOC);  ///< matrices only
 Tensor bmm(const Tensor& a, const Tensor& b,
            INGOT_LOC);  ///< batches of matrices [B, M, K] and [B, K, N] only

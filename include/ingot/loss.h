@@ -1,12 +1,34 @@
-// Losses besides those of ops.h (cross_entropy, nll_loss, mse_loss), and distances. `reduction` is
-// "mean", "sum" or "none" (another word: Error(Value)). Input and target broadcast: Error(Shape)
-// when they do not fit; Error(DType) unless floating. 16-bit floats compute in float32 and are
-// rounded once.
+// Losses and distances. `reduction` is "mean", "sum" or "none" (another word: Error(Value)). Input
+// and target broadcast: Error(Shape) when they do not fit; Error(DType) unless floating. 16-bit
+// floats compute in float32 and are rounded once.
 #pragma once
-#include "ingot/ops.h"
+#include <string_view>
+
+#include "ingot/tensor.h"
 
 namespace ingot {
 
+// ---- Losses
+
+struct CrossEntropyOptions {
+  Tensor weight{};  ///< [C], floating: how much each class counts; undefined: all the same
+  int64_t ignore_index = -100;          ///< targets with this value do not count
+  std::string_view reduction = "mean";  ///< "mean", "sum" or "none"
+  double label_smoothing = 0;           ///< in [0, 1]
+};
+/// Negative log likelihood of target under softmax(input): input [N, C, ...], [C]. target: class
+/// indices without C, int64 or int32, or probabilities of the input's shape, floating. "mean"
+/// divides by the sum of the targets' weights; with probabilities by N times the other sizes but C.
+/// A class index outside 0..C-1 other than ignore_index raises Error(Index) when computed;
+/// Error(Shape) and Error(DType) when input, target and weight do not fit.
+Tensor cross_entropy(const Tensor& input, const Tensor& target,
+                     const CrossEntropyOptions& options = {}, INGOT_LOC);
+/// The same for log-probabilities, with class indices only.
+Tensor nll_loss(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {},
+                INGOT_LOC);
+/// (input - target)^2, reduced: "mean", "sum" or "none".
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
+                INGOT_LOC);
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean",
                INGOT_LOC);  ///< |input - target|
 /// Squared below beta, linear above: 0.5 d^2 / beta, |d| - 0.5 beta. Error(Value) when beta is

@@ -2,8 +2,8 @@
 // device, however the work is fused, tiled or threaded. A Generator is a handle; each call takes
 // the next range of its counter.
 #pragma once
+#include <memory>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot {
@@ -34,29 +34,47 @@ void manual_seed(uint64_t seed);
 
 /// Uniform in [0, 1). Floating types only (float32 when not given): Error(DType) otherwise.
 Tensor rand(const Dims& shape, const Options& options = {},
-            const Generator& generator = default_generator(), SourceLoc loc = SourceLoc::current());
+            const Generator& generator = default_generator(), INGOT_LOC);
 /// Normal with mean 0 and variance 1.
 Tensor randn(const Dims& shape, const Options& options = {},
-             const Generator& generator = default_generator(),
-             SourceLoc loc = SourceLoc::current());
+             const Generator& generator = default_generator(), INGOT_LOC);
 /// Integers low <= n < high; int64 when no type is given. Error(Value) unless low < high and high -
 /// low <= 2^32.
 Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& options = {},
+               const Generator& generator = default_generator(), INGOT_LOC);
+Tensor randint(int64_t high, const Dims& shape, const Options& options = {},
                const Generator& generator = default_generator(),
-               SourceLoc loc = SourceLoc::current());
+               INGOT_LOC);  ///< randint(0, high, shape)
+/// Uniform in [from, to). Error(Value) unless from <= to, Error(DType) unless floating.
+Tensor uniform(double from, double to, const Dims& shape, const Options& options = {},
+               const Generator& generator = default_generator(), INGOT_LOC);
+/// Normal with this mean and standard deviation, numbers or tensors (broadcast). Error(Value) when
+/// a number std is negative, Error(DType) unless floating.
+Tensor normal(double mean, double std, const Dims& shape, const Options& options = {},
+              const Generator& generator = default_generator(), INGOT_LOC);
+Tensor normal(const Tensor& mean, const Operand& std,
+              const Generator& generator = default_generator(), INGOT_LOC);
 /// 1 with probability p, else 0.
 Tensor bernoulli(const Dims& shape, double p, const Options& options = {},
-                 const Generator& generator = default_generator(),
-                 SourceLoc loc = SourceLoc::current());
+                 const Generator& generator = default_generator(), INGOT_LOC);
 /// 1 with the probability each element holds, else 0; same type.
-Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(),
-                 SourceLoc loc = SourceLoc::current());
+Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(), INGOT_LOC);
 /// Same shape, and type and device unless given.
 Tensor rand_like(const Tensor& x, const Options& options = {},
-                 const Generator& generator = default_generator(),
-                 SourceLoc loc = SourceLoc::current());
+                 const Generator& generator = default_generator(), INGOT_LOC);
 Tensor randn_like(const Tensor& x, const Options& options = {},
-                  const Generator& generator = default_generator(),
-                  SourceLoc loc = SourceLoc::current());
+                  const Generator& generator = default_generator(), INGOT_LOC);
+Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const Options& options = {},
+                    const Generator& generator = default_generator(), INGOT_LOC);
+
+/// The numbers from 0 to n - 1 in random order; int64 when no type is given. Error(Value) when n is
+/// negative.
+Tensor randperm(int64_t n, const Options& options = {},
+                const Generator& generator = default_generator(), INGOT_LOC);
+/// num_samples indices drawn from each row of weights [C] or [N, C] (not negative, not all 0; they
+/// need not add up to 1): int64. Error(DType) unless floating, Error(Shape) with other dims,
+/// Error(Value) unless 1 <= num_samples, and <= C without replacement.
+Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,
+                   const Generator& generator = default_generator(), INGOT_LOC);
 
 }  // namespace ingot

@@ -36,7 +36,7 @@ std::string get_matmul_precision();
 
 /// Compiled plans are kept, with their kernels and those of captured functions, up to a number of
 /// bytes of host memory: 256 MiB at start, or INGOT_PLAN_CACHE_MIB. The ones used longest ago go
-/// first and are compiled again when they are needed; a captured function whose plan has gone is
+/// first and are compiled again when they are needed; a captured function whose plan was evicted is
 /// recorded again. 0 keeps none. INGOT_DEBUG=plan reports each new plan and each eviction.
 struct PlanCacheInfo {
   int64_t plans = 0;

@@ -13,8 +13,8 @@ namespace ingot {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// Tensors and short texts under names. Numbers are kept as texts that read back to the same bits.
-/// The tensors are handles on the owner's own, not copies. A loop over it goes over the tensors.
+/// Named tensors and named strings. Numbers are kept as strings that read back to the same bits.
+/// The tensors share their values with the owner's. Iteration is over the tensors.
 struct StateDict {
   NamedTensors tensors;
   Texts values;

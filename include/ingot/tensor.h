@@ -7,8 +7,8 @@
 // messages. Operators cannot have one, so one of their operands is a TensorArg or Operand, which
 // takes the line as it is made.
 #pragma once
-#include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,17 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "ingot/device.h"
-#include "ingot/dtype.h"
 #include "ingot/error.h"
-#include "ingot/shape.h"
-#include "ingot/source.h"
-#include "ingot/standard.h"
+#include "ingot/tensor_args.h"
 
 namespace ingot {
 
-struct Cell;  // what copies of a Tensor share; internal
-class Tensor;
+struct Cell;      // what copies of a Tensor share; internal
 class Generator;  // random.h
 const Generator& default_generator();
 class IndexedTensor;
@@ -34,174 +29,10 @@ struct IndexPlace;  // the target of an index with tensors
 void retain(Cell* c);
 void release(Cell* c);
 
-/// bool, the integers and the floating types of C++.
-template <class T>
-concept Number = std::is_arithmetic_v<T>;
-
-/// The element type that holds a T: float32 for float, int64 for int64_t, ...
-template <Number T>
-constexpr DType dtype_of() {
-  if (std::is_same_v<T, bool>) return DType::Bool;
-  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::Float32 : DType::Float64;
-  if (sizeof(T) == 1) return std::is_signed_v<T> ? DType::Int8 : DType::UInt8;
-  return sizeof(T) == 2 ? DType::Int16 : sizeof(T) == 4 ? DType::Int32 : DType::Int64;
-}
-
-/// A number as written in the program: its kind (bool, integer, floating) takes part in promotion
-/// as in PyTorch.
-struct Scalar {
-  enum class Kind : uint8_t { Bool, Int, Float } kind = Kind::Int;
-  double f = 0;
-  int64_t i = 0;
-  Scalar() = default;
-  template <Number T>
-  Scalar(T v)  // NOLINT(google-explicit-constructor)
-      : kind(std::is_same_v<T, bool>       ? Kind::Bool
-             : std::is_floating_point_v<T> ? Kind::Float
-                                           : Kind::Int),
-        f(static_cast<double>(v)) {
-    if constexpr (!std::is_floating_point_v<T>) i = static_cast<int64_t>(v);
-  }
-  /// The number as a T.
-  template <Number T>
-  T to() const {
-    return kind == Kind::Float ? static_cast<T>(f) : static_cast<T>(i);
-  }
-};
-
-/// start:stop:step as in Python; a missing field is std::nullopt. Slice{} takes everything. Steps
-/// may be negative.
-struct Slice {
-  std::optional<int64_t> start{}, stop{}, step{};
-};
-struct EllipsisType {};
-/// In an index: all remaining dims, complete.
-inline constexpr EllipsisType Ellipsis{};
-struct NewAxisType {};
-/// In an index: a new dim of size 1.
-inline constexpr NewAxisType NewAxis{};
-
-/// One entry of an index: an integer (drops the dim), a Slice, Ellipsis, NewAxis, or a tensor:
-/// int64 or int32 (elements of the dim, by index) or bool (a mask over as many dims as it has). A
-/// tensor must live until the index is used.
-struct IndexItem {
-  enum class Kind : uint8_t { At, Range, Dots, New, Places };
-  Kind kind;
-  uint8_t given;  // bit 0: start, bit 1: stop, bit 2: step
-  int64_t start, stop, step;
-  const Tensor* places;  // Places
-  IndexItem() = default;
-  template <class T>
-  requires std::is_integral_v<T> IndexItem(T at)  // NOLINT(google-explicit-constructor)
-      : kind(Kind::At),
-        given(1),
-        start(static_cast<int64_t>(at)),
-        stop(0),
-        step(1),
-        places(nullptr) {}
-  IndexItem(const Slice& s)  // NOLINT(google-explicit-constructor)
-      : kind(Kind::Range),
-        given(static_cast<uint8_t>((s.start ? 1 : 0) | (s.stop ? 2 : 0) | (s.step ? 4 : 0))),
-        start(s.start.value_or(0)),
-        stop(s.stop.value_or(0)),
-        step(s.step.value_or(1)),
-        places(nullptr) {}
-  IndexItem(EllipsisType)
-      : kind(Kind::Dots), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
-  IndexItem(NewAxisType)
-      : kind(Kind::New), given(0), start(0), stop(0), step(1), places(nullptr) {}  // NOLINT
-  IndexItem(const Tensor& t)
-      : kind(Kind::Places), given(0), start(0), stop(0), step(1), places(&t) {}  // NOLINT
-};
-
-/// What is between the brackets of x[...]: one item or a braced list of them, and the caller's
-/// line.
-class Indices {
- public:
-  static constexpr int kMax = 2 * kMaxDims;
-  Indices(std::initializer_list<IndexItem> items, SourceLoc loc = SourceLoc::current())
-      : Indices(items.begin(), items.size(), loc) {}
-  Indices(const std::vector<IndexItem>& items, SourceLoc loc = SourceLoc::current())  // NOLINT
-      : Indices(items.data(), items.size(), loc) {}
-  template <class T>
-  requires std::is_convertible_v<T, IndexItem> Indices(const T& item,
-                                                       SourceLoc loc = SourceLoc::current())
-      : loc_(loc), n_(1) {  // NOLINT
-    items_[0] = IndexItem(item);
-  }
-  size_t size() const {
-    return n_;
-  }  ///< as written; past kMax the items are not kept and indexing throws
-  const IndexItem& operator[](size_t i) const { return items_[i]; }
-  const SourceLoc& loc() const { return loc_; }
-
- private:
-  Indices(const IndexItem* items, size_t n, SourceLoc loc) : loc_(loc), n_(n) {
-    for (size_t i = 0; i < n && i < kMax; ++i) items_[i] = items[i];
-  }
-  SourceLoc loc_;
-  size_t n_;
-  IndexItem items_[kMax];
-};
-
-/// Which dims a reduction runs over: one number, a braced list, or nothing for all of them.
-/// Negative ones count from the end.
-class Axes {
- public:
-  Axes() = default;
-  template <class T>
-  requires std::is_integral_v<T> Axes(T dim)
-      : dims_{static_cast<int64_t>(dim)}, all_(false) {}  // NOLINT
-  Axes(std::initializer_list<int64_t> dims) : dims_(dims), all_(dims.size() == 0) {}
-  Axes(const std::vector<int64_t>& dims) : dims_(dims), all_(dims.empty()) {}  // NOLINT
-  Axes(const Dims& dims) : dims_(dims), all_(dims.empty()) {}                  // NOLINT
-  bool all() const { return all_; }
-  const Dims& dims() const { return dims_; }
-
- private:
-  Dims dims_;
-  bool all_ = true;
-};
-
-/// Element type and device of a new tensor. What is not given: float32 (or what the function says),
-/// the default device. Written as zeros({2, 3}), zeros({2, 3}, int64), zeros({2, 3}, "cpu:1"),
-/// zeros({2, 3}, {int64, "cpu:1"}).
-struct Options {
-  std::optional<DType> dtype;
-  std::optional<Device> device;
-  Options() = default;
-  Options(DType t) : dtype(t) {}                 // NOLINT(google-explicit-constructor)
-  Options(const Device& d) : device(d) {}        // NOLINT(google-explicit-constructor)
-  Options(const char* d) : device(Device(d)) {}  // NOLINT(google-explicit-constructor)
-  Options(DType t, const Device& d) : dtype(t), device(d) {}
-};
-
-/// A tensor operand together with the line it was written on.
-struct TensorArg {
-  const Tensor& tensor;
-  SourceLoc loc;
-  TensorArg(const Tensor& t, SourceLoc l = SourceLoc::current()) : tensor(t), loc(l) {}  // NOLINT
-};
-
-/// A tensor or a number together with the line it was written on.
-struct Operand {
-  const Tensor* tensor;  ///< null: the number
-  Scalar scalar;
-  SourceLoc loc;
-  Operand(const Tensor& t, SourceLoc l = SourceLoc::current()) : tensor(&t), loc(l) {}  // NOLINT
-  Operand(const Scalar& s, SourceLoc l = SourceLoc::current())
-      : tensor(nullptr), scalar(s), loc(l) {}  // NOLINT
-  template <Number T>
-  Operand(T v, SourceLoc l = SourceLoc::current())
-      : tensor(nullptr), scalar(v), loc(l) {}  // NOLINT
-};
-
 /// Values and where they were found: max(x, dim), min(x, dim).
 struct ValuesIndices;
 /// Sign and logarithm of the absolute value of a determinant: slogdet(x).
 struct SignLogdet;
-
-#define INGOT_LOC SourceLoc loc = SourceLoc::current()
 
 /// A multidimensional array, on any device. Tensor() is undefined: using it throws Error(State).
 class Tensor {
@@ -329,31 +160,17 @@ class Tensor {
   Tensor& sub_(const Operand& v, INGOT_LOC);
   Tensor& mul_(const Operand& v, INGOT_LOC);
   Tensor& div_(const Operand& v, INGOT_LOC);
-  Tensor& add_(const Operand& v, const Scalar& alpha, INGOT_LOC);  ///< this += alpha * v
-  Tensor& sub_(const Operand& v, const Scalar& alpha, INGOT_LOC);
-  Tensor& div_(const Operand& v, ::std::string_view rounding_mode, INGOT_LOC);
   Tensor& clamp_(const Scalar& lo, const Scalar& hi, INGOT_LOC);
   Tensor& copy_(const Operand& v, INGOT_LOC);
   Tensor& fill_(const Scalar& v, INGOT_LOC);
   Tensor& fill_(const Tensor& v, INGOT_LOC);  ///< a 0-d tensor: Error(Shape) otherwise
   Tensor& zero_(INGOT_LOC);
-  Tensor& masked_fill_(const Tensor& mask, const Operand& value, INGOT_LOC);
-  Tensor& lerp_(const Tensor& end, const Operand& weight, INGOT_LOC);
-  Tensor& addcmul_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
-  Tensor& addcdiv_(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC);
-  Tensor& nan_to_num_(double nan = 0, ::std::optional<double> posinf = {},
-                      ::std::optional<double> neginf = {}, INGOT_LOC);
-  Tensor& logit_(::std::optional<double> eps = {}, INGOT_LOC);
-  Tensor& round_(int64_t decimals, INGOT_LOC);
-  Tensor& leaky_relu_(double negative_slope = 0.01, INGOT_LOC);
-  Tensor& elu_(double alpha = 1, INGOT_LOC);
-  Tensor& hardtanh_(double min_val = -1, double max_val = 1, INGOT_LOC);
-  Tensor& threshold_(double threshold, double value, INGOT_LOC);
-  Tensor& tril_(int64_t diagonal = 0, INGOT_LOC);
-  Tensor& triu_(int64_t diagonal = 0, INGOT_LOC);
   /// `value` along the main diagonal of a matrix.
   Tensor& fill_diagonal_(const Scalar& value, INGOT_LOC);
-  /// Replaced by random values (creation.h): uniform in [from, to), normal, 1 with probability p,
+  /// this[indices] = values, or += with accumulate (index_put in indexing.h).
+  Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false,
+                     INGOT_LOC);
+  /// Replaced by random values (random.h): uniform in [from, to), normal, 1 with probability p,
   /// integers, exponential.
   Tensor& uniform_(double from = 0, double to = 1, const Generator& generator = default_generator(),
                    INGOT_LOC);
@@ -364,9 +181,6 @@ class Tensor {
                   INGOT_LOC);
   Tensor& exponential_(double lambd = 1, const Generator& generator = default_generator(),
                        INGOT_LOC);
-#define INGOT_UNARY_(name) Tensor& name##_(INGOT_LOC);
-#define INGOT_BINARY_(name) Tensor& name##_(const Operand& b, INGOT_LOC);
-#include "ingot/methods.def"
 
   // ---- Type, device and copies.
 
@@ -382,227 +196,30 @@ class Tensor {
   Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
   Tensor clone(INGOT_LOC) const;       ///< A separate tensor with the same value and history.
 
-  // ---- Movement (ops.h).
-
-  Tensor reshape(const Dims& shape, INGOT_LOC) const;
+  /// reshape() and expand() under other names.
   Tensor view(const Dims& shape, INGOT_LOC) const { return reshape(shape, loc); }
   template <Number T>
   Tensor view(T n, INGOT_LOC) const {
     return reshape(Dims{static_cast<int64_t>(n)}, loc);
   }
   Tensor view_as(const Tensor& other, INGOT_LOC) const { return reshape(other.shape(loc), loc); }
-  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC) const;
-  Tensor squeeze(INGOT_LOC) const;
-  Tensor squeeze(int64_t dim, INGOT_LOC) const;
-  Tensor unsqueeze(int64_t dim, INGOT_LOC) const;
-  Tensor permute(const Dims& dims, INGOT_LOC) const;
-  Tensor transpose(int64_t dim0, int64_t dim1, INGOT_LOC) const;
-  Tensor t(INGOT_LOC) const;
-  Tensor expand(const Dims& shape, INGOT_LOC) const;
   Tensor expand_as(const Tensor& other, INGOT_LOC) const { return expand(other.shape(loc), loc); }
-  Tensor broadcast_to(const Dims& shape, INGOT_LOC) const { return expand(shape, loc); }
-  Tensor narrow(int64_t dim, int64_t start, int64_t length, INGOT_LOC) const;
-  Tensor select(int64_t dim, int64_t index, INGOT_LOC) const;
-  Tensor slice(int64_t dim, const Slice& range, INGOT_LOC) const;
-  Tensor flip(const Axes& dims, INGOT_LOC) const;
-  Tensor repeat(const Dims& times, INGOT_LOC) const;
-  ::std::vector<Tensor> split(int64_t size, int64_t dim = 0, INGOT_LOC) const;
-  ::std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0, INGOT_LOC) const;
-  Tensor tril(int64_t diagonal = 0, INGOT_LOC) const;
-  Tensor triu(int64_t diagonal = 0, INGOT_LOC) const;
-  ::std::vector<Tensor> split(const ::std::vector<int64_t>& sizes, int64_t dim = 0,
-                              INGOT_LOC) const;
-  ::std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, INGOT_LOC) const;
-  ::std::vector<Tensor> unbind(int64_t dim = 0, INGOT_LOC) const;
-  Tensor unflatten(int64_t dim, const Dims& sizes, INGOT_LOC) const;
-  Tensor movedim(int64_t source, int64_t destination, INGOT_LOC) const;
-  Tensor movedim(const Dims& source, const Dims& destination, INGOT_LOC) const;
-  Tensor swapaxes(int64_t axis0, int64_t axis1, INGOT_LOC) const {
-    return transpose(axis0, axis1, loc);
-  }
-  Tensor swapdims(int64_t dim0, int64_t dim1, INGOT_LOC) const {
-    return transpose(dim0, dim1, loc);
-  }
-  Tensor roll(const Dims& shifts, const Dims& dims = {}, INGOT_LOC) const;
-  Tensor roll(int64_t shift, int64_t dim, INGOT_LOC) const;
-  Tensor rot90(int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC) const;
-  Tensor tile(const Dims& dims, INGOT_LOC) const;
-  Tensor repeat_interleave(int64_t repeats, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
-  Tensor repeat_interleave(const Tensor& repeats, ::std::optional<int64_t> dim = {},
-                           INGOT_LOC) const;
-  Tensor diag(int64_t diagonal = 0, INGOT_LOC) const;
-  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1, INGOT_LOC) const;
-  Tensor diag_embed(int64_t offset = 0, int64_t dim1 = -2, int64_t dim2 = -1, INGOT_LOC) const;
+  /// New tensors of this one's type and device unless given.
   Tensor new_zeros(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
   Tensor new_ones(const Dims& shape, const Options& options = {}, INGOT_LOC) const;
   Tensor new_full(const Dims& shape, const Scalar& value, const Options& options = {},
                   INGOT_LOC) const;
-
-  // ---- Elementwise (ops.h).
-
-  Tensor neg(INGOT_LOC) const;
-  Tensor abs(INGOT_LOC) const;
-  Tensor sign(INGOT_LOC) const;
-  Tensor exp(INGOT_LOC) const;
-  Tensor exp2(INGOT_LOC) const;
-  Tensor expm1(INGOT_LOC) const;
-  Tensor log(INGOT_LOC) const;
-  Tensor log2(INGOT_LOC) const;
-  Tensor log10(INGOT_LOC) const;
-  Tensor log1p(INGOT_LOC) const;
-  Tensor sqrt(INGOT_LOC) const;
-  Tensor rsqrt(INGOT_LOC) const;
-  Tensor reciprocal(INGOT_LOC) const;
-  Tensor square(INGOT_LOC) const;
-  Tensor sin(INGOT_LOC) const;
-  Tensor cos(INGOT_LOC) const;
-  Tensor tan(INGOT_LOC) const;
-  Tensor tanh(INGOT_LOC) const;
-  Tensor erf(INGOT_LOC) const;
-  Tensor sigmoid(INGOT_LOC) const;
-  Tensor relu(INGOT_LOC) const;
-  Tensor floor(INGOT_LOC) const;
-  Tensor ceil(INGOT_LOC) const;
-  Tensor round(INGOT_LOC) const;
-  Tensor trunc(INGOT_LOC) const;
-  Tensor isnan(INGOT_LOC) const;
-  Tensor isinf(INGOT_LOC) const;
-  Tensor isfinite(INGOT_LOC) const;
-  Tensor logical_not(INGOT_LOC) const;
-  Tensor add(const Operand& b, INGOT_LOC) const;
-  Tensor sub(const Operand& b, INGOT_LOC) const;
-  Tensor mul(const Operand& b, INGOT_LOC) const;
-  Tensor div(const Operand& b, INGOT_LOC) const;
-  Tensor pow(const Operand& b, INGOT_LOC) const;
-  Tensor maximum(const Operand& b, INGOT_LOC) const;
-  Tensor minimum(const Operand& b, INGOT_LOC) const;
-  Tensor eq(const Operand& b, INGOT_LOC) const;
-  Tensor ne(const Operand& b, INGOT_LOC) const;
-  Tensor lt(const Operand& b, INGOT_LOC) const;
-  Tensor le(const Operand& b, INGOT_LOC) const;
-  Tensor gt(const Operand& b, INGOT_LOC) const;
-  Tensor ge(const Operand& b, INGOT_LOC) const;
-  Tensor logical_and(const Operand& b, INGOT_LOC) const;
-  Tensor logical_or(const Operand& b, INGOT_LOC) const;
-  Tensor logical_xor(const Operand& b, INGOT_LOC) const;
-  Tensor clamp(const Scalar& lo, const Scalar& hi, INGOT_LOC) const;
-  Tensor clamp_min(const Scalar& lo, INGOT_LOC) const;
-  Tensor clamp_max(const Scalar& hi, INGOT_LOC) const;
-  Tensor add(const Operand& b, const Scalar& alpha, INGOT_LOC) const;
-  Tensor sub(const Operand& b, const Scalar& alpha, INGOT_LOC) const;
-  Tensor div(const Operand& b, ::std::string_view rounding_mode, INGOT_LOC) const;
-  Tensor round(int64_t decimals, INGOT_LOC) const;
-  Tensor logit(::std::optional<double> eps = {}, INGOT_LOC) const;
-  Tensor lerp(const Tensor& end, const Operand& weight, INGOT_LOC) const;
-  Tensor addcmul(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
-  Tensor addcdiv(const Tensor& a, const Tensor& b, const Scalar& value = 1, INGOT_LOC) const;
-  Tensor nan_to_num(double nan = 0, ::std::optional<double> posinf = {},
-                    ::std::optional<double> neginf = {}, INGOT_LOC) const;
-  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
-                 bool equal_nan = false, INGOT_LOC) const;
-  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
-                INGOT_LOC) const;
-  bool equal(const Tensor& other, INGOT_LOC) const;
   /// this where condition is true, other elsewhere.
   Tensor where(const Tensor& condition, const Operand& other, INGOT_LOC) const;
-#define INGOT_UNARY(name) Tensor name(INGOT_LOC) const;
-#define INGOT_BINARY(name) Tensor name(const Operand& b, INGOT_LOC) const;
+
+  // ---- The functions of ops.h that are methods too, and those that write their result into the
+  // tensor (x.exp_()): methods.def has a row for each.
+
+#define INGOT_METHOD(result, name, parameters, arguments) \
+  result name(INGOT_LIST parameters INGOT_LOC) const;
+#define INGOT_IN_PLACE(name, parameters, arguments) \
+  Tensor& name##_(INGOT_LIST parameters INGOT_LOC);
 #include "ingot/methods.def"
-  /// this where mask is false, value where it is true.
-  Tensor masked_fill(const Tensor& mask, const Operand& value, INGOT_LOC) const;
-
-  // ---- Reductions (ops.h).
-
-  Tensor sum(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor mean(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor var(const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC) const;
-  Tensor std(const Axes& dim = {}, double correction = 1, bool keepdim = false, INGOT_LOC) const;
-  Tensor prod(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor amax(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor amin(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor max(INGOT_LOC) const;
-  Tensor min(INGOT_LOC) const;
-  ValuesIndices max(int64_t dim, bool keepdim = false, INGOT_LOC) const;
-  ValuesIndices min(int64_t dim, bool keepdim = false, INGOT_LOC) const;
-  Tensor argmax(::std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor argmin(::std::optional<int64_t> dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor any(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor all(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor logsumexp(const Axes& dim, bool keepdim = false, INGOT_LOC) const;
-  Tensor norm(INGOT_LOC) const;
-
-  // ---- Linear algebra, indexing, networks (ops.h).
-
-  Tensor matmul(const Tensor& other, INGOT_LOC) const;
-  Tensor mm(const Tensor& other, INGOT_LOC) const;
-  Tensor bmm(const Tensor& other, INGOT_LOC) const;
-  Tensor mv(const Tensor& vec, INGOT_LOC) const;
-  Tensor dot(const Tensor& other, INGOT_LOC) const;
-  Tensor vdot(const Tensor& other, INGOT_LOC) const;
-  Tensor inner(const Tensor& other, INGOT_LOC) const;
-  Tensor outer(const Tensor& vec2, INGOT_LOC) const;
-  Tensor kron(const Tensor& other, INGOT_LOC) const;
-  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
-               const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addmv(const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
-               const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1,
-              const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor addbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
-                const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
-                 const Scalar& alpha = 1, INGOT_LOC) const;
-  Tensor matrix_power(int64_t n, INGOT_LOC) const;
-  Tensor cholesky(bool upper = false, INGOT_LOC) const;
-  SignLogdet slogdet(INGOT_LOC) const;
-  Tensor gather(int64_t dim, const Tensor& index, INGOT_LOC) const;
-  Tensor index_select(int64_t dim, const Tensor& index, INGOT_LOC) const;
-  // sorting.h, indexing.h, reductions.h; the forms with an underscore write into this tensor and
-  // return it.
-  Tensor cumsum(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
-  Tensor cumprod(int64_t dim, ::std::optional<DType> dtype = {}, INGOT_LOC) const;
-  Tensor logcumsumexp(int64_t dim, INGOT_LOC) const;
-  ValuesIndices cummax(int64_t dim, INGOT_LOC) const;
-  ValuesIndices cummin(int64_t dim, INGOT_LOC) const;
-  ValuesIndices sort(int64_t dim = -1, bool descending = false, INGOT_LOC) const;
-  Tensor argsort(int64_t dim = -1, bool descending = false, bool stable = true, INGOT_LOC) const;
-  ValuesIndices topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true,
-                     INGOT_LOC) const;
-  ValuesIndices kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false, INGOT_LOC) const;
-  Tensor median(INGOT_LOC) const;
-  ValuesIndices median(int64_t dim, bool keepdim = false, INGOT_LOC) const;
-  Tensor norm(double p, const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor count_nonzero(const Axes& dim = {}, INGOT_LOC) const;
-  Tensor nansum(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor nanmean(const Axes& dim = {}, bool keepdim = false, INGOT_LOC) const;
-  Tensor take(const Tensor& index, INGOT_LOC) const;
-  Tensor take_along_dim(const Tensor& index, ::std::optional<int64_t> dim = {}, INGOT_LOC) const;
-  Tensor masked_select(const Tensor& mask, INGOT_LOC) const;
-  Tensor nonzero(INGOT_LOC) const;
-  Tensor scatter(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC) const;
-  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC) const;
-  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src,
-                        ::std::string_view reduce, bool include_self = true, INGOT_LOC) const;
-  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1,
-                   INGOT_LOC) const;
-  Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC) const;
-  Tensor index_fill(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC) const;
-  Tensor masked_scatter(const Tensor& mask, const Tensor& source, INGOT_LOC) const;
-  Tensor& scatter_(int64_t dim, const Tensor& index, const Operand& src, INGOT_LOC);
-  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src, INGOT_LOC);
-  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
-                          ::std::string_view reduce, bool include_self = true, INGOT_LOC);
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source,
-                     const Scalar& alpha = 1, INGOT_LOC);
-  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source, INGOT_LOC);
-  Tensor& index_fill_(int64_t dim, const Tensor& index, const Operand& value, INGOT_LOC);
-  Tensor& index_put_(const Indices& indices, const Operand& values, bool accumulate = false,
-                     INGOT_LOC);
-  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source, INGOT_LOC);
-  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false, INGOT_LOC);
-
-  Tensor softmax(int64_t dim, INGOT_LOC) const;
-  Tensor log_softmax(int64_t dim, INGOT_LOC) const;
 
   // ---- For the library.
 
@@ -654,9 +271,9 @@ class IndexedTensor : public Tensor {
   ::std::shared_ptr<const IndexPlace> place_;
 };
 
-// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; the functions of ops.h say
-// what throws.
-// == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors.
+// ---- Operators. Broadcasting is NumPy's, the result's type PyTorch's; elementwise.h says what
+// throws. == and the other comparisons give bool tensors. & | ^ ~ work on bool and integer tensors,
+// ! gives true where an element is zero.
 
 #define INGOT_OPERATOR(op)                                 \
   Tensor operator op(const Tensor& a, const TensorArg& b); \

@@ -16,15 +16,15 @@ class Texts {
   using value_type = std::pair<std::string, std::string>;
   using const_iterator = std::vector<value_type>::const_iterator;
 
-  /// Of two with one name the first counts.
+  /// Where a name occurs twice, the first one counts.
   Texts(std::initializer_list<value_type> texts = {});
   explicit Texts(std::vector<value_type> texts);
 
   /// The text of that name, "" if there was none.
   std::string& operator[](std::string_view name);
-  /// Throws Error(Value) for a name that is not there.
+  /// Throws Error(Value) for an unknown name.
   const std::string& at(std::string_view name) const;
-  /// end() for a name that is not there.
+  /// end() for an unknown name.
   const_iterator find(std::string_view name) const;
   /// The first that is not before that name.
   const_iterator lower_bound(std::string_view name) const;

@@ -69,4 +69,4 @@ def __getattr__(name):
         if name == "check":
             return importlib.import_module(".compat", __name__).check
         return importlib.import_module("." + name, __name__)
-    raise AttributeError(f"module 'ingot' has no attribute '{name}' (docs/python.md lists what of torch is there)")
+    raise AttributeError(f"module 'ingot' has no attribute '{name}' (docs/python.md lists the names of torch that exist)")

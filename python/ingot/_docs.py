@@ -62,7 +62,7 @@ _LINES = {
     # nn.functional
     "alpha_dropout": "Dropout that keeps mean and variance, for selu.",
     "bilinear": "x1^T W x2 + bias for each row.",
-    "dropout1d": "Dropout of whole channels.", "dropout2d": "Dropout of whole channels.", "dropout3d": "Dropout of whole channels.",
+    "dropout1d": "Dropout of channels.", "dropout2d": "Dropout of channels.", "dropout3d": "Dropout of channels.",
     # special
     "erfcx": "exp(x^2) * erfc(x).", "multigammaln": "Logarithm of the multivariate gamma function.",
     "ndtri": "The value below which that share of the normal distribution is.", "xlog1py": "input * log1p(other), 0 where input is 0.",

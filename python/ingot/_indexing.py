@@ -77,7 +77,7 @@ def _split(x, index):
 
 
 def _flat(view, advanced):
-    """(rows, indices, shape of the indices, where they go): view with the indexed dims merged in front, and one index per row."""
+    """(rows, indices, shape of the indices, where they go): view with the indexed dims merged into the leading one, and one index per row."""
     dims = [d for d, _ in advanced]
     indices = [i.to(view.device) for _, i in advanced]
     if len(indices) > 1:

@@ -77,7 +77,7 @@ class _Writer:
             return {"$": "dtype", "v": value.name}
         if isinstance(value, _ingot.device):
             return {"$": "device", "v": value.name}
-        for kind in (bool, int, float, str):  # of their own class: NumPy's float64, enums of numbers
+        for kind in (bool, int, float, str):  # of that class itself: NumPy's float64, enums of numbers
             if isinstance(value, kind):
                 return kind(value)
         return self._foreign(value, path)

@@ -233,7 +233,7 @@ class Table {
 void bind_types(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_interop(nb::module_& m, nb::object& tensor);
-void bind_creation(nb::module_& m);
+void bind_creation(nb::module_& m, Table& t);
 void bind_elementwise(Table& t);
 void bind_movement(Table& t);
 void bind_reductions(Table& t);
@@ -241,7 +241,6 @@ void bind_networks(Table& t);
 void bind_windows(Table& t);
 void bind_sorting(Table& t);
 void bind_linalg(Table& t);
-void bind_further(Table& t);
 void bind_losses_and_activations(Table& t);
 void bind_autograd(nb::module_& m);
 void bind_training(nb::module_& m);

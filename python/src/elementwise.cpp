@@ -11,6 +11,12 @@ using L = SourceLoc;
 void bind_unary(Table& t) {
 #define UNARY(name) t.both(#name, [](T x, L loc) { return name(x, loc); })
 #define ALIAS(alias, name) t.both(#alias, [](T x, L loc) { return name(x, loc); })
+#define INGOT_FUNCTION(name) UNARY(name);
+#include "ingot/methods.def"
+  nb::list in_place;  // _tensor.py adds the forms of these names with an underscore
+#define INGOT_FUNCTION(name) in_place.append(#name);
+#include "ingot/methods.def"
+  t.module().attr("_in_place_functions") = in_place;
   UNARY(neg);
   ALIAS(negative, neg);
   UNARY(abs);
@@ -52,11 +58,28 @@ void bind_unary(Table& t) {
   UNARY(isfinite);
   UNARY(logical_not);
   UNARY(bitwise_not);
+  ALIAS(arcsinh, asinh);
+  ALIAS(arccosh, acosh);
+  ALIAS(arctanh, atanh);
+  UNARY(sgn);
+  UNARY(signbit);
+  UNARY(isposinf);
+  UNARY(isneginf);
   t.both(
       "round", [](T x, int64_t decimals, L loc) { return round(x, decimals, loc); }, nb::kw_only(),
       "decimals"_a = 0);
 #undef UNARY
 #undef ALIAS
+  t.both(
+      "logit", [](T x, std::optional<double> eps, L loc) { return logit(x, eps, loc); },
+      "eps"_a.none() = nb::none());
+  t.function(
+      "polygamma", [](int64_t n, T x, L loc) { return polygamma(n, x, loc); }, "n"_a, "input"_a);
+  t.both(
+      "nan_to_num",
+      [](T x, std::optional<double> nan, std::optional<double> hi, std::optional<double> lo,
+         L loc) { return nan_to_num(x, nan.value_or(0), hi, lo, loc); },
+      "nan"_a.none() = nb::none(), "posinf"_a.none() = nb::none(), "neginf"_a.none() = nb::none());
 }
 
 void bind_binary(Table& t) {
@@ -92,6 +115,14 @@ void bind_binary(Table& t) {
   BINARY(bitwise_xor);
   BINARY(bitwise_left_shift);
   BINARY(bitwise_right_shift);
+  BINARY(hypot);
+  BINARY(copysign);
+  BINARY(fmax);
+  BINARY(fmin);
+  BINARY(logaddexp);
+  BINARY(logaddexp2);
+  BINARY(xlogy);
+  BINARY(ldexp);
 #undef BINARY
 #undef ALIAS
   auto add_scaled = [](T a, O b, const Scalar& alpha, L loc) { return add(a, b, alpha, loc); };
@@ -114,6 +145,15 @@ void bind_binary(Table& t) {
       "pow", [](T a, O b, L loc) { return pow(a, b, loc); }, "exponent"_a);
   t.function(
       "pow", [](const Scalar& a, T b, L loc) { return pow(a, b, loc); }, "self"_a, "exponent"_a);
+  t.both(
+      "heaviside", [](T a, O b, L loc) { return heaviside(a, b, loc); }, "values"_a);
+  t.both(
+      "float_power", [](T a, O b, L loc) { return float_power(a, b, loc); }, "exponent"_a);
+  t.function(
+      "xlogy", [](const Scalar& a, T b, L loc) { return xlogy(a, b, loc); }, "self"_a, "other"_a);
+  t.function(
+      "rsub", [](T a, O b, const Scalar& alpha, L loc) { return rsub(a, b, alpha, loc); },
+      "input"_a, "other"_a, nb::kw_only(), "alpha"_a = 1);
 }
 
 void bind_operators(Table& t) {
@@ -206,6 +246,29 @@ void bind_choice(Table& t) {
   t.both(
       "masked_fill", [](T x, T mask, O v, L loc) { return masked_fill(x, mask, v, loc); }, "mask"_a,
       "value"_a);
+  t.both(
+      "lerp", [](T a, T b, O w, L loc) { return lerp(a, b, w, loc); }, "end"_a, "weight"_a);
+  t.both(
+      "addcmul", [](T x, T a, T b, const Scalar& v, L loc) { return addcmul(x, a, b, v, loc); },
+      "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1);
+  t.both(
+      "addcdiv", [](T x, T a, T b, const Scalar& v, L loc) { return addcdiv(x, a, b, v, loc); },
+      "tensor1"_a, "tensor2"_a, nb::kw_only(), "value"_a = 1);
+}
+
+void bind_comparisons(Table& t) {
+  t.both(
+      "isclose",
+      [](T a, T b, double r, double at, bool nan, L loc) { return isclose(a, b, r, at, nan, loc); },
+      "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
+  t.both(
+      "allclose",
+      [](T a, T b, double r, double at, bool nan, L loc) {
+        return allclose(a, b, r, at, nan, loc);
+      },
+      "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false);
+  t.both(
+      "equal", [](T a, T b, L loc) { return equal(a, b, loc); }, "other"_a);
 }
 
 }  // namespace
@@ -215,6 +278,7 @@ void bind_elementwise(Table& t) {
   bind_binary(t);
   bind_operators(t);
   bind_choice(t);
+  bind_comparisons(t);
 }
 
 }  // namespace ingot_python

@@ -29,7 +29,7 @@ constexpr int kDLCpu = 1, kDLCuda = 2;
 
 DLDataType dl_type(ingot::DType t);
 /// Throws Error(Unsupported) for a type, a device or a number of dims that Ingot does not have,
-/// Error(Value) for what no array has, Error(Device) for a GPU that is not there.
+/// Error(Value) for what no array has, Error(Device) for a GPU that is not available.
 ingot::ForeignArray foreign_array(const DLTensor& t);
 
 // ---- The buffer protocol

@@ -23,9 +23,9 @@ NB_MODULE(_ingot, m) {
       });
   bind_types(m);
   bind_tensor(m);
-  bind_creation(m);
   nb::object tensor = m.attr("Tensor");
   Table table(m, tensor);
+  bind_creation(m, table);
   bind_elementwise(table);
   bind_movement(table);
   bind_reductions(table);
@@ -33,7 +33,6 @@ NB_MODULE(_ingot, m) {
   bind_windows(table);
   bind_sorting(table);
   bind_linalg(table);
-  bind_further(table);
   bind_losses_and_activations(table);
   bind_autograd(m);
   bind_training(m);

@@ -1,4 +1,4 @@
-// Creation, random numbers, and movement: shapes, pieces, joins.
+// Movement: shapes, order, pieces, joins.
 #include <algorithm>
 
 #include "bind.h"
@@ -8,173 +8,8 @@ namespace {
 
 using T = const Tensor&;
 using L = SourceLoc;
-using OptType = std::optional<DType>;
-using OptDevice = std::optional<DeviceIn>;
-
-Tensor finish(Tensor t, bool requires_grad, const SourceLoc& loc) {
-  if (requires_grad) t.requires_grad_(true, loc);
-  return t;
-}
-
-#define MAKER_ARGS                                                              \
-  nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), \
-                 "requires_grad"_a = false
-
-// f(*size, dtype=, device=, requires_grad=) and f_like(input, ...).
-void bind_sized(nb::module_& m) {
-#define SIZED(name)                                                                                \
-  def(                                                                                             \
-      m, #name,                                                                                    \
-      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad) {                  \
-        SourceLoc loc = here();                                                                    \
-        Dims shape = dims_of(size, #name);                                                         \
-        return recorded([&] { return finish(name(shape, options_of(t, d), loc), grad, loc); });    \
-      },                                                                                           \
-      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),                     \
-      "requires_grad"_a = false);                                                                  \
-  def(                                                                                             \
-      m, #name "_like",                                                                            \
-      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad, nb::handle) {         \
-        SourceLoc loc = here();                                                                    \
-        return recorded([&] { return finish(name##_like(x, options_of(t, d), loc), grad, loc); }); \
-      },                                                                                           \
-      "input"_a, MAKER_ARGS, "memory_format"_a.none() = nb::none());
-  SIZED(empty)
-  SIZED(zeros)
-  SIZED(ones)
-#undef SIZED
-#define SIZED(name)                                                                             \
-  def(                                                                                          \
-      m, #name,                                                                                 \
-      [](const nb::args& size, const OptType& t, const OptDevice& d, bool grad,                 \
-         const std::optional<Generator>& g) {                                                   \
-        SourceLoc loc = here();                                                                 \
-        Dims shape = dims_of(size, #name);                                                      \
-        return recorded([&] {                                                                   \
-          return finish(name(shape, options_of(t, d), g ? *g : default_generator(), loc), grad, \
-                        loc);                                                                   \
-        });                                                                                     \
-      },                                                                                        \
-      "size"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),                  \
-      "requires_grad"_a = false, "generator"_a.none() = nb::none());                            \
-  def(                                                                                          \
-      m, #name "_like",                                                                         \
-      [](const TensorIn& x, const OptType& t, const OptDevice& d, bool grad) {                  \
-        SourceLoc loc = here();                                                                 \
-        return recorded([&] {                                                                   \
-          return finish(name##_like(x, options_of(t, d), default_generator(), loc), grad, loc); \
-        });                                                                                     \
-      },                                                                                        \
-      "input"_a, MAKER_ARGS);
-  SIZED(rand)
-  SIZED(randn)
-#undef SIZED
-}
-
-void bind_filled(nb::module_& m) {
-  def(
-      m, "full",
-      [](const Dims& shape, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
-        SourceLoc loc = here();
-        if (!t && is_huge(v)) check_fits(v, DType::Int64, "full", loc);
-        return recorded([&] { return finish(full(shape, v, options_of(t, d), loc), grad, loc); });
-      },
-      "size"_a, "fill_value"_a, MAKER_ARGS);
-  def(
-      m, "full_like",
-      [](const TensorIn& x, const Scalar& v, const OptType& t, const OptDevice& d, bool grad) {
-        SourceLoc loc = here();
-        return recorded([&] { return finish(full_like(x, v, options_of(t, d), loc), grad, loc); });
-      },
-      "input"_a, "fill_value"_a, MAKER_ARGS,
-      "fill_value in the shape of input, with its type and device unless given.");
-  auto range = [](const Scalar& start, const std::optional<Scalar>& end, const Scalar& step,
-                  const OptType& t, const OptDevice& d, bool grad) {
-    SourceLoc loc = here();
-    return recorded([&] {
-      return finish(end ? arange(start, *end, step, options_of(t, d), loc)
-                        : arange(Scalar(0), start, step, options_of(t, d), loc),
-                    grad, loc);
-    });
-  };
-  def(m, "arange", range, "start"_a, "end"_a.none() = nb::none(), "step"_a = 1, MAKER_ARGS);
-  def(
-      m, "arange",
-      [range](const Scalar& end, const OptType& t, const OptDevice& d, bool grad) {
-        return range(end, std::nullopt, Scalar(1), t, d, grad);
-      },
-      nb::kw_only(), "end"_a, "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
-      "requires_grad"_a = false);
-  def(
-      m, "linspace",
-      [](double start, double end, int64_t steps, const OptType& t, const OptDevice& d, bool grad) {
-        SourceLoc loc = here();
-        return recorded(
-            [&] { return finish(linspace(start, end, steps, options_of(t, d), loc), grad, loc); });
-      },
-      "start"_a, "end"_a, "steps"_a, MAKER_ARGS);
-  def(
-      m, "eye",
-      [](int64_t n, std::optional<int64_t> k, const OptType& t, const OptDevice& d, bool grad) {
-        SourceLoc loc = here();
-        return recorded([&] { return finish(eye(n, k, options_of(t, d), loc), grad, loc); });
-      },
-      "n"_a, "m"_a.none() = nb::none(), MAKER_ARGS);
-  def(
-      m, "argument",
-      [](double v, const OptType& t, const OptDevice& d) {
-        return argument(v, options_of(t, d), here());
-      },
-      "value"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(),
-      "A 0-d number that may differ from run to run without another plan.");
-}
-
-void bind_random(nb::module_& m) {
-  nb::class_<Generator>(m, "Generator", "A source of random numbers: a seed and a counter.")
-      .def(
-          "__init__",
-          [](Generator* g, const std::optional<DeviceIn>& device) {
-            if (device)
-              device->get();  // an unknown one is an error; the values are the same on every device
-            new (g) Generator(0);
-          },
-          "device"_a.none() = nb::none())
-      .def(
-          "manual_seed",
-          [](const Generator& g, uint64_t seed) {
-            g.manual_seed(seed);
-            return g;
-          },
-          "seed"_a)
-      .def("seed", &Generator::seed)
-      .def("initial_seed", &Generator::seed)
-      .def("offset", &Generator::offset)
-      .def("set_offset", &Generator::set_offset, "offset"_a);
-  def(m, "default_generator", [] { return default_generator(); });
-  def(
-      m, "manual_seed",
-      [](uint64_t seed) {
-        manual_seed(seed);
-        return default_generator();
-      },
-      "seed"_a);
-  auto ints = [](int64_t low, int64_t high, const Dims& size, const std::optional<Generator>& g,
-                 const OptType& t, const OptDevice& d) {
-    SourceLoc loc = here();
-    return recorded([&] {
-      return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc);
-    });
-  };
-  def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(),
-      "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
-      "device"_a.none() = nb::none());
-  def(
-      m, "randint",
-      [ints](int64_t high, const Dims& size, const std::optional<Generator>& g, const OptType& t,
-             const OptDevice& d) { return ints(0, high, size, g, t, d); },
-      "high"_a, "size"_a, nb::kw_only(), "generator"_a.none() = nb::none(),
-      "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none());
-}
+using Many = const std::vector<Tensor>&;
+using OptDim = std::optional<int64_t>;
 
 // x.view(2, 3) and x.view((2, 3)).
 template <class F>
@@ -285,7 +120,6 @@ void bind_pieces(Table& t) {
       "tril", [](T x, int64_t d, L loc) { return tril(x, d, loc); }, "diagonal"_a = 0);
   t.both(
       "triu", [](T x, int64_t d, L loc) { return triu(x, d, loc); }, "diagonal"_a = 0);
-  using Many = const std::vector<Tensor>&;
   for (const char* name : {"cat", "concat", "concatenate"})
     t.function(
         name, [](Many x, int64_t dim, L loc) { return cat(x, dim, loc); }, "tensors"_a,
@@ -295,17 +129,105 @@ void bind_pieces(Table& t) {
       "dim"_a = 0);
 }
 
-}  // namespace
-
-void bind_creation(nb::module_& m) {
-  bind_random(m);
-  bind_sized(m);
-  bind_filled(m);
+void bind_arrangements(Table& t) {
+  t.both(
+      "unflatten", [](T x, int64_t d, const Dims& s, L loc) { return unflatten(x, d, s, loc); },
+      "dim"_a, "sizes"_a);
+  for (const char* name : {"movedim", "moveaxis"})
+    t.both(
+        name, [](T x, const Dims& a, const Dims& b, L loc) { return movedim(x, a, b, loc); },
+        "source"_a, "destination"_a);
+  t.both("ravel", [](T x, L loc) { return ravel(x, loc); });
+  t.both("fliplr", [](T x, L loc) { return fliplr(x, loc); });
+  t.both("flipud", [](T x, L loc) { return flipud(x, loc); });
+  t.both(
+      "rot90", [](T x, int64_t k, const Dims& d, L loc) { return rot90(x, k, d, loc); }, "k"_a = 1,
+      "dims"_a = nb::make_tuple(0, 1));
+  t.both(
+      "unbind", [](T x, int64_t d, L loc) { return unbind(x, d, loc); }, "dim"_a = 0);
+  t.both(
+      "tensor_split", [](T x, int64_t n, int64_t d, L loc) { return tensor_split(x, n, d, loc); },
+      "sections"_a, "dim"_a = 0);
+  t.both(
+      "tensor_split",
+      [](T x, const std::vector<int64_t>& n, int64_t d, L loc) {
+        return tensor_split(x, n, d, loc);
+      },
+      "indices"_a, "dim"_a = 0);
+  t.both(
+      "diagonal",
+      [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diagonal(x, o, a, b, loc); },
+      "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1);
+  t.both(
+      "roll",
+      [](T x, const Dims& s, const std::optional<Dims>& d, L loc) {
+        return roll(x, s, d.value_or(Dims()), loc);
+      },
+      "shifts"_a, "dims"_a.none() = nb::none());
+  t.function(
+      "tile", [](T x, const Dims& d, L loc) { return tile(x, d, loc); }, "input"_a, "dims"_a);
+  auto of_size = [](Tensor y, OptDim d, OptDim size, const SourceLoc& loc) {
+    const int64_t n = y.size(d.value_or(0), loc);
+    if (size && *size != n)
+      throw Error(
+          ErrorKind::Value, "repeat_interleave",
+          "output_size is " + std::to_string(*size) + ", but the result has " + std::to_string(n),
+          loc);
+    return y;
+  };
+  t.both(
+      "repeat_interleave",
+      [of_size](T x, int64_t n, OptDim d, OptDim size, L loc) {
+        return of_size(repeat_interleave(x, n, d, loc), d, size, loc);
+      },
+      "repeats"_a, "dim"_a.none() = nb::none(), nb::kw_only(), "output_size"_a.none() = nb::none());
+  t.both(
+      "repeat_interleave",
+      [of_size](T x, T n, OptDim d, OptDim size, L loc) {
+        return of_size(repeat_interleave(x, n, d, loc), d, size, loc);
+      },
+      "repeats"_a, "dim"_a.none() = nb::none(), nb::kw_only(), "output_size"_a.none() = nb::none());
+  t.both(
+      "diag", [](T x, int64_t d, L loc) { return diag(x, d, loc); }, "diagonal"_a = 0);
+  t.both(
+      "diag_embed",
+      [](T x, int64_t o, int64_t a, int64_t b, L loc) { return diag_embed(x, o, a, b, loc); },
+      "offset"_a = 0, "dim1"_a = -2, "dim2"_a = -1);
+  t.both(
+      "diagflat", [](T x, int64_t o, L loc) { return diagflat(x, o, loc); }, "offset"_a = 0);
+#define JOIN(name) \
+  t.function(      \
+      #name, [](Many x, L loc) { return name(x, loc); }, "tensors"_a)
+  JOIN(hstack);
+  JOIN(vstack);
+  JOIN(row_stack);
+  JOIN(dstack);
+  JOIN(column_stack);
+#undef JOIN
+  t.function(
+      "block_diag_list", [](Many x, L loc) { return block_diag(x, loc); }, "tensors"_a);
+  t.function(
+      "broadcast_list", [](Many x, L loc) { return broadcast_tensors(x, loc); }, "tensors"_a);
+  t.function(
+      "pad_mode",
+      [](T x, const Dims& p, std::string_view mode, L loc) {
+        return pad(x, p, mode, Scalar(0.0), loc);
+      },
+      "input"_a, "pad"_a, "mode"_a);
+  t.function(
+      "atleast_1d", [](T x, L loc) { return atleast_1d(x, loc); }, "input"_a);
+  t.function(
+      "atleast_2d", [](T x, L loc) { return atleast_2d(x, loc); }, "input"_a);
+  t.function(
+      "atleast_3d", [](T x, L loc) { return atleast_3d(x, loc); }, "input"_a);
 }
+
+}  // namespace
 
 void bind_movement(Table& t) {
   bind_shapes(t);
   bind_pieces(t);
+  bind_arrangements(t);
 }
 
 }  // namespace ingot_python

@@ -99,6 +99,26 @@ void bind_networks(Table& t) {
   t.function(
       "mse_loss", [](T x, T y, std::string_view r, L loc) { return mse_loss(x, y, r, loc); },
       "input"_a, "target"_a, "reduction"_a = "mean");
+  t.function(
+      "recurrent",
+      [](std::string_view kind, T x, T h0, T c0, const std::vector<Tensor>& weights, bool bias,
+         int64_t layers, double dropout, bool training, bool both, bool batch_first,
+         const std::vector<int64_t>& lengths, L loc) {
+        RnnOptions o;
+        o.num_layers = layers;
+        o.dropout = dropout;
+        o.training = training;
+        o.bidirectional = both;
+        o.batch_first = batch_first;
+        o.lengths = lengths;
+        if (kind != "lstm" && kind != "gru") o.nonlinearity = kind;
+        RnnResult r = kind == "lstm"  ? lstm(x, h0, c0, weights, bias, o, loc)
+                      : kind == "gru" ? gru(x, h0, weights, bias, o, loc)
+                                      : rnn(x, h0, weights, bias, o, loc);
+        return std::make_tuple(r.output, r.h, r.c.defined() ? std::optional(r.c) : std::nullopt);
+      },
+      "kind"_a, "input"_a, "h0"_a.none(), "c0"_a.none(), "weights"_a, "bias"_a, "num_layers"_a,
+      "dropout"_a, "training"_a, "bidirectional"_a, "batch_first"_a, "lengths"_a);
 }
 
 }  // namespace ingot_python

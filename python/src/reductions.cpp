@@ -7,6 +7,7 @@ namespace {
 using T = const Tensor&;
 using L = SourceLoc;
 using OptType = std::optional<DType>;
+using OptDim = std::optional<int64_t>;
 
 Tensor as(T x, const OptType& t, const SourceLoc& loc) { return t ? x.to(*t, loc) : x; }
 
@@ -25,6 +26,8 @@ void bind_sums(Table& t) {
   REDUCE(sum);
   REDUCE(mean);
   REDUCE(prod);
+  REDUCE(nansum);
+  REDUCE(nanmean);
 #undef REDUCE
 #define REDUCE(name)                                                                         \
   t.both(                                                                                    \
@@ -83,6 +86,63 @@ void bind_extremes(Table& t) {
 #undef EXTREME
 }
 
+void bind_pairs_and_norms(Table& t) {
+#define SPREAD(name)                                                                               \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) {                          \
+        return name(x, d, c.value_or(1), keep, loc);                                               \
+      },                                                                                           \
+      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false); \
+  t.both(                                                                                          \
+      #name,                                                                                       \
+      [](T x, const Axes& d, bool unbiased, bool keep, L loc) {                                    \
+        return name(x, d, unbiased, keep, loc);                                                    \
+      },                                                                                           \
+      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                   \
+  t.both(                                                                                          \
+      #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); },          \
+      "unbiased"_a)
+  SPREAD(var_mean);
+  SPREAD(std_mean);
+#undef SPREAD
+  t.function(
+      "aminmax_pair",
+      [](T x, OptDim d, bool keep, L loc) {
+        MinMax m = aminmax(x, d, keep, loc);
+        return std::make_pair(m.min, m.max);
+      },
+      "input"_a, nb::kw_only(), "dim"_a.none() = nb::none(), "keepdim"_a = false);
+  t.function(
+      "vector_norm",
+      [](T x, double p, const Axes& d, bool keep, L loc) {
+        return vector_norm(x, p, d, keep, loc);
+      },
+      "x"_a, "ord"_a = 2.0, "dim"_a.none() = nb::none(), "keepdim"_a = false);
+  t.both(
+      "count_nonzero", [](T x, const Axes& d, L loc) { return count_nonzero(x, d, loc); },
+      "dim"_a.none() = nb::none());
+}
+
+void bind_statistics(Table& t) {
+  t.both(
+      "cov", [](T x, int64_t correction, T f, T a, L loc) { return cov(x, correction, f, a, loc); },
+      nb::kw_only(), "correction"_a = 1, "fweights"_a.none() = nb::none(),
+      "aweights"_a.none() = nb::none());
+  t.both("corrcoef", [](T x, L loc) { return corrcoef(x, loc); });
+#define QUANTILE(name)                                                                \
+  t.both(                                                                             \
+      #name,                                                                          \
+      [](T x, const Operand& q, OptDim d, bool keep, const std::string& how, L loc) { \
+        return name(x, q, d, keep, how, loc);                                         \
+      },                                                                              \
+      "q"_a, "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(),         \
+      "interpolation"_a = "linear")
+  QUANTILE(quantile);
+  QUANTILE(nanquantile);
+#undef QUANTILE
+}
+
 void bind_products(Table& t) {
   t.both(
       "matmul", [](T a, T b, L loc) { return matmul(a, b, loc); }, "other"_a);
@@ -122,6 +182,8 @@ void bind_products(Table& t) {
 void bind_reductions(Table& t) {
   bind_sums(t);
   bind_extremes(t);
+  bind_pairs_and_norms(t);
+  bind_statistics(t);
   bind_products(t);
 }
 

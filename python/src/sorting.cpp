@@ -1,10 +1,7 @@
-// Running values, sorting, searching, further reductions, writing by index.
+// Running values, sorting, searching, writing by index.
 #include <tuple>
 
 #include "bind.h"
-#include "ingot/indexing.h"
-#include "ingot/reductions.h"
-#include "ingot/sorting.h"
 
 namespace ingot_python {
 namespace {
@@ -101,71 +98,6 @@ void bind_order(Table& t) {
       "bins"_a = 100, "min"_a = 0.0, "max"_a = 0.0);
 }
 
-void bind_further_reductions(Table& t) {
-#define SPREAD(name)                                                                               \
-  t.both(                                                                                          \
-      #name,                                                                                       \
-      [](T x, const Axes& d, std::optional<double> c, bool keep, L loc) {                          \
-        return name(x, d, c.value_or(1), keep, loc);                                               \
-      },                                                                                           \
-      "dim"_a.none() = nb::none(), nb::kw_only(), "correction"_a.none() = 1, "keepdim"_a = false); \
-  t.both(                                                                                          \
-      #name,                                                                                       \
-      [](T x, const Axes& d, bool unbiased, bool keep, L loc) {                                    \
-        return name(x, d, unbiased, keep, loc);                                                    \
-      },                                                                                           \
-      "dim"_a.none(), "unbiased"_a = true, "keepdim"_a = false);                                   \
-  t.both(                                                                                          \
-      #name, [](T x, bool unbiased, L loc) { return name(x, {}, unbiased, false, loc); },          \
-      "unbiased"_a)
-  SPREAD(var_mean);
-  SPREAD(std_mean);
-#undef SPREAD
-  t.both(
-      "cov", [](T x, int64_t correction, T f, T a, L loc) { return cov(x, correction, f, a, loc); },
-      nb::kw_only(), "correction"_a = 1, "fweights"_a.none() = nb::none(),
-      "aweights"_a.none() = nb::none());
-  t.both("corrcoef", [](T x, L loc) { return corrcoef(x, loc); });
-#define QUANTILE(name)                                                                \
-  t.both(                                                                             \
-      #name,                                                                          \
-      [](T x, const Operand& q, OptDim d, bool keep, const std::string& how, L loc) { \
-        return name(x, q, d, keep, how, loc);                                         \
-      },                                                                              \
-      "q"_a, "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(),         \
-      "interpolation"_a = "linear")
-  QUANTILE(quantile);
-  QUANTILE(nanquantile);
-#undef QUANTILE
-  t.function(
-      "aminmax_pair",
-      [](T x, OptDim d, bool keep, L loc) {
-        MinMax m = aminmax(x, d, keep, loc);
-        return std::make_pair(m.min, m.max);
-      },
-      "input"_a, nb::kw_only(), "dim"_a.none() = nb::none(), "keepdim"_a = false);
-  t.function(
-      "vector_norm",
-      [](T x, double p, const Axes& d, bool keep, L loc) {
-        return vector_norm(x, p, d, keep, loc);
-      },
-      "x"_a, "ord"_a = 2.0, "dim"_a.none() = nb::none(), "keepdim"_a = false);
-  t.both(
-      "count_nonzero", [](T x, const Axes& d, L loc) { return count_nonzero(x, d, loc); },
-      "dim"_a.none() = nb::none());
-#define REDUCE(name)                                                   \
-  t.both(                                                              \
-      #name,                                                           \
-      [](T x, const Axes& d, bool keep, const OptType& type, L loc) {  \
-        return name(type ? x.to(*type, loc) : x, d, keep, loc);        \
-      },                                                               \
-      "dim"_a.none() = nb::none(), "keepdim"_a = false, nb::kw_only(), \
-      "dtype"_a.none() = nb::none())
-  REDUCE(nansum);
-  REDUCE(nanmean);
-#undef REDUCE
-}
-
 void bind_writing(Table& t) {
   t.function(
       "scatter_set", [](T x, int64_t d, T i, O src, L loc) { return scatter(x, d, i, src, loc); },
@@ -222,7 +154,6 @@ void bind_writing(Table& t) {
 
 void bind_sorting(Table& t) {
   bind_order(t);
-  bind_further_reductions(t);
   bind_writing(t);
 }
 

@@ -207,7 +207,7 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def(
           "stride",
           [](const Tensor& x, int64_t dim) {
-            x.size(dim, here());  // refuses a dim that is not there
+            x.size(dim, here());  // refuses a dim out of range
             return row_major(x.shape())[static_cast<int>(dim < 0 ? dim + x.dim() : dim)];
           },
           "dim"_a)

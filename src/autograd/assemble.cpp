@@ -11,7 +11,7 @@
 namespace ingot::autograd {
 namespace {
 
-// A value and where it stands.
+// A value and its position.
 struct Box {
   Dims start;
   NodeRef value;
@@ -57,7 +57,7 @@ std::vector<std::span<Box>> runs_along(Boxes& boxes, int axis) {
   return runs;
 }
 
-// Boxes, sorted along the axis, in as few lists as there are boxes over one place; within a list
+// Boxes, sorted along the axis, in as few lists as there are boxes over one point; within a list
 // none overlap.
 std::vector<Boxes> layers_along(const Boxes& boxes, int axis) {
   std::vector<Boxes> layers;

@@ -15,7 +15,7 @@
 namespace ingot {
 namespace {
 
-// Tensors on the same values without history, each with a cell of its own.
+// Tensors with the same values without history, each with a new cell.
 std::vector<Tensor> detached(const std::vector<Tensor>& tensors, const char* op,
                              const SourceLoc& loc) {
   std::vector<Tensor> result;
@@ -57,8 +57,8 @@ struct CheckpointBackward final : CustomBackward {
   DType autocast_to = DType::BFloat16;
   SourceLoc loc;
 
-  // Records fn once more, below fences that wait for a gradient, and lets the walk go on through
-  // that graph: the fences lead it back to the inputs.
+  // Records fn once more, below fences that wait for a gradient, and lets the walk continue
+  // through that graph: the fences lead it back to the inputs.
   std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
     EnableGrad on;
     SameRandom random(seed, offset);
@@ -119,7 +119,7 @@ std::vector<Tensor> checkpoint(const ManyToMany& fn, const std::vector<Tensor>& 
   if (autocasting()) custom->autocast_to = autocast_type();
   custom->loc = loc;
   std::vector<Tensor> plain = detached(inputs, "checkpoint", loc);
-  // Cells of their own: an in-place call on an input must not reach the recomputation.
+  // Separate cells: an in-place call on an input must not reach the recomputation.
   for (const Tensor& t : inputs) custom->originals.push_back(lift(node_of(t)));
   uint64_t since = record(Op::Const, {}, {ConstAttrs{}}, loc)->seq;
   std::vector<Tensor> results = fn(plain);

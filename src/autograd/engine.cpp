@@ -189,7 +189,7 @@ class Walk {
               [](const NodeRef& a, const NodeRef& b) { return a->seq < b->seq; });
     for (const NodeRef& n : below) {
       bool use = wanted_.find(n) != nullptr;
-      // A checkpoint's ways are known only when it is computed again; its inputs stand for them.
+      // A checkpoint's graph is known only when it is computed again; its inputs represent it.
       next_nodes(*n, next);
       for (const NodeRef& i : next) use = use || useful_.find(i);
       if (use) useful_.insert(n, 1);

@@ -29,7 +29,7 @@ std::vector<Tensor> walk(std::span<const std::pair<NodeRef, Tensor>> roots, cons
 
 /// The nodes that a gradient of n continues to.
 void next_nodes(const Node& n, std::vector<NodeRef>& next);
-/// Takes a node's CustomBackward from it; the caller lets it go.
+/// Takes a node's CustomBackward from it; the caller releases it.
 std::shared_ptr<CustomBackward> drop_custom(const Node& n);
 
 }  // namespace autograd

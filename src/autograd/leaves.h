@@ -9,8 +9,8 @@
 
 namespace ingot::autograd {
 
-/// Turns a cell's tensor into a leaf that requires gradients, or back. A node with other uses is
-/// not changed: the cell gets a node of its own.
+/// Makes a cell's tensor a leaf that requires gradients, or one that does not. A node with other
+/// uses is not changed: the cell gets a new node.
 void set_requires_grad(Cell& cell, bool on, const SourceLoc& loc);
 
 /// Adds a gradient to a sum, null before the first, which side_mutex(guarded_by) guards; not if

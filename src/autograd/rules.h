@@ -21,7 +21,7 @@ struct RuleCall {
   const Tensor& g;
   uint32_t wanted;
   InputGrads& out;
-  std::span<Node* const> in;  // n's inputs, held: n itself may let them go meanwhile
+  std::span<Node* const> in;  // n's inputs, held: n itself may release them meanwhile
 
   bool wants(int k) const { return wanted >> k & 1; }
   Node* input(int k) const { return in[static_cast<size_t>(k)]; }

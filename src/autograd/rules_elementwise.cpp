@@ -1,5 +1,5 @@
 // Gradients of the elementwise ops. The table's rows carry their own (graph/elementwise.def): here
-// the rows become cases, with operands and result turned into Tensors only where a row's text
+// the rows become cases, with operands and result converted to Tensors only where a row's text
 // mentions them.
 #include <string_view>
 

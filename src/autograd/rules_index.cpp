@@ -14,13 +14,13 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 Tensor scan(ScanKind kind, const Tensor& x, int axis) {
   return make(Op::Scan, {node_of(x)}, {ScanAttrs{axis, kind}});
 }
-// From each place to the end.
+// From each position to the end.
 Tensor scan_back(ScanKind kind, const Tensor& x, int axis) {
   return flip(scan(kind, flip(x, axis), axis), axis);
 }
 
 // out_i is the product of x_j up to i. With w = g * out, the gradient is the sum of w from j on,
-// over x_j. The first zero z of a line needs the products without it; places behind it only ever
+// over x_j. The first zero z of a line needs the products without it; positions after it only
 // meet products with a zero.
 Tensor product_scan_back(const RuleCall& c, int axis) {
   Tensor x = lift(c.input(0)), out = lift(&c.n);
@@ -66,7 +66,7 @@ struct Scattered {
   }
 };
 
-// Of several values for one place the last one stays and takes the gradient.
+// Of several values for one position the last one stays and takes the gradient.
 void set_rule(const RuleCall& c) {
   Scattered s(c);
   if (c.wants(0)) c.out[0] = s.scattered(ScatterMode::Set, c.g, zeros_like(s.value));

@@ -56,7 +56,7 @@ namespace detail {
 
 std::atomic<int> forks_waiting{0};
 
-// Not for ever: the caller may hold a lock that the fork waits for.
+// Not forever: the caller may hold a lock that the fork waits for.
 void wait_for_forks() {
   for (int i = 0; i < 100 && forks_waiting.load(std::memory_order_acquire); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
 // Locks across fork(). The child has one thread; a lock that another thread holds at that
-// moment would stay locked in it for ever, and what it guards might be half changed. So
+// moment would stay locked in it forever, and what it guards might be half changed. So
 // fork() takes the locks named here first, in one order, and both processes find them free.
 // It waits for running plans.
 #pragma once

@@ -13,8 +13,8 @@ enum ExitCode : int {
   kOk = 0,
   kFailed = 1,         ///< anything not listed below; `ingot doctor` found an error
   kUsage = 2,          ///< an option, a recipe or a setting that does not exist
-  kNoData = 3,         ///< a file or folder that is not there or cannot be read
-  kNoDevice = 4,       ///< a device that is not there
+  kNoData = 3,         ///< a file or folder that is missing or cannot be read
+  kNoDevice = 4,       ///< a device that is not available
   kNoRoom = 5,         ///< it does not fit into the device's memory
   kDamaged = 6,        ///< a checkpoint or data file that is damaged or from another program
   kConflict = 7,       ///< the folder holds another run, or another process works there

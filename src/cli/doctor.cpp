@@ -139,7 +139,7 @@ static void check_parts(const System& s, Findings& f) {
              library = !s.find_library("libdnnl.so").empty();
   if (!module || !library)
     add(f, Severity::Warning, "L02",
-        "oneDNN is not there: convolutions on the CPU are several times slower",
+        "oneDNN was not found: convolutions on the CPU are several times slower",
         "tools/setup.sh && cmake --preset release && cmake --build build/release");
   else
     ok(f, "oneDNN: " + s.find_library("libdnnl.so"));
@@ -240,7 +240,7 @@ static void check_nodes(const System& s, const Gpu& g, Findings& f) {
     }
   if (!s.exists("/dev/nvidia-uvm"))
     add(f, Severity::Error, "G07",
-        "/dev/nvidia-uvm is not there: no program can allocate memory on the GPU",
+        "/dev/nvidia-uvm is missing: no program can allocate memory on the GPU",
         "sudo nvidia-modprobe -u -c 0");
   if (g.libcuda.empty()) {
     add(f, Severity::Error, "G08", "libcuda.so.1, the driver's library, is not found",

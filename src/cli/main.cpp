@@ -147,8 +147,8 @@ void Program::add_train() {
                    "a recipe's name (`ingot recipes` lists them) or your own file")
       ->required();
   train->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
-  train->add_option("--epochs", a.epochs, "passes over the data")->check(whole());
-  train->add_option("--batch", a.batch, "samples per step")->check(whole());
+  train->add_option("--epochs", a.epochs, "passes over the data")->check(integer());
+  train->add_option("--batch", a.batch, "samples per step")->check(integer());
   train->add_option("--lr", a.lr, "learning rate")->check(positive());
   add_amp(train, a);
   train->add_option("--set", a.sets, "any setting of the recipe: --set width=64 --set dropout=0.1")
@@ -167,7 +167,7 @@ void Program::add_train() {
                     "start from the weights of a run or a file (safetensors, pt, npz)");
   train->add_option("--freeze", a.freeze,
                     "do not train parameters whose names match: \"stages.*\"");
-  train->add_option("--lora", a.lora, "train low-rank updates of this rank only")->check(whole());
+  train->add_option("--lora", a.lora, "train low-rank updates of this rank only")->check(integer());
   train->add_option("--out", a.out, "folder of the run; default: out/RECIPE");
   train->add_option("--memory", a.memory, "limit on the device memory used: 8GiB");
   train->add_flag("--quiet", a.quiet, "no progress bar");
@@ -196,12 +196,12 @@ void Program::add_sweep() {
   sweep
       ->add_option("--trials", s.trials,
                    "number of trials; default: all combinations of lists, or 16")
-      ->check(whole());
-  sweep->add_option("--epochs", a.epochs, "passes over the data in each trial")->check(whole());
-  sweep->add_option("--batch", a.batch, "samples per step")->check(whole());
+      ->check(integer());
+  sweep->add_option("--epochs", a.epochs, "passes over the data in each trial")->check(integer());
+  sweep->add_option("--batch", a.batch, "samples per step")->check(integer());
   sweep->add_option("--device", a.device, "cpu, cuda, cuda:1; auto: a GPU if there is one");
   sweep->add_option("--seed", s.seed, "a different seed samples other points of the ranges")
-      ->check(whole());
+      ->check(integer());
   sweep->add_option("--out", a.out, "folder of the sweep; default: out/sweep-RECIPE");
   sweep->add_flag("--no-stop", s.no_stop, "run hopeless trials to their end");
   sweep->add_flag("--json", s.json, "machine-readable output");
@@ -227,7 +227,7 @@ void Program::add_use() {
   static PredictArgs p;
   predict->add_option("run", p.run, "a run's folder or its model.safetensors")->required();
   predict->add_option("input", p.inputs, "images, folders, or a text")->required();
-  predict->add_option("--top", p.top, "classes to show")->check(whole());
+  predict->add_option("--top", p.top, "classes to show")->check(integer());
   predict->add_option("--device", p.device, "cpu, cuda, ...");
   predict->add_flag("--json", p.json, "machine-readable output, one line per image");
   predict->callback([this] { chosen = [] { return run_predict(p); }; });
@@ -237,19 +237,19 @@ void Program::add_use() {
   static GenerateArgs g;
   generate->add_option("run", g.run, "a run's folder or its model.safetensors")->required();
   generate->add_option("--prompt", g.prompt, "text to continue");
-  generate->add_option("--length", g.length, "tokens")->check(whole());
+  generate->add_option("--length", g.length, "tokens")->check(integer());
   generate
       ->add_option("--temperature", g.temperature,
                    "0: always the most likely token; 1: sample from the network's distribution")
       ->check(not_negative());
-  generate->add_option("--seed", g.seed, "seed of the sampling")->check(whole(0));
+  generate->add_option("--seed", g.seed, "seed of the sampling")->check(integer(0));
   generate->add_option("--device", g.device, "cpu, cuda, ...");
   generate->callback([this] { chosen = [] { return run_generate(g); }; });
 }
 
 static void add_recipe_options(CLI::App* command, TrainArgs& a) {
   command->add_option("recipe", a.recipe, "a recipe's name or a file")->required();
-  command->add_option("--batch", a.batch, "samples per step")->check(whole());
+  command->add_option("--batch", a.batch, "samples per step")->check(integer());
   command->add_option("--set", a.sets, "any setting of the recipe")->take_all();
   add_amp(command, a);
 }
@@ -306,8 +306,8 @@ void Program::add_profile() {
   static ProfileArgs p;
   add_recipe_options(profile, p.recipe);
   profile->add_option("--device", p.recipe.device, "cpu, cuda, ...");
-  profile->add_option("--steps", p.steps, "steps to measure")->check(whole());
-  profile->add_option("--top", p.top, "kernels to show")->check(whole());
+  profile->add_option("--steps", p.steps, "steps to measure")->check(integer());
+  profile->add_option("--top", p.top, "kernels to show")->check(integer());
   profile->add_option("--trace", p.trace,
                       "file for the Perfetto trace; default: out/RECIPE-trace.json");
   profile->add_flag("--json", p.json, "machine-readable output");

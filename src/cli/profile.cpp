@@ -38,7 +38,7 @@ struct Sum {
   double us = 0, floor_us = 0, bytes = 0, flops = 0, memory_us = 0, compute_us = 0;
 };
 
-// Batches one after the other, epoch after epoch; zeros every time where the data is not there.
+// Batches one after the other, epoch after epoch; zeros where the data is missing.
 class Batches {
  public:
   explicit Batches(Task& task, bool with_data) : task_(task) {
@@ -181,7 +181,7 @@ void print(const Task& task, const Measured& m, const Rates& rates, const Shares
                    "\nbound by %s: compute %.0f %%, memory %.0f %%, host %.0f %%, data %.0f %% of "
                    "the step%s\n",
                    name.c_str(), 100 * s.compute, 100 * s.memory, 100 * s.host, 100 * s.data,
-                   m.with_data ? "" : " (the data is not there: zeros were used)")
+                   m.with_data ? "" : " (the data is missing: zeros were used)")
             << "  " << file << "   the launches of " << m.profiled
             << " steps, for https://ui.perfetto.dev or chrome://tracing\n";
 }

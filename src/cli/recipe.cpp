@@ -85,9 +85,9 @@ void Recipe::set(const std::string& key, const json& value) {
   if (!fits)
     throw Failure(kUsage,
                   name_ + ": " + key + " is " + shown(value) + ", but it must be " +
-                      (s.standard.is_string()         ? "a text"
+                      (s.standard.is_string()         ? "a string"
                        : s.standard.is_number_float() ? "a number"
-                                                      : "a whole number"),
+                                                      : "an integer"),
                   std::string("Its meaning: ") + s.meaning + ".");
   if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
     throw Failure(kUsage, name_ + ": " + key + " is " + shown(value) + ", which is too large",

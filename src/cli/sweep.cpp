@@ -247,7 +247,7 @@ void Sweep::load() {
   } catch (const json::exception&) {
     throw Failure(kDamaged, file + " is damaged", "Delete the folder, or name another with --out.");
   }
-  if (kept && !args_.json) std::cout << kept << " trials are there already\n";
+  if (kept && !args_.json) std::cout << kept << " trials are done already\n";
 }
 
 void Sweep::save() const {

@@ -126,7 +126,7 @@ static void check_labels(const Tensor& labels, const std::string& root, int64_t 
 void Task::open_named(const std::string& name) {
   const std::string root = "data/" + name;
   if (!fs::exists(root))
-    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
+    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is missing: no folder " + root,
                   "Download it with: tools/setup.sh --data " + name);
   auto open = [&](bool train) -> data::AnyDataset {
     const auto steps = train ? augmentation(recipe_, static_cast<int>(model_shape_.side))
@@ -195,7 +195,7 @@ static void check_classes(const std::string& root) {
 
 void Task::open_folder(const std::string& root) {
   if (!fs::is_directory(root))
-    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is not there: no folder " + root,
+    throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is missing: no folder " + root,
                   "Name a folder of images with one folder per class: --set data=FOLDER.");
   if (recipe_.integer("image_size") < 8)
     throw Failure(kUsage, "images of a folder need an image_size of at least 8",
@@ -236,7 +236,7 @@ void Task::open_text(const std::string& path) {
   if (!fs::is_regular_file(path)) {
     const bool ours = path == "data/text/kjv.txt";
     throw Failure(
-        kNoData, "the data of \"" + recipe_.name() + "\" is not there: no file " + path,
+        kNoData, "the data of \"" + recipe_.name() + "\" is missing: no file " + path,
         ours
             ? "Download it with: tools/setup.sh --data text, or use your own text: --set data=FILE."
         : recipe_.text("tokens") == "byte"

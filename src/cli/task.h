@@ -27,7 +27,7 @@ struct SampleImage {
 class Task {
  public:
   /// Without data: the network alone, with the shape the recipe's data would give it. Throws
-  /// Failure, saying how to get the data, when it is not there.
+  /// Failure, saying how to get the data, when it is missing.
   Task(const Recipe& recipe, const Device& device, bool with_data = true);
   /// The network alone, with the shape stored in a trained network's file.
   Task(const Recipe& recipe, const Device& device, const ModelShape& shape,

@@ -6,13 +6,13 @@
 
 namespace ingot::cli {
 
-CLI::Validator whole(int64_t least) {
+CLI::Validator integer(int64_t least) {
   auto check = [least](std::string& text) -> std::string {
     char* end = nullptr;
     errno = 0;
     const long long value = std::strtoll(text.c_str(), &end, 10);
     if (!text.empty() && !*end && errno == 0 && value >= least) return {};
-    return "must be a whole number of at least " + std::to_string(least) + ", not \"" + text + "\"";
+    return "must be an integer of at least " + std::to_string(least) + ", not \"" + text + "\"";
   };
   return CLI::Validator(check, "");
 }

@@ -6,8 +6,8 @@
 
 namespace ingot::cli {
 
-/// Options' values: a whole number of at least `least`; a number above 0; a number of at least 0.
-CLI::Validator whole(int64_t least = 1);
+/// Options' values: an integer of at least `least`; a number above 0; a number of at least 0.
+CLI::Validator integer(int64_t least = 1);
 CLI::Validator positive();
 CLI::Validator not_negative();
 

@@ -35,7 +35,7 @@ double attention_grad(const LibrarySpec& l) { return products_of_scores(l, 10); 
 
 // Each row of h with the whole weight, step by step.
 double recurrent(const LibrarySpec& l) {
-  return 2.0 * product(result(l)[0] * result(l)[1], operand(l, 3).numel());
+  return 2.0 * product(result(l)[0] * result(l)[1], operand(l, 1).numel());
 }
 
 }  // namespace

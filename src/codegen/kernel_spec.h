@@ -74,7 +74,7 @@ struct Instr {
   std::vector<Bound> bounds;  // Load, InBounds
   int32_t indirect = -1;      // Load: instruction giving the index
   int64_t indirect_stride = 0, indirect_extent = 0;
-  int32_t site = -1;  // Load with indirect: which source place to name in an index error
+  int32_t site = -1;  // Load with indirect: which source location to name in an index error
 };
 
 /// f(n) for every instruction n that this one reads.
@@ -141,7 +141,7 @@ enum class Epilogue : uint8_t {
   Residual,      // Conv: adds the last operand, of the result's shape
   Relu,          // negative results become 0
   GeluTanh,      // Matmul: GELU by tanh
-  KeepSum,       // beside GeluTanh: what GELU is applied to is the result, GELU of it result 1
+  KeepSum,       // with GeluTanh: what GELU is applied to is the result, GELU of it result 1
   GeluTanhGrad,  // Matmul: times GELU's derivative at the last operand
   ReluGrad,      // Matmul: 0 where the last operand is not positive
   BiasGrad,      // Matmul: result 1 is the sums of operand a along K, [M]
@@ -190,8 +190,7 @@ std::string to_string(Epilogues all);  // "+bias+relu"
 ///   Sort            out (int64), in; out may be shorter along the axis
 ///   Attention       o, (lse: when two are written), q, k, v, (bias)
 ///   AttentionGrad   dq, dk, dv, q, k, v, o, do, lse, (bias)
-///   Lstm            h, (gates), (c), z, h0, c0, weight
-///   LstmGrad        dz, (dh0), (dc0), gates, c, c0, weight, dh, dc of the last step
+///   recurrent ops   those of the op's results that are written, then its operands (graph/ops.def)
 ///   Conv            y, x, w, (bias [O]), (residual, of y's shape)
 ///   ConvGradInput   gx, gy, w, (bias [C])
 ///   ConvGradWeight  gw, x, gy

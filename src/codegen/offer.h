@@ -34,6 +34,11 @@ class OpSet {
   constexpr OpSet(std::initializer_list<Op> ops) {
     for (Op op : ops) words_[static_cast<size_t>(op) / 64] |= bit(op);
   }
+  /// All ops of a kind.
+  constexpr explicit OpSet(bool (*is)(Op)) {
+    for (int op = 0; op < static_cast<int>(Op::Count_); ++op)
+      if (is(static_cast<Op>(op))) words_[static_cast<size_t>(op) / 64] |= bit(static_cast<Op>(op));
+  }
   constexpr bool has(Op op) const { return words_[static_cast<size_t>(op) / 64] & bit(op); }
 
  private:

@@ -9,8 +9,8 @@ namespace ingot {
 /// What a store of where(c, x, old) writes over and nobody else reads: the load of old, or -1.
 int overwritten_load(std::span<const KernelSpec> parts, int store);
 
-/// A kernel whose only store is where(place along an axis == number, x, old) over old changes one
-/// place along that axis, and need not look at the others.
+/// A kernel whose only store is where(index along an axis == number, x, old) over old changes one
+/// index along that axis, and need not visit the others.
 struct Pin {
   int axis = -1;                // none
   int index = -1, number = -1;  // instructions; the number is made of constants and arguments

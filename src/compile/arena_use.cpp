@@ -26,9 +26,9 @@ std::pair<int, int> key_of(const Device& d) { return {static_cast<int>(d.type())
 
 enum class Part : uint8_t { Weight, Activation, Gradient };
 
-// On which way a node was recorded. What needs a gradient lies on the way to the loss, and so does
-// what depends on nothing that does; what is computed from such values without history is of the
-// way back. Without any history (a test) all are activations.
+// Was a node recorded by the forward or by the backward pass? What needs a gradient is forward, and
+// so is what depends on nothing that needs one; what is computed from such values without history
+// is backward. Without any history (a test) all are activations.
 class Ways {
  public:
   explicit Ways(const Trace& t) {
@@ -89,7 +89,7 @@ const Node* origin(const Val& val, const Node* node) {
 ArenaUse use_of(const Plan& p, const Trace& t, const Device& device, size_t bytes) {
   const Ways ways(t);
   const int peak = fullest(p, device);
-  // Places are handed on from value to value: the last that a step up to here has touched is there.
+  // Memory is reused by one value after another: it holds the last one that a step up to here uses.
   std::map<size_t, int> there;
   for (int s = 0; s <= peak; ++s) {
     const Step& step = p.steps[static_cast<size_t>(s)];

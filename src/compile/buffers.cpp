@@ -91,7 +91,7 @@ class Materialiser {
           c.ops += weight(in.op);
         } else if (in.material || is_row_value(u, p)) {
           c.bytes += in.bytes();
-          // Row values must be small beside what they save.
+          // Row values must be small compared to what they save.
           if (!in.material && in.numel() * 8 > g_.vals[u].numel()) c.possible = false;
         } else {
           stack_.push_back(p);

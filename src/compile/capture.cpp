@@ -59,7 +59,7 @@ struct Captured::Variant {
   void find_origins(const std::vector<NodeRef>& given_nodes, const std::vector<NodeRef>& nodes,
                     const SourceLoc& loc);
 
-  /// The plans of its runs; empty when the cache has let one of them go.
+  /// The plans of its runs; empty when the cache has evicted one of them.
   std::vector<std::shared_ptr<Plan>> plans() const {
     std::vector<std::shared_ptr<Plan>> all;
     for (const CapturedRun& r : log.runs) {
@@ -112,8 +112,8 @@ std::vector<Tensor> Captured::first_call(const std::vector<Tensor>& inputs, cons
   auto v = std::make_unique<Variant>();
   const ThreadScope<&ThreadState::capture> runs(&v->log);
   const ThreadScope<&ThreadState::random_uses> draws(&v->random);
-  // fn gets handles of its own, so that an input is told from the same tensor given twice or used
-  // beside, and what fn does to it in place stays inside, the first time as every other.
+  // fn gets new handles. So an input is distinguished from the same tensor given twice or used
+  // directly, and in-place calls of fn on it stay inside, at the first call as at every other.
   std::vector<Tensor> own;
   std::vector<NodeRef> given;
   for (const Tensor& t : inputs) {

@@ -14,7 +14,7 @@ namespace ingot {
 /// Buffers held here are counted in Storage::captured.
 struct CapturedRun {
   std::shared_ptr<Plan> plan;  // while the call is being recorded
-  std::weak_ptr<Plan> kept;    // afterwards: by the plan cache, which may let it go
+  std::weak_ptr<Plan> kept;    // afterwards: by the plan cache, which may evict it
   std::vector<Ref<Storage>> leaves, outputs;
   std::vector<const Node*> leaf_nodes;  // to know the call's inputs by; not held
   std::vector<int> copied;              // leaves that are assigned to, but not in place

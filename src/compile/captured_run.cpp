@@ -25,6 +25,7 @@ CapturedRun captured_run(const Trace& t, const std::shared_ptr<Plan>& plan,
       if (t.nodes[o.node]->in[0] == t.leaves[i]) r.copied.push_back(static_cast<int>(i));
   for (Node* n : t.nodes)
     if (n->op == Op::Arg) r.arg_sources.push_back(n->attrs.as<ArgAttrs>().source);
+  r.arg_sources.resize(r.args.size());  // the others are numbers, which stay as they were
   return r;
 }
 

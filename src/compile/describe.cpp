@@ -190,7 +190,7 @@ Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates
   Trace t = make_trace(rec, pointers(asked), true);
   Explanation e;
   if (t.nodes.empty()) {
-    e.text = "nothing to run: every value is there already\n";
+    e.text = "nothing to run: every value is computed already\n";
     return e;
   }
   std::shared_ptr<Plan> p = plan_for(t);

@@ -12,7 +12,6 @@
 #include "base/fork.h"
 #include "compile/capture.h"
 #include "compile/launch_times.h"
-#include "compile/library_queries.h"
 #include "compile/publish.h"
 #include "compile/run.h"
 #include "compile/watch.h"
@@ -22,8 +21,8 @@
 namespace ingot {
 namespace {
 
-// Behind aliases and reshapes of whole buffers lies the node that has (or will have) the buffer.
-Node* behind(Node* n) {
+// The node that has (or will have) the buffer, found through aliases and reshapes of all of it.
+Node* buffer_owner(Node* n) {
   while (!n->computed.load(std::memory_order_acquire) &&
          (n->op == Op::Alias || n->op == Op::Reshape || n->op == Op::Fence))
     n = n->in[0];
@@ -114,7 +113,7 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
   } done{rec};
   std::vector<Node*> pending;
   for (Node* n : asked) {
-    Node* b = behind(n);
+    Node* b = buffer_owner(n);
     if (failure_of(*b)) throw_again(b);
     if (!b->computed.load(std::memory_order_acquire)) pending.push_back(b);
   }
@@ -136,15 +135,14 @@ void trace_and_run(Recorder& rec, std::span<Node* const> asked) {
                    plan->launches, us);
     }
   }
-  for (Node* n : asked) share_storage(n, behind(n));
+  for (Node* n : asked) share_storage(n, buffer_owner(n));
 }
 
 void run_asked(Recorder& rec, std::span<Node* const> asked) {
   try {
     trace_and_run(rec, asked);
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory("the host has no memory left to plan or to start what was asked for", 0, 0,
-                      0);
+    throw OutOfMemory("the host has no memory left to plan or start the run", 0, 0, 0);
   }
 }
 
@@ -172,8 +170,6 @@ class Executor final : public Engine {
     if (r.size()) run_asked(r, {});
   }
   void check(Device device, bool wait) override { check_watched(device, wait); }
-
-  bool lstm(const Node& z, const Node& weight) override { return library_queries::lstm(z, weight); }
 };
 
 }  // namespace

@@ -23,6 +23,12 @@ struct Trace {
       role;  // per node: bit 0 output, bit 1 asked for as a copy (a view or a source), bit 2
              // a gradient may be asked through it later, bit 3 nothing outside refers to it
   std::vector<double> args;
+  struct Number {
+    size_t word;  // of the key
+    uint32_t node;
+  };
+  std::vector<Number> numbers;                        // floating constants, in recording order
+  std::vector<std::pair<uint32_t, int>> argument_of;  // those that are arguments: node, number
   std::vector<uint64_t> seeds, offsets;
   std::vector<uint64_t> key;
 };
@@ -33,7 +39,8 @@ constexpr uint8_t kDies = 8;  // Trace::role
 /// holds the run mutex.
 Trace make_trace(Recorder& rec, std::span<Node* const> asked, bool live);
 Graph make_graph(const Trace& t);
-std::shared_ptr<Plan> plan_for(const Trace& t);
+/// Numbers that changed become arguments of the trace (numbers.h).
+std::shared_ptr<Plan> plan_for(Trace& t);
 
 /// Counters for tests and INGOT_DEBUG=plan.
 struct PlanStats {

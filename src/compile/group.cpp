@@ -12,7 +12,7 @@ constexpr int kMaxOps = 256;          // instructions of one kernel
 constexpr int kSearchBudget = 4000;   // values looked at before a merge is given up
 constexpr int kNear = 500;            // values apart
 constexpr int64_t kMaxRow = 1 << 16;  // longest row kept on chip
-constexpr int64_t kSmall = 1 << 20;   // bytes that are read again without a thought
+constexpr int64_t kSmall = 1 << 20;   // bytes small enough to read again
 
 std::vector<std::pair<int64_t, bool>> normalise(const Dims& shape, uint32_t mask) {
   std::vector<std::pair<int64_t, bool>> n;
@@ -119,7 +119,7 @@ class Grouper {
     free_bytes_[v] = bytes;
     return true;
   }
-  // Does this reader (or, behind views, do its readers) compute its operand on the spot?
+  // Does this reader (or, if it is a view, do its readers) compute its operand inline?
   bool readable_inline(int w) {
     const Val& val = g_.vals[w];
     if (!val.view()) return val.compute() && val.op != Op::Assign;
@@ -128,7 +128,7 @@ class Grouper {
     return val.op != Op::Fence;
   }
 
-  // The largest value that u, or anything its kernel needs, is computed together with. What lies
+  // The largest value that u, or anything its kernel needs, is computed together with. Values
   // before a group's first member cannot depend on it, so searches stop there.
   int reach(int u) const { return r_.group[u] >= 0 ? r_.groups[r_.group[u]].reach : reach_[u]; }
 
@@ -286,7 +286,7 @@ class Grouper {
     const Val& val = g_.vals[v];
     if (gr.ops + weight(val.op) > kMaxOps || g_.vals[gr.members[0]].device != val.device)
       return false;
-    // Long graphs (a network over thousands of steps): only what lies near, or their cost would be
+    // Long graphs (a network over thousands of steps): only nearby values, or the cost would be
     // quadratic.
     if (extend_budget_ < 0 && v - gr.first > kNear) return false;
     if (g_.vals[gr.members[0]].op == Op::SliceAssign || !phase_fits(gr, v)) return false;

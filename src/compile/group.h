@@ -28,11 +28,11 @@ struct Grouping {
   std::vector<Level> level;  // of each value, inside its group
 };
 
-/// What lies behind operand k of v when views are looked through.
+/// The value that operand k of v is a view of, if it is a view.
 struct Edge {
   int producer;
   bool direct;  // only reshapes between: the row-major order is the same
-  bool fence;   // a fence lies between: the producer gets a buffer
+  bool fence;   // a fence between: the producer gets a buffer
 };
 Edge edge_of(const Graph& g, int v, int k);
 
@@ -53,7 +53,7 @@ void separate_assigns(Graph& g);
 int weight(Op op);
 /// Sets Val::material, and drops from the groups what their readers compute on the spot.
 void choose_buffers(Graph& g, Grouping& r, bool fuse);
-/// Forms groups and sets Val::material. With fuse off, every op is a kernel of its own.
+/// Forms groups and sets Val::material. With fuse off, every op is a separate kernel.
 Grouping make_groups(Graph& g, bool fuse);
 
 }  // namespace ingot

@@ -57,7 +57,7 @@ Lin dot_index(const Index& idx, const Dims& stride) {
 
 namespace {
 
-// l = q * n + r with 0 <= r < n for every point of the space; or says which axis stands across the
+// l = q * n + r with 0 <= r < n for every point of the space; or says which axis crosses the
 // boundary.
 Fitting divide(const Space& s, const Lin& l, int64_t n, Lin& q, Lin& r) {
   q = r = Lin{};

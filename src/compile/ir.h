@@ -1,6 +1,6 @@
-// The compiler's own picture of a run: the traced nodes as an array of values in recording order,
-// which is a topological order. Passes annotate it (simplify, views, group) and finally lower it to
-// a Plan.
+// The compiler's form of a run: the traced nodes as an array of values in recording order, which is
+// a topological order. Passes rewrite it (simplify, rules), annotate it (views, group) and finally
+// lower it to a Plan.
 #pragma once
 #include <array>
 #include <cstdint>

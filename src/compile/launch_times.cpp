@@ -52,7 +52,7 @@ bool launches_are_timed() {
   return profiling.load(std::memory_order_relaxed) || env::debug("time");
 }
 
-void tell_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
+void report_launch_times(std::span<const Step> steps, double start, const std::vector<double>& us) {
   const bool debug = env::debug("time"), logged = profiling.load(std::memory_order_relaxed);
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);
@@ -72,7 +72,7 @@ void tell_launch_times(std::span<const Step> steps, double start, const std::vec
 
 Profile::Profile(SourceLoc loc) {
   if (profiling.exchange(true))
-    throw Error(ErrorKind::State, "Profile", "another Profile lives already", user_loc(loc),
+    throw Error(ErrorKind::State, "Profile", "another Profile is active already", user_loc(loc),
                 "end it first");
   Log& log = profile_log();
   std::lock_guard lock(log.mutex);

@@ -105,9 +105,8 @@ class Lowerer {
   }
 
   int constant(DType t, double f, int64_t i) {
-    auto [it, fresh] =
-        constants_.try_emplace({t, std::bit_cast<int64_t>(f), i},
-                               -1);  // by bits: NaN and -0.0 are numbers of their own
+    auto [it, fresh] = constants_.try_emplace({t, std::bit_cast<int64_t>(f), i},
+                                              -1);  // by bits: NaN and -0.0 are distinct
     if (fresh) {
       LInstr x;
       x.i.kind = InstrKind::Const;
@@ -120,7 +119,7 @@ class Lowerer {
     return it->second;
   }
 
-  // Instructions that depend on a place: loads, indices, random bits, bounds.
+  // Instructions that depend on a position: loads, indices, random bits, bounds.
   int placed(LInstr x) {
     x.i.level = map_level(x);
     std::vector<int64_t> key{static_cast<int64_t>(x.i.kind), x.i.buffer, x.i.slot, x.i.ivalue,

@@ -1,4 +1,4 @@
-// Work: a lowered kernel or library call before it has its place in the plan.
+// Work: a lowered kernel or library call before it is scheduled.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Placing temporaries: steps are walked in order; what begins takes the tightest free gap, what
-// ends gives its place back. One pass with an ordered list of gaps, so a hundred thousand
+// ends frees its memory. One pass with an ordered list of gaps, so a hundred thousand
 // temporaries take milliseconds.
 #include <algorithm>
 #include <map>

@@ -13,9 +13,9 @@ namespace ingot {
 namespace {
 
 constexpr int kMaxParts = 2048;
-constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer without a thought
+constexpr int64_t kFreeDelay = 256 << 10;  // bytes that may stay alive longer: too few to matter
 
-// Bytes that may be there from the beginning of a run, so that one launch writes them all.
+// Bytes that may be allocated from the beginning of a run, so that one launch writes them all.
 constexpr int64_t kEarlyBytes = 64 << 20;
 
 bool writes_state(const Work& w) {
@@ -201,7 +201,7 @@ void merge_horizontally(const Graph& g, std::vector<Work>& works) {
     if (writes_state(w))
       for (int v : w.vals) long_lived[v] = 1;
   std::vector<int> level = latest_levels(link(g, works));
-  std::unordered_map<uint64_t, std::vector<int>> buckets;  // kernels that stand for a merged one
+  std::unordered_map<uint64_t, std::vector<int>> buckets;  // representatives of merged kernels
   bool any = false;
   for (size_t i = 0; i < works.size(); ++i) {
     Work& w = works[i];
@@ -254,7 +254,7 @@ int first_stage_of(const Graph& g, const Work& w, const std::vector<Work>& works
   if (p.parts[0].outer_size() != w.parts[0].inner_size()) return -1;
   for (size_t b = 0; b < w.vals.size(); ++b) {
     if (written(w, b)) {
-      if (g.vals[w.vals[b]].op == Op::Assign) return -1;  // it takes the old value's place
+      if (g.vals[w.vals[b]].op == Op::Assign) return -1;  // it reuses the old value's memory
       continue;
     }
     auto it = made.find(w.vals[b]);
@@ -315,7 +315,7 @@ std::vector<int> order_works(const Graph& g, const std::vector<Work>& works) {
       if (--waiting[n] == 0) ready.push({rank(n), n});
   }
   if (order.size() != works.size())
-    throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a circle");
+    throw Error(ErrorKind::Internal, "compile", "the kernels depend on each other in a cycle");
   return order;
 }
 

@@ -38,7 +38,7 @@ std::vector<int> extra_results(const Graph& g, int v) {
   return sides;
 }
 
-// Operands of attention that lie as no call takes them are copied; false when there are none.
+// Copies the operands of attention whose layout no kernel takes; false when there are none.
 bool copy_operands(Graph& g, int v, const LibrarySpec& l) {
   Backend* b = backend_for(g.vals[v].device.type());
   if (!b || b->best_offer(l)) return false;
@@ -58,7 +58,7 @@ int64_t rows_before(const Dims& shape, int axis) {
   return n;
 }
 
-// One part of a Cat: rows of `inner` elements to their place in the result's rows.
+// One part of a Cat: rows of `inner` elements to their position in the result's rows.
 KernelSpec copy_of_part(const OperandSpec& in, const OperandSpec& out, int64_t outer, int64_t row,
                         int64_t at) {
   const int64_t inner = in.shape.numel() / outer;
@@ -87,8 +87,8 @@ KernelSpec copy_of_part(const OperandSpec& in, const OperandSpec& out, int64_t o
   return s;
 }
 
-// Cat: one launch that copies each part to its place; two where parts of width 1 stand beside wider
-// ones.
+// Cat: one launch that copies each part to its position; two where there are both parts of width 1
+// and wider ones.
 std::vector<Work> copy_parts(const Work& call, int axis) {
   const OperandSpec& out = call.library.operands[0];
   const int64_t outer = rows_before(out.shape, axis), row = out.shape.numel() / outer;
@@ -225,7 +225,7 @@ class Planner {
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
       w.library.tf32 =
-          w.library.op == Op::Lstm || w.library.op == Op::LstmGrad ||
+          is_recurrent(w.library.op) ||
           (w.library.op == Op::Matmul && w.library.operands[1].dtype == DType::Float32);
     }
     keep_history(g);
@@ -285,8 +285,8 @@ class Planner {
     return !late[load.indirect] && late[st.value];
   }
 
-  // May the value stored as buffer `out` of this kernel lie where the value `in` lies? Every load
-  // of `in` must be of the element that is stored.
+  // May buffer `out` of this kernel be stored in the memory of the value `in`? Every load of `in`
+  // must be of the element that is stored.
   bool may_share(const Work& w, int in, int out) const {
     if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype))
       return false;
@@ -320,11 +320,11 @@ class Planner {
     return offer.in_place && offer.in_place(w.library, place(in), place(out));
   }
 
-  // Outputs get buffers of their own or a donated leaf's; the rest is temporary. In place where it
-  // is safe.
+  // Outputs get new buffers or a donated leaf's; the rest is temporary. In place where that is
+  // safe.
   void choose_places() {
     Graph& g = plan_->graph;
-    std::vector<char> taken(g.vals.size(), 0);  // this value's place was handed on
+    std::vector<char> taken(g.vals.size(), 0);  // this value's memory is reused
     assigned_.assign(g.vals.size(), 0);
     for (size_t v = 0; v < g.vals.size(); ++v)
       if (g.vals[v].op == Op::Assign && g.users[v] > 0)
@@ -351,17 +351,17 @@ class Planner {
         add_output(static_cast<int>(v), -1);
   }
 
-  // A value that ends in this step and whose place `out` can take over, or -1.
+  // A value that ends in this step and whose memory `out` can reuse, or -1.
   int source_of_place(const Work& w, int out, int step, const std::vector<char>& taken) const {
     const Val& o = val(out);
     auto ends_here = [&](int v) {
-      if (assigned_[v]) return false;  // its place is the assignment's
+      if (assigned_[v]) return false;  // the assignment reuses its memory
       if (last_[v] != step || first_[v] == step || taken[v] || val(v).output) {
         if (!(val(v).op == Op::Leaf && last_[v] == step && !taken[v])) return false;
       }
       if (val(v).op == Op::Leaf)
         return val(v).slot >= 0 && o_.donated[val(v).slot] && val(v).bytes() == o.bytes();
-      return !o.output;  // a temporary's place is no place for what survives
+      return !o.output;  // what survives the run cannot be in a temporary's memory
     };
     if (o.op == Op::Assign || o.op == Op::SliceAssign) {
       int old = edge_of(plan_->graph, out, 0).producer;
@@ -414,7 +414,8 @@ class Planner {
     plan_->outputs.push_back(o);
   }
 
-  // Chains of places handed on are shortened on the way: they may be as long as the plan.
+  // The value whose memory v uses in the end. Chains of reuse may be as long as the plan, so they
+  // are shortened on the way.
   int root_of(int v) {
     auto handed_on = [&](int u) { return same_as_[u] >= 0 && where_[u].place != Binding::Output; };
     int root = v;
@@ -522,7 +523,7 @@ class Planner {
   std::vector<char> assigned_;  // an assignment begins from this value
 };
 
-// Temporaries and scratch into the arenas, then every buffer's place is known.
+// Temporaries and scratch go into the arenas; then every buffer's address is known.
 void Planner::place() {
   std::map<std::pair<int, int>, int> arena_of;
   auto arena = [&](Device d) {

@@ -11,7 +11,7 @@
 
 namespace ingot {
 
-/// Where a buffer of a step lies.
+/// Where a buffer of a step is stored.
 struct Binding {
   enum Place : uint8_t { Arena, Leaf, Output } place = Arena;
   int index = 0;      // leaf or output number
@@ -67,7 +67,7 @@ struct Plan {
   std::vector<PlanArena> arenas;
   std::vector<int> sites;  // values of the graph that may raise an index error
   int launches = 0;
-  // What explain tells beside the steps.
+  // What explain prints besides the steps.
   struct Value {
     int val;
     std::string what;  // op and shape

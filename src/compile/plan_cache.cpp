@@ -71,7 +71,7 @@ std::vector<std::shared_ptr<Plan>> evict(Cache& c, size_t room) {
 }
 
 // Plans on their way out, freed after the cache's lock. Plans are many small blocks between
-// longer-lived ones: without the trim a full cache would go on growing by what cannot be reused.
+// longer-lived ones: without the trim a full cache would keep growing by what cannot be reused.
 struct Evicted {
   std::vector<std::shared_ptr<Plan>> plans;
   ~Evicted() {
@@ -85,7 +85,7 @@ struct Evicted {
 
 // --- What a plan holds
 
-constexpr size_t kBlock = 16;  // what an allocation costs beside its bytes
+constexpr size_t kBlock = 16;  // what an allocation costs besides its bytes
 
 template <class T>
 size_t held(const std::vector<T>& v) {

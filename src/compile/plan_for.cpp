@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "compile/describe.h"
 #include "compile/executor.h"
+#include "compile/numbers.h"
 #include "compile/plan_cache.h"
 #include "ingot/runtime.h"
 
@@ -20,8 +21,10 @@ std::atomic<int64_t> compiled_plans{0}, plan_runs{0};
 PlanStats plan_stats() { return {compiled_plans.load(), plan_runs.load()}; }
 void count_run() { ++plan_runs; }
 
-std::shared_ptr<Plan> plan_for(const Trace& t) {
+std::shared_ptr<Plan> plan_for(Trace& t) {
   if (auto found = find_plan(t.key)) return found;
+  if (make_arguments(t))
+    if (auto found = find_plan(t.key)) return found;
   if (env::debug("graph")) std::fputs(dump(std::span<Node* const>(t.nodes)).c_str(), stderr);
   auto begin = std::chrono::steady_clock::now();
   CompileOptions o;
@@ -38,14 +41,14 @@ std::shared_ptr<Plan> plan_for(const Trace& t) {
     double ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     const PlanCacheInfo kept = plan_cache_info();
-    std::fprintf(stderr,
-                 "[ingot plan] new plan: %zu nodes, %zu leaves -> %zu steps in %.2f ms, %.1f KiB "
-                 "(%lld plans hold "
-                 "%.1f of %.0f MiB); %s\n",
-                 t.nodes.size(), t.leaves.size(), plan->steps.size(), ms,
-                 static_cast<double>(plan->bytes) / 1024, static_cast<long long>(kept.plans),
-                 static_cast<double>(kept.bytes) / (1 << 20),
-                 static_cast<double>(kept.limit) / (1 << 20), what_differs(t.key).c_str());
+    std::fprintf(
+        stderr,
+        "[ingot plan] new plan: %zu nodes, %zu leaves, %zu numbers that change -> %zu steps "
+        "in %.2f ms, %.1f KiB (%lld plans hold %.1f of %.0f MiB); %s\n",
+        t.nodes.size(), t.leaves.size(), t.argument_of.size(), plan->steps.size(), ms,
+        static_cast<double>(plan->bytes) / 1024, static_cast<long long>(kept.plans),
+        static_cast<double>(kept.bytes) / (1 << 20), static_cast<double>(kept.limit) / (1 << 20),
+        what_differs(t.key).c_str());
   }
   if (env::debug("fuse") || env::debug("kernels") || env::debug("memory"))
     std::fputs(describe_plan(*plan, t, env::debug("kernels"), env::debug("memory")).c_str(),

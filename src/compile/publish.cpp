@@ -22,8 +22,8 @@ void become_leaf(Node* n, const Ref<Storage>& storage) {
 }
 
 // Takes what was computed, and what goes with it, from the recorder's list: all under one lock. As
-// soon as an output counts as computed another thread may let go what it was computed from, so this
-// comes before.
+// soon as an output counts as computed another thread may release what it was computed from, so
+// this comes before.
 void unlink_all(const Trace& t, const Plan& p, Recorder& rec) {
   std::lock_guard lock(rec.list_lock);
   for (const PlanOutput& o : p.outputs) rec.unlink_locked(t.nodes[o.node]);

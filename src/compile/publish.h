@@ -1,4 +1,4 @@
-// What a run leaves behind: outputs that are leaves now, or nodes that name the error when they are
+// The results of a run: outputs that are leaves now, or nodes that name the error when they are
 // used.
 #pragma once
 #include <span>

@@ -124,7 +124,7 @@ void Rewriter::replace(int v, int with) {
   edit(v).output = false;
 }
 
-// Inputs first again; what need not move keeps its place, and new values stand before the value
+// Inputs first again. Values keep their order where they can, and new values precede the value that
 // they were made for.
 void Rewriter::sort() {
   const size_t n = g_.vals.size();

@@ -64,7 +64,7 @@ class Rewriter {
   std::vector<int> reads_;  // operands that name each value
   std::vector<int>
       readers_;             // their values, combined by exclusive or: the one reader, if it is one
-  std::vector<int> place_;  // the original value a value stands before (itself, if original)
+  std::vector<int> place_;  // the original value that it precedes (itself, if it is original)
   int now_ = -1;            // the value that is being rewritten
   bool unsorted_ = false;
   std::map<std::vector<int64_t>, int> shared_;
@@ -88,7 +88,7 @@ class Pattern {
   Pattern once() const;
   /// Also with its two operands exchanged.
   Pattern commutative() const;
-  /// Also behind a reshape that keeps rows ([B * T, N] -> [B, T, N]), used once.
+  /// Also through a reshape that keeps rows ([B * T, N] -> [B, T, N]) and is used once.
   Pattern rows() const;
   Pattern where(bool (*accepts)(const Rewriter& r, int v)) const;
 

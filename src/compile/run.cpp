@@ -34,7 +34,7 @@ RunStatus Run::operator()(RunArgs args, Tickets& tickets) {
   args.status = &status;
   if (is_dry_run()) return status;
   bind(arena);
-  // Steps on one device in a row are handed over together; copies between devices stand between.
+  // Consecutive steps on one device are submitted together; copies between devices separate them.
   for (size_t s = 0; s < p_.steps.size();) {
     if (p_.steps[s].kind == Step::Copy) {
       overwrites_ = overwrites_ || overwrites(p_.steps[s]);
@@ -116,13 +116,13 @@ void Run::timed_steps(size_t begin, size_t end, const RunArgs& args) {
       b->synchronize(d.index());
       us.push_back(clock_us() - before);
     }
-  tell_launch_times({&p_.steps[begin], end - begin}, start, us);
+  report_launch_times({&p_.steps[begin], end - begin}, start, us);
 }
 
 void Run::timed_copy(size_t s) {
   const double start = clock_us();
   copy(p_.steps[s], items_[s].buffers);
-  if (launches_are_timed()) tell_launch_times({&p_.steps[s], 1}, start, {clock_us() - start});
+  if (launches_are_timed()) report_launch_times({&p_.steps[s], 1}, start, {clock_us() - start});
 }
 
 void* Run::address(const Binding& b, const std::vector<char*>& arena) const {

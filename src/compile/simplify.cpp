@@ -118,7 +118,7 @@ void simplify(Graph& g) {
     for (int k = 0; k < v.n_in; ++k) v.in[k] = stored_if_needed(g, v, k, same[v.in[k]]);
     shorten(g, v);
     int id = identity_of(g, v);
-    // An output keeps an entry of its own (its node gets a buffer), but its users need not know.
+    // An output keeps its entry (its node gets a buffer), but its users read the other one.
     if (id >= 0) {
       same[i] = id;
       continue;

@@ -40,9 +40,9 @@ void count_work(const KernelSpec& k, Step& s) {
 // one to the other in float32. On the CPU both stay in a core's caches.
 void count_recurrent_traffic(Step& s) {
   const Dims& first = s.library.operands[0].shape;
-  const OperandSpec& w = s.library.operands[static_cast<size_t>(s.library.written) + 3];
+  const OperandSpec& w = s.library.operands[static_cast<size_t>(s.library.written) + 1];
   const auto steps = static_cast<double>(first[0]);
-  const int gates = s.library.op == Op::Lstm ? 0 : 1;
+  const int gates = is_recurrent_grad(s.library.op) ? 1 : 0;
   const double product = 4.0 * steps * static_cast<double>(first[1] * w.shape[gates]);
   s.bytes_read +=
       (steps - 1) * static_cast<double>(w.shape.numel()) * static_cast<double>(size_of(w.dtype)) +
@@ -70,9 +70,7 @@ void describe_step(const Graph& g, Step& s) {
   }
   if (s.kind != Step::Library) return;
   s.flops = flops_of(s.library);
-  if (s.device.type() != DeviceType::CPU &&
-      (s.library.op == Op::Lstm || s.library.op == Op::LstmGrad))
-    count_recurrent_traffic(s);
+  if (s.device.type() != DeviceType::CPU && is_recurrent(s.library.op)) count_recurrent_traffic(s);
 }
 
 }  // namespace ingot

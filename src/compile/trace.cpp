@@ -32,7 +32,7 @@ Node* kept_by_handle(Node* n) {
   return n;
 }
 
-// Does pending n read all of k's buffer as it lies?
+// Does pending n read all of k's buffer in its order?
 bool whole_buffer(const Node* n, const Node* k) {
   while (n != k && (n->op == Op::Reshape || n->op == Op::Alias || n->op == Op::Fence)) n = n->in[0];
   return n == k;
@@ -74,7 +74,7 @@ class Tracer {
       n->mark |= kWanted | kOutput | (looks_through(n->op) || n->is_source() ? kCopy : 0);
     }
     for (Node* n = rec_.tail; n; n = n->prev) {
-      // A view that is asked for gets a buffer of its own: its handle keeps nothing else.
+      // A view that is asked for gets its own buffer: its handle keeps nothing else alive.
       if (live && n->handles.load(std::memory_order_relaxed) > 0 && !(n->mark & kCopy) &&
           !failure_of(*n)) {
         make_room(t_.names);
@@ -156,6 +156,8 @@ class Tracer {
         put(slot);
         put(relative);
       } else {
+        if (n->op == Op::Const && is_float(n->dtype))
+          t_.numbers.push_back({t_.key.size(), static_cast<uint32_t>(i)});
         n->attrs.append_words(t_.key);
       }
       for (int64_t d : n->shape) put(static_cast<uint64_t>(d));
@@ -315,6 +317,11 @@ class GraphWriter {
       v.slot = arg_++;
       v.attrs = {};
     }
+    if (next_ < t_.argument_of.size() && t_.argument_of[next_].first == i) {
+      v.op = Op::Arg;
+      v.slot = t_.argument_of[next_++].second;
+      v.attrs = {};
+    }
     if (n->op == Op::Random) {
       const RandomAttrs& a = n->attrs.as<RandomAttrs>();
       size_t s = 0;
@@ -389,6 +396,7 @@ class GraphWriter {
   std::unordered_map<const Node*, std::vector<size_t>>
       results_;  // of each call: traced Assign nodes
   int arg_ = 0;
+  size_t next_ = 0;  // of Trace::argument_of
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ Fitting walk(const Graph& g, int u, const Space& s, Index idx, int& producer, Li
   return {};
 }
 
-// A buffer in front of reshape r: its input is copied, or given a buffer.
+// A buffer before reshape r: its input is copied, or given a buffer.
 void give_buffer(Graph& g, int r) {
   int u = g.vals[r].op == Op::Reshape ? g.vals[r].in[0] : r;
   if (g.vals[u].view())
@@ -71,7 +71,7 @@ bool is_row_major(const Dims& stride, const Dims& shape) {
   return true;
 }
 
-// What an LSTM's steps read: rows of a step may lie anywhere, everything else is dense.
+// What recurrent steps read: steps and rows may be anywhere, but each row is dense.
 bool dense_steps(const Dims& stride, const Dims& shape) {
   if (shape.size() < 3) return is_row_major(stride, shape);
   return (stride[2] == 1 || shape[2] == 1) && stride[0] >= 0 && stride[1] >= 0;
@@ -90,8 +90,7 @@ bool settle_library(Graph& g, int v) {
       if (ok && g.vals[v].op == Op::ToDevice)
         ok = offset == 0 && is_row_major(stride, g.vals[u].shape) &&
              g.vals[producer].numel() == g.vals[u].numel();
-      if (ok && (g.vals[v].op == Op::Lstm || g.vals[v].op == Op::LstmGrad))
-        ok = dense_steps(stride, g.vals[u].shape);
+      if (ok && is_recurrent(g.vals[v].op)) ok = dense_steps(stride, g.vals[u].shape);
       if (ok && g.vals[v].op == Op::Cat) ok = is_row_major(stride, g.vals[u].shape);
       if (ok) break;
       if (at >= 0 && choose_layout(g, at)) {

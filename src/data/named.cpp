@@ -98,7 +98,7 @@ std::string find_file(const std::string& root, const std::vector<std::string>& f
 
 [[noreturn]] void not_there(const char* op, const std::string& root, const char* name,
                             const SourceLoc& loc) {
-  io::fail_io(op, root, std::string("the files of ") + op + " are not there", loc,
+  io::fail_io(op, root, std::string("the files of ") + op + " are missing", loc,
               std::string("tools/setup.sh --data ") + name + " puts them under data/");
 }
 
@@ -151,7 +151,7 @@ VisionDataset cifar_from_png(const VisionOptions& o, const std::string& labels_p
     if (!json.integer(label))
       io::fail_io(
           "CIFAR10", labels_path,
-          "has a label in record " + std::to_string(labels.size()) + " that is not a whole number",
+          "has a label in record " + std::to_string(labels.size()) + " that is not an integer",
           loc);
     labels.push_back(label);
   });

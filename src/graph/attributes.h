@@ -1,4 +1,4 @@
-// What an op needs beside its operands: one struct per kind of op, named in its row of
+// What an op needs besides its operands: one struct per kind of op, named in its row of
 // graph/ops.def. A node, the compiler's value, a step of a recorded function and a library call
 // hold the same Attributes. Each struct lists its fields once, in each(); equality, hashing, plan
 // keys and printing follow from that.
@@ -100,7 +100,7 @@ struct SliceAttrs {
 };
 
 struct PadAttrs {
-  Dims front;  // elements added in front of each axis; the shape says how many are added behind
+  Dims front;  // elements added before each axis; the shape says how many are added after it
   double value = 0;
   template <class F>
   void each(F&& visit) const {
@@ -130,7 +130,7 @@ struct FoldAttrs {
 };
 
 struct ConvAttrs {
-  Dims stride, dilation, front, behind;  // front and behind: zeros added to each dim
+  Dims stride, dilation, front, behind;  // front, behind: zeros added before and after each dim
   int64_t groups = 1;
   template <class F>
   void each(F&& visit) const {
@@ -214,9 +214,11 @@ struct AttentionAttrs {
 
 struct RecurrentAttrs {
   bool reverse = false;  // against time
+  bool relu = false;     // Rnn: ReLU instead of tanh
   template <class F>
   void each(F&& visit) const {
     visit("reverse", reverse);
+    visit("relu", relu);
   }
 };
 

@@ -49,7 +49,7 @@ struct Cell {
   void become_view(Cell& of, NodeRef from, NodeRef via);
   /// The view as current() has it, and its base. No view: its node alone.
   ViewState view();
-  /// From now on a tensor of its own: what is written to the former base is not seen here.
+  /// From now on no view: what is written to the former base is not seen here.
   void leave_base();
 
  private:
@@ -57,7 +57,7 @@ struct Cell {
   NodeRef node() const {
     for (;;) {
       Node* n = node_.load(std::memory_order_acquire);
-      if (!try_retain(n)) continue;  // it was replaced, and let go, just now
+      if (!try_retain(n)) continue;  // it was replaced, and released, just now
       NodeRef held = NodeRef::adopt(n);
       if (node_.load(std::memory_order_acquire) == n) [[likely]]
         return held;

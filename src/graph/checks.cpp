@@ -67,13 +67,13 @@ Error failed_check(Check check, const char* op, int64_t value, int64_t size, con
   if (check == Check::CrossEntropy || check == Check::NllLoss)
     return Error(ErrorKind::Index, w.op,
                  "label " + std::to_string(value) + " is out of range for " + n + " classes", loc,
-                 "labels must lie in [0, " + n + "); those equal to ignore_index are left out");
+                 "labels must be in [0, " + n + "); those equal to ignore_index are skipped");
   const bool from_end = check >= Check::Index && check <= Check::Put;
   if (from_end && value < 0) value -= size;  // as the program wrote it
   return Error(ErrorKind::Index, check == Check::None ? op : w.op,
                "index " + std::to_string(value) + " is out of range for a dimension of size " + n,
                loc,
-               "indices must lie in [" + (from_end ? "-" + n : std::string("0")) + ", " + n + ")");
+               "indices must be in [" + (from_end ? "-" + n : std::string("0")) + ", " + n + ")");
 }
 
 }  // namespace ingot

@@ -20,7 +20,7 @@ struct CustomBackward {
   std::vector<NodeRef> inputs;  // what a gradient may be asked for through the outputs
   std::vector<Node*>
       outputs;  // not owned: compared, and read only while the walk holds the node; or null
-  std::vector<uint64_t> output_seqs;  // tells an output from a later node at the same address
+  std::vector<uint64_t> output_seqs;  // distinguish an output from a later node at the same address
   std::vector<Dims> output_shapes;
   std::vector<std::pair<DType, Device>> output_types;
 };

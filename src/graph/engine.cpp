@@ -12,6 +12,4 @@ void run_pending() { engine().run_pending(); }
 void flush_if_due(Recorder& r) { engine().flush(r); }
 void check_runs(Device device, bool wait) { engine().check(device, wait); }
 
-bool has_lstm(const Node& z, const Node& weight) { return engine().lstm(z, weight); }
-
 }  // namespace ingot

@@ -16,9 +16,6 @@ class Engine {
   virtual void run_pending() = 0;
   virtual void flush(Recorder& r) = 0;
   virtual void check(Device device, bool wait) = 0;
-
-  /// See has_lstm().
-  virtual bool lstm(const Node& z, const Node& weight) = 0;
 };
 
 /// The process's engine, made at its first use.

@@ -21,7 +21,7 @@ bool is_eager();
 /// What that means for a tensor that was just recorded.
 void run_at_its_line(const Tensor& t);
 
-/// A tensor of its own over a node.
+/// A new tensor over a node.
 inline Tensor tensor_of(NodeRef n) {
   Tensor t = Tensor::adopt(make_cell(std::move(n)).leak());
   if (is_eager()) [[unlikely]]

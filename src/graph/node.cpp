@@ -193,8 +193,8 @@ NodeRef record_taking(Op op, std::span<NodeRef> held, const OpSpec& spec, const 
   n->attrs = spec.attrs;
   n->seq = next_seq.fetch_add(1, std::memory_order_relaxed);
   if (inputs.size() > 3) n->in = new Node*[inputs.size()];
-  // What can fail is behind us: a node that is given up here would let go inputs that it does not
-  // own.
+  // Nothing fails from here on: a node that is destroyed before would release inputs that it does
+  // not own.
   n->n_inputs.store(static_cast<uint16_t>(inputs.size()), std::memory_order_relaxed);
   for (size_t i = 0; i < held.size(); ++i) n->in[i] = held[i].leak();
   n->recorder = &rec;
@@ -207,7 +207,7 @@ bool hold_inputs(const Node& n, std::vector<NodeRef>& held) {
   const size_t count = n.n_inputs.load(std::memory_order_acquire);
   held.reserve(count);
   for (size_t k = 0; k < count && try_retain(n.in[k]); ++k) held.push_back(NodeRef::adopt(n.in[k]));
-  // They are let go after the number of them is 0.
+  // They are released after the number of them is 0.
   if (n.n_inputs.load(std::memory_order_acquire) != count) held.clear();
   return !held.empty();
 }

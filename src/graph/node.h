@@ -27,11 +27,11 @@ class Recorder;   // graph/recorder.h: the pending nodes of one thread
 struct LeafMeta;  // autograd's record of a leaf: requires_grad, grad, hooks
 inline void retain(Node* n);
 inline void release(Node* n);
-/// Takes a reference unless the last one is gone. The memory of a node stays one's for ever, so
-/// this may be asked of a node that has gone since, or has become another: whoever found it where
-/// it is held (a cell, an input) looks there again afterwards.
+/// Takes a reference unless the last one was dropped. Memory of nodes is only reused for nodes, so
+/// n may have been destroyed meanwhile, or be another node by now. The caller therefore checks
+/// afterwards that the cell or input in which it found n still names it.
 inline bool try_retain(Node* n);
-/// The last reference is gone.
+/// The last reference was dropped.
 void destroy_node(Node* n);
 void retain(Storage* s);
 void release(Storage* s);
@@ -60,26 +60,26 @@ std::mutex& side_mutex(const void* of);
 using HookList =
     std::vector<std::pair<int, std::shared_ptr<void>>>;  // autograd casts these to its hook type
 
-/// The rarely used parts of a node. The first ones are there before another thread sees the node.
+/// The rarely used fields of a node.
 struct NodeExt {
   // Under side_mutex(this):
   std::string name;  // parameter path, shown in errors and explain
   std::shared_ptr<CustomBackward> custom;
   HookList hooks;
   Flag hooked;  // there have been some
-  // Why the value is not there (a failed run): set once, and read when failed says so.
+  // Why there is no value (a failed run). Set once, before `failed`; read only if that is set.
   std::shared_ptr<const std::string> error;
   std::atomic<bool> failed{false};
 };
 
-/// What of a node outlives it. See try_retain.
+/// The part of a node that outlives it: see try_retain.
 struct NodeCounts {
   std::atomic<uint32_t> refs{0};
   std::atomic<uint32_t> handles{0};  // Tensor cells that name this node
 };
 
 struct NodeState {
-  std::atomic<bool> computed{false};  // value (storage) is there
+  std::atomic<bool> computed{false};  // it has its value (storage)
   Op op = Op::Leaf;
   DType dtype = DType::Float32;
   Device device{DeviceType::CPU, 0};
@@ -102,7 +102,7 @@ struct NodeState {
   Recorder* recorder = nullptr;  // null for leaves
   Node *prev = nullptr, *next = nullptr;
 
-  /// For whoever knows that they are not let go meanwhile: see hold_inputs().
+  /// Only where nothing can release them meanwhile; otherwise hold_inputs().
   std::span<Node* const> inputs() const { return {in, n_inputs.load(std::memory_order_relaxed)}; }
   int rank() const { return shape.size(); }
   int64_t numel() const { return shape.numel(); }
@@ -150,7 +150,7 @@ inline std::span<Node* const> pointers(const std::vector<NodeRef>& held) {
 bool hold_inputs(const Node& n, std::vector<NodeRef>& held);
 /// One of them, or null.
 NodeRef held_input(const Node& n, int k);
-/// Why the value of a node is not there, or null.
+/// Why a node has no value, or null.
 inline const std::string* failure_of(const Node& n) {
   const NodeExt* e = n.ext.get();
   return e && e->failed.load(std::memory_order_acquire) ? e->error.get() : nullptr;
@@ -176,10 +176,6 @@ struct Inferred {
 Inferred infer(Op op, std::span<Node* const> inputs, const OpSpec& spec, const SourceLoc& loc);
 /// NumPy's broadcast of two shapes; false when they do not fit.
 bool broadcast_shapes(const Dims& a, const Dims& b, Dims& out);
-
-/// Does the device's backend have the steps of an LSTM as one call, forward and backward, for z [T,
-/// N, 4 H] and this weight?
-bool has_lstm(const Node& z, const Node& weight);
 
 /// Gradient mode of this thread.
 bool grad_enabled();

@@ -45,7 +45,8 @@ struct OpInfo {
   bool in_table;        // has its row in graph/elementwise.def
   bool differentiable;  // has a gradient rule
   bool may_fail;        // a run may find an operand's value wrong
-  bool smooth;  // a smooth function of one operand: exp, tanh, ... take longer than arithmetic
+  bool smooth;     // a smooth function of one operand: exp, tanh, ... take longer than arithmetic
+  bool recurrent;  // the steps of a recurrent layer, forward or backward
 };
 
 namespace op_table {
@@ -60,19 +61,21 @@ inline constexpr OpInfo rows[] = {
    false,                                                                                \
    std::string_view(#gradient) != "none",                                                \
    may_fail != 0,                                                                        \
-   false},
+   false,                                                                                \
+   std::string_view(#attrs) == "RecurrentAttrs"},
 #include "graph/ops.def"
 #undef INGOT_OP
-#define INGOT_EW(E, name, arity, rule, expr, ga, gb) \
-  {#name,                                            \
-   arity,                                            \
-   1,                                                \
-   OpClass::Elementwise,                             \
-   TypeRule::rule,                                   \
-   true,                                             \
-   true,                                             \
-   false,                                            \
-   (arity) == 1 && TypeRule::rule == TypeRule::Float && std::string_view(#ga) != "zeros_like(g)"},
+#define INGOT_EW(E, name, arity, rule, expr, ga, gb)                                              \
+  {#name,                                                                                         \
+   arity,                                                                                         \
+   1,                                                                                             \
+   OpClass::Elementwise,                                                                          \
+   TypeRule::rule,                                                                                \
+   true,                                                                                          \
+   true,                                                                                          \
+   false,                                                                                         \
+   (arity) == 1 && TypeRule::rule == TypeRule::Float && std::string_view(#ga) != "zeros_like(g)", \
+   false},
 #include "graph/elementwise.def"
 #undef INGOT_EW
 };
@@ -95,7 +98,14 @@ constexpr bool is_source(Op op) { return info(op).kind == OpClass::Source; }
 constexpr bool is_movement(Op op) { return info(op).kind == OpClass::Movement; }
 constexpr bool is_elementwise(Op op) { return info(op).kind == OpClass::Elementwise; }
 constexpr bool is_reduce(Op op) { return info(op).kind == OpClass::Reduce; }
-/// A call of its own, whose operands are stored in memory.
+/// The steps of a recurrent layer, forward or backward.
+constexpr bool is_recurrent(Op op) { return info(op).recurrent; }
+constexpr bool is_recurrent_grad(Op op) {
+  return is_recurrent(op) && std::string_view(info(op).name).ends_with("_grad");
+}
+/// How many values of each unit and step a recurrent op with gates keeps for its gradient.
+inline constexpr int kKeptPerUnit = 4;
+/// A separate launch, whose operands are stored in memory.
 constexpr bool is_library(Op op) { return info(op).kind == OpClass::Library; }
 
 }  // namespace ingot

@@ -1,6 +1,6 @@
 // RecordedFunction: ops that are recorded again and again in the same order, an optimiser's update
 // say, kept once. From then on they are one node, Op::Call, that costs one node to record, to key
-// and to release; only a plan that is not there yet meets its ops again (compile/trace.cpp inlines
+// and to release. Only when a plan is made are its ops seen again (compile/trace.cpp inlines
 // them). Results are read by Assign nodes alone, whose ResultAttrs say which one.
 #pragma once
 #include <memory>
@@ -22,8 +22,8 @@ struct RecordedFunction {
     int value;     // as RecordedStep::in
     size_t after;  // how many steps were recorded before it was assigned
   };
-  /// Functions of the same content have the same id, and no others: it stands for the content in a
-  /// plan's key.
+  /// Functions have the same id exactly if they have the same content, so it represents the content
+  /// in a plan's key.
   int64_t id = 0;
   std::vector<RecordedStep> steps;
   std::vector<Result> results;
@@ -37,7 +37,7 @@ struct RecordedFunction {
 };
 
 /// What was recorded on the way from `inputs` to the Assign nodes `assigned`, with `args` filled in
-/// order. Null where one node cannot stand for it: it reads something else, draws random numbers,
+/// order. Null where one node cannot replace it: it reads something else, draws random numbers,
 /// or holds an op that may fail while it runs, whose line an error would have to name.
 std::shared_ptr<const RecordedFunction> make_function(
     std::span<Node* const> inputs, std::span<Node* const> assigned,

@@ -60,8 +60,8 @@ class Recorder {
   std::atomic<uint64_t> received_{0};  // that have waited, and got the lock
 };
 
-/// A recorder for what is recorded beside the thread's own program, and the way to give it back
-/// when its nodes are gone.
+/// A recorder for what is recorded apart from the thread's own program, and the way to return it
+/// when its nodes are released.
 Recorder& take_side_recorder();
 void leave_side_recorder(Recorder& r);
 

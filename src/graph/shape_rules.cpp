@@ -36,11 +36,12 @@ void check_device(const ShapeCall& c) {
       Node *stay = in[0], *go = in[i];
       if (go->device.type() != DeviceType::CPU && stay->device.type() == DeviceType::CPU)
         std::swap(stay, go);
-      fail(ErrorKind::Device, c.op,
-           "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]),
-           c.loc,
-           "move one of them: the " + std::string(name_of(go->dtype)) + to_string(go->shape) +
-               " with .to(\"" + stay->device.name() + "\")");
+      throw Error(
+          ErrorKind::Device, name_of(c.op, c.spec.attrs),
+          "operands are on different devices: " + describe(*in[0]) + " and " + describe(*in[i]),
+          c.loc,
+          "move one of them: the " + std::string(name_of(go->dtype)) + to_string(go->shape) +
+              " with .to(\"" + stay->device.name() + "\")");
     }
 }
 
@@ -136,7 +137,7 @@ Inferred source(const ShapeCall& c) {
       return {s.dtype, {}, s.device};
     case Op::Iota:
       if (s.shape.size() != 1)
-        fail(ErrorKind::Internal, c.op, "wants one size, not " + to_string(s.shape), c.loc);
+        fail(ErrorKind::Internal, c.op, "expects one size, not " + to_string(s.shape), c.loc);
       return {DType::Int64, s.shape, s.device};
     case Op::Random:
       return {DType::Int32, s.shape, s.device};
@@ -189,6 +190,19 @@ Inferred composite_grad(const ShapeCall& c) {
   return {of.dtype, of.shape, of.device};
 }
 
+// Forward: what is kept for each unit, and c. Backward: the gradients of the first states.
+static Inferred recurrent_result(const Node& x, int i) {
+  const DType wide = is_half(x.dtype) ? DType::Float32 : x.dtype;
+  if (!is_recurrent_grad(x.op)) {
+    Dims shape = x.shape;
+    if (i != 1) return {wide, shape, x.device};
+    shape[2] *= kKeptPerUnit;
+    return {x.dtype, shape, x.device};
+  }
+  const NodeRef top = held_input(x, 2);
+  return {wide, top ? Dims{top->shape[1], top->shape[2]} : Dims{}, x.device};
+}
+
 Inferred result(const ShapeCall& c) {
   const Node& x = c.x();
   const int i = c.attrs<ResultAttrs>().index;
@@ -198,16 +212,15 @@ Inferred result(const ShapeCall& c) {
     const NodeRef of = held_input(x, wanted_operand(x.attrs.as<CompositeAttrs>(), i));
     if (of) return {of->dtype, of->shape, of->device};
   }
+  if (is_recurrent(x.op))
+    if (Inferred r = recurrent_result(x, i); r.shape.size() > 0) return r;
   if (x.op == Op::Attention)
     return {DType::Float32, Dims{x.shape[0], x.shape[1], x.shape[2]}, x.device};
-  // Of the type and shape of an operand, which another thread that computes x may let go.
-  const NodeRef like = held_input(x, x.op == Op::AttentionGrad    ? i
-                                     : x.op == Op::Lstm && i == 1 ? 0
-                                                                  : 2);
+  // Of the type and shape of an operand, which another thread that computes x may release.
+  const NodeRef like = held_input(x, i);
   if (!like)
     fail(ErrorKind::Internal, c.op, "was computed before all its results were asked for", c.loc);
-  if (x.op == Op::Lstm && i == 2) return {like->dtype, x.shape, x.device};
-  return {x.op == Op::Lstm ? x.dtype : like->dtype, like->shape, x.device};
+  return {like->dtype, like->shape, x.device};
 }
 
 Inferred where(const ShapeCall& c) {
@@ -311,7 +324,7 @@ Inferred pad(const ShapeCall& c) {
   if (!ok)
     fail(ErrorKind::Shape, c.op,
          "cannot pad " + describe(x) + " to " + to_string(shape) + " with " + to_string(front) +
-             " in front",
+             " before",
          c.loc);
   check_shape(c.op, shape, c.loc);
   return {x.dtype, shape, x.device};
@@ -336,7 +349,7 @@ Inferred reduce(const ShapeCall& c) {
       r.shape[i] = 1;
     }
   if (n == 0 && op != Op::Sum && op != Op::Prod)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(x), c.loc,
+    fail(ErrorKind::Shape, op, "cannot reduce over zero elements: " + describe(x), c.loc,
          "check that the tensor is not empty, or reduce over other dims");
   return r;
 }
@@ -463,10 +476,11 @@ Inferred attention(const ShapeCall& c) {
   return {c.x().dtype, out, c.x().device};
 }
 
-Inferred lstm(const ShapeCall& c) {
+// Operands begin with z and the weight.
+Inferred recurrent(const ShapeCall& c) {
   check_device(c);
   const Dims& z = c.x().shape;
-  return {c.x().dtype, Dims{z[0], z[1], z[2] / 4}, c.x().device};
+  return {c.x().dtype, Dims{z[0], z[1], c.in[1]->shape[1]}, c.x().device};
 }
 
 Inferred linalg(const ShapeCall& c) {

@@ -1,5 +1,5 @@
-// Who wants to hear that the host has waited for a device: a check that costs nothing then would be
-// a wait of its own elsewhere.
+// Callbacks for when the host has waited for a device. A check that costs nothing then would need a
+// separate wait elsewhere.
 #pragma once
 #include <functional>
 #include <memory>

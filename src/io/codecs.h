@@ -72,7 +72,7 @@ class Codecs {
   virtual std::vector<uint8_t> encode_jpeg(const Image& image, int quality) = 0;
 };
 
-/// Loads the library; Error(Unsupported), saying how to get it, when it is not there.
+/// Loads the library; Error(Unsupported), saying how to get it, when it is not installed.
 Codecs& codecs(const char* op, const SourceLoc& loc);
 
 /// PNG or JPEG, detected by the first bytes; Error(Io) naming the file.

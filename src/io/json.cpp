@@ -122,7 +122,7 @@ std::string JsonReader::text() {
     if (at_ >= s_.size()) fail("a text ends early");
     const char c = s_[at_++];
     if (c == '"') break;
-    if (c != '\\') fail("a text has a control character");
+    if (c != '\\') fail("a string has a control character");
     escape(out);
   }
   if (!is_utf8(out)) fail("a text is not UTF-8");

@@ -208,12 +208,12 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
   }
   if (!h.fortran || h.shape.size() < 2)
     return tensor_from_bytes(data.data(), t.type, h.shape, options, loc);
-  Dims turned = h.shape, order = h.shape;
+  Dims reversed = h.shape, order = h.shape;
   for (int i = 0, n = h.shape.size(); i < n; ++i) {
-    turned[i] = h.shape[n - 1 - i];
+    reversed[i] = h.shape[n - 1 - i];
     order[i] = n - 1 - i;
   }
-  Tensor result = tensor_from_bytes(data.data(), t.type, turned, options, loc).permute(order);
+  Tensor result = tensor_from_bytes(data.data(), t.type, reversed, options, loc).permute(order);
   return result.clone().eval_();
 }
 

@@ -57,7 +57,7 @@ std::vector<uint32_t> Pickle::pop_to_mark() {
 
 uint32_t Pickle::memo(uint64_t key) const {
   auto at = memo_.find(key);
-  if (at == memo_.end()) in_.fail("its pickle is damaged: it names a value that is not there");
+  if (at == memo_.end()) in_.fail("its pickle is damaged: it names a value that does not exist");
   return at->second;
 }
 
@@ -179,7 +179,7 @@ void Pickle::reduce() {
     refuse("a call of " + std::string(name.substr(0, 120)));
 }
 
-// The bytes that a text of characters below 256 stands for.
+// The bytes that a string of characters below 256 encodes.
 std::string Pickle::latin1(std::string_view utf8) {
   std::string out;
   for (size_t i = 0; i < utf8.size(); ++i) {
@@ -233,7 +233,7 @@ void Pickle::new_object() {
 // Attributes set on an ordered dict (a module's state_dict keeps its versions there) are ignored.
 void Pickle::build() {
   const uint32_t state = pop(), object = pop();
-  if (values_[object].kind != Kind::Dict) refuse("an object with a state of its own");
+  if (values_[object].kind != Kind::Dict) refuse("an object with state");
   push(object);
   if (!values_[object].special) return;
   if (values_[state].kind != Kind::Dict || state == object)

@@ -45,7 +45,7 @@ SafeTensors::Entry read_tensor(JsonReader& in, std::string name, size_t data_byt
   auto quoted = [&] { return json_text(std::string_view(e.name).substr(0, 200)); };
   auto whole = [&](const char* what) {
     int64_t v = -1;
-    if (!in.integer(v) || v < 0) fail(what + quoted() + " is not a whole number");
+    if (!in.integer(v) || v < 0) fail(what + quoted() + " is not a non-negative integer");
     return v;
   };
   if (in.kind() != JsonReader::Kind::Object) fail(quoted() + " lacks dtype, shape or data_offsets");

@@ -3,7 +3,7 @@
 
 namespace ingot::io {
 
-/// Starts recording, where the program has no handler of its own; counted.
+/// Starts recording, where the program has no handler itself; counted.
 void watch_signals();
 void unwatch_signals();
 /// The signal that came, or 0.

@@ -14,7 +14,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/weights.cpp
   ${CMAKE_CURRENT_LIST_DIR}/zip.cpp)
 
-# The library of codecs: beside the shared library one of its own, loaded at first use; inside a static library.
+# The codecs: a separate library, loaded at first use, where Ingot is a shared library; part of it where it is static.
 set(codecs_sources
   ${CMAKE_CURRENT_LIST_DIR}/codecs/jpeg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/codecs/png.cpp

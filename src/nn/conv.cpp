@@ -135,7 +135,7 @@ Tensor BatchNorm::forward(Tensor x) {
   const int rank = x.dim();
   if (rank != dims_ + 2 && !(dims_ == 1 && rank == 2))
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         std::string("wants ") +
+         std::string("expects ") +
              (dims_ == 1   ? "[N, C] or [N, C, L]"
               : dims_ == 2 ? "[N, C, H, W]"
                            : "[N, C, D, H, W]") +

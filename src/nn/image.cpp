@@ -27,7 +27,7 @@ GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOp
 Tensor GroupNorm::forward(Tensor x) {
   if (x.dim() < 2 || x.size(1) != channels_)
     fail(ErrorKind::Shape, "GroupNorm",
-         "wants [N, " + std::to_string(channels_) + ", ...], not " + describe(x),
+         "expects [N, " + std::to_string(channels_) + ", ...], not " + describe(x),
          user_loc(SourceLoc::current()));
   return o_.affine ? group_norm(x, groups_, own(0), own(1), o_.eps)
                    : group_norm(x, groups_, {}, {}, o_.eps);
@@ -50,7 +50,7 @@ InstanceNorm::InstanceNorm(int dims, int64_t num_features, const InstanceNormOpt
 Tensor InstanceNorm::forward(Tensor x) {
   if (x.dim() != dims_ + 2 && x.dim() != dims_ + 1)
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         "wants " + std::to_string(dims_ + 2) + " dims, or one less without a batch, not " +
+         "expects " + std::to_string(dims_ + 2) + " dims, or one less without a batch, not " +
              describe(x),
          user_loc(SourceLoc::current()));
   if (x.dim() == dims_ + 1) return forward(x.unsqueeze(0)).squeeze(0);

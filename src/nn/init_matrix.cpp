@@ -18,7 +18,7 @@ void check(const Tensor& t, const char* op, int least, int most, const SourceLoc
          "make the tensor with float32");
   if (n->rank() < least || n->rank() > most)
     fail(ErrorKind::Shape, op,
-         "wants " + std::to_string(least) +
+         "expects " + std::to_string(least) +
              (most > 9 ? " dims or more" : " to " + std::to_string(most) + " dims") + ", not " +
              describe(t),
          loc);

@@ -199,7 +199,7 @@ std::string Flatten::description() const {
 
 Tensor Unflatten::forward(Tensor x) {
   const int64_t dim = dim_ < 0 ? dim_ + x.dim() : dim_;
-  x.size(dim);  // throws where the dim is not there
+  x.size(dim);  // throws for a dim out of range
   Dims shape;
   for (int i = 0; i < x.dim(); ++i) {
     if (i != dim)

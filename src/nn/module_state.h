@@ -19,7 +19,7 @@ struct Module::State {
   };
   struct Part {
     std::string name;
-    std::shared_ptr<Module> module;  // of its own class
+    std::shared_ptr<Module> module;  // of the same class
     detail::CopyModule copy;
   };
   std::vector<Entry> tensors;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "ingot/neural.h"
+#include "ingot/rnn.h"
 #include "nn/layer_common.h"
 #include "nn/module_state.h"
 #include "ops/recurrent.h"
@@ -56,7 +56,7 @@ RecurrentBase::RecurrentBase(RnnKind kind, const Settings& s, const Options& opt
 LSTMResult RecurrentBase::run(const Tensor& x, const Tensor& h0, const Tensor& c0) {
   if ((x.dim() != 2 && x.dim() != 3) || x.size(-1) != s_.input)
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         "wants [time, batch, " + std::to_string(s_.input) +
+         "expects [time, batch, " + std::to_string(s_.input) +
              "] (or batch first, or no batch), not " + describe(x),
          user_loc(SourceLoc::current()));
   std::vector<Tensor> weights;
@@ -131,7 +131,7 @@ std::pair<Tensor, Tensor> CellBase::step(Tensor x, const Tensor& h, const Tensor
   Dims shape = x.shape();
   if ((x.dim() != 1 && x.dim() != 2) || x.size(-1) != w_ih.size(1))
     fail(ErrorKind::Shape, class_name(*this).c_str(),
-         "wants [batch, " + std::to_string(w_ih.size(1)) + "] (or no batch), not " + describe(x),
+         "expects [batch, " + std::to_string(w_ih.size(1)) + "] (or no batch), not " + describe(x),
          user_loc(loc));
   shape[shape.size() - 1] = w_hh.size(1);
   const auto state = [&](const Tensor& given) {

@@ -393,11 +393,11 @@ RotaryEmbedding::RotaryEmbedding(int64_t dim, const RotaryOptions& options, Sour
          "dim must be even and positive, not " + std::to_string(dim), user_loc(loc));
 }
 
-Tensor RotaryEmbedding::turned(const Tensor& x, Tensor positions) const {
+Tensor RotaryEmbedding::rotated(const Tensor& x, Tensor positions) const {
   SourceLoc loc = user_loc(SourceLoc::current());
   if (x.dim() < 2 || x.size(-1) != dim_)
     fail(ErrorKind::Shape, "RotaryEmbedding",
-         "wants [..., time, " + std::to_string(dim_) + "], not " + describe(x), loc);
+         "expects [..., time, " + std::to_string(dim_) + "], not " + describe(x), loc);
   if (!positions.defined()) positions = arange(x.size(-2), x.device());
   if (positions.dim() != 1 || positions.size(0) != x.size(-2))
     fail(ErrorKind::Shape, "RotaryEmbedding",
@@ -420,7 +420,7 @@ Tensor RotaryEmbedding::turned(const Tensor& x, Tensor positions) const {
 
 Tensor RotaryEmbedding::operator()(Tensor x, Tensor positions, SourceLoc loc) {
   detail::Call call(*this, loc);
-  return turned(x, std::move(positions));
+  return rotated(x, std::move(positions));
 }
 
 }  // namespace ingot::nn

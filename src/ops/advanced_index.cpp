@@ -1,24 +1,22 @@
-// x[...] with tensors among the items. The other items are applied first, as a view; the dims that
-// tensors stand for are moved to the front and made one, a mask becoming the places where it is
-// true; then whole rows are gathered or scattered.
+// x[...] with tensors among the items. The other items are applied first, as a view. The dims that
+// the tensors index are moved to the front and merged into one; a mask becomes the positions where
+// it is true. Then rows are gathered or scattered.
 #include <algorithm>
 #include <memory>
 
 #include "ingot/indexing.h"
-#include "ops/advanced_index.h"
-#include "ops/basic_index.h"
-#include "ops/common.h"
+#include "ops/indexing.h"
 
 namespace ingot {
 
 struct IndexPlace {
   Tensor view;     // x under the items without tensors; writing to it writes to x
-  Dims merged;     // the view's shape with the dims of each mask made one
+  Dims merged;     // the view's shape with the dims of each mask merged
   Dims order;      // merged dims, those with tensors first
-  int picked = 0;  // how many have one
-  Tensor rows;     // which rows of the view, turned by `order` and its picked dims made one
+  int picked = 0;  // how many are indexed by tensors
+  Tensor rows;     // which rows of the view, permuted by `order` with the indexed dims merged
   Dims broadcast;  // shape of the index tensors together
-  int at = 0;      // where that shape stands in the result
+  int at = 0;      // the dim of the result at which that shape begins
 
   Dims rest() const {
     Dims d;
@@ -32,8 +30,8 @@ struct IndexPlace {
     for (int64_t s : rest()) d.push_back(s);
     return d;
   }
-  /// Result dim i is dim turn()[i] of grown().
-  Dims turn() const {
+  /// Result dim i is dim result_order()[i] of grown().
+  Dims result_order() const {
     Dims d;
     int b = broadcast.size(), all = b + order.size() - picked;
     for (int i = 0; i < at; ++i) d.push_back(b + i);
@@ -43,32 +41,32 @@ struct IndexPlace {
   }
   Dims result_shape() const {
     Dims g = grown(), d;
-    for (int64_t i : turn()) d.push_back(g[static_cast<int>(i)]);
+    for (int64_t i : result_order()) d.push_back(g[static_cast<int>(i)]);
     return d;
   }
   /// The view as rows: [picked dims as one, rest as one].
   Tensor as_rows() const {
-    Tensor turned = view.reshape(merged).permute(order);
+    Tensor permuted = view.reshape(merged).permute(order);
     int64_t all = 1, width = rest().numel();
     for (int i = 0; i < picked; ++i) all *= merged[static_cast<int>(order[i])];
-    return turned.reshape({all, width});
+    return permuted.reshape({all, width});
   }
   Tensor read() const {
     CheckScope checked(Check::Index);
-    return index_select(as_rows(), 0, rows).reshape(grown()).permute(turn());
+    return index_select(as_rows(), 0, rows).reshape(grown()).permute(result_order());
   }
   /// The view with these values there, which have the result's shape.
   Tensor written(const Tensor& values, bool add) const {
     CheckScope checked(Check::IndexPut);
-    Dims back = turn(), inverse = back, turned;
+    Dims back = result_order(), inverse = back, permuted;
     for (int i = 0; i < back.size(); ++i) inverse[static_cast<int>(back[i])] = i;
     Tensor lines = values.permute(inverse).reshape({count(), rest().numel()});
     Tensor to = as_rows(), index = rows.reshape({-1, 1}).expand(lines.shape());
     Tensor done = add ? scatter_add(to, 0, index, lines) : scatter(to, 0, index, lines);
-    for (int64_t d : order) turned.push_back(merged[static_cast<int>(d)]);
+    for (int64_t d : order) permuted.push_back(merged[static_cast<int>(d)]);
     Dims home = order;
     for (int i = 0; i < order.size(); ++i) home[static_cast<int>(order[i])] = i;
-    return done.reshape(turned).permute(home).reshape(view.shape());
+    return done.reshape(permuted).permute(home).reshape(view.shape());
   }
 };
 
@@ -85,7 +83,7 @@ struct Item {
        "a mask takes as many dims as it has; give at most one index for each other dim");
 }
 
-// Applies the items without tensors and finds the dims of the view that each tensor stands for.
+// Applies the items without tensors and finds the dims of the view that each tensor indexes.
 Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>& items,
                        const SourceLoc& loc) {
   std::vector<IndexItem> plain;
@@ -109,7 +107,7 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
       int dims = t->dtype == DType::Bool ? t->rank() : 1;
       items.push_back({item.places, dim, dims});
       if (dims == 0)
-        plain.emplace_back(NewAxis);  // a 0-d mask: one place or none along a dim of its own
+        plain.emplace_back(NewAxis);  // a 0-d mask: one element or none along a new dim
       for (int d = 0; d < dims; ++d) plain.emplace_back(Slice{});
       dim += std::max(dims, 1);
       continue;
@@ -124,7 +122,7 @@ Tensor without_tensors(const Tensor& x, const Indices& index, std::vector<Item>&
   return basic_index(x, Indices(plain, loc), loc);
 }
 
-// The index of one tensor, and the sizes of the view's dims it stands for made one.
+// The index of one tensor, and the size of the dims of the view that it indexes, merged.
 Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int64_t& size) {
   const Tensor& t = *item.tensor;
   if (t.device() != view.device() && t.dim() != 0 && t.device().type() != DeviceType::CPU)
@@ -147,8 +145,8 @@ Tensor places_of(const Item& item, const Tensor& view, const SourceLoc& loc, int
   return true_places(t).to(view.device());
 }
 
-// One number for each place; every part is looked up, so that one outside its dim is reported as it
-// was written.
+// One number for each position; every part is looked up, so that one outside its dim is reported as
+// it was written.
 Tensor joined(const std::vector<Tensor>& places, const std::vector<int64_t>& sizes,
               const SourceLoc& loc) {
   CheckScope checked(Check::Index);
@@ -203,7 +201,7 @@ std::shared_ptr<const IndexPlace> place_of(const Tensor& x, const Indices& index
   int64_t rows = 1;
   for (int64_t s : sizes) rows *= s;
   if (rows == 0 && p->count() != 0)
-    fail(ErrorKind::Index, "index", "there is nothing to pick from in " + describe(p->view), loc);
+    fail(ErrorKind::Index, "index", "the indexed dims of " + describe(p->view) + " are empty", loc);
   p->rows = joined(places, sizes, loc);
   return p;
 }
@@ -214,7 +212,7 @@ Tensor fitted(const IndexPlace& p, const Operand& v, const char* op, const Sourc
   NodeRef value = v.tensor ? NodeRef(node_of(*v.tensor, op, loc))
                            : fitting(v.scalar, n->dtype, n->device, op, loc);
   Dims want = p.result_shape(), both;
-  // Dims of size 1 in front do not matter, as in PyTorch.
+  // Leading dims of size 1 do not matter, as in PyTorch.
   while (value->rank() > want.size() && value->shape[0] == 1) {
     Dims less = value->shape;
     less.erase(0);
@@ -250,7 +248,7 @@ void update(const Tensor& now, const std::shared_ptr<const IndexPlace>& p, Binar
   write(*p, Operand(result, loc), false, op, loc);
 }
 
-// x[mask] = number needs no places.
+// x[mask] = number needs no positions.
 bool is_fill(const Indices& index, const Operand& v) {
   if (index.size() != 1 || index[0].kind != IndexItem::Kind::Places || !index[0].places->defined())
     return false;

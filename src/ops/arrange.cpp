@@ -198,7 +198,7 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Source
 
 // ---- Diagonals
 
-// Element i lies at i * (columns + 1) of the flattened matrix, so that the diagonal is one strided
+// Element i is at i * (columns + 1) of the flattened matrix, so that the diagonal is one strided
 // slice.
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, SourceLoc where) {
   SourceLoc loc = user_loc(where);
@@ -391,7 +391,7 @@ namespace {
 
 enum class Fill { Reflect, Replicate, Circular };
 
-// `count` elements in front of (or behind) y along dim.
+// The `count` elements before (or after) y along dim.
 Tensor edge(const Tensor& y, int d, int64_t count, bool front, Fill how, const SourceLoc& loc) {
   int64_t size = y.size(d);
   Dims wide = Dims::filled(y.dim(), -1);
@@ -419,9 +419,9 @@ Tensor pad(const Tensor& x, const Dims& padding, std::string_view mode, const Sc
          "use \"constant\", \"reflect\", \"replicate\" or \"circular\"");
   if (padding.size() % 2 || padding.size() / 2 > n->rank())
     fail(ErrorKind::Value, "pad",
-         "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
+         "padding " + to_string(padding) + " must hold {before, after} for at most the " +
              std::to_string(n->rank()) + " dims of " + describe(x),
-         loc, "for the last dim only: {front, behind}");
+         loc, "for the last dim only: {before, after}");
   Fill how = mode == "reflect"     ? Fill::Reflect
              : mode == "replicate" ? Fill::Replicate
                                    : Fill::Circular;

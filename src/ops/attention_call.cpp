@@ -1,5 +1,5 @@
-// Attention as one library call: forward and backward are primitives of their own, tied together as
-// a custom function that saves the output and the rows' log-sum-exp.
+// Attention as one library call: forward and backward are two primitives, tied together as a
+// custom function that saves the output and the rows' log-sum-exp.
 #include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ingot/ops.h"

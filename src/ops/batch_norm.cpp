@@ -1,5 +1,5 @@
-// Batch normalisation: checks, running statistics and the evaluation form. The training form has a
-// gradient of its own (ops/batch_norm_grad.cpp).
+// Batch normalisation: checks, running statistics and the evaluation form. The gradient of the
+// training form is in ops/batch_norm_grad.cpp.
 #include "graph/thread_state.h"
 #include "ops/autocast.h"
 #include "ops/composed.h"
@@ -26,7 +26,7 @@ Node* checked(const Tensor& input, const Tensor& mean, const Tensor& var, const 
               const Tensor& bias, const char* op, const SourceLoc& loc) {
   NodeRef x = node_of(input, op, loc);
   if (x->rank() < 2)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc,
+    fail(ErrorKind::Shape, op, "expects [batch, channels, ...], not " + describe(*x), loc,
          "add a dim: x.unsqueeze(0)");
   if (!is_float(x->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*x), loc,

@@ -6,7 +6,7 @@
 #include "graph/checks.h"
 #include "graph/handle.h"
 #include "graph/node.h"
-#include "ingot/creation.h"
+#include "ingot/ops.h"
 
 namespace ingot {
 
@@ -37,8 +37,8 @@ NodeRef move_to(NodeRef n, Device device, const SourceLoc& loc);
 NodeRef reshape_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 /// The first elements of each dim.
 NodeRef corner(const NodeRef& n, const Dims& shape, const SourceLoc& loc);
-/// n broadcast to shape, with dims of size 1 added in front where needed. The caller knows that it
-/// fits.
+/// n broadcast to shape, with leading dims of size 1 added where needed. The caller has checked
+/// that it fits.
 NodeRef expand_to(NodeRef n, const Dims& shape, const SourceLoc& loc);
 
 /// The type that a number alone takes: bool, int64 or float32.
@@ -75,7 +75,7 @@ NodeRef require(NodeRef ok, Check check, const SourceLoc& loc);
 /// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc);
 
-/// Type and device asked for, or what stands in.
+/// Type and device asked for, or the default.
 inline DType dtype_or(const Options& o, DType otherwise) { return o.dtype ? *o.dtype : otherwise; }
 inline Device device_or_default(const Options& o) {
   return o.device ? *o.device : default_device();
@@ -84,8 +84,8 @@ inline Device device_or_default(const Options& o) {
 /// query key^T * scale with a mask of any kind (or none), or the causal one.
 Tensor attention_scores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal,
                         double scale, const SourceLoc& loc);
-/// Attention as one library call with its own gradient (ops/attention_call.cpp); has_attention()
-/// said that there is one. `bias` is added to the scores; it may be undefined and gets no gradient.
+/// Attention as one op with its own gradient (ops/attention_call.cpp). `bias` is added to the
+/// scores; it may be undefined and gets no gradient.
 Tensor fused_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
                        bool causal, double scale, const SourceLoc& loc);
 

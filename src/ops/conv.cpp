@@ -23,7 +23,7 @@ struct Call {
 void check_operands(const Call& c, const Node* x, const Node* w, int64_t groups, bool transposed) {
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
-         "wants [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " +
+         "expects [batch, channels, " + dims_word(c.n) + "] or the same without batch, not " +
              describe(*x),
          c.loc, x->rank() == c.n ? "add a channel dim: x.unsqueeze(0)" : "");
   if (w->rank() != c.n + 2)
@@ -40,7 +40,7 @@ void check_operands(const Call& c, const Node* x, const Node* w, int64_t groups,
     fail(ErrorKind::Shape, c.op,
          "input " + describe(*x) + " has " + std::to_string(channels) + " channels; weight " +
              describe(*w) + " with " + std::to_string(groups) +
-             (groups == 1 ? " group" : " groups") + " wants " + std::to_string(wanted) +
+             (groups == 1 ? " group" : " groups") + " expects " + std::to_string(wanted) +
              (w->shape[0] % groups ? " and a first size that groups divides" : ""),
          c.loc);
   for (int d = 0; d < c.n; ++d)
@@ -69,7 +69,7 @@ void set_padding(const Call& c, const ConvPadding& padding, const Dims& stride, 
   if (padding.word() == "same") {
     for (int d = 0; d < c.n; ++d) {
       if (stride[d] != 1)
-        fail(ErrorKind::Value, c.op, "padding \"same\" wants stride 1, not " + to_string(stride),
+        fail(ErrorKind::Value, c.op, "padding \"same\" expects stride 1, not " + to_string(stride),
              c.loc, "give padding as numbers");
       const int64_t total = dilation[d] * (kernel[d] - 1);
       front[d] = total / 2;
@@ -111,9 +111,9 @@ Tensor conv(const Call& c, const Tensor& input, const Tensor& weight, const Tens
       fail(ErrorKind::Shape, c.op,
            "the window of weight " + describe(*w) + " with dilation " + to_string(a.dilation) +
                " does not fit into " + describe(*x) + " with padding " + to_string(a.front) +
-               (a.front == a.behind ? "" : " in front and " + to_string(a.behind) + " behind"),
+               (a.front == a.behind ? "" : " before and " + to_string(a.behind) + " after"),
            c.loc, "pad the input, or use a smaller window");
-  // The bias is there before the product, so that the two can be one call.
+  // The bias is recorded before the product, so that the two can be one call.
   Tensor b = bias.defined() ? spread(bias, c.n) : bias;
   Tensor y = tensor_of(record(Op::Conv, {x, w}, {a}, c.loc));
   if (b.defined()) y = y + b;
@@ -158,7 +158,7 @@ Tensor conv_transpose(const Call& c, const Tensor& input, const Tensor& weight, 
            c.loc, "use less padding");
   }
   // As many windows as the input has elements: what output_padding adds past a stride comes off the
-  // padding behind, and what is then left lies beyond every window.
+  // padding after it, and what is then left is beyond every window.
   a.behind = a.front;
   Dims beyond = Dims::filled(c.n, 0);
   for (int d = 0; d < c.n; ++d) {

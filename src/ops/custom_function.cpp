@@ -88,7 +88,7 @@ struct FunctionBackward final : CustomBackward {
 };
 
 void FunctionContext::save_for_backward(std::vector<Tensor> tensors) {
-  // Cells of their own: an in-place call after the forward must not reach the backward.
+  // Separate cells: an in-place call after the forward must not reach the backward.
   for (Tensor& t : tensors)
     if (t.defined()) t = lift(node_of(t));
   saved_ = std::move(tensors);

@@ -1,4 +1,4 @@
-// What a function with a gradient of its own puts on its results; checkpoint() uses it too.
+// What a function with a custom gradient attaches to its results; checkpoint() uses it too.
 #pragma once
 #include <memory>
 #include <vector>

@@ -1,10 +1,10 @@
 // Results whose shape depends on values. Each runs what is pending and waits once: for the number
 // of true elements of a mask, or the largest of some integers. Where the host reads the device's
-// memory itself, the places are found there.
+// memory itself, the positions are found there.
 #include "ingot/capture.h"
 #include "ingot/indexing.h"
 #include "ingot/sorting.h"
-#include "ops/advanced_index.h"
+#include "ops/indexing.h"
 
 namespace ingot {
 
@@ -41,7 +41,7 @@ namespace {
 
 Tensor as_mask(const Tensor& x) { return x.dtype() == DType::Bool ? x : x != 0; }
 
-// Flat places as one vector for each dim.
+// Flat positions as one vector for each dim.
 std::vector<Tensor> columns(const Tensor& flat, const Dims& shape) {
   std::vector<Tensor> out;
   int64_t below = shape.numel();
@@ -132,7 +132,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source,
          "convert it: .to(" + std::string(name_of(n->dtype)) + ")");
   if (both.numel() == 0) return x.expand(both).clone();
   Tensor m = mask.expand(both).reshape({-1});
-  // One element more, for places outside the mask and for an empty source.
+  // One extra element, for positions outside the mask and for an empty source.
   Tensor from = cat({source.reshape({-1}), zeros({1}, {n->dtype, n->device})});
   Tensor at = cumsum(m, 0);
   at = where(m, where(at > s->numel(), s->numel() + 1, at - 1), s->numel());

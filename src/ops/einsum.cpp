@@ -1,6 +1,6 @@
-// einsum: each operand's dims get labels (a letter, or a place within "..."); then the operands are
-// joined from left to right, each pair by one product of matrices, or elementwise where nothing is
-// summed.
+// einsum: each operand's dims get labels (a letter, or a position within "..."); then the operands
+// are joined from left to right, each pair by one product of matrices, or elementwise where nothing
+// is summed.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -50,7 +50,7 @@ struct Einsum {
         seen = true;
         i += 2;
       } else {
-        wrong(std::string("'") + ch + "' does not stand for a dim");
+        wrong(std::string("'") + ch + "' is not the label of a dim");
       }
     }
     return l;
@@ -87,7 +87,7 @@ struct Einsum {
       implicit(dots);
     for (size_t i = 0; i < out.size(); ++i) {
       if (std::count(out.begin(), out.end(), out[i]) > 1)
-        wrong("a letter stands twice in the result");
+        wrong("a letter occurs twice in the result");
       bool known = out[i] >= kLetters;
       for (const Term& t : terms) known = known || has(t.labels, out[i]);
       if (!known) wrong("a letter of the result is in no operand");
@@ -119,7 +119,7 @@ struct Einsum {
       }
   }
 
-  // A letter that stands twice in one operand: its diagonal.
+  // A letter that occurs twice in one operand: its diagonal.
   void take_diagonals(Term& t) const {
     for (size_t i = 0; i < t.labels.size(); ++i)
       for (size_t j = i + 1; j < t.labels.size(); ++j) {

@@ -1,5 +1,5 @@
-// Elementwise functions and operators: promote, then record one primitive of the table. The path of
-// two tensors of one type is kept short, since small programs are made of it.
+// Elementwise functions of the table and operators: promote, then record one primitive of the
+// table. The path of two tensors of one type is kept short, since small programs are made of it.
 #include <cmath>
 
 #include "ingot/elementwise.h"

@@ -1,7 +1,6 @@
 // x[...]: the items of an index become one Slice over all dims and one Reshape that drops and adds
-// dims. An index with tensors goes on in advanced_index.cpp.
-#include "ops/basic_index.h"
-#include "ops/common.h"
+// dims. Indices with tensors continue in advanced_index.cpp.
+#include "ops/indexing.h"
 
 namespace ingot {
 namespace {
@@ -40,8 +39,8 @@ int count_dims(const Indices& index, const Tensor& x, const SourceLoc& loc) {
          loc,
          rank == 0 ? "a 0-d tensor is read with x.item()" : "give at most one index for each dim");
   if (dots > 1)
-    fail(ErrorKind::Index, "index", "Ellipsis stands twice in the index of " + describe(x), loc,
-         "use it once: it takes all dims that are left");
+    fail(ErrorKind::Index, "index", "more than one Ellipsis in the index of " + describe(x), loc,
+         "use it once: it stands for all remaining dims");
   return used;
 }
 

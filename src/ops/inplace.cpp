@@ -201,8 +201,71 @@ Tensor& Tensor::copy_(const Operand& v, SourceLoc loc) {
 }
 
 Tensor& Tensor::fill_(const Scalar& v, SourceLoc loc) { return copy_(Operand(v, loc), loc); }
+Tensor& Tensor::fill_(const Tensor& v, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  if (node_of(v, "fill_", loc)->rank() != 0)
+    fail(ErrorKind::Shape, "fill_", "takes a number or a 0-d tensor, not " + describe(v), loc,
+         "use copy_()");
+  return copy_(Operand(v, loc), loc);
+}
 Tensor& Tensor::zero_(SourceLoc loc) { return copy_(Operand(0, loc), loc); }
 
 void Tensor::operator=(const Operand& v) && { copy_into(*this, v, "assignment", v.loc); }
+
+Tensor& Tensor::fill_diagonal_(const Scalar& value, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  if (node_of(*this, "fill_diagonal_", loc)->rank() != 2)
+    fail(ErrorKind::Dim, "fill_diagonal_", "takes a matrix, not " + describe(*this), loc);
+  ingot::diagonal(*this, 0, 0, 1, loc).fill_(value, loc);
+  return *this;
+}
+
+// ---- Random numbers
+
+namespace {
+
+Options same(const Tensor& x, const char* op, const SourceLoc& loc) {
+  NodeRef n = node_of(x, op, loc);
+  return {n->dtype, n->device};
+}
+
+}  // namespace
+
+Tensor& Tensor::uniform_(double from, double to, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  write_result(*this, uniform(from, to, shape(loc), same(*this, "uniform_", loc), g, loc),
+               "uniform_", loc);
+  return *this;
+}
+Tensor& Tensor::normal_(double mean, double std, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  write_result(*this, normal(mean, std, shape(loc), same(*this, "normal_", loc), g, loc), "normal_",
+               loc);
+  return *this;
+}
+Tensor& Tensor::bernoulli_(double p, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  write_result(*this, bernoulli(shape(loc), p, same(*this, "bernoulli_", loc), g, loc),
+               "bernoulli_", loc);
+  return *this;
+}
+Tensor& Tensor::random_(int64_t from, int64_t to, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  write_result(*this, randint(from, to, shape(loc), same(*this, "random_", loc), g, loc), "random_",
+               loc);
+  return *this;
+}
+Tensor& Tensor::exponential_(double lambd, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  if (!(lambd > 0))
+    fail(ErrorKind::Value, "exponential_", "lambd must be positive, not " + text_of(lambd), loc);
+  Options o = same(*this, "exponential_", loc);
+  // 1 - u is in (0, 1], so the logarithm is finite.
+  Tensor u =
+      rand(shape(), {*o.dtype == DType::Float64 ? DType::Float64 : DType::Float32, *o.device}, g);
+  write_result(*this, ingot::log(1.0 - u) / -lambd, "exponential_", loc);
+  return *this;
+}
 
 }  // namespace ingot

@@ -104,8 +104,8 @@ Tensor cross(const Tensor& a, const Tensor& b, int64_t dim, SourceLoc place) {
          "dim " + std::to_string(dim) + " of " + describe(a) + " and " + describe(b) +
              " must have 3 elements",
          loc);
-  auto turned = [&](const Tensor& x, int64_t by) { return roll(x, -by, d, loc); };
-  return turned(both[0], 1) * turned(both[1], 2) - turned(both[0], 2) * turned(both[1], 1);
+  auto rolled = [&](const Tensor& x, int64_t by) { return roll(x, -by, d, loc); };
+  return rolled(both[0], 1) * rolled(both[1], 2) - rolled(both[0], 2) * rolled(both[1], 1);
 }
 
 namespace {
@@ -128,7 +128,7 @@ Tensor added(const Tensor& x, const Tensor& product, const Scalar& beta, const S
       (alpha.kind == Scalar::Kind::Float || beta.kind == Scalar::Kind::Float) &&
       (alpha.f != static_cast<double>(static_cast<int64_t>(alpha.f)) ||
        beta.f != static_cast<double>(static_cast<int64_t>(beta.f))))
-    fail(ErrorKind::DType, op, "beta and alpha must be whole numbers for integer tensors", loc,
+    fail(ErrorKind::DType, op, "beta and alpha must be integers for integer tensors", loc,
          "convert with .to(float32)");
   auto times = [&](const Tensor& t, const Scalar& s) {
     return s.f == 1 ? t : is_float(n->dtype) ? t * s.f : t * s.to<int64_t>();

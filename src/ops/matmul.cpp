@@ -91,15 +91,15 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, SourceL
          loc,
          n->rank() > 2 && features == w->shape[1]
              ? "flatten the input first: x.flatten(1)"
-             : "the layer wants inputs of " + std::to_string(w->shape[1]) + " features");
+             : "the layer expects inputs of " + std::to_string(w->shape[1]) + " features");
   }
   if (bias.defined() && (bias.dim() != 1 || bias.size(0) != w->shape[0]))
     fail(ErrorKind::Shape, "linear",
          "the bias must be [" + std::to_string(w->shape[0]) + "] for weight " + describe(weight) +
              ", not " + describe(bias),
          loc);
-  // The bias is there before the product, so that the two can be one call; the weight is converted
-  // the way it lies.
+  // The bias is recorded before the product, so that the two can be one call; the weight is
+  // converted in its own layout.
   Tensor b = bias.defined() ? lowered(bias) : bias;
   Tensor y = matmul(x, lowered(weight).t(), loc);
   return b.defined() ? y + b : y;

@@ -1,6 +1,6 @@
 // Max pooling's gradient: all of it goes to the first of a window's largest elements, as a fold of
-// single positions. The positions are found again in the backward; in one plan with the forward
-// that is no work of its own.
+// single positions. The backward pass finds the positions again; in one plan with the forward pass
+// that is no extra work.
 #include "graph/lift.h"
 #include "ingot/autograd.h"
 #include "ops/windows.h"

@@ -1,6 +1,6 @@
-// Movement: index arithmetic that costs nothing of its own. Each result is a view: its cell
-// remembers the base it was taken from, so that writing to it writes through. cat and repeat make
-// values of their own.
+// Movement ops: index arithmetic that adds no work to a kernel. Each result is a view: its cell
+// names the base it was taken from, so that writing to it writes through. cat and repeat make new
+// values.
 #include <utility>
 
 #include "ops/common.h"
@@ -32,7 +32,7 @@ Dims known_shape(const NodeRef& x, const Dims& shape, const SourceLoc& loc) {
     fail(ErrorKind::Shape, "reshape",
          describe(*x) + " has " + std::to_string(x->numel()) + " elements, which " +
              to_string(shape) + " cannot hold: they are no multiple of " + std::to_string(rest),
-         loc, "the sizes beside -1 must divide " + std::to_string(x->numel()));
+         loc, "the sizes besides -1 must divide " + std::to_string(x->numel()));
   out[free] = x->numel() / rest;
   return out;
 }
@@ -163,7 +163,7 @@ Tensor expand(const Tensor& x, const Dims& shape, SourceLoc where) {
   }
   if (!ok)
     fail(ErrorKind::Shape, "expand", "cannot expand " + describe(x) + " to " + to_string(shape),
-         loc, "only dims of size 1, and new dims in front, can be repeated");
+         loc, "only dims of size 1, and new leading dims, can be repeated");
   return full == n->shape ? x : view_of(x, n, expand_to(n, full, loc));
 }
 Tensor broadcast_to(const Tensor& x, const Dims& shape, SourceLoc loc) {
@@ -267,9 +267,9 @@ Tensor pad(const Tensor& x, const Dims& padding, const Scalar& value, SourceLoc 
   NodeRef n = node_of(x, "pad", loc);
   if (padding.size() % 2 || padding.size() / 2 > n->rank())
     fail(ErrorKind::Value, "pad",
-         "padding " + to_string(padding) + " must hold {front, behind} for at most the " +
+         "padding " + to_string(padding) + " must hold {before, after} for at most the " +
              std::to_string(n->rank()) + " dims of " + describe(x),
-         loc, "for the last dim only: {front, behind}");
+         loc, "for the last dim only: {before, after}");
   SliceAttrs cut{Dims::filled(n->rank(), 0), Dims::filled(n->rank(), 1)};
   PadAttrs add{Dims::filled(n->rank(), 0), value.to<double>()};
   Dims kept = n->shape;

@@ -274,8 +274,8 @@ Tensor seeing_attention(const Tensor& query, const Tensor& key, const Tensor& va
             k->shape[k->rank() - 2] == v->shape[v->rank() - 2];
   if (!ok)
     fail(ErrorKind::Shape, op,
-         "wants query [..., T, d], key [..., S, d] and value [..., S, e], not " + describe(query) +
-             ", " + describe(key) + " and " + describe(value),
+         "expects query [..., T, d], key [..., S, d] and value [..., S, e], not " +
+             describe(query) + ", " + describe(key) + " and " + describe(value),
          loc);
   if (options.is_causal && options.mask.defined())
     fail(ErrorKind::Value, op, "takes a mask or is_causal, not both", loc,

@@ -1,6 +1,6 @@
 // What the normalisations over channels share.
 #pragma once
-#include "ingot/neural.h"
+#include "ingot/norm.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -18,7 +18,7 @@ struct ChannelStats {
 };
 /// Of x's own values, computed in x's type.
 ChannelStats channel_stats(const Tensor& x, double eps);
-/// Normalised with the batch's own statistics; a composite with a gradient of its own
+/// Normalised with the batch's own statistics; a composite with its own gradient
 /// (ops/batch_norm_grad.cpp). weight and bias may be undefined.
 Tensor normalised_batch(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                         const SourceLoc& loc);

@@ -12,7 +12,7 @@ namespace {
 Node* floating(const Tensor& x, int least, const char* op, const SourceLoc& loc) {
   NodeRef n = node_of(x, op, loc);
   if (n->rank() < least)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*n), loc,
+    fail(ErrorKind::Shape, op, "expects [batch, channels, ...], not " + describe(*n), loc,
          "add a dim: x.unsqueeze(0)");
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*n), loc,
@@ -56,7 +56,7 @@ Tensor channel_dropout(const Tensor& input, int dims, double p, bool training,
   Node* x = floating(input, 1, op, loc);
   if (x->rank() != dims + 1 && x->rank() != dims + 2)
     fail(ErrorKind::Shape, op,
-         "wants [batch, channels and " + std::to_string(dims) + (dims == 1 ? " dim" : " dims") +
+         "expects [batch, channels and " + std::to_string(dims) + (dims == 1 ? " dim" : " dims") +
              "] or the same without batch, not " + describe(*x),
          loc);
   if (!(p >= 0 && p <= 1))

@@ -19,7 +19,7 @@ Node* checked(const Call& c, const Tensor& input, bool floating) {
   NodeRef x = node_of(input, c.op, c.loc);
   if (x->rank() != c.n + 2 && x->rank() != c.n + 1)
     fail(ErrorKind::Shape, c.op,
-         "wants [batch, channels and " + std::to_string(c.n) + (c.n == 1 ? " dim" : " dims") +
+         "expects [batch, channels and " + std::to_string(c.n) + (c.n == 1 ? " dim" : " dims") +
              "] or the same without batch, not " + describe(*x),
          c.loc);
   if (floating ? !is_float(x->dtype) : x->dtype == DType::Bool)
@@ -92,7 +92,7 @@ Tensor max_pool(const Call& c, const Tensor& input, const PerDim& kernel, const 
   return windowed_max(input, w, c.loc);
 }
 
-// The place in the input's flattened last dims of each window's largest element.
+// The index in the input's flattened last dims of each window's largest element.
 Tensor max_places(const Tensor& input, const Windows& w, const SourceLoc& loc) {
   Tensor at = windowed_argmax(input, w, loc).to(DType::Int64);
   const int n = w.n(), lead = at.dim() - n;
@@ -191,7 +191,7 @@ Dims output_sizes(const Call& c, const Node* x, const PerDim& output) {
       fail(ErrorKind::Value, c.op, "output_size " + to_string(o) + " must be at least 1", c.loc,
            "-1 keeps a size");
     if (size < 1)
-      fail(ErrorKind::Shape, c.op, "has no answer over no elements: " + describe(*x), c.loc);
+      fail(ErrorKind::Shape, c.op, "needs an input with elements, not " + describe(*x), c.loc);
   }
   return o;
 }

@@ -1,10 +1,11 @@
-// LSTM, GRU and plain RNN from primitives: the input's products of all steps are one, then a step
-// is one product and one fused cell. Outputs are written step by step into one tensor. An LSTM of
-// whole sequences has a gradient of its own.
+// LSTM, GRU and plain RNN. The input's products of all steps are one; then all steps are one op
+// (ops/recurrent_steps.cpp). With a projection, or in mixed types, they are recorded step by step:
+// one product and one fused cell for each, with the outputs written into one tensor.
 #include "ops/recurrent.h"
 
-#include "ingot/neural.h"
+#include "ingot/rnn.h"
 #include "ops/autocast.h"
+#include "ops/recurrent_cells.h"
 
 namespace ingot {
 
@@ -54,38 +55,89 @@ struct Run {
   RnnState last;
 };
 
-// One layer in one direction. mask [T, N, 1]: which steps belong to their sequence; undefined: all.
-Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool backwards,
-              const Tensor& mask) {
-  const int64_t T = x.size(0), N = x.size(1);
-  const bool lstm = k.kind == RnnKind::Lstm && !mask.defined() && !w.hr.defined() &&
-                    (autocasting() || (x.dtype() == w.hh.dtype() && x.dtype() == w.ih.dtype() &&
-                                       s.h.dtype() == x.dtype() && s.c.dtype() == x.dtype())) &&
-                    T * N * w.ih.size(0) > 0;
-  // An LSTM adds its two biases in one place: both are added here, once.
-  Tensor bias = lstm && w.bias_ih.defined() ? w.bias_ih + w.bias_hh : w.bias_ih;
-  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, bias).reshape({T, N, w.ih.size(0)});
-  if (lstm) {
-    const LstmSteps r =
-        lstm_steps(z, s.h.to(z.dtype()), s.c.to(z.dtype()), w.hh.to(z.dtype()), backwards, k.loc);
-    return {r.all, {r.all.select(0, backwards ? 0 : T - 1), r.c}};
+// The lengths of sequences, where they differ.
+struct Lengths {
+  Tensor on;        // [T, N, 1]: which steps belong to their sequence
+  Tensor last;      // [1, N, 1]: each one's last step
+  Tensor reversed;  // [T N]: rows with each sequence in reverse order, its rest where it was
+  bool given() const { return on.defined(); }
+};
+
+// Rows [T, N, F] with each sequence in reverse order.
+Tensor reverse_sequences(const Tensor& x, const Tensor& order) {
+  const Dims shape = x.shape();
+  return x.reshape({shape[0] * shape[1], shape[2]}).index_select(0, order).reshape(shape);
+}
+
+bool of_one_type(const Tensor& x, const RnnState& s, const Weights& w) {
+  if (autocasting()) return true;
+  const DType t = x.dtype();
+  return w.hh.dtype() == t && w.ih.dtype() == t && s.h.dtype() == t &&
+         (!s.c.defined() || s.c.dtype() == t);
+}
+
+// What z is at steps behind a sequence's end: the state stays as it is, or what it becomes is not
+// looked at.
+Tensor idle_after_end(const RecurrentCell& cell, const Tensor& z, const Tensor& on) {
+  const int64_t H = z.size(2) / cell.gates();
+  std::vector<Tensor> parts;
+  for (double v : cell.idle) parts.push_back(full({H}, v, {z.dtype(), z.device()}));
+  return where(on, z, cat(parts, 0));
+}
+
+// All steps as one op.
+Run run_whole(const Call& k, const RecurrentCell& cell, const Tensor& x, const RnnState& s,
+              const Weights& w, bool reverse, const Lengths& lengths) {
+  const int64_t T = x.size(0), N = x.size(1), H = w.hh.size(1);
+  // The biases of the product are added here, once, but for what a gate multiplies.
+  Tensor bias = w.bias_ih, inner;
+  if (bias.defined() && !cell.has_bias) bias = bias + w.bias_hh;
+  if (bias.defined() && cell.has_bias) {
+    const int64_t rest = bias.size(0) - H;
+    bias = bias + cat({w.bias_hh.narrow(0, 0, rest), zeros({H}, {bias.dtype(), bias.device()})}, 0);
+    inner = w.bias_hh.narrow(0, rest, H);
   }
-  // Outputs have the type that the products have (Autocast's); a cell state keeps its own until the
-  // end.
+  Tensor z = linear(x.reshape({T * N, x.size(2)}), w.ih, bias).reshape({T, N, w.ih.size(0)});
+  if (lengths.given()) z = idle_after_end(cell, z, lengths.on);
+  std::vector<Tensor> operands{z, w.hh.to(z.dtype()), s.h.to(z.dtype())};
+  if (cell.has_c) operands.push_back(s.c.to(z.dtype()));
+  if (cell.has_bias)
+    operands.push_back(inner.defined() ? inner.to(z.dtype()) : zeros({H}, {z.dtype(), z.device()}));
+  const RecurrentSteps r = recurrent_steps(cell, operands, reverse, k.loc);
+  if (!lengths.given()) return {r.all, {r.all.select(0, reverse ? 0 : T - 1), r.c}};
+  const Tensor last = r.all.gather(0, lengths.last.expand({1, N, H})).squeeze(0);
+  return {where(lengths.on, r.all, 0.0), {last, r.c}};
+}
+
+// One layer in one direction.
+Run run_layer(const Call& k, const Tensor& x, RnnState s, const Weights& w, bool reverse,
+              const Lengths& lengths) {
+  const int64_t T = x.size(0), N = x.size(1);
+  const RecurrentCell* cell = find_cell(k.kind);
+  if (cell && !w.hr.defined() && of_one_type(x, s, w) && T * N * w.ih.size(0) > 0) {
+    if (!reverse || !lengths.given()) return run_whole(k, *cell, x, s, w, reverse, lengths);
+    Run r = run_whole(k, *cell, reverse_sequences(x, lengths.reversed), s, w, false, lengths);
+    r.output = reverse_sequences(r.output, lengths.reversed);
+    return r;
+  }
+  // Step by step. Outputs have the type that the products have (Autocast's); a cell state keeps its
+  // own until the end.
+  const Tensor z =
+      linear(x.reshape({T * N, x.size(2)}), w.ih, w.bias_ih).reshape({T, N, w.ih.size(0)});
   const DType type = z.dtype();
   s.h = s.h.to(type);
   Tensor all = zeros({T, N, w.hh.size(1)}, {type, x.device()});
   for (int64_t i = 0; i < T; ++i) {
-    const int64_t t = backwards ? T - 1 - i : i;
+    const int64_t t = reverse ? T - 1 - i : i;
     RnnState next = rnn_step(k.kind, z.select(0, t), s, w.hh, w.bias_hh);
     if (w.hr.defined()) next.h = linear(next.h, w.hr);
     next.h = next.h.to(type);
-    if (!mask.defined()) {
+    if (!lengths.given()) {
       s = next;
       all = put_step(all, s.h, t, k.loc);
       continue;
     }
-    Tensor on = mask.select(0, t);
+    Tensor on = lengths.on.select(0, t);
     all = put_step(all, where(on, next.h, 0.0), t, k.loc);
     s.h = where(on, next.h, s.h);
     if (next.c.defined()) s.c = where(on, next.c, s.c);
@@ -143,7 +195,7 @@ std::vector<Weights> weights_of(const Call& k, const std::vector<Tensor>& flat, 
   return all;
 }
 
-Tensor mask_of(const Call& k, int64_t T, int64_t N, const Device& device) {
+Lengths lengths_of(const Call& k, int64_t T, int64_t N, const Device& device) {
   const std::vector<int64_t>& lengths = k.o.lengths;
   if (lengths.empty()) return {};
   bool ok = static_cast<int64_t>(lengths.size()) == N;
@@ -153,8 +205,13 @@ Tensor mask_of(const Call& k, int64_t T, int64_t N, const Device& device) {
          "lengths must be one for each of the " + std::to_string(N) + " sequences, from 1 to " +
              std::to_string(T),
          k.loc);
-  Tensor length = tensor(lengths).to(device).reshape({1, N, 1});
-  return arange(T, {DType::Int64, device}).reshape({T, 1, 1}) < length;
+  const Tensor length = tensor(lengths).to(device).reshape({1, N, 1});
+  const Tensor t = arange(T, {DType::Int64, device}).reshape({T, 1, 1});
+  Lengths l{t < length, length - 1, {}};
+  if (!k.o.bidirectional) return l;
+  const Tensor n = arange(N, {DType::Int64, device}).reshape({1, N, 1});
+  l.reversed = (where(l.on, length - 1 - t, t) * N + n).flatten();
+  return l;
 }
 
 RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const Tensor& c0,
@@ -169,8 +226,8 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
   if (!is_float(n->dtype))
     fail(ErrorKind::DType, k.op, "needs a floating type, not " + describe(*n), k.loc,
          "convert with x.to(float32)");
-  const bool single = n->rank() == 2, turned = k.o.batch_first && !single;
-  Tensor x = single ? input.unsqueeze(1) : turned ? input.transpose(0, 1) : input;
+  const bool single = n->rank() == 2, transposed = k.o.batch_first && !single;
+  Tensor x = single ? input.unsqueeze(1) : transposed ? input.transpose(0, 1) : input;
   const std::vector<Weights> weights = weights_of(k, flat, with_bias, x.size(2));
   const int64_t T = x.size(0), N = x.size(1), directions = k.o.bidirectional ? 2 : 1,
                 H = weights[0].hh.size(0) / rnn_gates(k.kind), out = weights[0].hh.size(1);
@@ -182,14 +239,14 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
     if (!s.defined()) return zeros({N, size}, {x.dtype(), x.device()});
     return s.select(0, i).reshape({N, size});
   };
-  const Tensor mask = mask_of(k, T, N, x.device());
+  const Lengths lengths = lengths_of(k, T, N, x.device());
   std::vector<Tensor> hs, cs;
   for (int64_t layer = 0; layer < k.o.num_layers; ++layer) {
     std::vector<Tensor> outputs;
     for (int64_t d = 0; d < directions; ++d) {
       const int64_t i = layer * directions + d;
       RnnState s{state(h0, i, out), k.kind == RnnKind::Lstm ? state(c0, i, H) : Tensor()};
-      Run r = run_layer(k, x, s, weights[static_cast<size_t>(i)], d == 1, mask);
+      Run r = run_layer(k, x, s, weights[static_cast<size_t>(i)], d == 1, lengths);
       outputs.push_back(r.output);
       hs.push_back(r.last.h);
       if (r.last.c.defined()) cs.push_back(r.last.c);
@@ -203,7 +260,7 @@ RnnResult recurrent(const Call& k, const Tensor& input, const Tensor& h0, const 
     Tensor all = stack(s, 0);
     return single ? all.squeeze(1) : all;
   };
-  return {single ? x.squeeze(1) : turned ? x.transpose(0, 1) : x, join(hs), join(cs)};
+  return {single ? x.squeeze(1) : transposed ? x.transpose(0, 1) : x, join(hs), join(cs)};
 }
 
 }  // namespace

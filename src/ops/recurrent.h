@@ -22,12 +22,15 @@ RnnState rnn_step(RnnKind kind, const Tensor& z, const RnnState& state, const Te
 /// [steps, N, ...] with one step written.
 Tensor put_step(const Tensor& all, const Tensor& value, int64_t step, const SourceLoc& loc);
 
-struct LstmSteps {
+struct RecurrentCell;
+struct RecurrentSteps {
   Tensor all, c;  // [T, N, H], and the last cell state
 };
-/// The steps of an LSTM layer with a gradient of its own (ops/recurrent_steps.cpp). z [T, N, 4 H]:
-/// the input's part, both biases included. All are of one type.
-LstmSteps lstm_steps(const Tensor& z, const Tensor& h0, const Tensor& c0, const Tensor& weight,
-                     bool backwards, const SourceLoc& loc);
+/// The steps of a layer as one op with a gradient of its own (ops/recurrent_steps.cpp). Operands
+/// as in graph/ops.def, of one type.
+RecurrentSteps recurrent_steps(const RecurrentCell& cell, const std::vector<Tensor>& operands,
+                               bool reverse, const SourceLoc& loc);
+/// What such an op and its gradient stand for.
+std::vector<Tensor> decompose_recurrent(Op op, const OpSpec& call, const std::vector<Tensor>& in);
 
 }  // namespace ingot

@@ -18,7 +18,7 @@ Windows two_dims(const PerDim& kernel, const PerDim& dilation, const PerDim& pad
   return w;
 }
 
-// The order of dims that changes the places of windows and the places inside them: [.., C, a, b, c,
+// The order of dims that swaps the positions of windows and the positions in them: [.., C, a, b, c,
 // d] with the channels at c becomes [.., C, c, d, a, b].
 Dims swapped(int channels) {
   Dims order;
@@ -37,7 +37,7 @@ Tensor unfold(const Tensor& input, const PerDim& kernel_size, const PerDim& dila
   NodeRef x = node_of(input, op, loc);
   if (x->rank() != 4 && x->rank() != 3)
     fail(ErrorKind::Shape, op,
-         "wants [batch, channels, height, width] or the same without batch, not " + describe(*x),
+         "expects [batch, channels, height, width] or the same without batch, not " + describe(*x),
          loc);
   const Windows w = two_dims(kernel_size, dilation, padding, stride, op, loc);
   const int lead = x->rank() - 2;
@@ -61,7 +61,8 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
   NodeRef x = node_of(input, op, loc);
   if (x->rank() != 3 && x->rank() != 2)
     fail(ErrorKind::Shape, op,
-         "wants [batch, channels * window, windows] or the same without batch, not " + describe(*x),
+         "expects [batch, channels * window, windows] or the same without batch, not " +
+             describe(*x),
          loc);
   const Windows w = two_dims(kernel_size, dilation, padding, stride, op, loc);
   const Dims size = per_dim(output_size, 2, 1, "output_size", op, loc);
@@ -70,7 +71,7 @@ Tensor fold(const Tensor& input, const PerDim& output_size, const PerDim& kernel
   if (x->shape[c] % k || x->shape[c + 1] != h * v)
     fail(ErrorKind::Shape, op,
          describe(*x) + " does not fold into " + to_string(size) + ": windows of " +
-             to_string(w.kernel) + " want a multiple of " + std::to_string(k) + " rows and " +
+             to_string(w.kernel) + " expect a multiple of " + std::to_string(k) + " rows and " +
              std::to_string(h * v) + " columns",
          loc);
   Dims shape(x->shape.begin(), c), out = shape;
@@ -146,7 +147,7 @@ struct Sizes {
 Sizes sizes_of(const Node* x, const InterpolateOptions& o, const char* op, const SourceLoc& loc) {
   const int n = x->rank() - 2;
   if (o.size.given() == !o.scale_factor.empty())
-    fail(ErrorKind::Value, op, "wants either size or scale_factor", loc);
+    fail(ErrorKind::Value, op, "expects either size or scale_factor", loc);
   Sizes s;
   if (o.size.given()) {
     s.to = per_dim(o.size, n, 1, "size", op, loc);
@@ -189,7 +190,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
   NodeRef x = node_of(input, op, loc);
   const int n = x->rank() - 2;
   if (n < 1 || n > 3)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, and 1 to 3 dims], not " + describe(*x),
+    fail(ErrorKind::Shape, op, "expects [batch, channels, and 1 to 3 dims], not " + describe(*x),
          loc);
   const std::string_view m = options.mode;
   const bool any_rank = m == "nearest" || m == "nearest-exact" || m == "area";
@@ -212,7 +213,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
     fail(ErrorKind::DType, op, "needs a floating type, not " + describe(*x), loc,
          "convert with x.to(float32)");
   if (x->numel() == 0)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "needs an input with elements, not " + describe(*x), loc);
   const Sizes s = sizes_of(x, options, op, loc);
   if (m == "area")
     return n == 1   ? adaptive_avg_pool1d(input, s.to, loc)
@@ -235,7 +236,7 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r, SourceLoc place) {
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3 || x->rank() > kMaxDims - 2)
-    fail(ErrorKind::Shape, op, "wants [.., channels, height, width], not " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "expects [.., channels, height, width], not " + describe(*x), loc);
   const int c = x->rank() - 3;
   if (r < 1 || x->shape[c] % (r * r))
     fail(ErrorKind::Value, op,
@@ -256,7 +257,7 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r, SourceLoc place) {
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3 || x->rank() > kMaxDims - 2)
-    fail(ErrorKind::Shape, op, "wants [.., channels, height, width], not " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "expects [.., channels, height, width], not " + describe(*x), loc);
   const int c = x->rank() - 3;
   if (r < 1 || x->shape[c + 1] % r || x->shape[c + 2] % r)
     fail(ErrorKind::Value, op,
@@ -276,7 +277,7 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups, SourceLoc place) {
   LocScope scope(loc);
   NodeRef x = node_of(input, op, loc);
   if (x->rank() < 3)
-    fail(ErrorKind::Shape, op, "wants [batch, channels, ...], not " + describe(*x), loc);
+    fail(ErrorKind::Shape, op, "expects [batch, channels, ...], not " + describe(*x), loc);
   if (groups < 1 || x->shape[1] % groups)
     fail(ErrorKind::Value, op,
          std::to_string(groups) + " groups do not divide the channels of " + describe(*x), loc);

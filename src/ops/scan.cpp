@@ -1,5 +1,5 @@
-// Running values along a dim: one primitive each. The places of running extremes are the primitive;
-// the values are read there, so that the gradient goes to those elements.
+// Running values along a dim: one primitive each. The positions of running extremes are the
+// primitive; the values are read there, so that the gradient goes to those elements.
 #include "ingot/sorting.h"
 #include "ops/common.h"
 

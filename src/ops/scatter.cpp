@@ -75,7 +75,7 @@ class Scattering {
     const IndexAttrs a{axis_, current_check()};
     return record(Op::ScatterAdd, {index_.get(), value}, {a, base_->shape}, loc_);
   }
-  /// How many values come to each place, in x's type (float32 for bool and 16-bit floats).
+  /// How many values go to each position, in x's type (float32 for bool and 16-bit floats).
   NodeRef counts(DType t) const {
     NodeRef one = constant(1, t, x_->device, loc_);
     NodeRef all = expand_to(one.get(), index_->shape, loc_);
@@ -298,7 +298,7 @@ Tensor take(const Tensor& x, const Tensor& index, SourceLoc where) {
   NodeRef n = node_of(x, "take", loc), ix = node_of(index, "take", loc);
   check_index(ix, "take", loc);
   if (n->numel() == 0 && ix->numel() != 0)
-    fail(ErrorKind::Index, "take", "there is nothing to take from " + describe(x), loc);
+    fail(ErrorKind::Index, "take", describe(x) + " has no elements", loc);
   CheckScope checked(Check::Take);
   Tensor at = tensor_of(from_end(ix, n->numel(), loc));
   return gather(x.reshape({n->numel()}), 0, at.reshape({ix->numel()})).reshape(ix->shape);
@@ -318,7 +318,7 @@ Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accu
          loc);
   Dims line{ix->numel()};
   if (n->numel() == 0 && ix->numel() != 0)
-    fail(ErrorKind::Index, "put", "there is no place in " + describe(x), loc);
+    fail(ErrorKind::Index, "put", describe(x) + " has no elements", loc);
   CheckScope checked(Check::Put);
   Tensor at = tensor_of(from_end(ix, n->numel(), loc));
   Tensor flat = x.reshape({n->numel()}), i = at.reshape(line), s = source.reshape(line);

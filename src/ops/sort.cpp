@@ -1,5 +1,5 @@
-// Sorting: the places in sorted order are the primitive, values are read there. Searching is a
-// fixed number of halvings, each a gather at a computed place, which fuse into one kernel.
+// Sorting: the positions in sorted order are the primitive, values are read there. Searching is a
+// fixed number of halvings, each a gather at a computed index, which fuse into one kernel.
 #include <cmath>
 
 #include "ingot/sorting.h"
@@ -82,14 +82,14 @@ ValuesIndices middle(const Tensor& x, int64_t dim, bool keepdim, bool skip_nan, 
   LocScope scope(loc);
   int64_t size = size_along(x, dim, op, loc);
   if (size == 0)
-    fail(ErrorKind::Shape, op, "has no answer over no elements: " + describe(x), loc,
+    fail(ErrorKind::Shape, op, "cannot reduce over zero elements: " + describe(x), loc,
          "check that the tensor is not empty, or reduce over another dim");
   if (x.dim() == 0) return {x.clone(), zeros({}, {int64, x.device()})};
   if (!is_float(x.dtype())) {
     Tensor first = places(x, (size - 1) / 2 + 1, dim, false, op, loc);
     return read_at(x, dim, first.narrow(dim, (size - 1) / 2, 1), keepdim, loc);
   }
-  // Every NaN stands behind the numbers.
+  // Every NaN comes after the numbers.
   Tensor order = places(x, size, dim, false, op, loc);
   Tensor nans = sum(isnan(x), dim, true);
   Tensor at = skip_nan ? floor_divide(clamp_min(size - 1 - nans, 0), 2)

@@ -14,10 +14,10 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/data_shapes.cpp
   ${CMAKE_CURRENT_LIST_DIR}/einsum.cpp
   ${CMAKE_CURRENT_LIST_DIR}/elementwise.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/elementwise_composed.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gather.cpp
   ${CMAKE_CURRENT_LIST_DIR}/indexing.cpp
   ${CMAKE_CURRENT_LIST_DIR}/inplace.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/inplace_forms.cpp
   ${CMAKE_CURRENT_LIST_DIR}/interop.cpp
   ${CMAKE_CURRENT_LIST_DIR}/linalg.cpp
   ${CMAKE_CURRENT_LIST_DIR}/loss.cpp
@@ -25,7 +25,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/max_pool.cpp
   ${CMAKE_CURRENT_LIST_DIR}/methods.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/methods_index.cpp
   ${CMAKE_CURRENT_LIST_DIR}/movement.cpp
   ${CMAKE_CURRENT_LIST_DIR}/nn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/norms.cpp
@@ -34,15 +33,14 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/random.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recurrent.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/recurrent_cells.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recurrent_steps.cpp
   ${CMAKE_CURRENT_LIST_DIR}/reduce.cpp
   ${CMAKE_CURRENT_LIST_DIR}/resample.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/reduce_more.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scan.cpp
   ${CMAKE_CURRENT_LIST_DIR}/scatter.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sequences.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sort.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/special.cpp
   ${CMAKE_CURRENT_LIST_DIR}/state.cpp
   ${CMAKE_CURRENT_LIST_DIR}/statistics.cpp
   ${CMAKE_CURRENT_LIST_DIR}/tensor.cpp

@@ -1,5 +1,5 @@
-// Tensor's own: what it is, how its value gets to the host, and its methods, each the function of
-// ops.h of that name.
+// Tensor's own: what it is, and how its value gets to the host. methods.cpp has the methods that
+// are functions of ops.h.
 #include "ingot/tensor.h"
 
 #include "base/convert.h"
@@ -165,168 +165,28 @@ Tensor Tensor::detach(SourceLoc where) const {
   return view_of(*this, std::move(n), std::move(same));
 }
 
-// ---- Methods
+// ---- New tensors
 
-Tensor Tensor::reshape(const Dims& shape, SourceLoc loc) const {
-  return ingot::reshape(*this, shape, loc);
-}
-Tensor Tensor::flatten(int64_t start, int64_t end, SourceLoc loc) const {
-  return ingot::flatten(*this, start, end, loc);
-}
-Tensor Tensor::squeeze(SourceLoc loc) const { return ingot::squeeze(*this, loc); }
-Tensor Tensor::squeeze(int64_t dim, SourceLoc loc) const { return ingot::squeeze(*this, dim, loc); }
-Tensor Tensor::unsqueeze(int64_t dim, SourceLoc loc) const {
-  return ingot::unsqueeze(*this, dim, loc);
-}
-Tensor Tensor::permute(const Dims& dims, SourceLoc loc) const {
-  return ingot::permute(*this, dims, loc);
-}
-Tensor Tensor::transpose(int64_t a, int64_t b, SourceLoc loc) const {
-  return ingot::transpose(*this, a, b, loc);
-}
-Tensor Tensor::t(SourceLoc loc) const { return ingot::t(*this, loc); }
-Tensor Tensor::expand(const Dims& shape, SourceLoc loc) const {
-  return ingot::expand(*this, shape, loc);
-}
-Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length, SourceLoc loc) const {
-  return ingot::narrow(*this, dim, start, length, loc);
-}
-Tensor Tensor::select(int64_t dim, int64_t index, SourceLoc loc) const {
-  return ingot::select(*this, dim, index, loc);
-}
-Tensor Tensor::slice(int64_t dim, const Slice& range, SourceLoc loc) const {
-  return ingot::slice(*this, dim, range, loc);
-}
-Tensor Tensor::flip(const Axes& dims, SourceLoc loc) const { return ingot::flip(*this, dims, loc); }
-Tensor Tensor::repeat(const Dims& times, SourceLoc loc) const {
-  return ingot::repeat(*this, times, loc);
-}
-std::vector<Tensor> Tensor::split(int64_t size, int64_t dim, SourceLoc loc) const {
-  return ingot::split(*this, size, dim, loc);
-}
-std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim, SourceLoc loc) const {
-  return ingot::chunk(*this, chunks, dim, loc);
-}
-Tensor Tensor::tril(int64_t diagonal, SourceLoc loc) const {
-  return ingot::tril(*this, diagonal, loc);
-}
-Tensor Tensor::triu(int64_t diagonal, SourceLoc loc) const {
-  return ingot::triu(*this, diagonal, loc);
+namespace {
+
+Options like(const Tensor& x, const Options& o, const SourceLoc& loc) {
+  return {dtype_or(o, x.dtype(loc)), o.device ? *o.device : x.device(loc)};
 }
 
-#define INGOT_METHOD(name) \
-  Tensor Tensor::name(SourceLoc loc) const { return ingot::name(*this, loc); }
-INGOT_METHOD(neg)
-INGOT_METHOD(abs)
-INGOT_METHOD(sign)
-INGOT_METHOD(exp)
-INGOT_METHOD(exp2)
-INGOT_METHOD(expm1)
-INGOT_METHOD(log)
-INGOT_METHOD(log2)
-INGOT_METHOD(log10)
-INGOT_METHOD(log1p)
-INGOT_METHOD(sqrt)
-INGOT_METHOD(rsqrt)
-INGOT_METHOD(reciprocal)
-INGOT_METHOD(square)
-INGOT_METHOD(sin)
-INGOT_METHOD(cos)
-INGOT_METHOD(tan)
-INGOT_METHOD(tanh)
-INGOT_METHOD(erf)
-INGOT_METHOD(sigmoid)
-INGOT_METHOD(relu)
-INGOT_METHOD(floor)
-INGOT_METHOD(ceil)
-INGOT_METHOD(round)
-INGOT_METHOD(trunc)
-INGOT_METHOD(isnan)
-INGOT_METHOD(isinf)
-INGOT_METHOD(isfinite)
-INGOT_METHOD(logical_not)
-INGOT_METHOD(max)
-INGOT_METHOD(min)
-INGOT_METHOD(norm)
-#undef INGOT_METHOD
+}  // namespace
 
-#define INGOT_METHOD(name) \
-  Tensor Tensor::name(const Operand& b, SourceLoc loc) const { return ingot::name(*this, b, loc); }
-INGOT_METHOD(add)
-INGOT_METHOD(sub)
-INGOT_METHOD(mul)
-INGOT_METHOD(div)
-INGOT_METHOD(pow)
-INGOT_METHOD(maximum)
-INGOT_METHOD(minimum)
-INGOT_METHOD(eq)
-INGOT_METHOD(ne)
-INGOT_METHOD(lt)
-INGOT_METHOD(le)
-INGOT_METHOD(gt)
-INGOT_METHOD(ge)
-INGOT_METHOD(logical_and)
-INGOT_METHOD(logical_or)
-INGOT_METHOD(logical_xor)
-#undef INGOT_METHOD
-
-Tensor Tensor::clamp(const Scalar& lo, const Scalar& hi, SourceLoc loc) const {
-  return ingot::clamp(*this, lo, hi, loc);
+Tensor Tensor::new_zeros(const Dims& shape, const Options& o, SourceLoc loc) const {
+  return zeros(shape, like(*this, o, loc), loc);
 }
-Tensor Tensor::clamp_min(const Scalar& lo, SourceLoc loc) const {
-  return ingot::clamp_min(*this, lo, loc);
+Tensor Tensor::new_ones(const Dims& shape, const Options& o, SourceLoc loc) const {
+  return ones(shape, like(*this, o, loc), loc);
 }
-Tensor Tensor::clamp_max(const Scalar& hi, SourceLoc loc) const {
-  return ingot::clamp_max(*this, hi, loc);
+Tensor Tensor::new_full(const Dims& shape, const Scalar& value, const Options& o,
+                        SourceLoc loc) const {
+  return full(shape, value, like(*this, o, loc), loc);
 }
-Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, SourceLoc loc) const {
-  return ingot::masked_fill(*this, mask, value, loc);
-}
-
-#define INGOT_METHOD(name)                                                  \
-  Tensor Tensor::name(const Axes& dim, bool keepdim, SourceLoc loc) const { \
-    return ingot::name(*this, dim, keepdim, loc);                           \
-  }
-INGOT_METHOD(sum)
-INGOT_METHOD(mean)
-INGOT_METHOD(prod)
-INGOT_METHOD(amax)
-INGOT_METHOD(amin)
-INGOT_METHOD(any)
-INGOT_METHOD(all)
-INGOT_METHOD(logsumexp)
-#undef INGOT_METHOD
-Tensor Tensor::var(const Axes& dim, double correction, bool keepdim, SourceLoc loc) const {
-  return ingot::var(*this, dim, correction, keepdim, loc);
-}
-Tensor Tensor::std(const Axes& dim, double correction, bool keepdim, SourceLoc loc) const {
-  return ingot::std(*this, dim, correction, keepdim, loc);
-}
-ValuesIndices Tensor::max(int64_t dim, bool keepdim, SourceLoc loc) const {
-  return ingot::max(*this, dim, keepdim, loc);
-}
-ValuesIndices Tensor::min(int64_t dim, bool keepdim, SourceLoc loc) const {
-  return ingot::min(*this, dim, keepdim, loc);
-}
-Tensor Tensor::argmax(::std::optional<int64_t> dim, bool keepdim, SourceLoc loc) const {
-  return ingot::argmax(*this, dim, keepdim, loc);
-}
-Tensor Tensor::argmin(::std::optional<int64_t> dim, bool keepdim, SourceLoc loc) const {
-  return ingot::argmin(*this, dim, keepdim, loc);
-}
-
-Tensor Tensor::matmul(const Tensor& other, SourceLoc loc) const {
-  return ingot::matmul(*this, other, loc);
-}
-Tensor Tensor::gather(int64_t dim, const Tensor& index, SourceLoc loc) const {
-  return ingot::gather(*this, dim, index, loc);
-}
-Tensor Tensor::index_select(int64_t dim, const Tensor& index, SourceLoc loc) const {
-  return ingot::index_select(*this, dim, index, loc);
-}
-Tensor Tensor::softmax(int64_t dim, SourceLoc loc) const { return ingot::softmax(*this, dim, loc); }
-Tensor Tensor::log_softmax(int64_t dim, SourceLoc loc) const {
-  return ingot::log_softmax(*this, dim, loc);
+Tensor Tensor::where(const Tensor& condition, const Operand& other, SourceLoc loc) const {
+  return ingot::where(condition, *this, other, loc);
 }
 
 }  // namespace ingot

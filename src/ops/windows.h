@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ingot/neural.h"
+#include "ingot/conv.h"
 #include "ops/common.h"
 
 namespace ingot {
@@ -28,7 +28,7 @@ Tensor window_view(const Tensor& x, const Windows& w, const SourceLoc& loc);
 Tensor fold_windows(const Tensor& value, const Tensor& position, const Windows& w,
                     const Dims& shape, const SourceLoc& loc);
 
-/// The largest element of each window, [.., O..], and its place in the flattened window (uint8, or
+/// The largest element of each window, [.., O..], and its index in the flattened window (uint8, or
 /// int32 for large ones).
 Tensor windowed_max(const Tensor& x, const Windows& w, const SourceLoc& loc);
 Tensor windowed_argmax(const Tensor& x, const Windows& w, const SourceLoc& loc);

@@ -121,10 +121,10 @@ class Backend {
   // Memory. allocate returns nullptr when there is none; 64-byte aligned (256 on CUDA).
   virtual void* allocate(int device, size_t bytes) = 0;
   virtual void deallocate(int device, void* p, size_t bytes) = 0;
-  /// Makes the device's arena `bytes` long, 0 to give it back, and says what it is then: shorter
-  /// than asked when there is no memory. What it held is lost; it waits for whoever uses what is
-  /// taken away. Here the arena is a block that moves when it grows; a backend that can lets it
-  /// stay where it is.
+  /// Resizes the device's arena to `bytes`, 0 to free it, and returns the new one: shorter than
+  /// requested when there is no memory. Its contents are lost; it waits for runs that use what is
+  /// freed. In this default the arena is a block that moves when it grows; a backend may grow it
+  /// in place.
   virtual ArenaBlock resize_arena(int device, ArenaBlock now, size_t bytes) {
     synchronize(device);
     if (now.data) deallocate(device, now.data, now.bytes);
@@ -155,15 +155,15 @@ class Backend {
 
   /// A whole run on one device, in order; plan names it (the plan's number times kPartsOfPlan, and
   /// which part of it), the same plan comes with the same items but for addresses. Fills run.status
-  /// (host memory) when the device answers at once, as the CPU does. A device that works on its own
-  /// gives back a ticket instead (not 0) and answers poll() later.
+  /// (host memory) when the device answers at once, as the CPU does. An asynchronous device
+  /// returns a ticket instead (not 0) and answers poll() later.
   virtual uint64_t run(int device, uint64_t plan, std::span<const LaunchItem> items,
                        const RunArgs& run) {
     (void)plan;
     for (const LaunchItem& i : items) launch(device, *i.exe, i.buffers, i.scratch, run);
     return 0;
   }
-  /// The plan with this number is gone: whatever run() keeps for it can go too.
+  /// The plan with this number was freed: what run() keeps for it can be freed too.
   virtual void forget(int device, uint64_t plan) { (void)device, (void)plan; }
   /// A run whose launches are timed one by one, without pauses between them; false when this
   /// backend cannot.
@@ -189,8 +189,8 @@ class Backend {
   virtual void synchronize(int device) = 0;
 };
 
-/// nullptr when no backend of that type is there. CUDA's is looked for (and loaded) at the first
-/// question.
+/// nullptr when there is no backend of that type. CUDA's is looked for (and loaded) at the first
+/// call.
 Backend* backend_for(DeviceType type);
 void register_backend(DeviceType type, std::unique_ptr<Backend> backend);
 /// Makes the backend of a type at its first use, or says in `reason` why there is none

@@ -74,11 +74,12 @@ Device::Device(std::string_view name) {
                 "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
   Backend* b = backend_for(type_);
   if (!b)
-    throw Error(ErrorKind::Device, "Device",
-                "the device \"" + std::string(name) + "\" is not there: " + missing_reason(type_));
+    throw Error(
+        ErrorKind::Device, "Device",
+        "the device \"" + std::string(name) + "\" is not available: " + missing_reason(type_));
   if (index >= b->device_count())
     throw Error(ErrorKind::Device, "Device",
-                "the device \"" + std::string(name) + "\" is not there: this machine has " +
+                "the device \"" + std::string(name) + "\" is not available: this machine has " +
                     std::to_string(b->device_count()) + " device(s) of that kind, numbered from 0");
   index_ = static_cast<uint8_t>(index);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-/// The number after a key, as in /proc/meminfo and memory.stat; 0 when it is not there.
+/// The number after a key, as in /proc/meminfo and memory.stat; 0 when it is missing.
 size_t value_of(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)

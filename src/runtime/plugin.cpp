@@ -13,7 +13,7 @@
 namespace ingot {
 namespace {
 
-/// The folder this library was loaded from, with a slash; empty when it cannot be told.
+/// The folder this library was loaded from, with a slash; empty when it is unknown.
 std::string own_folder() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return {};

@@ -1,4 +1,4 @@
-// Backends that are libraries of their own, found at run time.
+// Backends in separate libraries, found at run time.
 #pragma once
 #include <memory>
 #include <string>

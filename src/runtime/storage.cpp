@@ -96,8 +96,8 @@ void free_storage(Storage& s) {
 
 }  // namespace
 
-// An arena that an earlier plan needed is given back before memory is said to be out; the next run
-// takes what it needs.
+// An arena that an earlier plan needed is freed before memory is reported as exhausted; the next
+// run takes what it needs.
 static void* take_or_shrink(Device device, size_t bytes, const char* why) {
   try {
     return take(device, bytes, why);

@@ -381,7 +381,7 @@ void Checkpoint::State::check(const Part& part, const StateDict& saved, const st
     theirs.erase(found);
   }
   if (!theirs.empty())
-    differ("it has \"" + io::printable(theirs.begin()->first) + "\", which is not here");
+    differ("it has \"" + io::printable(theirs.begin()->first) + "\", which this run does not have");
 }
 
 // In two steps: everything is read and compared, then applied. If a part still refuses its state,

@@ -20,7 +20,7 @@ struct Rows {
 Rows rows(const Tensor& output, const Tensor& target, const char* op, const SourceLoc& loc) {
   Dims want = output.shape();
   if (want.size() < 2)
-    fail(ErrorKind::Shape, op, "wants an output [N, classes, ...], not " + describe(output), loc);
+    fail(ErrorKind::Shape, op, "expects an output [N, classes, ...], not " + describe(output), loc);
   want.erase(1);
   if (!(want == target.shape()))
     fail(ErrorKind::Shape, op,

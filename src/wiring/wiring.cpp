@@ -10,6 +10,7 @@
 #include "graph/composite.h"
 #include "graph/engine.h"
 #include "ops/cached_attention.h"
+#include "ops/recurrent.h"
 #include "runtime/plugin.h"
 
 namespace ingot {
@@ -18,6 +19,9 @@ Engine& make_engine() {
   set_decomposition(Op::CompositeGrad, autograd::decompose_composite_grad);
   set_decomposition(Op::Attention, decompose_attention);
   set_decomposition(Op::AttentionGrad, autograd::decompose_attention_grad);
+  for (int op = 0; op < static_cast<int>(Op::Count_); ++op)
+    if (is_recurrent(static_cast<Op>(op)))
+      set_decomposition(static_cast<Op>(op), decompose_recurrent);
   return executor();
 }
 

@@ -10,7 +10,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(*args, cwd=None, code=0, env=None, timeout=240):
-    """Runs the program; fails unless it leaves with `code`. Returns stdout and stderr."""
+    """Runs the program; fails unless it exits with status `code`. Returns stdout and stderr."""
     full = {k: v for k, v in os.environ.items() if k != "INGOT_VENV"} | (env or {})
     done = subprocess.run([INGOT, *map(str, args)], cwd=cwd, env=full, capture_output=True, text=True, errors="replace", timeout=timeout)
     if code is not None and done.returncode != code:

@@ -47,7 +47,7 @@ check(seen > 1 and dynamic(INGOT), "no search path was looked at")
 
 with folder() as name:
     home = pathlib.Path(name)
-    # The check itself recognises an empty element, and libraries that lie in the current folder are not executed.
+    # The check itself recognises an empty element, and libraries in the current folder are not executed.
     if compiler := shutil.which("cc") or shutil.which("g++"):
         (home / "evil.c").write_text('#include <stdio.h>\n__attribute__((constructor)) static void here(void) { fputs("executed\\n", stderr); }\nint main(void) { return 0; }\n')
         subprocess.run([compiler, "-Wl,-rpath,/usr/lib:", "-o", home / "padded", home / "evil.c"], check=True)

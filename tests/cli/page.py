@@ -49,7 +49,7 @@ def shoot(home, name, page, width, height, *flags):
     target = home / f"{name}.png"
     done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr", f"--user-data-dir={home / 'profile'}",
                            f"--screenshot={target}", f"--window-size={width},{height}", *flags, page.as_uri()], capture_output=True, text=True, timeout=200)
-    check(target.exists(), "no picture of the page:", done.stderr[-2000:])
+    check(target.exists(), "no screenshot of the page:", done.stderr[-2000:])
     check("CONSOLE" not in done.stderr, "the browser reports:", [l for l in done.stderr.splitlines() if "CONSOLE" in l])
     return pixels(target)[2]
 

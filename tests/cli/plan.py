@@ -29,8 +29,8 @@ CASES = {
 }
 
 
-def write_pictures(root):
-    """6000 pictures in the format of Fashion-MNIST: more than a loader's threads hold at any time."""
+def write_images(root):
+    """6000 images in the format of Fashion-MNIST: more than a loader's threads hold at any time."""
     rng = random.Random(1)
     root.mkdir(parents=True)
     for part, count in (("train", 6000), ("t10k", 1100)):
@@ -43,7 +43,7 @@ def write_pictures(root):
 
 with folder() as name:
     home = pathlib.Path(name)
-    write_pictures(home / "data/fashion-mnist")
+    write_images(home / "data/fashion-mnist")
     (home / "words.txt").write_text(" ".join(random.Random(1).choice(["the", "cat", "sat", "mat"]) for _ in range(260000)))
     worst = 0
     for model, recipe in CASES.items():

@@ -32,9 +32,9 @@ with folder() as name:
     check(all(a["ts"] + a["dur"] <= b["ts"] + 0.5 for a, b in zip(launches, launches[1:])), "launches overlap")
     steps = [e for e in spans if e["name"] == "step"]
     inside = sum(any(s["ts"] <= l["ts"] and l["ts"] + l["dur"] <= s["ts"] + s["dur"] + 1 for s in steps) for l in launches)
-    check(len(steps) == 5 and inside == len(launches), "launches lie outside their steps", inside, len(launches))
+    check(len(steps) == 5 and inside == len(launches), "launches outside their steps", inside, len(launches))
 
     # Without its data a recipe is profiled on zeros, and says so.
     out, _ = run("profile", "fashion", "--batch", 16, "--steps", 3, cwd=home)
-    check("the data is not there" in out and "conv" in out, out)
+    check("the data is missing" in out and "conv" in out, out)
 print("ok")

@@ -97,7 +97,7 @@ def limited(size):
 
 
 def no_room(home):
-    """Checkpoints that cannot be written end no training; what is left unwritten at the end has a code of its own."""
+    """Checkpoints that cannot be written end no training; what is left unwritten at the end has a separate status."""
     args = [INGOT, "train", "spirals", "--set", "width=256", "--epochs", "20", "--out", "full", "--quiet"]
     done = subprocess.run(args, cwd=home, capture_output=True, text=True, preexec_fn=limited(120_000))
     check(done.returncode == 8, "a limit on files:", done.returncode, done.stderr)
@@ -162,7 +162,7 @@ def safetensors(path, metadata, tensors):
 
 
 def strangers(home):
-    """Files and numbers of strangers: networks that would take for ever to build, control characters, amounts out of range."""
+    """Files and numbers of strangers: networks that would take forever to build, control characters, amounts out of range."""
     card = json.dumps({"classes": [], "channels": 1, "side": 28, "count": 2})
     for recipe in ({"task": "points", "data": "spirals", "model": "mlp", "layers": 10**9}, {"task": "text", "model": "gpt", "layers": 9999, "vocabulary": 256},
                    {"task": "points", "data": "spirals", "model": "mlp", "width": 10**11}, {"layers": -3}, {"task": 5}):

@@ -48,7 +48,7 @@ with folder() as name:
     tried = {(t["values"]["width"], t["values"]["optimizer"]) for t in json.loads(out)}
     check(tried == {(8, "adamw"), (8, "sgd"), (16, "adamw"), (16, "sgd")}, tried)
 
-    # SIGTERM in the middle of a trial; the same command goes on and ends as if nothing had happened.
+    # SIGTERM in the middle of a trial; the same command continues and ends as if nothing had happened.
     long = ["sweep", "spirals", "--set", "lr=0.005,0.01", "--epochs", "600", "--no-stop"]
     whole = json.loads(run(*long, "--out", "whole", "--json", cwd=home)[0])
     child = subprocess.Popen([INGOT, *long, "--out", "cut"], cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -74,7 +74,7 @@ with folder() as name:
     mistake(["not a range"], "--set", "lr=1..0.1")
     mistake(["not a range"], "--set", "lr=0..0.1:log")
     mistake(["no setting", "Did you mean lr"], "--set", "lt=1..2")
-    mistake(["whole number"], "--set", "width=8,wide")
+    mistake(["integer"], "--set", "width=8,wide")
     _, err = run("sweep", "spirals", "--set", "lr=0.1,0.2", "--out", "s", cwd=home, code=2)
     check("holds another sweep" in err and "--out" in err, err)
 print("ok")

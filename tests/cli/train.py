@@ -71,9 +71,9 @@ with folder() as name:
     losses = [[json.loads(l) for l in (home / d / "metrics.jsonl").read_text().splitlines()][-1]["test_loss"] for d in ("chars", "parts")]
     check(abs(losses[0] - losses[1]) < 0.02, "accumulation changes the result:", losses)
 
-    # Pictures from folders, and predictions on them.
+    # Images from folders, and predictions on them.
     for kind in ("bright", "dark"):
-        (home / "pictures" / kind).mkdir(parents=True)
+        (home / "photos" / kind).mkdir(parents=True)
     subprocess.run(["python3", "-c", """
 import sys, zlib, struct, random
 def png(path, value):
@@ -82,11 +82,11 @@ def png(path, value):
     chunk = lambda k, d: struct.pack('>I', len(d)) + k + d + struct.pack('>I', zlib.crc32(k + d))
     open(path, 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 16, 16, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
 for i in range(40):
-    png(f'pictures/bright/{i}.png', 200)
-    png(f'pictures/dark/{i}.png', 50)
+    png(f'photos/bright/{i}.png', 200)
+    png(f'photos/dark/{i}.png', 50)
 """], cwd=home, check=True)
-    run("train", "images", "--set", "data=pictures", "--set", "image_size=16", "--set", "width=4", "--set", "layers=1", "--epochs", 3, "--batch", 12, "--out", "pics", cwd=home)
-    out, _ = run("predict", "pics", "pictures/bright/0.png", "pictures/dark", "--json", cwd=home)
+    run("train", "images", "--set", "data=photos", "--set", "image_size=16", "--set", "width=4", "--set", "layers=1", "--epochs", 3, "--batch", 12, "--out", "pics", cwd=home)
+    out, _ = run("predict", "pics", "photos/bright/0.png", "photos/dark", "--json", cwd=home)
     answers = [json.loads(l) for l in out.splitlines()]
     check(len(answers) == 41 and answers[0]["answers"][0]["class"] == "bright" and answers[5]["answers"][0]["class"] == "dark", answers[:2])
     check("data:image/png;base64," in (home / "pics/report.html").read_text() and len(list((home / "pics/samples").glob("*.png"))) == 8, "samples")
@@ -120,15 +120,15 @@ for i in range(40):
         check(before == {p: p.stat().st_mtime_ns for p in (home / "run").rglob("*")}, args, "changed a run")
 
     mistake(2, ["no recipe", "Did you mean fashion"], "train", "fasion", "--out", "run")
-    mistake(3, ["not there", "tools/setup.sh --data fashion-mnist"], "train", "fashion", "--out", "run")
+    mistake(3, ["missing", "tools/setup.sh --data fashion-mnist"], "train", "fashion", "--out", "run")
     mistake(3, ["no.txt", "--set data="], "train", "chars", "--set", "data=no.txt", "--out", "run")
-    mistake(4, ["\"cuda:7\" is not there", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
+    mistake(4, ["\"cuda:7\" is not available", "--device cpu"], "train", "spirals", "--device", "cuda:7", "--out", "run")
     mistake(4, ["no device called", "ingot devices"], "train", "spirals", "--device", "gpu", "--out", "run")
     mistake(2, ["1600 samples", "--batch"], "train", "spirals", "--batch", "100000", "--out", "run")
     mistake(5, ["training does not fit", "of 6.0 MiB", "makes it fit", "ingot plan chars"], "train", "chars", *small[:-1], 256, "--memory", "6MiB", "--device", "cpu:1", "--out", "x")
     mistake(2, ["not an amount of memory", "8GiB"], "train", "spirals", "--memory", "much", "--out", "run")
     mistake(2, ["no setting \"widht\"", "Did you mean width"], "train", "spirals", "--set", "widht=3", "--out", "run")
-    mistake(2, ["must be a whole number"], "train", "spirals", "--set", "width=wide", "--out", "run")
+    mistake(2, ["must be an integer"], "train", "spirals", "--set", "width=wide", "--out", "run")
     mistake(2, ["no schedule", "onecycle"], "train", "spirals", "--set", "schedule=none", "--out", "x")
     mistake(2, ["context of at least 2"], "train", "chars", *small, "--set", "context=1", "--out", "x")
     mistake(2, ["nothing to train"], "train", "spirals", "--freeze", "*", "--out", "x")
@@ -138,8 +138,8 @@ for i in range(40):
     mistake(2, ["train needs a recipe", "ingot recipes"], "train")
     mistake(2, ["no option --epoch.", "Did you mean --epochs"], "train", "spirals", "--epoch", 3)
     mistake(2, ["\"the\"", "between quotes"], "generate", "chars", "--prompt", "In", "the", "beginning")
-    mistake(2, ["--epochs must be a whole number of at least 1, not \"0\""], "train", "spirals", "--epochs", 0)
-    mistake(2, ["--batch must be a whole number", "\"1.5\""], "plan", "spirals", "--batch", 1.5)
+    mistake(2, ["--epochs must be an integer of at least 1, not \"0\""], "train", "spirals", "--epochs", 0)
+    mistake(2, ["--batch must be an integer", "\"1.5\""], "plan", "spirals", "--batch", 1.5)
     mistake(2, ["--lr must be a number above 0"], "train", "spirals", "--lr", "nan")
     mistake(2, ["--temperature must be a number of at least 0"], "generate", "chars", "--temperature", -1)
     mistake(2, ["--steps needs a value"], "profile", "spirals", "--steps")
@@ -154,8 +154,8 @@ for i in range(40):
     mistake(3, ["no folders of images", "empty/cat/1.jpg"], "train", "images", "--set", "data=empty", "--out", "run")
     for i in range(12):
         (home / "broken/a").mkdir(parents=True, exist_ok=True)
-        (home / f"broken/a/{i}.png").write_text("no picture")
-    mistake(6, ["an image cannot be read", ".png", "Take that file out of broken"], "train", "images", "--set", "data=broken", "--batch", 2, "--quiet", "--out", "x")
+        (home / f"broken/a/{i}.png").write_text("no image")
+    mistake(6, ["an image cannot be read", ".png", "Remove that file from broken"], "train", "images", "--set", "data=broken", "--batch", 2, "--quiet", "--out", "x")
     (home / "data/mnist").mkdir(parents=True)
     mistake(6, ["data/mnist is incomplete or damaged", "tools/setup.sh --data mnist"], "train", "digits", "--out", "run")
     mistake(6, ["words.txt is not a network"], "eval", "words.txt")
@@ -175,7 +175,7 @@ for i in range(40):
     (home / "whole-pics").mkdir()
     (home / "whole-pics/model.safetensors").write_bytes(data)
     (home / "pics/model.safetensors").write_bytes(data[: len(data) // 2])
-    mistake(6, ["damaged", "--resume"], "predict", "pics", "pictures/bright/0.png")
+    mistake(6, ["damaged", "--resume"], "predict", "pics", "photos/bright/0.png")
     # A damaged checkpoint: the one before it is taken, and it says so.
     newest = sorted((home / "whole/checkpoints").glob("*.safetensors"))[-1]
     newest.write_bytes(newest.read_bytes()[:100])
@@ -223,7 +223,7 @@ for i in range(40):
     size = int.from_bytes(broken[:8], "little")
     broken[8 + size:] = b"\xff" * (len(broken) - 8 - size)
     (home / "nans.safetensors").write_bytes(broken)
-    _, err = run("predict", "nans.safetensors", "pictures/bright/0.png", cwd=home, code=None)
+    _, err = run("predict", "nans.safetensors", "photos/bright/0.png", cwd=home, code=None)
     check("not finite" in err or "damaged" in err, err)
     out, _ = run("explain", "fashion", cwd=home)
     check("generated kernels" in out and "Conv2d" in out, out)

@@ -54,7 +54,7 @@ struct Block {
 
 }  // namespace
 
-TEST_CASE("a weight's gradient that is asked for is one product, the way round it is read") {
+TEST_CASE("a weight's gradient that is asked for is one product, in the layout its reader uses") {
   Tensor x = on_null({128, 32}), w = parameter({64, 32}), g = on_null({128, 64});
   linear(x, w).backward(g);
   Tensor grad = w.grad();
@@ -129,7 +129,7 @@ TEST_CASE("an optimiser step over many tensors is few launches") {
   CHECK(c.generated <= 3);  // the norm in two, the scaling of the gradients in one
 }
 
-TEST_CASE("a pre-norm GPT block, attention written out") {
+TEST_CASE("a pre-norm GPT block, attention decomposed") {
   Block block(4, 64, 128, 4);
   Tensor x = on_null({4, 64, 128});
   Counts f = count([&] {

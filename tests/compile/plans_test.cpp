@@ -137,7 +137,7 @@ TEST_CASE("accumulation over 4 parts: 4 plans, however often") {
     }
     opt.step();
   }
-  // 1: the first part, whose gradients are new. 2: the second, which adds to products that lie
+  // 1: the first part, whose gradients are new. 2: the second, which adds to products that are
   // transposed (a view of a computed
   //    value stays a view). 3: the third, which adds to sums. 4: the last part and the update.
   CHECK(plans.count() == 4);
@@ -205,7 +205,53 @@ TEST_CASE("a captured step: 2 plans, and no recording after the first of each") 
   CHECK(recorded == 2);
 }
 
-TEST_CASE("every batch size is a plan of its own, and comes back to it") {
+TEST_CASE("numbers that change are arguments from the second time on: 2 plans for 40,000 steps") {
+  OnNull device;
+  Tensor w = ones({8, 8}).requires_grad_();
+  eval(w);
+  Plans plans;
+  for (int i = 0; i < 40000; ++i) eval(grad({(w * (0.1 + i * 1e-4)).sin().sum()}, {w}));
+  CHECK(plans.count() == 2);
+}
+
+TEST_CASE("an annealed weight and a temperature: 2 plans, and what stays is a constant") {
+  OnNull device;
+  Net net;
+  optim::SGD opt(net.parameters(), {.lr = 1e-3});
+  Plans plans;
+  for (int i = 0; i < 50; ++i) {
+    Tensor x = from_data(std::vector<float>(80).data(), {4, 20});
+    Tensor y = log_softmax(net.forward(x) / (1.0 + 0.01 * i), -1);
+    ((y * y).mean() * 0.5 + (y.exp() * y).sum() * (0.001 * i)).backward();
+    opt.step();
+  }
+  // The first step keeps gradients or has momentum to make; then one with constants, one without.
+  CHECK(plans.count() <= 3);
+}
+
+TEST_CASE("a number as an argument gives what it gives as a constant, in every type") {
+  for (DType t : {float64, float32, bfloat16, float16}) {
+    CAPTURE(name_of(t));
+    const Tensor x = linspace(-2, 3, 301, {t}).eval_();
+    // The structure differs by `salt` expressions, so that its first recording has constants.
+    auto f = [&](double a, int salt) {
+      Tensor y = where(x > a, x * a, (x + a) / (a + 4.0)).clamp(a - 3, 9) - exp(x * 0.25) * a;
+      y = maximum(y, a) + pow(x.abs() + 1.0, a);
+      for (int i = 0; i < salt; ++i) y = -y;
+      return y.to(float64).to_vector<double>();
+    };
+    int salt = 0;
+    for (double a : {0.3, 0.7, 1.9}) {
+      const std::vector<double> constant = f(a, salt += 2);
+      f(a + 0.1, salt);
+      const std::vector<double> argument = f(a + 0.2, salt), again = f(a + 0.2, salt + 100);
+      CHECK(constant == f(a, salt));
+      CHECK(argument == again);
+    }
+  }
+}
+
+TEST_CASE("every batch size has its own plan, and comes back to it") {
   OnNull device;
   Net net;
   optim::SGD opt(net.parameters(), {.lr = 1e-3});

@@ -126,7 +126,7 @@ TEST_CASE("a dry run takes the memory of a run and computes nothing") {
   CHECK(planned > size_t{512} * 256 * 4);
 }
 
-TEST_CASE("a dry run tells what fills the arena when it is fullest") {
+TEST_CASE("a dry run reports what fills the arena at its peak") {
   const Device d = device() == Device("cpu") ? Device("cpu:3") : device();
   manual_seed(3);
   models::MLP model(64, 4, {.hidden = {256, 128}});
@@ -156,8 +156,8 @@ TEST_CASE("a dry run tells what fills the arena when it is fullest") {
   CHECK(use.activations <= 4.0 * 512 * (64 + 256 + 128 + 4) * 2);
   CHECK(use.gradients > 0);
   {
-    // The way back of one layer: nothing but its products. A nested one goes on with the same
-    // account.
+    // The backward pass of one layer: nothing but its products. A nested one continues with the
+    // same account.
     const DryRun nested;
     NoGrad no_grad;
     model(x).eval_();

@@ -19,7 +19,7 @@ namespace semantics {
 using namespace ingot;
 using V = std::vector<double>;
 
-/// A computed float32 tensor, on the device that the tests run on (INGOT_TEST_DEVICE) unless told
+/// A computed float32 tensor, on the device that the tests run on (INGOT_TEST_DEVICE) unless given
 /// otherwise.
 inline Tensor here(const V& values, const Device& d = default_device()) {
   Tensor t = tensor(values).to(float32).to(d);
@@ -60,7 +60,7 @@ std::optional<ErrorKind> kind_after(F&& fn) {
     synchronize();
   });
 }
-/// Does a failed run tell every value that it did not compute? Elsewhere such values are whatever
+/// Does a failed run mark every value that it did not compute? Elsewhere such values are whatever
 /// is there.
 inline bool fails_at_once() { return default_device().is_cpu(); }
 

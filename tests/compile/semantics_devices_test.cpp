@@ -143,7 +143,7 @@ TEST_CASE("wrap() reads and writes the caller's memory and says when it is done"
 
 // ---- Devices
 
-TEST_CASE("cpu:0 and cpu:1 have memory of their own") {
+TEST_CASE("cpu:0 and cpu:1 have separate memory") {
   Device a("cpu:7"), b("cpu:8");
   size_t ua = a.memory().in_use, ub = b.memory().in_use;
   Tensor x = zeros({1000}, a).eval_();
@@ -304,7 +304,7 @@ TEST_CASE("results of a captured function are the caller's: the next call does n
 }
 
 TEST_CASE(
-    "a captured function tells its inputs apart from each other and from what it uses beside") {
+    "a captured function distinguishes its inputs from each other and from what else it uses") {
   Tensor a = here({1, 2}), b = here({10, 20});
   Captured sum =
       capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2 + in[1]}; });

@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(total.item() == 99 * 50);
 }
 
-TEST_CASE("one row alone, normalised with weights of its own, in place") {
+TEST_CASE("one row alone, normalised with separate weights, in place") {
   const int64_t n = 264;
   Tensor x = (arange(n, float32) * 0.01).eval_(), w = (arange(n, float32) * 0.5 - 3).eval_(),
          b = cos(arange(n, float32)).eval_();
@@ -235,7 +235,7 @@ TEST_CASE("a loop over copies of the parameters updates the model") {
   CHECK(model[0].requires_grad());
 }
 
-TEST_CASE("a clone has a cell and a value of its own") {
+TEST_CASE("a clone has a new cell and a new value") {
   Tensor x = here({1, 2}), y = x.clone();
   x += 1;
   CHECK(numbers(y) == V{1, 2});
@@ -391,7 +391,7 @@ TEST_CASE("a kept loss can be printed after step() without another run") {
   CHECK(runs.count() == 0);
 }
 
-TEST_CASE("item() may stand anywhere: the numbers stay the same") {
+TEST_CASE("item() may be called anywhere: the numbers stay the same") {
   auto train = [](int place) {
     Tensor w = parameter({1, 2}), x = here({3, 4});
     optim::AdamW opt({w}, {.lr = 0.1});
@@ -476,7 +476,7 @@ TEST_CASE("explain's peak is the measured peak") {
   CHECK(d.memory().peak - before == predicted);
 }
 
-TEST_CASE("what survives a run never lies in the arena") {
+TEST_CASE("what survives a run is never in the arena") {
   Device d("cpu:5");
   Tensor x = arange(64, {float32, d}).eval_();
   Tensor y = exp(x * 0.01), z = softmax(y.view({8, 8}), 1);

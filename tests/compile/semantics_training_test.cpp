@@ -321,7 +321,7 @@ TEST_CASE(
   CHECK(m.state() == before);
 }
 
-TEST_CASE("the process goes on after a bad index, with the right numbers") {
+TEST_CASE("the process continues after a bad index, with the right numbers") {
   Words good, hurt;
   auto step = [](Words& m, const std::vector<int64_t>& ids) {
     m.opt.zero_grad();

@@ -1,6 +1,6 @@
 // Several threads at one tensor: some write to it in place, others compute with it, read it,
 // differentiate through it. Values race as the threads do; here all writers leave a value that can
-// be told from a torn one.
+// be distinguished from a torn one.
 #include "semantics.h"
 
 #include <atomic>

@@ -113,7 +113,7 @@ TEST_CASE("a pending tensor is handed to another thread, which reads it") {
 }
 
 TEST_CASE(
-    "a pending tensor is handed to another thread, which goes on computing with it, views and "
+    "a pending tensor is handed to another thread, which continues computing with it, views and "
     "gradients "
     "too") {
   Queue<Tensor> queue;
@@ -191,7 +191,7 @@ TEST_CASE("handles are dropped by another thread while a third runs the owner's 
   }
 }
 
-TEST_CASE("another thread reads losses while their owner goes on with backward and step") {
+TEST_CASE("another thread reads losses while their owner continues with backward and step") {
   Queue<Tensor> losses;
   V seen;
   std::thread logger([&] {
@@ -228,7 +228,7 @@ TEST_CASE("what a thread left pending is there after it has ended") {
   CHECK(numbers(trained.grad()) == V{3, 3});
 }
 
-TEST_CASE("threads train models of their own, with dropout and AdamW, to the same bits") {
+TEST_CASE("threads train separate models, with dropout and AdamW, to the same bits") {
   auto train = [](int) {
     Generator random(3);
     Tensor w1 = (randn({16, 8}, {}, random) * 0.3).eval_(),
@@ -319,7 +319,7 @@ TEST_CASE("errors stay with the thread that made them") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("captured functions run in threads of their own") {
+TEST_CASE("captured functions run in separate threads") {
   std::vector<double> got(3);
   together(3, [&](int k) {
     Tensor w = parameter({1, 2});

@@ -201,7 +201,7 @@ TEST_CASE("the newest token's attention reads of its cache what the mask shows")
       for (bool turned : {false, true}) {
         CAPTURE(c.places);
         CAPTURE(mask);
-        // Heads cut out of one row, as models have them; and caches that lie the other way round.
+        // Heads cut out of one row, as models have them; and caches in the transposed layout.
         auto newest = [&] {
           return randn({c.batch, 1, c.heads, c.width}, {}, gen).eval_().transpose(1, 2);
         };

@@ -23,7 +23,7 @@ struct Case {
   explicit Case(uint64_t seed) : rng(seed) {}
   int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(rng); }
 
-  /// An operand of this shape whose axes lie in memory in a random order (rows first, mostly), and
+  /// An operand of this shape whose axes are in a random order in memory (rows first, mostly), and
   /// its data.
   OperandSpec operand(DType t, Dims shape, Bytes& data, bool may_broadcast) {
     OperandSpec o{t, shape, Dims::filled(shape.size(), 0), 0};
@@ -200,7 +200,7 @@ TEST_CASE("scatter-add adds in order and reports bad indices") {
     s.operands = {c.operand(t, out, data[0], false),
                   c.operand(c.pick(0, 1) ? DType::Int64 : DType::Int32, shape, data[1], false),
                   c.operand(t, shape, data[2], false)};
-    if (c.pick(0, 1))  // rows: the index does not vary behind the axis
+    if (c.pick(0, 1))  // rows: the index does not vary after the axis
       for (int a = axis + 1; a < rank; ++a) s.operands[1].stride[a] = 0;
     each(shape, [&](const std::vector<int64_t>& i) {
       const int64_t v = read_number(data[1], s.operands[1].dtype, at(s.operands[1], i)).i;

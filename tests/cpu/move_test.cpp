@@ -24,7 +24,7 @@ const int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 24, 25, 31, 33
 
 }  // namespace
 
-TEST_CASE("a turned box, from far away and to far away") {
+TEST_CASE("a transposed box, from far away and to far away") {
   for (int64_t p : kSizes)
     for (int64_t q : kSizes)
       for (int64_t more : {0, 3}) {
@@ -52,7 +52,7 @@ TEST_CASE("a turned box, from far away and to far away") {
       }
 }
 
-TEST_CASE("a turned box past the caches, aligned and not") {
+TEST_CASE("a transposed box past the caches, aligned and not") {
   for (int64_t p : kSizes)
     for (int64_t q : kSizes)
       for (int64_t wide :
@@ -76,7 +76,7 @@ TEST_CASE("a turned box past the caches, aligned and not") {
         }
 }
 
-TEST_CASE("windows that overlap are turned as well") {
+TEST_CASE("windows that overlap are transposed as well") {
   const std::vector<float> plain = counted(60);
   for (int64_t step : {1, 2, 3}) {
     const int64_t e[2] = {5, 17}, far[2] = {1, step};

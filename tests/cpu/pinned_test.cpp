@@ -115,6 +115,6 @@ TEST_CASE("what hangs on the axis otherwise is not taken for such a kernel") {
     CHECK(!cpu::prepare_single_index_update({&k, 1}));
   }
   KernelSpec k = kernel(Twist::None);
-  k.stores[0].over = -1;  // the old values lie elsewhere: all places are written
+  k.stores[0].over = -1;  // the old values are stored elsewhere: all indices are written
   CHECK(!cpu::prepare_single_index_update({&k, 1}));
 }

@@ -120,7 +120,7 @@ int SpecMaker::indirect_load(Level level, DType t) {
   i.level = level;
   i.dtype = t;
   i.indirect = index;
-  i.indirect_extent = chance(10) ? 4 : 5;  // index values lie in [0, 4]: 4 makes some of them bad
+  i.indirect_extent = chance(10) ? 4 : 5;  // index values are in [0, 4]: 4 makes some of them bad
   i.site = 7;
   int64_t numel;
   i.map = dense(level, k_.extent, numel, true);

@@ -1,4 +1,4 @@
-// Random kernels for comparing the CPU backend with the interpreter. Data are small whole numbers
+// Random kernels for comparing the CPU backend with the interpreter. Data are small integers
 // and the ops keep them so, which makes every order of summation exact: results must agree to the
 // bit.
 #pragma once

@@ -15,7 +15,7 @@ struct Number {
   double f = 0;
   int64_t i = 0;
 };
-/// Memory as it lies there.
+/// Memory as stored.
 using Bytes = std::vector<char>;
 
 Number read_number(const Bytes& b, DType t, int64_t at);

@@ -68,7 +68,7 @@ TEST_CASE("batches on the device are those of the CPU") {
   }
 }
 
-TEST_CASE("training goes on to the same bit from a checkpoint, and learns") {
+TEST_CASE("training resumes to the same bit from a checkpoint, and learns") {
   Folder f;
   manual_seed(5);
   Net whole;

@@ -288,7 +288,7 @@ TEST_CASE("combinations") {
   for (const auto& b : loader) CHECK(b.size() == 1);
 }
 
-TEST_CASE("drawn shapes are the same every time and can be told apart") {
+TEST_CASE("drawn shapes are the same every time and can be distinguished") {
   data::Shapes a({.size = 100}), b({.size = 100}), c({.size = 100, .seed = 1});
   std::set<int64_t> labels;
   for (int64_t i = 0; i < 100; ++i) {

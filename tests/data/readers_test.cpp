@@ -1,4 +1,4 @@
-// IDX, CIFAR, CSV, token files, pictures: read back, read as others wrote them, damaged.
+// IDX, CIFAR, CSV, token files, images: read back, read as others wrote them, damaged.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -218,8 +218,8 @@ TEST_CASE("named datasets say how to get them, and read what is there") {
         }) == ErrorKind::Shape);
 }
 
-TEST_CASE("pictures as Pillow writes and reads them") {
-  io::NamedTensors truth = io::load_npz(file("pictures.npz"));
+TEST_CASE("images as Pillow writes and reads them") {
+  io::NamedTensors truth = io::load_npz(file("images.npz"));
   auto want = [&](const std::string& name) {
     for (auto& [n, t] : truth)
       if (n == name) return t;
@@ -246,10 +246,10 @@ TEST_CASE("pictures as Pillow writes and reads them") {
     CHECK(worst(data::load_image(f / name), want("rgb")) <= (name[2] == 'p' ? 0 : 40));
   }
   CHECK(kind_of([&] { data::save_image(f / "a.gif", want("rgb")); }) == ErrorKind::Value);
-  CHECK(kind_of([&] { data::load_image(file("pictures.npz")); }) == ErrorKind::Io);
+  CHECK(kind_of([&] { data::load_image(file("images.npz")); }) == ErrorKind::Io);
 }
 
-TEST_CASE("damaged pictures") {
+TEST_CASE("damaged images") {
   Folder f;
   for (const char* name : {"rgb.png", "rgb.jpg", "progressive.jpg", "palette.png", "cmyk.jpg"}) {
     CAPTURE(std::string(name));
@@ -295,8 +295,8 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
             .find("the label -100 in record 1") != std::string::npos);
   CHECK(with(std::string("\0\0\x09\x01", 4) + big(2) + "\xff\1").find("the label -1 in record 0") !=
         std::string::npos);
-  CHECK(with(std::string("\0\0\x0d\x01", 4) + big(2) + big(0) + big(0)).find("whole number") !=
-        std::string::npos);
+  CHECK(with(std::string("\0\0\x0d\x01", 4) + big(2) + big(0) + big(0))
+            .find("does not hold an integer for each of the 2 images") != std::string::npos);
   // CIFAR's labels in JSON.
   std::filesystem::create_directory(f / "cifar10");
   data::save_image(f / "cifar10/test_batch.png", zeros({3, 2, 1024}, uint8));
@@ -304,8 +304,8 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
            {"[1, 9]", ""},
            {"[1, 10]", "the label 10 in record 1"},
            {"[-100, 1]", "the label -100 in record 0"},
-           {"[1, 2.5]", "record 1 that is not a whole number"},
-           {"[1, \"2\"]", "record 1 that is not a whole number"},
+           {"[1, 2.5]", "record 1 that is not an integer"},
+           {"[1, \"2\"]", "record 1 that is not an integer"},
            {"{\"a\": 1}", "a list is missing"},
            {"[1]", "1 labels for 2"}}) {
     write_file(f / "cifar10/test_lables.json", json);
@@ -316,7 +316,7 @@ TEST_CASE("labels outside the classes are found when the data is opened") {
   }
 }
 
-TEST_CASE("a folder of pictures") {
+TEST_CASE("a folder of images") {
   Folder f;
   for (const char* folder : {"dog", "cat/deep"}) std::filesystem::create_directories(f / folder);
   Tensor red = zeros({3, 20, 30}, uint8).clone();
@@ -324,7 +324,7 @@ TEST_CASE("a folder of pictures") {
   data::save_image(f / "dog/b.jpg", red);
   data::save_image(f / "cat/deep/c.PNG.png", red);
   data::save_image(f / "cat/a.jpeg", red);
-  write_file(f / "cat/notes.txt", "not a picture");
+  write_file(f / "cat/notes.txt", "not an image");
   data::ImageFolder set(f.path, {.transform = {data::Resize(10, 12), data::ToTensor()}});
   CHECK(set.classes() == std::vector<std::string>{"cat", "dog"});
   CHECK(set.size() == 3);
@@ -356,7 +356,7 @@ TEST_CASE("the real data, where tools/setup.sh --data has put it") {
   std::string root = INGOT_TEST_DATA;
   auto there = [&](const std::string& name) {
     bool is = std::filesystem::exists(root + "/" + name);
-    if (!is) MESSAGE("data/" << name << " is not there: left out");
+    if (!is) MESSAGE("data/" << name << " is missing: skipped");
     return is;
   };
   auto check = [&](const data::VisionDataset& d, int64_t n, const Dims& shape) {
@@ -376,7 +376,7 @@ TEST_CASE("the real data, where tools/setup.sh --data has put it") {
   if (there("cifar10")) {
     data::CIFAR10 cifar(root, {.train = false});
     check(cifar, 10000, {3, 32, 32});
-    // A cat, the first test picture of CIFAR-10: its first pixel is (158, 112, 49).
+    // A cat, the first test image of CIFAR-10: its first pixel is (158, 112, 49).
     CHECK(cifar.labels()[0].item<int64_t>() == 3);
     CHECK(cifar.images()[{0, Slice{}, 0, 0}].to_vector<int>() == std::vector<int>{158, 112, 49});
   }

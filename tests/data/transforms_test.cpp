@@ -15,9 +15,9 @@ namespace {
 std::string file(const std::string& name) { return std::string(INGOT_TEST_FILES) + "/" + name; }
 
 Tensor truth(const std::string& name) {
-  for (auto& [n, t] : io::load_npz(file("pictures.npz")))
+  for (auto& [n, t] : io::load_npz(file("images.npz")))
     if (n == name) return t;
-  FAIL("no picture " << name);
+  FAIL("no image " << name);
   return {};
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("parts") {
   CHECK(run({data::RandomCrop(56, {.padding = 4})}, x, 1).shape() == Dims{3, 56, 56});
   CHECK(kind_of([&] { run({data::RandomCrop(57, {.padding = 4})}, x, 1); }) == ErrorKind::Value);
   CHECK(run({data::RandomResizedCrop(16)}, x, 1).shape() == Dims{3, 16, 16});
-  // The whole picture when nothing else is allowed.
+  // The full image when nothing else is allowed.
   CHECK(worst(run({data::RandomResizedCrop(20, {.scale = {1, 1}, .ratio = {64.0 / 48, 64.0 / 48}})},
                   x, 1),
               data::Transforms{data::Resize(20, 20)}(x)) == 0);
@@ -117,7 +117,7 @@ TEST_CASE("turning about") {
   CHECK(flipped > 60);
   CHECK(flipped < 140);
   CHECK(worst(data::Transforms{data::RandomRotation(0)}(x), x) == 0);
-  // A square turned by a quarter, as Pillow turns it: the seed whose angle is nearest to 90
+  // A square rotated by 90 degrees, as Pillow rotates it: the seed whose angle is nearest to 90
   // degrees.
   Tensor square = x[{Ellipsis, Slice{}, Slice{0, 48}}], want = truth("rotate90");
   int64_t best = 1 << 30;
@@ -204,7 +204,7 @@ TEST_CASE("bad arguments") {
 
 TEST_CASE(
     "a sample of an epoch comes out the same whatever thread makes it, and another in the next") {
-  Tensor pictures = randint(0, 256, {12, 3, 20, 20}, uint8).eval_(), labels = arange(12);
+  Tensor images = randint(0, 256, {12, 3, 20, 20}, uint8).eval_(), labels = arange(12);
   data::Transforms t = {
       data::RandomCrop(20, {.padding = 4}), data::RandomHorizontalFlip(), data::RandomRotation(20),
       data::ColorJitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}),
@@ -213,7 +213,7 @@ TEST_CASE(
   for (int workers : {0, 3})
     for (bool shuffle : {false, true}) {
       data::DataLoader loader(
-          data::VisionDataset(pictures, labels, t),
+          data::VisionDataset(images, labels, t),
           {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .seed = 1});
       for (int epoch = 0; epoch < 2; ++epoch) {
         std::vector<std::vector<float>> got(12);
@@ -231,12 +231,12 @@ TEST_CASE("a JPEG of which only a part is decoded gives what the whole would") {
   // Smooth, so that averaging in the decoder and after it agree.
   Tensor y = arange(400).reshape({400, 1}).to(float32),
          x = arange(600).reshape({1, 600}).to(float32);
-  Tensor picture =
+  Tensor image =
       stack({x * 0.4 + y * 0.01, y * 0.6 + x * 0.01, (x + y) * 0.2}).clamp(0, 255).to(uint8);
-  data::save_image(f / "a.png", picture);
+  data::save_image(f / "a.png", image);
   std::filesystem::create_directories(f / "jpg/a");
   std::filesystem::create_directories(f / "png/a");
-  data::save_image(f / "jpg/a/a.jpg", picture, 98);
+  data::save_image(f / "jpg/a/a.jpg", image, 98);
   data::save_image(f / "png/a/a.png", data::load_image(f / "jpg/a/a.jpg"));
   for (const data::Transforms& t :
        {data::Transforms{data::RandomResizedCrop(40)},

@@ -1,4 +1,4 @@
-// CUDA's built-ins for a C++ compiler: included in front of generated kernel text, which then runs
+// CUDA's built-ins for a C++ compiler: included before generated kernel text, which then runs
 // on the CPU. No #include here, so that a kernel compiles in a moment. The threads of a block are
 // fibers of the emulator (emulator.cpp): a barrier or a shuffle calls back into it through ig_emu.
 #pragma once
@@ -173,19 +173,19 @@ static inline void ig_mma_f16(float* c, unsigned a0, unsigned a1, unsigned a2, u
                               unsigned b0, unsigned b1) {
   ig_emu_mma<ig_up_f16>(c, a0, a1, a2, a3, b0, b1);
 }
-template <bool Turned>
+template <bool Transposed>
 static inline void ig_emu_matrices(unsigned* r, const void* p) {
   const unsigned lane = threadIdx.x & 31, row = lane >> 2, at = 2 * (lane & 3);
   for (unsigned m = 0; m < 4; ++m) {
-    const auto* first = (const unsigned short*)ig_emu_shuffle(p, m * 8 + (Turned ? at : row));
+    const auto* first = (const unsigned short*)ig_emu_shuffle(p, m * 8 + (Transposed ? at : row));
     const auto* second =
-        Turned ? (const unsigned short*)ig_emu_shuffle(p, m * 8 + at + 1) : first + 1;
-    const unsigned from = Turned ? row : at;
+        Transposed ? (const unsigned short*)ig_emu_shuffle(p, m * 8 + at + 1) : first + 1;
+    const unsigned from = Transposed ? row : at;
     r[m] = first[from] | (unsigned)second[from] << 16;
   }
 }
 static inline void ig_matrix(unsigned* r, const void* p) { ig_emu_matrices<false>(r, p); }
-static inline void ig_turned(unsigned* r, const void* p) { ig_emu_matrices<true>(r, p); }
+static inline void ig_matrix_transposed(unsigned* r, const void* p) { ig_emu_matrices<true>(r, p); }
 // Blocks run one after the other and have the same shared memory: the last of a cluster finds what
 // the others put there.
 #define __cluster_dims__(...)

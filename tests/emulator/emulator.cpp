@@ -94,9 +94,8 @@ void Emulator::compile_file(const std::string& name, const std::vector<CudaText>
                             size_t begin, size_t end) const {
   std::string source = "#define IG_EMULATED 1\n" + builtins() + cuda_prelude();
   source +=
-      "template <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { "
-      "f(*(const "
-      "IgParams<K>*)a); }\n";
+      "template <class P> static void ig_emu_call(void (*f)(P), const void* a) { f(*(const P*)a); "
+      "}\n";
   for (size_t i = begin; i < end; ++i) {
     source += "namespace k" + std::to_string(i) + " {\n" + texts[i].body + "}\n";
     for (const CudaStage& s : texts[i].stages)

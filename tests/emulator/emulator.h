@@ -1,4 +1,4 @@
-// Runs generated CUDA text on the CPU: the C++ compiler builds it behind cuda_builtins.h, many
+// Runs generated CUDA text on the CPU: the C++ compiler builds it after cuda_builtins.h, many
 // kernels to a file, and the threads of a block run as fibers, so that barriers and shuffles mean
 // what they mean on a GPU.
 //

@@ -60,7 +60,7 @@ bool trains() {
   return w.grad().sum().item<float>() == 2 * 64 * 64 * 64;
 }
 
-// Threads that compute until they are told to stop.
+// Threads that compute until they are stopped.
 class Busy {
  public:
   explicit Busy(int n) {
@@ -124,7 +124,7 @@ TEST_CASE("fork while other threads compute") {
     });
     REQUIRE(trouble == "");
   }
-  // The parent's threads go on.
+  // The parent's threads continue.
   const int seen = busy.rounds;
   while (busy.rounds < seen + 4) std::this_thread::yield();
   CHECK(computes());

@@ -1,4 +1,4 @@
-// Every allocation may fail. Each failure is std::bad_alloc or OutOfMemory, nothing is left behind,
+// Every allocation may fail. Each failure is std::bad_alloc or OutOfMemory, nothing leaks,
 // and the next call gives the right numbers. INGOT_TEST_FAULTS=all tries each allocation; a sample
 // of them otherwise.
 #include <doctest/doctest.h>

@@ -30,7 +30,7 @@ class MemoryLimit {
   MemoryLimit& operator=(const MemoryLimit&) = delete;
 };
 
-// Those with files of their own.
+// Those in other files.
 void checkpoint(const uint8_t* data, size_t size);
 void index_json(const uint8_t* data, size_t size);
 void recipe(const uint8_t* data, size_t size);

@@ -49,7 +49,7 @@ const SourceLoc here = SourceLoc::current();
 
 }  // namespace
 
-TEST_CASE("every op has a name of its own, and its class is the one its row gives") {
+TEST_CASE("every op has a unique name, and the class that its row gives") {
   std::set<std::string> names;
   for (int i = 0; i < static_cast<int>(Op::Count_); ++i) {
     const OpInfo& o = info(static_cast<Op>(i));

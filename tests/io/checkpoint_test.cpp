@@ -75,7 +75,7 @@ TEST_CASE("the checksum is XXH64") {
   for (size_t piece : {1, 3, 7, 32, 33}) CHECK(sum(longer, piece) == 0xfbcea83c8a378bf1u);
 }
 
-TEST_CASE("a run goes on to the same bit, with everything that belongs to it") {
+TEST_CASE("a run resumes to the same bit, with everything that belongs to it") {
   for (bool asynchronous : {false, true}) {
     CAPTURE(asynchronous);
     Folder f;
@@ -131,7 +131,7 @@ TEST_CASE("the last ones are kept; the weights in a file load by name") {
   CHECK(kind_of([&] { Checkpoint(f / "file/x", r.model); }) == ErrorKind::Io);
 }
 
-TEST_CASE("damaged files are told and passed over, at every byte") {
+TEST_CASE("damaged files are reported and skipped, at every byte") {
   Folder f;
   Run r;
   Checkpoint ckpt(f.path, r.model, r.opt);
@@ -245,7 +245,7 @@ TEST_CASE("save_every") {
   CHECK(kind_of([&] { ckpt.save_every(1, 0); }) == ErrorKind::Value);
 }
 
-TEST_CASE("a full disk: the save fails, the files stay, training goes on") {
+TEST_CASE("a full disk: the save fails, the files stay, training continues") {
   for (bool asynchronous : {false, true}) {
     CAPTURE(asynchronous);
     Folder f;

@@ -123,7 +123,7 @@ TEST_CASE("one program per folder; its temporary files are its own") {
   CHECK(error_of([&] {
           Checkpoint(f.path, {.handle_signals = false}, m).save(2);
         }).empty());  // the same program
-  // Another one is told who holds it, as resume.py tries.
+  // Another one learns who holds it, as resume.py tries.
   const std::string lock = read_file(f / ".lock");
   CHECK(lock == "process " + std::to_string(getpid()) + " on " + io::host_name() + "\n");
   // Temporary files: those of processes that are gone are cleared away, no others.
@@ -183,7 +183,7 @@ TEST_CASE("files of another run are not removed by one that did not resume from 
     for (int i = 1; i <= 3; ++i) c.save(10 + i);
     CHECK(c.files().size() == 4);
   }
-  // One that resumed goes on with them.
+  // One that resumed continues with them.
   Checkpoint c(f.path, {.keep = 2, .handle_signals = false}, m);
   CHECK(c.resume() == 13);
   c.save(14);

@@ -297,7 +297,7 @@ TEST_CASE("weights by name") {
   CHECK(io::load_weights(other, f / "net.safetensors").ok());
   CHECK(same(other.last.bias().detach(), net.last.bias().detach()));
 
-  // Nothing changes when something is wrong, and everything wrong is told at once.
+  // Nothing changes when something is wrong, and everything wrong is reported at once.
   Net third;
   Tensor before = third.first.weight().detach().clone().eval_();
   io::NamedTensors wrong{{"first.weight", zeros({4, 3})},

@@ -4,7 +4,7 @@ disk may hold it then (disk.py). Looked at there: every file that is written who
 there, and so are as many checkpoints as are kept. Then the training is resumed from that folder, recorded again and cut again. It has to end with the
 bits of a run that nobody touched.
 
-Some cuts more are of a disk that lies: it syncs nothing. Anything may be missing or damaged there; the training may refuse to resume or begin anew,
+Some further cuts are of a lying disk, which syncs nothing. Anything may be missing or damaged there; the training may refuse to resume or begin anew,
 but it may not come to other weights, nor pass over a damaged checkpoint in silence.
 
 usage: power_cuts.py library|asynchronous|program|python RECORDER PROGRAM [--cuts N] [--seed N]
@@ -216,7 +216,7 @@ class Test:
         disk.write(contents, self.root)
 
     def chain(self, most):
-        """A run from the beginning, a cut of a disk that lies, and up to `most` true ones, one after the other."""
+        """A run from the beginning, a cut of a lying disk, and up to `most` true ones, one after the other."""
         self.put({})
         self.finish()
         kept = [p for p in disk.flat(disk.read(self.root)) if is_checkpoint(self.case, p)]

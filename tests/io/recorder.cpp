@@ -129,7 +129,7 @@ int opened(int fd, int flags) {
   return fd;
 }
 
-// n bytes of `data` have been written at `offset`, or where the file now stands.
+// n bytes of `data` have been written at `offset`, or at the file's position.
 ssize_t written(int fd, const void* data, ssize_t n, off_t offset = -1) {
   const int error = errno;
   if (n > 0)

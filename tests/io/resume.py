@@ -114,9 +114,9 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
     finish(folder, weights, "--no-middle")
     if sha(weights) != want:
         fail("the weights differ after SIGTERM and SIGINT")
-    print("ok: SIGTERM and Ctrl-C save, leave with 143 and 130, and the run goes on to the same weights")
+    print("ok: SIGTERM and Ctrl-C save, exit with status 143 and 130, and the run resumes to the same weights")
 
-    # A second program in the same folder is told who is there; the first one goes on undisturbed.
+    # A second program in the same folder learns who is there; the first one continues undisturbed.
     folder, weights = work / "two", work / "two.safetensors"
     first = subprocess.Popen([o.program, folder, weights, "--sleep", "10"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while not (folder / "ckpt-000001.safetensors").exists() and first.poll() is None:
@@ -148,7 +148,7 @@ with tempfile.TemporaryDirectory(prefix="ingot-resume-") as temporary:
             fail("the weights differ after a damaged file")
     print("ok: a damaged newest file is reported and the one before used")
 
-    # A disk that is full: the save fails, what was there stays, and the run goes on when there is room.
+    # A disk that is full: the save fails, what was there stays, and the run continues when there is room.
     folder, weights = work / "full", work / "full.safetensors"
     finish(folder, work / "half.safetensors", "--epochs", "2")
     before = {p.name: sha(p) for p in folder.glob("ckpt-*")}

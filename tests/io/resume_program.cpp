@@ -1,5 +1,5 @@
 // A short training run that is killed and started again by resume.py: dropout, AdamW, a schedule, a
-// loader with threads and random transforms, a generator of its own. Saves in the middle of epochs
+// loader with threads and random transforms, a separate generator. Saves in the middle of epochs
 // too. At the end it writes its weights.
 //
 //   resume_program FOLDER WEIGHTS [--epochs N] [--asynchronous] [--no-middle] [--sleep

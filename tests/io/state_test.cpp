@@ -52,7 +52,7 @@ TEST_CASE("values read back exactly, and say what is missing") {
   CHECK(kind([&] { assign_all({{zeros({2}), zeros({3})}}); }) == ErrorKind::Shape);
 }
 
-TEST_CASE("texts stand in the order of their names, each name once") {
+TEST_CASE("texts are in the order of their names, each name once") {
   Texts t{{"b", "1"}, {"a", "2"}, {"b", "3"}};
   t["c/x"] = "4";
   t["a"] = "5";
@@ -72,7 +72,7 @@ TEST_CASE("texts stand in the order of their names, each name once") {
   CHECK(Texts{}.empty());
 }
 
-TEST_CASE("an optimiser goes on where another stopped") {
+TEST_CASE("an optimiser continues where another stopped") {
   Tensor a = parameter({3, 4}, 1), b = parameter({3, 4}, 1);
   optim::AdamW first({a}, {.lr = 0.1}), second({b}, {.lr = 0.5});
   train(first, a, 3);
@@ -93,7 +93,7 @@ TEST_CASE("an optimiser goes on where another stopped") {
   CHECK(shaped.lr() == 0.1);
 }
 
-TEST_CASE("a scaler goes on where another stopped") {
+TEST_CASE("a scaler continues where another stopped") {
   Tensor p = parameter({3}, 1);
   optim::SGD o({p}, {.lr = 0.1});
   amp::GradScaler a({.init_scale = 8, .growth_interval = 3}),

@@ -1,12 +1,20 @@
 // Convolutions large enough to be cut into pieces (samples, rows, channels, partial sums) and to be
 // done by oneDNN where it is there: against float64, which is Ingot's own code; the same bits with
 // any number of threads.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/conv/dnnl/api.h"
 
 using namespace ingot;
 
@@ -29,11 +37,12 @@ const Shape kShapes[] = {
     {1, 8, 130, 8, 3, 2, 1, 8},  // in pieces
     {2, 3, 40, 3, 4, 1, 0, 3},
     {1, 2, 13, 2, 1, 1, 0, 2},
-    {2, 3, 45, 64, 7, 2, 3, 1},  // pictures
+    {2, 3, 45, 64, 7, 2, 3, 1},  // images
     {1, 1, 33, 32, 8, 1, 0, 1},
     {3, 4, 50, 96, 5, 3, 2, 1},
     {2, 1, 40, 32, 9, 2, 4, 1},
-    {1, 3, 256, 96, 16, 16, 0, 1},  // a picture with a weight too large for pictures' kernels
+    {1, 3, 256, 96, 16, 16, 0, 1},  // an image with a weight too large for the kernels of few
+                                    // channels
 };
 
 std::vector<Tensor> run(const Shape& s, DType t, bool turned) {
@@ -73,6 +82,97 @@ TEST_CASE("convolutions in pieces agree with float64") {
       }
 }
 
+TEST_CASE("a window of 1x1 with a stride and few channels agrees with float64") {
+  for (int64_t c : {2, 4, 8, 12, 20}) {
+    const Shape s{1, c, 64, 16, 1, 2, 0, 1};
+    CAPTURE(c);
+    const std::vector<Tensor> want = run(s, float64, false), got = run(s, float32, false);
+    for (size_t i = 0; i < got.size(); ++i)
+      CHECK(norm(got[i].to(float64) - want[i]).item<double>() <=
+            1e-5 * norm(want[i]).item<double>());
+  }
+}
+
+namespace {
+
+/// Zeros that end where a page without access begins (less than a cache line before it).
+void* guarded(size_t bytes) {
+  constexpr size_t kPage = 4096;
+  bytes = (bytes + 63) / 64 * 64;
+  const size_t room = (bytes + kPage - 1) / kPage * kPage;
+  auto* p = static_cast<char*>(
+      mmap(nullptr, room + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(p != MAP_FAILED);
+  mprotect(p + room, kPage, PROT_NONE);
+  return p + room - bytes;
+}
+
+const cpu::DnnlApi* dnnl_module() {
+  Dl_info info{};
+  void (*in_libingot)(uint64_t) = &manual_seed;
+  dladdr(reinterpret_cast<void*>(in_libingot), &info);
+  const std::string file = info.dli_fname ? info.dli_fname : "";
+  void* library =
+      dlopen((file.substr(0, file.rfind('/') + 1) + "libingot_dnnl.so").c_str(), RTLD_NOW);
+  auto get = library ? reinterpret_cast<const cpu::DnnlApi* (*)()>(dlsym(library, "ingot_dnnl_api"))
+                     : nullptr;
+  return get ? get() : nullptr;
+}
+
+/// Runs what oneDNN offers for a convolution of an image of this side; false when it offers none.
+bool run_guarded(const cpu::DnnlApi& api, int32_t kind, int64_t channels, int64_t window,
+                 int64_t stride, int64_t side) {
+  cpu::DnnlConvDesc d{};
+  d.kind = kind;
+  d.dims = 2;
+  d.N = 1, d.C = channels, d.O = 16, d.G = 1;
+  for (int i = 0; i < 2; ++i) {
+    d.x[i] = side, d.k[i] = window, d.stride[i] = stride, d.dilation[i] = 1;
+    d.front[i] = window / 2;
+    d.y[i] = (side + 2 * d.front[i] - window) / stride + 1;
+    d.behind[i] = (d.y[i] - 1) * stride + window - side - d.front[i];
+  }
+  void* conv = api.conv_create(&d);
+  if (!conv) return false;
+  cpu::DnnlBlocking weight{};
+  api.conv_weight(conv, &weight);
+  const auto size = [](int64_t n) { return static_cast<size_t>(n) * sizeof(float); };
+  void *x = guarded(size(d.C * side * side)), *y = guarded(size(d.O * d.y[0] * d.y[1])),
+       *w = guarded(static_cast<size_t>(weight.bytes)), *scratch = guarded(api.conv_scratch(conv));
+  if (kind == cpu::DnnlConvDesc::Forward)
+    api.conv_run(conv, x, w, y, nullptr, scratch);
+  else if (kind == cpu::DnnlConvDesc::GradInput)
+    api.conv_run(conv, y, w, x, nullptr, scratch);
+  else
+    api.conv_run(conv, x, y, w, nullptr, scratch);
+  return true;
+}
+
+}  // namespace
+
+// In a child: where it goes past its memory it ends by a signal.
+TEST_CASE("what oneDNN offers stays within its memory") {
+  const cpu::DnnlApi* api = dnnl_module();
+  if (!api) return;
+  for (int32_t kind :
+       {cpu::DnnlConvDesc::Forward, cpu::DnnlConvDesc::GradInput, cpu::DnnlConvDesc::GradWeight}) {
+    CAPTURE(kind);
+    const pid_t child = fork();
+    if (child == 0) {
+      int made = 0;
+      for (int64_t window : {1, 3})
+        for (int64_t stride : {1, 2, 3})
+          for (int64_t channels : {2, 4, 8, 12, 16, 20, 32, 40})
+            for (int64_t side : {8, 17, 64})
+              made += run_guarded(*api, kind, channels, window, stride, side);
+      _exit(made ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+}
+
 TEST_CASE("results that go past the caches agree with float64") {
   NoGrad guard;
   manual_seed(6);
@@ -85,7 +185,7 @@ TEST_CASE("results that go past the caches agree with float64") {
   }
 }
 
-TEST_CASE("pictures with other sizes, strides and padding in each direction agree with float64") {
+TEST_CASE("images with other sizes, strides and padding in each direction agree with float64") {
   manual_seed(7);
   struct Case {
     Dims x, w;

@@ -1,4 +1,4 @@
-// The functions of neural.h against what PyTorch gives (golden.inc, written by golden.py): type,
+// Functions of networks against what PyTorch gives (golden.inc, written by golden.py): type,
 // shape and values, once by the oracle (is the right graph recorded?) and once by the executor (is
 // it computed right?).
 #include <doctest/doctest.h>

@@ -143,7 +143,7 @@ void add_conv(std::vector<Case>& c) {
                8});
 }
 
-// The gradients are primitives of their own: each is a case, with a gradient in turn.
+// The gradients are primitives too: each is a case, with a gradient in turn.
 void add_second(std::vector<Case>& c) {
   auto gradients = [](const Function& f) {
     return [f](const List& x) {

@@ -1,4 +1,5 @@
-// Planted mistakes in calls of neural.h: kind, words, the line of the mistake and the fix.
+// Planted mistakes in calls of functions of networks: kind, words, the line of the mistake and the
+// fix.
 #include <doctest/doctest.h>
 #include <ingot/ingot.h>
 
@@ -32,12 +33,12 @@ void expect(ErrorKind kind, const std::string& words, int line, F mistake) {
 TEST_CASE("convolutions say what is wrong") {
   Tensor x = zeros({2, 4, 5, 5}), w = zeros({6, 4, 3, 3});
   MISTAKE(Shape,
-          "[conv2d] wants [batch, channels, height, width] or the same without batch, not "
+          "[conv2d] expects [batch, channels, height, width] or the same without batch, not "
           "float32[5, 5]",
           conv2d(zeros({5, 5}), w));
   MISTAKE(Shape, "the weight must be [out, in / groups, height, width]",
           conv2d(x, zeros({6, 4, 3})));
-  MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group wants 3",
+  MISTAKE(Shape, "has 4 channels; weight float32[6, 3, 3, 3] on cpu with 1 group expects 3",
           conv2d(x, zeros({6, 3, 3, 3})));
   MISTAKE(Shape, "a first size that groups divides",
           conv2d(x, zeros({5, 2, 3, 3}), {}, 1, 0, 1, 2));
@@ -49,7 +50,7 @@ TEST_CASE("convolutions say what is wrong") {
   MISTAKE(Value, "padding [-1] must be at least 0", conv2d(x, w, {}, 1, -1));
   MISTAKE(Value, "neither one number nor one for each of the 2 dims", conv2d(x, w, {}, {1, 1, 1}));
   MISTAKE(Value, "groups is 0", conv2d(x, w, {}, 1, 0, 1, 0));
-  MISTAKE(Value, "\"same\" wants stride 1", conv2d(x, w, {}, 2, "same"));
+  MISTAKE(Value, "\"same\" expects stride 1", conv2d(x, w, {}, 2, "same"));
   MISTAKE(Value, "padding is \"full\"", conv2d(x, w, {}, 1, "full"));
   MISTAKE(DType, "operands differ in type", conv2d(x, w.to(float64)));
   MISTAKE(DType, "not defined for bool", conv2d(x.to(bool_), w.to(bool_)));
@@ -63,7 +64,7 @@ TEST_CASE("convolutions say what is wrong") {
 
 TEST_CASE("poolings say what is wrong") {
   Tensor x = zeros({2, 4, 5, 5});
-  MISTAKE(Shape, "[max_pool2d] wants [batch, channels and 2 dims]", max_pool2d(zeros({5, 5}), 2));
+  MISTAKE(Shape, "[max_pool2d] expects [batch, channels and 2 dims]", max_pool2d(zeros({5, 5}), 2));
   MISTAKE(Shape, "do not fit into", max_pool2d(x, 7));
   MISTAKE(Value, "more than half of kernel_size", max_pool2d(x, 3, 1, 2));
   MISTAKE(Value, "kernel_size [0] must be at least 1", max_pool2d(x, 0));
@@ -72,12 +73,12 @@ TEST_CASE("poolings say what is wrong") {
   MISTAKE(Value, "divisor_override is 0", avg_pool2d(x, 2, 2, 0, false, true, 0));
   MISTAKE(Value, "norm_type is 0", lp_pool2d(x, 0, 2));
   MISTAKE(Value, "must be at least 1", adaptive_avg_pool2d(x, 0));
-  MISTAKE(Shape, "no elements", adaptive_avg_pool2d(zeros({2, 4, 0, 5}), 1));
+  MISTAKE(Shape, "needs an input with elements", adaptive_avg_pool2d(zeros({2, 4, 0, 5}), 1));
 }
 
 TEST_CASE("batch_norm says what is wrong") {
   Tensor x = zeros({2, 4, 5, 5}), four = ones({4}), five = ones({5});
-  MISTAKE(Shape, "[batch_norm] wants [batch, channels, ...]", batch_norm(four, four, four));
+  MISTAKE(Shape, "[batch_norm] expects [batch, channels, ...]", batch_norm(four, four, four));
   MISTAKE(Shape, "running_mean must be [4]", batch_norm(x, five, five));
   MISTAKE(Shape, "weight must be [4]", batch_norm(x, four, four, five));
   MISTAKE(Value, "takes running_mean and running_var together", batch_norm(x, four, {}));
@@ -93,11 +94,11 @@ TEST_CASE("norms, windows, sizes and recurrent networks say what is wrong") {
   MISTAKE(Value, "needs running_mean", instance_norm(x, {}, {}, {}, {}, false));
   MISTAKE(Value, "size is 0", local_response_norm(x, 0));
   MISTAKE(Value, "p is a probability", dropout2d(x, 1.5));
-  MISTAKE(Shape, "[dropout1d] wants", dropout1d(zeros({4}), 0.5));
+  MISTAKE(Shape, "[dropout1d] expects", dropout1d(zeros({4}), 0.5));
   MISTAKE(Value, "p is a probability", alpha_dropout(x, -1, true));
   MISTAKE(Shape, "[unfold] windows of [7, 7] do not fit", unfold(x, 7));
   MISTAKE(Shape, "does not fold into", fold(zeros({2, 8, 5}), {4, 4}, 2));
-  MISTAKE(Value, "wants either size or scale_factor", interpolate(x, {}));
+  MISTAKE(Value, "expects either size or scale_factor", interpolate(x, {}));
   MISTAKE(Value, "mode is \"cubic\"", interpolate(x, {{3}, {}, "cubic"}));
   MISTAKE(Value, "is for 1 dims", interpolate(x, {{3}, {}, "linear"}));
   MISTAKE(Value, "align_corners has no meaning", interpolate(x, {{3}, {}, "nearest", true}));

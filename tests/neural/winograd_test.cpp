@@ -25,7 +25,7 @@ struct Problem {
 };
 const Problem kProblems[] = {
     {3, 48, 80, 13, 10, 1, false, true},    // odd rows, ragged panels
-    {2, 64, 64, 21, 33, 1, true, false},    // read and written where it lies
+    {2, 64, 64, 21, 33, 1, true, false},    // read and written in place
     {4, 64, 48, 20, 17, 0, false, false},   // no padding
     {4, 48, 64, 19, 20, 2, true, true},     // more of it than the window's middle
     {5, 176, 112, 14, 14, 1, false, true},  // a weight too large for one pass
@@ -148,8 +148,7 @@ TEST_CASE("Winograd's convolutions agree with plain loops in float64") {
       Call c = call_of(p, op);
       const std::vector<float> edges(c.data[0].begin(), c.data[0].begin() + 3);
       run(c);
-      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) ==
-            0);  // nothing in front of the result
+      CHECK(std::memcmp(edges.data(), c.data[0].data(), 12) == 0);  // nothing before the result
       check(p, op, c);
     }
 }

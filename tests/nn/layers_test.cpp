@@ -77,7 +77,8 @@ TEST_CASE("the weights of a loss are its buffers: they move with it, are saved a
 
 TEST_CASE("recurrent layers and cells refuse what does not fit") {
   Tensor x = zeros({5, 2, 3});
-  CHECK(contains(message([&] { nn::LSTM(4, 6)(x); }, ErrorKind::Shape), "wants [time, batch, 4]"));
+  CHECK(
+      contains(message([&] { nn::LSTM(4, 6)(x); }, ErrorKind::Shape), "expects [time, batch, 4]"));
   CHECK(contains(message(
                      [&] {
                        nn::GRU(3, 6)(x, zeros({1, 2, 5}));
@@ -99,7 +100,7 @@ TEST_CASE("recurrent layers and cells refuse what does not fit") {
                        nn::GRUCell(3, 6)(zeros({2, 4}));
                      },
                      ErrorKind::Shape),
-                 "wants [batch, 3]"));
+                 "expects [batch, 3]"));
   CHECK(contains(message(
                      [&] {
                        nn::LSTMCell(3, 6)(zeros({2, 3}), zeros({2, 5}));

@@ -120,7 +120,7 @@ TEST_CASE("state_dict: PyTorch's names and order; load_state_dict says what does
   const string text = message([&] { other.load_state_dict(wrong); }, ErrorKind::Value);
   CHECK(contains(text, "missing: first.fc.weight"));
   CHECK(contains(text, "unexpected: first.fc.w"));
-  CHECK(contains(text, "misshapen: first.scale: float32[4]"));
+  CHECK(contains(text, "wrong shape: first.scale: float32[4]"));
   CHECK(largest(handle) == 0);  // nothing was loaded
   const nn::LoadReport report = other.load_state_dict(wrong, false);
   CHECK(report.missing == vector<string>{"first.fc.weight"});

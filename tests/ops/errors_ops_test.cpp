@@ -42,7 +42,7 @@ TEST_CASE("elementwise functions") {
   MISTAKE(Value, "[polygamma] the order cannot be negative: -1", polygamma(-1, x));
   MISTAKE(DType, "[frac] needs a floating type, not int64[2, 3] on cpu", frac(i));
   MISTAKE(DType, "[logaddexp] needs a floating type, not int64[2, 3] on cpu", logaddexp(i, i));
-  MISTAKE(DType, "[add] alpha must be a whole number for integer tensors, not 0.5", add(i, i, 0.5));
+  MISTAKE(DType, "[add] alpha must be an integer for integer tensors, not 0.5", add(i, i, 0.5));
   MISTAKE(Value, "[div] rounding_mode is \"up\"", div(x, x, "up"));
   MISTAKE(Value, "[isclose] rtol and atol cannot be negative: -1 and 0", isclose(x, x, -1, 0));
   MISTAKE(DType, "[isclose] operands differ in type: float32[2, 3] on cpu and int64[2, 3] on cpu",
@@ -50,7 +50,7 @@ TEST_CASE("elementwise functions") {
   MISTAKE(DType, "[lerp] needs a floating type", lerp(i, i, 0.5));
   MISTAKE(DType, "[lerp] start, end and weight differ in type", lerp(x, x.to(float64), 0.5));
   MISTAKE(DType, "[addcdiv] does not divide integers", addcdiv(x, i, i));
-  MISTAKE(DType, "[addcmul] value must be a whole number for integer tensors, not 0.5",
+  MISTAKE(DType, "[addcmul] value must be an integer for integer tensors, not 0.5",
           addcmul(i, i, i, 0.5));
   MISTAKE(Shape, "[mul] cannot broadcast", addcmul(x, x, zeros({4})));
 }
@@ -115,7 +115,7 @@ TEST_CASE("movement") {
           "[pad] \"reflect\" cannot add 3 to dim 1 of float32[2, 3] on cpu, which has 3 elements",
           pad(x, {3, 0}, "reflect"));
   MISTAKE(Value, "[pad] \"circular\" cannot add 4 to dim 1", pad(x, {0, 4}, "circular"));
-  MISTAKE(Value, "[pad] padding [1] must hold {front, behind}", pad(x, Dims{1}, "reflect"));
+  MISTAKE(Value, "[pad] padding [1] must hold {before, after}", pad(x, Dims{1}, "reflect"));
 }
 
 TEST_CASE("creation") {
@@ -222,19 +222,19 @@ TEST_CASE("linear algebra") {
   MISTAKE(Shape, "[addmm] float32[5] on cpu does not broadcast to the product's shape [2, 4]",
           addmm(zeros({5}), a, b));
   MISTAKE(DType, "[addmm] operands differ in type", addmm(zeros({4}, float64), a, b));
-  MISTAKE(DType, "[addmm] beta and alpha must be whole numbers", addmm(i, i, i, 0.5));
+  MISTAKE(DType, "[addmm] beta and alpha must be integers", addmm(i, i, i, 0.5));
   MISTAKE(Shape, "[tensordot] dims [0] of float32[2, 3] on cpu do not pair with dims [0]",
           tensordot(a, b, Dims{0}, Dims{0}));
   MISTAKE(Shape, "[tensordot] cannot sum over 3 dims", tensordot(a, b, 3));
   MISTAKE(Value, "[einsum] \"ij,jk\": has more parts than there are operands",
           einsum("ij,jk", {a}));
   MISTAKE(Value, "[einsum] \"ij\": has fewer parts than there are operands", einsum("ij", {a, b}));
-  MISTAKE(Value, "[einsum] \"i1->i\": '1' does not stand for a dim", einsum("i1->i", {a}));
+  MISTAKE(Value, "[einsum] \"i1->i\": '1' is not the label of a dim", einsum("i1->i", {a}));
   MISTAKE(Value, "[einsum] \"ijk->i\": \"ijk\" does not name the dims of float32[2, 3] on cpu",
           einsum("ijk->i", {a}));
   MISTAKE(Value, "[einsum] \"ij->k\": a letter of the result is in no operand",
           einsum("ij->k", {a}));
-  MISTAKE(Value, "[einsum] \"ij->ii\": a letter stands twice in the result", einsum("ij->ii", {a}));
+  MISTAKE(Value, "[einsum] \"ij->ii\": a letter occurs twice in the result", einsum("ij->ii", {a}));
   MISTAKE(Shape, "[einsum] \"ij,ij->ij\": a letter stands for 2 and for 3 in float32[3, 4] on cpu",
           einsum("ij,ij->ij", {a, b}));
   MISTAKE(Value, "[einsum] was given no tensors", einsum("->", {}));

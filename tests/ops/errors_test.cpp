@@ -90,7 +90,7 @@ TEST_CASE("operators") {
       "move one of them: the float32[2, 3] with .to(\"cpu\")");
 }
 
-TEST_CASE("the line is the one the mistake stands on") {
+TEST_CASE("the error names the line of the mistake") {
   Tensor a = zeros({2, 3}), b = zeros({4});
   int line = 0;
   try {
@@ -162,8 +162,8 @@ TEST_CASE("indexing") {
             "give at most one index for each dim");
   MISTAKE(a[{Ellipsis, Ellipsis}])
       .says(ErrorKind::Index,
-            "[index] Ellipsis stands twice in the index of float32[2, 3] on cpu (scores)",
-            "use it once: it takes all dims that are left");
+            "[index] more than one Ellipsis in the index of float32[2, 3] on cpu (scores)",
+            "use it once: it stands for all remaining dims");
   MISTAKE(a[Slice{0, 2, 0}])
       .says(ErrorKind::Index,
             "[index] the step of a Slice is 0 in the index of float32[2, 3] on cpu (scores)",
@@ -204,7 +204,7 @@ TEST_CASE("shapes and dims") {
             "[reshape] float32[2, 3] on cpu has 6 elements, which [-1, 4] cannot hold: they are no "
             "multiple "
             "of 4",
-            "the sizes beside -1 must divide 6");
+            "the sizes besides -1 must divide 6");
   MISTAKE(a.reshape({-1, -1}))
       .says(ErrorKind::Shape, "[reshape] shape [-1, -1] has a negative size",
             "at most one size may be -1, the others must be 0 or more");
@@ -228,7 +228,7 @@ TEST_CASE("shapes and dims") {
             "the last dim is -1");
   MISTAKE(a.expand({4, 3}))
       .says(ErrorKind::Shape, "[expand] cannot expand float32[2, 3] on cpu to [4, 3]",
-            "only dims of size 1, and new dims in front, can be repeated");
+            "only dims of size 1, and new leading dims, can be repeated");
   MISTAKE(cat({a, zeros({2, 4})}))
       .says(ErrorKind::Shape,
             "[cat] sizes must agree but for dim 0: float32[2, 3] on cpu and float32[2, 4] on cpu");
@@ -240,7 +240,7 @@ TEST_CASE("shapes and dims") {
       .says(ErrorKind::Value,
             "[split] the 2 sizes add up to 2, but dim 1 of float32[2, 3] on cpu has 3");
   MISTAKE(amax(zeros({0, 3}), 0))
-      .says(ErrorKind::Shape, "[amax] has no answer over no elements: float32[0, 3] on cpu",
+      .says(ErrorKind::Shape, "[amax] cannot reduce over zero elements: float32[0, 3] on cpu",
             "check that the tensor is not empty, or reduce over other dims");
   MISTAKE(tensor({{1, 2}, {3}}))
       .says(ErrorKind::Shape, "[tensor] the lists within the list differ in length",
@@ -287,7 +287,7 @@ TEST_CASE("contraction") {
             "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
             "against "
             "weight float32[5, 4] on cpu (fc.weight)",
-            "the layer wants inputs of 4 features");
+            "the layer expects inputs of 4 features");
   MISTAKE(linear(zeros({8, 2, 2}), w))
       .says(ErrorKind::Shape,
             "[linear] the input's last size must be the weight's second: float32[8, 2, 2] on cpu "
@@ -300,7 +300,7 @@ TEST_CASE("contraction") {
             "[linear] the input's last size must be the weight's second: float32[2, 3] on cpu "
             "against "
             "weight float32[5, 4] on cpu",
-            "the layer wants inputs of 4 features");
+            "the layer expects inputs of 4 features");
 }
 
 TEST_CASE("networks and options") {
@@ -368,7 +368,7 @@ TEST_CASE("networks and options") {
                          "take one with x[i], or all with x.to_vector<T>()");
   MISTAKE(scaled_dot_product_attention(a, zeros({2, 4}), a))
       .says(ErrorKind::Shape,
-            "[scaled_dot_product_attention] wants query [..., T, d], key [..., S, d] and value "
+            "[scaled_dot_product_attention] expects query [..., T, d], key [..., S, d] and value "
             "[..., S, e], "
             "not float32[2, 3] "
             "on cpu, float32[2, 4] on cpu and float32[2, 3] on cpu");
@@ -378,14 +378,17 @@ TEST_CASE("an error inside a composed function names the caller's line") {
   // Here the check that fails is an operator in the library's own source.
   Tensor a = zeros({2, 3}), b = zeros({4});
   MISTAKE(mse_loss(a, zeros({2, 3}, "cpu:1")))
-      .says(ErrorKind::Device,
-            "[sub] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on "
-            "cpu:1",
-            "move one of them: the float32[2, 3] with .to(\"cpu\")");
+      .says(
+          ErrorKind::Device,
+          "[mse_loss] operands are on different devices: float32[2, 3] on cpu and float32[2, 3] on "
+          "cpu:1",
+          "move one of them: the float32[2, 3] with .to(\"cpu\")");
   MISTAKE(layer_norm(a, {3}, zeros({3}, "cpu:1")))
-      .says(ErrorKind::Device,
-            "[mul] operands are on different devices: float32[2, 3] on cpu and float32[3] on cpu:1",
-            "move one of them: the float32[3] with .to(\"cpu\")");
+      .says(
+          ErrorKind::Device,
+          "[layer_norm] operands are on different devices: float32[2, 3] on cpu and float32[3] on "
+          "cpu:1",
+          "move one of them: the float32[3] with .to(\"cpu\")");
   MISTAKE(a.clamp(0, 1).masked_fill(b > 0, 1))
       .says(ErrorKind::Shape,
             "[where] cannot broadcast bool[4] on cpu with float32[2, 3] on cpu: dim -1 is 4 in the "
@@ -414,12 +417,12 @@ TEST_CASE("layers") {
                       "[linear] the input's last size must be the weight's second: float32[2, 3] "
                       "on cpu against weight "
                       "float32[5, 4] on cpu (head.weight)",
-                      "the layer wants inputs of 4 features", "Linear");
+                      "the layer expects inputs of 4 features", "Linear");
   MISTAKE(seq(x)).says(ErrorKind::Shape,
                        "[linear] the input's last size must be the weight's second: float32[2, 8] "
                        "on cpu against weight "
                        "float32[2, 7] on cpu (2.weight)",
-                       "the layer wants inputs of 7 features", "2 (Linear) of Sequential");
+                       "the layer expects inputs of 7 features", "2 (Linear) of Sequential");
   // In a module of the user's own the mistake is at the line in its forward().
   try {
     net(zeros({2, 4}));
@@ -476,7 +479,7 @@ TEST_CASE("a bad index found while running") {
   }
   CHECK(first == "[embedding] index 7 is out of range for a dimension of size 5\n  at " +
                      std::string(__FILE__) + ":" + std::to_string(line) +
-                     "\n  fix: indices must lie in [0, 5)");
+                     "\n  fix: indices must be in [0, 5)");
   // What had no part in it is there; what was assigned is what it was; the bad value says why it is
   // missing.
   CHECK(kept.sum().item() == doctest::Approx(2 * table.sum().item()));

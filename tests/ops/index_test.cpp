@@ -38,7 +38,7 @@ Error error_of(F f) {
 
 }  // namespace
 
-TEST_CASE("x[tensor] is a tensor of its own; x[tensor] = and += write to x") {
+TEST_CASE("x[tensor] is a new tensor; x[tensor] = and += write to x") {
   Tensor x = arange(0, 6, float32).reshape({2, 3}), i = tensor({1, 0, 1});
   Tensor y = x[i];
   y += 100.0;
@@ -165,7 +165,7 @@ TEST_CASE("bad indices are named where they were written") {
   CHECK_ERROR(DType, "floating", logcumsumexp(rows, 0));
   CHECK_ERROR(Value, "k is 5", topk(x, 5));
   CHECK_ERROR(Value, "k is 0", kthvalue(x, 0));
-  CHECK_ERROR(Shape, "no elements", median(zeros({0})));
+  CHECK_ERROR(Shape, "zero elements", median(zeros({0})));
   CHECK_ERROR(Shape, "does not fit", searchsorted(x, ones({2, 4})));
   CHECK_ERROR(Shape, "vector", bucketize(x, x));
   CHECK_ERROR(Value, "negative", bincount(tensor({1, -1})));

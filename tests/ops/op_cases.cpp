@@ -200,7 +200,7 @@ const std::vector<std::pair<const char*, Unary>> kViews = {
      [](const Tensor& x) {
        return x.unsqueeze(1).expand({2, 5, 3, 4});
      }},
-    {"expand in front",
+    {"expand with new dims",
      [](const Tensor& x) {
        return x.expand({3, 2, 3, 4});
      }},

@@ -27,10 +27,9 @@ struct Case {
 };
 
 const std::vector<Case>& cases();
-// Families in files of their own.
 void add_index_cases(std::vector<Case>& c);
 
-// The families in files of their own.
+// The other families.
 void add_elementwise(std::vector<Case>& c);
 void add_arrangement(std::vector<Case>& c);
 void add_algebra(std::vector<Case>& c);

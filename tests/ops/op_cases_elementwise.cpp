@@ -102,7 +102,7 @@ void add_one_operand(std::vector<Case>& c) {
                }),
                Types::Float,
                false});
-  // Constants that compare equal, or not at all, are constants of their own.
+  // Constants that compare equal, or not at all, are still distinct.
   c.push_back({"NaN and zeros as numbers",
                {{{3, 5}}},
                one([](const Tensor& x) {

@@ -78,7 +78,7 @@ TEST_CASE("Stop: the step is not taken, and step, op, line and layer are named")
   CHECK(guard.skipped() == 2);
 }
 
-TEST_CASE("Skip: training goes on without the bad steps") {
+TEST_CASE("Skip: training continues without the bad steps") {
   manual_seed(3);
   Net net;
   Net twin = net.clone();

@@ -1,4 +1,4 @@
-// Optimisers against the formulas written out in plain C++, clipping, loss scaling, and training on
+// Optimisers against their formulas in plain C++, clipping, loss scaling, and training on
 // several devices.
 #include <doctest/doctest.h>
 

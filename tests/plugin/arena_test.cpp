@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 
-// The two programs of this file may run at once: each has a cache of its own.
+// The two programs of this file may run at once: each has its own cache.
 struct Machine : test::FakeMachine {
   Machine() : FakeMachine(std::getenv("FAKE_CUDA_VMM") ? "arena_plain" : "arena") {
     find(has_vmm, "fake_cuda_has_vmm");
@@ -180,7 +180,7 @@ TEST_CASE("where there is no memory, the arena stays as it was and the error say
   CHECK(machine.mapped() == 0);
 }
 
-TEST_CASE("what lies outside of the arena's memory cannot be touched") {
+TEST_CASE("addresses outside of the arena's memory cannot be accessed") {
   if (!machine.has_vmm()) return;
   release_arena(gpu());
   auto* p = static_cast<char*>(arena_of(3 * kMiB));
@@ -191,7 +191,7 @@ TEST_CASE("what lies outside of the arena's memory cannot be touched") {
   CHECK(deadly(p));
 }
 
-TEST_CASE("an arena leaves nothing behind, and is refused where it cannot be") {
+TEST_CASE("an arena leaks nothing, and is refused where it cannot be") {
   REQUIRE(cuda::driver().load() == "");
   const size_t reserved = machine.reserved(), mapped = machine.mapped(), used = machine.used();
   {

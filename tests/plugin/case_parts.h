@@ -14,7 +14,7 @@ inline int64_t pick(std::mt19937& gen, int64_t lo, int64_t hi) {
   return lo + static_cast<int64_t>(gen() % static_cast<uint64_t>(hi - lo + 1));
 }
 
-/// Strides of a tensor whose axes lie in this order in memory, the last fastest, with gaps.
+/// Strides of a tensor whose axes are in this order in memory, the last fastest, with gaps.
 inline Dims strides_in_order(const Dims& shape, const std::vector<int>& order, std::mt19937& gen) {
   Dims s = Dims::filled(shape.size(), 0);
   int64_t step = 1;

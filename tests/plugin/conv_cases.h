@@ -28,7 +28,7 @@ struct ConvCase {
 };
 const std::vector<ConvCase>& conv_cases();
 
-/// First convolutions of pictures: stride 2, few channels, 16 bits.
+/// First convolutions of images: stride 2, few channels, 16 bits.
 struct Stem {
   int64_t channels, size, window, pad;
 };
@@ -37,8 +37,8 @@ const std::vector<Stem>& stems();
 /// CPU.
 std::pair<double, double> stem_distance(const Stem& s, const Device& d);
 
-/// A call with bias, residual and ReLU straight to a backend, of whole numbers: the largest
-/// difference from loops (0). `odd`: the residual lies in another order than the result, which
+/// A call with bias, residual and ReLU straight to a backend, of integers: the largest
+/// difference from loops (0). `odd`: the residual has another layout than the result, which
 /// cuDNN refuses, so that the convolution is one call and the rest a kernel.
 double residual_call_difference(Backend& b, bool odd, bool relu);
 

@@ -164,7 +164,7 @@ int cublasLtMatmulPreferenceSetAttribute(void*, int a, const void*, size_t n) {
 }
 int cublasLtMatmulAlgoGetHeuristic(void*, Desc* d, Layout* la, Layout* lb, Layout*, Layout*, void*,
                                    int, Heuristic* h, int* n) {
-  // As the real one: rows of what stands beside the result begin at multiples of 16 bytes.
+  // As the real one: rows of the second result begin at multiples of 16 bytes.
   if ((d->epilogue & 128) && d->aux_ld % 8) return *n = 0, 15;
   if ((d->epilogue & (256 | 512)) && (la->ld % 8 || lb->ld % 8)) return *n = 0, 15;
   for (int i = 0; i < 2; ++i)

@@ -1,9 +1,9 @@
 // A CUDA machine made of the CPU, for tests: the driver's, NVRTC's and cuBLASLt's functions that
 // the plug-in calls, in one library. Device memory is host memory; "compiling" keeps the text,
-// "loading" builds it with the C++ compiler behind the emulator's built-ins, launching runs the
+// "loading" builds it with the C++ compiler after the emulator's built-ins, launching runs the
 // threads of each block as fibers. Work is done at once, except while a stream is captured: then it
 // is kept with its arguments, and done at each launch of the graph. Signatures are those of cuda.h
-// and cublasLt.h, written out, so that no CUDA header is needed.
+// and cublasLt.h, repeated here, so that no CUDA header is needed.
 //
 // FAKE_CUDA=null makes it an H200 that runs nothing: kernels are compiled by the real NVRTC and
 // whole programs go through planning, capture and launching, with wrong results and at no cost.
@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "backend/cuda/emit/text.h"
+#include "backend/cuda/kernels/run_params.h"
 #include "emulator/cuda_state.h"
 #include "emulator/fibers.h"
 #include "plugin/fake_machine.h"
@@ -146,11 +147,9 @@ void* build(const std::string& source) {
   std::string all =
       "#define IG_EMULATED 1\n" + read_file(INGOT_EMULATOR_DIR "/cuda_builtins.h") + source;
   all +=
-      "\ntemplate <int K> static void ig_emu_call(void (*f)(const IgParams<K>), const void* a) { "
-      "f(*(const "
-      "IgParams<K>*)a); }\n"
-      "template <int K> static unsigned long ig_emu_size(void (*)(const IgParams<K>)) { return "
-      "sizeof(IgParams<K>); }\n";
+      "\ntemplate <class P> static void ig_emu_call(void (*f)(P), const void* a) { f(*(const "
+      "P*)a); }\n"
+      "template <class P> static unsigned long ig_emu_size(void (*)(P)) { return sizeof(P); }\n";
   static const std::regex entry(
       R"re(extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\()re");
   for (std::sregex_iterator i(source.begin(), source.end(), entry), end; i != end; ++i) {
@@ -179,13 +178,13 @@ struct Module {
   bool fibers;
 };
 
-/// What the kernel behind every run does, so that the host does not wait in vain
-/// (backend/cuda/kernels/run_prologue.cpp).
+/// What the last kernel of every run does, so that the host does not wait in vain
+/// (backend/cuda/kernels/run_epilogue.cpp).
 int end_run(const char* argument) {
-  int64_t n[8];
-  std::memcpy(n, argument + 48, sizeof n);
-  auto* runs = reinterpret_cast<int64_t*>(n[5]);
-  int64_t* record = reinterpret_cast<int64_t*>(n[6]) + (*runs & n[7]) * 4;
+  ingot::cuda::RunParams p;
+  std::memcpy(&p, argument + sizeof(ingot::CudaHeader), sizeof p);
+  auto* runs = reinterpret_cast<int64_t*>(p.runs);
+  int64_t* record = reinterpret_cast<int64_t*>(p.records) + (*runs & p.record_mask) * 4;
   record[0] = ++*runs;
   return kOk;
 }
@@ -350,7 +349,7 @@ int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1 ||
       shared > 232448)
     return kInvalid;
-  if (nothing_runs && f->name.find("ig_edges") == std::string::npos) return kOk;
+  if (nothing_runs && f->name.find("ig_run_") == std::string::npos) return kOk;
   std::vector<char> argument(f->argument_bytes);
   std::memcpy(argument.data(), arguments[0], argument.size());
   if (nothing_runs)

@@ -17,8 +17,8 @@ using fake::kOk;
 
 namespace {
 
-// Numbers of cudnn_backend.h, written out, so that no header is needed: kinds of descriptors, their
-// attributes, the attributes' types, types of elements, statuses.
+// Constants of cudnn_backend.h, repeated here, so that no header is needed: kinds of descriptors,
+// their attributes, the attributes' types, types of elements, statuses.
 enum { kConvolution = 1, kTensor = 17, kHeuristic = 4, kPlan = 5 };
 enum {
   kGraphOps = 801,

@@ -1,5 +1,5 @@
 // The fake CUDA machine of a test program: the plug-in with the fake driver and libraries, a cache
-// of kernels of its own, and the machine's counters. One per program, made before the first use of
+// of separate kernels, and the machine's counters. One per program, made before the first use of
 // a device.
 #pragma once
 #include <dlfcn.h>

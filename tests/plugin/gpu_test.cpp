@@ -266,7 +266,7 @@ TEST_CASE("g: attention in 16 bits, with masks and grouped heads, against float3
     std::printf("g: %-9s o %.1e dq %.1e dk %.1e dv %.1e\n", f.name, distance(got[0], want[0]),
                 distance(got[1], want[1]), distance(got[2], want[2]), distance(got[3], want[3]));
   }
-  // A head whose elements lie apart, as cuDNN does not take them.
+  // A head whose elements are not contiguous, which cuDNN does not take.
   NoGrad guard;
   manual_seed(6);
   Tensor q = randn({B, H, D, T}), k = randn({B, H, T, D});
@@ -368,7 +368,7 @@ TEST_CASE(
         std::string::npos);
   CHECK(what.find("free") != std::string::npos);
   CHECK_THROWS_AS(within(), OutOfMemory);
-  CHECK(ones({1000}, d).sum().item() == 1000);  // what does fit goes on
+  CHECK(ones({1000}, d).sum().item() == 1000);  // what does fit continues
   gpu().deallocate(0, most, taken);
   CHECK(kept() == 1);
   CHECK(within() > 1 << 22);
@@ -407,6 +407,11 @@ TEST_CASE("k: LSTMs in every type, with their gradients, against float64 on the 
   std::printf("k: float32 off by %.1e, bfloat16 by %.1e, float16 by %.1e\n",
               check_lstm(d, float32, float32, 1e-4), check_lstm(d, float32, bfloat16, 4e-2),
               check_lstm(d, float32, float16, 5e-3));
+  for (int64_t gates : {3, 1})
+    std::printf("k: %s float32 off by %.1e, bfloat16 by %.1e, float16 by %.1e\n",
+                gates == 3 ? "GRUs" : "RNNs", check_lstm(d, float32, float32, 1e-4, gates),
+                check_lstm(d, float32, bfloat16, 5e-2, gates),
+                check_lstm(d, float32, float16, gates == 1 ? 2e-2 : 5e-3, gates));
   nn::LSTM layer(512, 1024);
   layer.to(d);
   Tensor x = randn({128, 64, 512}).to(d);
@@ -454,7 +459,7 @@ TEST_CASE("l: convolutions with batch norm, residual and ReLU as one call, again
   }
   for (bool odd : {false, true})  // by cuDNN, and by cuDNN and a kernel
     for (bool relu : {false, true}) CHECK(residual_call_difference(gpu(), odd, relu) < 1e-3);
-  // What is not a number stays so behind a ReLU.
+  // NaN stays NaN after a ReLU.
   Tensor x = full({1, 8, 6, 6}, NAN, {bfloat16, "cuda"}),
          w = zeros({8, 8, 3, 3}, {bfloat16, "cuda"}), b = zeros({8}, {bfloat16, "cuda"});
   eval({x, w, b});
@@ -525,7 +530,7 @@ TEST_CASE("n: a training step maps what it is said to take") {
 }
 
 TEST_CASE(
-    "o: first convolutions of pictures over blocks of pixels, with their gradients, against "
+    "o: first convolutions of images over blocks of pixels, with their gradients, against "
     "float64") {
   if (no_gpu()) return;
   for (const Stem& f : stems()) {
@@ -571,7 +576,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "p: the arena grows where it is, graphs captured before go on, and its memory comes back") {
+    "p: the arena grows where it is, graphs captured before stay valid, and its memory comes "
+    "back") {
   if (no_gpu()) return;
   const Device d("cuda");
   Tensor x = rand({256, 512}).to(d).to(bfloat16).eval_(),

@@ -4,13 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <random>
 
 #include "backend/cuda/emit/nvrtc.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
+#include "backend/cuda/kernels/run_params.h"
 #include "emulator/emulator.h"
-#include "plugin/library_cases.h"
+#include "plugin/hand_kernel_cases.h"
 #include "runtime/backend.h"
 
 using namespace ingot;
@@ -18,7 +20,7 @@ using namespace ingot::test;
 
 namespace {
 
-RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
+RunStatus run(const cuda::CudaKernel& k, CallMemory& m) {
   CudaLaunch launch = k.launch;
   for (size_t i = 0; i < m.blocks.size(); ++i)
     launch.pointer(0, static_cast<int>(i)) = reinterpret_cast<int64_t>(m.at(i));
@@ -29,66 +31,11 @@ RunStatus run(const cuda::HandKernel& k, CallMemory& m) {
   return status;
 }
 
-struct Call {
-  LibrarySpec spec;
-  cuda::HandKernel kernel;
-};
-
-std::vector<Call> calls() {
-  std::vector<Call> all;
-  std::mt19937 gen(1);
-  auto add = [&](const LibrarySpec& s) {
-    all.push_back({s, s.op == Op::Matmul ? cuda::simple_matmul(s)
-                      : s.op == Op::Scan ? cuda::scan(s, 2)
-                      : s.op == Op::Sort ? cuda::sort(s)
-                                         : cuda::scatter(s, 2)});
-  };
-  for (int i = 0; i < 60; ++i) add(random_matmul(gen, false));
-  {  // strides that an int does not hold, of a dim of size 1
-    LibrarySpec s;
-    s.op = Op::Matmul;
-    s.operands = {{DType::Float32, {9, 20}, {20, 1}, 0},
-                  {DType::Float32, {9, 1}, {1, int64_t{1} << 40}, 0},
-                  {DType::Float32, {1, 20}, {int64_t{1} << 40, 1}, 0}};
-    all.push_back({s, cuda::small_matmul(s)});
-  }
-  for (int i = 0; i < 20; ++i) {
-    LibrarySpec s = random_relu_gradient(gen);
-    all.push_back({s, i % 4 ? cuda::small_matmul(s) : cuda::simple_matmul(s)});
-  }
-  for (int i = 0; i < 30; ++i)
-    if (LibrarySpec s = random_bias_gradient(gen); cuda::is_small_matmul(s))
-      all.push_back({s, cuda::small_matmul(s)});
-  for (int i = 0; i < 400; ++i)
-    if (LibrarySpec s = random_matmul(gen, true); cuda::is_small_matmul(s))
-      all.push_back({s, cuda::small_matmul(s)});
-  for (int i = 0, taken = 0; i < 120 && taken < 60; ++i)
-    if (LibrarySpec s = random_row_matmul(gen); cuda::is_row_matmul(s))
-      all.push_back({s, cuda::row_matmul(s)}), ++taken;
-  for (int i = 0; i < 40; ++i) add(random_scatter(gen, false));
-  for (int i = 0; i < 40; ++i) add(random_scatter(gen, true));
-  for (int i = 0; i < 60; ++i) add(random_write(gen, i % 3 == 0, i % 3 == 1));
-  for (int i = 0; i < 60; ++i) add(random_scan(gen, i % 2 ? 40 : 600));
-  for (int i = 0; i < 12; ++i) add(random_scan(gen, 60000));
-  for (int i = 0; i < 50; ++i) add(random_sort(gen, i % 2 ? 30 : 2048));
-  for (int i = 0; i < 16; ++i) add(random_sort(gen, 12000));
-  return all;
-}
-
-/// The cells of an LSTM in every form.
-std::vector<cuda::HandKernel> cells() {
-  std::vector<cuda::HandKernel> all;
-  for (bool backward : {false, true})
-    for (DType t : {DType::Float32, DType::BFloat16, DType::Float16})
-      for (int lanes : {1, 2, 4}) all.push_back(cuda::lstm_cell(backward, t, 5, 36, 150, lanes));
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("the cells of an LSTM compute what its formulas say") {
-  std::vector<cuda::HandKernel> all = cells();
-  for (const cuda::HandKernel& k : all) Emulator::get().add(k.text);
+  std::vector<cuda::CudaKernel> all = lstm_cell_kernels();
+  for (const cuda::CudaKernel& k : all) Emulator::get().add(k.text);
   Emulator::get().build();
   const int64_t N = 5, H = 36, pitch = 150;
   std::mt19937 gen(3);
@@ -148,8 +95,8 @@ TEST_CASE("the cells of an LSTM compute what its formulas say") {
 }
 
 TEST_CASE("products, scatters, scans and sorts by hand-written kernels") {
-  std::vector<Call> all = calls();
-  for (const Call& c : all) Emulator::get().add(c.kernel.text);
+  std::vector<KernelCase> all = library_kernels();
+  for (const KernelCase& c : all) Emulator::get().add(c.kernel.text);
   Emulator::get().build();
   for (size_t n = 0; n < all.size(); ++n) {
     const LibrarySpec& s = all[n].spec;
@@ -164,16 +111,17 @@ TEST_CASE("products, scatters, scans and sorts by hand-written kernels") {
   }
 }
 
-TEST_CASE("GELU and its gradient as a pass behind a product") {
+TEST_CASE("GELU and its gradient as a pass after a product") {
   std::mt19937 gen(9);
   for (int n = 0; n < 20; ++n) {
     const LibrarySpec s = random_gelu_matmul(gen);
     const bool gradient = s.has(Epilogue::GeluTanhGrad);
-    cuda::HandKernel k = cuda::gelu_pass(s);
+    cuda::CudaKernel k = cuda::gelu_pass(s);
     CAPTURE(to_string(s));
     // What the product alone leaves, then the pass over it, must be what the whole call gives.
     LibrarySpec plain = s;
-    plain.epilogues = {};
+    plain.epilogues =
+        s.epilogues.without({Epilogue::GeluTanh, Epilogue::KeepSum, Epilogue::GeluTanhGrad});
     CallMemory got(s, 3), want = got;
     reference(plain, got);
     reference(s, want);
@@ -186,13 +134,10 @@ TEST_CASE("GELU and its gradient as a pass behind a product") {
 }
 
 TEST_CASE("attention of one query per head, with masks that hide the rest of a cache") {
-  std::mt19937 gen(11);
-  std::vector<Call> all;
-  for (int i = 0; i < 40; ++i) {
-    LibrarySpec s = random_row_attention(gen);
-    REQUIRE(cuda::is_row_attention(s));
-    all.push_back({s, cuda::row_attention(s, i % 3 != 0)});
-    Emulator::get().add(all.back().kernel.text);
+  std::vector<KernelCase> all = row_attention_kernels();
+  for (const KernelCase& c : all) {
+    REQUIRE(cuda::is_row_attention(c.spec));
+    Emulator::get().add(c.kernel.text);
   }
   Emulator::get().build();
   for (size_t n = 0; n < all.size(); ++n) {
@@ -201,7 +146,7 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
     CAPTURE(to_string(s));
     CallMemory got(s, 3);
     if (s.operands.size() >
-        static_cast<size_t>(s.written) + 3) {  // keys after the first third are not there yet
+        static_cast<size_t>(s.written) + 3) {  // keys after the first third are not written yet
       const size_t at = static_cast<size_t>(s.written) + 3;
       const OperandSpec& bias = s.operands[at];
       const int64_t S = bias.shape[3], rows = bias.shape.numel() / S;
@@ -228,13 +173,10 @@ TEST_CASE("attention of one query per head, with masks that hide the rest of a c
 }
 
 TEST_CASE("the gradient of attention over short sequences") {
-  std::mt19937 gen(12);
-  std::vector<Call> all;
-  for (int i = 0; i < 10; ++i) {
-    LibrarySpec s = random_short_attention(gen, i < 8 ? 96 : 256);
-    REQUIRE(cuda::is_short_attention_grad(s));
-    all.push_back({s, cuda::short_attention_grad(s)});
-    Emulator::get().add(all.back().kernel.text);
+  std::vector<KernelCase> all = short_attention_kernels();
+  for (const KernelCase& c : all) {
+    REQUIRE(cuda::is_short_attention_grad(c.spec));
+    Emulator::get().add(c.kernel.text);
   }
   Emulator::get().build();
   for (size_t n = 0; n < all.size(); ++n) {
@@ -292,7 +234,7 @@ TEST_CASE("which products of few rows are taken, and how they are cut") {
   // 768 columns of 3072 in float32: eight warps to each, all weights under way at once.
   CHECK(cuda::row_matmul(linear(float32, 1, 768, 3072)).launch.stages[0].grid == 768);
   // In 16 bits, sixteen columns to a block.
-  cuda::HandKernel k = cuda::row_matmul(linear(bfloat16, 1, 768, 3072));
+  cuda::CudaKernel k = cuda::row_matmul(linear(bfloat16, 1, 768, 3072));
   CHECK(k.launch.stages[0].grid == 48);
   CHECK(k.text.stages[0].threads == 512);
   k = cuda::row_matmul(linear(bfloat16, 1, 50304, 768));
@@ -304,7 +246,7 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
   std::mt19937 gen(5);
   for (int how = 0; how < 5; ++how) {
     LibrarySpec s = how < 2 ? random_scatter(gen, how == 1) : random_write(gen, how == 3, how == 4);
-    cuda::HandKernel k = cuda::scatter(s, 2);
+    cuda::CudaKernel k = cuda::scatter(s, 2);
     int64_t extent = s.operands[0].shape[axis_of(s)];
     CallMemory m(s, 3, extent);
     const size_t ix = s.operands.size() - 2;
@@ -322,17 +264,23 @@ TEST_CASE("an index out of range is reported and nothing is added for it") {
 }
 
 TEST_CASE("the kernels around a run pass parameters and status") {
-  CudaText text = cuda::run_edges();
+  CudaText text = cuda::run_kernels();
   Emulator::get().add(text);
   Emulator::get().build();
   int64_t host[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, block[12] = {}, runs = 0;
   int64_t records[4][4] = {};
+  auto address = [](void* p) { return reinterpret_cast<cuda::Address>(p); };
+  cuda::RunParams p{};
+  p.host_slots = address(host), p.slot_words = 4, p.slot_mask = 1, p.block = address(block + 8);
+  p.slots_used = address(block), p.runs = address(&runs);
+  p.records = address(records), p.record_mask = 3;
+  std::vector<int64_t> words(sizeof p / sizeof(int64_t));
+  std::memcpy(words.data(), &p, sizeof p);
   RunStatus status{2, 3, 4, 5};
   for (int n = 0; n < 5; ++n) {
     CudaLaunch launch;
     launch.stages = {{1, 0}, {1, 0}};
-    auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
-    launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
+    launch.words = words;
     CudaText begin = text, end = text;
     status = {2, 3, 4, 5};
     begin.stages.resize(1);
@@ -345,7 +293,7 @@ TEST_CASE("the kernels around a run pass parameters and status") {
     CHECK(status.code == 0);
     status = {1, n, 40, 50};
     block[0] = n;
-    header.scratch = block;  // a run that goes on keeps the status
+    header.scratch = block;  // a run that continues keeps the status
     Emulator::get().run(begin, launch, header);
     CHECK(status.code == 1);
     launch.stages.resize(1);
@@ -359,8 +307,7 @@ TEST_CASE("the kernels around a run pass parameters and status") {
   // A run that went well leaves its number and nothing else.
   CudaLaunch launch;
   launch.stages = {{1, 0}};
-  auto word = [](void* p) { return reinterpret_cast<int64_t>(p); };
-  launch.words = {word(host), 4, 1, word(block + 8), word(block), word(&runs), word(records), 3};
+  launch.words = words;
   CudaText end = text;
   end.stages.erase(end.stages.begin());
   CudaHeader header;
@@ -381,8 +328,8 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
   }
   std::map<std::string, CudaText> texts, for_clusters;
   std::mt19937 gen_short(12);
-  CudaText edges = cuda::run_edges();
-  texts.emplace(edges.key, edges);
+  CudaText run = cuda::run_kernels();
+  texts.emplace(run.key, run);
   // The digit passes of a sort are long texts and the same for every type, and small products come
   // in hundreds of forms: some of them will do.
   std::map<std::string, int> seen;
@@ -396,7 +343,7 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
     CudaText t = cuda::short_attention_grad(random_short_attention(gen_short, 256)).text;
     texts.emplace(t.key, t);
   }
-  for (const Call& c : calls()) {
+  for (const KernelCase& c : library_kernels()) {
     const CudaText& t = c.kernel.text;
     const bool sorts = t.schedule == "sort_long" || t.schedule == "scatter_sorted";
     const int most = sorts ? 5 : t.schedule == "small_matmul" ? 60 : 1000;
@@ -408,7 +355,8 @@ TEST_CASE("NVRTC takes the hand-written kernels for sm_80 and sm_90") {
                        : cuda::row_sums(random_bias_gradient(gen)).text;
     texts.emplace(t.key, t);
   }
-  for (const cuda::HandKernel& k : cells()) texts.emplace(k.text.key, k.text);
+  for (const cuda::CudaKernel& k : lstm_cell_kernels()) texts.emplace(k.text.key, k.text);
+  for (const cuda::CudaKernel& k : other_cell_kernels()) texts.emplace(k.text.key, k.text);
   std::string program = cuda_prelude();
   int n = 0;
   for (auto& [key, t] : texts)

@@ -142,7 +142,7 @@ LibrarySpec random_gelu_matmul(std::mt19937& gen) {
   if (!gradient) s.operands.push_back(whole({1, M, N}));
   s.written = static_cast<int>(s.operands.size());
   s.operands.push_back(whole({M, K}));
-  OperandSpec b = whole({N, K});  // a weight as it lies, or transposed
+  OperandSpec b = whole({N, K});  // a weight as stored, or transposed
   if (gen() % 2)
     b = whole({K, N});
   else

@@ -1,4 +1,5 @@
-// The steps of an LSTM on the fake CUDA machine: products by its library, cells by the emulator.
+// The steps of recurrent layers on the fake CUDA machine: products by its library, cells by the
+// emulator.
 #include "neural/lstm_check.h"
 #include "plugin/fake_setup.h"
 
@@ -13,6 +14,19 @@ TEST_CASE("an LSTM and its gradients are those of float64, in every type") {
   check_lstm(d, float32, bfloat16, 4e-2);
   check_lstm(d, float32, float16, 5e-3);
   check_lstm(d, float16, float16, 5e-3);
+}
+
+TEST_CASE("GRUs and plain RNNs and their gradients are those of float64, in every type") {
+  const Device d("cuda");
+  for (int64_t gates : {3, 1}) {
+    CAPTURE(gates);
+    check_lstm(d, float32, float32, 2e-5, gates);
+    check_lstm(d, float32, bfloat16, 5e-2, gates, false, true);
+    // A plain RNN's rounding adds up over its steps.
+    check_lstm(d, float16, float16, gates == 1 ? 2e-2 : 5e-3, gates, false, true);
+    CHECK(lstm_recorded(8, d, bfloat16, gates) == lstm_recorded(50, d, bfloat16, gates));
+  }
+  check_lstm(d, float32, float32, 2e-5, 1, true, true);
 }
 
 TEST_CASE("float64 and a second gradient take the recorded steps") {

@@ -212,7 +212,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("GELU stays a kernel of its own where an epilogue would not do") {
+TEST_CASE("GELU stays a separate kernel where an epilogue would not do") {
   Device d("cuda");
   Block b(d, bfloat16);
   // Its operand asked for as well: the product gives both.
@@ -263,7 +263,7 @@ TEST_CASE("convolutions with batch norm, residual and ReLU are right, fused and 
   }
 }
 
-TEST_CASE("first convolutions of pictures run over blocks of pixels") {
+TEST_CASE("first convolutions of images run over blocks of pixels") {
   for (const Stem& f : stems()) {
     CAPTURE(f.channels);
     CAPTURE(f.window);

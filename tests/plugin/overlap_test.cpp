@@ -11,7 +11,7 @@ using namespace ingot;
 using namespace ingot::cuda;
 using Access = Overlap::Access;
 
-TEST_CASE("independent launches go to lanes of their own, dependent ones follow") {
+TEST_CASE("independent launches go to separate lanes, dependent ones follow") {
   Overlap o(3);
   Access a{0x1000, 64, true}, b{0x2000, 64, true}, read_a{0x1020, 8, false},
       read_b{0x2000, 64, false};
@@ -20,7 +20,7 @@ TEST_CASE("independent launches go to lanes of their own, dependent ones follow"
   CHECK(second.lane == 1);
   CHECK(second.after.empty());
   auto third =
-      o.add(std::vector{read_a}, false, false);  // behind the writer of a, without waiting for b
+      o.add(std::vector{read_a}, false, false);  // after the writer of a, without waiting for b
   CHECK(third.lane == 0);
   CHECK(third.after.empty());
   auto both = o.add(std::vector{read_a, read_b}, false, false);

@@ -1,5 +1,5 @@
 // Loading the plug-in: every way it can fail says which part failed and what to do, and the CPU
-// goes on.
+// continues.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ bool says(const std::string& text, const char* what) {
 
 }  // namespace
 
-TEST_CASE("what is missing is named, with the command that mends it") {
+TEST_CASE("what is missing is named, with the command that fixes it") {
   std::string none = reason_with("/nowhere/libingot_cuda.so", FAKE_CUDA, FAKE_CUDA);
   CHECK(says(none, "/nowhere/libingot_cuda.so"));
   CHECK(says(none, "cmake --preset cuda"));

@@ -1,5 +1,5 @@
 // Attention on the fake CUDA machine with a cuDNN that takes it, and with ones that refuse it when
-// it is planned or run though their form is one that cuDNN has: it is then written out, and right.
+// it is planned or run though their form is one that cuDNN has: it is then decomposed, and right.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct Form {
 const Form forms[] = {
     {"plain", false, false, false}, {"causal", true, false, true}, {"mask", false, true, false}};
 
-// cuDNN is asked once for each problem of a process: sizes tell the cases apart.
+// cuDNN is asked once for each problem of a process: sizes distinguish the cases.
 struct Case {
   int64_t B = 2, H = 2, T, D = 16;
   Tensor q, k, v, g, mask;
@@ -98,7 +98,7 @@ TEST_CASE("cuDNN's attention, forward and backward") {
   }
 }
 
-TEST_CASE("attention that cuDNN has no engine for, or does not run, is written out") {
+TEST_CASE("attention that cuDNN has no engine for, or does not run, is decomposed") {
   for (const char* how : {"engines", "execute"}) {
     CAPTURE(std::string(how));
     setenv("FAKE_CUDNN", how, 1);
@@ -127,7 +127,7 @@ TEST_CASE("attention that cuDNN has no engine for, or does not run, is written o
   unsetenv("FAKE_CUDNN");
 }
 
-TEST_CASE("a gradient that cuDNN refuses is written out behind a forward pass that it does") {
+TEST_CASE("a gradient that cuDNN refuses is decomposed after a forward pass that it runs") {
   setenv("FAKE_CUDNN", "gradients", 1);
   const Case c(48);
   for (const Form& f : forms) {
@@ -172,11 +172,11 @@ TEST_CASE("gradients that are written side by side, taken and refused") {
   unsetenv("FAKE_CUDNN");
 }
 
-TEST_CASE("operands that lie as cuDNN does not take them are copied") {
+TEST_CASE("operands in a layout that cuDNN does not take are copied") {
   const Case c(56);
   NoGrad guard;
   auto run = [&](const Device& d, DType t) {
-    // The head's elements lie T apart.
+    // The head's elements are T apart.
     Tensor q = c.q.to(d).to(t).transpose(2, 3).contiguous().eval_().transpose(2, 3),
            k = c.k.to(d).to(t).eval_(), v = c.v.to(d).to(t).eval_();
     return scaled_dot_product_attention(q, k, v).to("cpu").to(float64).eval_();

@@ -7,8 +7,14 @@ if(TARGET ingot_cuda)
   target_compile_definitions(fake_cuda PRIVATE INGOT_EMULATOR_DIR="${cuda_emulator}")
   target_link_libraries(fake_cuda PRIVATE ingot_cuda_emit ingot ingot_options ${CMAKE_DL_LIBS})
 
-  ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp
+  set(hand_kernel_cases ${cuda_tests}/hand_kernel_cases.cpp ${cuda_tests}/library_cases.cpp ${cuda_tests}/attention_cases.cpp)
+  ingot_test(cuda_kernels SOURCES ${cuda_tests}/hand_kernels_test.cpp ${hand_kernel_cases}
     LIBS ingot_test_emulator ingot_cuda_objects TIMEOUT 600)
+  # A tool, not a test: see CONTRIBUTING.md.
+  add_executable(cubin_list EXCLUDE_FROM_ALL ${cuda_tests}/cubin_list.cpp ${hand_kernel_cases}
+    ${cuda_emulator}/text_cases.cpp ${cuda_emulator}/text_cases_columns.cpp)
+  target_link_libraries(cubin_list PRIVATE ingot_test_emulator ingot_cuda_objects)
+  set_target_properties(cubin_list PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   ingot_test(cuda_overlap SOURCES ${cuda_tests}/overlap_test.cpp LIBS ingot_cuda_objects)
   ingot_test(cuda_copiers SOURCES ${cuda_tests}/copiers_test.cpp LIBS ingot_cuda_objects LABELS tsan)
   ingot_test(cuda_cache SOURCES ${cuda_tests}/cache_test.cpp LIBS ingot_cuda_objects LABELS asan)
@@ -31,7 +37,7 @@ if(TARGET ingot_cuda)
     target_compile_definitions(test_cuda_refused_attention PRIVATE
       FAKE_CUDA="$<TARGET_FILE:fake_cuda>" CUDA_PLUGIN="$<TARGET_FILE:ingot_cuda>")
     add_dependencies(test_cuda_refused_attention fake_cuda ingot_cuda)
-    ingot_test(cuda_conv SOURCES ${cuda_tests}/conv_test.cpp LIBS ingot_test_emulator ingot_cuda_objects)
+    ingot_test(cuda_conv SOURCES ${cuda_tests}/conv_test.cpp ${hand_kernel_cases} LIBS ingot_test_emulator ingot_cuda_objects)
     ingot_test(cuda_attention SOURCES ${cuda_tests}/attention_test.cpp LIBS ingot_cuda_objects)
     add_library(stub_driver MODULE ${cuda_tests}/stub_driver.cpp)
     target_link_options(stub_driver PRIVATE -Wl,-soname,libcuda.so.1)

@@ -150,7 +150,7 @@ def functions(text):
             if after:
                 at += after.end()
             elif not found and not re.search(r"\)\s*(?:const|override|final|noexcept|\s)*$", plain) and not (scope and scope[1] == "enum"):
-                # A value in braces inside a statement that goes on: it ends at its semicolon.
+                # A value in braces inside a statement that continues: it ends at its semicolon.
                 semicolon = code.find(";", at)
                 at = semicolon + 1 if semicolon >= 0 else len(code)
             start = at

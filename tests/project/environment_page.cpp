@@ -23,23 +23,21 @@ static void print_rows(bool own) {
 }
 
 int main() {
-  std::puts(
-      "# Environment variables\n\n"
-      "This page is generated from the table in `src/base/env.h`, by `tests/project/environment.py "
-      "--write`.\n\n"
-      "- A flag is off when it is `0` and on when it is anything else; empty is the default.\n"
-      "- A number that is none, or out of range, is reported once on standard error, and the "
-      "default holds.\n"
-      "- Bytes are a number, or one with a unit: `500MiB`, `8GiB`, `1TiB`.\n"
-      "- A variable whose name begins with `INGOT_` and is not listed here is reported once, with "
-      "the "
-      "nearest "
-      "name that is. The tests' own (`INGOT_TEST_`, `INGOT_BENCH`, `INGOT_EMULATOR_`, "
-      "`INGOT_RANDOM_`) are "
-      "not.\n"
-      "- Programs read all of this with `environment_variables()` and `environment(name)` "
-      "(`ingot/environment.h`).\n");
+  std::puts(R"(# Environment variables
+
+Written from the table in `src/base/env.h` by `tests/project/environment.py --write`; do not edit.
+
+- A flag is off when it is `0` and on when it is anything else; empty is the default.
+- A value that is not a number, or out of range, is reported once on standard error, and the default
+  is used.
+- Bytes are a number, or one with a unit: `500MiB`, `8GiB`, `1TiB`.
+- A variable whose name begins with `INGOT_` and is not listed here is reported once, with the
+  nearest name that is. The tests' own (`INGOT_TEST_`, `INGOT_BENCH`, `INGOT_EMULATOR_`,
+  `INGOT_RANDOM_`) are not reported.
+- Programs read all of this with `environment_variables()` and `environment(name)`
+  (`ingot/environment.h`).
+)");
   print_rows(true);
-  std::puts("\nVariables of others:\n");
+  std::puts("\nVariables of other programs:\n");
   print_rows(false);
 }

@@ -87,7 +87,7 @@ TEST_CASE("numbers: the default, and one report, where they are none or out of r
       CHECK(plan_cache(nonsense) == 256);
   });
   CHECK(report ==
-        "[ingot] INGOT_PLAN_CACHE_MIB=12x is no number from 0 to 1073741824: 256 is used\n");
+        "[ingot] INGOT_PLAN_CACHE_MIB=12x is not a number from 0 to 1073741824: 256 is used\n");
   With w("INGOT_NUM_THREADS", nullptr);
   CHECK(env::number("INGOT_NUM_THREADS") == 0);
 }
@@ -104,7 +104,7 @@ TEST_CASE("bytes, with units") {
       CHECK(read_limit(nonsense) == 0);
   });
   CHECK(report ==
-        "[ingot] INGOT_READ_LIMIT=8GB is no number of bytes, MiB, GiB or TiB: 0 is used\n");
+        "[ingot] INGOT_READ_LIMIT=8GB is not a number of bytes, MiB, GiB or TiB: 0 is used\n");
 }
 
 TEST_CASE("words and paths are read each time, INGOT_DEBUG once") {

@@ -30,7 +30,7 @@ SEES = {
     "backend/null": ["base", "graph", "codegen", "runtime"],
     "backend/cpu": ["base", "graph", "codegen", "runtime"],
     "backend/cuda": ["base", "graph", "codegen", "runtime"],
-    "wiring": ["base", "graph", "runtime", "compile", "backend/cpu", "backend/null"],
+    "wiring": ["base", "graph", "ops", "autograd", "runtime", "compile", "backend/cpu", "backend/null"],
     "ops": ["base", "graph"],
     "autograd": ["base", "graph", "ops"],
     "nn": ["base", "graph", "ops", "autograd"],
@@ -61,16 +61,18 @@ CALLS = {
 }
 # What wiring defines for rooms below it, and no other room may.
 WIRED = {"ingot::make_engine", "ingot::make_builtin_backend"}
-# Public header -> the rooms that define its functions. A header that is not named has none, or stands for a folder of its room.
+# Public header -> the rooms that define its functions. A header that is not named has none, or represents a folder of its room.
 DEFINES = {
-    "activation.h": ["ops"], "amp.h": ["ops", "optim"], "autograd.h": ["graph", "ops", "autograd"], "capture.h": ["graph", "compile"],
-    "checkpoint.h": ["train"], "creation.h": ["ops"], "device.h": ["base", "graph", "runtime"], "devices.h": ["runtime"],
-    "distributed.h": ["distributed"], "dtype.h": ["base"], "elementwise.h": ["ops"], "environment.h": ["base"], "error.h": ["base"],
-    "fit.h": ["train"], "indexing.h": ["ops"], "inplace.h": ["ops"], "interop.h": ["ops"], "io.h": ["io"], "linalg.h": ["ops"],
-    "loss.h": ["ops"], "movement.h": ["ops"], "neural.h": ["ops"], "ops.h": ["ops"], "profile.h": ["runtime", "compile"],
-    "random.h": ["graph", "ops"], "reductions.h": ["ops"], "runtime.h": ["graph", "compile", "backend/cpu", "ops"], "shape.h": ["base"],
-    "sorting.h": ["ops"], "source.h": ["base"], "state.h": ["ops"], "tensor.h": ["ops", "autograd"], "texts.h": ["ops"],
-    "version.h": ["base"], "data/": ["data"], "models/": ["nn"], "nn/": ["nn"], "optim/": ["optim"],
+    "activation.h": ["ops"], "amp.h": ["ops", "optim"], "attention.h": ["ops"], "autograd.h": ["graph", "ops", "autograd"],
+    "capture.h": ["graph", "compile"], "checkpoint.h": ["train"], "conv.h": ["ops"], "creation.h": ["ops"],
+    "device.h": ["base", "graph", "runtime"], "devices.h": ["runtime"], "distributed.h": ["distributed"], "dropout.h": ["ops"],
+    "dtype.h": ["base"], "elementwise.h": ["ops"], "environment.h": ["base"], "error.h": ["base"], "fit.h": ["train"],
+    "indexing.h": ["ops"], "inplace.h": ["ops"], "interop.h": ["ops"], "io.h": ["io"], "linalg.h": ["ops"], "loss.h": ["ops"],
+    "movement.h": ["ops"], "norm.h": ["ops"], "pool.h": ["ops"], "profile.h": ["runtime", "compile"],
+    "random.h": ["graph", "ops"], "reductions.h": ["ops"], "resample.h": ["ops"], "rnn.h": ["ops"],
+    "runtime.h": ["graph", "compile", "backend/cpu", "ops"], "shape.h": ["base"], "sorting.h": ["ops"], "source.h": ["base"],
+    "state.h": ["ops"], "tensor.h": ["ops", "autograd"], "texts.h": ["ops"], "version.h": ["base"], "data/": ["data"], "models/": ["nn"],
+    "nn/": ["nn"], "optim/": ["optim"],
 }
 # Files with thread-local variables. Everything that changes what a line of the user's program does is in ThreadState.
 THREAD_LOCAL = {
@@ -80,13 +82,15 @@ THREAD_LOCAL = {
     "src/graph/thread_state.cpp": "ThreadState and ThreadLists",
     "src/graph/node.cpp": "free lists of nodes and cells; what a thread that ends leaves to others",
     "src/backend/cpu/support/threads.cpp": "scratch memory of the CPU's threads, and which thread is inside a job",
-    "src/backend/cpu/conv/dnnl/module.cpp": "the stream of oneDNN, in a library of its own",
+    "src/backend/cpu/conv/dnnl/module.cpp": "the stream of oneDNN, in a separate library",
     "src/backend/cuda/runtime/gpu.cpp": "the driver's current context, as this thread last set it",
 }
 # The public headers without tensors in them: any room may include them. Those that declare what the front end does are
 # the front end's.
 BASE_HEADERS = {"device.h", "devices.h", "dtype.h", "environment.h", "error.h", "shape.h", "source.h", "version.h"}
-FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "optim.h", "data.h", "io.h"}
+FRONT_END_HEADERS = {"ingot.h", "ops.h", "autograd.h", "nn.h", "models.h", "optim.h", "data.h", "io.h",
+                     "activation.h", "attention.h", "conv.h", "creation.h", "dropout.h", "elementwise.h", "indexing.h", "inplace.h", "linalg.h",
+                     "loss.h", "movement.h", "norm.h", "pool.h", "random.h", "reductions.h", "resample.h", "rnn.h", "sorting.h"}
 MIDDLE = {"graph", "runtime", "compile"}
 FRONT_END = {"ops", "autograd", "nn", "optim", "data", "io", "train", "distributed", "cli"}
 CUDA_HEADER = re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|nvml|curand|cufft|cusolver|cusparse|nvJitLink|cupti)\w*(\.h|/)")

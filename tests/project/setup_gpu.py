@@ -1,4 +1,4 @@
-"""tools/setup.sh --gpu on machines that are made up: a driver that nvidia-smi tells of, a toolkit or none, and a pip that notes what it is
+"""tools/setup.sh --gpu on machines that are made up: a driver that nvidia-smi reports, a toolkit or none, and a pip that notes what it is
 asked for. It says first how many MB come, takes the libraries that the driver can use, and fetches nothing twice."""
 
 import os

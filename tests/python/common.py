@@ -12,12 +12,12 @@ except ImportError:
 
 import ingot
 
-needs_numpy = unittest.skipIf(numpy is None, "NumPy is not there")
-needs_torch = unittest.skipIf(torch is None, "PyTorch is not there (tools/setup.sh --torch)")
+needs_numpy = unittest.skipIf(numpy is None, "NumPy is not installed")
+needs_torch = unittest.skipIf(torch is None, "PyTorch is not installed (tools/setup.sh --torch)")
 
 
 def to_torch(x):
-    """The tensor in PyTorch, a copy of its own."""
+    """The tensor as a copy in PyTorch."""
     return torch.from_dlpack(x.detach()).clone()
 
 

@@ -589,7 +589,7 @@ row("nn.Module.register_forward_hook", beside={"always_call": {"always_call": Fa
 
 
 def on_gpu(function, *subject, device="cuda:77"):
-    """There may be no GPU, so the device is one that is not there: its name is in the error."""
+    """There may be no GPU, so the device is one that does not exist: its name is in the error."""
     try:
         function(*subject, device=device)
     except ingot.DeviceError as e:
@@ -1261,12 +1261,12 @@ else:
     PROBES["compat.to_torch"] = lambda f, x: f(x).tolist()
     row("compat.to_torch", x=X)
 
-# What is accepted with one value only: every other is refused, by name or, of what the shapes tell already, because it does not fit them.
+# What is accepted with one value only: every other is refused, by name or, where the shapes show it already, because it does not fit them.
 REFUSED = {(f"nn.functional.adaptive_max_pool{n}d", "return_indices") for n in (1, 2, 3)}
 REFUSED |= {(f"conv{n}d", "groups") for n in (1, 2, 3)} | {(f"nn.ConvTranspose{n}d", "padding_mode") for n in (1, 2, 3)}
 REFUSED |= {("nn.functional.fold", "kernel_size"), ("nn.functional.fold", "stride")}
 REFUSED |= {(n, k) for n in ("nn.Embedding", "nn.functional.embedding") for k in ("max_norm", "scale_grad_by_freq", "sparse")}
-REFUSED |= {(n, "proj_size") for n in ("nn.GRU", "nn.LSTM")} | {("nn.MultiheadAttention", "add_bias_kv"), ("nn.MultiheadAttention", "add_zero_attn")}
+REFUSED |= {("nn.GRU", "proj_size"), ("nn.MultiheadAttention", "add_bias_kv"), ("nn.MultiheadAttention", "add_zero_attn")}
 REFUSED |= {("nn.functional.interpolate", "antialias"), ("autograd.grad", "only_inputs"), ("autograd.grad", "is_grads_batched")}
 REFUSED |= {(n, "output_size") for n in ("repeat_interleave", "Tensor.repeat_interleave")} | {("Tensor.to_device", "stream"), ("set_default_dtype",
     "d")}

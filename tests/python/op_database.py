@@ -29,7 +29,7 @@ except ImportError:  # common_utils wants it for other purposes
 try:
     import torch
 except ImportError:
-    print("op_database: skipped, PyTorch is not there (tools/setup.sh --torch installs it)")
+    print("op_database: skipped, PyTorch is not installed (tools/setup.sh --torch installs it)")
     sys.exit(77)
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
@@ -170,7 +170,7 @@ class Truth:
         self.named = {k: self.note(in_float64(v), v) for k, v in sample.kwargs.items()}
 
     def note(self, wide, narrow):
-        """Remembers which float64 tensor stands for which of the sample's."""
+        """Remembers which float64 tensor corresponds to which of the sample's."""
         if isinstance(narrow, torch.Tensor):
             self.places.append((narrow, wide))
         elif isinstance(narrow, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Every argument of every public function and class acts, is refused, or stands on the one list of hints (ingot/_hints.py, docs/python.md).
+"""Every argument of every public function and class acts, is refused, or is on the one list of hints (ingot/_hints.py, docs/python.md).
 The arguments are read from the signatures. Each is given two values, and the results must differ: values, dtype, shape, device, what is
 left in the arguments, gradients. Where the other value is refused, REFUSED says so, and the error must be a sentence of Ingot's.
 
@@ -119,7 +119,7 @@ def others(name, value):
 
 
 class Row:
-    """How a function is called: base values, second values, and what must stand beside an argument to show it."""
+    """How a function is called: base values, second values, and which other arguments it needs to have an effect."""
 
     def __init__(self, name, function):
         self.name, self.function = name, function
@@ -267,7 +267,7 @@ class Keywords(TestCase):
         self.assertGreater(tried, 60)
 
     def test_hints_change_nothing(self):
-        """And each stands for an argument that is there."""
+        """And each is an argument that exists."""
         used, tried = set(), 0
         for name, function in public().items():
             row = Row(name, function)
@@ -342,7 +342,7 @@ class Numbers(TestCase):
         self.assertEqual(whole.add(3, alpha=2).dtype, ingot.int32)
         self.assertEqual(whole.add(3, alpha=2).tolist(), [7, 8])
         self.assertEqual(ingot.full((1,), 1e300).tolist(), [float("inf")])
-        with self.assertRaisesRegex(ingot.DTypeError, "alpha must be a whole number"):
+        with self.assertRaisesRegex(ingot.DTypeError, "alpha must be an integer"):
             whole.add(whole, alpha=0.5)
 
 

@@ -129,7 +129,7 @@ class Steps(TestCase):
         for i in (0, 1):
             self.close(a["state"][i]["exp_avg_sq"], b["state"][i]["exp_avg_sq"])
             self.close(mine.state[params[i]]["exp_avg"], theirs.state[theirs_params[i]]["exp_avg"])
-        # PyTorch's state goes on here.
+        # Continues from PyTorch's state.
         fresh = [nn.Parameter(p.detach().clone()) for p in params]
         opt = ingot.optim.AdamW(fresh)
         opt.load_state_dict({"state": {i: {k: ingot.tensor(v.numpy()) for k, v in e.items()} for i, e in b["state"].items()},

@@ -80,7 +80,7 @@ class Options(TestCase):
             for name in SERVES.get(struct, [struct]):
                 cls = find(package, name)
                 if cls is None:
-                    problems.append(f"{name} ({struct}Options) is not there")
+                    problems.append(f"{name} ({struct}Options) is missing")
                     continue
                 known = RNN_ORDER if name in THROUGH_ARGS else keywords(cls, fields)
                 missing = [f for f in fields if f not in known and f not in OWN_FIELDS]
@@ -96,7 +96,7 @@ class Options(TestCase):
     def test_python_takes_the_fields(self):
         self.check(ingot)
 
-    @unittest.skipIf(torch is None, "PyTorch is not there")
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_fields_are_pytorchs(self):
         self.check(torch)
 

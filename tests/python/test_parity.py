@@ -12,8 +12,8 @@ from common import TestCase, ingot
 HEADERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include", "ingot")
 FUNCTION = re.compile(r"^(?:inline )?(?:Tensor|std::vector<Tensor>|ValuesIndices|SignLogdet|MinMax|Unique|std::pair<Tensor, Tensor>|bool) "
                       r"(\w+)\(([^;{]*?)(?:INGOT_LOC|SourceLoc loc)", re.M | re.S)
-FILES = ["ops.h", "elementwise.h", "movement.h", "creation.h", "linalg.h", "activation.h", "loss.h", "reductions.h", "sorting.h", "indexing.h",
-         "neural.h", "random.h"]
+FILES = ["activation.h", "attention.h", "conv.h", "creation.h", "dropout.h", "elementwise.h", "indexing.h", "linalg.h", "loss.h", "movement.h",
+         "norm.h", "pool.h", "random.h", "reductions.h", "resample.h", "rnn.h", "sorting.h"]
 
 # C++ name -> where Python has it under another.
 RENAMED = {"cast": "Tensor.to", "scalar": "tensor", "from_data": "from_bytes", "wrap": "from_numpy", "slice": "Tensor.__getitem__",

@@ -7,7 +7,7 @@ import ingot as t
 
 
 def run_together(*bodies, seconds=0.7):
-    """Each body over and over in a thread of its own; what they raised and how often each ran."""
+    """Each body over and over in its own thread; what they raised and how often each ran."""
     end, errors, counts = time.time() + seconds, [], [0] * len(bodies)
 
     def loop(i):

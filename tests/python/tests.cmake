@@ -23,7 +23,7 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
   add_test(NAME python_op_database COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/op_database.py --quiet)
   set_tests_properties(python_op_database PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77
     ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python")
-  # The wheel, built and installed in an environment of its own.
+  # The wheel, built and installed in a separate environment.
   add_test(NAME python_wheel COMMAND ${CMAKE_CURRENT_LIST_DIR}/wheel_test.sh ${INGOT_PYTHON_EXECUTABLE})
   set_tests_properties(python_wheel PROPERTIES LABELS slow TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()

@@ -568,6 +568,10 @@ Value Oracle::compute(const Node& n) {
       return conv(n, in(0), in(1));
     case Op::Lstm:
     case Op::LstmGrad:
+    case Op::Gru:
+    case Op::GruGrad:
+    case Op::Rnn:
+    case Op::RnnGrad:
     case Op::Attention:
     case Op::AttentionGrad:
     case Op::Composite:

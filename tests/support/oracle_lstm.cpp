@@ -25,7 +25,7 @@ struct Sizes {
 }  // namespace
 
 std::vector<Value> lstm(const Node& n, std::span<const Value* const> in, bool exact) {
-  const Value &z = *in[0], &h0 = *in[1], &c0 = *in[2], &w = *in[3];
+  const Value &z = *in[0], &w = *in[1], &h0 = *in[2], &c0 = *in[3];
   const Sizes s(n, z.shape);
   Value h(n.dtype, n.shape), gates(n.dtype, z.shape), c(c0.dtype, n.shape);
   for (int64_t i = 0; i < s.T; ++i)
@@ -52,8 +52,8 @@ std::vector<Value> lstm(const Node& n, std::span<const Value* const> in, bool ex
 }
 
 std::vector<Value> lstm_grad(const Node& n, std::span<const Value* const> in, bool exact) {
-  const Value &gates = *in[0], &c = *in[1], &c0 = *in[2], &w = *in[3], &top = *in[4],
-              &last = *in[5];
+  const Value &gates = *in[0], &w = *in[1], &top = *in[2], &last = *in[3], &c = *in[4],
+              &c0 = *in[5];
   const Sizes s(n, gates.shape);
   Value dz(n.dtype, n.shape), dh(c0.dtype, c0.shape), dc(last.dtype, last.shape);
   dc.f = last.f;

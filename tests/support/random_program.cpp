@@ -404,7 +404,7 @@ class Program {
         "gather(" + n + " * 0.5, argmax(" + n + "), " + std::to_string(d) + ")");
   }
 
-  // Something is wanted before the end: later steps go on from a computed value.
+  // Something is wanted before the end: later steps continue from a computed value.
   void read() {
     const Tensor x = pick();
     std::string n = name();

@@ -1,6 +1,6 @@
 // A generator of random programs over tensors: views, elementwise ops, reductions, products,
 // broadcasts, shared subexpressions, in-place writes, several outputs, gradients. A seed is a
-// program; the data has a seed of its own, so that one program runs on different numbers (and finds
+// program; the data has a separate seed, so that one program runs on different numbers (and finds
 // its plan again).
 #pragma once
 #include <string>

@@ -178,7 +178,7 @@ TEST_CASE("generation: the cache gives what a whole forward gives, in one plan f
   const int64_t cleared = plan_stats().compiled;
   gpt.generate(start, {.max_new_tokens = 20, .temperature = 0});
   CHECK(plan_stats().compiled - cleared <= 6);
-  // A token takes no memory of its own, whatever is asked for, and inside a capture it is part of
+  // A token takes no extra memory, whatever is asked for, and inside a capture it is part of
   // that.
   for (const models::GenerateOptions& o :
        {models::GenerateOptions{.temperature = 0},

@@ -15,7 +15,7 @@ struct Run {
   int64_t counted = 0;  // steps the optimiser took
 };
 
-// 30 steps on pictures of 4 classes; step `bad` has an infinite loss (float16 only).
+// 30 steps on images of 4 classes; step `bad` has an infinite loss (float16 only).
 Run train(std::optional<DType> type, int bad = -1) {
   manual_seed(11);
   models::ResNet net({1, 1, 1, 1}, false,

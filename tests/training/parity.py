@@ -34,7 +34,7 @@ def find_torch():
     python = venv / "bin/python"
     if python.exists() and pathlib.Path(sys.prefix).resolve() != venv.resolve():
         os.execv(python, [str(python), *sys.argv])
-    print("parity: skipped, PyTorch is not there (tools/setup.sh --torch installs it)")
+    print("parity: skipped, PyTorch is not installed (tools/setup.sh --torch installs it)")
     sys.exit(77)
 
 
@@ -47,7 +47,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import torch_models  # noqa: E402
 
 
-def pictures(steps, batch, shape, generator):
+def images(steps, batch, shape, generator):
     means = torch.randn(10, *shape, generator=generator)
     for _ in range(steps):
         y = torch.randint(0, 10, (batch,), generator=generator)
@@ -69,7 +69,7 @@ def wide(logits):
     return logits.float() if logits.dtype == torch.bfloat16 else logits
 
 
-def picture_loss(m, x, y):
+def image_loss(m, x, y):
     return F.cross_entropy(wide(m(x)), y)
 
 
@@ -86,9 +86,9 @@ def adamw(p):
 
 
 CASES = {
-    "lenet": (torch_models.LeNet, lambda n, g: pictures(n, 64, (1, 28, 28), g), picture_loss, sgd),
-    "resnet18": (torch_models.ResNet18, lambda n, g: pictures(n, 16, (3, 32, 32), g), picture_loss, sgd),
-    "vit": (torch_models.ViT, lambda n, g: pictures(n, 16, (3, 64, 64), g), picture_loss, adamw),
+    "lenet": (torch_models.LeNet, lambda n, g: images(n, 64, (1, 28, 28), g), image_loss, sgd),
+    "resnet18": (torch_models.ResNet18, lambda n, g: images(n, 16, (3, 32, 32), g), image_loss, sgd),
+    "vit": (torch_models.ViT, lambda n, g: images(n, 16, (3, 64, 64), g), image_loss, adamw),
     "gpt": (torch_models.GPT, lambda n, g: texts(n, 8, 64, 96, g), text_loss, adamw),
     "lstm": (torch_models.CharLSTM, lambda n, g: texts(n, 16, 48, 96, g), text_loss, adamw),
 }

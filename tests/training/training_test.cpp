@@ -113,7 +113,7 @@ TEST_CASE("gradients accumulate over several backwards before a step") {
   for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-4));
 }
 
-TEST_CASE("threads train models of their own at once") {
+TEST_CASE("threads train separate models at once") {
   auto train = [](double* result) {
     Generator random(5);
     Net net("cpu");

@@ -1,11 +1,12 @@
 // Dataset: samples by index. Anything with size() and get() is one; the classes here combine them.
 #pragma once
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot::data {
@@ -29,7 +30,7 @@ class Random {
  private:
   uint64_t state_;
 };
-/// Of the sample this thread makes now; outside a loader, a sequence of this thread's own.
+/// For the sample that this thread is making; outside a loader, a separate sequence per thread.
 Random& random();
 
 /// While one lives, random() on this thread begins with this sequence.
@@ -96,7 +97,7 @@ class TensorDataset : public Dataset {
   int64_t size_ = 0;
 };
 
-/// Some samples of a dataset, by their indices. Throws Error(Index) for one that is not there.
+/// Some samples of a dataset, by their indices. Throws Error(Index) for one out of range.
 class Subset : public Dataset {
  public:
   Subset(AnyDataset dataset, std::vector<int64_t> indices, SourceLoc loc = SourceLoc::current());

@@ -2,13 +2,14 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "ingot/data/dataset.h"
-#include "ingot/standard.h"
 #include "ingot/state.h"
 
 namespace ingot::data {
@@ -54,9 +55,9 @@ struct DataLoaderOptions {
   std::optional<Device> device{};  ///< where batches go, ahead of time; the CPU when not given
   std::optional<uint64_t>
       seed{};            ///< when not given: the seed of default_generator() as the loader is made
-  int num_replicas = 1;  ///< the samples are split over this many programs, equally many to each
-                         ///< (the first ones twice if need be) ...
-  int rank = 0;          ///< ... and this is that one's share
+  int num_replicas = 1;  ///< splits the samples evenly over this many programs; the first ones are
+                         ///< repeated if the number of samples is not a multiple of it
+  int rank = 0;          ///< which of the programs this one is
 };
 
 /// One pass of a for loop is an epoch; the next pass has the next order. What a worker throws is

@@ -23,8 +23,8 @@ std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int 
 /// A PNG or JPEG file: uint8 [channels, height, width]. channels: 1 or 3 converts, 0 keeps grey and
 /// converts all else to colour.
 Tensor load_image(const std::string& path, int channels = 3, SourceLoc loc = SourceLoc::current());
-/// By the name's end, .png, .jpg or .jpeg; an image uint8 [1 or 3, height, width]. Throws
-/// Error(Value) for another end.
+/// Writes an image, uint8 [1 or 3, height, width], as its file extension says: .png, .jpg or .jpeg.
+/// Throws Error(Value) for another extension.
 void save_image(const std::string& path, const Tensor& image, int quality = 90,
                 SourceLoc loc = SourceLoc::current());
 

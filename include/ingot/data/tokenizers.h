@@ -1,11 +1,11 @@
 // Text to tokens and back.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ingot/source.h"
-#include "ingot/standard.h"
 #include "ingot/tensor.h"
 
 namespace ingot::data {

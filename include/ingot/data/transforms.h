@@ -5,13 +5,14 @@
 //   data::ToTensor(),
 //                         data::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})};
 #pragma once
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ingot/data/dataset.h"
-#include "ingot/standard.h"
 
 namespace ingot::data {
 
@@ -77,8 +78,8 @@ struct ColorJitterOptions {
 Transform ColorJitter(const ColorJitterOptions& options, SourceLoc loc = SourceLoc::current());
 /// To float32 in [0, 1].
 Transform ToTensor();
-/// (x - mean) / std for each channel; makes float32 first. Throws Error(Value) unless there are as
-/// many of both, no std 0.
+/// (x - mean) / std for each channel, in float32. Throws Error(Value) when mean and std differ in
+/// length or a std is 0.
 Transform Normalize(std::vector<double> mean, std::vector<double> std,
                     SourceLoc loc = SourceLoc::current());
 struct RandomErasingOptions {

@@ -2,6 +2,7 @@
 // throws.
 #pragma once
 #include "ingot/activation.h"
+#include "ingot/elementwise.h"
 #include "ingot/nn/module.h"
 
 namespace ingot::nn {

@@ -57,7 +57,7 @@ class ModuleDict : public Module {
       if (item.first == name) return true;
     return false;
   }
-  /// Throws Error(Value) for a name that is not there.
+  /// Throws Error(Value) for an unknown name.
   M& operator[](std::string_view name) {
     for (auto& item : *items_)
       if (item.first == name) return item.second;

@@ -1,8 +1,9 @@
-// Convolutions and poolings as layers, over the functions of neural.h, and throwing what they
-// throw. Parameters have PyTorch's names, layouts and initial values.
+// Convolutions and poolings as layers, over the functions of conv.h and pool.h, and throwing what
+// they throw. Parameters have PyTorch's names, layouts and initial values.
 #pragma once
-#include "ingot/neural.h"
+#include "ingot/conv.h"
 #include "ingot/nn/module.h"
+#include "ingot/pool.h"
 
 namespace ingot::nn {
 

@@ -1,8 +1,9 @@
 // More layers for images and signals: norms over groups of channels, resizing, shuffles between
 // channels and positions.
 #pragma once
-#include "ingot/neural.h"
+#include "ingot/conv.h"
 #include "ingot/nn/module.h"
+#include "ingot/resample.h"
 
 namespace ingot::nn {
 

@@ -123,7 +123,7 @@ class Dropout : public Module {
  protected:
   double p_;
 };
-/// Zeroes whole channels: [N, C, L] or [C, L] in. Throws Error(Shape) for other ranks, as the two
+/// Zeroes channels: [N, C, L] or [C, L] in. Throws Error(Shape) for other ranks, as the two
 /// below.
 class Dropout1d : public Dropout {
  public:

@@ -1,6 +1,6 @@
 // Losses as modules: loss(input, target), with PyTorch's names and defaults; each calls the
-// function of that name (ops.h, loss.h) and throws what it throws. A weight is a buffer: it moves
-// with the module and is in state_dict().
+// function of that name (loss.h) and throws what it throws. A weight is a buffer: it moves with the
+// module and is in state_dict().
 #pragma once
 #include "ingot/loss.h"
 #include "ingot/nn/module.h"

@@ -17,7 +17,9 @@
 //   };
 //   Tensor y = decoder(x, memory);
 #pragma once
+#include <functional>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 
@@ -136,10 +137,10 @@ class Module {
   NamedTensors named_buffers() const;
   /// This module ("") and every one below by its path, in PyTorch's order.
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> named_modules() const;
-  /// One parameter or buffer by its path. Throws Error(Value) for a path that is not there.
+  /// One parameter or buffer by its path. Throws Error(Value) for an unknown path.
   Tensor parameter(std::string_view path, SourceLoc loc = SourceLoc::current()) const;
   /// Replaces a parameter by another tensor: net.set_parameter("head.weight",
-  /// net.embedding.weight()) ties the two. Throws Error(Value) for a path that is not there,
+  /// net.embedding.weight()) ties the two. Throws Error(Value) for an unknown path,
   /// Error(Shape) for another shape, and as register_parameter does.
   void set_parameter(std::string_view path, const Tensor& t, SourceLoc loc = SourceLoc::current());
   /// Elements of all parameters.

@@ -209,10 +209,10 @@ class RotaryEmbedding : public Module {
   explicit RotaryEmbedding(int64_t dim, const RotaryOptions& options = {},
                            SourceLoc loc = SourceLoc::current());
   Tensor operator()(Tensor x, Tensor positions = {}, SourceLoc loc = SourceLoc::current());
-  Tensor forward(Tensor x) override { return turned(x, {}); }
+  Tensor forward(Tensor x) override { return rotated(x, {}); }
 
  private:
-  Tensor turned(const Tensor& x, Tensor positions) const;
+  Tensor rotated(const Tensor& x, Tensor positions) const;
   int64_t dim_;
   RotaryOptions o_;
 };

@@ -1,10 +1,10 @@
 // NanGuard: a step whose loss or gradients are not finite is not taken. The verdict is made on the
 // device, in the step's own plan; a healthy run has no additional waits.
 #pragma once
+#include <memory>
 #include <string>
 
 #include "ingot/optim/optimizer.h"
-#include "ingot/standard.h"
 
 namespace ingot::optim {
 

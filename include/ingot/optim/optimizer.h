@@ -4,12 +4,12 @@
 #pragma once
 #include <any>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "ingot/standard.h"
 #include "ingot/state.h"
 #include "ingot/tensor.h"
 
@@ -174,7 +174,7 @@ class Optimizer {
   void zero_grad(SourceLoc loc = SourceLoc::current());
 
   size_t group_count() const;
-  /// Throws Error(Index) for a group that is not there, as set_lr does.
+  /// Throws Error(Index) for an unknown group, as set_lr does.
   double lr(size_t group = 0, SourceLoc loc = SourceLoc::current()) const;
   /// Takes effect with the next step, without another plan.
   void set_lr(double lr, SourceLoc loc = SourceLoc::current());

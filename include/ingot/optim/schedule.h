@@ -7,13 +7,14 @@
 //
 // A schedule is a handle, as a Tensor is. It must not outlive its optimiser.
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ingot/optim/optimizer.h"
-#include "ingot/standard.h"
 
 namespace ingot::optim {
 

@@ -1,5 +1,4 @@
-"""RNN, LSTM and GRU, and their cells: PyTorch's names, weights and order of gates. A sequence is recorded step by step; its steps'
-elementwise work fuses and its plan is reused for every batch of the same length."""
+"""RNN, LSTM and GRU, and their cells: PyTorch's names, weights and order of gates. All steps of a layer are one recorded op."""
 import math
 
 from .. import _ingot
@@ -36,79 +35,56 @@ def _rnn_step(x, state, w_hh, b_hh, activation):
 
 
 class _Recurrent(Module):
-    _gates, _states = 1, 1
+    _kind, _gates, _states = None, 1, 1
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
                  proj_size=0, device=None, dtype=None):
         super().__init__()
-        if proj_size:
-            raise _ingot.UnsupportedError(f"[{type(self).__name__}] proj_size is not supported")
+        name = type(self).__name__
+        for word, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+            if size < 1:
+                raise _ingot.ValueError(f"[{name}] {word} must be 1 or more, not {size}")
+        if proj_size and self._kind != "lstm":
+            raise _ingot.ValueError(f"[{name}] proj_size is only for LSTM")
+        if not 0 <= proj_size < hidden_size:
+            raise _ingot.ValueError(f"[{name}] proj_size must be smaller than hidden_size, not {proj_size}")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
-        bound = 1 / math.sqrt(hidden_size)
+        self.proj_size = proj_size
+        bound, rows, out = 1 / math.sqrt(hidden_size), self._gates * hidden_size, proj_size or hidden_size
         for layer in range(num_layers):
             for back in range(1 + bidirectional):
                 tail = f"_l{layer}" + "_reverse" * back
-                width = input_size if layer == 0 else hidden_size * (1 + bidirectional)
-                rows = self._gates * hidden_size
-                sizes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                width = input_size if layer == 0 else out * (1 + bidirectional)
+                sizes = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
                 if bias:
                     sizes.update({"bias_ih": (rows,), "bias_hh": (rows,)})
-                for name, size in sizes.items():
+                if proj_size:
+                    sizes["weight_hr"] = (proj_size, hidden_size)
+                for part, size in sizes.items():
                     p = Parameter(_ingot.empty(size, device=device, dtype=dtype))
                     init.uniform_(p, -bound, bound)
-                    self.register_parameter(name + tail, p)
+                    self.register_parameter(part + tail, p)
 
     def flatten_parameters(self):
         pass
 
-    def _weights(self, layer, back):
-        tail = f"_l{layer}" + "_reverse" * back
-        return [getattr(self, n + tail, None) if "weight" in n or self.bias else None for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    def _weights(self):
+        parts = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(self.bias) + ["weight_hr"] * bool(self.proj_size)
+        tails = [f"_l{layer}" + "_reverse" * back for layer in range(self.num_layers) for back in range(1 + self.bidirectional)]
+        return [getattr(self, part + tail) for tail in tails for part in parts]
 
-    def _direction(self, x, state, layer, back):
-        w_ih, w_hh, b_ih, b_hh = self._weights(layer, back)
-        gates = F.linear(x, w_ih, b_ih).unbind(0)  # the input's share of all steps at once
-        outputs = []
-        for g in reversed(gates) if back else gates:
-            state = self._step(g, state, w_hh, b_hh)
-            outputs.append(state[0])
-        return _ingot.stack(outputs[::-1] if back else outputs), state
-
-    def forward(self, input, hx=None):
-        batched = input.dim() == 3
-        x = input if batched else input.unsqueeze(1 - self.batch_first if not self.batch_first else 0)
-        if self.batch_first:
-            x = x.transpose(0, 1)
-        directions = 1 + self.bidirectional
-        if hx is None:
-            zero = _ingot.zeros(self.num_layers * directions, x.size(1), self.hidden_size, dtype=x.dtype, device=x.device)
-            states = (zero,) * self._states
-        else:
-            states = hx if isinstance(hx, (tuple, list)) else (hx,)
-            states = tuple(s if batched else s.unsqueeze(1) for s in states)
-        last = []
-        for layer in range(self.num_layers):
-            outs = []
-            for back in range(directions):
-                at = layer * directions + back
-                y, state = self._direction(x, tuple(s[at] for s in states), layer, back)
-                outs.append(y)
-                last.append(state)
-            x = _ingot.cat(outs, -1) if directions == 2 else outs[0]
-            if self.dropout and layer < self.num_layers - 1:
-                x = F.dropout(x, self.dropout, self.training)
-        final = tuple(_ingot.stack([s[k] for s in last]) for k in range(self._states))
-        if self.batch_first:
-            x = x.transpose(0, 1)
-        if not batched:
-            x = x.squeeze(0 if self.batch_first else 1)
-            final = tuple(f.squeeze(1) for f in final)
-        return x, final if self._states == 2 else final[0]
+    def forward(self, input, hx=None, *, lengths=None):
+        """lengths: of each sequence of the batch; steps past a sequence's end leave its state as it is and give zeros."""
+        h0, c0 = (None, None) if hx is None else hx if self._states == 2 else (hx, None)
+        output, h, c = _ingot.recurrent(self._kind, input, h0, c0, self._weights(), self.bias, self.num_layers, self.dropout,
+                                        self.training, self.bidirectional, self.batch_first, [] if lengths is None else list(lengths))
+        return output, (h, c) if self._states == 2 else h
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
-        for name, default in (("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0), ("bidirectional", False)):
+        for name, default in (("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0),
+                              ("bidirectional", False)):
             if getattr(self, name) != default:
                 text += f", {name}={getattr(self, name)}"
         return text
@@ -117,13 +93,13 @@ class _Recurrent(Module):
 class LSTM(_Recurrent):
     """Long short-term memory; returns output, (h, c)."""
 
-    _gates, _states, _step = 4, 2, staticmethod(_lstm_step)
+    _kind, _gates, _states = "lstm", 4, 2
 
 
 class GRU(_Recurrent):
     """Gated recurrent units; returns output, h."""
 
-    _gates, _states, _step = 3, 1, staticmethod(_gru_step)
+    _kind, _gates, _states = "gru", 3, 1
 
 
 class RNN(_Recurrent):
@@ -133,10 +109,7 @@ class RNN(_Recurrent):
                  bidirectional=False, device=None, dtype=None):
         _check_nonlinearity("RNN", nonlinearity)
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
-        self.nonlinearity = nonlinearity
-
-    def _step(self, x, state, w_hh, b_hh):
-        return _rnn_step(x, state, w_hh, b_hh, self.nonlinearity)
+        self.nonlinearity = self._kind = nonlinearity
 
 
 class _Cell(Module):

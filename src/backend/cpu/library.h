@@ -33,9 +33,9 @@ const char* newest_refuses(const LibrarySpec& spec);
 Prepared prepare_newest(const LibrarySpec& spec, const char*& why);
 
 // Recurrent layers
-const char* lstm_refuses(const LibrarySpec& spec);
-bool lstm_in_place(const LibrarySpec& spec, size_t operand, size_t result);
-Prepared prepare_lstm(const LibrarySpec& spec, const char*& why);
+const char* recurrent_refuses(const LibrarySpec& spec);
+bool recurrent_in_place(const LibrarySpec& spec, size_t operand, size_t result);
+Prepared prepare_recurrent(const LibrarySpec& spec, const char*& why);
 
 // Conv, ConvGradInput, ConvGradWeight: each channel by itself; of few input channels, forward and
 // for the weight's gradient; with 3 x 3 windows by fewer multiplications; by oneDNN; any

@@ -6,6 +6,7 @@ namespace {
 
 constexpr OpSet kConvs{Op::Conv, Op::ConvGradInput, Op::ConvGradWeight};
 constexpr OpSet kForwardAndWeight{Op::Conv, Op::ConvGradWeight};
+constexpr OpSet kRecurrent(is_recurrent);
 constexpr Epilogues kBias{Epilogue::Bias};
 constexpr Epilogues kBiasRelu{Epilogue::Bias, Epilogue::Relu};
 
@@ -26,7 +27,7 @@ const LibraryKernel kTable[] = {
     {{"fold",            {Op::Fold}, {}},                                         prepare_fold},
     {{"newest position", {Op::Attention}, {}, newest_refuses},                    prepare_newest},
     {{"blocks of rows",  {Op::Attention, Op::AttentionGrad}, {}, attention_refuses}, prepare_attention},
-    {{"packed steps",    {Op::Lstm, Op::LstmGrad}, {}, lstm_refuses, false, lstm_in_place}, prepare_lstm},
+    {{"packed steps",    kRecurrent, {}, recurrent_refuses, false, recurrent_in_place}, prepare_recurrent},
     {{"scatter",         {Op::ScatterAdd, Op::Scatter}, {}},                      prepare_scatter},
     {{"scan",            {Op::Scan}, {}},                                         prepare_scan},
     {{"sort",            {Op::Sort}, {}},                                         prepare_sort},

@@ -25,8 +25,11 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_float.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_int.cpp
   ${CMAKE_CURRENT_LIST_DIR}/kernel/loops_simd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/gru.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm_simd.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/lstm_cells.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/recurrence.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rnn/rnn.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matmul.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matmul_few.cpp
   ${CMAKE_CURRENT_LIST_DIR}/gemm/matvec.cpp

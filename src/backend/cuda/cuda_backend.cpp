@@ -65,7 +65,7 @@ class CudaBackend final : public Backend {
   size_t free_memory(int device) override {
     gpu(device).make_current();
     size_t free = 0, total = 0;
-    check(driver().mem_get_info(&free, &total), "asking for free memory");
+    check(driver().mem_get_info(&free, &total), "querying free memory");
     return free;
   }
 
@@ -189,9 +189,9 @@ class CudaBackend final : public Backend {
 std::string load_all(int& count) {
   if (std::string why = driver().load(); !why.empty()) return why;
   if (CUresult r = driver().device_get_count(&count))
-    return "the NVIDIA driver does not count its GPUs: " + describe(r);
+    return "the NVIDIA driver cannot list its GPUs: " + describe(r);
   if (count == 0)
-    return "the NVIDIA driver is there but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may "
+    return "the NVIDIA driver is loaded but shows no GPU. See nvidia-smi; CUDA_VISIBLE_DEVICES may "
            "hide them";
   for (int i = 0; i < count; ++i) {
     CUdevice d;

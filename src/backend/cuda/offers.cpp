@@ -1,10 +1,10 @@
 // See offers.h. codegen/offer.h says how the table is read.
 #include "backend/cuda/offers.h"
 
-#include "backend/cuda/cublaslt/lstm.h"
 #include "backend/cuda/cublaslt/matmul.h"
+#include "backend/cuda/cublaslt/recurrent.h"
 #include "backend/cuda/cudnn/conv_epilogue.h"
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "runtime/backend.h"
 #ifdef INGOT_HAVE_CUDNN
@@ -18,7 +18,7 @@ namespace {
 
 using Made = std::unique_ptr<Executable>;
 
-Made own(Gpu& gpu, HandKernel k, const LibrarySpec& spec) {
+Made own(Gpu& gpu, CudaKernel k, const LibrarySpec& spec) {
   auto module = gpu.modules->get(k.text);
   return std::make_unique<KernelExecutable>(
       k.text, std::move(k.launch), 1, static_cast<int>(spec.operands.size()), std::move(module));
@@ -47,7 +47,7 @@ Made simple(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, simple_m
 // Convolutions
 
 #ifdef INGOT_HAVE_CUDNN
-const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library is not there"; }
+const char* no_cudnn() { return Dnn::missing().empty() ? nullptr : "the library was not found"; }
 
 const char* cudnn_conv_refuses(const LibrarySpec& s) {
   const char* missing = no_cudnn();
@@ -61,12 +61,12 @@ Made cudnn_conv(Gpu& g, const LibrarySpec& s, const char*& why) {
 #endif
 
 const char* split_refuses(const LibrarySpec& s) {
-  return has_tail(s) ? nullptr : "no residual and no ReLU follow";
+  return has_residual_or_relu(s) ? nullptr : "no residual and no ReLU follow";
 }
 Made split(Gpu& g, const LibrarySpec& s, const char*&) {
-  const KernelSpec tail = conv_tail(s);
-  return std::make_unique<SplitConv>(prepare_library(g, without_tail(s)),
-                                     compile_kernel(g, {&tail, 1}), tail_buffers(s));
+  const KernelSpec epilogue = residual_relu_kernel(s);
+  return std::make_unique<SplitConv>(prepare_library(g, without_residual_and_relu(s)),
+                                     compile_kernel(g, {&epilogue, 1}), residual_relu_buffers(s));
 }
 Made any_conv(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, simple_conv(s), s); }
 Made folded(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, fold(s), s); }
@@ -102,18 +102,13 @@ Made cudnn_attention(Gpu& g, const LibrarySpec& s, const char*& why) {
 Made scattered(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, scatter(s, g.multiprocessors), s);
 }
-const char* scan_refuses(const LibrarySpec& s) {
-  return supports_scan(s) ? nullptr : "it does not take this type";
-}
 Made scanned(Gpu& g, const LibrarySpec& s, const char*&) {
   return own(g, scan(s, g.multiprocessors), s);
-}
-const char* sort_refuses(const LibrarySpec& s) {
-  return supports_sort(s) ? nullptr : "it does not take this type";
 }
 Made sorted(Gpu& g, const LibrarySpec& s, const char*&) { return own(g, sort(s), s); }
 
 constexpr OpSet kMatmul{Op::Matmul};
+constexpr OpSet kRecurrent(is_recurrent);
 constexpr OpSet kConvs{Op::Conv, Op::ConvGradInput, Op::ConvGradWeight};
 constexpr OpSet kAttention{Op::Attention, Op::AttentionGrad};
 using enum Epilogue;
@@ -142,7 +137,7 @@ const LibraryKernel kTable[] = {
 #ifdef INGOT_HAVE_CUDNN
     {{"cuDNN",               kAttention, {}, cudnn_attention_refuses},        cudnn_attention},
 #endif
-    {{"product and cell",    {Op::Lstm, Op::LstmGrad}, {}, lstm_refuses},     prepare_lstm},
+    {{"product and cell",    kRecurrent, {}, recurrent_refuses},             prepare_recurrent},
     {{"scatter",             {Op::ScatterAdd, Op::Scatter}, {}},              scattered},
     {{"scan",                {Op::Scan}, {}, scan_refuses},                   scanned},
     {{"sort",                {Op::Sort}, {}, sort_refuses},                   sorted},

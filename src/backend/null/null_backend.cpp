@@ -1,5 +1,5 @@
-// Host memory stands in for the device's, so that small values (and shapes) can be read back;
-// launches only count.
+// Memory is host memory, so that small values (and shapes) can be read back; launches are only
+// counted.
 #include "backend/null/null_backend.h"
 
 #include <atomic>
@@ -63,8 +63,7 @@ class NullBackend : public Backend {
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {
     auto e = std::make_unique<NullExecutable>();
     // As a GPU would: a product and a cell for each step.
-    if (spec.op == Op::Lstm || spec.op == Op::LstmGrad)
-      e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
+    if (is_recurrent(spec.op)) e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
     e->is_library = true;
     return e;
   }

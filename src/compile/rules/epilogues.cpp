@@ -68,7 +68,7 @@ bool add_relu_gradient(Rewriter& r, const Match& m) {
   return absorb(r, m, Epilogue::ReluGrad, y);
 }
 
-/// The product of 16 bits behind v, seen through a reshape that keeps rows; -1: there is none.
+/// The 16-bit product that v is, or reshapes keeping rows; -1: there is none.
 int half_product(const Rewriter& r, int v) {
   const Val& top = r[v];
   if (top.op == Op::Reshape && !top.copied && !top.output) v = top.in[0];

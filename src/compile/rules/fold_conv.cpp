@@ -75,7 +75,7 @@ bool step(const Rewriter& r, Chain& c) {
   return true;
 }
 
-/// The longest chain behind a convolution that one call can do; last is -1 when there is none.
+/// The longest chain after a convolution that one call can do; last is -1 when there is none.
 /// Where two convolutions are added, the first one asked for takes the sum.
 Chain chain_of(const Rewriter& r, int conv) {
   Chain best, now;

@@ -16,7 +16,7 @@ struct Blocks {
   int64_t n = 0, channels = 0, out = 0, padded = 0;  // padded: channels, a power of two
   int64_t window[2], blocks[2], window_blocks[2];    // per dim, in blocks of two
   int64_t front[2], behind[2];                       // zeros around the image
-  int64_t before[2] = {0, 0};                        // zeros at the front of the window
+  int64_t before[2] = {0, 0};                        // zeros before the window
 
   Blocks(const Rewriter& r, int call) {
     const Val& v = r[call];

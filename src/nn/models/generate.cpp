@@ -54,7 +54,7 @@ void check(const Tensor& tokens, const GenerateOptions& o, int64_t context, cons
          "read_every must be at least 1, not " + std::to_string(o.read_every), loc);
   if (tokens.dim() != 2 || tokens.size(1) < 1 || tokens.size(1) + o.max_new_tokens > context)
     fail(ErrorKind::Shape, "generate",
-         "wants tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
+         "expects tokens [batch, time], and " + std::to_string(o.max_new_tokens) +
              " more must fit into the context of " + std::to_string(context) + ", not " +
              describe(tokens),
          loc, "cut the beginning off, or generate fewer");
@@ -66,7 +66,7 @@ class Reader {
   Reader(const GenerateOptions& o, int64_t batch)
       : o_(o), ended_(static_cast<size_t>(batch), false) {}
 
-  // out [batch, max_new_tokens], of which the first `made` columns are there.
+  // out [batch, max_new_tokens], of which the first `made` columns are written.
   bool read(const Tensor& out, int64_t made) {
     const std::vector<int64_t> all = out.to_vector<int64_t>();
     for (; kept_ < made; ++kept_) {

@@ -54,8 +54,8 @@ CausalSelfAttention::CausalSelfAttention(const GPTConfig& c, SourceLoc loc)
 
 Tensor CausalSelfAttention::forward(Tensor x) {
   if (x.dim() != 3)
-    fail(ErrorKind::Shape, "CausalSelfAttention", "wants [batch, time, width], not " + describe(x),
-         user_loc(SourceLoc::current()));
+    fail(ErrorKind::Shape, "CausalSelfAttention",
+         "expects [batch, time, width], not " + describe(x), user_loc(SourceLoc::current()));
   const int64_t batch = x.size(0), time = x.size(1), width = x.size(2);
   const auto split_heads = [&](const Tensor& t) {
     return t.view({batch, time, heads_, width / heads_}).transpose(1, 2);
@@ -133,7 +133,7 @@ Tensor GPT::forward(Tensor index) {
   SourceLoc loc = user_loc(SourceLoc::current());
   if (index.dim() != 2 || index.size(1) > config_.context)
     fail(ErrorKind::Shape, "GPT",
-         "wants tokens [batch, time] with at most " + std::to_string(config_.context) +
+         "expects tokens [batch, time] with at most " + std::to_string(config_.context) +
              " in a row, not " + describe(index),
          loc, "cut the sequence, or make the model with a longer context");
   Tensor x = drop_(tokens_(index) + positions_(arange(index.size(1), index.device())));

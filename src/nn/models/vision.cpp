@@ -167,8 +167,8 @@ Tensor UNet::forward(Tensor x) {
   const int64_t step = int64_t{1} << depth_;
   if (x.dim() != 4 || x.size(2) % step != 0 || x.size(3) % step != 0)
     fail(ErrorKind::Shape, "UNet",
-         "wants [N, C, H, W] with sides that are multiples of " + std::to_string(step) + ", not " +
-             describe(x),
+         "expects [N, C, H, W] with sides that are multiples of " + std::to_string(step) +
+             ", not " + describe(x),
          user_loc(SourceLoc::current()), "pad the images");
   std::vector<Tensor> kept;
   for (size_t i = 0; i < down_.size(); ++i) {
@@ -245,7 +245,7 @@ ViT::ViT(const ViTOptions& options, SourceLoc where)
 Tensor ViT::forward(Tensor x) {
   if (x.dim() != 4 || x.size(2) != o_.image_size || x.size(3) != o_.image_size)
     fail(ErrorKind::Shape, "ViT",
-         "wants [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) +
+         "expects [N, " + std::to_string(o_.in_channels) + ", " + std::to_string(o_.image_size) +
              ", " + std::to_string(o_.image_size) + "], not " + describe(x),
          user_loc(SourceLoc::current()), "resize the images");
   const int64_t n = x.size(0), d = o_.hidden_dim;

@@ -1,4 +1,4 @@
-"""Makes the files that the tests of data/ read: pictures as Pillow writes and resizes them, a small byte-pair vocabulary and texts
+"""Makes the files that the tests of data/ read: images as Pillow writes and resizes them, a small byte-pair vocabulary and texts
 encoded with it by a reference written here.
 
 usage: make.py FOLDER   (needs numpy, pillow and regex)
@@ -16,20 +16,20 @@ from PIL import Image
 out = pathlib.Path(sys.argv[1])
 rng = numpy.random.default_rng(0)
 
-# ---- Pictures
+# ---- Images
 y, x = numpy.mgrid[0:48, 0:64]
 pixels = numpy.stack([x * 4, y * 5, (x + y) * 2 + rng.integers(0, 20, x.shape)], -1).clip(0, 255).astype(numpy.uint8)
-picture = Image.fromarray(pixels)
-picture.save(out / "rgb.png")
-picture.convert("L").save(out / "grey.png")
-picture.convert("P").save(out / "palette.png")
+image = Image.fromarray(pixels)
+image.save(out / "rgb.png")
+image.convert("L").save(out / "grey.png")
+image.convert("P").save(out / "palette.png")
 rgba = numpy.concatenate([pixels, rng.integers(0, 256, (48, 64, 1))], -1).astype(numpy.uint8)
 Image.fromarray(rgba).save(out / "rgba.png")
 Image.fromarray((pixels[..., 0].astype(numpy.uint16) * 257)).save(out / "deep.png")
-picture.save(out / "rgb.jpg", quality=90)
-picture.save(out / "progressive.jpg", quality=90, progressive=True)
-picture.convert("L").save(out / "grey.jpg", quality=90)
-picture.convert("CMYK").save(out / "cmyk.jpg", quality=95)
+image.save(out / "rgb.jpg", quality=90)
+image.save(out / "progressive.jpg", quality=90, progressive=True)
+image.convert("L").save(out / "grey.jpg", quality=90)
+image.convert("CMYK").save(out / "cmyk.jpg", quality=95)
 
 
 def chw(image):
@@ -37,11 +37,11 @@ def chw(image):
     return a[None] if a.ndim == 2 else a.transpose(2, 0, 1)
 
 
-truth = {"rgb": chw(picture), "grey": chw(picture.convert("L")), "palette": chw(picture.convert("P").convert("RGB")),
+truth = {"rgb": chw(image), "grey": chw(image.convert("L")), "palette": chw(image.convert("P").convert("RGB")),
          "jpg": chw(Image.open(out / "rgb.jpg")), "grey_jpg": chw(Image.open(out / "grey.jpg")),
-         "down": chw(picture.resize((20, 30), Image.BILINEAR)), "up": chw(picture.resize((100, 90), Image.BILINEAR)),
-         "shorter24": chw(picture.resize((32, 24), Image.BILINEAR)), "rotate90": chw(picture.crop((0, 0, 48, 48)).rotate(90))}
-numpy.savez_compressed(out / "pictures.npz", **truth)
+         "down": chw(image.resize((20, 30), Image.BILINEAR)), "up": chw(image.resize((100, 90), Image.BILINEAR)),
+         "shorter24": chw(image.resize((32, 24), Image.BILINEAR)), "rotate90": chw(image.crop((0, 0, 48, 48)).rotate(90))}
+numpy.savez_compressed(out / "images.npz", **truth)
 
 # ---- A byte-pair vocabulary
 WORD = regex.compile(r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""")

@@ -408,7 +408,7 @@ class DnnlGradWeight final : public CpuExecutable {
 
 const char* dnnl_conv_refuses(const LibrarySpec& spec) {
   const DType t = spec.operands[0].dtype;
-  if (!api()) return "the library is not there";
+  if (!api()) return "the library was not found";
   if (t != DType::Float32 && t != DType::BFloat16) return "it takes float32 and bfloat16 only";
   if (spec.has(Epilogue::Bias) && (spec.op != Op::Conv || spec.operands[3].stride[0] != 1))
     return "the bias is not dense";

@@ -11,7 +11,6 @@
 #include "hwy/foreach_target.h"
 // after foreach_target
 #include "backend/cpu/kernel/math-inl.h"
-#include "backend/cpu/kernel/special_math-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

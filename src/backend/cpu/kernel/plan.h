@@ -1,4 +1,4 @@
-// A Plan is a KernelSpec turned into steps over tiles. A tile is a box of the iteration space; its
+// A Plan is a KernelSpec as steps over tiles. A tile is a box of the iteration space; its
 // points are stored densely, in "layout order" of the axes: outer axes, then inner ones (by rows),
 // or, when memory runs along the outer axes, inner axes first (by columns). Values of a tile live
 // in a frame of buffers that each thread has; loads and stores of dense memory need no copy and

@@ -87,7 +87,7 @@ struct BlasLtFunctions {
                 lt::Layout, const lt::Algo*, void* workspace, size_t, CUstream) = nullptr;
   std::string path;
 
-  /// Empty, or why the library is not there and how to get it.
+  /// Empty, or why the library is missing and how to get it.
   std::string load();
 };
 BlasLtFunctions& blaslt();

@@ -6,7 +6,7 @@
 #include <memory>
 #include <numeric>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernels.h"
 #include "backend/cuda/offers.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "ingot/error.h"
@@ -278,12 +278,16 @@ class LtMatmul : public CudaExecutable {
   bool chosen_ = false;
 };
 
+/// What a separate kernel does after the product; a bias stays the product's.
+constexpr Epilogues kPassed{Epilogue::GeluTanh, Epilogue::KeepSum, Epilogue::GeluTanhGrad,
+                            Epilogue::BiasGrad};
+
 /// The product, then what its epilogue would have done, by a kernel of its own.
 class ThenPass : public CudaExecutable {
  public:
   ThenPass(Gpu& gpu, const LibrarySpec& spec) : at_end_(spec.has(Epilogue::GeluTanhGrad)) {
     LibrarySpec plain = spec;
-    plain.epilogues = {};
+    plain.epilogues = spec.epilogues.without(kPassed);
     plain.written = 1;
     // out, a, b and a bias in their order: what is more lies beside out, or at the end.
     if (at_end_)
@@ -296,7 +300,7 @@ class ThenPass : public CudaExecutable {
     };
     product_ = own(prepare_library(gpu, plain));
     const bool sums = spec.has(Epilogue::BiasGrad);
-    HandKernel k = sums ? row_sums(spec) : gelu_pass(spec);
+    CudaKernel k = sums ? row_sums(spec) : gelu_pass(spec);
     auto module = gpu.modules->get(k.text);
     pass_ =
         std::make_unique<KernelExecutable>(k.text, std::move(k.launch), 1, 2, std::move(module));
@@ -334,7 +338,7 @@ class ThenPass : public CudaExecutable {
 const char* lt_matmul_refuses(const LibrarySpec& spec) {
   LtProblem p;
   const DType type = spec.operands[0].dtype;
-  if (!blaslt().matmul) return "the library is not there";
+  if (!blaslt().matmul) return "the library was not found";
   if (type == DType::Float64 && spec.has(Epilogue::GeluTanh))
     return "its GELU is not exact to float64's digits";
   if (type == DType::Float32 && spec.has(Epilogue::BiasGrad))

@@ -162,7 +162,7 @@ std::shared_ptr<Graph> planned(Gpu& gpu, Dnn& d, const AttentionProblem& p) {
     g = nullptr;
   }
   if (!g && env::debug("plan"))
-    std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is written out instead: %s\n",
+    std::fprintf(stderr, "[ingot plan] cuDNN refuses attention, which is decomposed: %s\n",
                  why.c_str());
   return plans[key] = g;
 }
@@ -313,7 +313,7 @@ const char* attention_refuses(const AttentionProblem& p) {
     bool ok =
         (b[0] == 1 || b[0] == z.b) && (b[1] == 1 || b[1] == z.h) && b[2] == z.t && b[3] == z.s;
     if (!ok) return "a bias that is not [B or 1, H or 1, T, S]";
-    if (p.causal) return "causal beside a bias";
+    if (p.causal) return "causal with a bias";
   }
   if (p.causal && z.t != z.s) return "causal with queries and keys of different lengths";
   return nullptr;

@@ -18,8 +18,8 @@ struct AttentionProblem {
   // Backward: dq, dk, dv, then q, k, v, o, do, lse. Any strides whose last is 1.
   std::vector<OperandSpec> operands;
   bool bias = false;      // the last operand is added to the scores: [B or 1, H or 1, T, S]
-  bool own_rows = false;  // forward: nobody asked for lse, it goes to scratch (it stands among the
-                          // operands all the same)
+  bool own_rows = false;  // forward: nobody asked for lse, it goes to scratch (but is still one of
+                          // the operands)
 };
 
 /// The problem of a library call.

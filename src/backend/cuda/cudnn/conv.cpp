@@ -1,6 +1,6 @@
 // See conv.h. Of the engines that cuDNN's heuristics suggest, only deterministic ones count, and
 // for float32 only those that do not round to TF32. The fastest of the first few is found by
-// measuring at the first run and kept in the tuning file, by its place in the heuristics' list.
+// measuring at the first run and kept in the tuning file, by its index in the heuristics' list.
 #include "backend/cuda/cudnn/conv.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ struct Roles {
   }
 };
 
-// cuDNN wants two dims at least; a third one of size 1 goes in front of a single one. Strides of
+// cuDNN wants two dims at least; a single one is preceded by one of size 1. Strides of
 // dims of size 1 are made those of a dense tensor in the same order, which is what its engines look
 // for.
 struct Described {

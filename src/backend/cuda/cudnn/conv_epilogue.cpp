@@ -6,8 +6,8 @@
 namespace ingot::cuda {
 namespace {
 
-// A result's dims, slowest first, and those joined that lie behind each other in all of the
-// operands.
+// A result's dims, slowest first. Neighbouring dims that are contiguous with each other in all
+// operands are merged.
 struct Axes {
   std::vector<int64_t> extent;
   std::vector<std::vector<int64_t>> stride;  // per operand
@@ -44,25 +44,25 @@ int64_t reached(const OperandSpec& o) {
 
 }  // namespace
 
-bool has_tail(const LibrarySpec& spec) {
+bool has_residual_or_relu(const LibrarySpec& spec) {
   return spec.op == Op::Conv && (spec.has(Epilogue::Residual) || spec.has(Epilogue::Relu));
 }
 
-LibrarySpec without_tail(const LibrarySpec& spec) {
+LibrarySpec without_residual_and_relu(const LibrarySpec& spec) {
   LibrarySpec plain = spec;
   if (plain.has(Epilogue::Residual)) plain.operands.pop_back();
   plain.epilogues = plain.epilogues.without({Epilogue::Residual, Epilogue::Relu});
   return plain;
 }
 
-std::vector<int> tail_buffers(const LibrarySpec& spec) {
+std::vector<int> residual_relu_buffers(const LibrarySpec& spec) {
   std::vector<int> b{0};
   if (spec.has(Epilogue::Residual)) b.push_back(static_cast<int>(spec.operands.size()) - 1);
   b.push_back(0);
   return b;
 }
 
-KernelSpec conv_tail(const LibrarySpec& spec) {
+KernelSpec residual_relu_kernel(const LibrarySpec& spec) {
   const OperandSpec& y = spec.operands[0];
   std::vector<const OperandSpec*> read{&y};
   if (spec.has(Epilogue::Residual)) read.push_back(&spec.operands.back());
@@ -104,15 +104,15 @@ static std::unique_ptr<CudaExecutable> as_cuda(std::unique_ptr<Executable> e) {
   return std::unique_ptr<CudaExecutable>(static_cast<CudaExecutable*>(e.release()));
 }
 
-SplitConv::SplitConv(std::unique_ptr<Executable> conv, std::unique_ptr<Executable> tail,
+SplitConv::SplitConv(std::unique_ptr<Executable> conv, std::unique_ptr<Executable> epilogue,
                      std::vector<int> buffers)
     : conv_(as_cuda(std::move(conv))),
-      tail_(as_cuda(std::move(tail))),
+      epilogue_(as_cuda(std::move(epilogue))),
       buffers_(std::move(buffers)) {
-  scratch_ = add_up(*conv_, *tail_);
+  scratch_ = add_up(*conv_, *epilogue_);
 }
 
-std::vector<int64_t> SplitConv::tail_pointers(const int64_t* pointers) const {
+std::vector<int64_t> SplitConv::epilogue_pointers(const int64_t* pointers) const {
   std::vector<int64_t> p;
   for (int b : buffers_) p.push_back(pointers[b]);
   return p;
@@ -120,23 +120,23 @@ std::vector<int64_t> SplitConv::tail_pointers(const int64_t* pointers) const {
 
 void SplitConv::write_table(int64_t* table, const int64_t* pointers) const {
   conv_->write_table(table, pointers);
-  tail_->write_table(table + conv_->table_words(), tail_pointers(pointers).data());
+  epilogue_->write_table(table + conv_->table_words(), epilogue_pointers(pointers).data());
 }
 
 void SplitConv::ready() {
   conv_->ready();
-  tail_->ready();
+  epilogue_->ready();
 }
 
 void SplitConv::enqueue(const LaunchSite& site) {
   conv_->enqueue(site);
-  const std::vector<int64_t> pointers = tail_pointers(site.pointers);
+  const std::vector<int64_t> pointers = epilogue_pointers(site.pointers);
   LaunchSite next = site;
   next.header.table += conv_->table_words();
   next.header.scratch = static_cast<char*>(site.header.scratch) + scratch_;
   next.pointers = pointers.data();
   next.after_kernel = site.after_kernel && conv_->ends_with_kernel();
-  tail_->enqueue(next);
+  epilogue_->enqueue(next);
 }
 
 }  // namespace ingot::cuda

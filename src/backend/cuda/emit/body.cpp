@@ -1,7 +1,7 @@
 // Loads, values and stores of one lane group: the inside of a kernel's loops.
 //
-// Tricky: a group may lie past the end (its guard is false), its last lanes may (j >= cnt), a bound
-// may fail per lane or for the whole group. Loads are guarded and give the fill value; what is
+// Tricky: a group may be past the end (its guard is false), its last lanes may be (j >= cnt), a
+// bound may fail per lane or for the group. Loads are guarded and give the fill value; what is
 // computed from it is never stored or reduced.
 #include "backend/cuda/emit/emit.h"
 
@@ -113,7 +113,7 @@ int Emitter::load_hint(int i) const {
   return s_.streaming && once && in.indirect < 0 ? 2 : 1;
 }
 
-/// Brings one lane group of a load from memory, as it lies there.
+/// Loads one lane group from memory, in its stored type.
 void Emitter::raw_load(int i, const std::string& into, const std::string& guard,
                        const MapText& at) {
   const Instr& in = k_.instrs[i];
@@ -227,7 +227,7 @@ std::string Emitter::compute_text(int i) {
 }
 
 /// Is it exp(x - the row's largest), of which only 16-bit results and sums are made? Then the
-/// relative error of a very small one (x - largest is rounded once more) is lost beside the
+/// relative error of a very small one (x - largest is rounded once more) is lost against the
 /// largest, and what makes exp exact to the last bit is most of a long row's work.
 bool Emitter::below_one(int i) const {
   const Instr& in = k_.instrs[i];

@@ -1,5 +1,5 @@
-// The frame of a kernel: where a thread stands, the rounds, and how the text is put together with
-// its declarations. See emit/emit.h for the names used in the text.
+// The frame of a kernel: the coordinates of a thread, the rounds, and how the text is put together
+// with its declarations. See emit/emit.h for the names used in the text.
 #include "backend/cuda/emit/emit.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
              (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
 }
 
-/// How many lanes of the group lie inside the axis.
+/// How many lanes of the group are inside the axis.
 void Emitter::count_lanes(int axis) {
   if (!s_.tail || axis < 0) return;
   std::string left = extent(axis) + " - i" + str(axis), v = str(s_.lanes);
@@ -250,7 +250,7 @@ void Emitter::outer_values(int round) {
   }
 }
 
-/// Where group u of this thread stands: its number g along the inner axes, and its coordinates.
+/// The position of group u of this thread: its number g along the inner axes, and its coordinates.
 void Emitter::group_place(bool swapped) {
   if (s_.mode == Mode::Tile) {
     std::string a = "i" + str(k_.n_outer - 1), b = "i" + str(s_.tile_axis),
@@ -445,7 +445,7 @@ void Emitter::outer_stores() {
       store(static_cast<int>(n), s_.mode == Mode::Map ? "" : "live && t == 0");
 }
 
-/// The one place along an axis that the kernel changes; outside the axis there is none.
+/// The one index along an axis that the kernel changes; outside the axis there is none.
 void Emitter::place_pin() {
   std::function<std::string(int)> text = [&](int i) {
     const Instr& in = k_.instrs[i];

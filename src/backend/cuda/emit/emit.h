@@ -1,6 +1,6 @@
-// The emitter of one kernel's text: private to the cuda_*.cpp files of this room.
+// The emitter of one kernel's text: private to the files of this folder.
 //
-// A kernel is written in four steps: where this thread stands (coordinates of its outer point or
+// A kernel is emitted in four steps: the position of this thread (coordinates of its outer point or
 // lane group), what is computed once per outer point, the rounds (loops over the inner axes that
 // load, compute, reduce and store), and the stores of outer values. In the text i0, i1.. are
 // coordinates, vN the value of instruction N (vN[j] when it differs between the lanes j of a
@@ -51,7 +51,7 @@ class Emitter {
   /// stage's team.
   Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
           ElementwiseFunctions& functions, const Pin& pin = {});
-  /// The statements of the kernel, behind the declarations of numbers and buffers.
+  /// The statements of the kernel, after the declarations of numbers and buffers.
   std::string body();
 
  private:
@@ -139,7 +139,7 @@ class Emitter {
   }
   /// No thread waits for another: one without a column leaves.
   bool leaves() const { return s_.sweep || s_.alone(); }
-  /// What must hold for lane j to lie inside the lane axis.
+  /// The condition for lane j to be inside the lane axis.
   std::string inside_lanes() const {
     return !s_.tail ? "" : s_.shifted ? "j >= low && j < cnt" : "j < cnt";
   }

@@ -4,8 +4,8 @@
 // mean and
 //   scale) becomes a sweep: columns outside, rows inside, and what depends on the column alone is
 //   an Outer value.
-// - A load that is bounded like the window it is used in, but brings the same value for every place
-// of the
+// - A load that is bounded like the window it is used in, but brings the same value for every
+// position of the
 //   window, loses its bounds when nothing sees it where they fail.
 #pragma once
 #include <span>
@@ -34,7 +34,7 @@ struct Plan {
   Numbers numbers;
   int n_buffers = 0;
   int n_stages = 1;
-  bool table = false;  // the parts' words lie in device memory
+  bool table = false;  // the parts' words are in device memory
 };
 
 }  // namespace ingot::cuda

@@ -13,10 +13,9 @@ const char* const kDevice = R"cuda(
 #define IG_FN static __device__ __forceinline__
 #define IG_UNROLL _Pragma("unroll")
 #define IG_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
-// A kernel may be launched while the one before it still runs. ig_wait() waits for that one's end, then lets the next one
-// come as early; ig_go() in front of it lets it come even before. In front of ig_wait() a kernel may read what nobody
-// writes in this run, and what was there before a kernel in front of it that did not ig_go(); ig_prefetch() may bring
-// anything nearer.
+// A kernel may be launched while the previous one still runs. ig_wait() waits for that one's end, then lets the next one
+// start as early; ig_go() before it lets it start even earlier. Before ig_wait() a kernel may read what nobody writes in
+// this run, and what was written before a previous kernel that did not ig_go(); ig_prefetch() may prefetch anything.
 #if __CUDA_ARCH__ >= 900
 IG_FN void ig_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); asm volatile("griddepcontrol.launch_dependents;"); }
 IG_FN void ig_go() { asm volatile("griddepcontrol.launch_dependents;"); }
@@ -56,14 +55,14 @@ IG_FN unsigned short ig_down_f16(float x) { unsigned short h; asm("cvt.rn.f16.f3
 IG_MMA(ig_mma_bf16, "bf16")
 IG_MMA(ig_mma_f16, "f16")
 // Four 8 x 8 matrices of 16 bits from shared memory, lane l with the address of row l % 8 of matrix l / 8: lane l gets of each
-// the elements 2 (l % 4) and one more of row l / 4, or, turned, of column l / 4.
-#define IG_MATRIX(name, turn) \
+// the elements 2 (l % 4) and one more of row l / 4, or, transposed, of column l / 4.
+#define IG_MATRIX(name, trans) \
   IG_FN void name(unsigned* r, const void* p) { \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4" turn ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];" \
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(p)) : "memory"); \
   }
 IG_MATRIX(ig_matrix, "")
-IG_MATRIX(ig_turned, ".trans")
+IG_MATRIX(ig_matrix_transposed, ".trans")
 IG_FN float ig_bits_f32(unsigned u) { return __uint_as_float(u); }
 IG_FN double ig_bits_f64(unsigned long long u) { return __longlong_as_double((long long)u); }
 // exp of what is not above zero.
@@ -103,7 +102,7 @@ template <> struct IgRaw<4> { typedef unsigned T; };
 template <> struct IgRaw<8> { typedef uint2 T; };
 template <> struct IgRaw<16> { typedef uint4 T; };
 template <int B> struct IgBytes { static const int value = B > 16 ? 16 : B; };
-// V elements of memory type M, as they lie in memory: what a thread loads, holds and stores at once.
+// V elements of memory type M, as stored in memory: what a thread loads, holds and stores at once.
 template <class M, int V> struct alignas(IgBytes<(int)sizeof(M) * V>::value) IgVec { M e[V]; };
 
 // Cache hints: 0 plain (memory this kernel also writes), 1 read-only, 2 read-only and seen once.
@@ -147,7 +146,7 @@ template <class M, int V> IG_FN void ig_round_f16(IgVec<M, V>& w, const float* v
 }
 // For comparing with a 32-bit index: a number that no index is when v is too large for one.
 IG_FN int ig_narrow(long long v) { return v == (long long)(int)v ? (int)v : (int)0x80000000; }
-// A position along an indexed axis; -1 and an error record when there is no such place.
+// A position along an indexed axis; -1 and an error record when there is no such position.
 IG_FN long long ig_index(long long v, long long n, long long site, IgStatus* s) {
   if (v >= 0 && v < n) return v;
   if (atomicCAS(&s->code, 0, 1) == 0) { s->site = (int)site; s->value = v; s->extent = n; }

@@ -46,7 +46,7 @@ std::vector<Access> accesses(const KernelSpec& k) {
   return all;
 }
 
-/// Bytes whose unit stride lies on the given axis.
+/// Bytes whose unit stride is along the given axis.
 double unit_bytes(std::span<const KernelSpec> parts, int axis) {
   double sum = 0;
   if (axis < 0) return 0;
@@ -74,8 +74,8 @@ int width_of(const KernelSpec& k, const Affine& map, const Instr* load, int axis
   if (load == nullptr) return static_cast<int>(w);
   for (const Bound& b : load->bounds) {
     if (b.at.stride[axis] == 0) continue;
-    // A group that lies inside or outside as a whole (a piece of a concatenation) can still be one
-    // access.
+    // A group that is completely inside or completely outside (a piece of a concatenation) can
+    // still be one access.
     bool whole = b.at.stride[axis] == 1 && b.at.offset % lanes == 0 && b.extent % lanes == 0;
     for (int x = 0; x < k.n_axes(); ++x)
       whole = whole && (x == axis || b.at.stride[x] % lanes == 0);
@@ -146,7 +146,7 @@ std::vector<int64_t> row_signature(const KernelSpec& k, const Affine& a, int lan
   return sig;
 }
 
-/// Rows of odd length: lanes are possible when the large accesses begin at the same place modulo
+/// Rows of odd length: lanes are possible when the large accesses begin at the same address modulo
 /// the lanes.
 bool try_shifted_lanes(std::span<const KernelSpec> parts, Schedule& s) {
   if (parts.size() != 1 || parts[0].n_inner() != 1) return false;
@@ -284,14 +284,14 @@ int swept_values(const KernelSpec& k) {
   return count;
 }
 
-/// A window that one thread walks: as many of its places in flight as divide it.
+/// A window that one thread walks: as many of its positions in flight as divide it.
 int window_groups(int64_t inner) {
   for (int g = 7; g > 1; --g)
     if (inner % g == 0) return g;
   return static_cast<int>(std::min<int64_t>(inner, 4));
 }
 
-/// What a thread keeps from place to place of a window.
+/// What a thread keeps from position to position of a window.
 int window_registers(const KernelSpec& k, int lanes) {
   int words = swept_values(k);
   for (const Instr& in : k.instrs)

@@ -32,9 +32,9 @@ struct Schedule {
   bool split = false;   // two stages: several blocks per outer point, then their partial results
   bool sweep = false;   // Column without reductions: several blocks share the rows of a column
   bool packed = false;  // 16-bit values are held two to a register
-  bool exact = false;   // every group of every thread lies inside the row
+  bool exact = false;   // every group of every thread is inside the row
   bool shifted =
-      false;  // Row: rows are not aligned; groups begin at aligned places, some before the row
+      false;  // Row: rows are not aligned; groups begin at aligned addresses, some before the row
   int shift_load = -1, shift_store = -1;  // shifted: the access that says where
   bool wide = false;                      // 64-bit indices
   bool tail = false;                      // the lane axis is not a multiple of lanes
@@ -68,7 +68,7 @@ struct Rounds {
   double held_words = 0;    // registers per element, 16-bit values unpacked
   double packed_words = 0;  // the same with two 16-bit values to a register
 };
-/// The kernel with one place along the axis; the index keeps the axis' size in ivalue.
+/// The kernel with one index along the axis; the index keeps the axis' size in ivalue.
 KernelSpec pinned(const KernelSpec& k, const Pin& pin);
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest
 /// cut.

@@ -28,7 +28,7 @@ std::string hash_text(const std::string& s) {
   return text;
 }
 
-/// Everything of a kernel in front of its statements.
+/// Everything of a kernel before its statements.
 std::string head(const KernelSpec& k, const cuda::Plan& plan, bool many, int stage,
                  const cuda::Schedule& schedule) {
   int words = plan.n_buffers + static_cast<int>(plan.numbers.list().size());

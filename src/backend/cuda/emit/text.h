@@ -5,13 +5,13 @@
 // a few buckets (lanes per thread, threads per row, ...), never on a size: equal `key`, equal text,
 // one compilation. Every number (extents, strides, offsets, magic divisors) arrives at launch.
 //
-// A kernel takes one argument by value, so that its numbers lie in the constant bank:
+// A kernel takes one argument by value, so that its numbers are in the constant bank:
 //   struct { const double* args; const uint64_t* seeds; const uint64_t* offsets; RunStatus* status;
 //            char* scratch; const int64_t* table; int64_t n[K]; }
 // For one part, n holds the part's words. For several parts n[0] is their number, and `table`, in
 // device memory, holds for each stage the first block of each part, then the parts' words. A part's
 // words begin with one word per buffer: its address, or, with kIndirectPointer set, the address of
-// the place where its address stands. That is how a replayed CUDA graph sees new external buffers
+// the word that holds its address. That is how a replayed CUDA graph sees new external buffers
 // without being patched.
 #pragma once
 #include <cstddef>
@@ -80,7 +80,7 @@ struct Plan;  // the schedule and the list of numbers
 }
 
 struct CudaText {
-  std::string body;  // to be compiled behind cuda_prelude()
+  std::string body;  // to be compiled after cuda_prelude()
   std::string key;   // equal for equal text
   std::vector<CudaStage> stages;
   bool waits = false;    // every kernel begins with ig_wait(): it may be launched before the one in

@@ -1,4 +1,4 @@
-// See emit/values.h. The C expressions are those of graph/elementwise.def, turned into text by the
+// See emit/values.h. The C expressions are those of graph/elementwise.def, made text by the
 // preprocessor.
 #include "backend/cuda/emit/values.h"
 

@@ -1,109 +1,131 @@
-// The cell of an LSTM's step, forward and backward: what is left of a step beside its product.
-// Everything is computed in float32.
-#include "backend/cuda/kernels/kernel_text.h"
+// The cell of an LSTM's step, forward and backward: the elementwise part of a step, after its
+// product.
+//
+//   forward:  i, f, o = sigmoid(z + h W), g = tanh(z + h W); c = f c + i g; h = o tanh(c)
+//   backward: the gradients of z and of the previous c from those of h and c
+//
+// Launch: a thread for kLanes neighbouring elements of a row, 128 threads a block, no shared
+// memory. Bound by memory bandwidth at large batches and by launch latency at small ones, so
+// whatever no kernel of this call writes between the previous cell and this one is loaded before
+// ig_wait(). Computed in float32 whatever the dtype.
+#include "backend/cuda/kernels/kernel_source.h"
 
 namespace ingot::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr unsigned kThreads = 128;
 
-// What no kernel of this call writes between the last cell and this one is loaded before the
-// product in front has ended. n[8]: threads with work, n[9]: H, n[10]: elements between rows of the
-// operand that need not be dense.
-const char* const kCommon = R"cuda(
-typedef TYPE T;
-typedef IgParams<11> P;
-typedef IgVec<T, LANES> Narrow;
-typedef IgVec<float, LANES> Wide;
-IG_FN float sigmoid(float x) { return 1.0f / (1.0f + ig_exp(-x)); }
-IG_FN float up(T x) { return UP(x); }
-IG_FN T down(float x) { return DOWN(x); }
-)cuda";
+// All rows of one step. H = width.
+INGOT_KERNEL_PARAMS(LstmForwardParams, {
+  Address z;          // [rows, 4 H], row_stride apart: what the input gives
+  Address product;    // float32 [rows, 4 H]: what the previous h gives
+  Address previous;   // float32 [rows, H]: c of the previous step
+  Address h;          // [rows, H]
+  Address gates;      // [rows, 4 H], kept for the gradient, or null
+  Address c;          // float32 [rows, H]
+  Address unused[2];  // a launch passes eight addresses, forward and backward
+  long long threads;  // that have work
+  long long width;
+  long long row_stride;
+});
 
-// n: 0 z, 1 the product, 2 c before, 3 h, 4 gates, 5 c after: rows of this step
+INGOT_KERNEL_PARAMS(LstmBackwardParams, {
+  Address grad_h;         // [rows, H], row_stride apart: from above
+  Address product;        // float32 [rows, H]: the gradient of h from the next step, or null
+  Address gates;          // [rows, 4 H]
+  Address c;              // float32 [rows, H]
+  Address previous;       // float32 [rows, H]: c of the previous step
+  Address grad_c;         // float32 [rows, H]: from the next step
+  Address grad_z;         // [rows, 4 H]
+  Address grad_previous;  // float32 [rows, H]: the gradient of the previous step's c
+  long long threads;
+  long long width;
+  long long row_stride;
+});
+
 const char* const kForward = R"cuda(
-extern "C" __global__ void __launch_bounds__(128) ENTRY0(const P p) {
-  const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.n[9];
-  if (i >= (unsigned)p.n[8]) return;
-  const unsigned e = i * LANES, row = e / H, j = e - row * H;
-  const T* z = (const T*)p.n[0] + row * p.n[10] + j;
-  const float* r = (const float*)p.n[1] + row * 4ll * H + j;
-  Narrow x[4], h;
-  Wide y[4], c;
-  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<LANES, 0>(x[g], z + g * H);
-  ig_load<LANES, 0>(c, (const float*)p.n[2] + e);
+IG_FN float sigmoid(float x) { return 1.0f / (1.0f + ig_exp(-x)); }
+template <class D, int kLanes> IG_FN void lstm_forward(const Argument<LstmForwardParams> p) {
+  typedef typename D::Memory T;
+  const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
+  if (i >= (unsigned)p.threads) return;
+  const unsigned e = i * kLanes, row = e / H, j = e - row * H;
+  const T* z = (const T*)p.z + row * p.row_stride + j;
+  const float* product = (const float*)p.product + row * 4ll * H + j;
+  IgVec<T, kLanes> x[4], h;
+  IgVec<float, kLanes> y[4], c;
+  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<kLanes, 0>(x[g], z + g * H);
+  ig_load<kLanes, 0>(c, (const float*)p.previous + e);
   ig_wait();
-  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<LANES, 0>(y[g], r + g * H);
-  IG_UNROLL for (int k = 0; k < LANES; ++k) {
-    const float in = sigmoid(up(x[0].e[k]) + y[0].e[k]), forget = sigmoid(up(x[1].e[k]) + y[1].e[k]);
-    const float fresh = ig_tanh(up(x[2].e[k]) + y[2].e[k]), out = sigmoid(up(x[3].e[k]) + y[3].e[k]);
+  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<kLanes, 0>(y[g], product + g * H);
+  IG_UNROLL for (int k = 0; k < kLanes; ++k) {
+    const float in = sigmoid(D::up(x[0].e[k]) + y[0].e[k]), forget = sigmoid(D::up(x[1].e[k]) + y[1].e[k]);
+    const float fresh = ig_tanh(D::up(x[2].e[k]) + y[2].e[k]), out = sigmoid(D::up(x[3].e[k]) + y[3].e[k]);
     c.e[k] = forget * c.e[k] + in * fresh;
-    h.e[k] = down(out * ig_tanh(c.e[k]));
-    x[0].e[k] = down(in); x[1].e[k] = down(forget); x[2].e[k] = down(fresh); x[3].e[k] = down(out);
+    h.e[k] = D::down(out * ig_tanh(c.e[k]));
+    x[0].e[k] = D::down(in); x[1].e[k] = D::down(forget); x[2].e[k] = D::down(fresh); x[3].e[k] = D::down(out);
   }
-  ig_store<LANES, 0>((T*)p.n[3] + e, h);
-  ig_store<LANES, 0>((float*)p.n[5] + e, c);
-  T* kept = (T*)p.n[4];
-  if (!kept) return;
-  IG_UNROLL for (int g = 0; g < 4; ++g) ig_store<LANES, 0>(kept + row * 4ll * H + j + g * H, x[g]);
+  ig_store<kLanes, 0>((T*)p.h + e, h);
+  ig_store<kLanes, 0>((float*)p.c + e, c);
+  T* gates = (T*)p.gates;
+  if (!gates) return;
+  IG_UNROLL for (int g = 0; g < 4; ++g) ig_store<kLanes, 0>(gates + row * 4ll * H + j + g * H, x[g]);
 }
 )cuda";
 
-// n: 0 gradient of h from above, 1 the product: from the step behind (none: 0), 2 gates, 3 c, 4 c
-// before, 5 gradient of c from the step behind, 6 gradient of z, 7 gradient of c for the step
-// before
 const char* const kBackward = R"cuda(
-extern "C" __global__ void __launch_bounds__(128) ENTRY0(const P p) {
-  const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.n[9];
-  if (i >= (unsigned)p.n[8]) return;
-  const unsigned e = i * LANES, row = e / H, j = e - row * H;
-  const T* gates = (const T*)p.n[2] + row * 4ll * H + j;
-  Narrow x[4], top;
-  Wide c, before, dc, dh;
-  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<LANES, 0>(x[g], gates + g * H);
-  ig_load<LANES, 0>(top, (const T*)p.n[0] + row * p.n[10] + j);
-  ig_load<LANES, 0>(c, (const float*)p.n[3] + e);
-  ig_load<LANES, 0>(before, (const float*)p.n[4] + e);
-  ig_load<LANES, 0>(dc, (const float*)p.n[5] + e);
+template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackwardParams> p) {
+  typedef typename D::Memory T;
+  const unsigned i = blockIdx.x * 128u + threadIdx.x, H = (unsigned)p.width;
+  if (i >= (unsigned)p.threads) return;
+  const unsigned e = i * kLanes, row = e / H, j = e - row * H;
+  const T* gates = (const T*)p.gates + row * 4ll * H + j;
+  IgVec<T, kLanes> x[4], top;
+  IgVec<float, kLanes> c, previous, dc, dh;
+  IG_UNROLL for (int g = 0; g < 4; ++g) ig_load<kLanes, 0>(x[g], gates + g * H);
+  ig_load<kLanes, 0>(top, (const T*)p.grad_h + row * p.row_stride + j);
+  ig_load<kLanes, 0>(c, (const float*)p.c + e);
+  ig_load<kLanes, 0>(previous, (const float*)p.previous + e);
+  ig_load<kLanes, 0>(dc, (const float*)p.grad_c + e);
   ig_wait();
-  if (p.n[1]) ig_load<LANES, 0>(dh, (const float*)p.n[1] + e);
-  IG_UNROLL for (int k = 0; k < LANES; ++k) {
-    const float in = up(x[0].e[k]), forget = up(x[1].e[k]), fresh = up(x[2].e[k]), out = up(x[3].e[k]);
-    const float t = ig_tanh(c.e[k]), d = up(top.e[k]) + (p.n[1] ? dh.e[k] : 0.0f);
+  if (p.product) ig_load<kLanes, 0>(dh, (const float*)p.product + e);
+  IG_UNROLL for (int k = 0; k < kLanes; ++k) {
+    const float in = D::up(x[0].e[k]), forget = D::up(x[1].e[k]), fresh = D::up(x[2].e[k]), out = D::up(x[3].e[k]);
+    const float t = ig_tanh(c.e[k]), d = D::up(top.e[k]) + (p.product ? dh.e[k] : 0.0f);
     const float s = dc.e[k] + d * out * (1.0f - t * t);
-    x[0].e[k] = down(s * fresh * in * (1.0f - in));
-    x[1].e[k] = down(s * before.e[k] * forget * (1.0f - forget));
-    x[2].e[k] = down(s * in * (1.0f - fresh * fresh));
-    x[3].e[k] = down(d * t * out * (1.0f - out));
+    x[0].e[k] = D::down(s * fresh * in * (1.0f - in));
+    x[1].e[k] = D::down(s * previous.e[k] * forget * (1.0f - forget));
+    x[2].e[k] = D::down(s * in * (1.0f - fresh * fresh));
+    x[3].e[k] = D::down(d * t * out * (1.0f - out));
     dc.e[k] = s * forget;
   }
-  ig_store<LANES, 0>((float*)p.n[7] + e, dc);
-  T* dz = (T*)p.n[6] + row * 4ll * H + j;
-  IG_UNROLL for (int g = 0; g < 4; ++g) ig_store<LANES, 0>(dz + g * H, x[g]);
+  ig_store<kLanes, 0>((float*)p.grad_previous + e, dc);
+  T* dz = (T*)p.grad_z + row * 4ll * H + j;
+  IG_UNROLL for (int g = 0; g < 4; ++g) ig_store<kLanes, 0>(dz + g * H, x[g]);
 }
 )cuda";
+
+template <class Params>
+CudaKernel cell(const char* name, const char* text, const std::string& function, int64_t threads,
+                int64_t width, int64_t row_stride) {
+  Params p{};
+  p.threads = threads, p.width = width, p.row_stride = row_stride;
+  CudaKernel k =
+      make_kernel(name, text, {{function, (threads + kThreads - 1) / kThreads, kThreads}}, p);
+  k.text.waits = true;
+  return k;
+}
 
 }  // namespace
 
-HandKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
+CudaKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                      int lanes) {
-  const TextType t = text_type(type);
-  std::string body = std::string(kCommon) + (backward ? kBackward : kForward);
-  replace_all(body, "TYPE", t.memory);
-  replace_all(body, "LANES", std::to_string(lanes));
-  replace_all(body, "UP(x)", t.up + "(x)");
-  replace_all(body, "DOWN(x)", t.down + "(x)");
-  HandKernel k;
-  k.text = hand_text(backward ? "lstm_back" : "lstm_cell", body, {{"", kThreads, false}});
-  k.text.waits = true;
   const int64_t threads = rows * width / lanes;
-  k.launch.stages = {{static_cast<unsigned>((threads + kThreads - 1) / kThreads), 0}};
-  k.launch.words = std::vector<int64_t>(11, 0);
-  k.launch.words[8] = threads;
-  k.launch.words[9] = width;
-  k.launch.words[10] = row_stride;
-  k.launch.part_words = 11;
-  return k;
+  if (backward)
+    return cell<LstmBackwardParams>("lstm_back", kBackward, instance("lstm_backward", type, lanes),
+                                    threads, width, row_stride);
+  return cell<LstmForwardParams>("lstm_cell", kForward, instance("lstm_forward", type, lanes),
+                                 threads, width, row_stride);
 }
 
 }  // namespace ingot::cuda

@@ -1,32 +1,54 @@
-// The gradient of attention over short sequences (up to 256, heads of 64, 16 bits): a block has one
-// head, with queries, keys, values and the gradient of the result in shared memory, so that
-// everything is read once, and nothing is added up in global memory: no accumulator to clear, no
-// pass to round it, the same bits every time. A warp has 32 keys, for which it goes through the
-// queries (gradients of keys and values), then 32 queries, for which it goes through the keys; with
-// a causal mask those two together are as much for every warp. Scores are computed in both rounds,
-// from the row sums that the forward call has left.
+// The gradient of attention over short sequences: up to 256 queries and as many keys, heads of 64,
+// 16 bits, causal or not. dq, dk, dv from q, k, v, the result, its gradient and the log-sum-exp
+// that the forward call has left.
+//
+// Launch: a block a head, a warp for every 32 positions; q, k, v and the gradient of the result in
+// dynamic shared memory, rows of 72 elements so that they begin in different banks. A warp has 32
+// keys, for which it goes through the queries (dk, dv), then 32 queries, for which it goes through
+// the keys (dq); with a causal mask those two together are as much for every warp. Scores are
+// computed in both rounds.
+// Bound by the tensor cores. Everything is read once, and nothing is added up in global memory: no
+// accumulator to clear, no pass to round it, the same bits every time.
 #include <bit>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/kernel_source.h"
 
 namespace ingot::cuda {
 namespace {
 
-constexpr int64_t kLongest = 256, kHead = 64, kPitch = 72;  // kPitch: rows begin in different banks
-constexpr int kNumbers = 45;
+constexpr int64_t kLongest = 256, kHead = 64, kPitch = 72;
 
-// n: pointers of dq, dk, dv, q, k, v, o, do, lse; from 10 four words for each of the first eight:
-// offset, strides of batch, head, row; 42 lse's offset; 43 heads; 44 scale
-//
+INGOT_KERNEL_PARAMS(ShortAttentionParams, {
+  Address operands[8];  // dq, dk, dv, q, k, v, out, its gradient
+  Address lse;          // float32, contiguous [batch, heads, rows]
+  long long unused;     // keeps the offsets in the machine code as they were measured
+  struct {
+    long long offset;
+    long long batch;  // strides
+    long long head;
+    long long row;
+  } at[8];  // of the operands
+  long long lse_offset;
+  long long heads;
+  double scale;
+});
+
 // Operands of the tensor cores (16 x 16 by 16 x 8) come from shared memory by ldmatrix: `left` is
-// the first operand, 16 rows of a matrix; `right` the second, 16 rows of its transpose; `turned`
-// the second, 16 rows as they are.
-const char* const kGrad = R"cuda(
+// the first operand, 16 rows of a matrix; `right` the second, 16 rows of its transpose;
+// `transposed` the second, 16 rows as they are.
+const char* const kText = R"cuda(
 IG_FN void left(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + (lane & 15) * 72 + (lane >> 4) * 8); }
-IG_FN void right(unsigned* r, const unsigned short* m, int lane) { ig_matrix(r, m + ((lane & 7) + (lane >> 4) * 8) * 72 + (lane >> 3 & 1) * 8); }
-IG_FN void turned(unsigned* r, const unsigned short* m, int lane) { ig_turned(r, m + (lane & 15) * 72 + (lane >> 4) * 8); }
-IG_FN void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) { MMA(c, a[0], a[1], a[2], a[3], b0, b1); }
+IG_FN void right(unsigned* r, const unsigned short* m, int lane) {
+  ig_matrix(r, m + ((lane & 7) + (lane >> 4) * 8) * 72 + (lane >> 3 & 1) * 8);
+}
+IG_FN void transposed(unsigned* r, const unsigned short* m, int lane) {
+  ig_matrix_transposed(r, m + (lane & 15) * 72 + (lane >> 4) * 8);
+}
+template <class D> IG_FN void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
+  D::mma(c, a[0], a[1], a[2], a[3], b0, b1);
+}
 // 32 x 16 scores, and the gradients of what they become: rows of a and of da by those of b and db.
+template <class D>
 IG_FN void scores(float (*s)[2][4], float (*d)[2][4], const unsigned (*a)[4][4], const unsigned (*da)[4][4], const unsigned short* b,
                   const unsigned short* db, int lane) {
   IG_UNROLL for (int m = 0; m < 2; ++m)
@@ -38,41 +60,43 @@ IG_FN void scores(float (*s)[2][4], float (*d)[2][4], const unsigned (*a)[4][4],
     right(y, db + k * 16, lane);
     IG_UNROLL for (int m = 0; m < 2; ++m)
       IG_UNROLL for (int n = 0; n < 2; ++n) {
-        multiply(s[m][n], a[m][k], x[2 * n], x[2 * n + 1]);
-        multiply(d[m][n], da[m][k], y[2 * n], y[2 * n + 1]);
+        multiply<D>(s[m][n], a[m][k], x[2 * n], x[2 * n + 1]);
+        multiply<D>(d[m][n], da[m][k], y[2 * n], y[2 * n + 1]);
       }
   }
 }
 // 32 x 16 numbers as a first operand.
-IG_FN void as_left(unsigned (*a)[4], const float (*s)[2][4]) {
+template <class D> IG_FN void as_left(unsigned (*a)[4], const float (*s)[2][4]) {
   IG_UNROLL for (int m = 0; m < 2; ++m)
     IG_UNROLL for (int n = 0; n < 2; ++n) {
-      a[m][2 * n] = PAIR(s[m][n][0], s[m][n][1]);
-      a[m][2 * n + 1] = PAIR(s[m][n][2], s[m][n][3]);
+      a[m][2 * n] = D::pair(s[m][n][0], s[m][n][1]);
+      a[m][2 * n + 1] = D::pair(s[m][n][2], s[m][n][3]);
     }
 }
-IG_FN void add_product(float (*sum)[8][4], const unsigned (*a)[4], const unsigned short* b, int lane) {
+template <class D> IG_FN void add_product(float (*sum)[8][4], const unsigned (*a)[4], const unsigned short* b, int lane) {
   IG_UNROLL for (int n = 0; n < 4; ++n) {
     unsigned x[4];
-    turned(x, b + n * 16, lane);
+    transposed(x, b + n * 16, lane);
     IG_UNROLL for (int m = 0; m < 2; ++m) {
-      multiply(sum[m][2 * n], a[m], x[0], x[1]);
-      multiply(sum[m][2 * n + 1], a[m], x[2], x[3]);
+      multiply<D>(sum[m][2 * n], a[m], x[0], x[1]);
+      multiply<D>(sum[m][2 * n + 1], a[m], x[2], x[3]);
     }
   }
 }
 IG_FN void clear(float (*sum)[8][4]) {
   IG_UNROLL for (int i = 0; i < 64; ++i) sum[i >> 5][i >> 2 & 7][i & 3] = 0.0f;
 }
-IG_FN void write(unsigned short* to, long long stride, const float (*sum)[8][4], float scale, int lane) {
+template <class D> IG_FN void write(unsigned short* to, long long stride, const float (*sum)[8][4], float scale, int lane) {
   to += (lane >> 2) * stride + (lane & 3) * 2;
   IG_UNROLL for (int i = 0; i < 4; ++i)
     IG_UNROLL for (int n = 0; n < 8; ++n)
-      *(unsigned*)(to + i * 8 * stride + n * 8) = PAIR(sum[i >> 1][n][(i & 1) * 2] * scale, sum[i >> 1][n][(i & 1) * 2 + 1] * scale);
+      *(unsigned*)(to + i * 8 * stride + n * 8) =
+        D::pair(sum[i >> 1][n][(i & 1) * 2] * scale, sum[i >> 1][n][(i & 1) * 2 + 1] * scale);
 }
-extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<45> p) {
+enum { kGradQ, kGradK, kGradV, kQ, kK, kV, kOut, kGradOut };  // operands
+template <class D, int kWarps, bool kCausal> IG_FN void short_attention_grad(const Argument<ShortAttentionParams> p) {
   typedef unsigned short T;
-  const int N = WARPS * 32;
+  constexpr int N = kWarps * 32;
   IG_DYNAMIC_SHARED(memory);
   T* const sq = (T*)memory;
   T* const sk = sq + N * 72;
@@ -81,36 +105,36 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<4
   float* const lse = (float*)(sd + N * 72);
   float* const delta = lse + N;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const long long b = blockIdx.x / (unsigned)p.n[43], h = blockIdx.x % (unsigned)p.n[43];
-  const float scale = (float)ig_bits_f64((ig_u64)p.n[44]), fast = scale * 1.44269504f;
+  const long long b = blockIdx.x / (unsigned)p.heads, h = blockIdx.x % (unsigned)p.heads;
+  const float scale = (float)p.scale, fast = scale * 1.44269504f;
   ig_wait();
-#define PLACE(i) ((T*)ig_pointer(p.n[i]) + p.n[10 + 4 * i] + b * p.n[11 + 4 * i] + h * p.n[12 + 4 * i])
+#define PLACE(i) ((T*)ig_pointer(p.operands[i]) + p.at[i].offset + b * p.at[i].batch + h * p.at[i].head)
   {
     const int c = (threadIdx.x & 7) * 8, r0 = threadIdx.x >> 3;
-    const T* const q = PLACE(3) + r0 * p.n[25] + c;
-    const T* const k = PLACE(4) + r0 * p.n[29] + c;
-    const T* const v = PLACE(5) + r0 * p.n[33] + c;
-    const T* const o = PLACE(6) + r0 * p.n[37] + c;
-    const T* const d = PLACE(7) + r0 * p.n[41] + c;
-    const float* const rows = (const float*)ig_pointer(p.n[8]) + p.n[42] + (long long)blockIdx.x * N;
+    const T* const q = PLACE(kQ) + r0 * p.at[kQ].row + c;
+    const T* const k = PLACE(kK) + r0 * p.at[kK].row + c;
+    const T* const v = PLACE(kV) + r0 * p.at[kV].row + c;
+    const T* const o = PLACE(kOut) + r0 * p.at[kOut].row + c;
+    const T* const d = PLACE(kGradOut) + r0 * p.at[kGradOut].row + c;
+    const float* const rows = (const float*)ig_pointer(p.lse) + p.lse_offset + (long long)blockIdx.x * N;
     IG_UNROLL for (int i0 = 0; i0 < 8; i0 += 4) {
       IgVec<T, 8> x[4][5];
       IG_UNROLL for (int i = 0; i < 4; ++i) {
-        const long long r = (i0 + i) * (WARPS * 4);
-        ig_load<8, 1>(x[i][0], q + r * p.n[25]);
-        ig_load<8, 1>(x[i][1], k + r * p.n[29]);
-        ig_load<8, 1>(x[i][2], v + r * p.n[33]);
-        ig_load<8, 1>(x[i][3], d + r * p.n[41]);
-        ig_load<8, 1>(x[i][4], o + r * p.n[37]);
+        const long long r = (i0 + i) * (kWarps * 4);
+        ig_load<8, 1>(x[i][0], q + r * p.at[kQ].row);
+        ig_load<8, 1>(x[i][1], k + r * p.at[kK].row);
+        ig_load<8, 1>(x[i][2], v + r * p.at[kV].row);
+        ig_load<8, 1>(x[i][3], d + r * p.at[kGradOut].row);
+        ig_load<8, 1>(x[i][4], o + r * p.at[kOut].row);
       }
       IG_UNROLL for (int i = 0; i < 4; ++i) {
-        const int r = r0 + (i0 + i) * (WARPS * 4);
+        const int r = r0 + (i0 + i) * (kWarps * 4);
         *(IgVec<T, 8>*)(sq + r * 72 + c) = x[i][0];
         *(IgVec<T, 8>*)(sk + r * 72 + c) = x[i][1];
         *(IgVec<T, 8>*)(sv + r * 72 + c) = x[i][2];
         *(IgVec<T, 8>*)(sd + r * 72 + c) = x[i][3];
         float sum = 0.0f;
-        IG_UNROLL for (int e = 0; e < 8; ++e) sum = fmaf(UP(x[i][3].e[e]), UP(x[i][4].e[e]), sum);
+        IG_UNROLL for (int e = 0; e < 8; ++e) sum = fmaf(D::up(x[i][3].e[e]), D::up(x[i][4].e[e]), sum);
         IG_UNROLL for (int m = 1; m < 8; m <<= 1) sum += ig_shuffle(sum, m);
         if (c == 0) { delta[r] = sum; lse[r] = rows[r] * 1.44269504f; }
       }
@@ -129,8 +153,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<4
     float dk[2][8][4], dv[2][8][4];
     clear(dk);
     clear(dv);
-    for (int q0 = CAUSAL ? k0 : 0; q0 < N; q0 += 16) {
-      scores(s, d, a, da, sq + q0 * 72, sd + q0 * 72, lane);
+    for (int q0 = kCausal ? k0 : 0; q0 < N; q0 += 16) {
+      scores<D>(s, d, a, da, sq + q0 * 72, sd + q0 * 72, lane);
       IG_UNROLL for (int n = 0; n < 2; ++n)
         IG_UNROLL for (int e = 0; e < 2; ++e) {
           const int q = q0 + n * 8 + t * 2 + e;
@@ -138,17 +162,17 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<4
           IG_UNROLL for (int i = 0; i < 4; ++i) {  // rows g, g + 8 of both tiles
             float &x = s[i >> 1][n][(i & 1) * 2 + e], &y = d[i >> 1][n][(i & 1) * 2 + e];
             x = ig_exp2(fmaf(x, fast, -less));
-            if (CAUSAL && k0 + i * 8 + g > q) x = 0.0f;
+            if (kCausal && k0 + i * 8 + g > q) x = 0.0f;
             y = x * (y - mean);
           }
         }
-      as_left(of_s, s);
-      as_left(of_d, d);
-      add_product(dv, of_s, sd + q0 * 72, lane);
-      add_product(dk, of_d, sq + q0 * 72, lane);
+      as_left<D>(of_s, s);
+      as_left<D>(of_d, d);
+      add_product<D>(dv, of_s, sd + q0 * 72, lane);
+      add_product<D>(dk, of_d, sq + q0 * 72, lane);
     }
-    write(PLACE(1) + k0 * p.n[17], p.n[17], dk, scale, lane);
-    write(PLACE(2) + k0 * p.n[21], p.n[21], dv, 1.0f, lane);
+    write<D>(PLACE(kGradK) + k0 * p.at[kGradK].row, p.at[kGradK].row, dk, scale, lane);
+    write<D>(PLACE(kGradV) + k0 * p.at[kGradV].row, p.at[kGradV].row, dv, 1.0f, lane);
   }
   {  // queries
     const int q0 = warp * 32;
@@ -160,19 +184,19 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) ENTRY0(const IgParams<4
     float less[4], mean[4], dq[2][8][4];
     IG_UNROLL for (int i = 0; i < 4; ++i) { less[i] = lse[q0 + i * 8 + g]; mean[i] = delta[q0 + i * 8 + g]; }
     clear(dq);
-    for (int k0 = 0; k0 < (CAUSAL ? q0 + 32 : N); k0 += 16) {
-      scores(s, d, a, da, sk + k0 * 72, sv + k0 * 72, lane);
+    for (int k0 = 0; k0 < (kCausal ? q0 + 32 : N); k0 += 16) {
+      scores<D>(s, d, a, da, sk + k0 * 72, sv + k0 * 72, lane);
       IG_UNROLL for (int n = 0; n < 2; ++n)
         IG_UNROLL for (int e = 0; e < 2; ++e)
           IG_UNROLL for (int i = 0; i < 4; ++i) {
             float x = ig_exp2(fmaf(s[i >> 1][n][(i & 1) * 2 + e], fast, -less[i])), &y = d[i >> 1][n][(i & 1) * 2 + e];
-            if (CAUSAL && k0 + n * 8 + t * 2 + e > q0 + i * 8 + g) x = 0.0f;
+            if (kCausal && k0 + n * 8 + t * 2 + e > q0 + i * 8 + g) x = 0.0f;
             y = x * (y - mean[i]);
           }
-      as_left(of_d, d);
-      add_product(dq, of_d, sk + k0 * 72, lane);
+      as_left<D>(of_d, d);
+      add_product<D>(dq, of_d, sk + k0 * 72, lane);
     }
-    write(PLACE(0) + q0 * p.n[13], p.n[13], dq, scale, lane);
+    write<D>(PLACE(kGradQ) + q0 * p.at[kGradQ].row, p.at[kGradQ].row, dq, scale, lane);
   }
 #undef PLACE
 }
@@ -198,33 +222,21 @@ bool is_short_attention_grad(const LibrarySpec& spec) {
          o[8].stride == row_major(o[8].shape);
 }
 
-HandKernel short_attention_grad(const LibrarySpec& spec) {
+CudaKernel short_attention_grad(const LibrarySpec& spec) {
   const auto& o = spec.operands;
   const Dims& q = o[3].shape;
-  const int64_t warps = q[2] / 32;
-  const bool bf16 = o[3].dtype == DType::BFloat16;
-  std::string body = kGrad;
-  const std::pair<const char*, std::string> words[] = {
-      {"WARPS", std::to_string(warps)},
-      {"CAUSAL", spec.attrs.as<AttentionAttrs>().causal() ? "true" : "false"},
-      {"MMA", bf16 ? "ig_mma_bf16" : "ig_mma_f16"},
-      {"PAIR", bf16 ? "ig_pair_bf16" : "ig_pair_f16"},
-      {"UP(", text_type(o[3].dtype).up + "("}};
-  for (const auto& [name, value] : words) replace_all(body, name, value);
-  HandKernel k;
-  k.text = hand_text("short_attention_grad", body, {{"", static_cast<unsigned>(warps) * 32, true}});
+  const auto& attrs = spec.attrs.as<AttentionAttrs>();
+  ShortAttentionParams p{};
+  for (size_t i = 0; i < 8; ++i)
+    p.at[i] = {o[i].offset, o[i].stride[0], o[i].stride[1], o[i].stride[2]};
+  p.lse_offset = o[8].offset, p.heads = q[1], p.scale = attrs.scale;
+  const int64_t warps = q[2] / 32, shared = q[2] * (4 * kPitch * 2 + 2 * 4);
+  CudaKernel k = make_kernel(
+      "short_attention_grad", kText,
+      {{instance("short_attention_grad", o[3].dtype, warps, attrs.causal()), q[0] * q[1],
+        static_cast<unsigned>(warps) * 32, true, static_cast<unsigned>(shared)}},
+      p);
   k.text.waits = true;
-  std::vector<int64_t>& n = k.launch.words;
-  n.assign(kNumbers, 0);
-  for (size_t i = 0; i < 8; ++i) {
-    n[10 + 4 * i] = o[i].offset;
-    for (size_t d = 0; d < 3; ++d) n[11 + 4 * i + d] = o[i].stride[static_cast<int>(d)];
-  }
-  n[42] = o[8].offset, n[43] = q[1],
-  n[44] = std::bit_cast<int64_t>(spec.attrs.as<AttentionAttrs>().scale);
-  const int64_t shared = q[2] * (4 * kPitch * 2 + 2 * 4);
-  k.launch.stages = {{static_cast<unsigned>(q[0] * q[1]), static_cast<unsigned>(shared)}};
-  k.launch.part_words = kNumbers;
   return k;
 }
 

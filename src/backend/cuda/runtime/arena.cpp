@@ -54,7 +54,7 @@ bool Arena::grow(size_t bytes) {
   return map((bytes - mapped_ + step_ - 1) / step_ * step_);
 }
 
-// One piece behind those that are there.
+// One more piece after the mapped ones.
 bool Arena::map(size_t bytes) {
   Driver& d = driver();
   CUmemGenericAllocationHandle memory = 0;

@@ -1,6 +1,6 @@
 // The arena of one GPU: addresses reserved once, as many as the GPU has bytes of memory, and memory
-// mapped behind them as plans need it. Growing does not move what is there and does not wait for
-// the device, so that a captured graph stays good whatever other plans come to need.
+// mapped there as plans need it. Growing moves nothing and does not wait for the device, so that a
+// captured graph stays valid whatever other plans need.
 #pragma once
 #include <cstddef>
 #include <vector>

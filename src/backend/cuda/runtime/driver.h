@@ -73,7 +73,7 @@ struct Driver {
   int version = 0;  // 13000 for CUDA 13.0
 
   /// Finds libcuda.so.1 ($INGOT_CUDA_DRIVER names another) and starts it. Empty, or what failed and
-  /// how to mend it.
+  /// how to fix it.
   std::string load();
 };
 

@@ -9,7 +9,7 @@
 namespace ingot::cuda {
 
 /// Everything one launch needs. `pointers` holds a word per buffer: its address or, for kernels
-/// that follow pointers, kIndirectPointer and the place in device memory where the address stands.
+/// that follow pointers, kIndirectPointer and the place in device memory that holds the address.
 struct LaunchSite {
   CUstream stream = nullptr;
   CudaHeader header;  // scratch and table of this launch included
@@ -41,8 +41,8 @@ class CudaExecutable : public Executable {
 };
 
 /// Text compiled by NVRTC: the compiler's kernels and our own.
-/// Launches a kernel; `early` when it may come before the kernel in front of it has ended (it waits
-/// by itself).
+/// Launches a kernel; `early` when it may start before the previous kernel has ended (it waits by
+/// itself).
 void launch(CUfunction function, unsigned blocks, unsigned threads, unsigned shared_bytes,
             CUstream stream, void* argument, bool early);
 

@@ -10,7 +10,7 @@ namespace ingot::cuda {
 
 int Gpu::attribute(CUdevice_attribute a) const {
   int v = 0;
-  check(driver().device_get_attribute(&v, a, device_), "asking for a device attribute");
+  check(driver().device_get_attribute(&v, a, device_), "querying a device attribute");
   return v;
 }
 
@@ -18,9 +18,9 @@ Gpu::Gpu(int n) : ordinal(n) {
   Driver& d = driver();
   check(d.device_get(&device_, n), "opening the GPU");
   char text[256] = {};
-  check(d.device_get_name(text, sizeof text - 1, device_), "asking for the GPU's name");
+  check(d.device_get_name(text, sizeof text - 1, device_), "querying the GPU's name");
   name = text;
-  check(d.device_total_mem(&memory_bytes, device_), "asking for the GPU's memory");
+  check(d.device_total_mem(&memory_bytes, device_), "querying the GPU's memory");
   major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -32,7 +32,7 @@ Gpu::Gpu(int n) : ordinal(n) {
       static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   architecture = "sm_" + std::to_string(major) + std::to_string(minor);
 
-  check(d.primary_ctx_retain(&context_, device_), "making a context on the GPU");
+  check(d.primary_ctx_retain(&context_, device_), "creating a context on the GPU");
   make_current();
   check(d.stream_create(&compute, CU_STREAM_NON_BLOCKING), "making a stream");
   check(d.stream_create(&copy, CU_STREAM_NON_BLOCKING), "making a stream");

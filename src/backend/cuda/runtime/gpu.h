@@ -31,7 +31,7 @@ class Gpu {
 
   void* allocate(size_t bytes);
   void deallocate(void* p, size_t bytes);
-  /// Is the arena memory mapped behind reserved addresses? Else it is a block like any other.
+  /// Is the arena memory mapped at reserved addresses? Else it is a block like any other.
   bool maps_arena();
   /// See Backend::resize_arena.
   ArenaBlock resize_arena(ArenaBlock now, size_t bytes);
@@ -57,7 +57,7 @@ class Gpu {
   std::unique_ptr<ModuleCache> modules;
   std::unique_ptr<Runner> runner;
 
-  // Memory has a lock of its own, so that buffers come and go while another thread waits for the
+  // Memory has a separate lock, so that buffers come and go while another thread waits for the
   // device.
   std::mutex memory_mutex;
   Memory memory;

@@ -1,6 +1,6 @@
 // Device memory and copies of one GPU.
 //
-// Blocks that are given back are kept by size and handed out again at once: everything runs on one
+// Freed blocks are kept by size and reused at once: everything runs on one
 // compute stream, so whoever writes a block next comes after whoever read it last. Requests up to 1
 // MiB are rounded up to a quarter of their power of two and cut from slabs; larger ones to 2 MiB.
 // Kept blocks of 64 MiB and more serve a request up to a fiftieth smaller; if none fits, they all
@@ -26,7 +26,7 @@ class Memory {
   static constexpr size_t kSlab = 2 << 20, kSmall = 1 << 20, kLarge = size_t{64} << 20;
   static size_t rounded(size_t bytes);
 
-  /// nullptr when there is none, after everything unused was given back to the driver.
+  /// nullptr when there is none, after everything unused was returned to the driver.
   void* allocate(size_t bytes);
   /// `last_run`: the newest run that may still use it.
   void deallocate(void* p, size_t bytes, uint64_t last_run);

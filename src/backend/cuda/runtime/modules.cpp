@@ -116,7 +116,7 @@ CUfunction Module::function(size_t stage, unsigned shared_bytes) {
     check(driver().func_set_attribute(functions_[stage],
                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       static_cast<int>(shared_bytes)),
-          "asking for shared memory");
+          "requesting shared memory");
     shared_[stage] = shared_bytes;
   }
   return functions_[stage];

@@ -21,8 +21,8 @@ constexpr size_t kDigits = 64;
 const std::string kMagic = "ingot kernel 1\n";
 
 void warn_once(const std::string& path, const char* why) {
-  static std::atomic<bool> told = false;
-  if (told.exchange(true)) return;
+  static std::atomic<bool> warned = false;
+  if (warned.exchange(true)) return;
   std::cerr << "ingot: the cache " << path << " is not used: " << why
             << ". Give it to your user alone (chown, chmod go-w), or name another folder with "
                "INGOT_CACHE_DIR"
@@ -61,7 +61,7 @@ std::string cache_folder() {
   std::error_code failed;
   const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-  // Whoever may write to the outer folder could put another one in the inner one's place.
+  // Whoever may write to the outer folder could replace the inner one.
   return private_folder(folder) && private_folder(folder + "/cubin") ? folder : std::string();
 }
 

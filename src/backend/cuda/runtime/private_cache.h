@@ -9,18 +9,18 @@
 
 namespace ingot::cuda {
 
-/// The folder, made if it is not there; empty when nothing can be kept or what is there is not ours
-/// alone.
+/// The cache folder, created if it is missing; empty when it cannot be created, or when others can
+/// write to it.
 std::string cache_folder();
-/// The whole of a plain file that is ours alone; empty when it is not there or not that.
+/// The contents of a regular file that only we can write to; empty when there is no such file.
 std::string read_private(const std::string& path);
-/// A file of ours alone (0600) in place of the old one: under a name nobody can guess, synced,
+/// Replaces a file by a private one (mode 0600): written under a name nobody can guess, synced,
 /// renamed. False: not written (no room, no permission), which is no error.
 bool write_private(const std::string& path, const std::string& text);
 
 /// The content of a cache file: what it was made from and the code, each with its SHA-256.
 std::string sealed(const std::string& made_from, const std::string& code);
-/// The code, if the file says that it was made from exactly this and is whole; empty otherwise.
+/// The code, if the file says that it was made from exactly this and is complete; empty otherwise.
 std::string unsealed(const std::string& file, const std::string& made_from);
 
 /// One process at a time, while it lives. A lock that cannot be had is done without.

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "backend/cuda/kernels/kernel_text.h"
+#include "backend/cuda/kernels/run_params.h"
 #include "backend/cuda/runtime/gpu.h"
 #include "base/env.h"
 #include "ingot/error.h"
@@ -77,9 +77,9 @@ bool early_wanted(const Gpu& gpu) {
 void Runner::start() {
   if (state_) return;
   records_ = pinned(kRecords * kRecordWords);
-  CudaText text = run_edges();
-  edges_ = gpu_.modules->get(text);
-  edges_->function(0, 0);
+  CudaText text = run_kernels();
+  run_kernels_ = gpu_.modules->get(text);
+  run_kernels_->function(0, 0);
   char* state = static_cast<char*>(gpu_.allocate(kStateBytes));
   if (!state) throw Error(ErrorKind::OutOfMemory, "cuda", "the GPU has no room for 256 bytes");
   check(
@@ -227,27 +227,27 @@ void Runner::forget_old_plans() {
   }
 }
 
-// Launches the kernel in front of a run (stage 0) or behind it (stage 1).
-void Runner::enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words,
-                          uint64_t slots, void* block, bool after_kernel, bool continues) {
+// Launches the prologue (stage 0) or the epilogue (stage 1) of a run.
+void Runner::enqueue_run_kernel(int stage, CUstream stream, const int64_t* host, size_t words,
+                                uint64_t slots, void* block, bool after_kernel, bool continues) {
   struct {
     CudaHeader header;
-    int64_t n[kEdgeWords];
+    RunParams run;
   } argument{};
   argument.header.status = state_ + 64;
   argument.header.scratch = continues ? state_ : nullptr;
-  auto* counter = block ? block : state_ + 8;
-  int64_t n[] = {reinterpret_cast<int64_t>(host),
-                 static_cast<int64_t>(words),
-                 static_cast<int64_t>(slots) - 1,
-                 reinterpret_cast<int64_t>(block) + static_cast<int64_t>(kBlockHeader * 8),
-                 reinterpret_cast<int64_t>(counter),
-                 reinterpret_cast<int64_t>(state_),
-                 reinterpret_cast<int64_t>(records_),
-                 static_cast<int64_t>(kRecords) - 1};
-  std::copy(std::begin(n), std::end(n), argument.n);
-  unsigned threads = stage == 0 ? 512 : 32;
-  launch(edges_->function(static_cast<size_t>(stage), 0), 1, threads, 0, stream, &argument,
+  auto address = [](const void* p) { return static_cast<Address>(reinterpret_cast<intptr_t>(p)); };
+  RunParams& p = argument.run;
+  p.host_slots = address(host);
+  p.slot_words = static_cast<int64_t>(words);
+  p.slot_mask = static_cast<int64_t>(slots) - 1;
+  p.block = address(block) + static_cast<int64_t>(kBlockHeader * 8);
+  p.slots_used = address(block ? block : state_ + 8);
+  p.runs = address(state_);
+  p.records = address(records_);
+  p.record_mask = static_cast<int64_t>(kRecords) - 1;
+  launch(run_kernels_->function(static_cast<size_t>(stage), 0), 1,
+         stage == 0 ? kPrologueThreads : kEpilogueThreads, 0, stream, &argument,
          after_kernel && early_wanted(gpu_));
 }
 
@@ -283,7 +283,8 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   site.stream = gpu_.compute;
   site.header = header_at(parameters, args, state_ + 64);
   std::exception_ptr failure;
-  enqueue_edge(0, site.stream, slot.host, words + tables, 1, slot.device, false, args.continues);
+  enqueue_run_kernel(0, site.stream, slot.host, words + tables, 1, slot.device, false,
+                     args.continues);
   try {
     const int64_t* at = parameters + words;
     const CUevent* mark = marks.data();
@@ -301,8 +302,9 @@ void Runner::run_plain(std::span<const LaunchItem> items, const RunArgs& args, u
   } catch (...) {
     failure = std::current_exception();
   }
-  enqueue_edge(1, site.stream, nullptr, 0, 1, slot.device,
-               site.after_kernel);  // the run must end, or later ones would be waited for in vain
+  enqueue_run_kernel(
+      1, site.stream, nullptr, 0, 1, slot.device,
+      site.after_kernel);  // the run must end, or later ones would be waited for in vain
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -389,8 +391,8 @@ void Runner::enqueue_beside(const PlanState& p, std::span<const LaunchItem> item
     site.header.scratch = items[n].scratch;
     site.header.table = table;
     site.pointers = pointers;
-    // Early only behind the kernel that stands right before it: the first one of lane 0 behind the
-    // run's first edge.
+    // Early only after the kernel that directly precedes it: for the first one of lane 0, the run's
+    // prologue.
     size_t lane = static_cast<size_t>(place.lane);
     site.after_kernel = place.after.empty() && kernel_before[lane] && early_wanted(gpu_);
     exe.enqueue(site);
@@ -445,13 +447,13 @@ void Runner::capture(PlanState& p, Graph& g, std::span<const LaunchItem> items,
     site.stream = gpu_.captured[0];
     site.capturing = true;
     site.header = header_at(parameters, args, state_ + 64);
-    enqueue_edge(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block, false,
-                 args.continues);
+    enqueue_run_kernel(0, site.stream, p.host_slots, p.slot_words, kAhead, p.block, false,
+                       args.continues);
     enqueue_beside(p, items, pointers.data(), site, static_cast<const int64_t*>(g.tables),
                    args.captured);
     bool after_kernel =
         !items.empty() && lanes_ == 1 && executable(items.back()).ends_with_kernel();
-    enqueue_edge(1, site.stream, nullptr, 0, 1, p.block, after_kernel);
+    enqueue_run_kernel(1, site.stream, nullptr, 0, 1, p.block, after_kernel);
   } catch (...) {
     failure = std::current_exception();
   }

@@ -26,8 +26,8 @@ namespace ingot::cuda {
 
 class Gpu;
 
-/// INGOT_CUDA_EARLY=0: no kernel is launched before the one in front of it has ended. Chips before
-/// sm_90 cannot.
+/// INGOT_CUDA_EARLY=0: no kernel is launched before the previous one has ended. GPUs before sm_90
+/// cannot do that.
 bool early_wanted(const Gpu& gpu);
 
 class Runner {
@@ -40,7 +40,7 @@ class Runner {
   /// The same launch by launch, with the time each took on the device.
   uint64_t run_timed(std::span<const LaunchItem> items, const RunArgs& args,
                      std::vector<double>& microseconds);
-  /// Lets go what is kept for a plan that nobody runs any more.
+  /// Frees what is kept for a plan that is no longer run.
   void forget(uint64_t plan);
   /// Is that run over? Then its status.
   bool poll(uint64_t ticket, bool wait, RunStatus& status);
@@ -62,7 +62,7 @@ class Runner {
     uint64_t last = 0;             // newest run of it
     std::vector<void*> addresses;  // of the last run: per item its buffers, then its scratch
     std::vector<uint8_t> fixed;    // per address: a library call's or scratch
-    std::vector<int> moving;       // per address: its place among the moving ones, or -1
+    std::vector<int> moving;       // per address: its index among the moving ones, or -1
     int n_moving = 0;
     int captured = 0;
     bool plain = false;             // not captured any more
@@ -93,8 +93,9 @@ class Runner {
   void enqueue_beside(const PlanState& p, std::span<const LaunchItem> items,
                       const int64_t* pointers, LaunchSite site, const int64_t* table, bool beside);
   void capture(PlanState& p, Graph& g, std::span<const LaunchItem> items, const RunArgs& args);
-  void enqueue_edge(int stage, CUstream stream, const int64_t* host, size_t words, uint64_t slots,
-                    void* block, bool after_kernel = false, bool continues = false);
+  void enqueue_run_kernel(int stage, CUstream stream, const int64_t* host, size_t words,
+                          uint64_t slots, void* block, bool after_kernel = false,
+                          bool continues = false);
   void drop_graphs(PlanState& p);
   void drop_layout(PlanState& p);
   void forget_old_plans();
@@ -110,7 +111,7 @@ class Runner {
   std::vector<CUevent> marks_;  // of captured launches
   int64_t* records_ = nullptr;  // pinned
   char* state_ = nullptr;       // device: counter of runs, counter of plain slots, status word
-  std::shared_ptr<Module> edges_;
+  std::shared_ptr<Module> run_kernels_;
 };
 
 }  // namespace ingot::cuda

@@ -13,7 +13,7 @@
 
 namespace ingot::cuda {
 
-/// A choice is words of 64 bits in hexadecimal, or the place in a list of `count`. What a file
+/// A choice is words of 64 bits in hexadecimal, or the index in a list of `count`. What a file
 /// holds may be anything: false, nothing, for what is neither.
 std::string hex(std::span<const uint64_t> words);
 bool unhex(const std::string& choice, std::span<uint64_t> words);

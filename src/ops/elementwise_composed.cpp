@@ -1,5 +1,4 @@
-// Elementwise functions beside the table's, composed so that they fuse: what elementwise.h
-// declares.
+// Elementwise functions that are composed of the table's, so that they fuse.
 #include <cmath>
 #include <limits>
 
@@ -136,7 +135,7 @@ auto scaled(const Operand& b, const Scalar& alpha, DType result, const char* op,
   if (!is_float(result)) {
     if (alpha.kind == Scalar::Kind::Float)
       fail(ErrorKind::DType, op,
-           "alpha must be a whole number for integer tensors, not " + text_of(alpha.f), loc,
+           "alpha must be an integer for integer tensors, not " + text_of(alpha.f), loc,
            "convert with .to(float32)");
     check_fits(alpha, result, op, loc);
   }
@@ -172,21 +171,6 @@ Tensor rsub(const Tensor& a, const Operand& b, const Scalar& alpha, SourceLoc pl
   return scaled(Operand(a, loc), alpha, result_type(a, b, loc), "rsub", loc, [&](const Operand& v) {
     return b.tensor ? sub(*b.tensor, v, loc) : b.scalar - *v.tensor;
   });
-}
-
-Tensor& Tensor::add_(const Operand& v, const Scalar& alpha, SourceLoc place) {
-  SourceLoc loc = user_loc(place);
-  LocScope scope(loc);
-  scaled(v, alpha, result_type(*this, v, loc), "add_", loc,
-         [&](const Operand& b) { add_(b, loc); });
-  return *this;
-}
-Tensor& Tensor::sub_(const Operand& v, const Scalar& alpha, SourceLoc place) {
-  SourceLoc loc = user_loc(place);
-  LocScope scope(loc);
-  scaled(v, alpha, result_type(*this, v, loc), "sub_", loc,
-         [&](const Operand& b) { sub_(b, loc); });
-  return *this;
 }
 
 Tensor div(const Tensor& a, const Operand& b, std::string_view rounding_mode, SourceLoc place) {
@@ -357,7 +341,7 @@ Tensor add_product(const Tensor& x, const Tensor& a, const Tensor& b, const Scal
          loc, "convert with .to(float32)");
   if (!is_float(t) && value.kind == Scalar::Kind::Float)
     fail(ErrorKind::DType, op,
-         "value must be a whole number for integer tensors, not " + text_of(value.f), loc,
+         "value must be an integer for integer tensors, not " + text_of(value.f), loc,
          "convert with .to(float32)");
   check_fits(value, t, op, loc);
   DType w = compute_type(t);
