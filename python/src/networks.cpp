@@ -100,7 +100,7 @@ void bind_networks(Table& t) {
       "mse_loss", [](T x, T y, std::string_view r, L loc) { return mse_loss(x, y, r, loc); },
       "input"_a, "target"_a, "reduction"_a = "mean");
   t.function(
-      "recurrent",
+      "_recurrent",
       [](std::string_view kind, T x, T h0, T c0, const std::vector<Tensor>& weights, bool bias,
          int64_t layers, double dropout, bool training, bool both, bool batch_first,
          const std::vector<int64_t>& lengths, L loc) {

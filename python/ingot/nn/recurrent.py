@@ -77,7 +77,7 @@ class _Recurrent(Module):
     def forward(self, input, hx=None, *, lengths=None):
         """lengths: of each sequence of the batch; steps past a sequence's end leave its state as it is and give zeros."""
         h0, c0 = (None, None) if hx is None else hx if self._states == 2 else (hx, None)
-        output, h, c = _ingot.recurrent(self._kind, input, h0, c0, self._weights(), self.bias, self.num_layers, self.dropout,
+        output, h, c = _ingot._recurrent(self._kind, input, h0, c0, self._weights(), self.bias, self.num_layers, self.dropout,
                                         self.training, self.bidirectional, self.batch_first, [] if lengths is None else list(lengths))
         return output, (h, c) if self._states == 2 else h
 
