@@ -158,6 +158,8 @@ static double loop_cost(const Instr& i) {
     case Op::Sinh:
     case Op::Cosh:
       return 0.45;
+    case Op::Sinc:
+      return 0.6;
     default:
       return info(i.op).smooth ? 3.0 : 0.045;
   }

@@ -111,6 +111,13 @@ struct SinCosV {
     return hn::Load(d, t);
   }
 };
+struct SincV {
+  static HWY_INLINE V call(V x) {
+    const V t = hn::Mul(x, splat(3.14159265358979324f));
+    const V y = hn::Div(SinCosV<0>::call(t), t);
+    return hn::IfThenElse(hn::Eq(x, hn::Zero(F())), splat(1.0f), y);
+  }
+};
 
 // ---- Pairs
 
@@ -298,6 +305,7 @@ void FillSimd(OpTable& t) {
   set(Op::Rsqrt, unary<RsqrtV>);
   set(Op::Sin, unary<SinCosV<0>>);
   set(Op::Cos, unary<SinCosV<1>>);
+  set(Op::Sinc, unary<SincV>);
   add_pairs<0>(t);
   add_pairs<1>(t);
   add_pairs<2>(t);
