@@ -22,29 +22,29 @@ int overwritten_load(std::span<const KernelSpec> parts, int store) {
   return readers == 2 ? old : -1;
 }
 
-Pin find_pin(std::span<const KernelSpec> parts) {
+SingleIndex find_single_index(std::span<const KernelSpec> parts) {
   const KernelSpec& k = parts[0];
   if (k.n_inner() > 0 || k.stores.size() != 1 || overwritten_load(parts, 0) < 0) return {};
   const Instr& is = k.instrs[k.instrs[k.stores[0].value].arg[0]];
   if (is.kind != InstrKind::Compute || is.op != Op::Eq) return {};
   for (int side = 0; side < 2; ++side) {
     const Instr& index = k.instrs[is.arg[side]];
-    Pin pin{-1, is.arg[side], is.arg[1 - side]};
+    SingleIndex single{-1, is.arg[side], is.arg[1 - side]};
     if (index.kind != InstrKind::Index || index.dtype != DType::Int64) continue;
     for (int x = 0; x + 1 < k.n_axes(); ++x)  // the last axis has the lanes
-      if (index.map.stride[x] == 1) pin.axis = x;
-    int number = pin.number;
+      if (index.map.stride[x] == 1) single.axis = x;
+    int number = single.number;
     while (k.instrs[number].kind == InstrKind::Compute && k.instrs[number].op == Op::Cast)
       number = k.instrs[number].arg[0];
     const InstrKind kind = k.instrs[number].kind;
-    bool fits = pin.axis >= 0 && k.instrs[pin.number].dtype == DType::Int64 &&
+    bool fits = single.axis >= 0 && k.instrs[single.number].dtype == DType::Int64 &&
                 (kind == InstrKind::Arg || kind == InstrKind::Const);
     for (const KernelSpec& p : parts) {
       Affine along{0, std::vector<int64_t>(p.extent.size(), 0)};
-      if (fits) along.stride[static_cast<size_t>(pin.axis)] = 1;
-      fits = fits && p.instrs[pin.index].map == along;
+      if (fits) along.stride[static_cast<size_t>(single.axis)] = 1;
+      fits = fits && p.instrs[single.index].map == along;
     }
-    if (fits) return pin;
+    if (fits) return single;
   }
   return {};
 }

@@ -11,10 +11,10 @@ int overwritten_load(std::span<const KernelSpec> parts, int store);
 
 /// A kernel whose only store is where(index along an axis == number, x, old) over old changes one
 /// index along that axis, and need not visit the others.
-struct Pin {
+struct SingleIndex {
   int axis = -1;                // none
   int index = -1, number = -1;  // instructions; the number is made of constants and arguments
 };
-Pin find_pin(std::span<const KernelSpec> parts);
+SingleIndex find_single_index(std::span<const KernelSpec> parts);
 
 }  // namespace ingot

@@ -26,9 +26,9 @@ Dims channels_last(const Dims& shape, int rank) {
   return s;
 }
 
-// Are the elements where these strides have them? Dims of size 1 have no say: weights of 1 x 1
-// windows lie right as they are.
-bool lies_so(const Val& v, const Dims& want) {
+// Are the elements laid out with these strides? Dims of size 1 do not matter: weights of 1 x 1
+// windows have every layout.
+bool has_layout(const Val& v, const Dims& want) {
   const Dims have = v.stride.empty() ? row_major(v.shape) : v.stride;
   for (int d = 0; d < v.shape.size(); ++d)
     if (v.shape[d] > 1 && have[d] != want[d]) return false;
@@ -42,8 +42,8 @@ bool only_ones(const Dims& a, const Dims& b) {
   return true;
 }
 
-// The value behind operand u whose order decides u's: only names and dims of size 1 at the end lie
-// between. -1: there is none.
+// The value behind operand u whose order decides u's: only aliases and dims of size 1 at the end
+// are between them. -1: there is none.
 int value_behind(const Graph& g, int u) {
   for (;;) {
     const Val& v = g.vals[u];
@@ -64,7 +64,7 @@ bool is_pool_gradient(const Val& v) {
 }
 
 // May this value's memory take another order?
-bool may_turn(const Val& v) {
+bool can_relayout(const Val& v) {
   return (v.compute() || is_conv(v) || v.op == Op::Fold) && v.op != Op::Assign && !v.output &&
          !v.history && v.stride.empty();
 }
@@ -94,8 +94,9 @@ class Layouts {
     Val v = old_.vals[static_cast<size_t>(i)];
     for (int k = 0; k < v.n_in; ++k) v.in[k] = now_[static_cast<size_t>(v.in[k])];
     if (is_conv(v) && v.n_in >= 2 && v.numel() > 0 && wants(v)) {
-      for (int k = 0; k < 2; ++k) v.in[k] = turned(v.in[k]);
-      if (v.epilogues.has(Epilogue::Residual)) v.in[v.n_in - 1] = turned(v.in[v.n_in - 1]);
+      for (int k = 0; k < 2; ++k) v.in[k] = in_channels_last(v.in[k]);
+      if (v.epilogues.has(Epilogue::Residual))
+        v.in[v.n_in - 1] = in_channels_last(v.in[v.n_in - 1]);
       now_[static_cast<size_t>(i)] = result(v);
       return;
     }
@@ -103,22 +104,22 @@ class Layouts {
     if (v.op == Op::Cat && wants(v))
       for (int k = 0; k < v.n_in; ++k)
         if (const int b = value_behind(out_, v.in[k]);
-            b >= 0 && may_turn(out_.vals[static_cast<size_t>(b)]))
+            b >= 0 && can_relayout(out_.vals[static_cast<size_t>(b)]))
           v.in[k] = copy(v.in[k], {}, -1);
-    // Pooling stands between convolutions: its gradient lies as they do, and so does what it reads,
+    // Pooling stands between convolutions: its gradient has their layout, and so has what it reads,
     // at no cost.
-    if (is_pool_gradient(v) && v.numel() > 0 && wants(v) && may_turn(v)) {
-      for (int k = 0; k < 2; ++k) turn_if_free(v.in[k]);
+    if (is_pool_gradient(v) && v.numel() > 0 && wants(v) && can_relayout(v)) {
+      for (int k = 0; k < 2; ++k) relayout_if_free(v.in[k]);
       v.stride = channels_last(v.shape, v.shape.size());
     }
     if (is_elementwise(v.op) && v.shape.size() >= 3 && v.numel() > 0 &&
-        !reshaped_[static_cast<size_t>(i)] && wants(v) && may_turn(v) && reads_turned(v))
+        !reshaped_[static_cast<size_t>(i)] && wants(v) && can_relayout(v) && reads_channels_last(v))
       v.stride = channels_last(v.shape, v.shape.size());
     now_[static_cast<size_t>(i)] = push(v);
   }
-  // What is computed from channels-last values, element by element, lies as they do if it is stored
-  // at all. (Not where a view is taken of it, which might then need a copy.)
-  bool reads_turned(const Val& v) const {
+  // What is computed from channels-last values, element by element, has their layout if it is
+  // stored at all. (Not where a view is taken of it, which might then need a copy.)
+  bool reads_channels_last(const Val& v) const {
     for (int k = 0; k < v.n_in; ++k) {
       const int b = out_.vals[static_cast<size_t>(v.in[k])].shape == v.shape
                         ? value_behind(out_, v.in[k])
@@ -130,9 +131,9 @@ class Layouts {
     }
     return false;
   }
-  void turn_if_free(int u) {
+  void relayout_if_free(int u) {
     const int b = value_behind(out_, u);
-    if (b < 0 || !may_turn(out_.vals[static_cast<size_t>(b)])) return;
+    if (b < 0 || !can_relayout(out_.vals[static_cast<size_t>(b)])) return;
     Val& base = out_.vals[static_cast<size_t>(b)];
     const int rank = out_.vals[static_cast<size_t>(u)].shape.size();
     base.stride = channels_last(base.shape, std::min(base.shape.size(), rank));
@@ -155,16 +156,17 @@ class Layouts {
     return static_cast<int>(out_.vals.size()) - 1;
   }
 
-  // The operand with its channels innermost: the value behind it is turned, or a copy is made.
-  int turned(int u) {
+  // The operand with its channels innermost: the value behind it is laid out anew, or a copy is
+  // made.
+  int in_channels_last(int u) {
     const Dims shape = out_.vals[static_cast<size_t>(u)].shape;
     const int b = value_behind(out_, u);
     if (b >= 0) {
       Val& base = out_.vals[static_cast<size_t>(b)];
       const Dims want = channels_last(base.shape, std::min(base.shape.size(), shape.size()));
       if (base.stride == want) return u;
-      if (!may_turn(base) && lies_so(base, want)) return u;
-      if (may_turn(base)) {
+      if (!can_relayout(base) && has_layout(base, want)) return u;
+      if (can_relayout(base)) {
         base.stride = want;
         return u;
       }
@@ -187,11 +189,11 @@ class Layouts {
   // A result that survives is written in its own order by a copy.
   int result(Val v) {
     const Dims want = channels_last(v.shape, v.shape.size());
-    if (may_turn(v)) {
+    if (can_relayout(v)) {
       v.stride = want;
       return push(v);
     }
-    if (lies_so(v, want)) return push(v);
+    if (has_layout(v, want)) return push(v);
     Val kept = v;
     v.output = v.history = false;
     v.node = -1;

@@ -12,7 +12,8 @@ namespace {
 // is, nothing is touched.
 void count_work(const KernelSpec& k, Step& s) {
   std::vector<int64_t> extent = k.extent;
-  if (const Pin pin = find_pin({&k, 1}); pin.axis >= 0) extent[static_cast<size_t>(pin.axis)] = 1;
+  if (const SingleIndex single = find_single_index({&k, 1}); single.axis >= 0)
+    extent[static_cast<size_t>(single.axis)] = 1;
   double points = 1, outer = 1;
   for (int a = 0; a < k.n_axes(); ++a) {
     points *= static_cast<double>(extent[a]);

@@ -92,7 +92,7 @@ class CpuBackend final : public Backend {
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_pool(parts)) return windows;
-    if (auto pinned = cpu::prepare_single_index_update(parts)) return pinned;
+    if (auto update = cpu::prepare_single_index_update(parts)) return update;
     return std::make_unique<cpu::Kernel>(parts);
   }
   std::unique_ptr<Executable> prepare(int, const LibrarySpec& spec) override {

@@ -46,10 +46,10 @@ std::optional<Number> number_of(const KernelSpec& k, int i) {
 class Pinned final : public CpuExecutable {
  public:
   bool init(std::span<const KernelSpec> parts) {
-    const Pin pin = find_pin(parts);
-    if (pin.axis < 0) return false;
+    const SingleIndex single = find_single_index(parts);
+    if (single.axis < 0) return false;
     for (const KernelSpec& k : parts)
-      if (!add(k, pin)) return false;
+      if (!add(k, single)) return false;
     return true;
   }
 
@@ -74,9 +74,9 @@ class Pinned final : public CpuExecutable {
     std::unique_ptr<Kernel> kernel;
   };
 
-  bool add(const KernelSpec& k, const Pin& pin) {
-    const auto axis = static_cast<size_t>(pin.axis);
-    const std::optional<Number> number = number_of(k, pin.number);
+  bool add(const KernelSpec& k, const SingleIndex& single) {
+    const auto axis = static_cast<size_t>(single.axis);
+    const std::optional<Number> number = number_of(k, single.number);
     if (!number) return false;
     Part p{*number, k.extent[axis], std::vector<int64_t>(k.buffers.size(), 0), nullptr};
     KernelSpec one = k;
@@ -109,7 +109,7 @@ class Pinned final : public CpuExecutable {
     }
     take(one.stores[0].buffer, one.stores[0].map);
     if (!fits) return false;
-    one.extent.erase(one.extent.begin() + pin.axis);
+    one.extent.erase(one.extent.begin() + single.axis);
     --one.n_outer;
     verify(one);
     p.kernel = std::make_unique<Kernel>(std::span(&one, 1));

@@ -49,21 +49,21 @@ struct Library {
   }
 };
 
-const Library& library() {
+const Library& lapack() {
   static const Library* l = new Library;
   return *l;
 }
 template <class T>
 const Lapack<T>& calls() {
   if constexpr (sizeof(T) == 4)
-    return library().single;
+    return lapack().single;
   else
-    return library().twice;
+    return lapack().twice;
 }
 
 }  // namespace
 
-const char* lapack_name() { return library().name; }
+const char* lapack_name() { return lapack().name; }
 
 template <class T>
 int lu_factor(T* a, int n, int* pivots) {

@@ -9,7 +9,7 @@
 namespace ingot::cuda {
 
 Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage,
-                 Numbers& numbers, ElementwiseFunctions& functions, const Pin& pin)
+                 Numbers& numbers, ElementwiseFunctions& functions, const SingleIndex& single)
     : parts_(parts),
       k_(parts[0]),
       s_(schedule),
@@ -18,7 +18,7 @@ Emitter::Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, in
       functions_(functions),
       rounds_(find_rounds(parts[0], schedule.keep_sources)),
       created_(parts[0].instrs.size()),
-      pin_(pin),
+      single_(single),
       out_(schedule.lanes) {
   uniform_ = lane_uniform(k_, s_.mode);
   only_stored_.resize(k_.instrs.size());
@@ -60,8 +60,8 @@ void Emitter::bring_forward() {
 void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on) {
   std::string rest = linear;
   for (int x = end - 1; x > begin; --x) {
-    if (x == pin_.axis) {
-      out_.plain("const I i" + str(x) + " = (I)pin;");
+    if (x == single_.axis) {
+      out_.plain("const I i" + str(x) + " = (I)single;");
       continue;
     }
     bool grouped = x == end - 1 && lanes_on > 1;
@@ -75,7 +75,7 @@ void Emitter::decode(const std::string& linear, int begin, int end, int lanes_on
     rest = q;
   }
   if (end == begin) return;
-  if (begin == pin_.axis) return out_.plain("const I i" + str(begin) + " = (I)pin;");
+  if (begin == single_.axis) return out_.plain("const I i" + str(begin) + " = (I)single;");
   std::string at = rest + (end - begin == 1 && lanes_on > 1 ? " * " + str(lanes_on) : "");
   out_.plain("const I i" + str(begin) + " = " + at +
              (s_.shifted && begin == k_.n_outer ? " - shift;" : ";"));
@@ -446,26 +446,26 @@ void Emitter::outer_stores() {
 }
 
 /// The one index along an axis that the kernel changes; outside the axis there is none.
-void Emitter::place_pin() {
+void Emitter::declare_single_index() {
   std::function<std::string(int)> text = [&](int i) {
     const Instr& in = k_.instrs[i];
     if (in.kind != InstrKind::Compute) return operand(i);
     return cast(k_.instrs[in.arg[0]].dtype, in.dtype, text(in.arg[0]));
   };
-  const int index = pin_.index;
+  const int index = single_.index;
   std::string size = number(
       "pe", [index](const KernelSpec& k, const Geometry&) { return k.instrs[index].ivalue; });
-  out_.plain("const long long pin = " + text(pin_.number) + ";\nif (pin < 0 || pin >= " + size +
-             ") return;");
+  out_.plain("const long long single = " + text(single_.number) +
+             ";\nif (single < 0 || single >= " + size + ") return;");
 }
 
 std::string Emitter::body() {
-  if (pin_.axis >= 0) {
+  if (single_.axis >= 0) {
     declare_scalars();
-    place_pin();
+    declare_single_index();
   }
   place_thread();
-  if (pin_.axis < 0) declare_scalars();
+  if (single_.axis < 0) declare_scalars();
   bool column = s_.mode == Mode::Column && s_.team > 1 && k_.has_reduce();
   if (column) {
     size_t bytes = 0;

@@ -50,7 +50,7 @@ class Emitter {
   /// stage 1 is the second half of a two-stage reduction; its schedule has one lane and the second
   /// stage's team.
   Emitter(std::span<const KernelSpec> parts, const Schedule& schedule, int stage, Numbers& numbers,
-          ElementwiseFunctions& functions, const Pin& pin = {});
+          ElementwiseFunctions& functions, const SingleIndex& single = {});
   /// The statements of the kernel, after the declarations of numbers and buffers.
   std::string body();
 
@@ -67,7 +67,7 @@ class Emitter {
   void count_lanes(int axis);
   void declare_scalars();
   void declare_held();
-  void place_pin();
+  void declare_single_index();
   void outer_values(int round);
   void bring_forward();
   void round(int r);
@@ -168,7 +168,7 @@ class Emitter {
   ElementwiseFunctions& functions_;
   Rounds rounds_;
   std::vector<bool> uniform_, created_;
-  Pin pin_;
+  SingleIndex single_;
   std::vector<int> forward_;       // loads of later rounds that the first one makes
   std::vector<bool> only_stored_;  // 16-bit values that no instruction uses: stores round them
   std::vector<Pick> maps_;         // those that have names already

@@ -30,7 +30,7 @@ struct Plan {
   Schedule schedule;
   CudaTarget target;
   Layout layout;
-  Pin pin;
+  SingleIndex single;
   Numbers numbers;
   int n_buffers = 0;
   int n_stages = 1;

@@ -189,10 +189,10 @@ Rounds find_rounds(const KernelSpec& k, bool keep_sources) {
   return r;
 }
 
-KernelSpec pinned(const KernelSpec& k, const Pin& pin) {
+KernelSpec at_single_index(const KernelSpec& k, const SingleIndex& single) {
   KernelSpec one = k;
-  one.instrs[static_cast<size_t>(pin.index)].ivalue = k.extent[static_cast<size_t>(pin.axis)];
-  one.extent[static_cast<size_t>(pin.axis)] = 1;
+  one.instrs[static_cast<size_t>(single.index)].ivalue = k.extent[static_cast<size_t>(single.axis)];
+  one.extent[static_cast<size_t>(single.axis)] = 1;
   return one;
 }
 

@@ -69,7 +69,7 @@ struct Rounds {
   double packed_words = 0;  // the same with two 16-bit values to a register
 };
 /// The kernel with one index along the axis; the index keeps the axis' size in ivalue.
-KernelSpec pinned(const KernelSpec& k, const Pin& pin);
+KernelSpec at_single_index(const KernelSpec& k, const SingleIndex& single);
 /// keep_sources: keep what was loaded and compute the rest again, instead of keeping the smallest
 /// cut.
 Rounds find_rounds(const KernelSpec& k, bool keep_sources = false);

@@ -100,15 +100,15 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   }
   auto plan = std::make_shared<cuda::Plan>();
   std::vector<KernelSpec> places;
-  if (Pin pin = find_pin(parts); pin.axis >= 0) {
-    for (const KernelSpec& k : parts) places.push_back(cuda::pinned(k, pin));
+  if (SingleIndex single = find_single_index(parts); single.axis >= 0) {
+    for (const KernelSpec& k : parts) places.push_back(cuda::at_single_index(k, single));
     plan->schedule = cuda::choose_schedule(places, target);
     if (plan->schedule.mode == cuda::Mode::Map) {
-      plan->pin = pin;
+      plan->single = single;
       parts = places;
     }
   }
-  if (plan->pin.axis < 0) plan->schedule = cuda::choose_schedule(parts, target);
+  if (plan->single.axis < 0) plan->schedule = cuda::choose_schedule(parts, target);
   plan->target = target;
   plan->layout = std::move(layout);
   plan->n_buffers = static_cast<int>(parts[0].buffers.size());
@@ -121,7 +121,7 @@ CudaText emit_cuda(std::span<const KernelSpec> parts, const CudaTarget& target) 
   bodies.reserve(schedules.size());
   for (int n = 0; n < plan->n_stages; ++n)
     bodies.push_back(
-        cuda::Emitter(parts, schedules[n], n, plan->numbers, functions, plan->pin).body());
+        cuda::Emitter(parts, schedules[n], n, plan->numbers, functions, plan->single).body());
 
   bool many =
       parts.size() > 1 || plan->n_buffers + plan->numbers.list().size() > 480;  // 4 KB of arguments
@@ -155,8 +155,8 @@ CudaLaunch CudaText::launch(std::span<const KernelSpec> parts) const {
     parts = laid_out;
   }
   std::vector<KernelSpec> places;
-  if (plan->pin.axis >= 0) {
-    for (const KernelSpec& k : parts) places.push_back(cuda::pinned(k, plan->pin));
+  if (plan->single.axis >= 0) {
+    for (const KernelSpec& k : parts) places.push_back(cuda::at_single_index(k, plan->single));
     parts = places;
   }
   CudaLaunch l;

@@ -45,8 +45,8 @@ IG_FN long long at(const ConvParams::Place& q, long long a, long long b, long lo
 }
 // The epilogues: bias and ReLU.
 template <class Type, class A, bool kBias, bool kRelu> IG_FN A finish(const Argument<ConvParams>& p, A sum, long long channel) {
-  const typename Type::Memory* bias = (const typename Type::Memory*)ig_pointer(p.operands[3]) + p.bias_offset;
-  if (kBias) sum += A(Type::up(bias[channel * p.bias_stride]));
+  typedef typename Type::Memory T;
+  if (kBias) sum += A(Type::up(((const T*)ig_pointer(p.operands[3]))[p.bias_offset + channel * p.bias_stride]));
   if (kRelu) sum = sum > A(0) ? sum : (sum != sum ? sum : A(0));
   return sum;
 }

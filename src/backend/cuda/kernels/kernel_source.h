@@ -3,10 +3,10 @@
 // together.
 //
 // A device text is plain CUDA C++: function templates that take `const Argument<Params> p`, as a
-// __global__ function does, or a reference where an array in p is indexed by a variable (by value,
-// that would be a copy in local memory). The entry points that NVRTC compiles are made here, one
-// per stage, each a call of one such function with its template arguments: Float32, BFloat16, ...
-// for dtypes (kernel_source.cpp), numbers and flags.
+// __global__ function does, or a reference where p is passed on or an array in it is indexed by a
+// variable (by value, that could be a copy in local memory). The entry points that NVRTC compiles
+// are made here, one per stage, each a call of one such function with its template arguments:
+// Float32, BFloat16, ... for dtypes (kernel_source.cpp), numbers and flags.
 #pragma once
 #include <cstring>
 #include <string>

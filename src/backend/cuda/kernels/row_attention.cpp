@@ -75,9 +75,9 @@ template <class C> IG_FN void row_attention(const Argument<RowAttentionParams> p
   const T* v = (const T*)ig_pointer(p.operands[kFirst + 2]) + at_v + team * p.v.row;
   const long long k_step = kTeams * p.k.row, v_step = kTeams * p.v.row;
   const int ks = (int)p.k.dim, vs = (int)p.v.dim;
-  const T* mask = 0;
-  if (C::kMask)
-    mask = (const T*)ig_pointer(p.operands[kFirst + 3]) + p.bias.offset + b * p.bias.batch + h * p.bias.head + team * p.bias.row;
+  const T* mask = C::kMask ? (const T*)ig_pointer(p.operands[kFirst + 3]) + p.bias.offset + b * p.bias.batch +
+                                 h * p.bias.head + team * p.bias.row
+                           : (const T*)0;
   const float never = -ig_bits_f32(0x7f800000u), scale = (float)p.scale;
   float bias[kAhead];
   IgVec<T, kPer> keys[kAhead], vals[kAhead];
@@ -97,16 +97,16 @@ template <class C> IG_FN void row_attention(const Argument<RowAttentionParams> p
   float q[kPer], sum = 0.0f, most = never, made[kPer];
   {
     IgVec<T, kPer> from;
-    const T* at = (const T*)ig_pointer(p.operands[kFirst]) + p.q.offset + b * p.q.batch + h * p.q.head + lane * kPer * p.q.dim;
-    get<C::kAligned>(from, at, (int)p.q.dim);
+    get<C::kAligned>(from, (const T*)ig_pointer(p.operands[kFirst]) + p.q.offset + b * p.q.batch + h * p.q.head +
+                               lane * kPer * p.q.dim, (int)p.q.dim);
     IG_UNROLL for (int i = 0; i < kPer; ++i) { q[i] = D::up(from.e[i]) * scale; made[i] = 0.0f; }
   }
   if (C::kNewest && part == 0 && threadIdx.x < 32) {  // one more key, kept apart from the others: the first team begins with it
     IgVec<T, kPer> k1, v1;
-    const T* k_at = (const T*)ig_pointer(p.operands[kFirst + 4]) + p.key.offset + b * p.key.batch + h * p.key.head;
-    const T* v_at = (const T*)ig_pointer(p.operands[kFirst + 5]) + p.value.offset + b * p.value.batch + h * p.value.head;
-    get<C::kAligned>(k1, k_at + lane * kPer * p.key.dim, (int)p.key.dim);
-    get<C::kAligned>(v1, v_at + lane * kPer * p.value.dim, (int)p.value.dim);
+    get<C::kAligned>(k1, (const T*)ig_pointer(p.operands[kFirst + 4]) + p.key.offset + b * p.key.batch + h * p.key.head +
+                             lane * kPer * p.key.dim, (int)p.key.dim);
+    get<C::kAligned>(v1, (const T*)ig_pointer(p.operands[kFirst + 5]) + p.value.offset + b * p.value.batch +
+                             h * p.value.head + lane * kPer * p.value.dim, (int)p.value.dim);
     float dot = 0.0f;
     IG_UNROLL for (int i = 0; i < kPer; ++i) dot = fmaf(q[i], D::up(k1.e[i]), dot);
     IG_UNROLL for (int d = kLanes / 2; d > 0; d >>= 1) dot += ig_shuffle(dot, d);

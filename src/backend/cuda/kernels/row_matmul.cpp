@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostPieces = 8, kMostSplit = 8;
 
 const char* const kText = R"cuda(
-template <class C> IG_FN void row_matmul(const Argument<MatmulParams> p) {
+template <class C> IG_FN void row_matmul(const Argument<MatmulParams>& p) {
   typedef typename C::Out::Memory TO;
   typedef typename C::A::Memory TA;
   typedef typename C::B::Memory TB;

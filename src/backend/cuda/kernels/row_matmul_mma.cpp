@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostSteps = 8, kMostChunks = 4;
 
 const char* const kText = R"cuda(
-template <class C> IG_FN void row_matmul_mma(const Argument<MatmulParams> p) {
+template <class C> IG_FN void row_matmul_mma(const Argument<MatmulParams>& p) {
   typedef typename C::Out::Memory TO;
   typedef typename C::A::Memory TA;
   typedef typename C::B::Memory TB;
