@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   for (int epoch = ckpt.resume(); epoch < 5; ++epoch) {
     Tensor loss;
     for (auto [images, labels] : train) {
-      amp::Autocast autocast(bfloat16);
+      amp::Autocast autocast(bfloat16, device.is_cuda());
       loss = cross_entropy(model(images), labels);
       opt.zero_grad();
       loss.backward();

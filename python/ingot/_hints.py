@@ -17,7 +17,7 @@ HINTS = (
     ("in_order, multiprocessing_context, persistent_workers, pin_memory, pin_memory_device, prefetch_factor", "utils.data.DataLoader",
      "workers are threads, batches come in order and stay where they are"),
     ("memory_format", "*", "every tensor reads as row-major"),
-    ("mmap, weights_only", "load", "files are mapped, and nothing in them is executed"),
+    ("mmap, weights_only", "load", "files are read completely, and nothing in them is executed"),
     ("non_blocking", "*", "a copy waits for what it needs"),
     ("norm_type", "nn.Embedding, nn.functional.embedding", "the kind of max_norm, which is refused"),
     ("num_workers, timeout, worker_init_fn", "utils.data.DataLoader over an IterableDataset", "it gives its own order, on the program's thread"),

@@ -292,6 +292,12 @@ static void bind_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       PyErr_SetString(error_classes[static_cast<int>(e.kind())], e.what());
+    } catch (const std::bad_alloc&) {
+      const OutOfMemory e("the host has no memory left for this call", 0, 0, 0);
+      PyErr_SetString(error_classes[static_cast<int>(e.kind())], e.what());
+    } catch (const std::length_error&) {
+      const OutOfMemory e("this call needs more memory than a process can have", 0, 0, 0);
+      PyErr_SetString(error_classes[static_cast<int>(e.kind())], e.what());
     }
   });
 }

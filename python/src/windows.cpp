@@ -157,9 +157,26 @@ static void bind_pools(Table& t) {
 #undef POOL
 }
 
+static void bind_columns(Table& t) {
+  t.function(
+      "unfold",
+      [](T x, P k, P d, P p, P s, L loc) {
+        return unfold(x, k.value, d.value, p.value, s.value, loc);
+      },
+      "input"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0, "stride"_a = 1);
+  t.function(
+      "fold",
+      [](T x, P size, P k, P d, P p, P s, L loc) {
+        return fold(x, size.value, k.value, d.value, p.value, s.value, loc);
+      },
+      "input"_a, "output_size"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0,
+      "stride"_a = 1);
+}
+
 void bind_windows(Table& t) {
   bind_convolutions(t);
   bind_pools(t);
+  bind_columns(t);
   t.function(
       "batch_norm",
       [](T x, T mean, T var, T w, T b, bool training, double momentum, double eps, L loc) {

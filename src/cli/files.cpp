@@ -25,6 +25,56 @@ std::string json_text(const json& value, int indent) {
 
 json as_kept(const json& value) { return json::parse(json_text(value)); }
 
+PathKind kind_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return PathKind::None;
+    throw Failure(kNoData, path + " cannot be read: " + std::strerror(errno), "Name another path.");
+  }
+  return S_ISREG(info.st_mode)   ? PathKind::File
+         : S_ISDIR(info.st_mode) ? PathKind::Folder
+                                 : PathKind::Other;
+}
+
+void require_plain(const std::string& path) {
+  if (kind_of(path) == PathKind::Other)
+    throw Failure(kNoData, path + " is a pipe or a device, not a plain file",
+                  "Copy what it gives into a file.");
+}
+
+std::optional<std::string> read_file(const std::string& path, size_t most) {
+  // Without O_NONBLOCK, opening a FIFO waits for a writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+  struct Close {
+    int fd;
+    ~Close() {
+      if (fd >= 0) ::close(fd);
+    }
+  } const close{fd};
+  auto fail = [&](ExitCode code, const std::string& why) {
+    throw Failure(code, path + " " + why, "Name another file, or replace it.");
+  };
+  struct stat info {};
+  if (fd < 0 || ::fstat(fd, &info) != 0)
+    fail(kNoData, std::string("cannot be read: ") + std::strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    fail(kNoData, S_ISDIR(info.st_mode) ? "is a folder" : "is not a plain file");
+  if (static_cast<uint64_t>(info.st_size) > most)
+    fail(kDamaged, "has " + count_text(info.st_size) + " bytes, more than such a file can have");
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(kNoData, std::string("cannot be read: ") + std::strerror(errno));
+    if (n == 0) break;  // it has become shorter
+    done += static_cast<size_t>(n);
+  }
+  text.resize(done);
+  return text;
+}
+
 void write_file(const std::string& path, const std::string& text) {
   try {
     io::write_text(path, text);

@@ -2,6 +2,7 @@
 // was used.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,20 @@ namespace ingot::cli {
 std::string json_text(const nlohmann::json& value, int indent = -1);
 /// The value after a round trip through json_text(): what a file of it holds.
 nlohmann::json as_kept(const nlohmann::json& value);
+
+/// What a path names, links followed.
+enum class PathKind { None, File, Folder, Other };
+/// Throws Failure(kNoData) where that cannot be found out: a loop of links, a name that is too
+/// long, a folder without permission.
+PathKind kind_of(const std::string& path);
+inline bool is_file(const std::string& path) { return kind_of(path) == PathKind::File; }
+inline bool is_folder(const std::string& path) { return kind_of(path) == PathKind::Folder; }
+/// Throws Failure(kNoData) for a FIFO or a device, where opening or reading could wait for ever.
+void require_plain(const std::string& path);
+
+/// The content of a plain file; nothing where there is no such file. Throws Failure(kNoData) for
+/// anything else, and Failure(kDamaged) for more than `most` bytes.
+std::optional<std::string> read_file(const std::string& path, size_t most);
 
 /// Replaces the file atomically: the new content or the old one, whatever happens. Throws
 /// Failure(kNotWritten).

@@ -186,19 +186,18 @@ std::string Table::text() const {
     width.resize(std::max(width.size(), r.size()));
     for (size_t i = 0; i < r.size(); ++i) width[i] = std::max(width[i], columns(r[i]));
   }
-  auto numeric = [&](size_t i) {
-    for (size_t r = 1; r < rows_.size(); ++r)
-      if (i < rows_[r].size() && !rows_[r][i].empty() &&
-          !std::isdigit(static_cast<unsigned char>(rows_[r][i][0])) && rows_[r][i][0] != '-')
-        return false;
-    return rows_.size() > 1;
-  };
+  std::vector<bool> right(width.size(), rows_.size() > 1);
+  for (size_t r = 1; r < rows_.size(); ++r)
+    for (size_t i = 0; i < rows_[r].size(); ++i)
+      if (const std::string& cell = rows_[r][i]; !cell.empty())
+        right[i] =
+            right[i] && (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-');
   std::string s;
   for (const auto& r : rows_) {
     std::string line;
     for (size_t i = 0; i < r.size(); ++i) {
       const std::string pad(width[i] - columns(r[i]), ' ');
-      line += (i ? "  " : "") + (numeric(i) ? pad + r[i] : r[i] + pad);
+      line += (i ? "  " : "") + (right[i] ? pad + r[i] : r[i] + pad);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     s += line + "\n";

@@ -40,17 +40,21 @@ static bool is_image(const fs::path& p) {
 static std::vector<std::string> images_in(const std::vector<std::string>& inputs) {
   std::vector<std::string> files;
   for (const std::string& i : inputs) {
-    if (fs::is_directory(i)) {
+    const PathKind kind = kind_of(i);
+    if (kind == PathKind::Folder) {
       std::vector<std::string> found;
-      for (const auto& entry : fs::recursive_directory_iterator(i))
-        if (entry.is_regular_file() && is_image(entry.path()))
-          found.push_back(entry.path().string());
+      std::error_code e;
+      for (fs::recursive_directory_iterator f(i, e), end; !e && f != end; f.increment(e)) {
+        std::error_code ignored;
+        if (is_image(f->path()) && f->is_regular_file(ignored)) found.push_back(f->path().string());
+      }
+      if (e) throw Failure(kNoData, i + " cannot be read: " + e.message(), "Name another folder.");
       std::sort(found.begin(), found.end());
       if (found.empty())
         throw Failure(kNoData, "there are no images (PNG, JPEG) in " + i,
                       "Name another folder or a file.");
       files.insert(files.end(), found.begin(), found.end());
-    } else if (fs::exists(i)) {
+    } else if (kind != PathKind::None) {
       files.push_back(i);
     } else {
       throw Failure(kNoData, "there is no file " + i, "Name an image or a folder of images.");

@@ -1,6 +1,5 @@
 #include "inspect.h"
 
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -12,7 +11,6 @@
 #include "files.h"
 
 namespace ingot::cli {
-namespace fs = std::filesystem;
 
 struct Entry {
   std::string name, dtype;
@@ -45,11 +43,17 @@ static bool looks_like_idx(const std::string& path) {
          path.ends_with(".idx.gz");
 }
 
-static Content read_content(const std::string& path, bool values) {
+// The first nine bytes: enough to know the format.
+static std::string beginning(const std::string& path) {
+  require_plain(path);
   std::ifstream in(path, std::ios::binary);
-  char magic[8]{};
-  in.read(magic, sizeof magic);
-  const std::string head(magic, static_cast<size_t>(in.gcount()));
+  char bytes[9]{};
+  in.read(bytes, sizeof bytes);
+  return {bytes, static_cast<size_t>(in.gcount())};
+}
+
+static Content read_content(const std::string& path, bool values) {
+  const std::string head = beginning(path);
   Content c;
   if (looks_like_idx(path)) {
     c.format = "IDX";
@@ -67,9 +71,7 @@ static Content read_content(const std::string& path, bool values) {
   } else {
     c.format = "safetensors";
     // Its first eight bytes are the length of the header, which begins with a brace.
-    char brace = 0;
-    in.read(&brace, 1);
-    if (!path.ends_with(".safetensors") && brace != '{')
+    if (!path.ends_with(".safetensors") && (head.size() < 9 || head[8] != '{'))
       throw Failure(kDamaged, path + " is of no format that inspect reads, or it is damaged",
                     "It reads safetensors, npy, npz, pt and IDX (names with ubyte or .idx).");
     const io::SafeTensors file(path);
@@ -94,13 +96,24 @@ static std::string statistics(const Tensor& t) {
   return s;
 }
 
+// A type or an encoding that Ingot does not read is a fault of the file, as damage is.
+static Content content_of(const InspectArgs& args) {
+  try {
+    return read_content(args.file, args.values);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Unsupported) throw;
+    throw Failure(kDamaged, e.reason(), e.fix());
+  }
+}
+
 int run_inspect(const InspectArgs& args) {
-  if (!fs::exists(args.file))
+  const PathKind kind = kind_of(args.file);
+  if (kind == PathKind::None)
     throw Failure(kNoData, "there is no file " + args.file,
                   "Give the path of a safetensors, npy, npz, pt or IDX file.");
-  if (fs::is_directory(args.file))
+  if (kind == PathKind::Folder)
     throw Failure(kNoData, args.file + " is a folder", "Give one of the files in it.");
-  Content c = read_content(args.file, args.values);
+  Content c = content_of(args);
   if (!args.pattern.empty()) {
     std::erase_if(c.entries,
                   [&](const Entry& e) { return e.name.find(args.pattern) == std::string::npos; });

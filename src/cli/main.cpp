@@ -65,9 +65,14 @@ int report(const std::exception& e) {
     std::cerr << "ingot: out of memory. Close other programs, or use smaller batches or models\n";
     return kNoRoom;
   }
-  if (dynamic_cast<const std::filesystem::filesystem_error*>(&e) ||
-      dynamic_cast<const std::ios_base::failure*>(&e)) {
-    std::cerr << "ingot: " << printable(e.what()) << "\n";
+  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&e)) {
+    std::cerr << "ingot: "
+              << printable(files->path1().string() + " cannot be read: " + files->code().message())
+              << "\n";
+    return kNoData;
+  }
+  if (dynamic_cast<const std::ios_base::failure*>(&e)) {
+    std::cerr << "ingot: a file cannot be read or written. Is the disk full?\n";
     return kNoData;
   }
   std::cerr << "ingot: " << printable(e.what()) << "\n";

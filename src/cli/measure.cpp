@@ -86,7 +86,11 @@ Rates known_rates(const Device& device, double budget, bool anew) {
   const std::string file = rates_file(), key = as_kept(chip).get<std::string>() +
                                                format(", %d threads", get_num_threads());
   nlohmann::json all = nlohmann::json::object();
-  if (std::ifstream in(file); in) all = nlohmann::json::parse(in, nullptr, false);
+  try {
+    if (const auto text = read_file(file, 1 << 20); text && !file.empty())
+      all = nlohmann::json::parse(*text, nullptr, false);
+  } catch (const Failure&) {  // measured anew
+  }
   if (!all.is_object()) all = nlohmann::json::object();
   Rates kept;
   if (all.contains(key) && all[key].is_object()) {

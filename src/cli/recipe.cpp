@@ -1,8 +1,8 @@
 #include "recipe.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "cli.h"
@@ -166,25 +166,32 @@ Recipe Recipe::parse(const std::string& text, const std::string& name, const std
   json values;
   try {
     values = json::parse(text, nullptr, true, true);
-  } catch (const json::exception& e) {
-    std::string why = e.what();
-    if (const size_t at = why.find("parse error"); at != std::string::npos) why = why.substr(at);
-    throw Failure(kUsage, file + " cannot be read: " + why,
-                  "Recipes are JSON; // begins a comment.");
+  } catch (const json::parse_error& e) {
+    const size_t at = std::min(e.byte ? e.byte - 1 : 0, text.size());
+    const auto before = text.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto line = std::count(text.begin(), before, '\n') + 1;
+    const size_t begin = text.rfind('\n', at ? at - 1 : 0);
+    throw Failure(
+        kUsage,
+        at >= text.size()
+            ? file + " is no recipe: it ends early"
+            : file + format(" is no recipe: line %lld, character %zu is not JSON",
+                            static_cast<long long>(line),
+                            begin == std::string::npos || begin >= at ? at + 1 : at - begin),
+        "Recipes are JSON; // begins a comment.");
+  } catch (const json::exception&) {
+    throw Failure(kUsage, file + " is no recipe: it has a number that is too large",
+                  "`ingot recipes --settings` lists what a recipe may say.");
   }
   return from_json(values, name);
 }
 
 Recipe Recipe::load(const std::string& name_or_file, const std::vector<std::string>& others) {
   std::string text = recipe_text(name_or_file);
-  const bool is_file = fs::is_regular_file(name_or_file);
-  if (is_file) {
-    std::ifstream in(name_or_file);
-    std::stringstream s;
-    s << in.rdbuf();
-    text = s.str();
-  }
-  if (text.empty()) {
+  require_plain(name_or_file);
+  const bool from_file = is_file(name_or_file);
+  if (from_file) text = read_file(name_or_file, size_t{1} << 20).value_or(std::string());
+  if (text.empty() && !from_file) {
     std::vector<std::string> known = recipe_names();
     known.insert(known.end(), others.begin(), others.end());
     std::string list;
@@ -194,7 +201,8 @@ Recipe Recipe::load(const std::string& name_or_file, const std::vector<std::stri
                   (near.empty() ? "" : "Did you mean " + near + "? ") + "There are " + list +
                       "; a file of yours works too.");
   }
-  return parse(text, is_file ? fs::path(name_or_file).stem().string() : name_or_file, name_or_file);
+  return parse(text, from_file ? fs::path(name_or_file).stem().string() : name_or_file,
+               name_or_file);
 }
 
 }  // namespace ingot::cli

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "cli.h"
 #include "files.h"
@@ -27,10 +25,7 @@ static std::string base64(const std::string& bytes) {
 }
 
 static std::string image_source(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream s;
-  s << in.rdbuf();
-  return "data:image/png;base64," + base64(s.str());
+  return "data:image/png;base64," + base64(read_file(file, size_t{64} << 20).value_or(""));
 }
 
 static std::string facts(Task& task, const History& h) {
@@ -105,8 +100,12 @@ static std::string confusion(Task& task, const Evaluation& e) {
 }
 
 static std::string images(Task& task, const std::string& folder) {
-  fs::remove_all(folder + "/samples");
-  fs::create_directories(folder + "/samples");
+  std::error_code e;
+  fs::remove_all(folder + "/samples", e);
+  fs::create_directories(folder + "/samples", e);
+  if (e)
+    throw Failure(kNotWritten, folder + "/samples cannot be made: " + e.message(),
+                  "Make room on the disk, or name another folder with --out.");
   std::string s = "<h2>Predictions on test images</h2><div class=\"samples\">\n";
   int n = 0;
   auto name = [&](int64_t i) {

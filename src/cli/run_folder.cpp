@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <ingot/ingot.h>
 
@@ -64,11 +62,14 @@ static std::string step_of(const std::string& file) {
   return {};
 }
 
+// Null where there is no such file, discarded where it cannot be read.
 static json read_json(const std::string& file) {
-  std::ifstream in(file);
-  std::stringstream s;
-  s << in.rdbuf();
-  return json::parse(s.str(), nullptr, false, true);
+  try {
+    const auto text = read_file(file, size_t{16} << 20);
+    return text ? json::parse(*text, nullptr, false, true) : json();
+  } catch (const Failure&) {  // a pipe, a folder
+    return json::value_t::discarded;
+  }
 }
 
 static std::string shown(const json& v) {
@@ -107,13 +108,16 @@ RunFolder::RunFolder(const std::string& path, const json& now, const TrainArgs& 
     throw Failure(kNotWritten, "the folder " + path_ + " cannot be made: " + e.message(),
                   "Name another with --out.");
   lock_ = std::make_unique<FolderLock>(path_);
+  if (kind_of(path_ + "/sweep.json") != PathKind::None)
+    throw Failure(kConflict, path_ + " holds a sweep, not a run",
+                  "Name another folder with --out.");
   if (args.fresh)
     move_aside();
   else if (!args.resume)
     refuse_overwriting();
   else if (!checkpoints_in(path_).empty())
     compare(args.accept_changes);
-  else if (fs::exists(path_ + "/model.safetensors"))
+  else if (kind_of(path_ + "/model.safetensors") != PathKind::None)
     throw Failure(kConflict, path_ + " holds a trained network but no checkpoint to resume from",
                   "--fresh starts over and keeps the old run aside; --from " + path_ +
                       " --out FOLDER starts from its weights.");
@@ -132,7 +136,7 @@ void RunFolder::refuse_overwriting() const {
   if (!files.empty())
     throw Failure(kConflict, "there are checkpoints" + step_of(files.back()) + " in " + path_,
                   ways);
-  if (fs::exists(path_ + "/model.safetensors"))
+  if (kind_of(path_ + "/model.safetensors") != PathKind::None)
     throw Failure(kConflict, "there is a trained network in " + path_,
                   "--fresh starts over and keeps the old run aside, --out names another folder.");
 }
@@ -168,10 +172,14 @@ void RunFolder::move_aside() {
   messages_.push_back("the run that was in " + path_ + " is now in " + aside);
 }
 
-// The settings the run in the folder was started with, as far as they are recorded.
+// The settings the run in the folder was started with, as far as they are recorded: run.json, or
+// the settings alone by recipe.json.
 json RunFolder::known() const {
   const json whole = read_json(path_ + "/run.json"), recipe = read_json(path_ + "/recipe.json");
-  if (whole.is_object()) return whole;
+  const auto has = [&](const char* name) {
+    return whole.contains(name) && whole.at(name).is_object() && !whole.at(name).empty();
+  };
+  if (whole.is_object() && has("settings")) return whole;
   json part = json::object();
   if (recipe.is_object()) try {
       part["settings"] = identity_of(Recipe::from_json(recipe, "recipe.json"), {}).at("settings");
@@ -182,10 +190,26 @@ json RunFolder::known() const {
 
 void RunFolder::compare(bool accept) {
   const json before = known();
-  if (before.empty())
-    messages_.push_back(path_ + " does not record the settings of its run: they are not compared");
+  if (before.empty()) {
+    const std::string what = path_ + " does not record the settings of its run";
+    if (!accept)
+      throw Failure(kConflict, what + ": run.json and recipe.json are missing or damaged",
+                    "--accept-changes continues with the settings given now, --fresh starts over.");
+    messages_.push_back(what + ": they are not compared");
+    return;
+  }
   const std::string changes = difference(before, now_);
-  if (changes.empty()) return;
+  const bool same_data = before.contains("data") || now_.at("data") == "";
+  if (changes.empty() && same_data) return;
+  if (changes.empty()) {
+    const std::string what =
+        path_ + "/run.json is missing or damaged: whether the data is that of the run is not known";
+    if (!accept)
+      throw Failure(kConflict, what,
+                    "--accept-changes continues with the data there is, --fresh starts over.");
+    messages_.push_back(what);
+    return;
+  }
   if (!accept)
     throw Failure(
         kConflict,

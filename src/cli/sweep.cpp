@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -224,15 +223,19 @@ Sweep::Sweep(const SweepArgs& args) : args_(args), base_(args.recipe) {
     throw Failure(kNotWritten, "the folder " + out_ + " cannot be made: " + e.message(),
                   "Name another with --out.");
   lock_ = std::make_unique<FolderLock>(out_);
+  for (const char* part : {"/run.json", "/recipe.json", "/model.safetensors", "/checkpoints"})
+    if (kind_of(out_ + part) != PathKind::None)
+      throw Failure(kConflict, out_ + " holds a run of ingot train, not a sweep",
+                    "Name another folder with --out.");
   load();
   lock_->sign();
 }
 
 void Sweep::load() {
   const std::string file = out_ + "/sweep.json";
-  if (!fs::exists(file)) return;
-  std::ifstream in(file);
-  const json j = json::parse(in, nullptr, false);
+  const auto text = read_file(file, size_t{1} << 30);
+  if (!text) return;
+  const json j = json::parse(*text, nullptr, false);
   if (j.is_object() && j.contains("about") && j.at("about") != about_)
     throw Failure(kUsage, out_ + " holds another sweep",
                   "Name another folder with --out, or delete this one.");
@@ -331,7 +334,7 @@ int Sweep::run() {
               << std::flush;
   for (Trial& t : trials_) {
     if (t.ended()) continue;
-    if (!fs::exists(folder(t) + "/checkpoints")) t.tenths.clear();
+    if (!is_folder(folder(t) + "/checkpoints")) t.tenths.clear();
     run_trial(t);
     if (args_.json) continue;
     std::cout << format("trial %lld/%zu  %s  ", static_cast<long long>(t.number), trials_.size(),

@@ -11,6 +11,7 @@
 #include <ingot/models.h>
 
 #include "cli.h"
+#include "files.h"
 
 namespace ingot::cli {
 namespace fs = std::filesystem;
@@ -125,7 +126,7 @@ static void check_labels(const Tensor& labels, const std::string& root, int64_t 
 
 void Task::open_named(const std::string& name) {
   const std::string root = "data/" + name;
-  if (!fs::exists(root))
+  if (!is_folder(root))
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is missing: no folder " + root,
                   "Download it with: tools/setup.sh --data " + name);
   auto open = [&](bool train) -> data::AnyDataset {
@@ -194,14 +195,14 @@ static void check_classes(const std::string& root) {
 }
 
 void Task::open_folder(const std::string& root) {
-  if (!fs::is_directory(root))
+  if (!is_folder(root))
     throw Failure(kNoData, "the data of \"" + recipe_.name() + "\" is missing: no folder " + root,
                   "Name a folder of images with one folder per class: --set data=FOLDER.");
   if (recipe_.integer("image_size") < 8)
     throw Failure(kUsage, "images of a folder need an image_size of at least 8",
                   "For example: --set image_size=64.");
   const int side = static_cast<int>(recipe_.integer("image_size"));
-  const bool split = fs::is_directory(root + "/train") && fs::is_directory(root + "/test");
+  const bool split = is_folder(root + "/train") && is_folder(root + "/test");
   for (const std::string& folder : split ? std::vector<std::string>{root + "/train", root + "/test"}
                                          : std::vector<std::string>{root})
     check_classes(folder);
@@ -233,7 +234,8 @@ void Task::open_folder(const std::string& root) {
 }
 
 void Task::open_text(const std::string& path) {
-  if (!fs::is_regular_file(path)) {
+  require_plain(path);
+  if (!is_file(path)) {
     const bool ours = path == "data/text/kjv.txt";
     throw Failure(
         kNoData, "the data of \"" + recipe_.name() + "\" is missing: no file " + path,
@@ -256,7 +258,8 @@ void Task::open_text(const std::string& path) {
                        : kind == "int16" ? 2
                                          : 4,
                 needed = each * 20 * (recipe_.integer("context") + 2);
-  if (static_cast<int64_t>(fs::file_size(path)) < needed)
+  std::error_code e;
+  if (const auto size = fs::file_size(path, e); e || static_cast<int64_t>(size) < needed)
     throw Failure(kNoData,
                   path + " is too short: a context of " +
                       std::to_string(recipe_.integer("context")) + " takes at least " +

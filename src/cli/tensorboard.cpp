@@ -74,16 +74,16 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
       folder + format("/events.out.tfevents.%010lld.%s.%d", static_cast<long long>(wall_time()),
                       host, static_cast<int>(getpid()));
   std::string name = stem;
-  for (int i = 1; fs::exists(name); ++i) name = stem + "." + std::to_string(i);
-  out_.open(name, std::ios::binary);
+  for (int i = 1; kind_of(name) != PathKind::None; ++i) name = stem + "." + std::to_string(i);
+  out_.open(name);
   record(event(0, bytes(3, "brain.Event:2")));
   if (first_step > 0) record(event(first_step, bytes(7, number(1, 1))));
 }
 
 void EventFile::record(const std::string& e) {
   const std::string length = little_endian(static_cast<uint64_t>(e.size()));
-  out_ << length << little_endian(masked_crc(length)) << e << little_endian(masked_crc(e))
-       << std::flush;
+  // On a full disk it waits in memory; metrics.jsonl, which has the same numbers, says so.
+  out_.add(length + little_endian(masked_crc(length)) + e + little_endian(masked_crc(e)));
 }
 
 void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, double>>& values) {
@@ -96,8 +96,11 @@ void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, d
 
 void EventFile::clear(const std::string& folder) {
   std::error_code e;
-  for (const auto& f : fs::directory_iterator(folder, e))
-    if (f.path().filename().string().starts_with("events.out.tfevents.")) fs::remove(f.path());
+  for (fs::directory_iterator f(folder, e), end; !e && f != end; f.increment(e)) {
+    std::error_code ignored;
+    if (f->path().filename().string().starts_with("events.out.tfevents."))
+      fs::remove(f->path(), ignored);
+  }
 }
 
 }  // namespace ingot::cli

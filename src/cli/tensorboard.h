@@ -1,10 +1,11 @@
 // A run's metrics in TensorBoard's format: `tensorboard --logdir out`.
 #pragma once
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "files.h"
 
 namespace ingot::cli {
 
@@ -21,7 +22,7 @@ class EventFile {
 
  private:
   void record(const std::string& event);
-  std::ofstream out_;
+  GrowingFile out_;
 };
 
 }  // namespace ingot::cli

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "bottleneck.h"
 #include "cli.h"
@@ -17,7 +16,6 @@
 #include "tensorboard.h"
 
 namespace ingot::cli {
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 // ---- One run
@@ -121,15 +119,15 @@ Trainer::Trainer(const TrainArgs& args, const Watcher& watcher)
 void Trainer::prepare_weights() {
   nn::Module& model = task_.model();
   if (!args_.from.empty()) {
-    const std::string file =
-        fs::is_directory(args_.from) ? args_.from + "/model.safetensors" : args_.from;
-    if (!fs::exists(file))
+    const std::string file = is_folder(args_.from) ? args_.from + "/model.safetensors" : args_.from;
+    if (kind_of(file) == PathKind::None)
       throw Failure(kNoData, "there are no weights in " + args_.from,
                     "--from takes a run's folder or a file (safetensors, pt, npz).");
     const io::LoadReport report = [&] {
       try {
         return io::load_weights(model, file, {.strict = false});
       } catch (const Error& e) {
+        if (e.kind() == ErrorKind::Unsupported) throw Failure(kDamaged, e.reason(), e.fix());
         if (e.kind() != ErrorKind::Io) throw;
         throw Failure(kDamaged, file + " cannot be read as weights, or is damaged",
                       "--from takes a run's folder or a file (safetensors, pt, npz).");
@@ -170,8 +168,10 @@ static double number_in(const json& line, const char* key) {
 void Trainer::restore_history(int64_t step) {
   const std::string file = out_ + "/metrics.jsonl";
   std::string kept;
-  std::ifstream in(file);
-  for (std::string line; step > 0 && std::getline(in, line);) {
+  // Half a GiB are years of figures.
+  std::istringstream lines(step > 0 ? read_file(file, size_t{1} << 29).value_or(std::string())
+                                    : std::string());
+  for (std::string line; std::getline(lines, line);) {
     const json j = json::parse(line, nullptr, false);
     if (!j.is_object() || number_in(j, "step") > static_cast<double>(step)) continue;
     kept += line + "\n";
@@ -187,7 +187,6 @@ void Trainer::restore_history(int64_t step) {
     history_.seconds = std::max(history_.seconds, p.seconds);
     history_.peak = std::max(history_.peak, number_in(j, "peak_memory"));
   }
-  in.close();
   write_file(file, kept);
   metrics_.open(file);
   if (step == 0) EventFile::clear(out_);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli.h"
+#include "files.h"
 #include "train.h"
 
 namespace ingot::cli {
@@ -13,7 +14,7 @@ using nlohmann::json;
 // What is wrong with a trained network's file.
 static Failure unreadable(const std::string& file) {
   const std::string checkpoints = (fs::path(file).parent_path() / "checkpoints").string();
-  if (!fs::is_directory(checkpoints))
+  if (!is_folder(checkpoints))
     return {kDamaged, file + " is not a network of ingot train, or it is damaged",
             "Name a run's folder (out/fashion) or its model.safetensors."};
   return {kDamaged, file + " is damaged",
@@ -27,7 +28,8 @@ static auto read(const std::string& file, F&& f) {
   try {
     return f();
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::Unsupported || e.kind() == ErrorKind::OutOfMemory) throw;
+    if (e.kind() == ErrorKind::OutOfMemory) throw;
+    if (e.kind() == ErrorKind::Unsupported) throw Failure(kDamaged, e.reason(), e.fix());
     throw unreadable(file);
   } catch (const json::exception&) {
     throw unreadable(file);
@@ -88,10 +90,10 @@ static std::unique_ptr<Task> task_of(const Network& n, const Device& device) {
 }
 
 Trained load_trained(const std::string& run, const std::string& device, bool with_data) {
-  const std::string file = fs::is_directory(run) ? run + "/model.safetensors" : run;
-  if (!fs::exists(file))
+  const std::string file = is_folder(run) ? run + "/model.safetensors" : run;
+  if (kind_of(file) == PathKind::None)
     throw Failure(kNoData, "there is no trained network in " + run,
-                  fs::exists("out/" + run + "/model.safetensors")
+                  is_file("out/" + run + "/model.safetensors")
                       ? "Did you mean out/" + run + "?"
                       : "Train one first: ingot train RECIPE --out " + run +
                             " (`ingot recipes` lists them).");

@@ -12,6 +12,7 @@
 #include "compile/group.h"
 #include "compile/lower.h"
 #include "compile/lowered_launch.h"
+#include "runtime/require_device.h"
 
 namespace ingot {
 namespace {
@@ -580,6 +581,7 @@ void Planner::place() {
 }  // namespace
 
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
+  for (const Val& v : g.vals) require_device(v.device);
   if (std::none_of(g.vals.begin(), g.vals.end(), is_composite_call)) {
     decompose_unclaimed(g, {}, options.fuse);
     return Planner(std::move(g), options).run();

@@ -1,6 +1,6 @@
 // See plan_cache.h. A use is a relaxed store into the plan, so that replays take no lock; when the
-// limit is reached the oldest eighth goes at once, so that finding the oldest costs little per
-// plan.
+// limit is reached the oldest part goes at once, so that finding the oldest costs little per plan:
+// a thirty-second, so that the memory of a full cache hardly moves.
 #include "compile/plan_cache.h"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ size_t held(const Step& s) {
              held(s.vals) + held(s.label);
   for (const auto* specs : {&s.parts, &s.second})
     for (const KernelSpec& k : *specs) n += held(k);
-  return n + (s.exe ? s.exe->host_bytes() + kBlock : 0);
+  return n + (s.exe ? s.exe->host_bytes() + held(s.exe->refused) + kBlock : 0);
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ void keep_plan(const std::shared_ptr<Plan>& plan) {
     return;
   }
   if (c.bytes + plan->bytes > c.limit)
-    gone.plans = evict(c, std::min(c.limit - plan->bytes, c.limit - c.limit / 8));
+    gone.plans = evict(c, std::min(c.limit - plan->bytes, c.limit - c.limit / 32));
   c.plans.emplace(hash_of(plan->key), plan);
   c.bytes += plan->bytes;
   last_plan() = plan;

@@ -49,13 +49,14 @@ ImageFolder::ImageFolder(const std::string& root, const ImageFolderOptions& opti
   std::vector<std::string> empty;
   for (fs::directory_iterator classes(root, error), end; !error && classes != end;
        classes.increment(error)) {
-    if (!classes->is_directory()) continue;
+    std::error_code ignored;  // a link that leads nowhere is no class
+    if (!classes->is_directory(ignored)) continue;
     std::string name = classes->path().filename().string();
     check_class(name, root, loc);
     const size_t before = found.size();
     for (fs::recursive_directory_iterator f(classes->path(), error), last; !error && f != last;
          f.increment(error))
-      if (f->is_regular_file(error) && is_image(f->path()))
+      if (is_image(f->path()) && f->is_regular_file(ignored))
         found.emplace_back(name, f->path().string());
     if (found.size() == before) empty.push_back(name);
     classes_.push_back(std::move(name));
@@ -85,7 +86,7 @@ Sample ImageFolder::get(int64_t index) const {
   const std::string& path = files_[static_cast<size_t>(index)].first;
   const int64_t label = files_[static_cast<size_t>(index)].second;
   Tensor image = io::reading("ImageFolder", path, SourceLoc::current(), [&] {
-    io::MappedFile file(path, "ImageFolder", SourceLoc::current());
+    io::FileBytes file(path, "ImageFolder", SourceLoc::current());
     return decode_and_transform(file.bytes(), o_.channels, o_.transform, path,
                                 SourceLoc::current());
   });

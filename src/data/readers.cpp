@@ -91,7 +91,7 @@ Tensor parse_idx(Bytes file, const std::string& path, const SourceLoc& loc) {
 Tensor load_idx(const std::string& path, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return io::reading("load_idx", path, loc, [&] {
-    io::MappedFile file(path, "load_idx", loc);
+    io::FileBytes file(path, "load_idx", loc);
     return parse_idx(file.bytes(), path, loc);
   });
 }
@@ -131,7 +131,7 @@ std::pair<Tensor, Tensor> load_cifar(const std::vector<std::string>& paths, int 
   std::vector<int64_t> labels;
   for (const std::string& path : paths) {
     io::reading("load_cifar", path, loc, [&] {
-      io::MappedFile file(path, "load_cifar", loc);
+      io::FileBytes file(path, "load_cifar", loc);
       io::Budget budget(file.bytes().size(), "load_cifar", path, loc);
       std::vector<uint8_t> own;
       parse_cifar(io::unpacked(file.bytes(), budget, own, "load_cifar", path, loc), label_bytes,
@@ -150,7 +150,7 @@ Tensor load_image(const std::string& path, int channels, SourceLoc where) {
   if (channels != 0 && channels != 1 && channels != 3)
     fail(ErrorKind::Value, "load_image", "channels is 0, 1 or 3", loc);
   return io::reading("load_image", path, loc, [&] {
-    io::MappedFile file(path, "load_image", loc);
+    io::FileBytes file(path, "load_image", loc);
     io::Image image =
         io::decode_image(file.bytes(), channels, {}, nullptr, "load_image", path, loc);
     Pixels p;
@@ -304,7 +304,7 @@ Csv load_csv(const std::string& path, const CsvOptions& options, SourceLoc where
   if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r')
     fail(ErrorKind::Value, "load_csv", "the delimiter cannot be a quote or a line end", loc);
   return io::reading("load_csv", path, loc, [&] {
-    io::MappedFile file(path, "load_csv", loc);
+    io::FileBytes file(path, "load_csv", loc);
     io::Budget budget(file.bytes().size(), "load_csv", path, loc);
     std::vector<uint8_t> own;
     Bytes b = io::unpacked(file.bytes(), budget, own, "load_csv", path, loc);

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace ingot::io {
@@ -124,29 +125,42 @@ void File::read(uint64_t offset, void* to, size_t bytes, const SourceLoc& loc) c
   }
 }
 
-MappedFile::MappedFile(const std::string& path, const char* op, const SourceLoc& loc) {
-  constexpr size_t kCopied = size_t{64} << 20;
-  File file(path, op, loc);
+namespace {
+
+// From here on memory is taken in large pages: a page fault for every 4 KiB would take longer than
+// reading.
+constexpr size_t kLarge = size_t{2} << 20;
+
+void* anonymous(size_t bytes) {
+  if (bytes < kLarge) return ::operator new(bytes);
+  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(p, bytes, MADV_HUGEPAGE);
+  return p;
+}
+
+void release(void* p, size_t bytes) {
+  if (bytes < kLarge)
+    ::operator delete(p);
+  else
+    ::munmap(p, bytes);
+}
+
+}  // namespace
+
+FileBytes::FileBytes(const std::string& path, const char* op, const SourceLoc& loc) {
+  const File file(path, op, loc);
   size_ = file.size();
-  if (size_ <= kCopied) {
-    copy_.resize(size_);
-    file.read(0, copy_.data(), size_, loc);
-    return;
+  data_ = static_cast<uint8_t*>(anonymous(size_));
+  try {
+    file.read(0, data_, size_, loc);
+  } catch (...) {
+    release(data_, size_);
+    throw;
   }
-  void* p = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (p == MAP_FAILED)
-    fail_io(op, path, std::string("cannot be mapped: ") + std::strerror(errno), loc);
-  data_ = static_cast<const uint8_t*>(p);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      copy_(std::move(other.copy_)) {}
-
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<uint8_t*>(data_), size_);
-}
+FileBytes::~FileBytes() { release(data_, size_); }
 
 std::string read_text(const std::string& path, size_t limit, const char* op, const SourceLoc& loc) {
   File file(path, op, loc);

@@ -1,4 +1,4 @@
-// Files: opened and mapped for reading, written atomically. Every failure is an Error(Io) that
+// Files: opened and read, written atomically. Every failure is an Error(Io) that
 // names the file.
 #pragma once
 #include <cstdint>
@@ -63,21 +63,19 @@ class File {
   size_t size_ = 0;
 };
 
-/// A file's bytes for as long as this lives: a copy of a small file, a mapping of a large one, of
-/// which what is not touched is never read.
-class MappedFile {
+/// A file's bytes for as long as this lives: read, not mapped, so that a file that becomes shorter
+/// is an error and not a SIGBUS.
+class FileBytes {
  public:
-  MappedFile(const std::string& path, const char* op, const SourceLoc& loc);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&&) = delete;
-  MappedFile(const MappedFile&) = delete;
-  Bytes bytes() const { return data_ ? Bytes(data_, size_) : Bytes(copy_); }
+  FileBytes(const std::string& path, const char* op, const SourceLoc& loc);
+  ~FileBytes();
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+  Bytes bytes() const { return {data_, size_}; }
 
  private:
-  const uint8_t* data_ = nullptr;
+  uint8_t* data_ = nullptr;
   size_t size_ = 0;
-  std::vector<uint8_t> copy_;
 };
 
 /// Creates a folder and those above it, and makes their names durable (fsync), existing ones

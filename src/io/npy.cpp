@@ -220,7 +220,7 @@ Tensor parse_npy(Bytes file, const Options& options, const char* op, const std::
 Tensor load_npy(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return reading("load_npy", path, loc, [&] {
-    MappedFile file(path, "load_npy", loc);
+    FileBytes file(path, "load_npy", loc);
     return parse_npy(file.bytes(), options, "load_npy", path, loc);
   });
 }
@@ -260,7 +260,7 @@ NamedTensors parse_npz(Bytes file, const Options& options, const char* op, const
 NamedTensors load_npz(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return reading("load_npz", path, loc, [&] {
-    MappedFile file(path, "load_npz", loc);
+    FileBytes file(path, "load_npz", loc);
     return parse_npz(file.bytes(), options, "load_npz", path, loc);
   });
 }

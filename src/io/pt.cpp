@@ -296,7 +296,7 @@ NamedTensors parse_pt(Bytes file, const Options& options, const char* op, const 
 NamedTensors load_pt(const std::string& path, const Options& options, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   return reading("load_pt", path, loc, [&] {
-    MappedFile file(path, "load_pt", loc);
+    FileBytes file(path, "load_pt", loc);
     return parse_pt(file.bytes(), options, "load_pt", path, loc);
   });
 }

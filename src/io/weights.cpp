@@ -189,8 +189,8 @@ Contents contents_of_file(const std::string& path, const Options& options, const
     const Source source = source_of(file, loc);
     if (format_of(source) == Format::SafeTensors)
       return contents_of(source, options, op, path, loc);
-    const MappedFile mapped(path, op, loc);
-    return contents_of(mapped.bytes(), options, op, path, want_tree, loc);
+    const FileBytes all(path, op, loc);
+    return contents_of(all.bytes(), options, op, path, want_tree, loc);
   });
 }
 

@@ -60,6 +60,46 @@ NamedTensors Module::State::named(bool trained) {
   return all;
 }
 
+bool Module::State::holds(std::string_view path, const Tensor& t) const {
+  const size_t dot = path.find('.');
+  if (dot == std::string_view::npos)
+    return std::any_of(tensors.begin(), tensors.end(), [&](const Entry& e) {
+      return e.name == path && e.tensor.cell() == t.cell();
+    });
+  return std::any_of(parts.begin(), parts.end(), [&](const Part& p) {
+    return p.name == path.substr(0, dot) && p.module->state_->holds(path.substr(dot + 1), t);
+  });
+}
+
+bool Module::State::name_added(const std::shared_ptr<State>& s, bool part) {
+  std::string prefix;
+  std::shared_ptr<State> root = s;
+  while (std::shared_ptr<State> parent = root->parent.lock()) {
+    // What was added last is the most likely one.
+    const auto at = std::find_if(parent->parts.rbegin(), parent->parts.rend(),
+                                 [&](const Part& p) { return p.module->state_ == root; });
+    if (at == parent->parts.rend()) return false;
+    prefix = at->name + "." + prefix;
+    root = std::move(parent);
+  }
+  NamedTensors added;
+  std::unordered_set<const Cell*> seen;
+  const auto take = [&](const std::string& path, const Entry& e) {
+    if (e.trained && seen.insert(e.tensor.cell()).second) added.emplace_back(path, e.tensor);
+  };
+  if (part) {
+    const Part& p = s->parts.back();
+    each_tensor(*p.module->state_, prefix + p.name + ".", take);
+  } else {
+    take(prefix + s->tensors.back().name, s->tensors.back());
+  }
+  for (const auto& [path, tensor] : added)
+    if (const std::string now = tensor.name(); now != path && root->holds(now, tensor))
+      return false;
+  for (auto& [path, tensor] : added) tensor.set_name(path);
+  return true;
+}
+
 // ---- Calls
 
 namespace detail {
@@ -158,7 +198,7 @@ void Module::add_part(std::string name, const Module& layer, detail::CopyModule 
     fail(ErrorKind::Value, "register_module", "\"" + name + "\" contains this module", loc);
   state_->parts.push_back({std::move(name), copy(layer), copy});
   layer.state_->parent = state_;
-  name_parameters();
+  if (!State::name_added(state_, true)) name_parameters();
 }
 
 namespace {
@@ -184,7 +224,7 @@ Parameter Module::register_parameter(std::string name, const Tensor& t, SourceLo
   state_->check_name(name, "register_parameter", loc);
   Tensor p = as_parameter(t, "register_parameter", loc);
   state_->tensors.push_back({std::move(name), p, true, true});
-  name_parameters();
+  if (!State::name_added(state_, false)) name_parameters();
   return p;
 }
 

@@ -33,6 +33,11 @@ struct Module::State {
   void check_name(std::string_view name, const char* op, const SourceLoc& loc) const;
   Entry& find(std::string_view path, const char* op, const SourceLoc& loc);
   NamedTensors named(bool trained);
+  /// Names the parameters of what was added to this module last, a part or a tensor. False where
+  /// one has an earlier name in the outermost module: then all are to be named.
+  static bool name_added(const std::shared_ptr<State>& s, bool part);
+  /// Has it this tensor at this path?
+  bool holds(std::string_view path, const Tensor& t) const;
 
   // Calls f(path, entry) for every tensor below, f(path, module's state) for every module, this one
   // first.

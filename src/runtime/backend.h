@@ -69,7 +69,7 @@ class Executable {
   std::vector<Refusal> refused;
   /// Host memory it holds, code included: what the plan cache counts. A prepared library call by
   /// default.
-  virtual size_t host_bytes() const { return 1024; }
+  virtual size_t host_bytes() const { return 2048; }
 
  protected:
   /// Room for what both need, one after the other; returns where the second's scratch begins.

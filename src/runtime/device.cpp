@@ -10,6 +10,7 @@
 #include "ingot/devices.h"
 #include "ingot/error.h"
 #include "runtime/backend.h"
+#include "runtime/require_device.h"
 
 namespace ingot {
 namespace {
@@ -31,7 +32,25 @@ void start(DeviceType type) {
   if (auto made = make_builtin_backend(type, r.reason[k])) r.backend[k] = made.release();
 }
 
+Backend& require(DeviceType type, int index, std::string_view name) {
+  Backend* b = backend_for(type);
+  const bool there = b && index < b->device_count();
+  if (there) return *b;
+  throw Error(ErrorKind::Device, "Device",
+              "the device \"" + std::string(name) + "\" is not available: " +
+                  (b ? "this machine has " + std::to_string(b->device_count()) +
+                           " device(s) of that kind, numbered from 0"
+                     : missing_reason(type)));
+}
+
 }  // namespace
+
+Backend& require_device(Device device) {
+  Backend* b = backend_for(device.type());
+  return b && device.index() < b->device_count()
+             ? *b
+             : require(device.type(), device.index(), device.name());
+}
 
 Backend* backend_for(DeviceType type) {
   Registry& r = registry();
@@ -72,15 +91,7 @@ Device::Device(std::string_view name) {
     throw Error(ErrorKind::Device, "Device",
                 "there is no device called \"" + std::string(name) + "\"", {},
                 "use \"cpu\", \"cpu:1\", \"cuda\", \"cuda:0\" or Device::best()");
-  Backend* b = backend_for(type_);
-  if (!b)
-    throw Error(
-        ErrorKind::Device, "Device",
-        "the device \"" + std::string(name) + "\" is not available: " + missing_reason(type_));
-  if (index >= b->device_count())
-    throw Error(ErrorKind::Device, "Device",
-                "the device \"" + std::string(name) + "\" is not available: this machine has " +
-                    std::to_string(b->device_count()) + " device(s) of that kind, numbered from 0");
+  require(type_, index, name);
   index_ = static_cast<uint8_t>(index);
 }
 

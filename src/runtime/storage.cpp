@@ -12,6 +12,7 @@
 #include "ingot/error.h"
 #include "ingot/profile.h"
 #include "runtime/backend.h"
+#include "runtime/require_device.h"
 
 namespace ingot {
 namespace {
@@ -65,10 +66,11 @@ std::string human(size_t bytes) {
 
 // Counts the bytes in, or throws. The caller holds no lock.
 void* take(Device d, size_t bytes, const char* why) {
+  Backend& backend = require_device(d);
   DeviceMemory& m = memory_of(d);
   std::lock_guard lock(m.mutex);
   if (m.stats.limit && m.stats.in_use + bytes > m.stats.limit) out_of_memory(d, m, bytes, why);
-  void* p = backend_for(d.type())->allocate(d.index(), std::max<size_t>(bytes, 1));
+  void* p = backend.allocate(d.index(), std::max<size_t>(bytes, 1));
   if (!p) out_of_memory(d, m, bytes, why);
   m.stats.in_use += bytes;
   m.stats.peak = std::max(m.stats.peak, m.stats.in_use);

@@ -37,4 +37,16 @@ with folder() as name:
     # Without its data a recipe is profiled on zeros, and says so.
     out, _ = run("profile", "fashion", "--batch", 16, "--steps", 3, cwd=home)
     check("the data is missing" in out and "conv" in out, out)
+
+    # train and profile say the same of what bounds a step, by one definition. A machine with other work may disturb one measurement.
+    large = ["--set", "data=words.txt", "--set", "width=256", "--set", "context=128", "--set", "layers=2", "--batch", 8]
+    for attempt in range(4):
+        out, _ = run("train", "chars", *large, "--set", "steps=24", "--out", f"bound{attempt}", cwd=home)
+        said = re.findall(r"bound by (\w+) \((\d+) %\)", out)
+        check(said, out)
+        p = json.loads(run("profile", "chars", *large, "--json", "--trace", "t.json", cwd=home)[0])
+        same = said[-1][0] == p["bound"] and abs(int(said[-1][1]) / 100 - p["shares"][p["bound"]]) < 0.25
+        if same:
+            break
+    check(same, "train:", said, "profile:", p["bound"], p["shares"])
 print("ok")

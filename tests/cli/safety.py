@@ -51,6 +51,52 @@ def overwriting(home):
     refused(home, 7, ["no checkpoint to resume from", "--fresh"], "train", "spirals", "--epochs", 4, "--resume")
 
 
+def lost_identity(home):
+    """Without a usable run.json the settings are recipe.json's; without either, nothing is continued unasked."""
+    home = home / "lost"
+    home.mkdir()
+    run("train", "spirals", "--epochs", 4, "--out", "run", "--quiet", cwd=home)
+    other = ["train", "spirals", "--epochs", 5, "--set", "seed=9", "--resume"]
+    for text in (None, "{bad", "{}", "[1]", '{"settings": {}}', '{"settings": 3}'):
+        (home / "run/run.json").unlink(missing_ok=True) if text is None else (home / "run/run.json").write_text(text)
+        refused(home, 7, ["other settings", "seed 1 -> 9"], *other)
+    for text in (None, "[", "{}", "[]"):
+        (home / "run/recipe.json").unlink(missing_ok=True) if text is None else (home / "run/recipe.json").write_text(text)
+        for bad in ("[1]", "{}", None):
+            (home / "run/run.json").unlink(missing_ok=True)
+            if bad:
+                (home / "run/run.json").write_text(bad)
+            if text == "{}":  # a recipe that sets nothing: the defaults
+                refused(home, 7, ["other settings"], *other)
+            else:
+                refused(home, 7, ["does not record the settings", "--accept-changes", "--fresh"], *other)
+    out, _ = run(*other, "--accept-changes", "--out", "run", cwd=home)
+    check("resumed at step 40" in out and "not compared" in out, out)
+    # With recipe.json alone the settings are compared; data in files cannot be.
+    small = ["train", "chars", "--set", "steps=6", "--set", "width=16", "--set", "context=16", "--batch", 4, "--set", "data=t.txt", "--quiet"]
+    (home / "t.txt").write_text("abcdefgh " * 3000)
+    run(*small, "--out", "text", cwd=home)
+    whole = json.loads((home / "text/run.json").read_text())
+    for record in ({k: v for k, v in whole.items() if k != "data"}, {}):
+        (home / "text/run.json").write_text(json.dumps(record))
+        refused(home, 7, ["the data", "not known", "--accept-changes"], *small, "--resume", where="text")
+    out, _ = run(*small[:-1], "--resume", "--accept-changes", "--out", "text", cwd=home)
+    check("the data" in out, out)
+
+
+def sweeps_and_runs(home):
+    """A sweep does not go into the folder of a run, nor a run into that of a sweep."""
+    home = home / "mixed"
+    home.mkdir()
+    trials = ["sweep", "spirals", "--set", "lr=0.01,0.02", "--epochs", 1]
+    run("train", "spirals", "--epochs", 1, "--out", "run", "--quiet", cwd=home)
+    refused(home, 7, ["holds a run", "--out"], *trials)
+    run(*trials, "--out", "sweep", cwd=home)
+    for more in ([], ["--resume"], ["--fresh"]):
+        refused(home, 7, ["holds a sweep", "--out"], "train", "spirals", "--epochs", 1, *more, where="sweep")
+    run(*trials, "--out", "sweep", cwd=home)
+
+
 def other_data(home):
     """The same settings with another text of the same size are another run."""
     small = ["--set", "steps=6", "--set", "width=16", "--set", "context=16", "--batch", 4, "--set", "data=t.txt"]
@@ -195,7 +241,7 @@ def strangers(home):
 
 with folder() as name:
     home = pathlib.Path(name)
-    for part in (overwriting, other_data, damaged, two_processes, no_room, names, labels, strangers):
+    for part in (overwriting, lost_identity, sweeps_and_runs, other_data, damaged, two_processes, no_room, names, labels, strangers):
         start = time.time()
         part(home)
         print(f"{part.__name__}: {time.time() - start:.1f} s")

@@ -314,6 +314,43 @@ TEST_CASE("pipes are refused at once, and a file that becomes shorter is an erro
   CHECK(has(error_of([&] { open.get("w"); }), "became shorter"));
 }
 
+// In a child: a mapping would end it by SIGBUS.
+TEST_CASE(
+    "large files that are cut and grow again while they are loaded end in values or an error") {
+  Folder f;
+  constexpr uintmax_t kSize = uintmax_t{80} << 20;
+  io::save_npy(f / "a.npy", zeros({(int64_t{80} << 20) / 4}));
+  const std::string idx = std::string("\0\0\x08\x01\x05\0\0\0", 8);
+  write_file(f / "a-ubyte", idx);
+  std::filesystem::resize_file(f / "a-ubyte", 8 + kSize);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<bool> stop{false};
+    std::thread cutter([&] {
+      while (!stop)
+        for (const char* name : {"a.npy", "a-ubyte"}) {
+          std::error_code ignored;
+          std::filesystem::resize_file(f / name, 1 << 20, ignored);
+          std::filesystem::resize_file(f / name, (name[1] == '-' ? 8 : 128) + kSize, ignored);
+        }
+    });
+    int ended = 0;
+    for (int i = 0; i < 12; ++i)
+      for (const auto& read : std::vector<std::function<void()>>{
+               [&] { io::load_npy(f / "a.npy"); }, [&] { data::load_idx(f / "a-ubyte"); }}) {
+        ErrorKind kind = ErrorKind::Io;
+        error_of(read, &kind);
+        ended += kind == ErrorKind::Io;
+      }
+    stop = true;
+    cutter.join();
+    _exit(ended == 24 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 TEST_CASE("names from files: control characters are shown, not sent") {
   CHECK(io::printable("a\x1b]0;x\x07z") == "a\\x1b]0;x\\x07z");
   CHECK(io::printable("caf\xe9") == "caf\\xe9");

@@ -1,5 +1,7 @@
 // Modules: handles and clones, dictionaries, placement, printing, other signatures, what errors
 // say.
+#include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <sstream>
 
@@ -32,6 +34,38 @@ struct Net : nn::Module {
 };
 
 }  // namespace
+
+TEST_CASE("naming the parameters of many parts takes time in their number") {
+  auto seconds = [](int64_t count) {
+    double best = 1e9;
+    for (int round = 0; round < 3; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      nn::ModuleList<nn::LayerNorm> list;
+      for (int64_t i = 0; i < count; ++i) list.push_back(nn::LayerNorm({1}));
+      best = std::min(
+          best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      CHECK(list.parameters().back().name() == std::to_string(count - 1) + ".bias");
+    }
+    return best;
+  };
+  CHECK(seconds(2000) < 9 * seconds(500));  // in the square of them it would be 16
+}
+
+TEST_CASE("a tensor that is there under two names keeps the first") {
+  struct Tied : nn::Module {
+    nn::Linear first = add("first", nn::Linear(2, 2));
+    nn::Linear second = add("second", nn::Linear(2, 2));
+    nn::Parameter more = register_parameter("more", first.weight());
+  };
+  const Tied t;
+  CHECK(t.first.weight().name() == t.named_parameters()[0].first);
+  nn::Sequential body(nn::Linear(2, 2), nn::ReLU());
+  struct Outer : nn::Module {
+    explicit Outer(const nn::Sequential& s) { add("a", s), add("b", s); }
+  };
+  const Outer outer(body);
+  CHECK(outer.parameters()[0].name() == "a.0.weight");
+}
 
 TEST_CASE("clone() copies layers, parameters, buffers and modes; a copy shares them") {
   manual_seed(1);

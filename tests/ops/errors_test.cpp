@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 using namespace ingot;
 
@@ -44,6 +45,26 @@ Tensor my_layer(const Tensor& x, SourceLoc loc = SourceLoc::current()) {
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define MISTAKE(...) Caught([&] { (void)(__VA_ARGS__); }, __LINE__)
+
+TEST_CASE("devices that cannot be or are not there") {
+  for (const int index : {-1, 64, 256, 1 << 20}) {
+    CAPTURE(index);
+    CHECK_THROWS_AS(Device(DeviceType::CPU, index), Error);
+  }
+  const Device none(DeviceType::CPU, 40);
+  for (const auto& use : std::vector<std::function<void()>>{
+           [&] {
+             tensor({1.0, 2.0}, none).sum().item();
+           },
+           [&] { ones({2}, none).sum().item(); }, [&] { ones({2}).to(none).sum().item(); }})
+    try {
+      use();
+      FAIL("no error");
+    } catch (const Error& e) {
+      CHECK(e.kind() == ErrorKind::Device);
+      CHECK(std::string(e.what()).find("16 device(s)") != std::string::npos);
+    }
+}
 
 TEST_CASE("operators") {
   Tensor a = zeros({2, 3}), b = zeros({4}), m = a > 0, i = ones({2, 3}, int64);

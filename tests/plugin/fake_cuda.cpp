@@ -139,6 +139,13 @@ int run_kernel(const Function& f, unsigned grid, unsigned threads, unsigned shar
   return kOk;
 }
 
+/// A word of a POSIX shell.
+std::string quoted(const std::string& word) {
+  std::string q = "'";
+  for (const char c : word) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return q + "'";
+}
+
 /// Builds the text of a module; the file is kept in the emulator's cache.
 void* build(const std::string& source) {
   const char* named = std::getenv("INGOT_EMULATOR_CACHE");
@@ -163,7 +170,7 @@ void* build(const std::string& source) {
     std::ofstream(part + ".cpp") << all;
     std::string command =
         "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " +
-        part + ".cpp -o " + part;
+        quoted(part + ".cpp") + " -o " + quoted(part);
     if (std::system(command.c_str()) != 0) return nullptr;
     fs::rename(part, path);
     fs::remove(part + ".cpp");

@@ -17,8 +17,6 @@ import time
 import unittest
 import zipfile
 
-import numpy as np
-
 SLACK = 256 << 20
 
 
@@ -31,12 +29,17 @@ def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
     return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
 
 
-def zipped(files):
+def zipped(files, how=zipfile.ZIP_DEFLATED):
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+    with zipfile.ZipFile(out, "w", how) as z:
         for name, data in files.items():
             z.writestr(name, data)
     return out.getvalue()
+
+
+def npy(kind, shape, data):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data
 
 
 def pt(program):
@@ -97,13 +100,10 @@ def lies():
 
 def damaged(rng):
     """Good files, cut and changed."""
-    arrays = {"a": np.arange(12, dtype=np.float32).reshape(3, 4), "b": np.ones(3, dtype=np.int64)}
-    npy, npz = io.BytesIO(), io.BytesIO()
-    np.save(npy, arrays["a"])
-    np.savez(npz, **arrays)
+    a, b = npy("<f4", (3, 4), struct.pack("<12f", *range(12))), npy("<i8", (3,), struct.pack("<3q", 1, 1, 1))
     good = {
         "good.safetensors": safetensors({"a": entry(shape=(3, 4), offsets=(0, 48)), "b": entry("I64", (3,), (48, 72))}, b"\x01" * 72),
-        "good.npy": npy.getvalue(), "good.npz": npz.getvalue(),
+        "good.npy": a, "good.npz": zipped({"a.npy": a, "b.npy": b}, zipfile.ZIP_STORED),
         "good.pt": pt(b"}" + text(b"w") + TENSOR + b"s"),
     }
     for name, data in good.items():
@@ -116,36 +116,70 @@ def damaged(rng):
             yield f"changed{i}-{name}", bytes(changed)
 
 
+def files():
+    yield from bombs()
+    yield from lies()
+    yield from damaged(random.Random(7))
+
+
 def load_all(folder):
     """In the child: loads every file; prints what is wrong with how it ended."""
     import ingot
 
-    rng, count = random.Random(7), 0
-    for source in (bombs(), lies(), damaged(rng)):
-        for name, data in source:
-            path = os.path.join(folder, name)
-            with open(path, "wb") as f:
-                f.write(data)
-            used = int(open("/proc/self/statm").read().split()[0]) * 4096
-            resource.setrlimit(resource.RLIMIT_AS, (used + SLACK + 4 * len(data), resource.RLIM_INFINITY))
-            start = time.process_time()
-            try:
-                ingot.load(path)
-                ended = "loaded"
-            except ingot.Error as e:
-                ended = "" if str(e).strip() else "an error without a word"
-            except BaseException as e:  # whatever else it is, a user cannot handle it
-                ended = f"{type(e).__name__}: {e}"
-            seconds = time.process_time() - start
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-            count += 1
-            if ended not in ("", "loaded") or seconds > 1 or (ended == "loaded" and name == "code.pt"):
-                print(f"{name}: {ended} after {seconds:.2f} s", flush=True)
-            os.remove(path)
+    count = 0
+    for name, data in files():
+        path = os.path.join(folder, name)
+        with open(path, "wb") as f:
+            f.write(data)
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        resource.setrlimit(resource.RLIMIT_AS, (used + SLACK + 4 * len(data), resource.RLIM_INFINITY))
+        start = time.process_time()
+        try:
+            ingot.load(path)
+            ended = "loaded"
+        except ingot.Error as e:
+            ended = "" if str(e).strip() else "an error without a word"
+        except BaseException as e:  # whatever else it is, a user cannot handle it
+            ended = f"{type(e).__name__}: {e}"
+        seconds = time.process_time() - start
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        count += 1
+        if ended not in ("", "loaded") or seconds > 1 or (ended == "loaded" and name == "code.pt"):
+            print(f"{name}: {ended} after {seconds:.2f} s", flush=True)
+        os.remove(path)
     print("files", count)
 
 
+SIZES = """
+import resource
+import ingot
+F = ingot.nn.functional
+
+def ended(call, slack):
+    used = int(open("/proc/self/statm").read().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (used + slack, resource.RLIM_INFINITY))
+    try:
+        call()
+        return "no error"
+    except ingot.OutOfMemoryError as e:
+        return str(e)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+many = [0.5] * (1 << 24)
+for call in ([lambda: ingot.tensor(many)] + [lambda p=p: F.unfold(ingot.ones(1, 1, 4, 4), 2, padding=p).tolist() for p in (1 << 20, 1 << 24, 1 << 28)]):
+    text = ended(call, 64 << 20)
+    assert "no room" in text or "memory" in text, text
+    assert "std::" not in text and "bad_alloc" not in text and "fix:" in text, text
+assert F.unfold(ingot.ones(1, 1, 4, 4), 2).shape == (1, 4, 9)
+"""
+
+
 class Hostile(unittest.TestCase):
+    def test_sizes_that_do_not_fit_are_out_of_memory_errors(self):
+        run = subprocess.run([sys.executable, "-c", SIZES], capture_output=True, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+
     def test_every_file_ends_in_a_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run([sys.executable, __file__, "--load", folder], capture_output=True, text=True, timeout=300)

@@ -11,6 +11,10 @@ if(TARGET _ingot AND NOT INGOT_SANITIZE)
   add_test(NAME python_kills_200 COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/kills.py 200)
   set_tests_properties(python_kills_200 PROPERTIES TIMEOUT 1200 LABELS slow
     ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
+  # Programs that make new plans for ever, minutes each.
+  add_test(NAME python_memory COMMAND ${INGOT_PYTHON_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/memory.py)
+  set_tests_properties(python_memory PROPERTIES LABELS slow TIMEOUT 3600
+    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${CMAKE_CURRENT_LIST_DIR}")
   if(TARGET fake_cuda)  # the package on the fake CUDA machine
     set(fake $<TARGET_FILE:fake_cuda>)
     set(machine "INGOT_CUDA_PLUGIN=$<TARGET_FILE:ingot_cuda>;INGOT_CUDA_DRIVER=${fake};INGOT_NVRTC=${fake};INGOT_CUBLASLT=${fake}")

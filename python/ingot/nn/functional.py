@@ -5,9 +5,9 @@ import math
 from .. import _ingot
 from .._ingot import (  # noqa: F401
     Tensor, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, batch_norm as _batch_norm,
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cross_entropy as _cross_entropy, gelu, layer_norm,
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cross_entropy as _cross_entropy, fold, gelu, layer_norm,
     linear, log_softmax as _log_softmax, lp_pool1d, lp_pool2d, lp_pool3d, mse_loss as _mse_loss, relu as _relu, rms_norm, sigmoid,
-    silu as _silu, softmax as _softmax, tanh)
+    silu as _silu, softmax as _softmax, tanh, unfold)
 
 
 def _dim_of(x):
@@ -183,46 +183,6 @@ def pixel_unshuffle(input, downscale_factor):
 def channel_shuffle(input, groups):
     n, c, *rest = input.shape
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
-
-
-def _two(v):
-    return (v, v) if isinstance(v, int) else tuple(v)
-
-
-def _window_rows(size, kernel, dilation, padding, stride):
-    """How many windows there are along a dim, and the positions (in the padded dim) of each of their elements."""
-    n = (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    if n < 1:
-        raise _ingot.ShapeError(f"[unfold] a window of {kernel} does not fit into {size}")
-    return n, [k * dilation + i * stride for k in range(kernel) for i in range(n)]
-
-
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """[N, C, H, W] to [N, C * window, windows]; without a batch too."""
-    if input.dim() == 3:
-        return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
-    (kh, kw), (dh, dw), (ph, pw), (sh, sw) = (_two(v) for v in (kernel_size, dilation, padding, stride))
-    n, c, h, w = input.shape
-    oh, rows = _window_rows(h, kh, dh, ph, sh)
-    ow, cols = _window_rows(w, kw, dw, pw, sw)
-    x = _ingot.pad_constant(input, (pw, pw, ph, ph)) if ph or pw else input
-    x = x.index_select(2, _ingot.tensor(rows, device=x.device)).index_select(3, _ingot.tensor(cols, device=x.device))
-    return x.reshape(n, c, kh, oh, kw, ow).permute(0, 1, 2, 4, 3, 5).reshape(n, c * kh * kw, oh * ow)
-
-
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The sum of windows at their positions: unfold's adjoint."""
-    if input.dim() == 2:
-        return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
-    (h, w), (kh, kw), (dh, dw), (ph, pw), (sh, sw) = (_two(v) for v in (output_size, kernel_size, dilation, padding, stride))
-    oh, rows = _window_rows(h, kh, dh, ph, sh)
-    ow, cols = _window_rows(w, kw, dw, pw, sw)
-    n, c = input.size(0), input.size(1) // (kh * kw)
-    x = input.reshape(n, c, kh, kw, oh, ow).permute(0, 1, 2, 4, 3, 5).reshape(n, c, kh * oh, kw * ow)
-    made = dict(dtype=input.dtype, device=input.device)
-    x = _ingot.zeros(n, c, h + 2 * ph, kw * ow, **made).index_add(2, _ingot.tensor(rows, device=x.device), x)
-    x = _ingot.zeros(n, c, h + 2 * ph, w + 2 * pw, **made).index_add(3, _ingot.tensor(cols, device=x.device), x)
-    return x[:, :, ph:ph + h, pw:pw + w]
 
 
 def _cubic(t, a=-0.75):

@@ -38,6 +38,12 @@ class Blocks {
       if (ragged_) inside_.insert(inside_.end(), at.begin(), at.end());
     }
   }
+  size_t host_bytes() const {
+    size_t n = 0;
+    for (const auto* v : {&stride_, &outer_, &unit_, &plain_, &inside_, &rows_})
+      n += v->capacity() * sizeof(int64_t);
+    return n;
+  }
   /// How many pieces packing and unpacking have: blocks of channels where float32 is moved, else
   /// units.
   int64_t pieces(bool f32) const {
