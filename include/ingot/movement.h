@@ -27,11 +27,14 @@ inline Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1, INGOT_LOC) {
 Tensor mT(const Tensor& x, INGOT_LOC);
 /// Without the named dims of size 1.
 Tensor squeeze(const Tensor& x, const Dims& dims, INGOT_LOC);
-inline Tensor ravel(const Tensor& x, INGOT_LOC) { return reshape(x, {-1}, loc); }
-/// Columns (dim 1) and rows (dim 0) in reverse order. Error(Dim) when there is no such dim.
+/// contiguous() as a vector.
+inline Tensor ravel(const Tensor& x, INGOT_LOC) { return x.contiguous(loc).view({-1}, loc); }
+/// Columns (dim 1) and rows (dim 0) in reverse order (copies). Error(Dim) when there is no such
+/// dim.
 Tensor fliplr(const Tensor& x, INGOT_LOC);
 Tensor flipud(const Tensor& x, INGOT_LOC);
-/// Rotated by k quarters in the plane of two dims. Error(Dim) unless dims names two different ones.
+/// Rotated by k quarters in the plane of two dims (a copy). Error(Dim) unless dims names two
+/// different ones.
 Tensor rot90(const Tensor& x, int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC);
 /// One slice per element of dim, without it.
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0, INGOT_LOC);

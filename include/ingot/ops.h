@@ -137,12 +137,14 @@ inline Tensor tensor(std::initializer_list<std::initializer_list<Scalar>> v, con
   return detail::from_list(v, o, loc);
 }
 
-// ---- Movement: views, without work
+// ---- Movement: without work, and views unless stated otherwise. A copy costs no work either: its
+// elements are read where they are needed.
 
-/// Same elements in row-major order under another shape; one size may be -1. Throws Error(Shape)
-/// when the counts differ.
+/// Same elements in row-major order under another shape; one size may be -1. A view where strides
+/// can express it, as in PyTorch; a copy of what was transposed, cut or expanded otherwise (view()
+/// is always a view). Throws Error(Shape) when the counts differ.
 Tensor reshape(const Tensor& x, const Dims& shape, INGOT_LOC);
-/// Merges dims start_dim to end_dim.
+/// Merges dims start_dim to end_dim: a view or a copy as reshape() is.
 Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC);
 /// Without the dims of size 1: all of them, or the named one if it is.
 Tensor squeeze(const Tensor& x, INGOT_LOC);
@@ -166,8 +168,8 @@ Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length, INGOT
 Tensor select(const Tensor& x, int64_t dim, int64_t index, INGOT_LOC);
 /// x[..., start:stop:step, ...] along one dim; bounds are clipped as in Python.
 Tensor slice(const Tensor& x, int64_t dim, const Slice& range, INGOT_LOC);
-Tensor flip(const Tensor& x, const Axes& dims,
-            INGOT_LOC);  ///< the elements of these dims in reverse order
+/// The elements of these dims in reverse order (a copy).
+Tensor flip(const Tensor& x, const Axes& dims, INGOT_LOC);
 /// Elements shifted along one dim; those shifted past the end re-enter at the front.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, INGOT_LOC);
 /// Pads with `value`: padding holds {before, after} of the last dim, then of the one before it, ...

@@ -48,9 +48,15 @@ Tensor randint(int64_t low, int64_t high, const Dims& shape, const Options& opti
 Tensor bernoulli(const Dims& shape, double p, const Options& options = {},
                  const Generator& generator = default_generator(),
                  SourceLoc loc = SourceLoc::current());
-/// 1 with the probability each element holds, else 0; same type.
+/// 1 with the probability each element holds, else 0; same type. Error(Value) at evaluation where
+/// one is not between 0 and 1.
 Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(),
                  SourceLoc loc = SourceLoc::current());
+/// Normal with these means and standard deviations, which broadcast. Error(Value) at evaluation
+/// where a deviation is negative.
+Tensor normal(const Tensor& mean, const Tensor& std,
+              const Generator& generator = default_generator(),
+              SourceLoc loc = SourceLoc::current());
 /// Same shape, and type and device unless given.
 Tensor rand_like(const Tensor& x, const Options& options = {},
                  const Generator& generator = default_generator(),

@@ -379,18 +379,23 @@ class Tensor {
     return to(dtype, loc).to(device, loc);
   }
   Tensor cpu(INGOT_LOC) const;
-  Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
-  Tensor clone(INGOT_LOC) const;       ///< A separate tensor with the same value and history.
+  /// This tensor; of a view whose elements are not in row-major order in its base a separate tensor
+  /// with the same value and history. (Both read as row-major.)
+  Tensor contiguous(INGOT_LOC) const;
+  /// Does contiguous() give this tensor? A result of an operation always is.
+  bool is_contiguous(INGOT_LOC) const;
+  Tensor clone(INGOT_LOC) const;  ///< A separate tensor with the same value and history.
 
   // ---- Movement (ops.h).
 
   Tensor reshape(const Dims& shape, INGOT_LOC) const;
-  Tensor view(const Dims& shape, INGOT_LOC) const { return reshape(shape, loc); }
+  /// reshape() whose result is always a view.
+  Tensor view(const Dims& shape, INGOT_LOC) const;
   template <Number T>
   Tensor view(T n, INGOT_LOC) const {
-    return reshape(Dims{static_cast<int64_t>(n)}, loc);
+    return view(Dims{static_cast<int64_t>(n)}, loc);
   }
-  Tensor view_as(const Tensor& other, INGOT_LOC) const { return reshape(other.shape(loc), loc); }
+  Tensor view_as(const Tensor& other, INGOT_LOC) const { return view(other.shape(loc), loc); }
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC) const;
   Tensor squeeze(INGOT_LOC) const;
   Tensor squeeze(int64_t dim, INGOT_LOC) const;
@@ -415,6 +420,9 @@ class Tensor {
   ::std::vector<Tensor> tensor_split(int64_t sections, int64_t dim = 0, INGOT_LOC) const;
   ::std::vector<Tensor> unbind(int64_t dim = 0, INGOT_LOC) const;
   Tensor unflatten(int64_t dim, const Dims& sizes, INGOT_LOC) const;
+  /// Windows of one dim every `step` elements, as a last dim: a view. It can be written to where
+  /// the windows do not overlap. Error(Value) when none fits.
+  Tensor unfold(int64_t dim, int64_t size, int64_t step, INGOT_LOC) const;
   Tensor movedim(int64_t source, int64_t destination, INGOT_LOC) const;
   Tensor movedim(const Dims& source, const Dims& destination, INGOT_LOC) const;
   Tensor swapaxes(int64_t axis0, int64_t axis1, INGOT_LOC) const {

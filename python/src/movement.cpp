@@ -165,6 +165,20 @@ void bind_random(nb::module_& m) {
       return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc);
     });
   };
+  def(
+      m, "bernoulli",
+      [](const TensorIn& p, const std::optional<Generator>& g) {
+        SourceLoc loc = here();
+        return recorded([&] { return bernoulli(p, g ? *g : default_generator(), loc); });
+      },
+      "input"_a, "generator"_a.none() = nb::none());
+  def(
+      m, "normal",
+      [](const TensorIn& mean, const TensorIn& std, const std::optional<Generator>& g) {
+        SourceLoc loc = here();
+        return recorded([&] { return normal(mean, std, g ? *g : default_generator(), loc); });
+      },
+      "mean"_a, "std"_a, "generator"_a.none() = nb::none());
   def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(),
       "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
       "device"_a.none() = nb::none());
@@ -218,9 +232,17 @@ void bind_shapes(Table& t) {
       "input"_a, "dims"_a);
   t.method(
       "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
-      "reshape(other.shape).");
+      "view(other.shape).");
   t.method(
-      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
+      "unfold",
+      [](T x, int64_t d, int64_t size, int64_t step, L loc) {
+        return x.unfold(d, size, step, loc);
+      },
+      "dimension"_a, "size"_a, "step"_a,
+      "Windows of one dim every step elements, as a last dim: a view. It can be written to where "
+      "the windows do not overlap.");
+  t.method(
+      "reshape_as", [](T x, T o, L loc) { return x.reshape(o.shape(), loc); }, "other"_a,
       "reshape(other.shape).");
   t.method(
       "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a,

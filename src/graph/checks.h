@@ -36,6 +36,10 @@ enum class Check : uint8_t {
   Remainder,
   Fmod,
   BinaryCrossEntropy,
+  BinaryCrossEntropyTarget,
+  GaussianNllVariance,
+  Bernoulli,
+  NormalDeviation,
   Multinomial,
   Count_
 };

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/common.h"
+#include "ops/composed.h"
 
 namespace ingot {
 
@@ -101,7 +101,21 @@ Tensor bernoulli(const Tensor& p, const Generator& g, SourceLoc where) {
     fail(ErrorKind::DType, "bernoulli", "probabilities must be floating, not " + describe(p), loc,
          "convert with .to(float32)");
   Tensor u = tensor_of(uniform(n->shape, n->dtype, n->device, g, "bernoulli", loc));
-  return (u < p.detach()).to(n->dtype);
+  const Tensor given = p.detach(), sound = logical_and(given >= 0.0, given <= 1.0);
+  return (u < checked(given, sound, Check::Bernoulli, loc)).to(n->dtype);
+}
+
+Tensor normal(const Tensor& mean, const Tensor& std, const Generator& g, SourceLoc where) {
+  SourceLoc loc = user_loc(where);
+  LocScope scope(loc);
+  Pair p = promoted_pair(mean, Operand(std), true, "normal", loc);
+  Dims shape;
+  if (!broadcast_shapes(p.a.shape(), p.b.shape(), shape))
+    fail(ErrorKind::Shape, "normal",
+         "mean and std differ in shape: " + describe(mean) + " and " + describe(std), loc,
+         "they must have the same shape, or broadcast");
+  const Tensor spread = checked(p.b, logical_not(p.b < 0.0), Check::NormalDeviation, loc);
+  return randn(shape, {p.dtype, p.b.device()}, g, loc) * spread + p.a;
 }
 
 Tensor rand_like(const Tensor& x, const Options& o, const Generator& g, SourceLoc where) {
