@@ -40,7 +40,7 @@ Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const Options& o
 Tensor uniform(double from, double to, const Dims& shape, const Options& options = {},
                const Generator& generator = default_generator(), INGOT_LOC);
 /// Normal with this mean and standard deviation, numbers or tensors (broadcast). Error(Value) when
-/// a number std is negative, Error(DType) unless floating.
+/// std is negative (a tensor's: at evaluation), Error(DType) unless floating.
 Tensor normal(double mean, double std, const Dims& shape, const Options& options = {},
               const Generator& generator = default_generator(), INGOT_LOC);
 Tensor normal(const Tensor& mean, const Operand& std,

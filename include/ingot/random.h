@@ -52,11 +52,6 @@ Tensor bernoulli(const Dims& shape, double p, const Options& options = {},
 /// one is not between 0 and 1.
 Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(),
                  SourceLoc loc = SourceLoc::current());
-/// Normal with these means and standard deviations, which broadcast. Error(Value) at evaluation
-/// where a deviation is negative.
-Tensor normal(const Tensor& mean, const Tensor& std,
-              const Generator& generator = default_generator(),
-              SourceLoc loc = SourceLoc::current());
 /// Same shape, and type and device unless given.
 Tensor rand_like(const Tensor& x, const Options& options = {},
                  const Generator& generator = default_generator(),

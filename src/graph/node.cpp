@@ -228,7 +228,7 @@ void set_failure(Node* n, const std::shared_ptr<const std::string>& why) {
 
 std::shared_ptr<CustomBackward> custom_of(const Node& n) {
   NodeExt* e = n.ext.get();
-  if (!e || n.op != Op::Alias) return nullptr;
+  if (!e || (n.op != Op::Alias && n.op != Op::Assign)) return nullptr;
   std::lock_guard lock(side_mutex(e));
   return e->custom;
 }

@@ -105,19 +105,6 @@ Tensor bernoulli(const Tensor& p, const Generator& g, SourceLoc where) {
   return (u < checked(given, sound, Check::Bernoulli, loc)).to(n->dtype);
 }
 
-Tensor normal(const Tensor& mean, const Tensor& std, const Generator& g, SourceLoc where) {
-  SourceLoc loc = user_loc(where);
-  LocScope scope(loc);
-  Pair p = promoted_pair(mean, Operand(std), true, "normal", loc);
-  Dims shape;
-  if (!broadcast_shapes(p.a.shape(), p.b.shape(), shape))
-    fail(ErrorKind::Shape, "normal",
-         "mean and std differ in shape: " + describe(mean) + " and " + describe(std), loc,
-         "they must have the same shape, or broadcast");
-  const Tensor spread = checked(p.b, logical_not(p.b < 0.0), Check::NormalDeviation, loc);
-  return randn(shape, {p.dtype, p.b.device()}, g, loc) * spread + p.a;
-}
-
 Tensor rand_like(const Tensor& x, const Options& o, const Generator& g, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "rand_like", loc);
