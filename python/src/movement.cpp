@@ -176,7 +176,9 @@ void bind_random(nb::module_& m) {
       m, "normal",
       [](const TensorIn& mean, const TensorIn& std, const std::optional<Generator>& g) {
         SourceLoc loc = here();
-        return recorded([&] { return normal(mean, std, g ? *g : default_generator(), loc); });
+        const Tensor& deviations = std;
+        return recorded(
+            [&] { return normal(mean, deviations, g ? *g : default_generator(), loc); });
       },
       "mean"_a, "std"_a, "generator"_a.none() = nb::none());
   def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(),
