@@ -159,7 +159,7 @@ static void bind_pools(Table& t) {
 
 void bind_windows(Table& t) {
   t.function(
-      "instance_norm",
+      "_instance_norm",
       [](T x, T mean, T var, T w, T b, bool input_stats, double momentum, double eps, L loc) {
         return instance_norm(x, mean, var, w, b, input_stats, momentum, eps, loc);
       },
@@ -167,7 +167,7 @@ void bind_windows(Table& t) {
       "weight"_a.none() = nb::none(), "bias"_a.none() = nb::none(), "use_input_stats"_a = true,
       "momentum"_a = 0.1, "eps"_a = 1e-5);
   t.function(
-      "interpolate",
+      "_interpolate",
       [](T x, P size, const std::vector<double>& scale, std::string_view mode, bool align,
          bool recompute, L loc) {
         InterpolateOptions o;

@@ -142,7 +142,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
-    return _ingot.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return _ingot._instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
@@ -221,7 +221,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if recompute_scale_factor and size is not None:
         raise _ingot.ValueError("[interpolate] recompute_scale_factor is for scale_factor, not for size")
     scales = [] if scale_factor is None else [scale_factor] if isinstance(scale_factor, (int, float)) else list(scale_factor)
-    return _ingot.interpolate(input, size, scales, mode, bool(align_corners), bool(recompute_scale_factor))
+    return _ingot._interpolate(input, size, scales, mode, bool(align_corners), bool(recompute_scale_factor))
 
 
 upsample = interpolate
