@@ -36,8 +36,6 @@ enum class Check : uint8_t {
   Remainder,
   Fmod,
   BinaryCrossEntropy,
-  BinaryCrossEntropyTarget,
-  GaussianNllVariance,
   Bernoulli,
   NormalDeviation,
   Multinomial,

@@ -33,8 +33,9 @@ Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char*
 
 Tensor checked(const Tensor& x, const Tensor& sound, Check check, const SourceLoc& loc) {
   if (x.numel() == 0) return x;
-  NodeRef zeros = require(node_of(sound, name_of(check), loc), check, loc);
-  return x + tensor_of(cast_to(std::move(zeros), x.dtype(), loc));
+  // One check for all elements: a lookup for each would cost more than most of what x is used for.
+  NodeRef zero = require(node_of(sound.all(), name_of(check), loc), check, loc);
+  return x + tensor_of(cast_to(std::move(zero), x.dtype(), loc));
 }
 
 Tensor composite(const char* name, const std::vector<CompositeParam>& params,
