@@ -28,9 +28,6 @@ struct Pair {
 Pair promoted_pair(const Tensor& a, const Operand& b, bool floating, const char* op,
                    const SourceLoc& loc);
 
-/// x, whose computation fails with `check`'s words where `sound` (bool, of x's shape) is false.
-Tensor checked(const Tensor& x, const Tensor& sound, Check check, const SourceLoc& loc);
-
 /// f of a floating x in its compute type, rounded back.
 template <class F>
 Tensor in_wide(const Tensor& x, const char* op, const SourceLoc& place, F f) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/composed.h"
+#include "ops/common.h"
 
 namespace ingot {
 
