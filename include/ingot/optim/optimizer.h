@@ -4,6 +4,7 @@
 #pragma once
 #include <any>
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
