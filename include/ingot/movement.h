@@ -1,5 +1,6 @@
-// Movement: the same elements under another shape, in another order, in part, or joined. Most are
-// views, without work. What every function checks is said at the top of ops.h.
+// Movement: the same elements under another shape, in another order, in part, or joined. No
+// work by themselves: views unless stated otherwise, and a copy's elements are read where they are
+// needed. What every function checks is said at the top of ops.h.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -11,11 +12,13 @@ namespace ingot {
 
 // ---- Views: another shape
 
-/// Same elements in row-major order under another shape; one size may be -1. Throws Error(Shape)
-/// when the counts differ.
+/// Same elements in row-major order under another shape; one size may be -1. A view where strides
+/// can express it, as in PyTorch; a copy of what was transposed, cut or expanded otherwise (view()
+/// is always a view). Throws Error(Shape) when the counts differ.
 Tensor reshape(const Tensor& x, const Dims& shape, INGOT_LOC);
-inline Tensor ravel(const Tensor& x, INGOT_LOC) { return reshape(x, {-1}, loc); }
-/// Merges dims start_dim to end_dim.
+/// contiguous() as a vector.
+inline Tensor ravel(const Tensor& x, INGOT_LOC) { return x.contiguous(loc).view({-1}, loc); }
+/// Merges dims start_dim to end_dim: a view or a copy as reshape() is.
 Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1, INGOT_LOC);
 /// One dim split into `sizes`, one of which may be -1. Error(Shape) when they do not make up its
 /// size.
@@ -63,13 +66,6 @@ inline Tensor swapdims(const Tensor& x, int64_t dim0, int64_t dim1, INGOT_LOC) {
 }
 /// The last two dims swapped. Error(Dim) with fewer than two.
 Tensor mT(const Tensor& x, INGOT_LOC);
-Tensor flip(const Tensor& x, const Axes& dims,
-            INGOT_LOC);  ///< the elements of these dims in reverse order
-/// Columns (dim 1) and rows (dim 0) in reverse order. Error(Dim) when there is no such dim.
-Tensor fliplr(const Tensor& x, INGOT_LOC);
-Tensor flipud(const Tensor& x, INGOT_LOC);
-/// Rotated by k quarters in the plane of two dims. Error(Dim) unless dims names two different ones.
-Tensor rot90(const Tensor& x, int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC);
 
 // ---- Views: a part
 
@@ -109,6 +105,15 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
                          INGOT_LOC);
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<int64_t> dim = {},
                          INGOT_LOC);
+/// The elements of these dims in reverse order (a copy).
+Tensor flip(const Tensor& x, const Axes& dims, INGOT_LOC);
+/// Columns (dim 1) and rows (dim 0) in reverse order (copies). Error(Dim) when there is no such
+/// dim.
+Tensor fliplr(const Tensor& x, INGOT_LOC);
+Tensor flipud(const Tensor& x, INGOT_LOC);
+/// Rotated by k quarters in the plane of two dims (a copy). Error(Dim) unless dims names two
+/// different ones.
+Tensor rot90(const Tensor& x, int64_t k = 1, const Dims& dims = {0, 1}, INGOT_LOC);
 /// Elements shifted along one dim; those shifted past the end re-enter at the front.
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, INGOT_LOC);
 /// Elements shifted along dims, those shifted past the end re-entering at the front; without dims

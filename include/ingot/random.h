@@ -49,7 +49,7 @@ Tensor randint(int64_t high, const Dims& shape, const Options& options = {},
 Tensor uniform(double from, double to, const Dims& shape, const Options& options = {},
                const Generator& generator = default_generator(), INGOT_LOC);
 /// Normal with this mean and standard deviation, numbers or tensors (broadcast). Error(Value) when
-/// a number std is negative, Error(DType) unless floating.
+/// std is negative (a tensor's: at evaluation), Error(DType) unless floating.
 Tensor normal(double mean, double std, const Dims& shape, const Options& options = {},
               const Generator& generator = default_generator(), INGOT_LOC);
 Tensor normal(const Tensor& mean, const Operand& std,
@@ -57,7 +57,8 @@ Tensor normal(const Tensor& mean, const Operand& std,
 /// 1 with probability p, else 0.
 Tensor bernoulli(const Dims& shape, double p, const Options& options = {},
                  const Generator& generator = default_generator(), INGOT_LOC);
-/// 1 with the probability each element holds, else 0; same type.
+/// 1 with the probability each element holds, else 0; same type. Error(Value) at evaluation where
+/// one is not between 0 and 1.
 Tensor bernoulli(const Tensor& p, const Generator& generator = default_generator(), INGOT_LOC);
 /// Same shape, and type and device unless given.
 Tensor rand_like(const Tensor& x, const Options& options = {},

@@ -193,16 +193,23 @@ class Tensor {
     return to(dtype, loc).to(device, loc);
   }
   Tensor cpu(INGOT_LOC) const;
-  Tensor contiguous(INGOT_LOC) const;  ///< The same value: every Ingot tensor reads as row-major.
-  Tensor clone(INGOT_LOC) const;       ///< A separate tensor with the same value and history.
+  /// This tensor; of a view whose elements are not in row-major order in its base a separate tensor
+  /// with the same value and history. (Both read as row-major.)
+  Tensor contiguous(INGOT_LOC) const;
+  /// Does contiguous() give this tensor? A result of an operation always is.
+  bool is_contiguous(INGOT_LOC) const;
+  Tensor clone(INGOT_LOC) const;  ///< A separate tensor with the same value and history.
 
-  /// reshape() and expand() under other names.
-  Tensor view(const Dims& shape, INGOT_LOC) const { return reshape(shape, loc); }
+  /// Windows of one dim every `step` elements, as a last dim: a view. It can be written to where
+  /// the windows do not overlap. Error(Value) when none fits.
+  Tensor unfold(int64_t dim, int64_t size, int64_t step, INGOT_LOC) const;
+  /// reshape() whose result is always a view.
+  Tensor view(const Dims& shape, INGOT_LOC) const;
   template <Number T>
   Tensor view(T n, INGOT_LOC) const {
-    return reshape(Dims{static_cast<int64_t>(n)}, loc);
+    return view(Dims{static_cast<int64_t>(n)}, loc);
   }
-  Tensor view_as(const Tensor& other, INGOT_LOC) const { return reshape(other.shape(loc), loc); }
+  Tensor view_as(const Tensor& other, INGOT_LOC) const { return view(other.shape(loc), loc); }
   Tensor expand_as(const Tensor& other, INGOT_LOC) const { return expand(other.shape(loc), loc); }
   /// New tensors of this one's type and device unless given.
   Tensor new_zeros(const Dims& shape, const Options& options = {}, INGOT_LOC) const;

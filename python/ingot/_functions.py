@@ -453,16 +453,26 @@ def vander(x, N=None, increasing=False):
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
 
 
+def _split_along(name, input, indices_or_sections, dim):
+    """Into equal pieces, or at the indices."""
+    if isinstance(indices_or_sections, int) and input.dim() > dim:
+        size = input.size(dim)
+        if indices_or_sections < 1 or size % indices_or_sections:
+            raise _ingot.ValueError(f"[{name}] {indices_or_sections} sections do not divide dim {dim} of {list(input.shape)}, which has "
+                                    f"{size} elements")
+    return input.tensor_split(indices_or_sections, dim)
+
+
 def hsplit(input, indices_or_sections):
-    return input.tensor_split(indices_or_sections, 0 if input.dim() == 1 else 1)
+    return _split_along("hsplit", input, indices_or_sections, 0 if input.dim() == 1 else 1)
 
 
 def vsplit(input, indices_or_sections):
-    return input.tensor_split(indices_or_sections, 0)
+    return _split_along("vsplit", input, indices_or_sections, 0)
 
 
 def dsplit(input, indices_or_sections):
-    return input.tensor_split(indices_or_sections, 2)
+    return _split_along("dsplit", input, indices_or_sections, 2)
 
 
 # ---- Random numbers
@@ -470,14 +480,25 @@ def dsplit(input, indices_or_sections):
 
 def bernoulli(input, p=None, *, generator=None):
     """1 with the probability each element holds (or p), else 0."""
-    chance = input if p is None else p
-    return (_ingot.rand(input.shape, dtype=input.dtype, device=input.device, generator=generator) < chance).to(input.dtype)
+    if p is None:
+        return _ingot.bernoulli(input, generator)
+    if not 0 <= p <= 1:
+        raise _ingot.ValueError(f"[bernoulli] p is a probability, between 0 and 1, not {p}")
+    return (_ingot.rand(input.shape, device=input.device, generator=generator) < p).to(input.dtype)
 
 
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None, device=None):
-    if size is None:
-        size = broadcast_shapes(*(v.shape for v in (mean, std) if isinstance(v, Tensor)))
-    return _ingot.randn(size, generator=generator, dtype=dtype, device=device) * std + mean
+    """Normal values with these means and standard deviations, which are numbers (of a size) or tensors."""
+    if not isinstance(std, Tensor) and not std >= 0:
+        raise _ingot.ValueError(f"[normal] std is {std}, but cannot be negative")
+    if size is not None:
+        return _ingot.randn(size, generator=generator, dtype=dtype, device=device) * std + mean
+    if not isinstance(std, Tensor):
+        return _ingot.randn(mean.shape, generator=generator, dtype=dtype or mean.dtype, device=device or mean.device) * std + mean
+    if not isinstance(mean, Tensor):
+        mean = _ingot.full((), mean, dtype=std.dtype, device=std.device)
+    out = _ingot.normal(mean, std, generator)
+    return out if dtype is None and device is None else out.to(device=device or out.device, dtype=dtype or out.dtype)
 
 
 def randperm(n, *, generator=None, dtype=None, device=None):

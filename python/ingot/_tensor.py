@@ -142,7 +142,9 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
 def bernoulli_(self, p=0.5, *, generator=None):
     """This tensor filled with ones with probability p (a number, or a tensor of one for each element), else zeros."""
-    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+    if isinstance(p, Tensor):
+        return self.copy_(_ingot.bernoulli(p.expand(self.shape), generator))
+    if not 0 <= p <= 1:
         raise _ingot.ValueError(f"[bernoulli_] p is a probability, between 0 and 1, not {p}")
     return self.copy_(_ingot.rand(self.shape, generator=generator, device=self.device) < p)
 
@@ -226,17 +228,6 @@ def _html(self):
     return f"<pre>{html.escape(repr(self))}</pre><small>{html.escape(facts)}</small>"
 
 
-def _unfold(self, dimension, size, step):
-    """Windows of one dim, as one more trailing dim."""
-    if self.dim() == 0:
-        return _unfold(self.reshape(1), dimension, size, step)[0]
-    n = (self.size(dimension) - size) // step + 1
-    at = (_ingot.arange(n).unsqueeze(1) * step + _ingot.arange(size)).reshape(-1).to(self.device)
-    dim = dimension % self.dim()
-    out = self.index_select(dim, at).reshape(list(self.shape[:dim]) + [n, size] + list(self.shape[dim + 1:]))
-    return out.movedim(dim + 1, -1)
-
-
 def _namespace(self, *, api_version=None):
     """The array API standard's functions for tensors."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
@@ -284,7 +275,6 @@ def _add_parts():
     Tensor.to_device = _to_device
     Tensor.tile = _tile
     Tensor.fill_diagonal_ = _fill_diagonal
-    Tensor.unfold = _unfold
     Tensor.is_sparse = Tensor.is_quantized = Tensor.is_meta = property(lambda self: False)
     Tensor.is_signed = lambda self: self.dtype.is_signed
     Tensor.pin_memory = lambda self, device=None: self

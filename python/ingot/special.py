@@ -34,5 +34,7 @@ def erfcx(input):
 def multigammaln(input, p):
     import math
 
+    if not 1 <= p <= 1 << 16:
+        raise _ingot.ValueError(f"[multigammaln] p is 1 to 65536, not {p}")
     steps = _ingot.arange(p, dtype=input.dtype, device=input.device) / -2.0
     return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)

@@ -231,6 +231,8 @@ class Table {
 
 // Each file binds a part.
 void bind_types(nb::module_& m);
+/// The text of an error with the library's C++ as a Python program writes it (advice.cpp).
+std::string in_python(std::string text);
 void bind_tensor(nb::module_& m);
 void bind_interop(nb::module_& m, nb::object& tensor);
 void bind_creation(nb::module_& m, Table& t);

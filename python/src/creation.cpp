@@ -164,6 +164,22 @@ void bind_random(nb::module_& m) {
       return randint(low, high, size, options_of(t, d), g ? *g : default_generator(), loc);
     });
   };
+  def(
+      m, "bernoulli",
+      [](const TensorIn& p, const std::optional<Generator>& g) {
+        SourceLoc loc = here();
+        return recorded([&] { return bernoulli(p, g ? *g : default_generator(), loc); });
+      },
+      "input"_a, "generator"_a.none() = nb::none());
+  def(
+      m, "normal",
+      [](const TensorIn& mean, const TensorIn& std, const std::optional<Generator>& g) {
+        SourceLoc loc = here();
+        const Tensor& deviations = std;
+        return recorded(
+            [&] { return normal(mean, deviations, g ? *g : default_generator(), loc); });
+      },
+      "mean"_a, "std"_a, "generator"_a.none() = nb::none());
   def(m, "randint", ints, "low"_a, "high"_a, "size"_a, nb::kw_only(),
       "generator"_a.none() = nb::none(), "dtype"_a.none() = nb::none(),
       "device"_a.none() = nb::none());

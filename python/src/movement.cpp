@@ -53,9 +53,17 @@ void bind_shapes(Table& t) {
       "input"_a, "dims"_a);
   t.method(
       "view_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
-      "reshape(other.shape).");
+      "view(other.shape).");
   t.method(
-      "reshape_as", [](T x, T o, L loc) { return x.view_as(o, loc); }, "other"_a,
+      "unfold",
+      [](T x, int64_t d, int64_t size, int64_t step, L loc) {
+        return x.unfold(d, size, step, loc);
+      },
+      "dimension"_a, "size"_a, "step"_a,
+      "Windows of one dim every step elements, as a last dim: a view. It can be written to where "
+      "the windows do not overlap.");
+  t.method(
+      "reshape_as", [](T x, T o, L loc) { return x.reshape(o.shape(), loc); }, "other"_a,
       "reshape(other.shape).");
   t.method(
       "expand_as", [](T x, T o, L loc) { return x.expand_as(o, loc); }, "other"_a,

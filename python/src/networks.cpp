@@ -76,8 +76,9 @@ void bind_networks(Table& t) {
       },
       "query"_a, "key"_a, "value"_a, "attn_mask"_a.none() = nb::none(), "dropout_p"_a = 0.0,
       "is_causal"_a = false, "scale"_a.none() = nb::none());
-  auto entropy = [](int64_t ignore, std::string_view reduction, double smoothing) {
+  auto entropy = [](T weight, int64_t ignore, std::string_view reduction, double smoothing) {
     CrossEntropyOptions o;
+    o.weight = weight;
     o.ignore_index = ignore;
     o.reduction = reduction;
     o.label_smoothing = smoothing;
@@ -85,17 +86,18 @@ void bind_networks(Table& t) {
   };
   t.function(
       "cross_entropy",
-      [entropy](T x, T y, int64_t ignore, std::string_view r, double s, L loc) {
-        return cross_entropy(x, y, entropy(ignore, r, s), loc);
+      [entropy](T x, T y, T w, int64_t ignore, std::string_view r, double s, L loc) {
+        return cross_entropy(x, y, entropy(w, ignore, r, s), loc);
       },
-      "input"_a, "target"_a, "ignore_index"_a = -100, "reduction"_a = "mean",
-      "label_smoothing"_a = 0.0);
+      "input"_a, "target"_a, "weight"_a.none() = nb::none(), "ignore_index"_a = -100,
+      "reduction"_a = "mean", "label_smoothing"_a = 0.0);
   t.function(
       "nll_loss",
-      [entropy](T x, T y, int64_t ignore, std::string_view r, L loc) {
-        return nll_loss(x, y, entropy(ignore, r, 0), loc);
+      [entropy](T x, T y, T w, int64_t ignore, std::string_view r, L loc) {
+        return nll_loss(x, y, entropy(w, ignore, r, 0), loc);
       },
-      "input"_a, "target"_a, "ignore_index"_a = -100, "reduction"_a = "mean");
+      "input"_a, "target"_a, "weight"_a.none() = nb::none(), "ignore_index"_a = -100,
+      "reduction"_a = "mean");
   t.function(
       "mse_loss", [](T x, T y, std::string_view r, L loc) { return mse_loss(x, y, r, loc); },
       "input"_a, "target"_a, "reduction"_a = "mean");

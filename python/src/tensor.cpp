@@ -224,8 +224,11 @@ void bind_facts(nb::class_<Tensor>& c) {
       .def(
           "is_complex", [](const Tensor&) { return false; }, "False: there are no complex types.")
       .def(
-          "is_contiguous", [](const Tensor&) { return true; },
-          "Every Ingot tensor reads as row-major.")
+          "is_contiguous", [](const Tensor& x, nb::handle) { return x.is_contiguous(here()); },
+          "memory_format"_a.none() = nb::none(),
+          "Does contiguous() give this tensor? False for a view whose elements are not in "
+          "row-major "
+          "order in its base.")
       .def("defined", &Tensor::defined, "Does it hold a tensor?")
       .def(
           "set_name",
@@ -413,7 +416,9 @@ void bind_conversions(nb::class_<Tensor>& c) {
           "device"_a = 0, "non_blocking"_a = false, "The tensor in a GPU's memory.")
       .def(
           "contiguous", [](const Tensor& x, nb::handle) { return x.contiguous(here()); },
-          "memory_format"_a.none() = nb::none(), "The tensor itself: every one reads as row-major.")
+          "memory_format"_a.none() = nb::none(),
+          "The tensor itself; a copy of a view whose elements are not in row-major order in its "
+          "base.")
       .def(
           "type_as",
           [](const Tensor& x, const TensorIn& o) {

@@ -291,7 +291,7 @@ static void bind_errors(nb::module_& m) {
     try {
       std::rethrow_exception(p);
     } catch (const Error& e) {
-      PyErr_SetString(error_classes[static_cast<int>(e.kind())], e.what());
+      PyErr_SetString(error_classes[static_cast<int>(e.kind())], in_python(e.what()).c_str());
     } catch (const std::bad_alloc&) {
       const OutOfMemory e("the host has no memory left for this call", 0, 0, 0);
       PyErr_SetString(error_classes[static_cast<int>(e.kind())], e.what());
@@ -307,6 +307,8 @@ void bind_types(nb::module_& m) {
   bind_dtype(m);
   bind_device(m);
   def(m, "set_package_folder", &set_package_folder);
+  def(
+      m, "_in_python", [](const std::string& text) { return in_python(text); }, "text"_a);
 }
 
 }  // namespace ingot_python

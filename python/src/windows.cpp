@@ -174,6 +174,25 @@ static void bind_columns(Table& t) {
 }
 
 void bind_windows(Table& t) {
+  t.function(
+      "_instance_norm",
+      [](T x, T mean, T var, T w, T b, bool input_stats, double momentum, double eps, L loc) {
+        return instance_norm(x, mean, var, w, b, input_stats, momentum, eps, loc);
+      },
+      "input"_a, "running_mean"_a.none() = nb::none(), "running_var"_a.none() = nb::none(),
+      "weight"_a.none() = nb::none(), "bias"_a.none() = nb::none(), "use_input_stats"_a = true,
+      "momentum"_a = 0.1, "eps"_a = 1e-5);
+  t.function(
+      "_interpolate",
+      [](T x, P size, const std::vector<double>& scale, std::string_view mode, bool align,
+         bool recompute, L loc) {
+        InterpolateOptions o;
+        o.size = size.value, o.scale_factor = scale, o.mode = mode;
+        o.align_corners = align, o.recompute_scale_factor = recompute;
+        return interpolate(x, o, loc);
+      },
+      "input"_a, "size"_a.none(), "scale_factor"_a, "mode"_a, "align_corners"_a,
+      "recompute_scale_factor"_a);
   bind_convolutions(t);
   bind_pools(t);
   bind_columns(t);

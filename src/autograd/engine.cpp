@@ -271,7 +271,7 @@ void next_nodes(const Node& n, std::vector<NodeRef>& next) {
 
 std::shared_ptr<CustomBackward> drop_custom(const Node& n) {
   NodeExt* e = n.ext.get();
-  if (!e || n.op != Op::Alias) return nullptr;
+  if (!e || (n.op != Op::Alias && n.op != Op::Assign)) return nullptr;
   std::lock_guard lock(side_mutex(e));
   return std::move(e->custom);
 }

@@ -52,7 +52,7 @@ class OnceRef {
   std::atomic<T*> p_{nullptr};
 };
 
-/// The same for a value of one owner, created at first use.
+/// The same for a value of one owner, created at first use from `args`.
 template <class T>
 class OnceBox {
  public:
@@ -61,9 +61,10 @@ class OnceBox {
   OnceBox(const OnceBox&) = delete;
   OnceBox& operator=(const OnceBox&) = delete;
   T* get() const { return p_.load(std::memory_order_acquire); }
-  T& made() {
+  template <class... Args>
+  T& made(Args&&... args) {
     if (T* p = get()) return *p;
-    T *fresh = new T, *found = nullptr;
+    T *fresh = new T(std::forward<Args>(args)...), *found = nullptr;
     if (p_.compare_exchange_strong(found, fresh, std::memory_order_acq_rel,
                                    std::memory_order_acquire))
       return *fresh;

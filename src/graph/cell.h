@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "graph/node.h"
+#include "graph/strides.h"
 
 namespace ingot {
 
@@ -27,6 +28,12 @@ struct ViewState {
 
 struct Cell {
   std::atomic<uint32_t> refs{0};
+
+ private:
+  std::atomic<bool> viewed_{false};   // some cell has, or had, this one as its base
+  std::atomic<bool> is_view_{false};  // base_ is there
+
+ public:
   OnceRef<LeafMeta> meta;  // leaves that require gradients
 
   explicit Cell(NodeRef n) : node_(n.leak()) {}
@@ -49,6 +56,9 @@ struct Cell {
   void become_view(Cell& of, NodeRef from, NodeRef via);
   /// The view as current() has it, and its base. No view: its node alone.
   ViewState view();
+  /// The strides of a view that is up to date: by the ops from the tensor that is no view, which is
+  /// row-major.
+  Strides strides();
   /// From now on no view: what is written to the former base is not seen here.
   void leave_base();
 
@@ -70,11 +80,10 @@ struct Cell {
   void compare(uint64_t writes);
   bool take_anew(const ViewState& old, const NodeRef& now, uint64_t writes);
 
-  std::atomic<Node*> node_;           // counted, never null; a view's may be out of date
-  std::atomic<bool> viewed_{false};   // some cell has, or had, this one as its base
-  std::atomic<bool> is_view_{false};  // base_ is there
+  std::atomic<Node*> node_;  // counted, never null; a view's may be out of date
   std::atomic<uint64_t> checked_{
       0};  // how many writes to viewed cells there had been at the last comparison
+  OnceBox<const Strides> strides_;  // of a view, once somebody asked
   // Under view_mutex().
   CellRef base_;
   NodeRef base_node_, via_;

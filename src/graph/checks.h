@@ -36,6 +36,8 @@ enum class Check : uint8_t {
   Remainder,
   Fmod,
   BinaryCrossEntropy,
+  Bernoulli,
+  NormalDeviation,
   Multinomial,
   Count_
 };

@@ -9,8 +9,8 @@
 
 namespace ingot {
 
-/// The outputs are Alias nodes that share one of these; all their gradients are handed over at
-/// once.
+/// The outputs are Alias nodes (or the Assign of an in-place call) that share one of these; all
+/// their gradients are handed over at once.
 struct CustomBackward {
   virtual ~CustomBackward() = default;
   /// Gradients (one per output, zeros where none arrived) to (node, its gradient) pairs.

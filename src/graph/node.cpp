@@ -228,7 +228,7 @@ void set_failure(Node* n, const std::shared_ptr<const std::string>& why) {
 
 std::shared_ptr<CustomBackward> custom_of(const Node& n) {
   NodeExt* e = n.ext.get();
-  if (!e || n.op != Op::Alias) return nullptr;
+  if (!e || (n.op != Op::Alias && n.op != Op::Assign)) return nullptr;
   std::lock_guard lock(side_mutex(e));
   return e->custom;
 }
@@ -515,6 +515,24 @@ ViewState Cell::view() {
   follow_base();
   if (!is_view_.load()) return {{}, node(), {}, {}};
   return state();
+}
+
+// Kept with every view on the way: a long chain of views is walked once.
+Strides Cell::strides() {
+  std::vector<CellRef> chain;
+  CellRef c(this);
+  for (; c && c->is_view_.load() && !c->strides_; c = c->state().base) chain.push_back(c);
+  for (; !chain.empty(); chain.pop_back()) {
+    Cell& view = *chain.back();
+    const ViewState s = view.state();
+    if (!s.base) continue;  // another thread has just made it a tensor of its own
+    const Dims& shape = s.base_node->shape;
+    Strides now = s.base->strides_ && s.base->is_view_.load() ? *s.base->strides_.get()
+                                                              : row_major_strides(shape);
+    if (s.via) now = strides_through(*s.via, shape, now);
+    view.strides_.made(strides_through(*s.node, s.via ? s.via->shape : shape, now));
+  }
+  return is_view_.load() && strides_ ? *strides_.get() : row_major_strides(node()->shape);
 }
 
 OpSpec spec_of(const Node& n) { return {n.attrs, n.shape, n.dtype, n.device}; }

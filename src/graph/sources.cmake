@@ -12,5 +12,6 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/print.cpp
   ${CMAKE_CURRENT_LIST_DIR}/recorded_function.cpp
   ${CMAKE_CURRENT_LIST_DIR}/storage.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/strides.cpp
   ${CMAKE_CURRENT_LIST_DIR}/sync.cpp
   ${CMAKE_CURRENT_LIST_DIR}/thread_state.cpp)

@@ -34,7 +34,28 @@ Tensor unflatten(const Tensor& x, int64_t dim, const Dims& sizes, SourceLoc wher
   for (int i = 0; i < d; ++i) shape.push_back(n->shape[i]);
   for (int i = 0; i < sizes.size(); ++i) shape.push_back(i == free ? size / rest : sizes[i]);
   for (int i = d + 1; i < n->rank(); ++i) shape.push_back(n->shape[i]);
-  return reshape(x, shape, loc);
+  return x.view(shape, loc);
+}
+
+Tensor Tensor::unfold(int64_t dim, int64_t size, int64_t step, SourceLoc where) const {
+  SourceLoc loc = user_loc(where);
+  NodeRef n = node_of(*this, "unfold", loc);
+  if (n->rank() == 0) return view({1}, loc).unfold(dim, size, step, loc).select(0, 0, loc);
+  const int d = wrap_dim(dim, n, "unfold", loc), last = n->rank() - 1;
+  if (size < 0 || size > n->shape[d] || step < 1)
+    fail(ErrorKind::Value, "unfold",
+         "windows of " + std::to_string(size) + " elements every " + std::to_string(step) +
+             " do not fit into dim " + std::to_string(d) + " of " + describe(*this),
+         loc, "size must be 0 to " + std::to_string(n->shape[d]) + " and step 1 or more");
+  const Tensor moved = d == last ? *this : ingot::movedim(*this, d, last, loc);
+  n = node_of(moved, "unfold", loc);
+  Dims shape = n->shape;
+  shape[last] = (shape[last] - size) / step + 1;
+  shape.push_back(size);
+  if (size == 0) return tensor_of(expand_to(constant(0, n->dtype, n->device, loc), shape, loc));
+  NodeRef windows = record(Op::Window, {n}, {WindowAttrs{{step}, {1}}, shape}, loc);
+  const Tensor view = view_of(moved, std::move(n), std::move(windows));
+  return d == last ? view : ingot::movedim(view, last, d, loc);
 }
 
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination, SourceLoc where) {
@@ -87,7 +108,7 @@ Tensor squeeze(const Tensor& x, const Dims& dims, SourceLoc where) {
   Dims s;
   for (int i = 0; i < n->rank(); ++i)
     if (n->shape[i] != 1 || !(mask >> i & 1)) s.push_back(n->shape[i]);
-  return reshape(x, s, loc);
+  return x.view(s, loc);
 }
 
 namespace {
@@ -117,13 +138,13 @@ Tensor rot90(const Tensor& x, int64_t k, const Dims& dims, SourceLoc where) {
          "name two different ones");
   switch (((k % 4) + 4) % 4) {
     case 1:
-      return transpose(flip(x, b, loc), a, b, loc);
+      return transpose(flip(x, b, loc), a, b, loc);  // a view of the flipped copy, not of x
     case 2:
       return flip(x, Axes{a, b}, loc);
     case 3:
       return flip(transpose(x, a, b, loc), b, loc);
     default:
-      return tensor_of(NodeRef(n));
+      return x.clone(loc);
   }
 }
 
@@ -164,20 +185,24 @@ std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim,
          "needs at least 1 section, not " + std::to_string(sections), loc);
   int d = wrap_dim(dim, n, "tensor_split", loc);
   int64_t size = n->rank() ? n->shape[d] : 0;
+  const int64_t most = std::max<int64_t>(size, 1 << 16);  // beyond the elements all are empty
+  if (sections > most)
+    fail(ErrorKind::Value, "tensor_split",
+         std::to_string(sections) + " sections of dim " + std::to_string(d) + " of " + describe(x) +
+             ", which has " + std::to_string(size) + " elements: at most " + std::to_string(most),
+         loc);
   std::vector<int64_t> at;
   for (int64_t i = 1; i < sections; ++i)
     at.push_back(i * (size / sections) + std::min(i, size % sections));
   return tensor_split(x, at, dim, loc);
 }
 
-Tensor atleast_1d(const Tensor& x, SourceLoc loc) {
-  return x.dim(loc) == 0 ? reshape(x, {1}, loc) : x;
-}
+Tensor atleast_1d(const Tensor& x, SourceLoc loc) { return x.dim(loc) == 0 ? x.view({1}, loc) : x; }
 Tensor atleast_2d(const Tensor& x, SourceLoc loc) {
-  return x.dim(loc) < 2 ? reshape(x, {1, x.numel(loc)}, loc) : x;
+  return x.dim(loc) < 2 ? x.view({1, x.numel(loc)}, loc) : x;
 }
 Tensor atleast_3d(const Tensor& x, SourceLoc loc) {
-  if (x.dim(loc) < 2) return reshape(x, {1, x.numel(loc), 1}, loc);
+  if (x.dim(loc) < 2) return x.view({1, x.numel(loc), 1}, loc);
   return x.dim(loc) == 2 ? unsqueeze(x, 2, loc) : x;
 }
 
@@ -218,7 +243,7 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2, Sou
       0, offset >= 0 ? std::min(rows, cols - offset) : std::min(rows + offset, cols));
   shape.resize(r - 1);
   shape[r - 2] = rows * cols;
-  Tensor flat = reshape(last, shape, loc);
+  Tensor flat = last.view(shape, loc);
   if (size == 0) return narrow(flat, -1, 0, 0, loc);
   return slice(flat, -1, Slice{start, start + (size - 1) * (cols + 1) + 1, cols + 1}, loc);
 }

@@ -239,4 +239,11 @@ NodeRef require(NodeRef ok, Check check, const SourceLoc& loc) {
   return reshape_to(zeros.get(), ok->shape, loc);
 }
 
+Tensor checked(const Tensor& x, const Tensor& sound, Check check, const SourceLoc& loc) {
+  if (x.numel() == 0) return x;
+  // One check for all elements: a lookup for each would cost more than most of what x is used for.
+  NodeRef zero = require(node_of(sound.all(), name_of(check), loc), check, loc);
+  return x + tensor_of(cast_to(std::move(zero), x.dtype(), loc));
+}
+
 }  // namespace ingot

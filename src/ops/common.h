@@ -71,6 +71,8 @@ NodeRef from_end(NodeRef index, int64_t size, const SourceLoc& loc);
 /// int64 zeros of ok's shape (bool) whose computation fails, with `check`'s words, where ok is
 /// false. A value that must not be used unchecked adds them.
 NodeRef require(NodeRef ok, Check check, const SourceLoc& loc);
+/// x, whose computation fails with `check`'s words where an element of `sound` (bool) is false.
+Tensor checked(const Tensor& x, const Tensor& sound, Check check, const SourceLoc& loc);
 
 /// Iota of n along one dim of a rank: shape [1, .., n, .., 1].
 NodeRef iota_along(int64_t n, int dim, int rank, Device device, const SourceLoc& loc);

@@ -9,20 +9,24 @@
 
 namespace ingot {
 
+void add_output(const std::shared_ptr<CustomBackward>& custom, Node& n) {
+  if (is_float(n.dtype)) {
+    n.requires_grad = true;
+    n.extra().custom = custom;
+  }
+  custom->outputs.push_back(&n);
+  custom->output_seqs.push_back(n.seq);
+  custom->output_shapes.push_back(n.shape);
+  custom->output_types.emplace_back(n.dtype, n.device);
+}
+
 std::vector<Tensor> outputs_of(const std::shared_ptr<CustomBackward>& custom,
                                const std::vector<Tensor>& results, const SourceLoc& loc) {
   NoGrad guard;
   std::vector<Tensor> outputs;
   for (const Tensor& r : results) {
     NodeRef n = record(Op::Alias, {node_of(r)}, {}, loc);
-    if (is_float(n->dtype)) {
-      n->requires_grad = true;
-      n->extra().custom = custom;
-    }
-    custom->outputs.push_back(n.get());
-    custom->output_seqs.push_back(n->seq);
-    custom->output_shapes.push_back(n->shape);
-    custom->output_types.emplace_back(n->dtype, n->device);
+    add_output(custom, *n);
     outputs.push_back(lift(std::move(n)));
   }
   return outputs;

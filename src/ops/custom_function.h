@@ -7,6 +7,8 @@
 
 namespace ingot {
 
+/// n, which nothing uses yet, as one more output of a node with this gradient.
+void add_output(const std::shared_ptr<CustomBackward>& custom, Node& n);
 /// The results as outputs of a node with this gradient.
 std::vector<Tensor> outputs_of(const std::shared_ptr<CustomBackward>& custom,
                                const std::vector<Tensor>& results, const SourceLoc& loc);

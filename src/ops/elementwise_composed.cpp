@@ -36,6 +36,10 @@ Tensor polygamma(int64_t n, const Tensor& x, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   if (n < 0)
     fail(ErrorKind::Value, "polygamma", "the order cannot be negative: " + std::to_string(n), loc);
+  constexpr int64_t most = 10000;  // the sum that an element takes grows with it
+  if (n > most)
+    fail(ErrorKind::Value, "polygamma",
+         "the order is at most " + std::to_string(most) + ", not " + std::to_string(n), loc);
   NodeRef f = node_of(x, "polygamma", loc);
   if (!is_float(f->dtype)) f = cast_to(f.get(), DType::Float32, loc);
   NodeRef order = constant(n, f->dtype, f->device, loc);

@@ -1,13 +1,18 @@
 // In place: nothing is overwritten. The cell is rebound to a node with the new value, which every
 // copy of the handle then sees. A view's value is first pushed back through the movement ops it was
 // taken by, down to its base: an element that the view does not show keeps the base's value. Old
-// values stay reachable by whoever recorded them, so gradients never see a changed one.
+// values stay reachable by whoever recorded them, so gradients never see a changed one. What is
+// written without gradients leaves the history of the tensor as it was, as in PyTorch.
 #include "ingot/inplace.h"
 
+#include "graph/custom_backward.h"
 #include "graph/leaf.h"
+#include "graph/lift.h"
+#include "graph/thread_state.h"
 #include "ingot/autograd.h"
 #include "ingot/capture.h"
 #include "ops/common.h"
+#include "ops/custom_function.h"
 
 namespace ingot {
 namespace {
@@ -16,6 +21,33 @@ namespace {
 std::vector<NodeRef> chain(const ViewState& s) {
   if (s.via) return {s.via, s.node};
   return {s.node};
+}
+
+// Windows of the last dim that do not overlap: each is cut from the `step` elements it begins.
+NodeRef push_windows_back(const Node* op, Node* parent, NodeRef value, const SourceLoc& loc) {
+  const int last = parent->rank() - 1;
+  const int64_t count = op->shape[last], size = parent->shape[last];
+  const int64_t step = count == 1 ? op->shape.back() : op->attrs.as<WindowAttrs>().stride[0];
+  const int64_t used = count * step;
+  Dims shape = parent->shape, split = op->shape;
+  shape[last] = used;
+  split[last + 1] = step;
+  NodeRef n(parent);
+  if (used > size)  // the last window ends before its step does
+    n = record(Op::Pad, {n}, {PadAttrs{Dims::filled(n->rank(), 0), 0}, shape}, loc);
+  n = reshape_to(corner(n, shape, loc), split, loc);
+  const SliceAttrs first{Dims::filled(split.size(), 0), Dims::filled(split.size(), 1)};
+  n = record(Op::SliceAssign, {n, std::move(value)}, {first}, loc);
+  n = reshape_to(n, shape, loc);
+  if (used >= size) return corner(n, parent->shape, loc);
+  const SliceAttrs front{Dims::filled(last + 1, 0), Dims::filled(last + 1, 1)};
+  return record(Op::SliceAssign, {NodeRef(parent), std::move(n)}, {front}, loc);
+}
+
+bool overlap(const Node& windows) {
+  const Dims& shape = windows.shape;
+  const WindowAttrs& a = windows.attrs.as<WindowAttrs>();
+  return a.stride.size() != 1 || (shape.back() > a.stride[0] && shape[shape.size() - 2] > 1);
 }
 
 // value: what op's result is to be. Returns what its input, now `parent`, becomes by that.
@@ -34,6 +66,9 @@ NodeRef push_back(const Node* op, Node* parent, NodeRef value, const char* name,
     }
     case Op::Slice:
       return record(Op::SliceAssign, {parent, value.get()}, {op->attrs}, loc);
+    case Op::Window:
+      if (!overlap(*op)) return push_windows_back(op, parent, std::move(value), loc);
+      [[fallthrough]];
     default:
       fail(ErrorKind::State, name,
            "several elements of the view " + describe(*op) +
@@ -50,13 +85,42 @@ void check_leaf(Cell* c, const char* name, const SourceLoc& loc, bool view) {
        loc, "wrap the update in { NoGrad guard; ... }, or write to x.detach()");
 }
 
+// The gradient of a value that was written without gradients: that of the value before.
+struct KeptHistory final : CustomBackward {
+  std::vector<std::pair<NodeRef, Tensor>> backward(const std::vector<Tensor>& grads) override {
+    return {{inputs[0], grads[0]}};
+  }
+};
+
+bool hooked(const Node& n) {
+  const NodeExt* ext = n.ext.get();
+  return ext && ext->hooked;
+}
+
+void keep_history(const NodeRef& old, Node& now) {
+  NodeRef from = old;
+  // Of many such writes only the last holds on to the value with the history.
+  const auto earlier = std::dynamic_pointer_cast<KeptHistory>(custom_of(*old));
+  if (earlier && !hooked(*old)) from = earlier->inputs[0];
+  auto kept = std::make_shared<KeptHistory>();
+  kept->name = "in-place";
+  kept->inputs.push_back(std::move(from));
+  add_output(kept, now);
+}
+
 // What the cell names after the write. A failed run must leave the old value of what the program
 // holds on to; a value that was never computed needs no care.
-NodeRef assigned(const Cell& c, const NodeRef& old, NodeRef value, const SourceLoc& loc) {
+NodeRef assigned(const Cell& c, const NodeRef& old, NodeRef value, bool tracked,
+                 const SourceLoc& loc) {
+  const ThreadScope<&ThreadState::grad> history(tracked);
+  const bool keeps = !tracked && !c.meta && old->requires_grad;
   NodeRef n = std::move(value);
   if (old->computed.load(std::memory_order_acquire) || c.meta)
     n = record(Op::Assign, {old, std::move(n)}, kNoAttrs, loc);
+  else if (keeps || (!tracked && n->requires_grad))
+    n = record(Op::Alias, {std::move(n)}, kNoAttrs, loc);
   if (c.meta) become_leaf_of(c, *n);
+  if (keeps) keep_history(old, *n);
   return n;
 }
 
@@ -68,7 +132,7 @@ bool write(Cell* c, const NodeRef* seen, NodeRef value, const char* name, const 
   if (seen && s.node != *seen) return false;
   if (!s.base) {
     if (!detached) check_leaf(c, name, loc, view);
-    NodeRef n = assigned(*c, s.node, std::move(value), loc);
+    NodeRef n = assigned(*c, s.node, std::move(value), grad_enabled() && !detached, loc);
     if (seen) return c->rebind_if(s.node, n);
     c->rebind(std::move(n));
     return true;

@@ -1,6 +1,7 @@
-// Movement ops: index arithmetic that adds no work to a kernel. Each result is a view: its cell
-// names the base it was taken from, so that writing to it writes through. cat and repeat make new
-// values.
+// Movement ops: index arithmetic that adds no work to a kernel. A view's cell names the base it was
+// taken from, so that writing to it writes through. Where PyTorch copies (flip, and a reshape that
+// strides cannot express) the result is recorded in the same way, but has no base. cat and repeat
+// make new values.
 #include <utility>
 
 #include "ops/common.h"
@@ -37,9 +38,16 @@ Dims known_shape(const NodeRef& x, const Dims& shape, const SourceLoc& loc) {
   return out;
 }
 
-Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
+Tensor viewed(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
   NodeRef n = x.cell()->current();
   return n->shape == shape ? x : view_of(x, n, reshape_to(n, shape, loc));
+}
+
+Tensor reshaped(const Tensor& x, const Dims& shape, const SourceLoc& loc) {
+  NodeRef n = x.cell()->current();
+  if (n->shape == shape || reshaped_strides(n->shape, x.cell()->strides(), shape))
+    return viewed(x, shape, loc);
+  return tensor_of(reshape_to(n, shape, loc));
 }
 
 // One Slice over all dims with one of them cut.
@@ -68,6 +76,21 @@ Tensor reshape(const Tensor& x, const Dims& shape, SourceLoc where) {
   return reshaped(x, known_shape(node_of(x, "reshape", loc), shape, loc), loc);
 }
 
+Tensor Tensor::view(const Dims& shape, SourceLoc where) const {
+  SourceLoc loc = user_loc(where);
+  return viewed(*this, known_shape(node_of(*this, "view", loc), shape, loc), loc);
+}
+
+Tensor Tensor::contiguous(SourceLoc where) const {
+  SourceLoc loc = user_loc(where);
+  NodeRef n = node_of(*this, "contiguous", loc);
+  return is_row_major(n->shape, cell_->strides()) ? *this : tensor_of(std::move(n));
+}
+bool Tensor::is_contiguous(SourceLoc where) const {
+  NodeRef n = node_of(*this, "is_contiguous", user_loc(where));
+  return is_row_major(n->shape, cell_->strides());
+}
+
 Tensor flatten(const Tensor& x, int64_t start_dim, int64_t end_dim, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "flatten", loc);
@@ -94,7 +117,7 @@ Tensor squeeze(const Tensor& x, SourceLoc where) {
   const NodeRef n = node_of(x, "squeeze", loc);
   for (int64_t s : n->shape)
     if (s != 1) d.push_back(s);
-  return reshaped(x, d, loc);
+  return viewed(x, d, loc);
 }
 
 Tensor squeeze(const Tensor& x, int64_t dim, SourceLoc where) {
@@ -104,7 +127,7 @@ Tensor squeeze(const Tensor& x, int64_t dim, SourceLoc where) {
   if (n->rank() == 0 || n->shape[d] != 1) return x;
   Dims s = n->shape;
   s.erase(d);
-  return reshaped(x, s, loc);
+  return viewed(x, s, loc);
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLoc where) {
@@ -115,7 +138,7 @@ Tensor unsqueeze(const Tensor& x, int64_t dim, SourceLoc where) {
   if (n->rank() == kMaxDims)
     fail(ErrorKind::Shape, "unsqueeze", describe(x) + " has the most dims a tensor can have", loc);
   s.insert(d, 1);
-  return reshaped(x, s, loc);
+  return viewed(x, s, loc);
 }
 
 Tensor permute(const Tensor& x, const Dims& dims, SourceLoc where) {
@@ -241,14 +264,14 @@ Tensor flip(const Tensor& x, const Axes& dims, SourceLoc where) {
   SourceLoc loc = user_loc(where);
   NodeRef n = node_of(x, "flip", loc);
   uint32_t mask = axes_mask(dims, n, "flip", loc);
-  if (!mask || n->numel() == 0) return x;
+  if (!mask || n->numel() == 0) return x.clone(loc);
   SliceAttrs a;
   for (int i = 0; i < n->rank(); ++i) {
     bool back = mask >> i & 1;
     a.start.push_back(back ? n->shape[i] - 1 : 0);
     a.step.push_back(back ? -1 : 1);
   }
-  return view_of(x, n, record(Op::Slice, {n}, {a, n->shape}, loc));
+  return tensor_of(record(Op::Slice, {n}, {a, n->shape}, loc));
 }
 
 Tensor roll(const Tensor& x, int64_t shift, int64_t dim, SourceLoc where) {
@@ -256,9 +279,8 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t dim, SourceLoc where) {
   NodeRef n = with_dims(x, "roll", loc);
   int d = wrap_dim(dim, n, "roll", loc);
   int64_t size = n->shape[d];
-  if (size == 0) return x;
-  int64_t k = ((shift % size) + size) % size;
-  if (k == 0) return tensor_of(NodeRef(n));
+  int64_t k = size ? ((shift % size) + size) % size : 0;
+  if (k == 0) return x.clone(loc);
   return cat({narrow(x, d, size - k, k, loc), narrow(x, d, 0, size - k, loc)}, d, loc);
 }
 
@@ -470,7 +492,7 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim, SourceLo
   int d = wrap_dim(dim, n, "chunk", loc);
   if (chunks < 1)
     fail(ErrorKind::Value, "chunk", "needs at least 1 chunk, not " + std::to_string(chunks), loc);
-  return split(x, std::max<int64_t>(1, (n->shape[d] + chunks - 1) / chunks), d, loc);
+  return split(x, std::max<int64_t>(1, (n->shape[d] - 1) / chunks + 1), d, loc);
 }
 
 // ---- Triangles

@@ -101,7 +101,8 @@ Tensor bernoulli(const Tensor& p, const Generator& g, SourceLoc where) {
     fail(ErrorKind::DType, "bernoulli", "probabilities must be floating, not " + describe(p), loc,
          "convert with .to(float32)");
   Tensor u = tensor_of(uniform(n->shape, n->dtype, n->device, g, "bernoulli", loc));
-  return (u < p.detach()).to(n->dtype);
+  const Tensor given = p.detach(), sound = logical_and(given >= 0.0, given <= 1.0);
+  return (u < checked(given, sound, Check::Bernoulli, loc)).to(n->dtype);
 }
 
 Tensor rand_like(const Tensor& x, const Options& o, const Generator& g, SourceLoc where) {

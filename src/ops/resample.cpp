@@ -227,7 +227,8 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options, Sourc
       continue;
     y = resample(y, 2 + d, s.to[d], m, s.step[static_cast<size_t>(d)], options.align_corners);
   }
-  return y.to(t);
+  y = y.to(t);
+  return y.cell() == input.cell() ? input.clone(loc) : y;
 }
 
 Tensor pixel_shuffle(const Tensor& input, int64_t r, SourceLoc place) {

@@ -143,6 +143,7 @@ Tensor normal(const Tensor& mean, const Operand& std, const Generator& g, Source
   if (!broadcast_shapes(centre.shape(), spread.shape(), shape))
     fail(ErrorKind::Shape, "normal",
          "mean " + describe(mean) + " and std " + describe(spread) + " do not broadcast", loc);
+  if (std.tensor) spread = checked(spread, logical_not(spread < 0.0), Check::NormalDeviation, loc);
   return (randn(shape, {w, mean.device()}, g) * spread + centre).to(t);
 }
 

@@ -147,10 +147,6 @@ Tensor Tensor::to(const Device& device, SourceLoc where) const {
   return n->device == device ? *this : tensor_of(move_to(n, device, loc));
 }
 Tensor Tensor::cpu(SourceLoc loc) const { return to(Device(DeviceType::CPU, 0), loc); }
-Tensor Tensor::contiguous(SourceLoc loc) const {
-  node_of(*this, "contiguous", loc);
-  return *this;
-}
 Tensor Tensor::clone(SourceLoc where) const {
   SourceLoc loc = user_loc(where);
   return tensor_of(record1(Op::Alias, node_of(*this, "clone", loc), loc));

@@ -15,10 +15,10 @@ Dims per_dim(const PerDim& v, int n, int64_t least, const char* what, const char
   Dims r = given.size() == n ? given : Dims::filled(n, given[0]);
   for (int64_t x : r)
     if (x < least || x > (int64_t{1} << 40))
-      fail(
-          ErrorKind::Value, op,
-          std::string(what) + " " + to_string(given) + " must be at least " + std::to_string(least),
-          loc);
+      fail(ErrorKind::Value, op,
+           std::string(what) + " " + to_string(given) + " must be " +
+               (x < least ? "at least " + std::to_string(least) : std::string("at most 2^40")),
+           loc);
   return r;
 }
 

@@ -125,6 +125,18 @@ TEST_CASE("creation") {
   MISTAKE(Value, "[meshgrid] was given no tensors", meshgrid({}));
   MISTAKE(Shape, "[meshgrid] takes vectors and 0-d tensors, not float32[2, 2] on cpu",
           meshgrid({zeros({2, 2})}));
+  MISTAKE(Value, "[tensor_split] 10000000 sections of dim 0 of float32[4] on cpu",
+          zeros({4}).tensor_split(10000000));
+  MISTAKE(Value, "[polygamma] the order is at most 10000, not 2147483648",
+          polygamma(int64_t{1} << 31, zeros({2})));
+  MISTAKE(Value, "[interpolate] size [9223372036854775807] must be at most 2^40",
+          interpolate(zeros({1, 1, 2}), {.size = INT64_MAX}));
+  MISTAKE(Value, "[unfold] windows of 5 elements every 1 do not fit into dim 0",
+          zeros({4}).unfold(0, 5, 1));
+  MISTAKE(Value, "[bernoulli] all elements should be between 0 and 1, but one is not",
+          bernoulli(full({2}, 1.5)).eval_());
+  MISTAKE(Value, "[normal] std has a negative element",
+          normal(zeros({2}), full({2}, -1.0)).eval_());
   MISTAKE(Value, "[uniform] from 2 is above to 1", uniform(2, 1, {3}));
   MISTAKE(DType, "[uniform] makes floating numbers, not int64", uniform(0, 1, {3}, int64));
   MISTAKE(Value, "[normal] the standard deviation cannot be negative: -1", normal(0, -1, {3}));

@@ -135,6 +135,73 @@ class Arithmetic(TestCase):
         F.binary_cross_entropy(x, ingot.tensor([0.0, 1.0])).backward()
         self.close(x.grad, [1, -2], atol=1e-5)
 
+    def test_values_of_distributions(self):
+        half = ingot.tensor([0.5, 0.5])
+        for bad in (1.5, -0.1, NAN):
+            p = ingot.tensor([0.5, bad])
+            for call in (lambda: ingot.bernoulli(p), lambda: ingot.zeros(2).bernoulli_(p)):
+                with self.assertRaisesRegex(ValueError, "between 0 and 1"):
+                    call().sum().item()
+            for call in (lambda: ingot.bernoulli(half, bad), lambda: ingot.zeros(2).bernoulli_(bad)):
+                with self.assertRaisesRegex(ValueError, "between 0 and 1"):
+                    call()
+        for call in (lambda: ingot.normal(0.0, -1.0, (2,)), lambda: ingot.normal(half, -1.0), lambda: ingot.normal(0.0, NAN, (2,)),
+                     lambda: F.gaussian_nll_loss(half, half, -1.0)):
+            with self.assertRaisesRegex(ValueError, "negative"):
+                call()
+        negative = ingot.tensor([1.0, -1.0])
+        for call in (lambda: ingot.normal(0.0, negative), lambda: ingot.normal(half, negative)):
+            with self.assertRaisesRegex(ValueError, "negative"):
+                call().sum().item()
+
+    def test_values_that_are_right(self):
+        self.assertEqual(ingot.bernoulli(ingot.tensor([0.0, 1.0, 1.0])).tolist(), [0, 1, 1])
+        self.assertEqual(ingot.zeros(2).bernoulli_(ingot.tensor([1.0, 0.0])).tolist(), [1, 0])
+        means = ingot.tensor([[1.0], [2.0]])
+        self.assertEqual(ingot.normal(means, ingot.zeros(3)).tolist(), [[1] * 3, [2] * 3])
+        self.assertEqual(ingot.normal(5.0, ingot.zeros(2)).tolist(), [5, 5])
+        self.assertEqual(ingot.normal(means, 0.0).tolist(), [[1], [2]])
+        x = ingot.tensor([1.0, 3.0])
+        self.close(F.gaussian_nll_loss(x, x * 0, 1.0), F.gaussian_nll_loss(x, x * 0, ingot.ones(2)))
+
+    def test_weights_of_the_wrong_length(self):
+        x, target = ingot.zeros(2, 3), at(0, 1)
+        for call in (lambda w: F.cross_entropy(x, target, w), lambda w: F.nll_loss(x, target, w),
+                     lambda w: F.cross_entropy(x, x + 1 / 3, w), lambda w: F.cross_entropy(x, target, w, label_smoothing=0.1)):
+            for n in (2, 4):
+                with self.assertRaisesRegex(ingot.ShapeError, "(cross_entropy|nll_loss).*weight"):
+                    call(ingot.ones(n))
+        for name, call in {"cross_entropy": F.cross_entropy, "nll_loss": F.nll_loss}.items():
+            with self.assertRaisesRegex(IndexError, rf"\[{name}\] label 3"):
+                call(x, at(0, 3), ingot.ones(3)).item()
+
+    @needs_torch
+    def test_weighted_losses_as_in_pytorch(self):
+        g = torch.Generator().manual_seed(3)
+        x, w = torch.randn(4, 3, 2, generator=g), torch.rand(3, generator=g)
+        y = torch.tensor([[0, 1], [2, -100], [1, 1], [0, 2]])
+        soft = torch.softmax(torch.randn(4, 3, 2, generator=g), 1)
+
+        def results(t, of):
+            x_, w_, y_, soft_ = of(x), of(w), of(y), of(soft)
+            f = t.nn.functional
+            for reduction in ("mean", "sum", "none"):
+                yield f.nll_loss(x_, y_, w_, reduction=reduction)
+                for smoothing in (0.0, 0.1):
+                    yield f.cross_entropy(x_, y_, w_, reduction=reduction, label_smoothing=smoothing)
+                    yield f.cross_entropy(x_, soft_, w_, reduction=reduction, label_smoothing=smoothing)
+
+        for mine, theirs in zip(results(ingot, lambda v: ingot.tensor(v.numpy())), results(torch, lambda v: v)):
+            self.close(mine, theirs)
+
+    def test_instances_of_one_element(self):
+        with self.assertRaisesRegex(ValueError, "one value per sample and channel"):
+            F.instance_norm(ingot.ones(2, 3, 1))
+        layer = ingot.nn.InstanceNorm1d(3, track_running_stats=True)
+        with self.assertRaisesRegex(ValueError, "one value per sample and channel"):
+            layer(ingot.ones(2, 3, 1))
+        self.assertEqual(layer.eval()(ingot.ones(2, 3, 1)).shape, (2, 3, 1))
+
     def test_bounds_that_are_nan(self):
         x = ingot.tensor([1.0, 2.0])
         self.assertTrue(all(map(math.isnan, x.clamp(min=NAN).tolist())))
@@ -188,6 +255,17 @@ class Limits(TestCase):
                             (lambda: F.adaptive_avg_pool2d(ingot.ones(1, 1, 2, 2), 2**40), "too large")):
             with self.assertRaisesRegex(ingot.ShapeError, words):
                 call()
+
+    def test_counts_past_all_patience_are_refused_in_words(self):
+        x, special = ingot.ones(4, 4), ingot.special
+        for call, words in ((lambda: x.hsplit(10**6), "do not divide"), (lambda: x.vsplit(3), "do not divide"), (lambda: x.hsplit(0), "do not divide"),
+                            (lambda: x.tensor_split(10**7), "at most 65536"), (lambda: special.multigammaln(x, 2**32), "65536"),
+                            (lambda: special.polygamma(2**31, x), "at most 10000"),
+                            (lambda: F.interpolate(ingot.ones(1, 1, 2), size=2**63 - 1), "at most 2\\^40")):
+            with self.assertRaisesRegex(ValueError, words):
+                call()
+        self.assertEqual(len(x.chunk(2**63 - 1)), 4)
+        self.assertEqual(len(x.tensor_split(100)), 100)
 
     def test_diagonals_far_away(self):
         x = ingot.ones(2, 3)

@@ -27,7 +27,6 @@ class NumPy(TestCase):
         self.assertEqual([m.item() for m in means], [0, 2, 4])
 
     @needs_numpy
-    @needs_numpy
     def test_what_an_array_says_is_checked(self):
         far = numpy.broadcast_to(numpy.float32(1), (1 << 20, 1 << 20))
         self.assertRaises(ingot.OutOfMemoryError, ingot.from_numpy, far)

@@ -2,11 +2,17 @@
 import copy
 import gc
 import inspect
+import pathlib
 import pickle
+import re
 import threading
 import unittest
 
 from common import TestCase, ingot, needs_numpy, numpy
+
+SOURCES = pathlib.Path(__file__).parents[2] / "src"
+# What no Python program reaches, and the beginnings of shapes, {2, 3}, which are converted as a whole.
+ONLY_CPP = ("npy.cpp: ", "module.cpp: ::forward()", "module_clone.cpp: ", "shape_rules.cpp: , use .reshape({", "nn.cpp: to normalise over the last dim, use {")
 
 
 class Making(TestCase):
@@ -191,6 +197,30 @@ class Errors(TestCase):
         with self.assertRaises(ingot.Error) as caught:
             net(ingot.ones(1, 4))
         self.assertIn("test_tensor.py", str(caught.exception))
+
+    def test_advice_is_python(self):
+        x = ingot.ones(2, requires_grad=True)
+        for call, words in ((lambda: x.add_(1), "with ingot.no_grad\\(\\):"), (lambda: ingot.ones(2).item(), "x.tolist\\(\\)"),
+                            (lambda: ingot.tensor(1.0).narrow(0, 0, 1), "x.reshape\\(1\\)"),
+                            (lambda: ingot.ones(2, 3) + ingot.ones(2), ".reshape\\(2, 1\\)"),
+                            (lambda: ingot.nn.functional.layer_norm(x, (3,)), "use \\[2\\]"),
+                            (lambda: ingot.autograd.grad(x.sum(), ingot.ones(1, requires_grad=True)), "allow_unused=True")):
+            with self.assertRaisesRegex(ingot.Error, words):
+                call()
+
+    @unittest.skipUnless(SOURCES.is_dir(), "the sources are not there")
+    def test_no_advice_is_cpp(self):
+        """Every text of the library that holds C++ has a row in python/src/advice.cpp."""
+        literal = r'"((?:[^"\\\n]|\\.)*)"'
+        cpp = re.compile(r"::|[{}]|/\*|<T>|= ?(true|false)\b")
+        found = []
+        for room in ("autograd", "base", "data", "graph", "io", "nn", "ops", "optim", "runtime", "train"):
+            for file in sorted((SOURCES / room).glob("*.cpp")):
+                for match in re.finditer(rf"(?:{literal}\s*)+", file.read_text()):
+                    text = "".join(re.findall(literal, match[0]))
+                    if " " in text and cpp.search(ingot._ingot._in_python(text)):
+                        found.append(f"{file.name}: {text}")
+        self.assertEqual([f for f in found if not f.startswith(ONLY_CPP)], [])
 
     def test_bad_index_in_a_run(self):
         x = ingot.randn(3).gather(0, ingot.tensor([5]))

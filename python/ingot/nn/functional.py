@@ -142,20 +142,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
-    if (running_mean is None) != (running_var is None):
-        raise _ingot.ValueError("[instance_norm] give both running_mean and running_var, or neither")
-    if use_input_stats:
-        if running_mean is not None:
-            dims = [0] + list(range(2, input.dim()))
-            mean = input.detach().mean(dims[1:]).mean(0)
-            var = input.detach().var(dims[1:]).mean(0)
-            from ..autograd import no_grad
-
-            with no_grad():
-                running_mean.copy_(running_mean * (1 - momentum) + mean * momentum)
-                running_var.copy_(running_var * (1 - momentum) + var * momentum)
-        return group_norm(input, input.size(1), weight, bias, eps)
-    return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    return _ingot._instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
@@ -185,77 +172,16 @@ def channel_shuffle(input, groups):
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
 
 
-def _cubic(t, a=-0.75):
-    """The weights of four neighbours at a distance t past the second."""
-    def near(x):
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x):
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
-def _resize(x, dim, size, scale, mode, align):
-    """One dim to another size: positions and weights are known here, the rest is index_select."""
-    n = x.size(dim)
-    ratio = (n - 1) / (size - 1) if align and size > 1 else 0.0 if align else (1 / scale if scale else n / size)
-    places, weights = [], []
-    for i in range(size):
-        if mode == "nearest":
-            places.append([builtins.min(int(i * ratio), n - 1)])
-            weights.append([1.0])
-            continue
-        if mode == "nearest-exact":
-            places.append([builtins.min(int((i + 0.5) * ratio), n - 1)])
-            weights.append([1.0])
-            continue
-        at = i * ratio if align else (i + 0.5) * ratio - 0.5
-        if mode == "linear":
-            at = builtins.max(at, 0.0)
-            low = builtins.min(int(at), n - 1)
-            places.append([low, builtins.min(low + 1, n - 1)])
-            weights.append([1 - (at - low), at - low])
-        else:
-            low = math.floor(at)
-            places.append([builtins.min(builtins.max(low + k, 0), n - 1) for k in (-1, 0, 1, 2)])
-            weights.append(_cubic(at - low))
-    shape = [1] * x.dim()
-    shape[dim] = size
-    out = None
-    for k in range(len(places[0])):
-        part = x.index_select(dim, _ingot.tensor([p[k] for p in places], device=x.device))
-        if len(places[0]) > 1:
-            part = part * _ingot.tensor([w[k] for w in weights], dtype=x.dtype, device=x.device).reshape(shape)
-        out = part if out is None else out + part
-    return out
-
-
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
     """Resizes the last dims: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, area."""
-    dims = input.dim() - 2
-    wanted = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, dims)
-    if wanted != dims or mode not in ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"):
-        raise _ingot.ValueError(f"[interpolate] mode '{mode}' does not fit {list(input.shape)}")
     if antialias:
         raise _ingot.UnsupportedError("[interpolate] antialias is not supported")
-    if (size is None) == (scale_factor is None):
-        raise _ingot.ValueError("[interpolate] give either size or scale_factor")
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise _ingot.ValueError(f"[interpolate] align_corners has no meaning in mode '{mode}'")
     if recompute_scale_factor and size is not None:
         raise _ingot.ValueError("[interpolate] recompute_scale_factor is for scale_factor, not for size")
-    scales = [None] * dims
-    if size is None:
-        scales = [scale_factor] * dims if isinstance(scale_factor, (int, float)) else list(scale_factor)
-        size = [int(math.floor(n * s)) for n, s in zip(input.shape[2:], scales)]
-        if recompute_scale_factor:
-            scales = [None] * dims
-    size = [size] * dims if isinstance(size, int) else list(size)
-    if mode == "area":
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, size)
-    kind = mode if mode.startswith("nearest") else "cubic" if mode == "bicubic" else "linear"
-    for i, (n, s) in enumerate(zip(size, scales)):
-        input = _resize(input, i + 2, n, s, kind, bool(align_corners))
-    return input
+    scales = [] if scale_factor is None else [scale_factor] if isinstance(scale_factor, (int, float)) else list(scale_factor)
+    return _ingot._interpolate(input, size, scales, mode, bool(align_corners), bool(recompute_scale_factor))
 
 
 upsample = interpolate
@@ -398,46 +324,11 @@ def _reduced(loss, reduction):
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    reduction = _old_words(size_average, reduce, reduction)
-    if weight is None and not target.is_floating_point():
-        return _cross_entropy(input, target, ignore_index, reduction, label_smoothing)
-    dim = 0 if input.dim() == 1 else 1
-    if target.is_floating_point():  # probabilities
-        if label_smoothing:
-            target = target * (1 - label_smoothing) + label_smoothing / input.size(dim)
-        loss = -log_softmax(input, dim) * target
-        if weight is not None:
-            loss = loss * weight.reshape([1] * dim + [-1] + [1] * (input.dim() - dim - 1))
-        loss = loss.sum(dim)
-        n = loss.numel()
-        return loss.sum() / n if reduction == "mean" else _reduced(loss, reduction)
-    logp = log_softmax(input, dim)
-    plain = nll_loss(logp, target, weight, None, ignore_index, None, reduction)
-    if not label_smoothing:
-        return plain
-    shaped = weight.reshape([1] * dim + [-1] + [1] * (input.dim() - dim - 1))
-    keep = target != ignore_index
-    smooth = _ingot.where(keep, -(logp * shaped).sum(dim), 0.0)
-    if reduction == "mean":
-        smooth = smooth.sum() / _ingot.where(keep, _picked(weight, target, keep), 0.0).sum()
-    else:
-        smooth = _reduced(smooth, reduction)
-    return plain * (1 - label_smoothing) + smooth * (label_smoothing / input.size(dim))
-
-
-def _picked(weight, target, keep):
-    at = _ingot.where(keep, target, 0)
-    return weight.index_select(0, at.reshape(-1)).reshape(target.shape)
+    return _cross_entropy(input, target, weight, ignore_index, _old_words(size_average, reduce, reduction), label_smoothing)
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    reduction = _old_words(size_average, reduce, reduction)
-    if weight is None:
-        return _ingot.nll_loss(input, target, ignore_index, reduction)
-    keep = target != ignore_index
-    w = _ingot.where(keep, _picked(weight, target, keep), 0.0)
-    loss = _ingot.nll_loss(input, target, ignore_index, "none") * w
-    return loss.sum() / w.sum() if reduction == "mean" else _reduced(loss, reduction)
+    return _ingot.nll_loss(input, target, weight, ignore_index, _old_words(size_average, reduce, reduction))
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -514,6 +405,10 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise _ingot.ValueError(f"[gaussian_nll_loss] var is {var}, but cannot be negative")
+        var = _ingot.full((), var, dtype=input.dtype, device=input.device)
     return _ingot.gaussian_nll_loss(input, target, var, full, eps, reduction)
 
 
