@@ -15,7 +15,8 @@ using OptDim = std::optional<int64_t>;
 template <class F>
 void sized_method(Table& t, const char* name, const char* keyword, F f) {
   auto c = nb::borrow<nb::class_<Tensor>>(t.tensor());
-  const char* doc = doc_of(std::string_view(name) == "view" ? "reshape" : name);
+  const char* doc =
+      std::string_view(name) == "view" ? "reshape() whose result is always a view." : doc_of(name);
   c.def(
       name,
       [f, name](const Tensor& x, const nb::args& size) {
