@@ -2,9 +2,12 @@
 """The event files that ingot train writes for TensorBoard, read by a reader of their format that shares nothing with the writer."""
 import json
 import pathlib
+import resource
 import struct
+import subprocess
+import time
 
-from common import check, folder, run
+from common import INGOT, check, folder, run
 
 
 def crc32c(data):
@@ -101,4 +104,22 @@ with folder() as name:
     check(len(list((home / "run").glob("events.out.tfevents.*"))) == 1, "old event files are still there")
     run("train", "spirals", "--out", "run", "--resume", cwd=home)
     check(events(home / "run")[1] == [600], events(home / "run")[1])
+
+    # A limit on files that is lifted while the run goes on, as a disk that is full for a while: nothing is missing at the end.
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, resource.RLIM_INFINITY))
+    child = subprocess.Popen([INGOT, "train", "spirals", "--set", "steps=12000", "--out", "full", "--quiet"], cwd=home, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+    start, log = time.time(), home / "full/metrics.jsonl"
+    while child.poll() is None and time.time() - start < 100 and not (log.exists() and log.stat().st_size > 5000):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    early = child.poll() is None
+    if early:
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    _, err = child.communicate(timeout=200)
+    if early:
+        check(child.returncode == 0 and "are kept until there is room" in err, child.returncode, err)
+        losses = [json.loads(l)["step"] for l in log.read_text().splitlines() if "test_loss" not in l]
+        check([step for step, tag, _ in events(home / "full")[0] if tag == "train/loss"] == losses and len(losses) > 300, len(losses))
 print(f"{len(found)} figures")

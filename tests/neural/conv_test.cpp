@@ -120,12 +120,12 @@ const cpu::DnnlApi* dnnl_module() {
 }
 
 /// Runs what oneDNN offers for a convolution of an image of this side; false when it offers none.
-bool run_guarded(const cpu::DnnlApi& api, int32_t kind, int64_t channels, int64_t window,
-                 int64_t stride, int64_t side) {
+bool run_guarded(const cpu::DnnlApi& api, int32_t kind, int64_t channels, int64_t out,
+                 int64_t window, int64_t stride, int64_t side) {
   cpu::DnnlConvDesc d{};
   d.kind = kind;
   d.dims = 2;
-  d.N = 1, d.C = channels, d.O = 16, d.G = 1;
+  d.N = 1, d.C = channels, d.O = out, d.G = 1;
   for (int i = 0; i < 2; ++i) {
     d.x[i] = side, d.k[i] = window, d.stride[i] = stride, d.dilation[i] = 1;
     d.front[i] = window / 2;
@@ -163,8 +163,9 @@ TEST_CASE("what oneDNN offers stays within its memory") {
       for (int64_t window : {1, 3})
         for (int64_t stride : {1, 2, 3})
           for (int64_t channels : {2, 4, 8, 12, 16, 20, 32, 40})
-            for (int64_t side : {8, 17, 64})
-              made += run_guarded(*api, kind, channels, window, stride, side);
+            for (int64_t out : {16, 20})
+              for (int64_t side : {8, 17, 64})
+                made += run_guarded(*api, kind, channels, out, window, stride, side);
       _exit(made ? 0 : 1);
     }
     int status = 0;

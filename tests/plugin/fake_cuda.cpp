@@ -140,7 +140,7 @@ int run_kernel(const Function& f, unsigned grid, unsigned threads, unsigned shar
 }
 
 /// A word of a POSIX shell.
-std::string quoted(const std::string& word) {
+std::string shell_quoted(const std::string& word) {
   std::string q = "'";
   for (const char c : word) q += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return q + "'";
@@ -170,7 +170,7 @@ void* build(const std::string& source) {
     std::ofstream(part + ".cpp") << all;
     std::string command =
         "g++ -std=c++17 -O1 -w -shared -fPIC -fno-strict-aliasing -fwrapv -ffp-contract=off " +
-        quoted(part + ".cpp") + " -o " + quoted(part);
+        shell_quoted(part + ".cpp") + " -o " + shell_quoted(part);
     if (std::system(command.c_str()) != 0) return nullptr;
     fs::rename(part, path);
     fs::remove(part + ".cpp");

@@ -5,7 +5,10 @@ import random
 import subprocess
 import sys
 
-LIMIT = 64  # MiB; the less, the more of the memory is not the cache's
+# MiB that plans may take: enough that one plan is a small part. How far memory may move then: oneDNN's primitives are shared by plans
+# and counted for each, so that what is held for the same count changes.
+LIMIT = {"reinforcement": 256, "convolutions": 256}
+MOST = {"convolutions": 0.1}
 
 
 def resident():
@@ -77,7 +80,7 @@ def convolutions(ingot, nn, F):
 
 
 def numbers(ingot, nn, F):
-    """40,000 numbers of Python, which make no new plans."""
+    """40,000 numbers of Python, which are arguments of one plan."""
     w = ingot.ones(64, 64, requires_grad=True)
     for i in range(40000):
         ingot.autograd.grad((w * (0.1 + i * 1e-4)).sin().sum(), w)[0].sum().item()
@@ -94,15 +97,18 @@ def run(name):
         if i % 10 == 0:
             info = ingot.plan_cache_info()
             assert info["bytes"] <= info["limit"], info
-            if full is None and (info["evicted"] or (name == "numbers" and i == 1000)):
+            if full is None and info["evicted"]:
                 full = len(samples)
             samples.append(resident())
+    if name == "numbers":
+        assert ingot.plan_cache_info()["plans"] <= 10, ingot.plan_cache_info()
+        full = 0
     assert full is not None, f"{name}: the cache was never full: {ingot.plan_cache_info()}"
     # The first evictions are where the heap finds its form.
     flat = samples[full + (len(samples) - full) // 8:]
     moved = (max(flat) - min(flat)) / min(flat)
     print(f"{name}: {len(flat)} samples, {min(flat) >> 20} to {max(flat) >> 20} MiB, {100 * moved:.1f} %", flush=True)
-    assert len(flat) >= 10 and moved < 0.05, [s >> 20 for s in samples]
+    assert len(flat) >= 10 and moved < MOST.get(name, 0.05), [s >> 20 for s in samples]
 
 
 if __name__ == "__main__":
@@ -111,5 +117,5 @@ if __name__ == "__main__":
         run(sys.argv[2])
     else:
         failed = [name for name in sys.argv[1:] or every
-                  if subprocess.run([sys.executable, __file__, "--run", name], env=os.environ | {"INGOT_PLAN_CACHE_MIB": str(LIMIT)}).returncode]
+                  if subprocess.run([sys.executable, __file__, "--run", name], env=os.environ | {"INGOT_PLAN_CACHE_MIB": str(LIMIT.get(name, 64))}).returncode]
         sys.exit(f"not flat: {failed}" if failed else 0)

@@ -167,7 +167,7 @@ def ended(call, slack):
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 many = [0.5] * (1 << 24)
-for call in ([lambda: ingot.tensor(many)] + [lambda p=p: F.unfold(ingot.ones(1, 1, 4, 4), 2, padding=p).tolist() for p in (1 << 20, 1 << 24, 1 << 28)]):
+for call in ([lambda: ingot.tensor(many)] + [lambda p=p: F.unfold(ingot.ones(1, 1, 4, 4), 2, padding=p).tolist() for p in (1 << 20, 1 << 24)]):
     text = ended(call, 64 << 20)
     assert "no room" in text or "memory" in text, text
     assert "std::" not in text and "bad_alloc" not in text and "fix:" in text, text
