@@ -159,13 +159,13 @@ static void bind_pools(Table& t) {
 
 static void bind_columns(Table& t) {
   t.function(
-      "unfold",
+      "_unfold",
       [](T x, P k, P d, P p, P s, L loc) {
         return unfold(x, k.value, d.value, p.value, s.value, loc);
       },
       "input"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0, "stride"_a = 1);
   t.function(
-      "fold",
+      "_fold",
       [](T x, P size, P k, P d, P p, P s, L loc) {
         return fold(x, size.value, k.value, d.value, p.value, s.value, loc);
       },
