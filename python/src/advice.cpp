@@ -21,7 +21,7 @@ constexpr Advice table[] = {
     {"strict = false", "strict=False"},
     {"{.kernel_size = 3}", "kernel_size=3"},
     {"{.scale_factor = {2}}", "scale_factor=2"},
-    {"{front, behind}", "(front, behind)"},
+    {"{before, after}", "(before, after)"},
     {"it was made by Tensor() and", "it was"},
 };
 

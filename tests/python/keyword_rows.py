@@ -1,5 +1,6 @@
 """The calls of test_keywords.py: arguments by name, rows of functions that need others, and how classes are run."""
 import inspect
+import re
 
 import ingot
 
@@ -169,8 +170,14 @@ def row(names, **what):
         ROWS[name] = what
 
 
+def names_of(function):
+    if hasattr(function, "__nb_signature__"):  # one of the core's
+        return re.findall(r"[(,] *(\w+):", function.__nb_signature__[0][0])
+    return inspect.signature(function).parameters
+
+
 for _name, (_args, _others, *_more) in CALLS.items():
-    _given = dict(zip(inspect.signature(getattr(F, _name)).parameters, _args))
+    _given = dict(zip(names_of(getattr(F, _name)), _args))
     row("nn.functional." + _name, **_given, **(_more[0] if _more else {}), others={k: v if isinstance(v, list) else [v] for k, v in _others.items()},
         beside=BESIDE.get(_name, {}))
 

@@ -5,9 +5,9 @@ import math
 from .. import _ingot
 from .._ingot import (  # noqa: F401
     Tensor, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, batch_norm as _batch_norm,
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cross_entropy as _cross_entropy, fold, gelu, layer_norm,
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, cross_entropy as _cross_entropy, gelu, layer_norm,
     linear, log_softmax as _log_softmax, lp_pool1d, lp_pool2d, lp_pool3d, mse_loss as _mse_loss, relu as _relu, rms_norm, sigmoid,
-    silu as _silu, softmax as _softmax, tanh, unfold)
+    silu as _silu, softmax as _softmax, tanh)
 
 
 def _dim_of(x):
@@ -170,6 +170,14 @@ def pixel_unshuffle(input, downscale_factor):
 def channel_shuffle(input, groups):
     n, c, *rest = input.shape
     return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    return _ingot.unfold(input, kernel_size, dilation, padding, stride)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    return _ingot.fold(input, output_size, kernel_size, dilation, padding, stride)
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
