@@ -1271,7 +1271,7 @@ else:
 # What is accepted with one value only: every other is refused, by name or, where the shapes show it already, because it does not fit them.
 REFUSED = {(f"nn.functional.adaptive_max_pool{n}d", "return_indices") for n in (1, 2, 3)}
 REFUSED |= {(f"conv{n}d", "groups") for n in (1, 2, 3)} | {(f"nn.ConvTranspose{n}d", "padding_mode") for n in (1, 2, 3)}
-REFUSED |= {("nn.functional.fold", "kernel_size"), ("nn.functional.fold", "stride")}
+REFUSED |= {(n, k) for n in ("fold", "nn.functional.fold") for k in ("kernel_size", "stride")}
 REFUSED |= {(n, k) for n in ("nn.Embedding", "nn.functional.embedding") for k in ("max_norm", "scale_grad_by_freq", "sparse")}
 REFUSED |= {("nn.GRU", "proj_size"), ("nn.MultiheadAttention", "add_bias_kv"), ("nn.MultiheadAttention", "add_zero_attn")}
 REFUSED |= {("nn.functional.interpolate", "antialias"), ("autograd.grad", "only_inputs"), ("autograd.grad", "is_grads_batched")}
