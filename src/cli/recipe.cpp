@@ -174,13 +174,13 @@ Recipe Recipe::parse(const std::string& text, const std::string& name, const std
     throw Failure(
         kUsage,
         at >= text.size()
-            ? file + " is no recipe: it ends early"
-            : file + format(" is no recipe: line %lld, character %zu is not JSON",
+            ? file + " is not a recipe: it ends early"
+            : file + format(" is not a recipe: line %lld, character %zu is not JSON",
                             static_cast<long long>(line),
                             begin == std::string::npos || begin >= at ? at + 1 : at - begin),
         "Recipes are JSON; // begins a comment.");
   } catch (const json::exception&) {
-    throw Failure(kUsage, file + " is no recipe: it has a number that is too large",
+    throw Failure(kUsage, file + " is not a recipe: it has a number that is too large",
                   "`ingot recipes --settings` lists what a recipe may say.");
   }
   return from_json(values, name);

@@ -170,7 +170,7 @@ for i in range(40):
     mistake(1, ["loss is not finite", "--lr"], "train", "spirals", "--lr", "1e9", "--set", "optimizer=sgd", "--epochs", 3, "--quiet", "--out", "wild")
     check(not list((home / "wild/checkpoints").glob("*.safetensors")), "a checkpoint of nothing but nan was kept")
     (home / "bad.json").write_text('{"task": ')
-    mistake(2, ["bad.json is no recipe", "ends early"], "train", "bad.json", "--out", "x")
+    mistake(2, ["bad.json is not a recipe"], "train", "bad.json", "--out", "x")
     data = bytearray((home / "pics/model.safetensors").read_bytes())
     (home / "whole-pics").mkdir()
     (home / "whole-pics/model.safetensors").write_bytes(data)
