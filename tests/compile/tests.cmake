@@ -11,3 +11,11 @@ ingot_test(shared_tensors SOURCES ${compile_tests}/shared_tensors_test.cpp LABEL
 ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)
 ingot_test(random_programs SOURCES ${compile_tests}/random_programs_test.cpp ${compile_tests}/../support/random_program.cpp LIBS ingot_test_check)
 ingot_test(conv_epilogue SOURCES ${compile_tests}/conv_epilogue_test.cpp ${compile_tests}/../plugin/conv_cases.cpp LABELS asan)
+ingot_test(verify SOURCES ${compile_tests}/verify_test.cpp LABELS asan)
+ingot_test(offers SOURCES ${compile_tests}/offers_test.cpp LABELS asan)
+# The compiler's graph, verified after every pass, on many programs.
+foreach(test semantics kernel_counts random_programs)
+  add_test(NAME ${test}_verified COMMAND test_${test} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_tests_properties(${test}_verified PROPERTIES TIMEOUT 300
+    ENVIRONMENT "${test_environment};INGOT_VERIFY=1;INGOT_RANDOM_PROGRAMS=500")
+endforeach()
