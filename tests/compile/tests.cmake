@@ -12,6 +12,7 @@ ingot_test(profile SOURCES ${compile_tests}/profile_test.cpp)
 ingot_test(random_programs SOURCES ${compile_tests}/random_programs_test.cpp ${compile_tests}/../support/random_program.cpp LIBS ingot_test_check)
 ingot_test(conv_epilogue SOURCES ${compile_tests}/conv_epilogue_test.cpp ${compile_tests}/../plugin/conv_cases.cpp LABELS asan)
 ingot_test(verify SOURCES ${compile_tests}/verify_test.cpp LABELS asan)
+ingot_test(rules SOURCES ${compile_tests}/rules_test.cpp LABELS asan)
 ingot_test(offers SOURCES ${compile_tests}/offers_test.cpp LABELS asan)
 # The compiler's graph, verified after every pass, on many programs.
 foreach(test semantics kernel_counts random_programs)
