@@ -14,6 +14,10 @@ ingot_test(conv_epilogue SOURCES ${compile_tests}/conv_epilogue_test.cpp ${compi
 ingot_test(verify SOURCES ${compile_tests}/verify_test.cpp LABELS asan)
 ingot_test(rules SOURCES ${compile_tests}/rules_test.cpp LABELS asan)
 ingot_test(offers SOURCES ${compile_tests}/offers_test.cpp LABELS asan)
+ingot_test(same_graph SOURCES ${compile_tests}/same_graph_test.cpp LABELS asan)
+ingot_test_on_fake_cuda(same_graph)
+add_test(NAME same_graph_libraries COMMAND Python3::Interpreter ${compile_tests}/same_graph.py $<TARGET_FILE:test_same_graph>)
+set_tests_properties(same_graph_libraries PROPERTIES TIMEOUT 300)
 # The compiler's graph, verified after every pass, on many programs.
 foreach(test semantics kernel_counts random_programs)
   add_test(NAME ${test}_verified COMMAND test_${test} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
