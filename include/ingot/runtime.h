@@ -56,17 +56,27 @@ struct Explanation {
   double predicted_us = 0;           ///< at the device's rates
   size_t peak_bytes = 0;             ///< arena and outputs of this run: exact
   std::vector<std::string> kernels;  ///< the ops of each step
+  /// A library call, the kernel that runs it, and why those that the backend prefers do not, each
+  /// as "kernel: reason". A composite that no kernel takes has no kernel: it was decomposed.
+  struct Choice {
+    std::string call, kernel;
+    std::vector<std::string> refused;
+  };
+  std::vector<Choice> choices;
 };
 std::ostream& operator<<(std::ostream& out, const Explanation& e);
 
-/// The plan that eval(tensors) would run now: compiled, not run. `rates`: a device whose rates
-/// predict the times
-/// ("" for the tensors' own, "h200"). Throws Error(Value) for rates it does not know.
-Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates = "",
+struct ExplainOptions {
+  std::string rates = "";  ///< whose rates predict the times: "h200"; "": the tensors' own device
+  bool why = false;        ///< the text says why a library call did not get a preferred kernel
+};
+/// The plan that eval(tensors) would run now: compiled, not run. Throws Error(Value) for rates it
+/// does not know.
+Explanation explain(const std::vector<Tensor>& tensors, const ExplainOptions& options = {},
                     SourceLoc loc = SourceLoc::current());
-inline Explanation explain(const Tensor& tensor, const std::string& rates = "",
+inline Explanation explain(const Tensor& tensor, const ExplainOptions& options = {},
                            SourceLoc loc = SourceLoc::current()) {
-  return explain(std::vector<Tensor>{tensor}, rates, loc);
+  return explain(std::vector<Tensor>{tensor}, options, loc);
 }
 
 }  // namespace ingot

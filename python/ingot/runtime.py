@@ -81,16 +81,17 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     return model
 
 
-def explain(what, *args, rates="", **kwargs):
+def explain(what, *args, rates="", why=False, **kwargs):
     """The plan that would compute a tensor (or nest of tensors) now, or that a call what(*args, **kwargs) would: kernels, bytes,
-    flops, times, memory. Nothing is run. rates="h200" predicts times on another device."""
+    flops, times, memory. Nothing is run. rates="h200" predicts times on another device.
+    why=True prints why library calls did not get the kernels that the device prefers, and composites none."""
     if callable(what) and not isinstance(what, Tensor):
         what = what(*args, **kwargs)
     found = []
     _flat(what, found)
     if not found:
         raise _ingot.ValueError("[explain] there is no tensor to explain\n  fix: return one from the function, or give one")
-    return _ingot.explain(found, rates)
+    return _ingot.explain(found, rates, why)
 
 
 def plan(what, *args, **kwargs):

@@ -183,14 +183,23 @@ void bind_runtime(nb::module_& m) {
       .def_ro("predicted_us", &Explanation::predicted_us)
       .def_ro("peak_bytes", &Explanation::peak_bytes)
       .def_ro("kernels", &Explanation::kernels)
+      .def_prop_ro(
+          "choices",
+          [](const Explanation& e) {
+            nb::list all;
+            for (const Explanation::Choice& c : e.choices)
+              all.append(nb::make_tuple(c.call, c.kernel, c.refused));
+            return all;
+          },
+          "Library calls and what was decomposed: (call, kernel or '', why others do not run it).")
       .def("__repr__", [](const Explanation& e) { return e.text; });
   def(
       m, "explain",
-      [](const Tensors& tensors, const std::string& rates) {
+      [](const Tensors& tensors, const std::string& rates, bool why) {
         SourceLoc loc = here();
-        return recorded([&] { return explain(tensors, rates, loc); });
+        return recorded([&] { return explain(tensors, {.rates = rates, .why = why}, loc); });
       },
-      "tensors"_a, "rates"_a = "");
+      "tensors"_a, "rates"_a = "", "why"_a = false);
   def(
       m, "eval",
       [](const Tensors& tensors) {

@@ -32,7 +32,7 @@ inline constexpr Variable kTable[] = {
      "print the stages named, separated by commas: graph, fuse, memory, kernels, plan, time, text",
      "compile, CUDA"},
     {"INGOT_VERIFY", Kind::Flag, "0",
-     "verify the graph after every set of rewrites, as debug builds do", "compile"},
+     "verify the graph after every pass of the compiler, as debug builds do", "compile"},
     {"INGOT_PLAN_CACHE_MIB", Kind::Number, "256", "MiB of host memory that compiled plans may take",
      "compile", 0, int64_t{1} << 30},
     // The CPU

@@ -279,15 +279,16 @@ void Program::add_plan_and_explain() {
   auto* explain = app.add_subcommand(
       "explain",
       "A recipe's network and what one step of it does: kernels, bytes, predicted time.");
-  static TrainArgs e;
-  static std::string rates;
-  static bool kernels = false;
-  add_recipe_options(explain, e);
-  explain->add_option("--device", e.device, "cpu, cuda, ...");
-  explain->add_option("--rates", rates, "predict the time at another device's rates: h200");
-  explain->add_flag("--kernels", kernels, "every kernel, with its ops and bytes");
-  explain->add_flag("--json", e.json, "machine-readable output");
-  explain->callback([this] { chosen = [] { return run_explain(e, rates, kernels); }; });
+  static ExplainArgs e;
+  add_recipe_options(explain, e.recipe);
+  explain->add_option("--device", e.recipe.device, "cpu, cuda, ...");
+  explain->add_option("--rates", e.rates, "predict the time at another device's rates: h200");
+  explain->add_flag("--kernels", e.kernels, "every kernel, with its ops and bytes");
+  explain->add_flag("--why", e.why,
+                    "the same, and why library calls did not get the kernels that the device "
+                    "prefers");
+  explain->add_flag("--json", e.recipe.json, "machine-readable output");
+  explain->callback([this] { chosen = [] { return run_explain(e); }; });
 
   auto* bench =
       app.add_subcommand("bench",

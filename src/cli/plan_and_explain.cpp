@@ -336,10 +336,11 @@ static std::string without_library_lines(const std::string& text) {
   return std::regex_replace(text, place, "");
 }
 
-int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
-  const Recipe recipe = effective_recipe(args);
+int run_explain(const ExplainArgs& args) {
+  const Recipe recipe = effective_recipe(args.recipe);
+  const std::string& rates = args.rates;
   // At another device's rates: planned as for that kind of device, present or simulated.
-  const bool stand_in = !rates.empty() && args.device.empty() && !Device::best().is_cuda();
+  const bool stand_in = !rates.empty() && args.recipe.device.empty() && !Device::best().is_cuda();
   Task task(recipe, stand_in ? Device("null:7") : device_of(recipe), false);
   const std::vector<Tensor> batch = task.example(recipe.integer("batch"));
   const Tensor loss = task.forward_loss(batch[0], batch[1]);
@@ -349,14 +350,16 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
     if (p.grad().defined()) wanted.push_back(p.grad());
   const Explanation e = [&] {
     try {
-      return explain(wanted, rates);
+      return explain(wanted, {.rates = rates, .why = args.why});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::Value) throw;
       throw Failure(kUsage, "--rates: " + error.reason(), "Leave it out, or " + error.fix() + ".");
     }
   }();
-  if (args.json) {
-    json list = json::array();
+  if (args.recipe.json) {
+    json list = json::array(), choices = json::array();
+    for (const auto& c : e.choices)
+      choices.push_back({{"call", c.call}, {"kernel", c.kernel}, {"refused", c.refused}});
     for (const std::string& k : e.kernels) list.push_back(k);
     std::cout << json_text({{"recipe", recipe.name()},
                             {"device", rates.empty() ? task.device().name() : rates},
@@ -371,6 +374,7 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
                             {"predicted_seconds", e.predicted_us * 1e-6},
                             {"peak_bytes", e.peak_bytes},
                             {"kernels", list},
+                            {"choices", choices},
                             {"network", task.model().to_string()}},
                            2)
               << "\n";
@@ -383,7 +387,7 @@ int run_explain(const TrainArgs& args, const std::string& rates, bool kernels) {
             << " written\npredicted: " << time_text(e.predicted_us * 1e-6)
             << (rates.empty() ? " on " + task.device().name() : " on " + rates)
             << "; peak of the run: " << bytes_text(static_cast<double>(e.peak_bytes)) << "\n";
-  if (kernels) std::cout << "\n" << without_library_lines(e.text);
+  if (args.kernels || args.why) std::cout << "\n" << without_library_lines(e.text);
   return kOk;
 }
 

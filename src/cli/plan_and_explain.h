@@ -36,8 +36,14 @@ struct PlanArgs {
 /// kNoRoom when it does not fit.
 int run_plan(const PlanArgs& args);
 
+struct ExplainArgs {
+  TrainArgs recipe;
+  std::string rates;
+  bool kernels = false;
+  bool why = false;
+};
 /// The network, its layers, and the kernels of one step.
-int run_explain(const TrainArgs& args, const std::string& rates, bool kernels);
+int run_explain(const ExplainArgs& args);
 
 struct BenchArgs {
   std::vector<std::string> recipes;

@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codegen/kernel_spec.h"
@@ -14,7 +15,7 @@ namespace ingot {
 /// Why a kernel does not take a call.
 struct Refusal {
   const char* kernel;
-  const char* why;
+  std::string why;
 };
 
 /// The kernel that would run a call, and what it asks of its operands.
@@ -57,13 +58,17 @@ struct OfferRow {
   bool channels_last = false;
   bool (*in_place)(const LibrarySpec&, size_t operand, size_t result) = nullptr;
 
-  /// nullptr when it takes the call.
-  const char* refusal(const LibrarySpec& spec) const {
-    if (!spec.epilogues.within(epilogues)) return "it has no such epilogue";
-    return refuses ? refuses(spec) : nullptr;
+  /// Does it take the call? If not, `why` may say the reason.
+  bool takes(const LibrarySpec& spec, const char*& why) const {
+    if (!spec.epilogues.within(epilogues)) return false;
+    why = refuses ? refuses(spec) : nullptr;
+    return !why;
   }
   Offer offer() const { return {kernel, channels_last, in_place}; }
 };
+
+/// A refusal in words: why the row says, or the epilogues that it does not have.
+std::string refusal_text(const OfferRow& row, const LibrarySpec& spec, const char* why);
 
 /// Calls f(row, why) for the rows that take the call, in order, until it returns true; where it
 /// returns false, it says why in `why`. Rows that do not take the call are noted in `refused`.
@@ -72,9 +77,9 @@ bool first_offer(std::span<const Row> table, const LibrarySpec& spec, std::vecto
                  F f) {
   for (const Row& row : table) {
     if (!row.ops.has(spec.op)) continue;
-    const char* why = row.refusal(spec);
-    if (!why && f(row, why)) return true;
-    if (refused) refused->push_back({row.kernel, why ? why : "it refused the operands"});
+    const char* why = nullptr;
+    if (row.takes(spec, why) && f(row, why)) return true;
+    if (refused) refused->push_back({row.kernel, refusal_text(row, spec, why)});
   }
   return false;
 }
@@ -88,6 +93,14 @@ Offer best_offer(std::span<const Row> table, const LibrarySpec& spec) {
     return true;
   });
   return best;
+}
+
+/// Why the rows before that one, or all if there is none, do not take the call.
+template <class Row>
+std::vector<Refusal> refusals(std::span<const Row> table, const LibrarySpec& spec) {
+  std::vector<Refusal> refused;
+  first_offer(table, spec, &refused, [](const Row&, const char*&) { return true; });
+  return refused;
 }
 
 }  // namespace ingot

@@ -159,6 +159,22 @@ LibrarySpec asked_call(const Graph& g, int v) {
   return s;
 }
 
+std::string call_text(const Val& v) {
+  return std::string(info(v.op).name) + " " + std::string(name_of(v.dtype)) + to_string(v.shape);
+}
+
+// What explain prints of a call that is decomposed.
+DecomposedCall refused_call(const Graph& g, int v) {
+  const LibrarySpec call = asked_call(g, v);
+  DecomposedCall d{call_text(g.vals[at(v)]), {}};
+  Backend* backend = backend_for(g.vals[at(v)].device.type());
+  if (!backend) return d;
+  d.refused = backend->refusals(call);
+  if (const Offer offer = backend->best_offer(call))
+    d.refused.push_back({offer.kernel, "it refused the call when it was made"});
+  return d;
+}
+
 }  // namespace
 
 CompositeCall composite_call(const Graph& g, int v) {
@@ -170,8 +186,10 @@ CompositeCall composite_call(const Graph& g, int v) {
 
 bool is_composite_call(const Val& v) { return is_composite(v.op) && !is_function(v); }
 
-void decompose_unclaimed(Graph& g, const std::vector<CompositeCall>& refused, bool fuse) {
+std::vector<DecomposedCall> decompose_unclaimed(Graph& g, const std::vector<CompositeCall>& refused,
+                                                bool fuse) {
   std::vector<bool> chosen(g.vals.size(), false);
+  std::vector<DecomposedCall> noted;
   bool any = false;
   for (size_t i = 0; i < g.vals.size(); ++i) {
     const Val& v = g.vals[i];
@@ -184,18 +202,22 @@ void decompose_unclaimed(Graph& g, const std::vector<CompositeCall>& refused, bo
       chosen[i] = !backend || !backend->best_offer(asked_call(g, call)) ||
                   (!refused.empty() &&
                    std::count(refused.begin(), refused.end(), composite_call(g, call)) > 0);
+      if (chosen[i]) noted.push_back(refused_call(g, call));
     }
     any = any || chosen[i];
   }
-  if (!any) return;
+  if (!any) return noted;
   // Attention whose gradient is decomposed shares what it computes with it.
   for (size_t i = 0; i < g.vals.size(); ++i) {
     if (!chosen[i] || g.vals[i].op != Op::AttentionGrad) continue;
     int o = g.vals[i].in[3];
     while (g.vals[at(o)].view()) o = g.vals[at(o)].in[0];
-    if (g.vals[at(o)].op == Op::Attention) chosen[at(o)] = true;
+    if (g.vals[at(o)].op != Op::Attention || chosen[at(o)]) continue;
+    chosen[at(o)] = true;
+    noted.push_back({call_text(g.vals[at(o)]), {{"all kernels", "its gradient is decomposed"}}});
   }
   Decomposer(g, chosen).run();
+  return noted;
 }
 
 void decompose_functions(Graph& g) {

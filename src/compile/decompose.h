@@ -1,7 +1,9 @@
 // Composites that no kernel runs in one call -> what they stand for.
 #pragma once
+#include <string>
 #include <vector>
 
+#include "codegen/offer.h"
 #include "compile/ir.h"
 
 namespace ingot {
@@ -17,11 +19,19 @@ struct CompositeCall {
 };
 CompositeCall composite_call(const Graph& g, int v);
 
+/// A call that was decomposed, for explain: its text, and why no kernel runs it.
+struct DecomposedCall {
+  std::string call;
+  std::vector<Refusal> refused;
+};
+
 /// May a kernel run it in one call?
 bool is_composite_call(const Val& v);
 /// Decomposes the calls that no kernel offers to run, and those that were refused when a plan was
-/// made; with `fuse`, GELU is kept, since a product may take it as an epilogue.
-void decompose_unclaimed(Graph& g, const std::vector<CompositeCall>& refused, bool fuse);
+/// made; with `fuse`, GELU is kept, since a product may take it as an epilogue. The result: what a
+/// kernel might have run.
+std::vector<DecomposedCall> decompose_unclaimed(Graph& g, const std::vector<CompositeCall>& refused,
+                                                bool fuse);
 /// Decomposes every named function that is left.
 void decompose_functions(Graph& g);
 

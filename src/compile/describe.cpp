@@ -109,8 +109,36 @@ DeviceRates named_rates(const std::string& name, const Plan& p, const SourceLoc&
 
 }  // namespace
 
-std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory,
-                          const DeviceRates* rates) {
+namespace {
+
+/// "few rows: there are too many rows", ...
+std::vector<std::string> texts_of(const std::vector<Refusal>& refused) {
+  std::vector<std::string> texts;
+  for (const Refusal& r : refused) texts.push_back(std::string(r.kernel) + ": " + r.why);
+  return texts;
+}
+
+// Library calls, in order, and what was decomposed.
+std::vector<Explanation::Choice> choices_of(const Plan& p) {
+  std::vector<Explanation::Choice> choices;
+  for (const Step& s : p.steps)
+    if (s.exe && s.exe->kernel)
+      choices.push_back({s.label, s.exe->kernel, texts_of(s.exe->refused)});
+  for (const DecomposedCall& d : p.decomposed) choices.push_back({d.call, "", texts_of(d.refused)});
+  return choices;
+}
+
+std::string reasons(const std::vector<Refusal>& refused) {
+  std::string out;
+  for (const Refusal& r : refused)
+    out += std::string("       not [") + r.kernel + "]: " + r.why + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string describe_plan(const Plan& p, const Trace& t, const DescribeOptions& options) {
+  const DeviceRates* rates = options.rates;
   std::string out = format("plan: %zu recorded ops, %zu inputs -> %zu steps, %d launches\n",
                            t.nodes.size(), t.leaves.size(), p.steps.size(), p.launches);
   out += format("%4s %-9s %10s %10s %10s %10s  %-18s %s\n", "", "kind", "read", "written", "flops",
@@ -121,10 +149,13 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
     DeviceRates r = rates ? *rates : backend_for(s.device.type())->rates(s.device.index());
     double us = predicted_seconds(s, r) * 1e6;
     const char* kind = kind_name(s);
-    out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s\n", n++, kind,
+    const bool named = s.exe && s.exe->kernel;
+    out += format("%4d %-9s %10s %10s %10.3g %10.2f  %-18s %s%s\n", n++, kind,
                   human(s.bytes_read).c_str(), human(s.bytes_written).c_str(), s.flops, us,
-                  place(s, p).c_str(), s.label.substr(0, 200).c_str());
-    if (memory) {
+                  place(s, p).c_str(), s.label.substr(0, 200).c_str(),
+                  named ? (std::string(" [") + s.exe->kernel + "]").c_str() : "");
+    if (options.why && named) out += reasons(s.exe->refused);
+    if (options.memory) {
       out += "       buffers:";
       for (size_t b = 0; b < s.buffers.size() && b < 24; ++b) {
         const Binding& w = s.buffers[b];
@@ -136,7 +167,7 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
       }
       out += "\n";
     }
-    if (kernels)
+    if (options.kernels)
       for (const auto* list : {&s.parts, &s.second})
         for (const KernelSpec& k : *list) out += to_string(k) + "\n";
     read += s.bytes_read;
@@ -158,20 +189,24 @@ std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memo
     if (p.graph.vals[v].copied && !p.graph.vals[v].output && p.graph.users[v] > 0)
       out += format("copied: %s of %s has no index map\n", info(p.graph.vals[v].op).name,
                     to_string(p.graph.vals[v].shape).c_str());
+  if (options.why)
+    for (const DecomposedCall& d : p.decomposed)
+      out += "decomposed: " + d.call + "\n" + reasons(d.refused);
   for (const PlanOutput& o : p.outputs) {
     const Node* node = t.nodes[o.node];
     out += format("kept: %s %s%s, %s (%s:%u)\n", name_of(node->op, node->attrs).c_str(),
                   to_string(node->shape).c_str(), o.donated >= 0 ? " in place" : "",
                   human(static_cast<double>(o.bytes)).c_str(), node->loc.file, node->loc.line);
   }
-  if (memory)
+  if (options.memory)
     for (const Plan::Value& v : p.arena_values)
       out += format("arena: [%zu, %zu) steps %d-%d %s\n", v.offset, v.offset + v.bytes, v.first,
                     v.last, v.what.c_str());
   return out;
 }
 
-Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates, SourceLoc loc) {
+Explanation explain(const std::vector<Tensor>& tensors, const ExplainOptions& options,
+                    SourceLoc loc) {
   Recorder& rec = Recorder::current();
   std::vector<NodeRef> asked;
   for (const Tensor& x : tensors) {
@@ -194,8 +229,9 @@ Explanation explain(const std::vector<Tensor>& tensors, const std::string& rates
     return e;
   }
   std::shared_ptr<Plan> p = plan_for(t);
-  DeviceRates r = named_rates(rates, *p, loc);
-  e.text = describe_plan(*p, t, false, true, &r);
+  DeviceRates r = named_rates(options.rates, *p, loc);
+  e.text = describe_plan(*p, t, {.memory = true, .why = options.why, .rates = &r});
+  e.choices = choices_of(*p);
   for (const Step& s : p->steps) {
     e.generated += s.kind == Step::Kernel;
     e.library += s.kind == Step::Library;

@@ -6,8 +6,13 @@
 
 namespace ingot {
 
-std::string describe_plan(const Plan& p, const Trace& t, bool kernels, bool memory,
-                          const DeviceRates* rates = nullptr);
+struct DescribeOptions {
+  bool kernels = false;  // each KernelSpec
+  bool memory = false;   // where buffers are stored
+  bool why = false;      // why library calls did not get the kernels that the backend prefers
+  const DeviceRates* rates = nullptr;  // null: the devices' own
+};
+std::string describe_plan(const Plan& p, const Trace& t, const DescribeOptions& options);
 /// What the bytes and flops of a step take at these rates.
 double predicted_seconds(const Step& s, const DeviceRates& r);
 double memory_seconds(const Step& s, const DeviceRates& r);

@@ -95,8 +95,16 @@ void choose_layouts(Graph& g);
 OperandSpec joined_operand(const Val& of, DType type, int64_t row, int64_t offset);
 /// Values that nobody uses lose their inputs, so that they keep nothing alive.
 void drop_dead(Graph& g);
-/// Throws Error(Internal) when an input is not earlier than its user, an op has another number of
-/// operands than its row and its epilogues say, or a shape is wrong.
-void verify(const Graph& g);
+/// Between simplify and the plan, what nobody reads has no operands.
+enum class Dead : uint8_t { Dropped, Allowed };
+/// Throws Error(Internal) when an operand is not earlier than its reader, an op has another number
+/// of operands than its row and its epilogues say, a shape, type or device is not what follows from
+/// the operands, or readers were not counted.
+void verify(const Graph& g, Dead dead = Dead::Dropped);
+/// The same; the error names the pass that left the graph so.
+void check_graph(const Graph& g, const char* pass, Dead dead = Dead::Dropped);
+/// Is the graph verified after every pass? In debug builds, and with INGOT_VERIFY=1 (read at each
+/// call).
+bool checks_graphs();
 
 }  // namespace ingot

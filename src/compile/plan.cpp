@@ -117,7 +117,6 @@ std::vector<Work> copy_parts(const Work& call, int axis) {
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their
 // own.
 std::vector<Work> make_works(Graph& g, bool fuse) {
-  settle_views(g);
   for (int tries = 0;; ++tries) {
     if (tries == 100) fuse = false;
     Grouping r = make_groups(g, fuse);
@@ -203,26 +202,32 @@ void keep_history(Graph& g) {
 
 class Planner {
  public:
-  Planner(Graph g, const CompileOptions& o) : o_(o) {
+  Planner(Graph g, const CompileOptions& o) : o_(o), checks_(checks_graphs()) {
     plan_ = std::make_shared<Plan>();
     plan_->graph = std::move(g);
   }
 
-  std::shared_ptr<Plan> run() {
+  std::shared_ptr<Plan> run(const std::vector<CompositeCall>& was_refused) {
     Graph& g = plan_->graph;
+    check("the trace", Dead::Allowed);
+    plan_->decomposed = decompose_unclaimed(g, was_refused, o_.fuse);
+    check("decompose_unclaimed", Dead::Allowed);
     separate_assigns(g);
     g.count_users();
-    simplify(g);
+    check("separate_assigns", Dead::Allowed);
+    apply(simplify, "simplify");
     if (o_.fuse) {
-      transpose_products(g);
-      add_epilogues(g);
-      decompose_functions(g);
-      fold_conv_epilogues(g);
-      use_space_to_depth(g);
-      join_attention_gradients(g);
+      apply(transpose_products, "transpose_products");
+      apply(add_epilogues, "add_epilogues");
+      apply(decompose_functions, "decompose_functions");
+      apply(fold_conv_epilogues, "fold_conv_epilogues");
+      apply(use_space_to_depth, "use_space_to_depth");
+      apply(join_attention_gradients, "join_attention_gradients");
     }
-    choose_layouts(g);
+    apply(choose_layouts, "choose_layouts");
+    apply(settle_views, "settle_views");
     works_ = make_works(g, o_.fuse);
+    check("make_works");
     for (Work& w : works_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
       w.library.tf32 =
@@ -245,6 +250,14 @@ class Planner {
   std::vector<CompositeCall> refused;  // calls that the plan cannot be made with
 
  private:
+  void check(const char* pass, Dead dead = Dead::Dropped) const {
+    if (checks_) check_graph(plan_->graph, pass, dead);
+  }
+  void apply(void (*pass)(Graph&), const char* name) {
+    pass(plan_->graph);
+    check(name);
+  }
+
   const Val& val(int v) const { return plan_->graph.vals[v]; }
 
   void find_uses() {
@@ -515,6 +528,7 @@ class Planner {
   void place();
 
   CompileOptions o_;
+  bool checks_;  // verify the graph after every pass
   std::shared_ptr<Plan> plan_;
   std::vector<Work> works_;
   std::vector<int> order_;
@@ -583,16 +597,13 @@ void Planner::place() {
 std::shared_ptr<Plan> compile_plan(Graph g, const CompileOptions& options) {
   for (const Val& v : g.vals) require_device(v.device);
   if (std::none_of(g.vals.begin(), g.vals.end(), is_composite_call)) {
-    decompose_unclaimed(g, {}, options.fuse);
-    return Planner(std::move(g), options).run();
+    return Planner(std::move(g), options).run({});
   }
   // A library may find out that it does not take these operands only when it is asked to prepare
   // the call: those calls are decomposed, and the plan is made again.
   for (std::vector<CompositeCall> refused;;) {
-    Graph copy = g;
-    decompose_unclaimed(copy, refused, options.fuse);
-    Planner planner(std::move(copy), options);
-    std::shared_ptr<Plan> plan = planner.run();
+    Planner planner(g, options);
+    std::shared_ptr<Plan> plan = planner.run(refused);
     if (planner.refused.empty()) return plan;
     for (const CompositeCall& c : planner.refused)
       if (std::find(refused.begin(), refused.end(), c) != refused.end())

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/decompose.h"
 #include "compile/ir.h"
 #include "runtime/backend.h"
 
@@ -75,6 +76,7 @@ struct Plan {
     int first, last;  // steps
   };
   std::vector<Value> arena_values;
+  std::vector<DecomposedCall> decomposed;
   Graph graph;
 };
 

@@ -103,12 +103,19 @@ size_t held(const KernelSpec& k) {
   return n;
 }
 
+size_t held_by_refusals(const std::vector<Refusal>& refused) {
+  size_t n = held(refused);
+  for (const Refusal& r : refused) n += held(r.why);
+  return n;
+}
+
 size_t held(const Step& s) {
   size_t n = held(s.buffers) + held(s.parts) + held(s.second) + held(s.library.operands) +
              held(s.vals) + held(s.label);
   for (const auto* specs : {&s.parts, &s.second})
     for (const KernelSpec& k : *specs) n += held(k);
-  return n + (s.exe ? s.exe->host_bytes() + held(s.exe->refused) + kBlock : 0);
+  if (!s.exe) return n;
+  return n + s.exe->host_bytes() + held_by_refusals(s.exe->refused) + kBlock;
 }
 
 }  // namespace
@@ -116,9 +123,10 @@ size_t held(const Step& s) {
 size_t bytes_of(const Plan& p) {
   size_t n = sizeof(Plan) + 4 * kBlock + held(p.key) + held(p.steps) + held(p.outputs) +
              held(p.arenas) + held(p.sites) + held(p.arena_values) + held(p.graph.vals) +
-             held(p.graph.users);
+             held(p.graph.users) + held(p.decomposed);
   for (const Step& s : p.steps) n += held(s);
   for (const Plan::Value& v : p.arena_values) n += held(v.what);
+  for (const DecomposedCall& d : p.decomposed) n += held(d.call) + held_by_refusals(d.refused);
   return n;
 }
 

@@ -51,7 +51,11 @@ std::shared_ptr<Plan> plan_for(Trace& t) {
         what_differs(t.key).c_str());
   }
   if (env::debug("fuse") || env::debug("kernels") || env::debug("memory"))
-    std::fputs(describe_plan(*plan, t, env::debug("kernels"), env::debug("memory")).c_str(),
+    std::fputs(describe_plan(*plan, t,
+                             {.kernels = env::debug("kernels"),
+                              .memory = env::debug("memory"),
+                              .why = env::debug("kernels")})
+                   .c_str(),
                stderr);
   return plan;
 }

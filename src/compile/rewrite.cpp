@@ -4,22 +4,12 @@
 #include <queue>
 #include <tuple>
 
-#include "base/env.h"
 #include "runtime/backend.h"
 
 namespace ingot {
 namespace {
 
 size_t at(int v) { return static_cast<size_t>(v); }
-
-bool checks_graphs() {
-#ifndef NDEBUG
-  return true;
-#else
-  static const bool asked = env::flag("INGOT_VERIFY");
-  return asked;
-#endif
-}
 
 }  // namespace
 
@@ -159,7 +149,6 @@ void Rewriter::sort() {
 void Rewriter::settle() {
   if (unsorted_) sort();
   drop_dead(g_);
-  if (checks_graphs()) verify(g_);
 }
 
 Pattern Pattern::as(int number) const {

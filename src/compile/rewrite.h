@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "compile/ir.h"
@@ -113,8 +114,18 @@ struct Rule {
 };
 
 /// Tries the rules at every value, in order of the values; at one value the first that applies is
-/// the only one. True when any was applied. Debug builds verify the graph afterwards.
+/// the only one. True when any was applied.
 bool rewrite(Graph& g, std::span<const Rule> rules);
+
+// The rows of each set, in the order in which the sets are applied
+std::span<const Rule> transposed_product_rules();
+std::span<const Rule> epilogue_rules();
+std::span<const Rule> fold_conv_rules();
+std::span<const Rule> space_to_depth_rules();
+std::span<const Rule> join_attention_rules();
+/// The names of all rules, those included that are no row (kBiasGradient).
+std::vector<std::string_view> rule_names();
+inline constexpr const char* kBiasGradient = "bias's gradient of a product";
 
 /// The call of v as a backend is asked about it: dense operands in row-major order.
 LibrarySpec abstract_call(const Graph& g, int v);

@@ -24,6 +24,7 @@ target_sources(ingot PRIVATE
   ${CMAKE_CURRENT_LIST_DIR}/settings.cpp
   ${CMAKE_CURRENT_LIST_DIR}/plan_cache.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rewrite.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/rules/all_rules.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules/epilogues.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules/fold_conv.cpp
   ${CMAKE_CURRENT_LIST_DIR}/rules/join_attention.cpp

@@ -143,6 +143,11 @@ class Backend {
   /// The kernel that would run a library call. None: the compiler does without that epilogue,
   /// decomposes the op, or reports it.
   virtual Offer best_offer(const LibrarySpec& spec) = 0;
+  /// Why the kernels that it prefers to that one do not run the call; for people.
+  virtual std::vector<Refusal> refusals(const LibrarySpec& spec) {
+    (void)spec;
+    return {};
+  }
   /// nullptr where all kernels refuse the call after all (a library may find out so late): the
   /// compiler then decomposes it.
   virtual std::unique_ptr<Executable> prepare(int device, const LibrarySpec& spec) = 0;

@@ -225,6 +225,14 @@ for i in range(40):
     (home / "nans.safetensors").write_bytes(broken)
     _, err = run("predict", "nans.safetensors", "photos/bright/0.png", cwd=home, code=None)
     check("not finite" in err or "damaged" in err, err)
+    # Which kernel runs a library call, and on request what refused it before.
+    out, _ = run("explain", "chars", "--kernels", cwd=home)
+    check("matmul+bias [" in out and "not [" not in out, out)
+    out, _ = run("explain", "chars", "--why", cwd=home)
+    check(re.search(r"matmul\S* \[packed\]\n +not \[few rows\]: there are too many rows and columns", out), out)
+    choices = json.loads(run("explain", "chars", "--json", cwd=home)[0])["choices"]
+    check(any(c["kernel"] == "packed" and c["refused"][0].startswith("few rows: ") for c in choices), choices)
+    check("--why" in run("explain", "--help", cwd=home)[0], "--why in explain --help")
     out, _ = run("explain", "fashion", cwd=home)
     check("generated kernels" in out and "Conv2d" in out, out)
     out, _ = run("bench", "spirals", "--seconds", 0.2, "--json", cwd=home)

@@ -178,7 +178,8 @@ TEST_CASE("add with alpha: integers wrap, alpha fits the type") {
   CHECK(rsub(whole, 10, 3).to_vector<int64_t>() == std::vector<int64_t>{7, 4});
   CHECK(add(whole, 0.5, 3).to_vector<double>() == V{2.5, 3.5});
   CHECK(contains(message([&] { add(small, small, 300); }, ErrorKind::Value), "300"));
-  CHECK(contains(message([&] { rsub(small, small, 0.5); }, ErrorKind::DType), "must be an integer"));
+  CHECK(
+      contains(message([&] { rsub(small, small, 0.5); }, ErrorKind::DType), "must be an integer"));
   Tensor x = tensor({1, 2}).to(int64);
   x.add_(whole, 3).sub_(2, 2);
   CHECK(x.to_vector<int64_t>() == std::vector<int64_t>{0, 4});

@@ -1139,8 +1139,8 @@ PROBES["capture"] = lambda cls, fn: cls((lambda x: x * 2) if fn else (lambda x: 
 row("capture", fn=0, others={"fn": [1]})
 PROBES["compile"] = lambda f, model=None: f(model) is model
 row("compile", others={"model": [nn.Identity()]})
-PROBES["explain"] = lambda f, what, **given: f(X @ Y * what, **given).text
-row("explain", what=1.0, others={"what": [Y], "rates": ["h200"]})
+PROBES["explain"] = lambda f, what, **given: f(X.to(ingot.float64) @ Y.to(ingot.float64) * what, **given).text
+row("explain", what=1.0, others={"what": [Y], "rates": ["h200"], "why": [True]})
 PROBES["plan"] = lambda f, what: f(X.exp() if what else X @ Y)
 row("plan", what=0, others={"what": [1]})
 

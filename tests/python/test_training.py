@@ -308,6 +308,12 @@ class Training(TestCase):
         e = ingot.explain(lambda x: (x * 2 + 1).sum(), ingot.ones(100))
         self.assertEqual(e.launches, 1)
         self.assertIn("launches", ingot.plan(ingot.ones(3) + 1))
+        x = ingot.ones(64, 64, dtype=ingot.float64)
+        e, why = ingot.explain(x @ x), ingot.explain(x @ x, why=True)
+        self.assertEqual(e.choices, [("matmul", "packed", ["few rows: it computes in float32 only"])])
+        self.assertIn("matmul [packed]", e.text)
+        self.assertNotIn("few rows", e.text)
+        self.assertIn("not [few rows]: it computes in float32 only", why.text)
 
     def test_checkpoint(self):
         net = Net()

@@ -90,6 +90,9 @@ class CpuBackend final : public Backend {
   Offer best_offer(const LibrarySpec& spec) override {
     return ingot::best_offer(cpu::library_kernels(), spec);
   }
+  std::vector<Refusal> refusals(const LibrarySpec& spec) override {
+    return ingot::refusals(cpu::library_kernels(), spec);
+  }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     if (auto windows = cpu::prepare_pool(parts)) return windows;
     if (auto update = cpu::prepare_single_index_update(parts)) return update;

@@ -113,6 +113,9 @@ class CudaBackend final : public Backend {
   Offer best_offer(const LibrarySpec& spec) override {
     return ingot::best_offer(library_kernels(), spec);
   }
+  std::vector<Refusal> refusals(const LibrarySpec& spec) override {
+    return ingot::refusals(library_kernels(), spec);
+  }
 
   std::unique_ptr<Executable> compile(int device, std::span<const KernelSpec> parts) override {
     return compile_kernel(gpu(device), parts);

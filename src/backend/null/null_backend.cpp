@@ -6,11 +6,33 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 namespace ingot {
 namespace {
 
 std::atomic<int64_t> generated{0}, library{0}, launched{0}, compiled{0};
+std::mutex kernels_mutex;
+NullKernels kernels;
+
+bool is_conv(Op op) {
+  return op == Op::Conv || op == Op::ConvGradInput || op == Op::ConvGradWeight;
+}
+
+const char* refuses(const LibrarySpec& spec) {
+  if (spec.op != Op::Attention && spec.op != Op::AttentionGrad) return nullptr;
+  if (!null_kernels().attention) return "attention is switched off";
+  // As on a GPU: attention is a call in 16 bits, for heads of common sizes.
+  const OperandSpec& head = spec.operands[0];
+  if (!is_half(head.dtype)) return "it takes attention of 16 bits only";
+  const int64_t size = head.shape.back();
+  return size % 8 != 0 || size > 128 ? "heads must be multiples of 8, up to 128" : nullptr;
+}
+
+OfferRow row() {
+  static constexpr OpSet kAll([](Op) { return true; });
+  return {"null", kAll, null_kernels().epilogues, refuses};
+}
 
 struct NullExecutable : Executable {
   bool is_library = false;
@@ -41,14 +63,14 @@ class NullBackend : public Backend {
   size_t total_memory(int) override { return 0; }
   bool host_visible() const override { return true; }
   Offer best_offer(const LibrarySpec& spec) override {
-    const bool takes = spec.epilogues.within({Epilogue::Bias, Epilogue::Residual, Epilogue::Relu});
-    return {takes && !decomposed(spec) ? "null" : nullptr};
+    const OfferRow only = row();
+    Offer offer = ingot::best_offer(std::span(&only, 1), spec);
+    offer.channels_last = offer && is_conv(spec.op) && null_kernels().channels_last;
+    return offer;
   }
-  // As on a GPU: attention is a call in 16 bits, for heads of common sizes.
-  static bool decomposed(const LibrarySpec& spec) {
-    if (spec.op != Op::Attention && spec.op != Op::AttentionGrad) return false;
-    const OperandSpec& head = spec.operands[0];
-    return !is_half(head.dtype) || head.shape.back() % 8 != 0 || head.shape.back() > 128;
+  std::vector<Refusal> refusals(const LibrarySpec& spec) override {
+    const OfferRow only = row();
+    return ingot::refusals(std::span(&only, 1), spec);
   }
   std::unique_ptr<Executable> compile(int, std::span<const KernelSpec> parts) override {
     for (const KernelSpec& k : parts) verify(k);
@@ -65,6 +87,7 @@ class NullBackend : public Backend {
     // As a GPU would: a product and a cell for each step.
     if (is_recurrent(spec.op)) e->launches = 2 * static_cast<int>(spec.operands[0].shape[0]);
     e->is_library = true;
+    e->kernel = "null";
     return e;
   }
   std::unique_ptr<Executable> chain(std::unique_ptr<Executable> first,
@@ -83,6 +106,14 @@ class NullBackend : public Backend {
 
 NullCounts null_counts() { return {generated, library, launched, compiled}; }
 void reset_null_counts() { generated = library = launched = compiled = 0; }
+NullKernels null_kernels() {
+  std::lock_guard lock(kernels_mutex);
+  return kernels;
+}
+void set_null_kernels(const NullKernels& to) {
+  std::lock_guard lock(kernels_mutex);
+  kernels = to;
+}
 std::unique_ptr<Backend> make_null_backend() { return std::make_unique<NullBackend>(); }
 
 }  // namespace ingot

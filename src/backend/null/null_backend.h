@@ -15,6 +15,16 @@ struct NullCounts {
 };
 NullCounts null_counts();
 void reset_null_counts();
+
+/// What its kernels for library calls take besides the defaults. Plans that were made before stay
+/// in the cache: clear it after a change.
+struct NullKernels {
+  Epilogues epilogues{Epilogue::Bias, Epilogue::Residual, Epilogue::Relu};
+  bool channels_last = false;  // convolutions want that layout
+  bool attention = true;       // takes attention of 16 bits, for heads of common sizes
+};
+NullKernels null_kernels();
+void set_null_kernels(const NullKernels& kernels);
 std::unique_ptr<Backend> make_null_backend();
 
 }  // namespace ingot

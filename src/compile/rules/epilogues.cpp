@@ -142,9 +142,9 @@ const Rule kRules[] = {
      add_bias},
 };
 
-// A bias's gradient as part of the product that gives the weight's: both are sums over the rows of
-// the gradient that comes down, dW = dY^T X and db = the column sums of dY, and a kernel that
-// multiplies by dY^T can add its columns on the way.
+// kBiasGradient: a bias's gradient as part of the product that gives the weight's: both are sums
+// over the rows of the gradient that comes down, dW = dY^T X and db = the column sums of dY, and a
+// kernel that multiplies by dY^T can add its columns on the way.
 
 // For gradients up to this size a launch costs more than reading them again. The library's products
 // that have such an epilogue are half again as slow as the plain ones (cuBLASLt 13.1 on an H200),
@@ -212,6 +212,7 @@ void add_bias_gradients(Graph& g) {
 
 }  // namespace
 
+std::span<const Rule> epilogue_rules() { return kRules; }
 void add_epilogues(Graph& g) {
   rewrite(g, kRules);
   add_bias_gradients(g);

@@ -161,6 +161,7 @@ const Rule kRules[] = {
 
 }  // namespace
 
+std::span<const Rule> fold_conv_rules() { return kRules; }
 void fold_conv_epilogues(Graph& g) { rewrite(g, kRules); }
 
 }  // namespace ingot

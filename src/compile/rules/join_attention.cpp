@@ -102,6 +102,7 @@ OperandSpec joined_operand(const Val& of, DType type, int64_t row, int64_t offse
   return {type, s, Dims{s[2] * row, s[3], row, 1}, offset};
 }
 
+std::span<const Rule> join_attention_rules() { return kRules; }
 void join_attention_gradients(Graph& g) {
   for (const Val& v : g.vals)
     if (v.op == Op::AttentionGrad && v.n_in > 0) {

@@ -109,6 +109,7 @@ const Rule kRules[] = {
 
 }  // namespace
 
+std::span<const Rule> space_to_depth_rules() { return kRules; }
 void use_space_to_depth(Graph& g) { rewrite(g, kRules); }
 
 }  // namespace ingot

@@ -50,6 +50,7 @@ const Rule kRules[] = {
 
 }  // namespace
 
+std::span<const Rule> transposed_product_rules() { return kRules; }
 void transpose_products(Graph& g) { rewrite(g, kRules); }
 
 }  // namespace ingot
