@@ -86,9 +86,15 @@ void Rewriter::add_input(int v, int in) {
 }
 
 void Rewriter::drop_inputs(int v) {
-  Val& val = edit(v);
-  for (int k = 0; k < val.n_in; ++k) read(val.in[at(k)], v, -1);
-  val.n_in = 0;
+  const InputList in = (*this)[v].in;
+  const size_t n = (*this)[v].n_in;
+  edit(v).n_in = 0;
+  for (size_t k = 0; k < n; ++k) read(in[k], v, -1);
+  // A view that nobody reads any more does not count as a reader of what it looks through.
+  for (size_t k = 0; k < n; ++k) {
+    const Val& of = (*this)[in[k]];
+    if (of.op == Op::Reshape && of.view() && of.n_in > 0 && users(in[k]) == 0) drop_inputs(in[k]);
+  }
 }
 
 void Rewriter::become(int v, Op op, std::initializer_list<int> in, Attributes attrs) {

@@ -405,6 +405,10 @@ const Kept kKept[] = {
     {kBiasGradient, "no kernel takes it", {kTransposed}, kBias, [] { return bias_gradient(32); }},
 };
 
+Tensor linear_of(const Dims& shape, DType t) {
+  return linear(data(shape, t), data({48, 24}, t), data({48}, t));
+}
+
 std::set<std::string_view> all_names() {
   const auto names = rule_names();
   return {names.begin(), names.end()};
@@ -457,6 +461,21 @@ TEST_CASE("what each rule leaves alone") {
     CHECK(before != "");
     apply(g, c.rule);
     CHECK(text_of(g) == before);
+  }
+}
+
+TEST_CASE("a bias added to a reshaped product leaves the product one reader") {
+  const auto library_and_other = [](const NullKernels& kernels, const Tensor& y) {
+    const WithKernels now(kernels);
+    const Explanation e = explain(y);
+    return e.generated + e.library;
+  };
+  // Of what is in memory, and with no handle on what is between.
+  const auto of_half = [](const Dims& shape) { return gelu_of(linear_of(shape, bfloat16)); };
+  const auto of_float = [](const Dims& shape) { return relu(linear_of(shape, float32)); };
+  for (const Dims& shape : {Dims{1, 1, 24}, Dims{2, 3, 24}}) {
+    CHECK(library_and_other(kGeluAlone, of_half(shape)) == 1);
+    CHECK(library_and_other(kDefault, of_float(shape)) == 1);
   }
 }
 
