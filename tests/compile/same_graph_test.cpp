@@ -149,7 +149,7 @@ const std::vector<Program>& programs() {
       {"factorisation",
        {float32},
        [](const There& on) {
-         return Tensors{inv(on.leaf({4, 4}).detach() + eye(4))};
+         return Tensors{inv(on.leaf({4, 4}).detach() + eye(4, {}, {on.type, on.device}))};
        },
        true},
       {"cached generation", {float32}, cached_generation},
