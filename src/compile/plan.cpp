@@ -90,20 +90,20 @@ KernelSpec copy_of_part(const OperandSpec& in, const OperandSpec& out, int64_t o
 
 // Cat: one launch that copies each part to its position; two where there are both parts of width 1
 // and wider ones.
-std::vector<Work> copy_parts(const Work& call, int axis) {
+std::vector<LoweredLaunch> copy_parts(const LoweredLaunch& call, int axis) {
   const OperandSpec& out = call.library.operands[0];
   const int64_t outer = rows_before(out.shape, axis), row = out.shape.numel() / outer;
-  std::vector<Work> works;
+  std::vector<LoweredLaunch> lowered;
   int64_t at = 0;
   for (size_t k = 1; k < call.library.operands.size(); ++k) {
     const OperandSpec& in = call.library.operands[k];
     if (in.shape.numel() == 0) continue;
     KernelSpec part = copy_of_part(in, out, outer, row, at);
     at += in.shape.numel() / outer;
-    auto w = std::find_if(works.begin(), works.end(),
-                          [&](const Work& o) { return same_structure(o.parts[0], part); });
-    if (w == works.end()) {
-      w = works.emplace(works.end());
+    auto w = std::find_if(lowered.begin(), lowered.end(),
+                          [&](const LoweredLaunch& o) { return same_structure(o.parts[0], part); });
+    if (w == lowered.end()) {
+      w = lowered.emplace(lowered.end());
       w->device = call.device;
       w->last = call.last;
       w->after = call.after;
@@ -111,16 +111,16 @@ std::vector<Work> copy_parts(const Work& call, int axis) {
     w->parts.push_back(std::move(part));
     w->vals.insert(w->vals.end(), {call.vals[k], call.vals[0]});
   }
-  return works;
+  return lowered;
 }
 
 // Groups and lowers; an index map that does not fit sends the offending values to kernels of their
 // own.
-std::vector<Work> make_works(Graph& g, bool fuse) {
+std::vector<LoweredLaunch> lower_groups(Graph& g, bool fuse) {
   for (int tries = 0;; ++tries) {
     if (tries == 100) fuse = false;
     Grouping r = make_groups(g, fuse);
-    std::vector<Work> works;
+    std::vector<LoweredLaunch> lowered;
     bool again = false;
     for (size_t gi = 0; gi < r.groups.size() && !again; ++gi) {
       if (r.groups[gi].members.empty()) continue;
@@ -138,7 +138,7 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
         again = true;
         break;
       }
-      Work w;
+      LoweredLaunch w;
       w.device = g.vals[r.groups[gi].members[0]].device;
       w.region =
           g.vals[r.groups[gi].members[0]].op == Op::SliceAssign ? r.groups[gi].members[0] : -1;
@@ -148,14 +148,14 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       w.vals = std::move(low.buffer_vals);
       for (Instr& i : w.parts[0].instrs)
         if (i.site >= 0) i.site = low.sites[i.site];
-      works.push_back(std::move(w));
+      lowered.push_back(std::move(w));
     }
     if (again) continue;
     for (size_t v = 0; v < g.vals.size(); ++v) {
       const Val& val = g.vals[v];
       if (g.users[v] == 0 || !is_library(val.op) || val.op == Op::SliceAssign || val.numel() == 0)
         continue;
-      Work w;
+      LoweredLaunch w;
       w.device = val.device;
       w.library_call = true;
       w.last = static_cast<int>(v);
@@ -168,18 +168,18 @@ std::vector<Work> make_works(Graph& g, bool fuse) {
       }
       add_fences(g, static_cast<int>(v), w.after);
       if (val.op == Op::Cat) {
-        for (Work& copy : copy_parts(w, val.attrs.as<CatAttrs>().axis))
-          works.push_back(std::move(copy));
+        for (LoweredLaunch& copy : copy_parts(w, val.attrs.as<CatAttrs>().axis))
+          lowered.push_back(std::move(copy));
         continue;
       }
       if (val.op == Op::ToDevice) {
         w.copy = true;
         w.from = g.vals[val.in[0]].device;
       }
-      works.push_back(std::move(w));
+      lowered.push_back(std::move(w));
     }
     if (again) continue;
-    return works;
+    return lowered;
   }
 }
 
@@ -226,9 +226,9 @@ class Planner {
     }
     apply(choose_layouts, "choose_layouts");
     apply(settle_views, "settle_views");
-    works_ = make_works(g, o_.fuse);
-    check("make_works");
-    for (Work& w : works_) {
+    lowered_ = lower_groups(g, o_.fuse);
+    check("lower_groups");
+    for (LoweredLaunch& w : lowered_) {
       if (!o_.tf32 || !w.library_call || w.library.operands[0].dtype != DType::Float32) continue;
       w.library.tf32 =
           is_recurrent(w.library.op) ||
@@ -236,10 +236,10 @@ class Planner {
     }
     keep_history(g);
     if (o_.fuse) {
-      merge_horizontally(g, works_);
-      join_stages(g, works_);
+      merge_horizontally(g, lowered_);
+      join_stages(g, lowered_);
     }
-    order_ = order_works(g, works_);
+    order_ = order_launches(g, lowered_);
     find_uses();
     choose_places();
     build_steps();
@@ -265,7 +265,7 @@ class Planner {
     first_.assign(n, -1);
     last_.assign(n, -1);
     for (size_t s = 0; s < order_.size(); ++s)
-      for (int v : works_[order_[s]].vals) {
+      for (int v : lowered_[order_[s]].vals) {
         if (first_[v] < 0) first_[v] = static_cast<int>(s);
         last_[v] = static_cast<int>(s);
         // What an assignment begins from is read (copied) here, though the kernel itself does not
@@ -301,7 +301,7 @@ class Planner {
 
   // May buffer `out` of this kernel be stored in the memory of the value `in`? Every load of `in`
   // must be of the element that is stored.
-  bool may_share(const Work& w, int in, int out) const {
+  bool may_share(const LoweredLaunch& w, int in, int out) const {
     if (w.library_call || w.parts.size() != 1 || size_of(val(in).dtype) != size_of(val(out).dtype))
       return false;
     if (val(in).numel() != val(out).numel()) return false;
@@ -324,7 +324,7 @@ class Planner {
   }
 
   // The same of a library call, which the backend knows.
-  bool call_may_share(const Work& w, int in, int out) const {
+  bool call_may_share(const LoweredLaunch& w, int in, int out) const {
     if (std::count(w.vals.begin(), w.vals.end(), in) != 1 || val(in).bytes() != val(out).bytes())
       return false;
     auto place = [&](int v) {
@@ -347,7 +347,7 @@ class Planner {
       if (g.vals[v].op == Op::Leaf && g.vals[v].slot >= 0)
         where_[v] = {Binding::Leaf, g.vals[v].slot, 0};
     for (size_t s = 0; s < order_.size(); ++s) {
-      Work& w = works_[order_[s]];
+      LoweredLaunch& w = lowered_[order_[s]];
       for (size_t b = 0; b < w.vals.size(); ++b) {
         int out = w.vals[b];
         if (!written(w, b) || same_as_[out] >= 0 || where_[out].place == Binding::Output) continue;
@@ -366,7 +366,8 @@ class Planner {
   }
 
   // A value that ends in this step and whose memory `out` can reuse, or -1.
-  int source_of_place(const Work& w, int out, int step, const std::vector<char>& taken) const {
+  int source_of_place(const LoweredLaunch& w, int out, int step,
+                      const std::vector<char>& taken) const {
     const Val& o = val(out);
     auto ends_here = [&](int v) {
       if (assigned_[v]) return false;  // the assignment reuses its memory
@@ -399,13 +400,13 @@ class Planner {
         return v;
     return -1;
   }
-  static bool reads(const Work& w, int v) {
+  static bool reads(const LoweredLaunch& w, int v) {
     for (size_t b = 0; b < w.vals.size(); ++b)
       if (w.vals[b] == v && !written(w, b)) return true;
     return false;
   }
 
-  void share(Work& w, int from, int out) {
+  void share(LoweredLaunch& w, int from, int out) {
     if (w.library_call) return;
     size_t at = 0;
     for (KernelSpec& k : w.parts) {
@@ -439,7 +440,7 @@ class Planner {
   }
 
   // Which buffer a store writes over, where that is so in all parts.
-  void note_overwritten(Work& w) const {
+  void note_overwritten(LoweredLaunch& w) const {
     if (w.library_call || w.copy || w.parts.empty()) return;
     const size_t n = w.parts[0].buffers.size();
     for (size_t s = 0; s < w.parts[0].stores.size(); ++s) {
@@ -459,7 +460,7 @@ class Planner {
   void build_steps() {
     bool assigned = false;  // has anything been written that was there before the run?
     for (int wi : order_) {
-      Work& w = works_[wi];
+      LoweredLaunch& w = lowered_[wi];
       for (size_t b = 0; w.library_call && !assigned && b < w.vals.size(); ++b)
         if (val(w.vals[b]).op == Op::Leaf) w.library.unwritten_operands |= uint32_t{1} << b;
       assigned = assigned || writes_assigned(w);
@@ -498,7 +499,7 @@ class Planner {
     }
   }
 
-  bool writes_assigned(const Work& w) const {
+  bool writes_assigned(const LoweredLaunch& w) const {
     for (size_t b = 0; b < w.vals.size(); ++b)
       if (written(w, b) &&
           (val(w.vals[b]).op == Op::Assign || val(w.vals[b]).op == Op::SliceAssign))
@@ -507,7 +508,7 @@ class Planner {
   }
 
   // Assign and SliceAssign that could not take the old buffer begin with a copy of it.
-  void copy_before(const Work& w) {
+  void copy_before(const LoweredLaunch& w) {
     for (size_t b = 0; b < w.vals.size(); ++b) {
       int out = w.vals[b];
       if (!written(w, b) || same_as_[out] >= 0) continue;
@@ -530,7 +531,7 @@ class Planner {
   CompileOptions o_;
   bool checks_;  // verify the graph after every pass
   std::shared_ptr<Plan> plan_;
-  std::vector<Work> works_;
+  std::vector<LoweredLaunch> lowered_;
   std::vector<int> order_;
   std::vector<int> first_, last_;  // steps (of order_) that touch a value
   std::vector<Binding> where_;
