@@ -16,8 +16,6 @@
 namespace ingot::cuda {
 namespace {
 
-constexpr unsigned kThreads = 128;
-
 // All rows of one step. H = width.
 INGOT_KERNEL_PARAMS(GruForwardParams, {
   Address z;         // [rows, 3 H], row_stride apart: what the input gives
@@ -127,34 +125,24 @@ IG_FN void gru_first_state(const Argument<GruFirstStateParams> p) {
 }
 )cuda";
 
-template <class Params>
-CudaKernel cell(const char* name, const char* text, const std::string& function, int64_t threads,
-                int64_t width, int64_t row_stride) {
-  Params p{};
-  p.threads = threads, p.width = width, p.row_stride = row_stride;
-  CudaKernel k =
-      make_kernel(name, text, {{function, (threads + kThreads - 1) / kThreads, kThreads}}, p);
-  k.text.waits = true;
-  return k;
-}
-
 }  // namespace
 
 CudaKernel gru_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                     int lanes) {
   const int64_t threads = rows * width / lanes;
   if (backward)
-    return cell<GruBackwardParams>("gru_back", kBackward, instance("gru_backward", type, lanes),
-                                   threads, width, row_stride);
-  return cell<GruForwardParams>("gru_cell", kForward, instance("gru_forward", type, lanes), threads,
-                                width, row_stride);
+    return cell_kernel<GruBackwardParams>(
+        "gru_back", kBackward, instance("gru_backward", type, lanes), threads, width, row_stride);
+  return cell_kernel<GruForwardParams>("gru_cell", kForward, instance("gru_forward", type, lanes),
+                                       threads, width, row_stride);
 }
 
 CudaKernel gru_first_state(int64_t count) {
   GruFirstStateParams p{};
   p.count = count;
-  CudaKernel k = make_kernel("gru_first_state", kFirstState,
-                             {{"gru_first_state", (count + kThreads - 1) / kThreads, kThreads}}, p);
+  CudaKernel k = make_kernel(
+      "gru_first_state", kFirstState,
+      {{"gru_first_state", (count + kCellThreads - 1) / kCellThreads, kCellThreads}}, p);
   k.text.waits = true;
   return k;
 }

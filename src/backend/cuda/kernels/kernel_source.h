@@ -87,4 +87,19 @@ CudaKernel make_kernel(const std::string& name, const std::string& text,
   return make_kernel(name, params_text(&params), text, stages, std::move(words));
 }
 
+/// The cell of a recurrent op: rows of `width` elements, a thread for some neighbouring elements of
+/// a row, which loads before the previous kernel has ended what that one does not write.
+inline constexpr unsigned kCellThreads = 128;
+
+template <class Params>
+CudaKernel cell_kernel(const char* name, const char* text, const std::string& function,
+                       int64_t threads, int64_t width, int64_t row_stride) {
+  Params p{};
+  p.threads = threads, p.width = width, p.row_stride = row_stride;
+  const int64_t blocks = (threads + kCellThreads - 1) / kCellThreads;
+  CudaKernel k = make_kernel(name, text, {{function, blocks, kCellThreads}}, p);
+  k.text.waits = true;
+  return k;
+}
+
 }  // namespace ingot::cuda

@@ -13,8 +13,6 @@
 namespace ingot::cuda {
 namespace {
 
-constexpr unsigned kThreads = 128;
-
 // All rows of one step. H = width.
 INGOT_KERNEL_PARAMS(LstmForwardParams, {
   Address z;          // [rows, 4 H], row_stride apart: what the input gives
@@ -105,27 +103,16 @@ template <class D, int kLanes> IG_FN void lstm_backward(const Argument<LstmBackw
 }
 )cuda";
 
-template <class Params>
-CudaKernel cell(const char* name, const char* text, const std::string& function, int64_t threads,
-                int64_t width, int64_t row_stride) {
-  Params p{};
-  p.threads = threads, p.width = width, p.row_stride = row_stride;
-  CudaKernel k =
-      make_kernel(name, text, {{function, (threads + kThreads - 1) / kThreads, kThreads}}, p);
-  k.text.waits = true;
-  return k;
-}
-
 }  // namespace
 
 CudaKernel lstm_cell(bool backward, DType type, int64_t rows, int64_t width, int64_t row_stride,
                      int lanes) {
   const int64_t threads = rows * width / lanes;
   if (backward)
-    return cell<LstmBackwardParams>("lstm_back", kBackward, instance("lstm_backward", type, lanes),
-                                    threads, width, row_stride);
-  return cell<LstmForwardParams>("lstm_cell", kForward, instance("lstm_forward", type, lanes),
-                                 threads, width, row_stride);
+    return cell_kernel<LstmBackwardParams>(
+        "lstm_back", kBackward, instance("lstm_backward", type, lanes), threads, width, row_stride);
+  return cell_kernel<LstmForwardParams>(
+      "lstm_cell", kForward, instance("lstm_forward", type, lanes), threads, width, row_stride);
 }
 
 }  // namespace ingot::cuda

@@ -9,8 +9,6 @@
 namespace ingot::cuda {
 namespace {
 
-constexpr unsigned kThreads = 128;
-
 // All rows of one step. H = width.
 INGOT_KERNEL_PARAMS(RnnForwardParams, {
   Address z;        // [rows, H], row_stride apart: what the input gives
@@ -74,27 +72,16 @@ template <class D, int kLanes, bool kRelu> IG_FN void rnn_backward(const Argumen
 }
 )cuda";
 
-template <class Params>
-CudaKernel cell(const char* name, const char* text, const std::string& function, int64_t threads,
-                int64_t width, int64_t row_stride) {
-  Params p{};
-  p.threads = threads, p.width = width, p.row_stride = row_stride;
-  CudaKernel k =
-      make_kernel(name, text, {{function, (threads + kThreads - 1) / kThreads, kThreads}}, p);
-  k.text.waits = true;
-  return k;
-}
-
 CudaKernel rnn_cell(bool relu, bool backward, DType type, int64_t rows, int64_t width,
                     int64_t row_stride, int lanes) {
   const int64_t threads = rows * width / lanes;
   if (backward)
-    return cell<RnnBackwardParams>(relu ? "relu_rnn_back" : "tanh_rnn_back", kBackward,
-                                   instance("rnn_backward", type, lanes, relu), threads, width,
-                                   row_stride);
-  return cell<RnnForwardParams>(relu ? "relu_rnn_cell" : "tanh_rnn_cell", kForward,
-                                instance("rnn_forward", type, lanes, relu), threads, width,
-                                row_stride);
+    return cell_kernel<RnnBackwardParams>(relu ? "relu_rnn_back" : "tanh_rnn_back", kBackward,
+                                          instance("rnn_backward", type, lanes, relu), threads,
+                                          width, row_stride);
+  return cell_kernel<RnnForwardParams>(relu ? "relu_rnn_cell" : "tanh_rnn_cell", kForward,
+                                       instance("rnn_forward", type, lanes, relu), threads, width,
+                                       row_stride);
 }
 
 }  // namespace
