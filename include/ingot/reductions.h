@@ -86,8 +86,8 @@ Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {},
            const Tensor& aweights = {}, INGOT_LOC);
 /// Correlations of the rows: cov() divided by the rows' standard deviations, within [-1, 1].
 Tensor corrcoef(const Tensor& x, INGOT_LOC);
-/// The value below which a share q of the elements lies (all, or along dim): q is a number, or a
-/// tensor whose results come along a new first dim. interpolation says what is taken between two
+/// The value below which a share q of the elements is found (all, or along dim): q is a number, or
+/// a tensor whose results come along a new first dim. interpolation says what is taken between two
 /// elements: "linear", "lower", "higher", "midpoint" or "nearest". NaN where there is one.
 /// Error(DType) unless x and q are floating, Error(Shape) over no elements, Error(Dim) when q has
 /// more than one dim, Error(Value) for another word or a number outside [0, 1].
